@@ -1,0 +1,60 @@
+# Two commands are enough: `make run` evaluates the sample, `make test` proves the code.
+PYTHON ?= python3.11
+VENV := .venv
+BIN := $(VENV)/bin
+CONFIG ?= data/sample/evaluation_config.json
+READY := $(VENV)/.ready
+
+export UV_COMPILE_BYTECODE := 1
+export PYTHONDONTWRITEBYTECODE :=
+
+.DEFAULT_GOAL := help
+.PHONY: help setup run ui test check format docs sample lock bench clean
+
+help: ## this list
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
+
+setup: $(READY) ## make the environment in .venv
+
+$(READY): requirements.lock pyproject.toml
+	@command -v $(PYTHON) >/dev/null || { echo "error: $(PYTHON) is not on PATH; install Python 3.11 or pass PYTHON=/path/to/python3.11"; exit 2; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(BIN)/pip install --quiet --disable-pip-version-check 'uv>=0.13,<0.14'
+	@$(BIN)/uv pip install --quiet --python $(BIN)/python --require-hashes --requirements requirements.lock
+	@$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --editable .
+	@touch $@
+
+run: $(READY) ## evaluate the sample data (CONFIG=... for your own)
+	@$(BIN)/touchstone run --config $(CONFIG)
+
+ui: $(READY) ## the Dagster UI on http://127.0.0.1:3000
+	@$(BIN)/touchstone ui --config $(CONFIG)
+
+test: $(READY) ## run the tests
+	@$(BIN)/pytest -n 2
+
+check: $(READY) ## format, lint, types, generated files
+	@$(BIN)/ruff format --check .
+	@$(BIN)/ruff check .
+	@$(BIN)/mypy
+	@$(BIN)/python -m touchstone.publish.data_dictionary --check docs/tables.md
+
+format: $(READY) ## format the code
+	@$(BIN)/ruff check --fix-only --quiet .
+	@$(BIN)/ruff format .
+
+docs: $(READY) ## write the generated docs anew
+	@$(BIN)/python -m touchstone.publish.data_dictionary --write docs/tables.md
+
+sample: $(READY) ## write data/sample anew
+	@$(BIN)/python data/sample/make_sample.py
+
+lock: $(READY) ## resolve requirements.lock anew
+	@$(BIN)/uv pip compile pyproject.toml --extra dev --quiet --universal --python-version 3.11 --generate-hashes \
+		--no-emit-index-url --no-emit-find-links --custom-compile-command 'make lock' --upgrade --output-file requirements.lock
+
+bench: $(READY) ## every speed claim, measured
+	@$(BIN)/python benchmarks/pass_at_k.py
+
+clean: ## remove the environment and all output
+	@rm -rf $(VENV) data/output data/.dagster .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,0 +1,113 @@
+"""Cells of text to typed values: one rule per kind of cell, each with the words for what it refuses.
+
+A rule never guesses: what it cannot read is refused with a reason, and an empty cell is null. Which columns a
+file has and what they mean together belongs in `problems` and `fixes`.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import polars as pl
+
+from touchstone.vocabulary import CLASSES, FALSE_WORDS, MAX_ID_LENGTH, TRUE_WORDS
+
+REFUSED = "__refused"
+OFFENDER = "__offender"
+
+
+@dataclass(frozen=True)
+class Rule:
+    """How one column is read: its value, when a row is refused for it, and why."""
+
+    column: str
+    value: pl.Expr
+    refused: pl.Expr
+    kind: str
+    explain: Callable[[str], str]
+
+
+def disagreement(column: str, other: str) -> Rule:
+    """Two booleans that state the same thing must not contradict each other."""
+    value = boolean(column).value
+
+    def explain(text: str) -> str:
+        return f"{column} is {text!r} and {other} says the opposite"
+
+    return Rule(column, value, (value != boolean(other).value).fill_null(False), "contradiction", explain)
+
+
+def identifier(column: str, default: str | None = None) -> Rule:
+    """Text that names something: never trimmed, never empty (or the default), never over-long."""
+    cell = pl.col(column)
+    value = cell if default is None else cell.fill_null(default)
+
+    def explain(text: str) -> str:
+        if not text:
+            return f"the {column} is missing"
+        return f"the {column} has {len(text)} characters; at most {MAX_ID_LENGTH} are allowed"
+
+    refused = value.is_null() | (value.str.len_chars() > MAX_ID_LENGTH)
+    return Rule(column, value, refused, "bad_id", explain)
+
+
+def boolean(column: str) -> Rule:
+    """true/false, 1/0, yes/no, t/f, y/n in any case."""
+    word = _trimmed(column).str.to_lowercase()
+    value = pl.when(word.is_in(TRUE_WORDS)).then(True).when(word.is_in(FALSE_WORDS)).then(False)
+
+    def explain(text: str) -> str:
+        return f"{column} is {text!r}, which is no boolean (true/false, 1/0, yes/no, t/f, y/n)"
+
+    refused = word.is_not_null() & ~word.is_in((*TRUE_WORDS, *FALSE_WORDS))
+    return Rule(column, value, refused, "bad_boolean", explain)
+
+
+def amount(column: str, *, signed: bool = False) -> Rule:
+    """A finite number, at least 0 unless signed."""
+    text = _trimmed(column)
+    number = text.cast(pl.Float64, strict=False)
+    fine = number.is_finite() if signed else number.is_finite() & (number >= 0)
+
+    def explain(cell: str) -> str:
+        return f"{column} is {cell!r}, which is no {'' if signed else 'non-negative '}number"
+
+    refused = text.is_not_null() & ~fine.fill_null(False)
+    return Rule(column, number, refused, "bad_number", explain)
+
+
+def count(column: str) -> Rule:
+    """A whole number, at least 0; `12.0` is 12."""
+    rule = amount(column)
+    whole = rule.value.round(0)
+
+    def explain(cell: str) -> str:
+        return f"{column} is {cell!r}, which is no non-negative whole number"
+
+    refused = rule.refused | (rule.value != whole).fill_null(False) | (rule.value > 2**53).fill_null(False)
+    value = pl.when(~refused).then(whole).cast(pl.Int64)
+    return Rule(column, value, refused, "bad_number", explain)
+
+
+def outcome_class(column: str) -> Rule:
+    """One of the known classes, in any case."""
+    word = _trimmed(column).str.to_lowercase()
+
+    def explain(cell: str) -> str:
+        return f"{column} is {cell!r}; known classes: {', '.join(CLASSES)}"
+
+    refused = word.is_not_null() & ~word.is_in(CLASSES)
+    return Rule(column, word, refused, "bad_class", explain)
+
+
+def verdict(rules: list[Rule]) -> list[pl.Expr]:
+    """The place of the first rule that refuses the row, from 1 (0: all accept it), and the cell it refuses."""
+    refused, offender = pl.lit(0, pl.Int16), pl.lit(None, pl.String)
+    for place, rule in reversed(list(enumerate(rules, start=1))):
+        refused = pl.when(rule.refused).then(pl.lit(place, pl.Int16)).otherwise(refused)
+        offender = pl.when(rule.refused).then(pl.col(rule.column)).otherwise(offender)
+    return [refused.alias(REFUSED), offender.alias(OFFENDER)]
+
+
+def _trimmed(column: str) -> pl.Expr:
+    text = pl.col(column).str.strip_chars()
+    return pl.when(text != "").then(text)

@@ -1,0 +1,232 @@
+"""CSV bytes to rows of text, with the line that each row starts on. Nothing is inferred or converted here.
+
+There are two ways to read, with the same result. A *plain* file has no quotes and as many separators as its
+lines need, so a row is a line and Polars may scan it in parallel; Polars refuses rows that are too long, so
+where the total fits, no row is short either. Anything else is read by Python's csv module, which knows where
+each row starts and survives ragged rows.
+"""
+
+import codecs
+import csv
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+from polars.io.plugins import register_io_source
+
+from touchstone.errors import InputFileError
+
+LINE = "__line"
+BROKEN = "__broken"
+MAX_RAW_LENGTH = 2000
+_CHUNK = 1 << 20
+_BATCH_ROWS = 20_000
+
+csv.field_size_limit(min(sys.maxsize, 2**31 - 1))
+
+
+@dataclass(frozen=True)
+class TextTable:
+    """A CSV file whose header has been read and whose bytes have been looked at."""
+
+    path: Path
+    columns: tuple[str, ...]
+    plain: bool
+
+
+@dataclass
+class _Survey:
+    """What one pass over the bytes found."""
+
+    quotes: bool = False
+    separators: int = 0
+    newlines: int = 0
+    returns: int = 0
+    paired_returns: int = 0
+    last_byte: int = 10
+
+    def is_plain(self, width: int) -> bool:
+        lines = self.newlines + (self.last_byte != 10)
+        fits = self.separators == lines * (width - 1)
+        return fits and not self.quotes and self.returns == self.paired_returns
+
+
+def open_table(path: Path) -> TextTable:
+    """Look at the file's bytes and header; refuse what is no CSV at all."""
+    try:
+        survey = _survey(path)
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            header = next(csv.reader(file), [])
+    except FileNotFoundError:
+        raise InputFileError(f"{path}: no such file") from None
+    except IsADirectoryError:
+        raise InputFileError(f"{path}: is a folder, not a CSV file") from None
+    except OSError as error:
+        raise InputFileError(f"{path}: cannot be read ({error.strerror})") from None
+    except csv.Error as error:
+        raise InputFileError(f"{path}: the header cannot be read ({error})") from None
+    if not any(name.strip() for name in header):
+        raise InputFileError(f"{path}: the file is empty; it must start with a header line")
+    columns = tuple(name.strip() or f"column_{place}" for place, name in enumerate(header, start=1))
+    twice = next((name for name in columns if columns.count(name) > 1), None)
+    if twice is not None:
+        raise InputFileError(f"{path}: the column '{twice}' appears twice in the header")
+    return TextTable(path, columns, survey.is_plain(len(columns)))
+
+
+def require_columns(table: TextTable, *names: str) -> None:
+    """Refuse a file that lacks one of the named columns."""
+    missing = [name for name in names if name not in table.columns]
+    if missing:
+        found = ", ".join(table.columns)
+        noun = "column" if len(missing) == 1 else "columns"
+        raise InputFileError(f"{table.path}: missing {noun} {', '.join(missing)} (found: {found})")
+
+
+def plain_rows(table: TextTable) -> pl.LazyFrame:
+    """The rows of a plain file, scanned by Polars. Raises a Polars error where a row is too long."""
+    frame = pl.scan_csv(
+        table.path,
+        schema=dict.fromkeys(table.columns, pl.String),
+        has_header=False,
+        skip_rows=1,
+        quote_char=None,
+        glob=False,
+        row_index_name=LINE,
+        row_index_offset=2,
+    )
+    return frame.with_columns(pl.col(LINE).cast(pl.Int64), pl.lit(None, pl.String).alias(BROKEN))
+
+
+def careful_rows(table: TextTable) -> pl.LazyFrame:
+    """The rows of any file, read by the csv module; a row that does not fit the header says so in BROKEN."""
+    schema = {LINE: pl.Int64, BROKEN: pl.String, **dict.fromkeys(table.columns, pl.String)}
+
+    def batches(
+        with_columns: list[str] | None, predicate: pl.Expr | None, n_rows: int | None, batch_size: int | None
+    ) -> Iterator[pl.DataFrame]:
+        left = n_rows
+        for rows in _batched(_cells(table), batch_size or _BATCH_ROWS):
+            frame = pl.DataFrame(rows, schema=schema, orient="row")
+            if left is not None:
+                frame = frame.head(left)
+                left -= frame.height
+            if predicate is not None:
+                frame = frame.filter(predicate)
+            yield frame if with_columns is None else frame.select(with_columns)
+            if left == 0:
+                return
+
+    return register_io_source(batches, schema=schema)
+
+
+def raw_rows(table: TextTable, lines: set[int]) -> dict[int, str]:
+    """The text of the rows that start on these lines, cut at `MAX_RAW_LENGTH` characters."""
+    if not lines:
+        return {}
+    found: dict[int, str] = {}
+    last = max(lines)
+    for line, raw, _ in _records(table):
+        if line in lines:
+            found[line] = raw.rstrip("\r\n")[:MAX_RAW_LENGTH]
+        if line >= last:
+            break
+    return found
+
+
+def split_raw(raw: str) -> list[str]:
+    """The cells of one row's text.
+
+    >>> split_raw('a,"b,c",')
+    ['a', 'b,c', '']
+    """
+    return next(csv.reader([raw], strict=False), [])
+
+
+def _survey(path: Path) -> _Survey:
+    """Read the bytes once: count what decides whether the file is plain, and refuse what is not UTF-8."""
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    survey = _Survey()
+    buffer = bytearray(_CHUNK)
+    view = np.frombuffer(buffer, dtype=np.uint8)
+    offset = 0
+    with path.open("rb", buffering=0) as file:
+        while size := file.readinto(buffer):
+            seen = view[:size]
+            if seen.max() > 127 or decoder.getstate() != (b"", 0):
+                try:
+                    decoder.decode(buffer[:size])
+                except UnicodeDecodeError as error:
+                    at = offset + error.start
+                    raise InputFileError(f"{path}: not UTF-8 (at byte {at}); save it as UTF-8") from None
+            survey.quotes |= buffer.find(b'"', 0, size) >= 0
+            survey.separators += np.count_nonzero(seen == 44)
+            survey.newlines += np.count_nonzero(seen == 10)
+            if survey.last_byte == 13 and buffer[0] == 10:
+                survey.paired_returns += 1
+            if buffer.find(b"\r", 0, size) >= 0:
+                survey.returns += buffer.count(b"\r", 0, size)
+                survey.paired_returns += buffer.count(b"\r\n", 0, size)
+            survey.last_byte = buffer[size - 1]
+            offset += size
+    try:
+        decoder.decode(b"", final=True)
+    except UnicodeDecodeError:
+        raise InputFileError(f"{path}: not UTF-8 (cut off at byte {offset}); save it as UTF-8") from None
+    return survey
+
+
+def _records(table: TextTable) -> Iterator[tuple[int, str, list[str] | csv.Error]]:
+    """Every row after the header: the line it starts on, its text, and its cells or what is wrong with them."""
+    consumed: list[str] = []
+    with table.path.open(encoding="utf-8-sig", newline="") as file:
+
+        def remember() -> Iterator[str]:
+            for text in file:
+                consumed.append(text)
+                yield text
+
+        reader = csv.reader(remember(), strict=True)
+        start = 1
+        while True:
+            consumed.clear()
+            cells: list[str] | csv.Error
+            try:
+                cells = next(reader)
+            except StopIteration:
+                return
+            except csv.Error as error:
+                if "unexpected end of data" in str(error):
+                    raise InputFileError(f"{table.path}: the quote opened at line {start} is never closed") from None
+                cells = error
+            if start > 1:
+                yield start, "".join(consumed), cells
+            start += len(consumed)
+
+
+def _cells(table: TextTable) -> Iterator[tuple[int | str | None, ...]]:
+    width = len(table.columns)
+    nothing = (None,) * width
+    for line, raw, cells in _records(table):
+        if isinstance(cells, csv.Error):
+            yield (line, f"malformed quotes ({cells})", *nothing)
+        elif len(cells) == width:
+            yield (line, None, *(cell or None for cell in cells))
+        elif raw.strip():
+            yield (line, f"{len(cells)} cells where the header has {width}", *nothing)
+
+
+def _batched(rows: Iterator[tuple[int | str | None, ...]], size: int) -> Iterator[list[tuple[int | str | None, ...]]]:
+    batch: list[tuple[int | str | None, ...]] = []
+    weight = 0
+    for row in rows:
+        batch.append(row)
+        weight += sum(len(cell) for cell in row if isinstance(cell, str))
+        if len(batch) >= size or weight > 64 * _CHUNK:
+            yield batch
+            batch, weight = [], 0
+    if batch:
+        yield batch

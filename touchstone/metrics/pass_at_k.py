@@ -1,0 +1,177 @@
+"""pass@k and pass^k: per problem from counts, then the plain mean over problems.
+
+However many rows there are, there are few distinct (n, c) pairs. So everything here goes through them: the
+estimator is evaluated once per pair, and the mean over problems is a weighted sum over the sorted pairs with
+`math.fsum`, which gives the same bits whatever the order of files and rows.
+"""
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from touchstone.config import IntervalSettings
+from touchstone.metrics.uncertainty import mean_interval
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+GROUP = ["model", "tier"]
+
+
+def pass_at_k(n: int, c: int, k: int) -> float | None:
+    """Chance that at least one of k attempts passes, estimated without bias from c passes among n attempts.
+
+    >>> pass_at_k(10, 5, 1), pass_at_k(2, 0, 5)
+    (0.5, None)
+    """
+    return _scalar(pass_at_k_of_pairs, n, c, k)
+
+
+def pass_hat_k(n: int, c: int, k: int) -> float | None:
+    """Chance that all of k attempts pass: C(c, k) / C(n, k).
+
+    >>> pass_hat_k(4, 2, 1), pass_hat_k(4, 1, 2)
+    (0.5, 0.0)
+    """
+    return _scalar(pass_hat_k_of_pairs, n, c, k)
+
+
+def pass_at_k_of_pairs(n: Integers, c: Integers, k: int) -> Floats:
+    """pass@k of every pair at once; NaN where n < k."""
+    # Adding 0.0 turns the -0.0 of "no pass at all" into 0.0.
+    return np.where(n < k, np.nan, -np.expm1(_log_chance_of_avoiding(n, c, k)) + 0.0)
+
+
+def pass_hat_k_of_pairs(n: Integers, c: Integers, k: int) -> Floats:
+    """pass^k of every pair at once; NaN where n < k. All k pass where all k avoid the n - c failures."""
+    return np.where(n < k, np.nan, np.exp(_log_chance_of_avoiding(n, n - c, k)))
+
+
+def count_outcomes(outcomes: pl.LazyFrame) -> pl.LazyFrame:
+    """Decided attempts n and passed attempts c per model, tier and problem."""
+    return outcomes.group_by(*GROUP, "oid").agg(
+        n=pl.col("passed").count().cast(pl.Int64), c=pl.col("passed").sum().cast(pl.Int64)
+    )
+
+
+def problem_pass_at_k(counts: pl.LazyFrame, k_values: Sequence[int]) -> pl.LazyFrame:
+    """pass@k and pass^k per model, tier, problem and k."""
+
+    def evaluate(pairs: pl.DataFrame) -> pl.DataFrame:
+        n, c = pairs["n"].to_numpy(), pairs["c"].to_numpy()
+        per_k = [
+            pairs.with_columns(
+                k=pl.lit(k, pl.Int64),
+                pass_at_k=pl.Series(pass_at_k_of_pairs(n, c, k)).fill_nan(None),
+                pass_hat_k=pl.Series(pass_hat_k_of_pairs(n, c, k)).fill_nan(None),
+            )
+            for k in k_values
+        ]
+        return pl.concat(per_k)
+
+    schema = {"n": pl.Int64, "c": pl.Int64, "k": pl.Int64, "pass_at_k": pl.Float64, "pass_hat_k": pl.Float64}
+    pairs = counts.select("n", "c").unique()
+    evaluated = pairs.map_batches(evaluate, schema=schema)
+    columns = [*GROUP, "oid", "k", "n", "c", "pass_at_k", "pass_hat_k"]
+    return counts.join(evaluated, on=["n", "c"], how="inner").select(columns).sort(*GROUP, "oid", "k")
+
+
+def outcome_histogram(counts: pl.LazyFrame, problems: pl.LazyFrame) -> pl.LazyFrame:
+    """How many problems of each cluster have each (n, c), per model and tier. Problems alone have cluster null."""
+    shared = problems.group_by("cluster").len().filter(pl.col("cluster").is_not_null() & (pl.col("len") > 1))
+    clusters = problems.join(shared, on="cluster", how="semi").select("oid", "cluster")
+    keys = [*GROUP, "cluster", "n", "c"]
+    return counts.join(clusters, on="oid", how="left").group_by(keys).agg(problems=pl.len().cast(pl.Int64))
+
+
+def pass_at_k_table(
+    histogram: pl.DataFrame,
+    groups: Sequence[tuple[str, str]],
+    problems: int,
+    k_values: Sequence[int],
+    intervals: IntervalSettings,
+) -> pl.DataFrame:
+    """pass@k with its interval per model, tier and k, for every one of the groups, attempted or not."""
+    ordered = histogram.sort("cluster", "n", "c", nulls_last=False)
+    parts = {key: part for key, part in ordered.group_by(*GROUP)}
+    nothing = histogram.clear()
+    rows = [
+        {"model": model, "tier": tier, "k": k}
+        | _figures(parts.get((model, tier), nothing).filter(pl.col("n") > 0), problems, k, intervals)
+        for model, tier in sorted(groups)
+        for k in k_values
+    ]
+    return pl.DataFrame(rows, schema=PASS_AT_K_SCHEMA)
+
+
+PASS_AT_K_SCHEMA = {
+    "model": pl.String,
+    "tier": pl.String,
+    "k": pl.Int64,
+    "pass_at_k": pl.Float64,
+    "ci_low": pl.Float64,
+    "ci_high": pl.Float64,
+    "ci_method": pl.String,
+    "ci_units": pl.Int64,
+    "pass_at_k_all": pl.Float64,
+    "pass_hat_k": pl.Float64,
+    "problems": pl.Int64,
+    "attempted": pl.Int64,
+    "eligible": pl.Int64,
+}
+
+
+def _figures(part: pl.DataFrame, problems: int, k: int, intervals: IntervalSettings) -> dict[str, object]:
+    eligible = part.filter(pl.col("n") >= k)
+    n, c = eligible["n"].to_numpy(), eligible["c"].to_numpy()
+    weights = eligible["problems"].to_numpy()
+    chances = pass_at_k_of_pairs(n, c, k)
+    total = math.fsum(chances * weights)
+    count = int(weights.sum())
+    attempted = int(part["problems"].sum())
+    counted = count + problems - attempted
+    interval = mean_interval(chances, weights, eligible["cluster"].to_list(), intervals)
+    return {
+        "pass_at_k": _clip(total / count) if count else None,
+        "ci_low": interval.low,
+        "ci_high": interval.high,
+        "ci_method": interval.method,
+        "ci_units": interval.units,
+        "pass_at_k_all": _clip(total / counted) if counted else None,
+        "pass_hat_k": _clip(math.fsum(pass_hat_k_of_pairs(n, c, k) * weights) / count) if count else None,
+        "problems": problems,
+        "attempted": attempted,
+        "eligible": count,
+    }
+
+
+def _log_chance_of_avoiding(n: Integers, marked: Integers, k: int) -> Floats:
+    """log of C(n - marked, k) / C(n, k): the chance that k draws from n avoid all the marked ones.
+
+    The product of 1 - marked / (n - i) over i < k, summed as logarithms; k and the marked ones may swap roles,
+    so the sum runs over the smaller of the two. Unlike lgamma, this loses no digits for large n.
+    """
+    if k < 1:
+        raise ValueError(f"k must be at least 1, got {k}")
+    few, many = np.minimum(marked, k), np.maximum(marked, k)
+    possible = (n >= k) & (few + many <= n)
+    total = np.zeros(n.shape)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        for i in range(int(few[possible].max(initial=0))):
+            total += np.where(possible & (i < few), np.log1p(-many / (n - i)), 0.0)
+    return np.where(possible, total, -np.inf)
+
+
+def _scalar(estimator: object, n: int, c: int, k: int) -> float | None:
+    if not 0 <= c <= n:
+        raise ValueError(f"there cannot be {c} passes among {n} attempts")
+    value = float(estimator(np.array([n]), np.array([c]), k)[0])  # type: ignore[operator]
+    return None if math.isnan(value) else value
+
+
+def _clip(mean: float) -> float:
+    # A weighted mean of figures within [0, 1] may leave it by one rounding.
+    return min(1.0, max(0.0, mean))

@@ -1,0 +1,1 @@
+"""From attempts to verdicts: what decided an attempt, how it ended, and how much that means."""

@@ -1,0 +1,25 @@
+"""The fixed words and limits that the whole engine shares. Imports nothing, so the fast commands stay fast."""
+
+DEFAULT_TIER = "T0"
+DEFAULT_SUITE = "default"
+MAX_ID_LENGTH = 200
+
+CLASSES = ("pass", "fail", "error", "refusal", "wrong_format", "policy_violation", "crash", "timeout")
+
+STATUSES = (
+    "passed",
+    "failed",
+    "timeout",
+    "memory_limit",
+    "output_limit",
+    "disk_limit",
+    "no_report",
+    "sandbox_error",
+    "validator_unavailable",
+    "unsafe_input",
+)
+
+CI_METHODS = ("wilson", "t", "bootstrap", "wilson-cluster", "t-cluster")
+
+TRUE_WORDS = ("true", "1", "yes", "t", "y")
+FALSE_WORDS = ("false", "0", "no", "f", "n")
