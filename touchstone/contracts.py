@@ -100,7 +100,8 @@ class Outcomes(dy.Schema):
     oid = _id("Problem that the fix is for.", unique=False)
     iteration_id = _id("Which attempt at the problem this is.", unique=False)
     status = dy.String(
-        check=lambda column: column.is_in(STATUSES), description="How validation ended: " + ", ".join(STATUSES) + "."
+        check=lambda column: column.is_in(STATUSES),
+        description="How validation ended: " + ", ".join(STATUSES) + ".",
     )
     passed = dy.Bool(nullable=True, description="The verdict; null: not decided, counted neither way.")
     validator = _text("What decided: `recorded` is the input's own outcome.")
@@ -160,9 +161,7 @@ class Table:
     @property
     def key(self) -> list[str]:
         """The columns that name a row."""
-        return [
-            name for name, column in self.schema.columns().items() if (column.metadata or {}).get("key", False)
-        ]
+        return [name for name, column in self.schema.columns().items() if (column.metadata or {}).get("key", False)]
 
     @property
     def descriptions(self) -> dict[str, str]:
@@ -192,7 +191,8 @@ TABLES: dict[str, Table] = {
 def conform(frame: pl.LazyFrame, table: Table) -> pl.LazyFrame:
     """The frame in the contract's column order and types, with extra columns behind where they may be.
 
-    >>> conform(pl.LazyFrame({"oid": ["a"], "filename": ["f"], "suite": ["s"], "cluster": [None]}), TABLES["problems"]).collect_schema()["cluster"]
+    >>> problem = pl.LazyFrame({"oid": ["a"], "filename": ["f"], "suite": ["s"], "cluster": [None]})
+    >>> conform(problem, TABLES["problems"]).collect_schema()["cluster"]
     String
     """
     present = frame.collect_schema().names()
@@ -208,5 +208,7 @@ def conform(frame: pl.LazyFrame, table: Table) -> pl.LazyFrame:
 
 def violations(frame: pl.LazyFrame, table: Table) -> dict[str, int]:
     """How many rows break each rule of the contract; empty where it holds."""
-    result = table.schema.filter(frame.select(list(table.dtypes)).collect())
-    return dict(result.failure.counts())
+    own = frame.select(list(table.dtypes))
+    if table.schema.is_valid(own):
+        return {}
+    return dict(table.schema.filter(own.collect()).failure.counts())

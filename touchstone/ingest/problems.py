@@ -9,7 +9,7 @@ from touchstone.errors import InputFileError
 from touchstone.ingest.cells import Rule, identifier
 from touchstone.ingest.quarantine import quarantine_frame
 from touchstone.ingest.staging import find_duplicates, stage, without
-from touchstone.ingest.text import LINE, open_table, require_columns
+from touchstone.ingest.text import LINE, TextTable, open_table, require_columns
 from touchstone.vocabulary import DEFAULT_SUITE
 
 _OWN = ("oid", "filename", "suite", "cluster")
@@ -24,10 +24,16 @@ class IngestedProblems:
     rows: int
 
 
-def read_problems(path: Path, scratch: Path) -> IngestedProblems:
-    """Read `problems.csv`. A file without a single good row, or with two problems of one id, is refused."""
+def open_problems(path: Path) -> TextTable:
+    """Open a problems file and refuse it where it lacks what every problem needs."""
     table = open_table(path)
     require_columns(table, "oid", "filename")
+    return table
+
+
+def read_problems(path: Path, scratch: Path) -> IngestedProblems:
+    """Read `problems.csv`. A file without a single good row, or with two problems of one id, is refused."""
+    table = open_problems(path)
     cluster = next((name for name in ("cluster", "project_name") if name in table.columns), None)
     rules: list[Rule] = [identifier("oid")]
     also = {

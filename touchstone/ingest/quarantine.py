@@ -7,7 +7,13 @@ import polars as pl
 
 from touchstone.ingest.text import TextTable, raw_rows
 
-SCHEMA = {"source_file": pl.String, "line": pl.Int64, "kind": pl.String, "reason": pl.String, "raw": pl.String}
+SCHEMA = {
+    "source_file": pl.String,
+    "line": pl.Int64,
+    "kind": pl.String,
+    "reason": pl.String,
+    "raw": pl.String,
+}
 
 
 @dataclass(frozen=True)
@@ -24,8 +30,7 @@ def quarantine_frame(table: TextTable, refusals: Iterable[Refusal]) -> pl.DataFr
     ordered = sorted(refusals, key=lambda refusal: (refusal.line or 0, refusal.kind))
     raw = raw_rows(table, {refusal.line for refusal in ordered if refusal.line is not None})
     rows = [
-        (table.path.name, refusal.line, refusal.kind, refusal.reason, raw.get(refusal.line or 0))
-        for refusal in ordered
+        (table.path.name, refusal.line, refusal.kind, refusal.reason, raw.get(refusal.line or 0)) for refusal in ordered
     ]
     return pl.DataFrame(rows, schema=SCHEMA, orient="row")
 

@@ -71,7 +71,7 @@ def discover(config: EvaluationConfig) -> Discovery:
         try:
             check_name(model, "model")
         except TouchstoneError as error:
-            found.refused |= {path.name: str(error) for path in paths}
+            found.refused.update({path.name: str(error) for path in paths})
             continue
         if len(paths) > 1:
             names = " and ".join(path.name for path in paths)

@@ -35,6 +35,7 @@ class TextTable:
     path: Path
     columns: tuple[str, ...]
     plain: bool
+    lines: int
 
 
 @dataclass
@@ -48,9 +49,12 @@ class _Survey:
     paired_returns: int = 0
     last_byte: int = 10
 
+    @property
+    def lines(self) -> int:
+        return self.newlines + (self.last_byte != 10)
+
     def is_plain(self, width: int) -> bool:
-        lines = self.newlines + (self.last_byte != 10)
-        fits = self.separators == lines * (width - 1)
+        fits = self.separators == self.lines * (width - 1)
         return fits and not self.quotes and self.returns == self.paired_returns
 
 
@@ -74,7 +78,7 @@ def open_table(path: Path) -> TextTable:
     twice = next((name for name in columns if columns.count(name) > 1), None)
     if twice is not None:
         raise InputFileError(f"{path}: the column '{twice}' appears twice in the header")
-    return TextTable(path, columns, survey.is_plain(len(columns)))
+    return TextTable(path, columns, survey.is_plain(len(columns)), survey.lines)
 
 
 def require_columns(table: TextTable, *names: str) -> None:
@@ -163,8 +167,8 @@ def _survey(path: Path) -> _Survey:
                     at = offset + error.start
                     raise InputFileError(f"{path}: not UTF-8 (at byte {at}); save it as UTF-8") from None
             survey.quotes |= buffer.find(b'"', 0, size) >= 0
-            survey.separators += np.count_nonzero(seen == 44)
-            survey.newlines += np.count_nonzero(seen == 10)
+            survey.separators += int(np.count_nonzero(seen == 44))
+            survey.newlines += int(np.count_nonzero(seen == 10))
             if survey.last_byte == 13 and buffer[0] == 10:
                 survey.paired_returns += 1
             if buffer.find(b"\r", 0, size) >= 0:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from touchstone.config import IntervalSettings
 from touchstone.metrics.uncertainty import mean_interval
+from touchstone.vocabulary import DEFAULT_TIER
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -21,19 +22,19 @@ Integers = NDArray[np.int64]
 GROUP = ["model", "tier"]
 
 
-def pass_at_k(n: int, c: int, k: int) -> float | None:
+def pass_at_k_of(n: int, c: int, k: int) -> float | None:
     """Chance that at least one of k attempts passes, estimated without bias from c passes among n attempts.
 
-    >>> pass_at_k(10, 5, 1), pass_at_k(2, 0, 5)
+    >>> pass_at_k_of(10, 5, 1), pass_at_k_of(2, 0, 5)
     (0.5, None)
     """
     return _scalar(pass_at_k_of_pairs, n, c, k)
 
 
-def pass_hat_k(n: int, c: int, k: int) -> float | None:
+def pass_hat_k_of(n: int, c: int, k: int) -> float | None:
     """Chance that all of k attempts pass: C(c, k) / C(n, k).
 
-    >>> pass_hat_k(4, 2, 1), pass_hat_k(4, 1, 2)
+    >>> pass_hat_k_of(4, 2, 1), pass_hat_k_of(4, 1, 2)
     (0.5, 0.0)
     """
     return _scalar(pass_hat_k_of_pairs, n, c, k)
@@ -87,7 +88,27 @@ def outcome_histogram(counts: pl.LazyFrame, problems: pl.LazyFrame) -> pl.LazyFr
     return counts.join(clusters, on="oid", how="left").group_by(keys).agg(problems=pl.len().cast(pl.Int64))
 
 
-def pass_at_k_table(
+def pass_at_k(
+    problem_figures: pl.LazyFrame,
+    problems: pl.LazyFrame,
+    sources: pl.LazyFrame,
+    k_values: Sequence[int],
+    intervals: IntervalSettings,
+) -> pl.LazyFrame:
+    """pass@k with its interval per model, tier and k, from the tables of a run.
+
+    A model whose file was read but held no attempt gets a row without a figure, so that it does not vanish.
+    """
+    counts = problem_figures.filter(pl.col("k") == min(k_values)).select(*GROUP, "oid", "n", "c")
+    histogram = outcome_histogram(counts, problems).collect()
+    groups = set(histogram.select(GROUP).unique().iter_rows())
+    read = sources.filter(pl.col("error").is_null()).select("model").collect()["model"]
+    groups |= {(model, DEFAULT_TIER) for model in set(read) - {model for model, _ in groups}}
+    total = problems.select(pl.len()).collect().item()
+    return summarise(histogram, sorted(groups), total, k_values, intervals).lazy()
+
+
+def summarise(
     histogram: pl.DataFrame,
     groups: Sequence[tuple[str, str]],
     problems: int,
@@ -96,12 +117,12 @@ def pass_at_k_table(
 ) -> pl.DataFrame:
     """pass@k with its interval per model, tier and k, for every one of the groups, attempted or not."""
     ordered = histogram.sort("cluster", "n", "c", nulls_last=False)
-    parts = {key: part for key, part in ordered.group_by(*GROUP)}
+    parts = dict(iter(ordered.group_by(*GROUP)))
     nothing = histogram.clear()
     rows = [
         {"model": model, "tier": tier, "k": k}
         | _figures(parts.get((model, tier), nothing).filter(pl.col("n") > 0), problems, k, intervals)
-        for model, tier in sorted(groups)
+        for model, tier in groups
         for k in k_values
     ]
     return pl.DataFrame(rows, schema=PASS_AT_K_SCHEMA)

@@ -14,9 +14,11 @@ def recorded_outcomes(attempts: pl.LazyFrame) -> pl.LazyFrame:
     """
     decided = pl.col("passed").is_not_null()
     status = (
-        pl.when(~decided).then(pl.lit("validator_unavailable")).when("passed").then(pl.lit("passed")).otherwise(
-            pl.lit("failed")
-        )
+        pl.when(~decided)
+        .then(pl.lit("validator_unavailable"))
+        .when("passed")
+        .then(pl.lit("passed"))
+        .otherwise(pl.lit("failed"))
     )
     return attempts.select(
         "model",

@@ -1,0 +1,84 @@
+"""What the asset files share: the partition per model, and how an asset tells the UI what it made."""
+
+from typing import Any
+
+import dagster as dg
+import polars as pl
+
+from touchstone.checks import Finding
+from touchstone.contracts import TABLES
+from touchstone.evaluation import Evaluation
+from touchstone.store import Part, digest
+
+EvaluationParam = dg.ResourceParam[Evaluation]
+Metadata = dict[str, Any]
+
+models = dg.DynamicPartitionsDefinition(name="models")
+all_models_in_one_run = dg.BackfillPolicy.single_run()
+
+_PREVIEW_ROWS = 5
+_PREVIEW_WIDTH = 80
+
+
+def column_schema(table: str, part: Part | None = None) -> dg.TableSchema:
+    """The contract's columns with their descriptions, and the input's own columns where a part has them."""
+    contract = TABLES[table]
+    columns = [
+        dg.TableColumn(name, str(dtype), description=contract.descriptions[name])
+        for name, dtype in contract.dtypes.items()
+    ]
+    if part is not None and contract.extras:
+        present = pl.read_parquet_schema(part.path)
+        extras = [name for name in present if name not in contract.dtypes]
+        columns += [dg.TableColumn(name, str(present[name]), description="As the input has it.") for name in extras]
+    return dg.TableSchema(columns)
+
+
+def table_metadata(table: str) -> Metadata:
+    """What the UI knows of a table before it is made."""
+    return {"dagster/column_schema": column_schema(table), "grain": f"one row per {TABLES[table].grain}"}
+
+
+def made(table: str, part: Part) -> Metadata:
+    """What the UI shows of a part: rows, columns, the first of them, and whether it was made anew."""
+    return {
+        "dagster/row_count": part.rows,
+        "dagster/column_schema": column_schema(table, part),
+        "preview": preview(pl.scan_parquet(part.path, glob=False)),
+        "unchanged_and_reused": part.reused,
+    }
+
+
+def preview(frame: pl.LazyFrame) -> dg.MetadataValue:
+    """The first rows as a Markdown table."""
+    rows = frame.head(_PREVIEW_ROWS).collect()
+    cut = rows.select(pl.all().cast(pl.String).str.replace_all(r"[|\r\n]+", " ").str.head(_PREVIEW_WIDTH))
+    lines = [" | ".join(cut.columns), " | ".join("---" for _ in cut.columns)]
+    lines += [" | ".join(cell if cell is not None else "" for cell in row) for row in cut.iter_rows()]
+    return dg.MetadataValue.md("\n".join(f"| {line} |" for line in lines))
+
+
+def result(table: str, part: Part, figures: dict[str, int | float | None] | None = None) -> dg.MaterializeResult[None]:
+    """An asset's result for a table that is one part."""
+    shown = {name: value for name, value in (figures or {}).items() if value is not None}
+    return dg.MaterializeResult(metadata={**made(table, part), **shown}, data_version=dg.DataVersion(part.fingerprint))
+
+
+def per_model(context: dg.AssetExecutionContext, table: str, parts: dict[str, Part]) -> dg.MaterializeResult[None]:
+    """A partitioned asset's result: each model's partition gets its own figures."""
+    for model, part in parts.items():
+        context.add_asset_metadata(made(table, part), partition_key=model)
+    reused = sum(part.reused for part in parts.values())
+    context.log.info(f"{table}: {len(parts) - reused} of {len(parts)} models made, {reused} unchanged and reused")
+    made_from = {model: part.fingerprint for model, part in parts.items()}
+    return dg.MaterializeResult(data_version=dg.DataVersion(digest(made_from)))
+
+
+def check_result(finding: Finding) -> dg.AssetCheckResult:
+    """A finding as Dagster shows it."""
+    return dg.AssetCheckResult(
+        passed=finding.passed,
+        severity=dg.AssetCheckSeverity.ERROR if finding.error else dg.AssetCheckSeverity.WARN,
+        description=finding.message,
+        metadata=dict(finding.figures),
+    )

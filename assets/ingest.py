@@ -1,0 +1,112 @@
+"""Stage 1: the input files become the tables `problems`, `attempts`, `sources` and `quarantine`.
+
+How a file is read belongs in `touchstone.ingest`.
+"""
+
+import dagster as dg
+import polars as pl
+
+from assets.common import (
+    EvaluationParam,
+    all_models_in_one_run,
+    check_result,
+    made,
+    models,
+    per_model,
+    preview,
+    table_metadata,
+)
+from touchstone import checks
+from touchstone.contracts import TABLES
+
+GROUP = "ingest"
+
+
+@dg.asset(group_name=GROUP, kinds={"csv", "polars"}, metadata=table_metadata("problems"))
+def problems(evaluation: EvaluationParam) -> dg.MaterializeResult[None]:
+    """The problems to be solved: the denominator of every figure."""
+    part = evaluation.ingest_problems()
+    version = dg.DataVersion(evaluation.file_hash(evaluation.problems_csv))
+    return dg.MaterializeResult(metadata=made("problems", part), data_version=version)
+
+
+@dg.asset(
+    group_name=GROUP,
+    kinds={"csv", "polars"},
+    deps=[problems],
+    partitions_def=models,
+    backfill_policy=all_models_in_one_run,
+    metadata=table_metadata("attempts"),
+)
+def attempts(context: dg.AssetExecutionContext, evaluation: EvaluationParam) -> dg.MaterializeResult[None]:
+    """Every attempt of every model, as its fixes file states it. Refused rows go to `quarantine`."""
+    gone = evaluation.keep_models(list(evaluation.discovery.sources))
+    if gone:
+        context.log.warning(f"the fixes files of {', '.join(gone)} are gone; their results are removed")
+    evaluation.note_refused_files()
+    parts = {}
+    for model in context.partition_keys:
+        parts[model] = evaluation.ingest_model(model)
+        context.log.debug(f"attempts: {model}, {parts[model].rows:,} rows")
+    evaluation.remember_hashes()
+    return per_model(context, "attempts", parts)
+
+
+@dg.asset(group_name=GROUP, kinds={"parquet"}, deps=[attempts], metadata=table_metadata("sources"))
+def sources(evaluation: EvaluationParam) -> dg.MaterializeResult[None]:
+    """One row per fixes file: how many rows it had, how many became attempts, or why it could not be read."""
+    table = evaluation.store.scan("sources").sort("model").collect()
+    return dg.MaterializeResult(
+        metadata={
+            "dagster/row_count": table.height,
+            "rows": int(table["rows"].sum()),
+            "accepted": int(table["accepted"].sum()),
+            "quarantined": int(table["quarantined"].sum()),
+            "preview": preview(table.lazy()),
+        },
+        data_version=dg.DataVersion(evaluation.store.fingerprint("sources")),
+    )
+
+
+@dg.asset(group_name=GROUP, kinds={"parquet"}, deps=[problems, attempts], metadata=table_metadata("quarantine"))
+def quarantine(evaluation: EvaluationParam) -> dg.MaterializeResult[None]:
+    """Every refused row with its file, line and reason."""
+    table = evaluation.store.scan("quarantine").sort("source_file", "line").collect()
+    kinds = table.group_by("kind").len().sort("kind")
+    return dg.MaterializeResult(
+        metadata={
+            "dagster/row_count": table.height,
+            "preview": preview(table.lazy()),
+            **{f"kind_{kind}": count for kind, count in kinds.iter_rows()},
+        },
+        data_version=dg.DataVersion(evaluation.store.fingerprint("quarantine")),
+    )
+
+
+@dg.asset_check(asset=sources)
+def files_readable(evaluation: EvaluationParam) -> dg.AssetCheckResult:
+    """Every fixes file could be read."""
+    return check_result(checks.files_readable(evaluation.store.scan("quarantine").collect()))
+
+
+@dg.asset_check(asset=quarantine)
+def quarantine_share(evaluation: EvaluationParam) -> dg.AssetCheckResult:
+    """No file has more refused rows than `checks.max_quarantine_share` allows."""
+    return check_result(checks.quarantine_share(_sources(evaluation), evaluation.config.checks))
+
+
+@dg.asset_check(asset=quarantine)
+def unknown_oids(evaluation: EvaluationParam) -> dg.AssetCheckResult:
+    """The fixes speak of problems that the problems file knows."""
+    refused = evaluation.store.scan("quarantine").collect()
+    return check_result(checks.unknown_oids(_sources(evaluation), refused, evaluation.config.checks))
+
+
+@dg.asset_check(asset=attempts)
+def unique_keys(evaluation: EvaluationParam) -> dg.AssetCheckResult:
+    """No two attempts share a key."""
+    return check_result(checks.unique_keys(evaluation.store.scan("attempts"), TABLES["attempts"].key))
+
+
+def _sources(evaluation: EvaluationParam) -> pl.DataFrame:
+    return evaluation.store.scan("sources").collect()

@@ -1,0 +1,65 @@
+"""Stage 3: outcomes become figures. The formulas belong in `touchstone.metrics`."""
+
+import dagster as dg
+import polars as pl
+
+from assets.common import EvaluationParam, check_result, result, table_metadata
+from assets.ingest import problems, sources
+from assets.validation import outcomes
+from touchstone import checks
+from touchstone.metrics import pass_at_k as metric
+
+GROUP = "metrics"
+
+
+@dg.asset(group_name=GROUP, kinds={"polars"}, deps=[outcomes], metadata=table_metadata("problem_pass_at_k"))
+def problem_pass_at_k(evaluation: EvaluationParam) -> dg.MaterializeResult[None]:
+    """pass@k and pass^k of every model on every problem that it attempted."""
+    k_values = evaluation.config.k_values
+    part = evaluation.refresh(
+        "problem_pass_at_k",
+        reads=["outcomes"],
+        settings=k_values,
+        make=lambda outcomes: metric.problem_pass_at_k(metric.count_outcomes(outcomes), k_values),
+    )
+    return result("problem_pass_at_k", part)
+
+
+@dg.asset(
+    group_name=GROUP,
+    kinds={"polars"},
+    deps=[problem_pass_at_k, problems, sources],
+    metadata=table_metadata("pass_at_k"),
+)
+def pass_at_k(evaluation: EvaluationParam) -> dg.MaterializeResult[None]:
+    """pass@k of every model and tier: the mean over problems, with its confidence interval."""
+    config = evaluation.config
+    part = evaluation.refresh(
+        "pass_at_k",
+        reads=["problem_pass_at_k", "problems", "sources"],
+        settings=[config.k_values, config.intervals.model_dump()],
+        make=lambda figures, problems, sources: metric.pass_at_k(
+            figures, problems, sources, config.k_values, config.intervals
+        ),
+    )
+    figures = pl.read_parquet(part.path).select("model", "tier", "k", "pass_at_k")
+    plotted = {f"{model} {tier} pass@{k}": value for model, tier, k, value in figures.iter_rows()}
+    return result("pass_at_k", part, plotted)
+
+
+@dg.asset_check(asset=pass_at_k)
+def coverage(evaluation: EvaluationParam) -> dg.AssetCheckResult:
+    """Every model and tier attempted at least `checks.min_coverage` of the problems."""
+    return check_result(checks.coverage(evaluation.store.scan("pass_at_k").collect(), evaluation.config.checks))
+
+
+@dg.asset_check(asset=pass_at_k)
+def enough_samples(evaluation: EvaluationParam) -> dg.AssetCheckResult:
+    """Every attempted problem has at least k decided attempts, for every k."""
+    return check_result(checks.enough_samples(evaluation.store.scan("pass_at_k").collect()))
+
+
+@dg.asset_check(asset=pass_at_k)
+def within_bounds(evaluation: EvaluationParam) -> dg.AssetCheckResult:
+    """Every figure lies in [0, 1] and inside its interval."""
+    return check_result(checks.within_bounds(evaluation.store.scan("pass_at_k").collect()))

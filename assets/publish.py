@@ -1,0 +1,51 @@
+"""Stage 4: the tables become what people read, all of it switched in at once by `warehouse`.
+
+How the files are made belongs in `touchstone.publish`, where they lie in `touchstone.store`.
+"""
+
+from pathlib import Path
+
+import dagster as dg
+import polars as pl
+
+from assets.common import EvaluationParam, preview
+from assets.ingest import quarantine, sources
+from assets.metrics import pass_at_k
+from touchstone.publish.summary import summary, write_summary
+from touchstone.publish.views import build_warehouse
+from touchstone.store import SUMMARY, WAREHOUSE
+
+GROUP = "publish"
+
+
+@dg.asset(group_name=GROUP, kinds={"csv"}, deps=[pass_at_k])
+def summary_pass_at_k(evaluation: EvaluationParam) -> dg.MaterializeResult[None]:
+    """The summary CSV, one row per model. It reaches the output folder with `warehouse`."""
+    evaluation.require("pass_at_k")
+    figures = evaluation.store.scan("pass_at_k").collect()
+    table = write_summary(figures, evaluation.store.work / SUMMARY)
+    return dg.MaterializeResult(
+        metadata={"dagster/row_count": table.height, "preview": preview(table.lazy())},
+        data_version=dg.DataVersion(evaluation.store.fingerprint("pass_at_k")),
+    )
+
+
+@dg.asset(group_name=GROUP, kinds={"duckdb", "parquet"}, deps=[summary_pass_at_k, quarantine, sources])
+def warehouse(evaluation: EvaluationParam) -> dg.MaterializeResult[None]:
+    """Publishes the run: tables, summary and SQL views replace the last ones in the output folder in one step."""
+    figures = evaluation.store.scan("pass_at_k").collect()
+    views: list[str] = []
+
+    def fill(generation: Path) -> None:
+        views.extend(build_warehouse(generation / WAREHOUSE, generation / "tables"))
+
+    evaluation.store.publish(fill)
+    rows = {view: evaluation.store.scan(view).select(pl.len()).collect().item() for view in views}
+    return dg.MaterializeResult(
+        metadata={
+            "path": dg.MetadataValue.path(evaluation.store.root / WAREHOUSE),
+            "views": ", ".join(views),
+            "rows": sum(rows.values()),
+            "leaderboard": preview(summary(figures).lazy()),
+        }
+    )

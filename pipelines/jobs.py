@@ -1,0 +1,12 @@
+"""The job that evaluates everything, in one process: a process per step costs seconds and buys nothing here."""
+
+import dagster as dg
+
+EVALUATE = "evaluate"
+
+evaluate = dg.define_asset_job(
+    EVALUATE,
+    selection=dg.AssetSelection.all(),
+    executor_def=dg.in_process_executor,
+    description="Ingest, validate, score and publish every model. Unchanged input is not worked on again.",
+)

@@ -1,0 +1,96 @@
+"""Runs the evaluation in this process, and starts the Dagster UI, for the command line."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import dagster as dg
+
+from pipelines.definitions import CONFIG_VARIABLE, build_defs
+from pipelines.jobs import EVALUATE
+from pipelines.partitions import register_models
+from pipelines.progress import LOGGER, progress_logger
+from pipelines.resources import EvaluationResource
+from touchstone.run_outcome import CheckOutcome, RunOutcome
+
+_PROJECT = Path(__file__).parent.parent
+
+
+def dagster_home() -> Path:
+    """The DAGSTER_HOME: the user's own, else `data/.dagster` in the project with the project's dagster.yaml."""
+    chosen = os.environ.get("DAGSTER_HOME")
+    home = Path(chosen).absolute() if chosen else _PROJECT / "data" / ".dagster"
+    home.mkdir(parents=True, exist_ok=True)
+    settings = home / "dagster.yaml"
+    if not chosen and not settings.exists():
+        settings.unlink(missing_ok=True)
+        settings.symlink_to(_PROJECT / "dagster.yaml")
+    os.environ["DAGSTER_HOME"] = str(home)
+    return home
+
+
+def run_evaluation(config_file: Path, output_dir: Path | None, only: Sequence[str]) -> RunOutcome:
+    """Materialise the whole job in this process."""
+    dagster_home()
+    resource = EvaluationResource(
+        config_file=str(config_file.absolute()),
+        output_dir=str(output_dir.absolute()) if output_dir else None,
+        only=list(only),
+        wait_for_lock_seconds=0,
+    )
+    job = build_defs(resource).resolve_job_def(EVALUATE).with_logger_defs({LOGGER: progress_logger})
+    with dg.DagsterInstance.get() as instance:
+        outcome = job.execute_in_process(
+            instance=instance,
+            tags=register_models(instance, resource.load()),
+            run_config={"loggers": {LOGGER: {}}},
+            raise_on_error=False,
+        )
+        return _read_outcome(outcome)
+
+
+def _read_outcome(outcome: dg.ExecuteInProcessResult) -> RunOutcome:
+    checks = [
+        CheckOutcome(
+            f"{evaluation.asset_key.to_user_string()}.{evaluation.check_name}",
+            evaluation.passed,
+            evaluation.severity == dg.AssetCheckSeverity.ERROR,
+            evaluation.description or "",
+        )
+        for evaluation in outcome.get_asset_check_evaluations()
+    ]
+    reused = [
+        event.materialization.metadata["unchanged_and_reused"].value
+        for event in outcome.get_asset_materialization_events()
+        if "unchanged_and_reused" in event.materialization.metadata
+    ]
+    failures = [
+        f"{event.step_key}: {_innermost(event.step_failure_data.error)}" for event in outcome.get_step_failure_events()
+    ]
+    return RunOutcome(checks, failures, made=reused.count(False), reused=reused.count(True))
+
+
+def _innermost(error: object) -> str:
+    while (cause := getattr(error, "cause", None)) is not None:
+        error = cause
+    message = str(getattr(error, "message", error)).strip()
+    return message.splitlines()[0] if message else "unknown error"
+
+
+def start_ui(config_file: Path | None, port: int) -> int:
+    """Run `dagster dev` on this workspace until it is stopped."""
+    home = dagster_home()
+    environment = {**os.environ, "DAGSTER_HOME": str(home)}
+    if config_file is not None:
+        environment[CONFIG_VARIABLE] = str(config_file.absolute())
+    command = [sys.executable, "-m", "dagster", "dev", "--workspace", str(_PROJECT / "workspace.yaml")]
+    command += ["--host", "127.0.0.1", "--port", str(port)]
+    with subprocess.Popen(command, env=environment, cwd=_PROJECT) as process:
+        while True:
+            try:
+                return process.wait()
+            except KeyboardInterrupt:
+                process.send_signal(signal.SIGINT)

@@ -1,0 +1,38 @@
+"""Resources: what the assets are given to work with."""
+
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import dagster as dg
+
+from touchstone.config import load_config
+from touchstone.evaluation import Evaluation
+
+
+class EvaluationResource(dg.ConfigurableResourceFactory[Evaluation]):  # type: ignore[misc]
+    """The evaluation that a configuration file describes. Holds the output folder's lock while a run lasts."""
+
+    config_file: str
+    output_dir: str | None = None
+    only: Sequence[str] = ()
+    wait_for_lock_seconds: float = 3600.0
+
+    def load(self) -> Evaluation:
+        """The evaluation as the configuration file has it now."""
+        output_dir = Path(self.output_dir) if self.output_dir else None
+        return Evaluation(load_config(Path(self.config_file), output_dir), only=frozenset(self.only))
+
+    @contextmanager
+    def yield_for_execution(self, context: dg.InitResourceContext) -> Generator[Evaluation, None, None]:
+        """Load the configuration and hold the lock until the run ends."""
+        evaluation = self.load()
+        if context.run is None:
+            yield evaluation
+            return
+        with evaluation.store.lock(self.wait_for_lock_seconds):
+            yield evaluation
+
+    def create_resource(self, context: dg.InitResourceContext) -> Evaluation:
+        """Not used: `yield_for_execution` makes the resource."""
+        return self.load()

@@ -1,0 +1,13 @@
+"""When the evaluation runs by the clock."""
+
+import dagster as dg
+
+from assets.common import EvaluationParam
+from pipelines.jobs import evaluate
+from pipelines.partitions import register_models
+
+
+@dg.schedule(job=evaluate, cron_schedule="0 2 * * *", default_status=dg.DefaultScheduleStatus.STOPPED)
+def nightly(context: dg.ScheduleEvaluationContext, evaluation: EvaluationParam) -> dg.RunRequest:
+    """Every night at two."""
+    return dg.RunRequest(tags=register_models(context.instance, evaluation))

@@ -1,0 +1,32 @@
+"""What starts the evaluation when files change."""
+
+import json
+
+import dagster as dg
+
+from assets.common import EvaluationParam
+from pipelines.jobs import evaluate
+from pipelines.partitions import register_models
+from touchstone.errors import TouchstoneError
+from touchstone.store import digest
+
+
+@dg.sensor(job=evaluate, minimum_interval_seconds=30, default_status=dg.DefaultSensorStatus.STOPPED)
+def fixes_folder(context: dg.SensorEvaluationContext, evaluation: EvaluationParam) -> dg.RunRequest | dg.SkipReason:
+    """Runs the evaluation when a fixes file is new, changed by content, or gone, or the problems file changed."""
+    try:
+        now = evaluation.input_state()
+    except TouchstoneError as error:
+        return dg.SkipReason(str(error))
+    evaluation.remember_hashes()
+    before: dict[str, str] = json.loads(context.cursor) if context.cursor else {}
+    if now == before:
+        return dg.SkipReason(f"{len(now)} files, none changed")
+    new = sorted(now.keys() - before.keys())
+    gone = sorted(before.keys() - now.keys())
+    changed = sorted(name for name in now.keys() & before.keys() if now[name] != before[name])
+    context.log.info(f"new: {new}, changed: {changed}, gone: {gone}")
+    context.update_cursor(json.dumps(now))
+    tags = {"touchstone/new": len(new), "touchstone/changed": len(changed), "touchstone/gone": len(gone)}
+    counts = {name: str(count) for name, count in tags.items()}
+    return dg.RunRequest(run_key=digest(now), tags={**register_models(context.instance, evaluation), **counts})

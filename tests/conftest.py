@@ -1,0 +1,88 @@
+"""What the tests share: small input folders made of real files, and the command line as a user calls it."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+
+settings.register_profile("touchstone", deadline=None, max_examples=60, derandomize=True)
+settings.load_profile("touchstone")
+
+PROJECT = Path(__file__).parent.parent
+
+
+@dataclass
+class Folder:
+    """An evaluation on disk: problems, fixes and a configuration."""
+
+    root: Path
+
+    @property
+    def config(self) -> Path:
+        return self.root / "evaluation_config.json"
+
+    @property
+    def output(self) -> Path:
+        return self.root / "out"
+
+    def problems(self, text: str | bytes) -> Path:
+        return _write(self.root / "fixes" / "problems.csv", text)
+
+    def fixes(self, model: str, text: str | bytes) -> Path:
+        return _write(self.root / "fixes" / f"{model}_fixes.csv", text)
+
+    def configure(self, **keys: object) -> Path:
+        defaults = {"fixes_dir": "fixes", "output_dir": "out", "k_values": [1, 2]}
+        return _write(self.config, json.dumps(defaults | keys))
+
+
+def _write(path: Path, text: str | bytes) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(text.encode() if isinstance(text, str) else text)
+    return path
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Folder:
+    """Two problems, one model with two attempts at each: a passes once, b never."""
+    made = Folder(tmp_path)
+    made.problems("oid,filename\na,a.tf\nb,b.tf\n")
+    made.fixes("m", "oid,iteration_id,plausible_fix\na,1,true\na,2,false\nb,1,false\nb,2,false\n")
+    made.configure()
+    return made
+
+
+Command = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture
+def touchstone(tmp_path: Path) -> Command:
+    """The `touchstone` command in a process of its own, with a DAGSTER_HOME of its own."""
+
+    def call(*arguments: object, **environment: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [Path(sys.executable).with_name("touchstone"), *(str(argument) for argument in arguments)],
+            capture_output=True,
+            text=True,
+            env=command_environment(tmp_path) | environment,
+            timeout=120,
+            check=False,
+        )
+
+    return call
+
+
+def command_environment(tmp_path: Path) -> dict[str, str]:
+    """The environment of a command under test: its Dagster instance lies in the test's own folder."""
+    home = tmp_path / "dagster_home"
+    home.mkdir(exist_ok=True)
+    settings_file = home / "dagster.yaml"
+    if not settings_file.exists():
+        settings_file.write_text((PROJECT / "dagster.yaml").read_text())
+    return {**os.environ, "DAGSTER_HOME": str(home), "COLUMNS": "160"}

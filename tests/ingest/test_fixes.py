@@ -1,0 +1,305 @@
+"""Reading fixes files: what is accepted, what is refused, and in which words. One test per kind of trouble."""
+
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from touchstone.errors import InputFileError
+from touchstone.ingest.fixes import IngestedFixes, read_fixes
+
+HEADER = "oid,iteration_id,plausible_fix\n"
+KNOWN = ("a", "b", "001", "1", "3030786330e5", "NA", "ü")
+
+
+def problems() -> pl.LazyFrame:
+    return pl.LazyFrame({"oid": KNOWN, "suite": ["s"] * len(KNOWN)})
+
+
+def read(tmp_path: Path, text: str | bytes, model: str = "m") -> IngestedFixes:
+    path = tmp_path / f"{model}_fixes.csv"
+    path.write_bytes(text.encode() if isinstance(text, str) else text)
+    return read_fixes(path, model, problems(), tmp_path / "scratch.parquet")
+
+
+def accepted(result: IngestedFixes) -> list[tuple[str, str, bool | None]]:
+    return list(result.attempts.select("oid", "iteration_id", "passed").collect().iter_rows())
+
+
+def refused(result: IngestedFixes) -> list[tuple[int, str]]:
+    return list(result.quarantine.select("line", "kind").iter_rows())
+
+
+def test_a_clean_file(tmp_path: Path) -> None:
+    result = read(tmp_path, HEADER + "b,1,False\na,2,True\na,1,true\n")
+    assert accepted(result) == [("a", "1", True), ("a", "2", True), ("b", "1", False)]
+    assert (result.rows, result.accepted, result.quarantine.height) == (3, 3, 0)
+
+
+def test_missing_file(tmp_path: Path) -> None:
+    with pytest.raises(InputFileError, match="gone_fixes.csv: no such file"):
+        read_fixes(tmp_path / "gone_fixes.csv", "gone", problems(), tmp_path / "s")
+
+
+def test_a_folder_instead_of_a_file(tmp_path: Path) -> None:
+    with pytest.raises(InputFileError, match="is a folder"):
+        read_fixes(tmp_path, "m", problems(), tmp_path / "s")
+
+
+@pytest.mark.parametrize("content", [b"", b"\n", b"\xef\xbb\xbf", b" , ,\n"])
+def test_empty_file(tmp_path: Path, content: bytes) -> None:
+    with pytest.raises(InputFileError, match=r"m_fixes\.csv: the file is empty"):
+        read(tmp_path, content)
+
+
+def test_missing_column(tmp_path: Path) -> None:
+    with pytest.raises(InputFileError, match=r"missing column iteration_id \(found: oid, plausible_fix\)"):
+        read(tmp_path, "oid,plausible_fix\na,1\n")
+
+
+def test_neither_outcome_nor_fix(tmp_path: Path) -> None:
+    with pytest.raises(InputFileError, match="no outcome and no fix; it needs a column plausible_fix or passed"):
+        read(tmp_path, "oid,iteration_id,note\na,1,x\n")
+
+
+def test_a_column_twice(tmp_path: Path) -> None:
+    with pytest.raises(InputFileError, match="the column 'oid' appears twice"):
+        read(tmp_path, "oid,iteration_id,plausible_fix,oid\na,1,1,a\n")
+
+
+@pytest.mark.parametrize("content", [HEADER.encode() + b"\xe9,1,true\n", HEADER.encode() + b"a,1,\xc3"])
+def test_not_utf8(tmp_path: Path, content: bytes) -> None:
+    with pytest.raises(InputFileError, match="not UTF-8"):
+        read(tmp_path, content)
+
+
+def test_utf16(tmp_path: Path) -> None:
+    with pytest.raises(InputFileError, match="not UTF-8"):
+        read(tmp_path, (HEADER + "a,1,true\n").encode("utf-16"))
+
+
+def test_byte_order_mark(tmp_path: Path) -> None:
+    assert accepted(read(tmp_path, b"\xef\xbb\xbf" + HEADER.encode() + b"a,1,true\n")) == [("a", "1", True)]
+
+
+def test_windows_line_ends(tmp_path: Path) -> None:
+    result = read(tmp_path, b"oid,iteration_id,plausible_fix\r\na,1,true\r\na,2,false\r\n")
+    assert accepted(result) == [("a", "1", True), ("a", "2", False)]
+
+
+def test_missing_last_newline_and_unicode(tmp_path: Path) -> None:
+    assert accepted(read(tmp_path, HEADER + "ü,1,true")) == [("ü", "1", True)]
+
+
+def test_header_names_are_trimmed(tmp_path: Path) -> None:
+    assert accepted(read(tmp_path, " oid ,iteration_id, plausible_fix\na,1,true\n")) == [("a", "1", True)]
+
+
+def test_blank_lines_are_no_rows(tmp_path: Path) -> None:
+    result = read(tmp_path, HEADER + "a,1,true\n\nb,1,false\n\n")
+    assert (result.rows, refused(result)) == (2, [])
+
+
+@pytest.mark.parametrize(
+    ("row", "reason"),
+    [
+        ("a,2", "2 cells where the header has 3"),
+        ("a,2,true,x", "4 cells where the header has 3"),
+        ("a,2,true,", "4 cells where the header has 3"),
+    ],
+)
+def test_ragged_row(tmp_path: Path, row: str, reason: str) -> None:
+    result = read(tmp_path, HEADER + f"a,1,true\n{row}\nb,1,false\n")
+    assert accepted(result) == [("a", "1", True), ("b", "1", False)]
+    assert result.quarantine.row(0) == ("m_fixes.csv", 3, "ragged", reason, row)
+
+
+def test_a_short_and_a_long_row_do_not_cancel_out(tmp_path: Path) -> None:
+    result = read(tmp_path, HEADER + "a,1,true\na,2\na,3,true,x\nb,1,false\n")
+    assert refused(result) == [(3, "ragged"), (4, "ragged")]
+    assert len(accepted(result)) == 2
+
+
+def test_quoted_newline_keeps_line_numbers_right(tmp_path: Path) -> None:
+    text = 'oid,iteration_id,plausible_fix,fixed_code\na,1,true,"x\ny, ""z""\n"\nb,1,maybe,q\n'
+    result = read(tmp_path, text)
+    assert result.attempts.collect()["fixed_code"].to_list() == ['x\ny, "z"\n']
+    assert refused(result) == [(5, "bad_boolean")]
+    assert result.quarantine["raw"].to_list() == ["b,1,maybe,q"]
+
+
+def test_a_quote_that_is_never_closed(tmp_path: Path) -> None:
+    with pytest.raises(InputFileError, match="the quote opened at line 3 is never closed"):
+        read(tmp_path, HEADER + 'a,1,true\nb,"1,true\na,3,true\n')
+
+
+def test_malformed_quotes_spoil_only_their_row(tmp_path: Path) -> None:
+    result = read(tmp_path, HEADER + 'a,1,true\n"b"x,1,true\na,3,true\n')
+    assert refused(result) == [(3, "ragged")]
+    assert len(accepted(result)) == 2
+
+
+@pytest.mark.parametrize("word", ["true", "TRUE", "1", "yes", "Yes", "t", "Y", " true ", "\tT"])
+def test_words_for_true(tmp_path: Path, word: str) -> None:
+    assert accepted(read(tmp_path, HEADER + f"a,1,{word}\n")) == [("a", "1", True)]
+
+
+@pytest.mark.parametrize("word", ["false", "False", "0", "no", "NO", "f", "n", " false"])
+def test_words_for_false(tmp_path: Path, word: str) -> None:
+    assert accepted(read(tmp_path, HEADER + f"a,1,{word}\n")) == [("a", "1", False)]
+
+
+@pytest.mark.parametrize("word", ["2", "maybe", "None", "nan", "-1", "1.0", "null"])
+def test_no_boolean_is_guessed(tmp_path: Path, word: str) -> None:
+    result = read(tmp_path, HEADER + f"a,1,{word}\nb,1,true\n")
+    assert accepted(result) == [("b", "1", True)]
+    assert refused(result) == [(2, "bad_boolean")]
+    assert f"plausible_fix is '{word}', which is no boolean" in result.quarantine["reason"].item()
+
+
+def test_empty_outcome_is_undecided_and_not_false(tmp_path: Path) -> None:
+    assert accepted(read(tmp_path, HEADER + "a,1,\na,2,  \nb,1,true\n")) == [
+        ("a", "1", None),
+        ("a", "2", None),
+        ("b", "1", True),
+    ]
+
+
+def test_exact_duplicate_keeps_the_first(tmp_path: Path) -> None:
+    result = read(tmp_path, HEADER + "a,1,true\nb,1,false\na,1,true\na,1,true\n")
+    assert accepted(result) == [("a", "1", True), ("b", "1", False)]
+    assert refused(result) == [(4, "duplicate"), (5, "duplicate")]
+    assert result.quarantine["reason"].to_list() == ["repeats line 2", "repeats line 2"]
+
+
+def test_conflicting_rows_all_go(tmp_path: Path) -> None:
+    result = read(tmp_path, HEADER + "a,1,true\nb,1,false\na,1,false\n")
+    assert accepted(result) == [("b", "1", False)]
+    assert refused(result) == [(2, "conflict"), (4, "conflict")]
+    assert "same (tier, oid, iteration_id) as line 4" in result.quarantine["reason"][0]
+
+
+def test_rows_that_differ_only_in_an_extra_column_conflict(tmp_path: Path) -> None:
+    result = read(tmp_path, "oid,iteration_id,plausible_fix,note\na,1,true,x\na,1,true,y\n")
+    assert [kind for _, kind in refused(result)] == ["conflict", "conflict"]
+
+
+def test_the_same_iteration_in_two_tiers_is_no_duplicate(tmp_path: Path) -> None:
+    result = read(tmp_path, "oid,iteration_id,plausible_fix,tier\na,1,true,T0\na,1,true,T1\n")
+    assert result.attempts.collect()["tier"].to_list() == ["T0", "T1"]
+
+
+def test_unknown_oid(tmp_path: Path) -> None:
+    result = read(tmp_path, HEADER + "a,1,true\nzz,1,true\n")
+    assert accepted(result) == [("a", "1", True)]
+    assert result.quarantine.row(0)[1:4] == (3, "unknown_oid", "the oid 'zz' is not in the problems file")
+
+
+def test_ids_stay_text(tmp_path: Path) -> None:
+    rows = "001,1,true\n1,1,false\n3030786330e5,1,true\nNA,1,true\n1,01,true\n"
+    assert accepted(read(tmp_path, HEADER + rows)) == [
+        ("001", "1", True),
+        ("1", "01", True),
+        ("1", "1", False),
+        ("3030786330e5", "1", True),
+        ("NA", "1", True),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("row", "reason"),
+    [
+        (",1,true", "the oid is missing"),
+        ("a,,true", "the iteration_id is missing"),
+        ("x" * 201 + ",1,true", "the oid has 201 characters; at most 200 are allowed"),
+    ],
+)
+def test_missing_or_over_long_id(tmp_path: Path, row: str, reason: str) -> None:
+    result = read(tmp_path, HEADER + row + "\n")
+    assert refused(result) == [(2, "bad_id")]
+    assert result.quarantine["reason"].item() == reason
+
+
+def test_a_file_with_no_rows(tmp_path: Path) -> None:
+    result = read(tmp_path, HEADER)
+    assert (result.rows, result.accepted, accepted(result)) == (0, 0, [])
+
+
+@pytest.mark.parametrize("cell", ["x", "-1", "nan", "inf", "1,5"])
+def test_bad_number(tmp_path: Path, cell: str) -> None:
+    result = read(tmp_path, f'oid,iteration_id,plausible_fix,cost_usd\na,1,true,"{cell}"\nb,1,true,0.5\n')
+    assert refused(result) == [(2, "bad_number")]
+    assert result.quarantine["reason"].item() == f"cost_usd is '{cell}', which is no non-negative number"
+
+
+def test_counts_are_whole_numbers(tmp_path: Path) -> None:
+    header = "oid,iteration_id,plausible_fix,input_tokens\n"
+    result = read(tmp_path, header + "a,1,true,12.0\na,2,true,12.5\nb,1,true,\nb,2,true,1e3\n")
+    assert result.attempts.collect()["input_tokens"].to_list() == [12, None, 1000]
+    assert refused(result) == [(3, "bad_number")]
+
+
+def test_classification(tmp_path: Path) -> None:
+    result = read(tmp_path, "oid,iteration_id,passed,classification\na,1,1,PASS\na,2,0,Refusal\nb,1,0,oops\n")
+    assert result.attempts.collect()["classification"].to_list() == ["pass", "refusal"]
+    assert refused(result) == [(4, "bad_class")]
+
+
+@pytest.mark.parametrize(
+    ("compiled", "passed", "failed", "expected"),
+    [
+        ("1", "3", "0", True),
+        ("1", "2", "1", False),
+        ("1", "0", "0", False),
+        ("0", "", "", False),
+        ("1", "", "", None),
+        ("", "3", "0", None),
+    ],
+)
+def test_outcome_that_follows_from_compile_and_tests(
+    tmp_path: Path, compiled: str, passed: str, failed: str, expected: bool | None
+) -> None:
+    header = "oid,iteration_id,compiled,tests_passed,tests_failed\n"
+    assert accepted(read(tmp_path, header + f"a,1,{compiled},{passed},{failed}\n")) == [("a", "1", expected)]
+
+
+def test_a_stated_outcome_wins_over_an_implied_one(tmp_path: Path) -> None:
+    header = "oid,iteration_id,plausible_fix,compiled,tests_passed,tests_failed\n"
+    assert accepted(read(tmp_path, header + "a,1,false,1,3,0\na,2,,1,3,0\n")) == [("a", "1", False), ("a", "2", True)]
+
+
+def test_two_outcomes_that_contradict_each_other(tmp_path: Path) -> None:
+    result = read(tmp_path, "oid,iteration_id,plausible_fix,passed\na,1,true,false\na,2,,true\nb,1,no,0\n")
+    assert accepted(result) == [("a", "2", True), ("b", "1", False)]
+    assert refused(result) == [(2, "contradiction")]
+
+
+def test_a_fix_without_an_outcome_is_undecided(tmp_path: Path) -> None:
+    attempts = read(tmp_path, "oid,iteration_id,fixed_code\na,1,x = 1\na,2,x = 1\nb,1,\n").attempts.collect()
+    assert attempts["passed"].to_list() == [None, None, None]
+    first, same, empty = attempts["fix_sha"].to_list()
+    assert first == same and len(first) == 64 and empty is None
+
+
+def test_extra_columns_travel_along_as_text(tmp_path: Path) -> None:
+    header = "oid,iteration_id,plausible_fix,temperature,model,llm_name\n"
+    attempts = read(tmp_path, header + "a,1,true,0.70,their-name,gpt\n").attempts.collect()
+    assert attempts["temperature"].to_list() == ["0.70"]
+    assert attempts["model"].to_list() == ["m"]
+    assert attempts["input_model"].to_list() == ["their-name"]
+    assert attempts["llm_name"].to_list() == ["gpt"]
+
+
+def test_defaults_for_tier_and_suite(tmp_path: Path) -> None:
+    without = read(tmp_path, HEADER + "a,1,true\n").attempts.collect()
+    assert without.select("tier", "suite").row(0) == ("T0", "s")
+    own = read(tmp_path, "oid,iteration_id,passed,tier,suite\na,1,1,,\nb,1,1,T2,mine\n").attempts.collect()
+    assert list(own.select("tier", "suite").iter_rows()) == [("T0", "s"), ("T2", "mine")]
+
+
+def test_order_of_rows_does_not_matter(tmp_path: Path) -> None:
+    rows = [f"{oid},{i},{'true' if i % 3 else 'false'}\n" for oid in ("a", "b", "NA") for i in range(1, 30)]
+    forward = read(tmp_path, HEADER + "".join(rows)).attempts.collect()
+    backward = read(tmp_path, HEADER + "".join(reversed(rows))).attempts.collect()
+    assert forward.equals(backward)
+    assert forward.filter(pl.col("oid") == "a")["iteration_id"].to_list() == [str(i) for i in range(1, 30)]

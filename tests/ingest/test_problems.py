@@ -1,0 +1,49 @@
+"""Reading the problems file."""
+
+from pathlib import Path
+
+import pytest
+
+from touchstone.errors import InputFileError
+from touchstone.ingest.problems import IngestedProblems, read_problems
+
+
+def read(tmp_path: Path, text: str) -> IngestedProblems:
+    path = tmp_path / "problems.csv"
+    path.write_text(text)
+    return read_problems(path, tmp_path / "scratch.parquet")
+
+
+def test_defaults_and_extra_columns(tmp_path: Path) -> None:
+    table = read(tmp_path, "oid,filename,severity\n2,b.tf,high\n1,a.tf,\n").problems.collect()
+    assert table.columns == ["oid", "filename", "suite", "cluster", "severity"]
+    assert table.rows() == [("1", "a.tf", "default", None, None), ("2", "b.tf", "default", None, "high")]
+
+
+def test_project_name_is_the_cluster_unless_there_is_one(tmp_path: Path) -> None:
+    by_project = read(tmp_path, "oid,filename,project_name\n1,a,p\n").problems.collect()
+    assert by_project.select("cluster", "project_name").row(0) == ("p", "p")
+    own = read(tmp_path, "oid,filename,project_name,cluster\n1,a,p,c\n").problems.collect()
+    assert own["cluster"].item() == "c"
+
+
+def test_exact_duplicate_is_quarantined(tmp_path: Path) -> None:
+    result = read(tmp_path, "oid,filename\n1,a\n1,a\n")
+    assert result.problems.collect().height == 1
+    assert result.quarantine.row(0)[1:4] == (3, "duplicate", "repeats line 2")
+
+
+def test_two_problems_with_one_id_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputFileError, match=r"problems\.csv, line 2: two different problems have the same oid"):
+        read(tmp_path, "oid,filename\n1,a\n1,b\n")
+
+
+@pytest.mark.parametrize("text", ["oid,filename\n", "oid,filename\n,a\n"])
+def test_no_problem_at_all(tmp_path: Path, text: str) -> None:
+    with pytest.raises(InputFileError, match="there is no problem in the file"):
+        read(tmp_path, text)
+
+
+def test_missing_column(tmp_path: Path) -> None:
+    with pytest.raises(InputFileError, match="missing column filename"):
+        read(tmp_path, "oid\n1\n")

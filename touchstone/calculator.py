@@ -1,0 +1,88 @@
+"""pass@k straight from CSV files, without a graph or an output folder: the engine behind `touchstone pass-at-k`."""
+
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import polars as pl
+
+from touchstone.config import IntervalSettings
+from touchstone.errors import InputFileError, TouchstoneError
+from touchstone.ingest.fixes import open_fixes, read_fixes
+from touchstone.ingest.problems import open_problems, read_problems
+from touchstone.ingest.quick_counts import quick_histogram
+from touchstone.ingest.sources import check_name, model_of
+from touchstone.metrics.pass_at_k import count_outcomes, outcome_histogram, summarise
+from touchstone.vocabulary import DEFAULT_TIER
+
+
+@dataclass
+class Calculation:
+    """The pass_at_k table, the rows that were refused, and the files that could not be read."""
+
+    table: pl.DataFrame
+    quarantine: list[pl.DataFrame] = field(default_factory=list)
+    unreadable: list[str] = field(default_factory=list)
+
+
+def calculate(
+    problems_csv: Path, fixes_csvs: Sequence[Path], k_values: Sequence[int], intervals: IntervalSettings
+) -> Calculation:
+    """pass@k of every file's model. A file that cannot be read is noted and the others go on."""
+    by_model = _by_model(fixes_csvs)
+    parts: list[pl.DataFrame] = []
+    done = Calculation(pl.DataFrame())
+    with tempfile.TemporaryDirectory(prefix="touchstone-") as scratch:
+        reader = _Reader(problems_csv, Path(scratch))
+        for model, path in by_model.items():
+            try:
+                histogram, problems = reader.histogram(path, model)
+            except InputFileError as error:
+                done.unreadable.append(str(error))
+                continue
+            groups = sorted(set(histogram.select("model", "tier").iter_rows())) or [(model, DEFAULT_TIER)]
+            parts.append(summarise(histogram, groups, problems, k_values, intervals))
+        done.quarantine = reader.quarantine
+    if not parts:
+        raise TouchstoneError("; ".join(done.unreadable))
+    done.table = pl.concat(parts).sort("model", "tier", "k")
+    return done
+
+
+class _Reader:
+    """Reads one model after the other against the same problems: the quick way, else the careful one."""
+
+    def __init__(self, problems_csv: Path, scratch: Path) -> None:
+        self._table = open_problems(problems_csv)
+        self._scratch = scratch
+        self._problems: pl.DataFrame | None = None
+        self.quarantine: list[pl.DataFrame] = []
+
+    def histogram(self, path: Path, model: str) -> tuple[pl.DataFrame, int]:
+        quick = quick_histogram(self._table, open_fixes(path), model)
+        if quick is not None:
+            return quick
+        problems = self._careful_problems()
+        read = read_fixes(path, model, problems.lazy(), self._scratch / "fixes.parquet")
+        self.quarantine.append(read.quarantine)
+        counts = count_outcomes(read.attempts)
+        histogram = outcome_histogram(counts, problems.lazy()).collect(engine="streaming")
+        return histogram, problems.height
+
+    def _careful_problems(self) -> pl.DataFrame:
+        if self._problems is None:
+            read = read_problems(self._table.path, self._scratch / "problems.parquet")
+            self.quarantine.append(read.quarantine)
+            self._problems = read.problems.select("oid", "suite", "cluster").collect()
+        return self._problems
+
+
+def _by_model(paths: Sequence[Path]) -> dict[str, Path]:
+    by_model: dict[str, Path] = {}
+    for path in paths:
+        model = check_name(model_of(path), "model")
+        if model in by_model:
+            raise TouchstoneError(f"{by_model[model]} and {path} both speak for the model '{model}'; rename one")
+        by_model[model] = path
+    return by_model

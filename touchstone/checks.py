@@ -1,0 +1,110 @@
+"""What may be wrong with a run's data: pure functions that judge frames. The asset checks report what they find."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import polars as pl
+
+from touchstone.config import CheckLimits
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A verdict in words and figures. An `error` makes the run fail, a `warning` only says so."""
+
+    passed: bool
+    message: str
+    error: bool = False
+    figures: Mapping[str, int | float] = field(default_factory=dict)
+
+
+def files_readable(quarantine: pl.DataFrame) -> Finding:
+    """Every fixes file could be read."""
+    broken = quarantine.filter(pl.col("kind") == "unreadable_file").sort("source_file")
+    message = "; ".join(broken["reason"].unique(maintain_order=True)) or "every file could be read"
+    return Finding(broken.is_empty(), message, error=True, figures={"unreadable_files": broken.height})
+
+
+def quarantine_share(sources: pl.DataFrame, limits: CheckLimits) -> Finding:
+    """No file has more refused rows than allowed."""
+    judged = sources.filter(pl.col("rows") > 0).with_columns(share=pl.col("quarantined") / pl.col("rows"))
+    worst = judged.sort("share", "model", descending=[True, False]).head(1)
+    share = worst["share"].item() if worst.height else 0.0
+    refused, rows = int(sources["quarantined"].sum()), int(sources["rows"].sum())
+    message = f"{refused:,} of {rows:,} rows are in quarantine"
+    if share > limits.max_quarantine_share:
+        message += f"; {worst['source_file'].item()} has {share:.1%}, more than {limits.max_quarantine_share:.1%}"
+    figures = {"quarantined_rows": refused, "worst_share": share}
+    return Finding(share <= limits.max_quarantine_share, message, error=True, figures=figures)
+
+
+def unknown_oids(sources: pl.DataFrame, quarantine: pl.DataFrame, limits: CheckLimits) -> Finding:
+    """The fixes speak of problems that the problems file knows."""
+    strangers = quarantine.filter(pl.col("kind") == "unknown_oid").height
+    rows = int(sources["rows"].sum())
+    share = strangers / rows if rows else 0.0
+    message = f"{strangers:,} of {rows:,} rows name an oid that is not in the problems file"
+    figures = {"unknown_oids": strangers, "share": share}
+    return Finding(share <= limits.max_unknown_oid_share, message, figures=figures)
+
+
+def unique_keys(attempts: pl.LazyFrame, key: list[str]) -> Finding:
+    """No two attempts share a key."""
+    repeated = (
+        attempts.group_by(key).len().filter(pl.col("len") > 1).select(pl.len()).collect(engine="streaming").item()
+    )
+    message = f"{repeated:,} keys stand for more than one attempt" if repeated else "every key is unique"
+    return Finding(repeated == 0, message, error=True, figures={"duplicate_keys": repeated})
+
+
+def all_decided(outcomes: pl.LazyFrame) -> Finding:
+    """Every attempt has an outcome."""
+    total, decided = outcomes.select(pl.len(), pl.col("passed").count()).collect().row(0)
+    message = f"{total - decided:,} of {total:,} attempts have no outcome and are counted neither way"
+    return Finding(total == decided, message, figures={"undecided": total - decided, "attempts": total})
+
+
+def coverage(pass_at_k: pl.DataFrame, limits: CheckLimits) -> Finding:
+    """Every model and tier attempted enough of the problems."""
+    groups = pass_at_k.unique(["model", "tier"]).with_columns(share=pl.col("attempted") / pl.col("problems"))
+    thin = groups.filter(pl.col("share") < limits.min_coverage).sort("share", "model", "tier")
+    shown = ", ".join(
+        f"{model} {tier}: {attempted} of {problems}"
+        for model, tier, attempted, problems in thin.select("model", "tier", "attempted", "problems")
+        .head(5)
+        .iter_rows()
+    )
+    message = f"{thin.height} of {groups.height} models and tiers attempted too few problems ({shown})"
+    lowest = groups.select(pl.col("share").min()).item()
+    figures = {"thin": thin.height, "lowest_coverage": lowest or 0.0}
+    return Finding(thin.is_empty(), message if thin.height else "every problem was attempted", figures=figures)
+
+
+def enough_samples(pass_at_k: pl.DataFrame) -> Finding:
+    """Every attempted problem has at least k decided attempts for every k."""
+    short = pass_at_k.filter(pl.col("eligible") < pl.col("attempted")).sort("model", "tier", "k")
+    shown = ", ".join(
+        f"{model} {tier}: {missing} at k={k}"
+        for model, tier, k, missing in short.select("model", "tier", "k", pl.col("attempted") - pl.col("eligible"))
+        .head(5)
+        .iter_rows()
+    )
+    message = f"problems with fewer than k attempts are left out of pass@k ({shown})"
+    figures = {"figures_affected": short.height}
+    return Finding(short.is_empty(), message if short.height else "n >= k everywhere", figures=figures)
+
+
+def within_bounds(pass_at_k: pl.DataFrame) -> Finding:
+    """Every figure lies in [0, 1] and inside its interval."""
+    shares = ["pass_at_k", "ci_low", "ci_high", "pass_at_k_all", "pass_hat_k"]
+    outside = pl.any_horizontal(~pl.col(name).is_between(0, 1) for name in shares)
+    crossed = (pl.col("ci_low") > pl.col("pass_at_k")) | (pl.col("pass_at_k") > pl.col("ci_high"))
+    wrong = pass_at_k.filter(outside.fill_null(False) | crossed.fill_null(False))
+    message = f"{wrong.height} figures lie outside [0, 1] or outside their interval"
+    figures = {"figures": pass_at_k.height, "wrong": wrong.height}
+    return Finding(
+        wrong.is_empty(),
+        message if wrong.height else "every figure is in bounds",
+        error=True,
+        figures=figures,
+    )

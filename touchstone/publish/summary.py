@@ -1,0 +1,49 @@
+"""The summary CSV: one row per model (and tier), one column per k, rebuilt from the tables each time."""
+
+from pathlib import Path
+
+import polars as pl
+
+
+def summary(pass_at_k: pl.DataFrame) -> pl.DataFrame:
+    """`LLM, pass@1, …, attempted, problems` and the intervals; `tier` only where there is more than one.
+
+    >>> row = {"model": "m", "tier": "T0", "k": 1, "pass_at_k": .5, "ci_low": .4, "ci_high": .6,
+    ...        "attempted": 9, "problems": 10}
+    >>> summary(pl.DataFrame([row])).columns
+    ['LLM', 'pass@1', 'attempted', 'problems', 'pass@1_ci_low', 'pass@1_ci_high']
+    """
+    ks = pass_at_k["k"].unique().sort().to_list()
+    group = ["model", "tier"] if pass_at_k["tier"].n_unique() > 1 else ["model"]
+
+    def at(k: int, column: str) -> pl.Expr:
+        return pl.col(column).filter(pl.col("k") == k).first()
+
+    return (
+        pass_at_k.lazy()
+        .group_by(group)
+        .agg(
+            *(at(k, "pass_at_k").alias(f"pass@{k}") for k in ks),
+            pl.col("attempted", "problems").first(),
+            *(at(k, f"ci_{end}").alias(f"pass@{k}_ci_{end}") for k in ks for end in ("low", "high")),
+        )
+        .sort(group)
+        .with_columns(spreadsheet_safe(pl.col(name)) for name in group)
+        .rename({"model": "LLM"})
+        .collect()
+    )
+
+
+def write_summary(pass_at_k: pl.DataFrame, path: Path) -> pl.DataFrame:
+    """Write the summary CSV to a temporary name and rename it into place."""
+    table = summary(pass_at_k)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    scratch = path.with_name(f".{path.name}")
+    table.write_csv(scratch)
+    scratch.replace(path)
+    return table
+
+
+def spreadsheet_safe(text: pl.Expr) -> pl.Expr:
+    """Text that a spreadsheet would run as a formula, made plain by a leading apostrophe."""
+    return pl.when(text.str.contains(r"^[=+\-@\t\r]")).then(pl.concat_str(pl.lit("'"), text)).otherwise(text)

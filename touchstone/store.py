@@ -1,0 +1,237 @@
+"""The output folder: a work area that a run writes to, and the results that people read, switched in one step.
+
+```
+tables/ summary_pass_at_k.csv warehouse.duckdb    links into .store/current
+.store/work/tables/<table>/<part>.parquet         what the run in progress has made so far
+.store/work/stamps/<table>/<part>.json            what each part was made from
+.store/published/<number>/                        a finished run: hard links to its tables, summary, warehouse
+.store/current                                    link to the published run; renaming it is the switch
+```
+
+A killed run leaves half-made work behind `.store/work` and the last finished results in place. A part is written to
+a temporary name, checked against its contract and renamed; its stamp is removed before and written after, so a
+stamp never speaks for another part's bytes. What goes into a table belongs in `ingest`, `validation` and `metrics`.
+"""
+
+import hashlib
+import json
+import os
+import shutil
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import filelock
+import polars as pl
+
+from touchstone.contracts import TABLES, conform, violations
+from touchstone.errors import TouchstoneError
+
+SUMMARY = "summary_pass_at_k.csv"
+WAREHOUSE = "warehouse.duckdb"
+_PUBLISHED_NAMES = ("tables", SUMMARY, WAREHOUSE)
+_KEPT_GENERATIONS = 2
+
+
+@dataclass(frozen=True)
+class Part:
+    """A part of a table as it lies in the work area."""
+
+    path: Path
+    rows: int
+    fingerprint: str
+    reused: bool
+
+
+class Store:
+    """One output folder. Everything that reads or writes it goes through here."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self._home = root / ".store"
+        self.work = self._home / "work"
+
+    # The lock
+
+    @contextmanager
+    def lock(self, wait_seconds: float = 0) -> Iterator[None]:
+        """Hold the folder for one run. The lock dies with its process; within a process it may be taken again."""
+        self._home.mkdir(parents=True, exist_ok=True)
+        holder = self._home / "lock.holder"
+        guard = filelock.FileLock(
+            self._home / "lock",
+            timeout=wait_seconds,
+            is_singleton=True,
+            thread_local=False,
+            fallback_to_soft=False,
+        )
+        try:
+            guard.acquire()
+        except filelock.Timeout:
+            raise TouchstoneError(
+                f"{self.root}: another run is writing here ({_read_text(holder) or 'holder unknown'}); "
+                "wait for it to end or use another output folder"
+            ) from None
+        try:
+            holder.write_text(f"process {os.getpid()}, since {time.strftime('%Y-%m-%d %H:%M:%S')}")
+            yield
+        finally:
+            guard.release()
+
+    # Parts of tables
+
+    def part(self, table: str, part: str | None = None) -> Part | None:
+        """What is there, or nothing where the part is missing or was left half-made."""
+        path = self._path(table, part)
+        stamp = _read_text(self._stamp(table, part))
+        if stamp is None or not path.is_file():
+            return None
+        made = json.loads(stamp)
+        return Part(path, made["rows"], made["fingerprint"], reused=True)
+
+    def current(self, table: str, fingerprint: str, part: str | None = None) -> Part | None:
+        """The part, where it was made from exactly this."""
+        found = self.part(table, part)
+        return found if found is not None and found.fingerprint == fingerprint else None
+
+    def write(self, table: str, frame: pl.LazyFrame, fingerprint: str, part: str | None = None) -> Part:
+        """Replace a part of a table, checked against its contract."""
+        path, stamp = self._path(table, part), self._stamp(table, part)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        stamp.parent.mkdir(parents=True, exist_ok=True)
+        scratch = path.with_name(f".{path.name}")
+        conform(frame, TABLES[table]).sink_parquet(scratch, compression_level=1, row_group_size=250_000)
+        written = pl.scan_parquet(scratch, glob=False)
+        broken = violations(written, TABLES[table])
+        if broken:
+            shown = ", ".join(f"{rule} ({rows} rows)" for rule, rows in broken.items())
+            raise ValueError(f"table '{table}' breaks its contract: {shown}")
+        rows = written.select(pl.len()).collect().item()
+        stamp.unlink(missing_ok=True)
+        scratch.replace(path)
+        _replace_text(stamp, json.dumps({"fingerprint": fingerprint, "rows": rows}))
+        return Part(path, rows, fingerprint, reused=False)
+
+    def parts(self, table: str) -> list[str]:
+        """The names of the whole parts of a table, in order."""
+        folder = self.work / "stamps" / table
+        names = sorted(stamp.stem for stamp in folder.glob("*.json")) if folder.is_dir() else []
+        return [name for name in names if self._path(table, name).is_file()]
+
+    def scan(self, table: str, parts: Sequence[str] | None = None) -> pl.LazyFrame:
+        """The contract's columns of a table, over all parts or the named ones."""
+        paths = [self._path(table, part) for part in (self.parts(table) if parts is None else parts)]
+        dtypes = TABLES[table].dtypes
+        if not paths:
+            return pl.LazyFrame(schema=dtypes)
+        return pl.scan_parquet(paths, glob=False, schema=dtypes, extra_columns="ignore")
+
+    def scan_with_extras(self, table: str, part: str | None = None) -> pl.LazyFrame:
+        """One part with the input columns that travel along."""
+        return pl.scan_parquet(self._path(table, part), glob=False)
+
+    def fingerprint(self, table: str) -> str:
+        """What the whole table was made from."""
+        made = {
+            part: (self.part(table, part) or Part(self.root, 0, "", False)).fingerprint for part in self.parts(table)
+        }
+        return digest(made)
+
+    def keep_parts(self, table: str, names: Sequence[str]) -> list[str]:
+        """Remove the parts that are not named; returns what was removed."""
+        gone = [name for name in self.parts(table) if name not in names]
+        for name in gone:
+            self._stamp(table, name).unlink(missing_ok=True)
+            self._path(table, name).unlink(missing_ok=True)
+        return gone
+
+    def scratch(self, name: str) -> Path:
+        """A path for a temporary file of the run in progress."""
+        folder = self.work / "scratch"
+        folder.mkdir(parents=True, exist_ok=True)
+        return folder / name
+
+    def clear_scratch(self) -> None:
+        """Remove what a run, or one that was killed, left in the scratch folder."""
+        shutil.rmtree(self.work / "scratch", ignore_errors=True)
+
+    # Publishing
+
+    def publish(self, fill: Callable[[Path], None]) -> Path:
+        """Freeze the work tables as a new generation, let `fill` add to it, and switch to it in one rename."""
+        published = self._home / "published"
+        published.mkdir(parents=True, exist_ok=True)
+        self._refuse_foreign_files()
+        numbers = sorted(int(path.name) for path in published.iterdir() if path.name.isdigit())
+        generation = published / str(numbers[-1] + 1 if numbers else 1)
+        for table in TABLES:
+            for part in self.parts(table):
+                source = self._path(table, part)
+                _link(source, generation / "tables" / table / source.name)
+        _link(self.work / SUMMARY, generation / SUMMARY)
+        fill(generation)
+        _replace_link(self._home / "current", Path("published") / generation.name)
+        for name in _PUBLISHED_NAMES:
+            _replace_link(self.root / name, Path(".store/current") / name)
+        for number in numbers[: -(_KEPT_GENERATIONS - 1)]:
+            shutil.rmtree(published / str(number), ignore_errors=True)
+        return generation
+
+    def _refuse_foreign_files(self) -> None:
+        tables = self.root / "tables"
+        if tables.is_dir() and not tables.is_symlink():
+            raise TouchstoneError(f"{tables}: there is a folder that this program did not make; move it away")
+
+    def _path(self, table: str, part: str | None) -> Path:
+        return self.work / "tables" / table / f"{part or table}.parquet"
+
+    def _stamp(self, table: str, part: str | None) -> Path:
+        return self.work / "stamps" / table / f"{part or table}.json"
+
+
+def digest(value: object) -> str:
+    """A stable hash of plain data.
+
+    >>> digest({"b": 1, "a": [2]}) == digest({"a": [2], "b": 1})
+    True
+    """
+    return hashlib.sha256(json.dumps(value, sort_keys=True, default=str).encode()).hexdigest()
+
+
+def engine_version() -> str:
+    """A hash of the engine's own source, so that figures made by other code are never taken for current."""
+    package = Path(__file__).parent
+    sources = {str(path.relative_to(package)): path.read_bytes() for path in sorted(package.rglob("*.py"))}
+    return digest({name: hashlib.sha256(source).hexdigest() for name, source in sources.items()})
+
+
+def _read_text(path: Path) -> str | None:
+    try:
+        return path.read_text()
+    except OSError:
+        return None
+
+
+def _replace_text(path: Path, text: str) -> None:
+    scratch = path.with_name(f".{path.name}")
+    scratch.write_text(text)
+    scratch.replace(path)
+
+
+def _replace_link(path: Path, target: Path) -> None:
+    if path.is_symlink() and path.readlink() == target:
+        return
+    scratch = path.with_name(f".{path.name}.link")
+    scratch.unlink(missing_ok=True)
+    scratch.symlink_to(target)
+    scratch.replace(path)
+
+
+def _link(source: Path, target: Path) -> None:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        os.link(source, target)
+    except OSError:
+        shutil.copy2(source, target)
