@@ -1,5 +1,6 @@
 """What the asset files share: the partition per model, and how an asset tells the UI what it made."""
 
+import warnings
 from typing import Any
 
 import dagster as dg
@@ -12,6 +13,9 @@ from touchstone.store import Part, digest
 
 EvaluationParam = dg.ResourceParam[Evaluation]
 Metadata = dict[str, Any]
+
+# One run for all models is what the graph is built on; the notice that the feature is young helps no user.
+warnings.filterwarnings("ignore", category=dg.BetaWarning)
 
 models = dg.DynamicPartitionsDefinition(name="models")
 all_models_in_one_run = dg.BackfillPolicy.single_run()

@@ -47,7 +47,7 @@ class ProgressHandler(logging.Handler):
 
     def _say(self, record: logging.LogRecord) -> None:
         message = getattr(record, "dagster_meta", {}).get("orig_message") or record.getMessage()
-        if record.levelno >= logging.WARNING:
+        if record.levelno >= logging.WARNING and not message.startswith("Dependencies for step"):
             self._progress.console.print(f"[yellow]warning:[/] {message}", highlight=False)
         else:
             self._progress.update(self._task, description=message)

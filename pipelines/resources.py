@@ -1,21 +1,22 @@
 """Resources: what the assets are given to work with."""
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
 import dagster as dg
+from pydantic import Field
 
 from touchstone.config import load_config
 from touchstone.evaluation import Evaluation
 
 
-class EvaluationResource(dg.ConfigurableResourceFactory[Evaluation]):  # type: ignore[misc]
+class EvaluationResource(dg.ConfigurableResource[Evaluation]):
     """The evaluation that a configuration file describes. Holds the output folder's lock while a run lasts."""
 
     config_file: str
     output_dir: str | None = None
-    only: Sequence[str] = ()
+    only: list[str] = Field(default_factory=list)
     wait_for_lock_seconds: float = 3600.0
 
     def load(self) -> Evaluation:

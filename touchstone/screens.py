@@ -162,7 +162,7 @@ def _show_quarantine(screen: Console, quarantine: pl.DataFrame) -> None:
 
 def _reuse(outcome: RunOutcome) -> str:
     if outcome.made == 0:
-        return f"nothing changed: all {outcome.reused} parts were reused, no file was read again"
+        return f"nothing changed: all {outcome.reused} parts were reused"
     return f"{outcome.made} parts made, {outcome.reused} unchanged and reused"
 
 

@@ -28,7 +28,7 @@ def summary(pass_at_k: pl.DataFrame) -> pl.DataFrame:
             *(at(k, f"ci_{end}").alias(f"pass@{k}_ci_{end}") for k in ks for end in ("low", "high")),
         )
         .sort(group)
-        .with_columns(spreadsheet_safe(pl.col(name)) for name in group)
+        .with_columns(spreadsheet_safe(pl.col(name)).alias(name) for name in group)
         .rename({"model": "LLM"})
         .collect()
     )

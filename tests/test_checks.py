@@ -1,0 +1,93 @@
+"""The checks judge frames: each passes on good data and speaks up on bad."""
+
+import polars as pl
+import pytest
+
+from touchstone import checks
+from touchstone.config import CheckLimits
+
+LIMITS = CheckLimits()
+
+
+def sources(rows: int, quarantined: int) -> pl.DataFrame:
+    return pl.DataFrame({"model": ["m"], "source_file": ["m_fixes.csv"], "rows": [rows], "quarantined": [quarantined]})
+
+
+def quarantine(*kinds: str) -> pl.DataFrame:
+    rows = [("m_fixes.csv", 1, kind, f"because of {kind}", "") for kind in kinds]
+    columns = ["source_file", "line", "kind", "reason", "raw"]
+    return pl.DataFrame(rows, schema=dict.fromkeys(columns, pl.String) | {"line": pl.Int64}, orient="row")
+
+
+def figures(**changes: object) -> pl.DataFrame:
+    row = {
+        "model": "m", "tier": "T0", "k": 1, "pass_at_k": 0.5, "ci_low": 0.4, "ci_high": 0.6, "pass_at_k_all": 0.5,
+        "pass_hat_k": 0.5, "problems": 10, "attempted": 10, "eligible": 10,
+    }  # fmt: skip
+    return pl.DataFrame([row | changes])
+
+
+def test_unreadable_files_are_an_error() -> None:
+    assert checks.files_readable(quarantine("ragged")).passed
+    found = checks.files_readable(quarantine("unreadable_file"))
+    assert (found.passed, found.error, found.message) == (False, True, "because of unreadable_file")
+
+
+@pytest.mark.parametrize(("refused", "passed"), [(0, True), (5, True), (6, False)])
+def test_quarantine_share(refused: int, passed: bool) -> None:
+    found = checks.quarantine_share(sources(100, refused), LIMITS)
+    assert (found.passed, found.error) == (passed, True)
+    assert found.figures["worst_share"] == refused / 100
+
+
+def test_quarantine_share_of_nothing() -> None:
+    assert checks.quarantine_share(sources(0, 0), LIMITS).passed
+
+
+def test_unknown_oids() -> None:
+    assert checks.unknown_oids(sources(100, 1), quarantine("unknown_oid"), LIMITS).passed
+    found = checks.unknown_oids(sources(100, 2), quarantine("unknown_oid", "unknown_oid"), LIMITS)
+    assert (found.passed, found.error, found.figures["unknown_oids"]) == (False, False, 2)
+
+
+def test_unique_keys() -> None:
+    rows = pl.LazyFrame({"oid": ["a", "a", "b"]})
+    assert checks.unique_keys(rows.unique(), ["oid"]).passed
+    found = checks.unique_keys(rows, ["oid"])
+    assert (found.passed, found.error, found.figures["duplicate_keys"]) == (False, True, 1)
+
+
+def test_all_decided() -> None:
+    assert checks.all_decided(pl.LazyFrame({"passed": [True, False]})).passed
+    found = checks.all_decided(pl.LazyFrame({"passed": [True, None]}))
+    assert (found.passed, found.figures["undecided"]) == (False, 1)
+
+
+def test_coverage() -> None:
+    assert checks.coverage(figures(), LIMITS).passed
+    found = checks.coverage(figures(attempted=9), LIMITS)
+    assert not found.passed and "m T0: 9 of 10" in found.message
+    assert checks.coverage(figures(attempted=9), CheckLimits(min_coverage=0.9)).passed
+
+
+def test_enough_samples() -> None:
+    assert checks.enough_samples(figures()).passed
+    found = checks.enough_samples(figures(eligible=7))
+    assert not found.passed and "m T0: 3 at k=1" in found.message
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"pass_at_k": 1.1, "ci_high": 1.0}, {"ci_low": -0.1}, {"ci_low": 0.55}, {"ci_high": 0.45}, {"pass_hat_k": 2.0}],
+)
+def test_figures_out_of_bounds_are_an_error(change: dict[str, float]) -> None:
+    found = checks.within_bounds(figures(**change))
+    assert (found.passed, found.error) == (False, True)
+
+
+def test_figures_in_bounds_or_undefined() -> None:
+    assert checks.within_bounds(figures()).passed
+    undefined = figures().with_columns(
+        pl.lit(None, pl.Float64).alias(name) for name in ("pass_at_k", "ci_low", "ci_high")
+    )
+    assert checks.within_bounds(undefined).passed

@@ -1,0 +1,97 @@
+"""The configuration: the seed's file works as it stands, and every mistake is one line that names it."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from touchstone.config import find_problems_csv, load_config
+from touchstone.errors import TouchstoneError
+
+SEED = {
+    "fixes_dir": "llms_fixes_results",
+    "output_dir": "evaluation/data",
+    "clones_dir": "../TFReproducer/clones",
+    "k_values": [1, 5, 10],
+    "models": ["gemini", "chatgpt4.1"],
+    "generate_synthetic_data": False,
+    "data_type": "all",
+}
+
+
+def write(tmp_path: Path, data: object, name: str = "evaluation_config.json") -> Path:
+    path = tmp_path / name
+    path.write_text(data if isinstance(data, str) else json.dumps(data))
+    return path
+
+
+def test_the_seeds_config_works_as_it_stands(tmp_path: Path) -> None:
+    config = load_config(write(tmp_path, SEED))
+    assert config.k_values == [1, 5, 10]
+    assert config.models == ["gemini", "chatgpt4.1"]
+    assert config.fixes_dir == tmp_path / "llms_fixes_results"
+    assert config.output_dir == tmp_path / "evaluation" / "data"
+    assert config.clones_dir == tmp_path.parent / "TFReproducer" / "clones"
+
+
+def test_toml_says_the_same(tmp_path: Path) -> None:
+    text = 'fixes_dir = "f"\noutput_dir = "o"\nk_values = [3, 1]\n[checks]\nmin_coverage = 0.5\n'
+    config = load_config(write(tmp_path, text, "config.toml"))
+    assert (config.k_values, config.checks.min_coverage) == ([1, 3], 0.5)
+
+
+def test_output_dir_can_be_replaced(tmp_path: Path) -> None:
+    assert load_config(write(tmp_path, SEED), tmp_path / "elsewhere").output_dir == tmp_path / "elsewhere"
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"fixs_dir": "x"}, "unknown key 'fixs_dir' (did you mean 'fixes_dir'?)"),
+        ({"colour": "x"}, "unknown key 'colour' (known keys: fixes_dir, output_dir,"),
+        ({"checks": {"min_cover": 1}}, "unknown key 'checks.min_cover'"),
+        ({"k_values": [1, 0]}, "k_values: k must be at least 1, got 0"),
+        ({"k_values": []}, "k_values: give at least one k value"),
+        ({"k_values": ["5"]}, "k_values.0: Input should be a valid integer (got '5')"),
+        ({"data_type": "fake"}, "data_type: Input should be 'all', 'synthetic' or 'real' (got 'fake')"),
+        ({"fixes_dir": None}, "fixes_dir: "),
+        ({"intervals": {"confidence": 95}}, "intervals.confidence: Input should be less than 1 (got 95)"),
+    ],
+)
+def test_each_mistake_is_one_line(tmp_path: Path, change: dict[str, object], message: str) -> None:
+    with pytest.raises(TouchstoneError) as caught:
+        load_config(write(tmp_path, SEED | change))
+    assert message in str(caught.value)
+    assert "evaluation_config.json: " in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_missing_key(tmp_path: Path) -> None:
+    with pytest.raises(TouchstoneError, match="the key 'output_dir' is missing"):
+        load_config(write(tmp_path, {"fixes_dir": "x"}))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [("{", r"not valid JSON \(line 1, column 2"), ("[]", "must be an object"), ("", "not valid JSON")],
+)
+def test_not_a_config_at_all(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(TouchstoneError, match=message):
+        load_config(write(tmp_path, text))
+
+
+def test_no_such_config(tmp_path: Path) -> None:
+    with pytest.raises(TouchstoneError, match=r"nowhere\.json: no such config file"):
+        load_config(tmp_path / "nowhere.json")
+
+
+def test_problems_file_is_looked_for_beside_the_fixes_and_in_the_output(tmp_path: Path) -> None:
+    config = load_config(write(tmp_path, {"fixes_dir": "f", "output_dir": "o"}))
+    with pytest.raises(TouchstoneError, match="no problems file: looked for .*set 'problems_csv'"):
+        find_problems_csv(config)
+    (tmp_path / "o").mkdir()
+    (tmp_path / "o" / "problems.csv").write_text("x")
+    assert find_problems_csv(config) == tmp_path / "o" / "problems.csv"
+    (tmp_path / "f").mkdir()
+    (tmp_path / "f" / "problems.csv").write_text("x")
+    assert find_problems_csv(config) == tmp_path / "f" / "problems.csv"

@@ -1,0 +1,59 @@
+"""The contracts: complete, described, enforced on write, and in step with the docs."""
+
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from tests.conftest import PROJECT
+from touchstone.contracts import TABLES, conform, violations
+from touchstone.metrics.pass_at_k import PASS_AT_K_SCHEMA
+from touchstone.publish.data_dictionary import data_dictionary, main
+from touchstone.store import Store
+
+PROBLEM = {"oid": ["a"], "filename": ["f"], "suite": ["s"], "cluster": [None]}
+
+
+@pytest.mark.parametrize("table", TABLES.values(), ids=lambda table: table.name)
+def test_every_column_is_described_in_one_line(table) -> None:  # type: ignore[no-untyped-def]
+    assert all(text and "\n" not in text and text.endswith((".", "…")) for text in table.descriptions.values())
+
+
+def test_the_data_dictionary_is_up_to_date(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--check", str(PROJECT / "docs" / "tables.md")]) == 0
+    stale = tmp_path / "tables.md"
+    stale.write_text(data_dictionary().replace("oid", "id"))
+    assert main(["--check", str(stale)]) == 1
+    assert "run `make docs`" in capsys.readouterr().err
+
+
+def test_a_missing_or_unknown_column_is_refused() -> None:
+    with pytest.raises(ValueError, match="table 'problems' lacks cluster"):
+        conform(pl.LazyFrame(PROBLEM).drop("cluster"), TABLES["problems"])
+    with pytest.raises(ValueError, match="table 'pass_at_k' has no column more"):
+        frame = pl.LazyFrame(schema={**PASS_AT_K_SCHEMA, "more": pl.String})
+        conform(frame, TABLES["pass_at_k"])
+
+
+def test_extra_columns_stand_behind_the_contracts_own() -> None:
+    frame = pl.LazyFrame({"note": ["n"], **PROBLEM})
+    assert conform(frame, TABLES["problems"]).collect_schema().names() == [
+        "oid",
+        "filename",
+        "suite",
+        "cluster",
+        "note",
+    ]
+
+
+def test_broken_rules_are_counted_and_the_write_is_refused(tmp_path: Path) -> None:
+    twice = pl.LazyFrame({name: values * 2 for name, values in PROBLEM.items()})
+    assert violations(conform(twice, TABLES["problems"]), TABLES["problems"]) == {"primary_key": 2}
+    store = Store(tmp_path)
+    with pytest.raises(ValueError, match=r"table 'problems' breaks its contract: primary_key \(2 rows\)"):
+        store.write("problems", twice, "f")
+    assert store.part("problems") is None
+
+
+def test_the_engine_makes_exactly_the_contracts_columns() -> None:
+    assert dict(TABLES["pass_at_k"].dtypes) == PASS_AT_K_SCHEMA

@@ -1,0 +1,91 @@
+"""The output folder: whole or not at all, one writer at a time, and no stamp that lies."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from touchstone.errors import TouchstoneError
+from touchstone.store import SUMMARY, Store
+
+PROBLEM = pl.LazyFrame({"oid": ["a"], "filename": ["f"], "suite": ["s"], "cluster": ["c"]})
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    made = Store(tmp_path / "out")
+    made.write("problems", PROBLEM, "first")
+    (made.work / SUMMARY).write_text("first")
+    return made
+
+
+def published(store: Store) -> tuple[str, int]:
+    tables = pl.read_parquet(store.root / "tables" / "problems" / "*.parquet")
+    return (store.root / SUMMARY).read_text(), tables.height
+
+
+def test_a_part_is_current_only_for_its_own_fingerprint(store: Store) -> None:
+    assert store.current("problems", "first") is not None
+    assert store.current("problems", "second") is None
+    assert store.current("pass_at_k", "first") is None
+
+
+def test_a_write_that_dies_before_its_stamp_does_not_count(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    def die(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("touchstone.store._replace_text", die)
+    with pytest.raises(KeyboardInterrupt):
+        store.write("problems", PROBLEM, "second")
+    assert store.part("problems") is None
+
+
+def test_nothing_is_visible_until_it_is_published(store: Store) -> None:
+    assert not (store.root / "tables").exists()
+    store.publish(lambda generation: None)
+    assert published(store) == ("first", 1)
+    store.write("problems", pl.concat([PROBLEM, PROBLEM.with_columns(oid=pl.lit("b"))]), "second")
+    (store.work / SUMMARY).unlink()
+    (store.work / SUMMARY).write_text("second")
+    assert published(store) == ("first", 1)
+    store.publish(lambda generation: None)
+    assert published(store) == ("second", 2)
+
+
+def test_a_failure_while_publishing_leaves_the_last_results(store: Store) -> None:
+    store.publish(lambda generation: None)
+
+    def fail(generation: Path) -> None:
+        raise OSError("disk full")
+
+    with pytest.raises(OSError, match="disk full"):
+        store.publish(fail)
+    assert published(store) == ("first", 1)
+    store.publish(lambda generation: None)
+    assert published(store) == ("first", 1)
+
+
+def test_old_generations_are_removed(store: Store) -> None:
+    for _ in range(5):
+        store.publish(lambda generation: None)
+    assert len(list((store.root / ".store" / "published").iterdir())) == 2
+
+
+def test_a_folder_of_somebody_elses_is_not_replaced(store: Store) -> None:
+    (store.root / "tables").mkdir()
+    with pytest.raises(TouchstoneError, match="a folder that this program did not make"):
+        store.publish(lambda generation: None)
+
+
+def test_another_process_is_refused_while_the_lock_is_held(store: Store) -> None:
+    code = (
+        "import sys; from pathlib import Path; from touchstone.store import Store\n"
+        "with Store(Path(sys.argv[1])).lock(): print('got it')"
+    )
+    command = [sys.executable, "-c", code, str(store.root)]
+    with store.lock(), store.lock():
+        refused = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert "another run is writing here (process " in refused.stderr
+    assert subprocess.run(command, capture_output=True, text=True, check=False).stdout == "got it\n"
