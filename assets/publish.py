@@ -13,7 +13,7 @@ from assets.ingest import quarantine, sources
 from assets.metrics import pass_at_k
 from touchstone.publish.summary import summary, write_summary
 from touchstone.publish.views import build_warehouse
-from touchstone.store import SUMMARY, WAREHOUSE
+from touchstone.store import SUMMARY, WAREHOUSE, digest
 
 GROUP = "publish"
 
@@ -47,5 +47,6 @@ def warehouse(evaluation: EvaluationParam) -> dg.MaterializeResult[None]:
             "views": ", ".join(views),
             "rows": sum(rows.values()),
             "leaderboard": preview(summary(figures).lazy()),
-        }
+        },
+        data_version=dg.DataVersion(digest({view: evaluation.store.fingerprint(view) for view in views})),
     )

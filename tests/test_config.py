@@ -87,7 +87,7 @@ def test_no_such_config(tmp_path: Path) -> None:
 
 def test_problems_file_is_looked_for_beside_the_fixes_and_in_the_output(tmp_path: Path) -> None:
     config = load_config(write(tmp_path, {"fixes_dir": "f", "output_dir": "o"}))
-    with pytest.raises(TouchstoneError, match="no problems file: looked for .*set 'problems_csv'"):
+    with pytest.raises(TouchstoneError, match=r"no problems file: looked for .*set 'problems_csv'"):
         find_problems_csv(config)
     (tmp_path / "o").mkdir()
     (tmp_path / "o" / "problems.csv").write_text("x")

@@ -15,9 +15,9 @@ def prepare(config_file: Path, output_dir: Path | None, only: Sequence[str]) -> 
     if config.generate_synthetic_data:
         _generate(config)
     evaluation = Evaluation(config, only=frozenset(only))
+    models = evaluation.discovery.sources
     if not evaluation.problems_csv.is_file():
         raise TouchstoneError(f"{evaluation.problems_csv}: no such problems file; set 'problems_csv' in the config")
-    models = evaluation.discovery.sources
     if not models:
         raise TouchstoneError("; ".join(sorted(set(evaluation.discovery.refused.values()))))
     for model in only:

@@ -24,7 +24,7 @@ def console(stderr: bool = False) -> Console:
 
 
 def seed_table(summary: pl.DataFrame, k_values: Sequence[int]) -> str:
-    """Models against pass@k, numbered from 0, with as many decimals as a column needs and at most six."""
+    """Models against pass@k, numbered from 0, with as many decimals as a column needs: three to six."""
     names = [name for name in ("LLM", "tier") if name in summary.columns] + [f"pass@{k}" for k in k_values]
     columns = [["", *(str(row) for row in range(summary.height))]]
     columns += [[name, *_cells(summary[name])] for name in names]
@@ -37,8 +37,8 @@ def _cells(column: pl.Series) -> list[str]:
     if column.dtype != pl.Float64:
         return [str(value) for value in column]
     texts = [f"{value:.6f}" for value in column if value is not None]
-    decimals = max((len(text.rstrip("0").split(".")[1]) for text in texts), default=1)
-    return ["-" if value is None else f"{value:.{max(decimals, 1)}f}" for value in column]
+    decimals = max(3, *(len(text.rstrip("0").split(".")[1]) for text in texts), 0)
+    return ["-" if value is None else f"{value:.{decimals}f}" for value in column]
 
 
 def explain_nulls(table: pl.DataFrame) -> list[str]:

@@ -37,7 +37,7 @@ def test_a_clean_file(tmp_path: Path) -> None:
 
 
 def test_missing_file(tmp_path: Path) -> None:
-    with pytest.raises(InputFileError, match="gone_fixes.csv: no such file"):
+    with pytest.raises(InputFileError, match=r"gone_fixes\.csv: no such file"):
         read_fixes(tmp_path / "gone_fixes.csv", "gone", problems(), tmp_path / "s")
 
 

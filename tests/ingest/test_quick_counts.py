@@ -39,14 +39,14 @@ def test_a_clean_file_takes_the_short_cut(tmp_path: Path) -> None:
     assert found is not None
     histogram, problems = found
     assert problems == 3
-    assert histogram.filter(pl.col("n") > 0).select(KEYS + ["problems"]).sort(KEYS).equals(careful(files, tmp_path))
+    assert histogram.filter(pl.col("n") > 0).select([*KEYS, "problems"]).sort(KEYS).equals(careful(files, tmp_path))
 
 
 def test_clusters_are_kept_where_they_are_shared(tmp_path: Path) -> None:
     files = write(tmp_path, "oid,filename,project_name\na,x,p\nb,y,p\nc,z,q\n", CLEAN + "c,1,False\n")
     found = quick(files)
     assert found is not None
-    assert found[0].select(KEYS + ["problems"]).sort(KEYS).equals(careful(files, tmp_path))
+    assert found[0].select([*KEYS, "problems"]).sort(KEYS).equals(careful(files, tmp_path))
     assert set(found[0]["cluster"]) == {"p", None}
 
 
@@ -108,5 +108,5 @@ def test_agrees_with_the_careful_reader_or_cannot_say(tmp_path_factory, rows: li
     files = write(tmp_path, "oid,filename\na,x\nb,y\nc,z\n", text)
     found = quick(files)
     if found is not None:
-        attempted = found[0].filter(pl.col("n") > 0).select(KEYS + ["problems"]).sort(KEYS)
+        attempted = found[0].filter(pl.col("n") > 0).select([*KEYS, "problems"]).sort(KEYS)
         assert attempted.equals(careful(files, tmp_path))

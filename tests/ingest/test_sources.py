@@ -48,7 +48,7 @@ def test_no_folder_and_no_files(folder: Folder) -> None:
     with pytest.raises(TouchstoneError, match="no such folder; set 'fixes_dir'"):
         found(folder, fixes_dir="nowhere")
     (folder.root / "empty").mkdir()
-    with pytest.raises(TouchstoneError, match="no fixes file; expected <model>_fixes.csv"):
+    with pytest.raises(TouchstoneError, match=r"no fixes file; expected <model>_fixes\.csv"):
         found(folder, fixes_dir="empty")
 
 

@@ -1,0 +1,175 @@
+"""The graph's shape, its sensor and its schedule, through the same `build_defs` that users run."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import dagster as dg
+import pytest
+
+from pipelines.definitions import build_defs
+from pipelines.resources import EvaluationResource
+from tests.conftest import Folder
+from touchstone.contracts import TABLES
+
+HEADER = "oid,iteration_id,plausible_fix\n"
+
+
+@pytest.fixture
+def defs(folder: Folder) -> dg.Definitions:
+    return build_defs(EvaluationResource(config_file=str(folder.config)))
+
+
+@pytest.fixture
+def instance() -> Iterator[dg.DagsterInstance]:
+    with dg.DagsterInstance.ephemeral() as made:
+        yield made
+
+
+def test_the_shape_of_the_graph(defs: dg.Definitions) -> None:
+    graph = defs.resolve_asset_graph()
+    shape = {
+        key.to_user_string(): sorted(parent.to_user_string() for parent in graph.get(key).parent_keys)
+        for key in graph.get_all_asset_keys()
+    }
+    assert shape == {
+        "problems": [],
+        "attempts": ["problems"],
+        "sources": ["attempts"],
+        "quarantine": ["attempts", "problems"],
+        "outcomes": ["attempts"],
+        "problem_pass_at_k": ["outcomes"],
+        "pass_at_k": ["problem_pass_at_k", "problems", "sources"],
+        "summary_pass_at_k": ["pass_at_k"],
+        "warehouse": ["quarantine", "sources", "summary_pass_at_k"],
+    }
+    groups = {key.to_user_string(): graph.get(key).group_name for key in graph.get_all_asset_keys()}
+    assert sorted(set(groups.values())) == ["ingest", "metrics", "publish", "validation"]
+
+
+def test_the_names_of_checks_jobs_schedules_and_sensors(defs: dg.Definitions) -> None:
+    checks = {f"{key.asset_key.to_user_string()}.{key.name}" for key in defs.resolve_asset_graph().asset_check_keys}
+    assert checks == {
+        "attempts.unique_keys",
+        "outcomes.all_decided",
+        "pass_at_k.coverage",
+        "pass_at_k.enough_samples",
+        "pass_at_k.within_bounds",
+        "quarantine.quarantine_share",
+        "quarantine.unknown_oids",
+        "sources.files_readable",
+    }
+    repository = defs.get_repository_def()
+    assert [job.name for job in repository.get_all_jobs() if not job.name.startswith("__")] == ["evaluate"]
+    assert [schedule.name for schedule in repository.schedule_defs] == ["nightly"]
+    assert [sensor.name for sensor in repository.sensor_defs] == ["fixes_folder"]
+
+
+def test_every_table_asset_shows_its_columns_with_descriptions(defs: dg.Definitions) -> None:
+    graph = defs.resolve_asset_graph()
+    for name, table in TABLES.items():
+        schema = graph.get(dg.AssetKey(name)).metadata["dagster/column_schema"]
+        described = {column.name: column.description for column in schema.columns}
+        assert described == table.descriptions
+
+
+def test_what_a_run_tells_the_ui(defs: dg.Definitions, instance: dg.DagsterInstance, folder: Folder) -> None:
+    folder.fixes("n", HEADER + "a,1,true\n")
+    instance.add_dynamic_partitions("models", ["m", "n"])
+    tags = {"dagster/asset_partition_range_start": "m", "dagster/asset_partition_range_end": "n"}
+    result = defs.resolve_job_def("evaluate").execute_in_process(instance=instance, tags=tags)
+    events = {
+        (event.asset_key.to_user_string(), event.partition): event.materialization
+        for event in result.get_asset_materialization_events()
+    }
+    assert len(events) == 11
+    rows = {partition: events["outcomes", partition].metadata["dagster/row_count"].value for partition in ("m", "n")}
+    assert rows == {"m": 4, "n": 1}
+    figures = events["pass_at_k", None].metadata
+    assert figures["m T0 pass@1"].value == 0.25
+    assert "| m | T0 | 1 | 0.25 |" in figures["preview"].value
+    columns = {column.name for column in figures["dagster/column_schema"].schema.columns}
+    assert {"pass_at_k", "ci_low", "ci_method"} <= columns
+    failed = {check.check_name for check in result.get_asset_check_evaluations() if not check.passed}
+    assert failed == {"coverage", "enough_samples"}
+
+
+def test_data_versions_follow_the_files_contents(
+    defs: dg.Definitions, instance: dg.DagsterInstance, folder: Folder
+) -> None:
+    instance.add_dynamic_partitions("models", ["m"])
+    tags = {"dagster/asset_partition_range_start": "m", "dagster/asset_partition_range_end": "m"}
+
+    def versions() -> dict[str, str]:
+        result = defs.resolve_job_def("evaluate").execute_in_process(instance=instance, tags=tags)
+        return {
+            event.asset_key.to_user_string(): (event.materialization.tags or {})["dagster/data_version"]
+            for event in result.get_asset_materialization_events()
+        }
+
+    first, second = versions(), versions()
+    assert first == second
+    folder.fixes("m", HEADER + "a,1,true\n")
+    third = versions()
+    changed = {name for name in first if first[name] != third[name]}
+    assert changed == set(first) - {"problems"}
+
+
+@pytest.fixture
+def stored(tmp_path: Path) -> Iterator[dg.DagsterInstance]:
+    """An instance on disk, as the daemon has it."""
+    with dg.DagsterInstance.local_temp(str(tmp_path)) as made:
+        yield made
+
+
+def sense(
+    defs: dg.Definitions, instance: dg.DagsterInstance, cursor: str | None
+) -> tuple[list[dg.RunRequest], str | None]:
+    (sensor,) = defs.get_repository_def().sensor_defs
+    resources = {"evaluation": (defs.resources or {})["evaluation"]}
+    with dg.build_sensor_context(instance=instance, cursor=cursor, resources=resources) as context:
+        tick = sensor.evaluate_tick(context)
+    return list(tick.run_requests or []), tick.cursor
+
+
+def test_the_sensor_sees_new_changed_and_vanished_files(
+    defs: dg.Definitions, stored: dg.DagsterInstance, folder: Folder
+) -> None:
+    requests, cursor = sense(defs, stored, None)
+    assert len(requests) == 1
+    assert stored.get_dynamic_partitions("models") == ["m"]
+    assert sense(defs, stored, cursor) == ([], cursor)
+
+    new = folder.fixes("n", HEADER + "a,1,true\n")
+    requests, cursor = sense(defs, stored, cursor)
+    assert requests[0].tags["touchstone/new"] == "1"
+    assert requests[0].tags["dagster/asset_partition_range_end"] == "n"
+
+    folder.fixes("n", HEADER + "a,1,false\n")
+    requests, cursor = sense(defs, stored, cursor)
+    assert requests[0].tags["touchstone/changed"] == "1"
+
+    new.touch()
+    assert sense(defs, stored, cursor)[0] == []
+
+    new.unlink()
+    requests, cursor = sense(defs, stored, cursor)
+    assert requests[0].tags["touchstone/gone"] == "1"
+    assert stored.get_dynamic_partitions("models") == ["m"]
+    assert json.loads(cursor or "{}").keys() == {"m_fixes.csv", "problems"}
+
+
+def test_the_sensor_says_why_it_does_nothing(defs: dg.Definitions, stored: dg.DagsterInstance, folder: Folder) -> None:
+    (folder.root / "fixes" / "m_fixes.csv").unlink()
+    assert sense(defs, stored, None)[0] == []
+
+
+def test_the_schedule_covers_all_models(defs: dg.Definitions, stored: dg.DagsterInstance, folder: Folder) -> None:
+    folder.fixes("n", HEADER)
+    (schedule,) = defs.get_repository_def().schedule_defs
+    resources = {"evaluation": (defs.resources or {})["evaluation"]}
+    with dg.build_schedule_context(instance=stored, resources=resources) as context:
+        tick = schedule.evaluate_tick(context)
+    (request,) = tick.run_requests or []
+    assert request.tags["dagster/asset_partition_range_start"] == "m"
+    assert request.tags["dagster/asset_partition_range_end"] == "n"

@@ -1,0 +1,261 @@
+"""`touchstone run`, as a user calls it: real processes, real files, real Dagster."""
+
+import filecmp
+import json
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import duckdb
+import polars as pl
+import pytest
+
+from tests.conftest import Command, Folder, command_environment
+
+HEADER = "oid,iteration_id,plausible_fix\n"
+
+
+def summary(folder: Folder) -> dict[str, dict[str, float]]:
+    rows = pl.read_csv(folder.output / "summary_pass_at_k.csv").rows(named=True)
+    return {row["LLM"]: row for row in rows}
+
+
+def test_figures_files_and_views(folder: Folder, touchstone: Command) -> None:
+    done = touchstone("run", "--config", folder.config)
+    assert done.returncode == 0, done.stderr
+    assert summary(folder)["m"]["pass@1"] == 0.25
+    assert summary(folder)["m"]["pass@2"] == 0.5
+    assert "0.250" in done.stdout and "summary_pass_at_k.csv" in done.stdout
+    with duckdb.connect(str(folder.output / "warehouse.duckdb"), read_only=True) as warehouse:
+        views = {
+            name for (name,) in warehouse.sql("SELECT view_name FROM duckdb_views() WHERE NOT internal").fetchall()
+        }
+        assert views == {
+            "problems", "attempts", "quarantine", "sources", "outcomes", "problem_pass_at_k", "pass_at_k",
+        }  # fmt: skip
+        figures = warehouse.sql("SELECT avg(pass_at_k(n, c, 2)) FROM problem_pass_at_k WHERE k = 1").fetchall()
+        assert figures == [(0.5,)]
+
+
+def test_unchanged_input_is_not_worked_on_again(folder: Folder, touchstone: Command) -> None:
+    first = touchstone("run", "--config", folder.config)
+    assert "5 parts made, 0 unchanged and reused" in first.stdout
+    before = {path: path.stat().st_ino for path in folder.output.glob(".store/work/tables/*/*.parquet")}
+    second = touchstone("run", "--config", folder.config)
+    assert "nothing changed: all 5 parts were reused" in second.stdout
+    remade = {path.parent.name for path, inode in before.items() if path.stat().st_ino != inode}
+    assert remade <= {"quarantine"}
+    folder.fixes("n", HEADER + "a,1,true\n")
+    third = touchstone("run", "--config", folder.config)
+    assert "4 parts made, 3 unchanged and reused" in third.stdout
+    assert set(summary(folder)) == {"m", "n"}
+
+
+def test_a_changed_setting_makes_only_the_figures_again(folder: Folder, touchstone: Command) -> None:
+    touchstone("run", "--config", folder.config)
+    folder.configure(k_values=[2])
+    again = touchstone("run", "--config", folder.config)
+    assert "2 parts made, 3 unchanged and reused" in again.stdout
+    assert "pass@1" not in summary(folder)["m"]
+
+
+def test_only_re_evaluates_the_named_models(folder: Folder, touchstone: Command) -> None:
+    folder.fixes("n", HEADER + "a,1,true\n")
+    touchstone("run", "--config", folder.config)
+    folder.fixes("m", HEADER + "a,1,true\nb,1,true\n")
+    folder.fixes("n", HEADER + "a,1,false\n")
+    done = touchstone("run", "--config", folder.config, "--only", "n")
+    assert done.returncode == 0, done.stderr
+    assert (summary(folder)["m"]["pass@1"], summary(folder)["n"]["pass@1"]) == (0.25, 0.0)
+    wrong = touchstone("run", "--config", folder.config, "--only", "nobody")
+    assert (wrong.returncode, wrong.stderr) == (2, "error: --only nobody: no such model; there are: m, n\n")
+
+
+def test_one_bad_model_does_not_stop_the_others(folder: Folder, touchstone: Command) -> None:
+    folder.fixes("bad", b"oid,iteration_id,plausible_fix\n\xff,1,true\n")
+    folder.fixes("b'ad", HEADER)
+    folder.fixes("empty", HEADER)
+    done = touchstone("run", "--config", folder.config)
+    assert done.returncode == 1
+    assert "bad_fixes.csv: not UTF-8" in done.stdout
+    assert 'name "b\'ad" is not allowed' in done.stdout
+    assert summary(folder)["m"]["pass@1"] == 0.25
+    assert summary(folder)["empty"]["pass@1"] is None
+    assert "bad" not in summary(folder)
+    assert "Traceback" not in done.stderr + done.stdout
+
+
+def test_a_model_that_went_bad_does_not_keep_its_old_figures(folder: Folder, touchstone: Command) -> None:
+    folder.fixes("n", HEADER + "a,1,true\n")
+    touchstone("run", "--config", folder.config)
+    folder.fixes("n", "")
+    assert touchstone("run", "--config", folder.config).returncode == 1
+    assert set(summary(folder)) == {"m"}
+
+
+def test_a_vanished_file_takes_its_figures_along(folder: Folder, touchstone: Command) -> None:
+    gone = folder.fixes("n", HEADER + "a,1,true\n")
+    touchstone("run", "--config", folder.config)
+    gone.unlink()
+    done = touchstone("run", "--config", folder.config)
+    assert "the fixes files of n are gone" in done.stderr
+    assert set(summary(folder)) == {"m"}
+    assert not list(folder.output.glob("tables/*/n.parquet"))
+
+
+def test_too_much_quarantine_fails_the_run(folder: Folder, touchstone: Command) -> None:
+    folder.fixes("m", HEADER + "a,1,true\nb,1,maybe\n")
+    done = touchstone("run", "--config", folder.config)
+    assert done.returncode == 1
+    assert "check failed quarantine.quarantine_share: 1 of 2 rows are in quarantine" in done.stdout
+    assert summary(folder)["m"]["pass@1"] == 1.0
+
+
+def test_the_same_bytes_whatever_the_order_of_rows_and_files(folder: Folder, touchstone: Command) -> None:
+    rows = [f"{oid},{i},{i % 3 == 0}\n" for oid in ("a", "b") for i in range(1, 60)]
+    folder.fixes("m", HEADER + "".join(rows))
+    folder.fixes("a", HEADER + "".join(rows[:30]))
+    touchstone("run", "--config", folder.config)
+    random.Random(1).shuffle(rows)
+    for model in ("a", "m"):
+        (folder.root / "fixes" / f"{model}_fixes.csv").unlink()
+    folder.fixes("m", HEADER + "".join(rows))
+    kept = [row for row in rows if row.startswith("a,") and int(row.split(",")[1]) <= 30]
+    folder.fixes("a", HEADER + "".join(kept))
+    touchstone("run", "--config", folder.config, "--output-dir", folder.root / "again")
+    same = ["summary_pass_at_k.csv"]
+    same += [f"tables/{table}/{table}.parquet" for table in ("problems", "problem_pass_at_k", "pass_at_k")]
+    same += [f"tables/{table}/{model}.parquet" for table in ("attempts", "outcomes") for model in ("a", "m")]
+    _, different, missing = filecmp.cmpfiles(folder.output, folder.root / "again", same, shallow=False)
+    assert (different, missing) == ([], [])
+
+
+@pytest.mark.parametrize(
+    ("keys", "message"),
+    [
+        ({"models": ["zzz"]}, "no fixes file matches models=['zzz']"),
+        ({"fixes_dir": "nowhere"}, "no such folder; set 'fixes_dir' in the config"),
+        ({"problems_csv": "nowhere.csv"}, "nowhere.csv: no such problems file"),
+        ({"k_values": [0]}, "k_values: k must be at least 1, got 0"),
+        ({"oops": 1}, "unknown key 'oops'"),
+    ],
+)
+def test_wrong_input_is_one_line_and_exit_2(
+    folder: Folder, touchstone: Command, keys: dict[str, object], message: str
+) -> None:
+    folder.configure(**keys)
+    done = touchstone("run", "--config", folder.config)
+    assert done.returncode == 2
+    assert message in done.stderr
+    assert done.stderr.startswith("error: ") and done.stderr.count("\n") == 1
+
+
+def test_a_broken_problems_file_fails_the_run_in_one_line(folder: Folder, touchstone: Command) -> None:
+    folder.problems("oid,filename\na,x\na,y\n")
+    done = touchstone("run", "--config", folder.config)
+    assert done.returncode == 1
+    assert "line 2: two different problems have the same oid" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not (folder.output / "tables").exists()
+
+
+def test_synthetic_data_is_made_where_the_config_asks_for_it(folder: Folder, touchstone: Command) -> None:
+    settings = {"problems": 4, "iterations": 3, "models": {"gemini": 1.0}}
+    folder.configure(fixes_dir="made", generate_synthetic_data=True, synthetic=settings)
+    done = touchstone("run", "--config", folder.config)
+    assert done.returncode == 0, done.stderr
+    assert summary(folder)["gemini"]["pass@1"] == 1.0
+
+
+def test_a_second_run_at_the_same_time_is_refused(folder: Folder, touchstone: Command, tmp_path: Path) -> None:
+    many_rows(folder)
+    first = start(folder, tmp_path)
+    while not (folder.output / ".store" / "lock.holder").exists():
+        time.sleep(0.01)
+    second = touchstone("run", "--config", folder.config)
+    assert second.returncode == 2
+    assert "another run is writing here (process " in second.stderr
+    assert second.stderr.count("\n") == 1
+    assert first.wait() == 0
+    assert summary(folder)["big"]["pass@1"] == pytest.approx(1 / 3, abs=0.01)
+
+
+def test_killed_at_any_moment_leaves_the_last_results_whole(
+    folder: Folder, touchstone: Command, tmp_path: Path
+) -> None:
+    many_rows(folder)
+    assert touchstone("run", "--config", folder.config).returncode == 0
+    good = everything(folder)
+    begun = time.monotonic()
+    many_rows(folder, passing=2)
+    assert start(folder, tmp_path, folder.root / "other").wait() == 0
+    length = time.monotonic() - begun
+    expected = everything(folder, folder.root / "other")
+    assert expected != good
+
+    moments = random.Random(7)
+    killed = 0
+    for _ in range(10):
+        run = start(folder, tmp_path)
+        time.sleep(length * moments.random())
+        killed += run.poll() is None
+        run.send_signal(signal.SIGKILL)
+        run.wait()
+        assert everything(folder) in (good, expected)
+    assert killed >= 5
+    assert touchstone("run", "--config", folder.config).returncode == 0
+    assert everything(folder) == expected
+
+
+def many_rows(folder: Folder, passing: int = 1) -> None:
+    rows = (f"{oid},{i},{i % 3 < passing}\n" for oid in ("a", "b") for i in range(30_000))
+    folder.fixes("big", HEADER + "".join(rows))
+
+
+def start(folder: Folder, tmp_path: Path, output: Path | None = None) -> "subprocess.Popen[bytes]":
+    command = [Path(sys.executable).with_name("touchstone"), "run", "--config", folder.config]
+    command += ["--output-dir", output] if output else []
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    return subprocess.Popen(command, env=command_environment(tmp_path), **quiet)
+
+
+def everything(folder: Folder, output: Path | None = None) -> dict[str, object]:
+    """All that a reader sees: every table as the views show it, and the summary."""
+    root = output or folder.output
+    seen: dict[str, object] = {"summary": (root / "summary_pass_at_k.csv").read_text()}
+    with duckdb.connect(str(root / "warehouse.duckdb"), read_only=True) as warehouse:
+        for table in ("sources", "outcomes", "problem_pass_at_k", "pass_at_k", "quarantine"):
+            seen[table] = warehouse.sql(
+                f"SELECT md5(string_agg(t::VARCHAR, ';' ORDER BY t::VARCHAR)) FROM {table} t"
+            ).fetchall()
+    return seen
+
+
+def test_many_models_in_one_run(folder: Folder, touchstone: Command) -> None:
+    for model in range(134):
+        rate = model / 133
+        rows = (f"{oid},{i},{i < rate * 20}\n" for oid in ("a", "b") for i in range(20))
+        folder.fixes(f"model-{model:03}", HEADER + "".join(rows))
+    (folder.root / "fixes" / "m_fixes.csv").unlink()
+    done = touchstone("run", "--config", folder.config)
+    assert done.returncode == 0, done.stderr
+    figures = summary(folder)
+    assert len(figures) == 134
+    for model in range(134):
+        expected = sum(i < model / 133 * 20 for i in range(20)) / 20
+        assert figures[f"model-{model:03}"]["pass@1"] == pytest.approx(expected, abs=1e-12)
+
+
+def test_the_run_is_in_the_history_of_the_ui(folder: Folder, touchstone: Command, tmp_path: Path) -> None:
+    touchstone("run", "--config", folder.config)
+    code = (
+        "import dagster as dg, json\n"
+        "with dg.DagsterInstance.get() as i:\n"
+        "    print(json.dumps([r.status.value for r in i.get_runs()] + i.get_dynamic_partitions('models')))"
+    )
+    environment = command_environment(tmp_path)
+    seen = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+    assert json.loads(seen.stdout) == ["SUCCESS", "m"]

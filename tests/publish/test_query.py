@@ -1,0 +1,429 @@
+"""People's SQL: what it may read, what it is refused, what stops it, and how its result is written."""
+
+import csv
+import io
+import json
+import math
+from collections.abc import Callable
+from datetime import date, datetime
+from decimal import Decimal
+from pathlib import Path
+
+import duckdb
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from touchstone.errors import TouchstoneError
+from touchstone.publish.query import (
+    QueryLimits,
+    checked,
+    iter_rows,
+    list_tables,
+    locked_connection,
+    render,
+    run_query,
+    save,
+    spreadsheet_safe,
+)
+
+GIB = 2**30
+
+
+@pytest.fixture
+def tables(tmp_path: Path) -> Path:
+    """Two tables, and beside them a file that no query may read and one that none may write."""
+    made = tmp_path / "out" / "tables"
+    (made / "attempts").mkdir(parents=True)
+    (made / "problem_pass_at_k").mkdir()
+    pl.DataFrame({"model": ["m"], "cost": [0.5]}).write_parquet(made / "attempts" / "m.parquet")
+    pl.DataFrame({"model": ["o"], "note": ["="]}).write_parquet(made / "attempts" / "o.parquet")
+    pl.DataFrame({"n": [10, 4], "c": [5, 1]}).write_parquet(made / "problem_pass_at_k" / "x.parquet")
+    pl.DataFrame({"secret": ["hidden treasure"]}).write_parquet(tmp_path / "outside.parquet")
+    (tmp_path / "secret.txt").write_text("hidden treasure")
+    return made
+
+
+def fingerprint(folder: Path) -> dict[Path, tuple[bytes, int]]:
+    return {path: (path.read_bytes(), path.stat().st_mtime_ns) for path in folder.rglob("*") if path.is_file()}
+
+
+def refusal(tables: Path, sql: str, **limits: float) -> str:
+    """The one line that a query is refused with, after a look that nothing changed."""
+    before = fingerprint(tables.parent.parent)
+    with pytest.raises(TouchstoneError) as refused:
+        run_query(tables, sql, limits=QueryLimits(**limits))
+    assert fingerprint(tables.parent.parent) == before
+    line = str(refused.value)
+    assert "\n" not in line and "Traceback" not in line and "hidden treasure" not in line
+    return line
+
+
+def test_a_select_over_the_views(tables: Path) -> None:
+    result = run_query(tables, "SELECT model, cost, note FROM attempts ORDER BY model;")
+    assert result.to_pylist() == [
+        {"model": "m", "cost": 0.5, "note": None},
+        {"model": "o", "cost": None, "note": "="},
+    ]
+
+
+def test_the_macros_are_there_and_duplicate_names_are_told_apart(tables: Path) -> None:
+    sql = "SELECT pass_at_k(n, c, 1) AS p, pass_hat_k(n, c, 1) AS p, sum(n) OVER () AS p FROM problem_pass_at_k"
+    result = run_query(tables, sql)
+    assert result.column_names == ["p", "p_1", "p_2"]
+    assert list(iter_rows(result)) == [(0.5, 0.5, Decimal(14)), (0.25, 0.25, Decimal(14))]
+
+
+def test_a_folder_with_an_odd_name_can_be_queried_from_anywhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "it's [a] *? run=5" / "tables"
+    (folder / "t").mkdir(parents=True)
+    pl.DataFrame({"a": [1]}).write_parquet(folder / "t" / "x.parquet")
+    (tmp_path / "duckdb.py").write_text("raise SystemExit('the wrong duckdb')")
+    monkeypatch.chdir(tmp_path)
+    assert run_query(folder.relative_to(tmp_path), "FROM t").to_pylist() == [{"a": 1}]
+
+
+def test_an_empty_result_keeps_its_columns(tables: Path) -> None:
+    result = run_query(tables, "SELECT model FROM attempts WHERE false")
+    assert (result.num_rows, result.column_names) == (0, ["model"])
+
+
+READING = [
+    "FROM attempts",
+    "; SELECT 1;",
+    "/* why */ SELECT 1 -- because",
+    "VALUES (1)",
+    "WITH x AS (SELECT 1) FROM x UNION ALL SELECT 2 EXCEPT SELECT 3",
+    "WITH RECURSIVE r AS (SELECT 1 AS i UNION ALL SELECT i + 1 FROM r WHERE i < 3) FROM r",
+    "SELECT (SELECT max(n) FROM problem_pass_at_k), unnest([1, 2]) FROM range(3)",
+    "SELECT list_transform([1], lambda x: x + 1) FROM generate_series(1, 2)",
+    "PIVOT problem_pass_at_k ON c IN (1, 5) USING max(n)",
+    "UNPIVOT problem_pass_at_k ON n, c",
+    "DESCRIBE attempts",
+    "SUMMARIZE attempts",
+    "SHOW TABLES",
+    "EXPLAIN SELECT 1",
+    "explain analyze FROM attempts",
+    "SELECT " + " + ".join(["1"] * 200),
+]
+
+
+@pytest.mark.parametrize("sql", READING)
+def test_what_only_reads_is_allowed(tables: Path, sql: str) -> None:
+    with locked_connection(tables, GIB) as connection:
+        assert connection.sql(checked(connection, sql)).fetchall()
+
+
+def attack(sql: str, reason: str) -> object:
+    return pytest.param(sql, reason, id=sql[:70])
+
+
+ATTACKS = [
+    attack("", "the query is empty"),
+    attack("-- nothing", "the query is empty"),
+    attack("SELECT 1; SELECT 2", "only one SELECT is allowed, got 2 statements"),
+    attack("SELECT 1; COPY attempts TO '{tables}/w.csv'", "got 2 statements"),
+    attack("COPY (SELECT 1) TO '{outside}/w.csv'", "only one SELECT is allowed, got COPY"),
+    attack("COPY (SELECT 1) TO '{tables}/w.csv'", "got COPY"),
+    attack("COPY (SELECT 1) TO '{tables}/attempts/m.parquet'", "got COPY"),
+    attack("EXPLAIN ANALYZE COPY (SELECT 1) TO '{tables}/w.csv'", "got COPY"),
+    attack("EXPLAIN (ANALYZE) COPY (SELECT 1) TO '{tables}/w.csv'", "got EXPLAIN with options"),
+    attack("EXPLAIN/**/ANALYZE/**/COPY (SELECT 1) TO '{tables}/w.csv'", "got EXPLAIN with options"),
+    attack("EXPLAIN ANALYZE INSERT INTO attempts VALUES ('x', 1, 'y')", "got INSERT"),
+    attack("WITH x AS (COPY (SELECT 1) TO '{tables}/w.csv') SELECT 1", "got COPY inside it"),
+    attack("WITH x AS (COPY (SELECT 1) TO '{tables}/attempts/m.parquet') SELECT 1", "got COPY inside it"),
+    attack("EXPLAIN ANALYZE WITH x AS (COPY (SELECT 1) TO '{tables}/w.csv') SELECT 1", "got COPY inside it"),
+    attack("SELECT (WITH x AS (COPY (SELECT 1) TO '{tables}/w.csv') SELECT 1)", "got COPY inside it"),
+    attack("WITH x AS (INSERT INTO attempts VALUES ('x') RETURNING *) FROM x", "got INSERT inside it"),
+    attack("WITH x AS (DELETE FROM attempts RETURNING *) FROM x", "got DELETE inside it"),
+    attack("FROM query('FROM attempts')", "table function query is not allowed"),
+    attack("FROM system.main.QUERY('SELECT 1')", "table function query is not allowed"),
+    attack(
+        "FROM json_execute_serialized_sql(json_serialize_sql("
+        "'WITH x AS (COPY (SELECT 1) TO ''{tables}/w.csv'') SELECT 1'))",
+        "json_execute_serialized_sql is not allowed",
+    ),
+    attack("SELECT * FROM attempts, LATERAL (FROM read_text('{outside}/secret.txt'))", "read_text is not allowed"),
+    attack("SELECT * FROM read_text('/etc/passwd')", "read_text is not allowed"),
+    attack("SELECT * FROM read_csv('/etc/passwd')", "read_csv is not allowed"),
+    attack("SELECT * FROM glob('/etc/*')", "glob is not allowed"),
+    attack("SELECT * FROM read_parquet('{outside}/outside.parquet')", "read_parquet is not allowed"),
+    attack("SELECT * FROM enable_logging(storage = 'file', storage_path = '{tables}/l')", "enable_logging is not"),
+    attack("SELECT * FROM '/etc/passwd'", "/etc/passwd does not exist"),
+    attack("SELECT * FROM '{outside}/secret.txt'", "secret.txt does not exist"),
+    attack("SELECT * FROM '{outside}/outside.parquet'", "Permission Error"),
+    attack("SELECT * FROM '{tables}/../../outside.parquet'", "Permission Error"),
+    attack("SELECT * FROM 'https://example.com/x.parquet'", "Permission Error"),
+    attack("SELECT * FROM python_variable", "python_variable does not exist"),
+    attack("ATTACH '{tables}/new.duckdb'", "got ATTACH"),
+    attack("INSTALL httpfs", "got LOAD"),
+    attack("LOAD httpfs", "got LOAD"),
+    attack("SET memory_limit = '100GB'", "got SET"),
+    attack("RESET enable_external_access", "got SET"),
+    attack("PRAGMA enable_profiling", "got PRAGMA"),
+    attack("CALL enable_logging()", "got CALL"),
+    attack("CREATE TABLE x AS SELECT 1", "got CREATE"),
+    attack("INSERT INTO attempts VALUES ('x', 1, 'y')", "got INSERT"),
+    attack("DROP VIEW attempts", "got DROP"),
+    attack("EXPORT DATABASE '{tables}/e'", "got EXPORT"),
+    attack("PREPARE p AS SELECT 1", "got PREPARE"),
+    attack("PIVOT attempts ON model USING count(*)", "PIVOT must name its values"),
+    attack("SELECT " + " + ".join(["1"] * 900), "nested too deeply"),
+    attack("SELECT getenv('HOME')", "getenv does not exist"),
+]
+
+
+@pytest.mark.parametrize(("sql", "reason"), ATTACKS)
+def test_attacks_are_refused(tables: Path, sql: str, reason: str) -> None:
+    python_variable = pl.DataFrame({"a": [1]}).to_arrow()
+    outside = tables.parent.parent
+    text = sql.replace("{tables}", str(tables)).replace("{outside}", str(outside))
+    before = fingerprint(outside)
+    with locked_connection(tables, GIB) as connection, pytest.raises((TouchstoneError, duckdb.Error)) as refused:
+        connection.sql(checked(connection, text)).fetchall()
+    assert reason in str(refused.value)
+    assert fingerprint(outside) == before
+    assert python_variable.num_rows == 1
+
+
+# What the connection refuses by itself, were a statement ever to slip past the look at its parse tree.
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "FROM read_text('/etc/passwd')",
+        "FROM read_csv('/etc/passwd')",
+        "FROM glob('/etc/*')",
+        "FROM glob('{tables}/*/*')",
+        "FROM read_parquet('{outside}/outside.parquet')",
+        "COPY (SELECT 1) TO '{outside}/w.csv'",
+        "COPY (SELECT 1) TO '{tables}/w.csv'",
+        "WITH x AS (COPY (SELECT 1) TO '{tables}/attempts/w.parquet') SELECT 1",
+        "ATTACH '{tables}/new.duckdb'",
+        "LOAD '{outside}/secret.txt'",
+        "INSTALL httpfs",
+        "CALL enable_logging(storage = 'file', storage_path = '{tables}/l')",
+        "SET enable_external_access = true",
+        "SET allowed_directories = ['/']",
+        "SET lock_configuration = false",
+        "SET temp_directory = '{tables}/tmp'",
+        "SET python_enable_replacements = true",
+        "EXPORT DATABASE '{tables}/e'",
+    ],
+)
+def test_the_locked_connection_refuses_by_itself(tables: Path, sql: str) -> None:
+    outside = tables.parent.parent
+    before = fingerprint(outside)
+    with locked_connection(tables, GIB) as connection, pytest.raises(duckdb.Error):
+        connection.execute(sql.replace("{tables}", str(tables)).replace("{outside}", str(outside))).fetchall()
+    assert fingerprint(outside) == before
+
+
+def test_attacks_are_refused_in_one_line_by_the_whole_command(tables: Path) -> None:
+    outside = tables.parent.parent
+    assert refusal(tables, f"COPY (SELECT 1) TO '{tables}/w.csv'") == "only one SELECT is allowed, got COPY"
+    assert "not allowed" in refusal(tables, f"FROM read_text('{outside}/secret.txt')")
+    assert "got COPY inside it" in refusal(tables, f"WITH x AS (COPY (SELECT 1) TO '{tables}/w.csv') SELECT 1")
+    assert "does not exist" in refusal(tables, "SELECT * FROM request")
+
+
+@pytest.mark.parametrize(
+    ("sql", "line"),
+    [
+        (
+            "SELECT modle FROM attempts",
+            'Binder Error: Referenced column "modle" not found in FROM clause! Candidate bindings: "model"',
+        ),
+        ("SELECT 1\nFROM FROM", 'Parser Error: syntax error at or near "FROM" (line 2)'),
+        ("SELECT pass_at_k(n, c, 0) FROM problem_pass_at_k", "Invalid Input Error: k must be at least 1, got 0"),
+    ],
+)
+def test_sql_errors_are_one_line_with_the_hint(tables: Path, sql: str, line: str) -> None:
+    assert refusal(tables, sql) == line
+
+
+@pytest.mark.parametrize("sql", ["SELECT repeat('x', 4000000000)", "SELECT length(repeat('x', 4000000000))"])
+def test_memory_that_duckdb_does_not_count_is_bounded_too(tables: Path, sql: str) -> None:
+    assert refusal(tables, sql, seconds=60) == "the query needed more than 2 GiB of memory"
+
+
+def test_the_memory_limit_holds(tables: Path) -> None:
+    sql = "SELECT i, count(*) FROM range(50_000_000) t(i) GROUP BY i"
+    assert refusal(tables, sql, memory=100 * 2**20, seconds=60) == "the query needed more than 100 MiB of memory"
+
+
+def test_the_result_is_bounded_as_it_flows(tables: Path) -> None:
+    line = refusal(tables, "SELECT i, i, i FROM range(500_000_000) t(i)", memory=64 * 2**20, seconds=60)
+    assert line == "the result is larger than 64 MiB; ask for less of it"
+
+
+def test_an_endless_query_ends_in_time(tables: Path) -> None:
+    sql = "SELECT sum(hash(a, b)) FROM range(100_000_000) x(a), range(100_000_000) y(b)"
+    assert refusal(tables, sql, seconds=2) == "the query took longer than 2 s"
+
+
+def test_text_that_is_not_unicode_is_no_crash(tables: Path) -> None:
+    assert run_query(tables, "SELECT '\udcff' AS a").to_pylist() == [{"a": "?"}]
+
+
+@pytest.mark.parametrize("ask", [list_tables, lambda folder: run_query(folder, "SELECT 1")])
+@pytest.mark.parametrize(
+    "make", [lambda folder: None, Path.mkdir, lambda folder: (folder / "empty").mkdir(parents=True)]
+)
+def test_no_tables(tmp_path: Path, ask: Callable[[Path], object], make: Callable[[Path], object]) -> None:
+    folder = tmp_path / "tables"
+    make(folder)
+    with pytest.raises(TouchstoneError) as refused:
+        ask(folder)
+    assert str(refused.value) == (
+        f"{folder}: no tables here; run `touchstone run` first or give the output folder with --data"
+    )
+
+
+def test_a_broken_table_is_one_line(tables: Path) -> None:
+    (tables / "attempts" / "broken.parquet").write_bytes(b"not parquet")
+    assert refusal(tables, "SELECT 1").startswith("table 'attempts' cannot be read: ")
+
+
+def test_list_tables(tables: Path) -> None:
+    assert list_tables(tables) == [
+        ("attempts", 2, [("model", "VARCHAR"), ("cost", "DOUBLE"), ("note", "VARCHAR")]),
+        ("problem_pass_at_k", 2, [("n", "BIGINT"), ("c", "BIGINT")]),
+    ]
+
+
+# Formats
+
+
+RESULT = pa.table(
+    {
+        "text": ["=1+1", "a|b\nc", None, 'q"\\|<b>', "ü"],
+        "number": pa.array([-1, 2, None, 4, 5], pa.int64()),
+        "share": [0.5, math.nan, math.inf, -math.inf, None],
+        "amount": pa.array([Decimal("0.10"), Decimal("7"), None, Decimal("-1.5"), Decimal("0")], pa.decimal128(9, 2)),
+        "yes": [True, False, None, True, False],
+        "day": [date(2026, 1, 2), None, None, None, None],
+        "moment": [datetime(2026, 1, 2, 3, 4, 5), None, None, None, None],
+        "many": pa.array([[1.0, math.nan], [], None, None, None], pa.list_(pa.float64())),
+    }
+)
+
+
+def test_csv() -> None:
+    header, *lines = csv.reader(io.StringIO(render(RESULT, "csv")))
+    assert header == RESULT.column_names
+    assert lines == [
+        ["'=1+1", "-1", "0.5", "0.10", "true", "2026-01-02", "2026-01-02T03:04:05", "[1.0, null]"],
+        ["a|b\nc", "2", "nan", "7.00", "false", "", "", "[]"],
+        ["", "", "inf", "", "", "", "", ""],
+        ['q"\\|<b>', "4", "-inf", "-1.50", "true", "", "", ""],
+        ["ü", "5", "", "0.00", "false", "", "", ""],
+    ]
+
+
+@pytest.mark.parametrize("start", ["=", "+", "-", "@", "\t", "\r"])
+def test_csv_cells_that_a_spreadsheet_would_run(start: str) -> None:
+    assert spreadsheet_safe(start + "cmd") == "'" + start + "cmd"
+    table = pa.table({start + "name": [start + "cmd", "safe" + start]})
+    assert list(csv.reader(io.StringIO(render(table, "csv"), newline=""))) == [
+        ["'" + start + "name"],
+        ["'" + start + "cmd"],
+        ["safe" + start],
+    ]
+
+
+def test_json() -> None:
+    def refuse(constant: str) -> None:
+        raise AssertionError(f"{constant} is not JSON")
+
+    first, second, third, fourth, fifth = json.loads(render(RESULT, "json"), parse_constant=refuse)
+    assert first == {
+        "text": "=1+1",
+        "number": -1,
+        "share": 0.5,
+        "amount": 0.1,
+        "yes": True,
+        "day": "2026-01-02",
+        "moment": "2026-01-02T03:04:05",
+        "many": [1.0, None],
+    }
+    assert (second["share"], third["share"], fourth["share"]) == (None, None, None)
+    assert (second["text"], second["amount"], fifth["text"]) == ("a|b\nc", 7, "ü")
+    assert set(third.values()) == {None}
+    assert json.loads(render(RESULT.slice(0, 0), "json")) == []
+
+
+def test_markdown() -> None:
+    lines = render(RESULT.select(["text", "number", "yes"]), "markdown").splitlines()
+    assert lines == [
+        "| text | number | yes |",
+        "| --- | ---: | --- |",
+        "| =1+1 | -1 | true |",
+        "| a\\|b<br>c | 2 | false |",
+        "|  |  |  |",
+        '| q"\\\\\\|\\<b> | 4 | true |',
+        "| ü | 5 | false |",
+    ]
+
+
+def test_types_that_only_duckdb_has_are_written_in_every_text_format(tables: Path) -> None:
+    result = run_query(
+        tables,
+        "SELECT INTERVAL '1 month 2 days 1.5 seconds' AS i, MAP {'k': 1} AS m, {'a': [1]} AS s, 'ab'::BLOB AS b, "
+        "TIME '10:00' AS t, 170141183460469231731687303715884105727::HUGEINT AS h, 'x'::ENUM('x') AS e, NULL AS n",
+    )
+    (record,) = json.loads(render(result, "json"))
+    assert record == {
+        "i": "P1M2DT1.5S",
+        "m": [["k", 1]],
+        "s": {"a": [1]},
+        "b": "6162",
+        "t": "10:00:00",
+        "h": 170141183460469231731687303715884105727,
+        "e": "x",
+        "n": None,
+    }
+    assert render(result.select(["i", "m", "h", "n"]), "markdown").endswith(
+        '| P1M2DT1.5S | [["k", 1]] | 170141183460469231731687303715884105727 |  |\n'
+    )
+
+
+def test_times_that_python_has_not_are_one_line() -> None:
+    table = pa.table({"at": pa.array([2**62], pa.timestamp("us"))})
+    with pytest.raises(TouchstoneError, match="column 'at' has times out of range"):
+        render(table, "csv")
+
+
+@pytest.mark.parametrize("fmt", ["csv", "json", "markdown"])
+def test_saved_text_is_the_rendered_text(tmp_path: Path, fmt: str) -> None:
+    path = tmp_path / "result"
+    path.write_text("old")
+    save(RESULT, fmt, path)
+    assert path.read_bytes() == render(RESULT, fmt).encode()
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_saved_parquet_is_the_table(tmp_path: Path) -> None:
+    table = RESULT.drop_columns(["share", "many"])
+    save(table, "parquet", tmp_path / "result.parquet")
+    assert pq.read_table(tmp_path / "result.parquet").equals(table)
+
+
+def test_what_cannot_be_saved_is_one_line_and_leaves_the_old_file(tmp_path: Path) -> None:
+    path = tmp_path / "result.parquet"
+    path.write_text("old")
+    interval = pa.table({"i": pa.array([(1, 2, 3)], pa.month_day_nano_interval())})
+    for attempt, reason in [
+        (lambda: save(interval, "parquet", path), "Unhandled type"),
+        (lambda: save(RESULT, "xml", path), "there is no format 'xml'; choose one of csv, json, markdown, parquet"),
+        (lambda: save(RESULT, "csv", tmp_path / "nowhere" / "x.csv"), "No such file"),
+        (lambda: save(RESULT, "csv", tmp_path), "not a file"),
+        (lambda: save(RESULT, "csv", Path("/dev/null")), "/dev/null: not a file"),
+        (lambda: render(RESULT, "parquet"), "parquet is not text"),
+    ]:
+        with pytest.raises(TouchstoneError) as refused:
+            attempt()
+        assert reason in str(refused.value) and "\n" not in str(refused.value)
+    assert {file.name: file.read_text() for file in tmp_path.iterdir()} == {"result.parquet": "old"}

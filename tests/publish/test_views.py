@@ -1,0 +1,241 @@
+"""Views over real Parquet files, the SQL macros against the estimator, and the warehouse file."""
+
+import itertools
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import duckdb
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from touchstone.errors import TouchstoneError
+from touchstone.metrics.pass_at_k import pass_at_k_of, pass_hat_k_of
+from touchstone.publish.views import MACROS, build_warehouse, create_views, replacing
+
+ESTIMATORS = {"pass_at_k": pass_at_k_of, "pass_hat_k": pass_hat_k_of}
+
+
+@pytest.fixture(scope="module")
+def macros() -> Iterator[duckdb.DuckDBPyConnection]:
+    with duckdb.connect() as connection:
+        for macro in MACROS:
+            connection.execute(macro)
+        yield connection
+
+
+def rows(connection: duckdb.DuckDBPyConnection, sql: str) -> list[tuple]:
+    return connection.execute(sql).fetchall()
+
+
+def write(tables: Path, table: str, part: str, frame: pl.DataFrame) -> Path:
+    path = tables / table / f"{part}.parquet"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    frame.write_parquet(path)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("call", "expected"),
+    [
+        ("pass_at_k(10, 5, 1)", 0.5),
+        ("pass_at_k(10, 3, 5)", 0.9166666667),
+        ("pass_at_k(200, 13, 100)", 0.9999194972),
+        ("pass_at_k(2, 0, 5)", None),
+        ("pass_at_k(5, 0, 5)", 0.0),
+        ("pass_at_k(5, 5, 1)", 1.0),
+        ("pass_at_k(0, 0, 1)", None),
+        ("pass_at_k(NULL, 1, 1)", None),
+        ("pass_at_k(10, NULL, 1)", None),
+        ("pass_at_k(10, 1, NULL)", None),
+        ("pass_hat_k(4, 2, 2)", 1 / 6),
+        ("pass_hat_k(4, 4, 4)", 1.0),
+        ("pass_hat_k(4, 1, 2)", 0.0),
+        ("pass_hat_k(4, 4, 5)", None),
+        ("pass_hat_k(NULL, 1, 1)", None),
+        ("pass_at_k('10', '5', '1')", 0.5),
+        ("pass_at_k((SELECT 10), (SELECT 5), 1)", 0.5),
+    ],
+)
+def test_known_values(macros: duckdb.DuckDBPyConnection, call: str, expected: float | None) -> None:
+    assert rows(macros, f"SELECT {call}") == [(expected if expected is None else pytest.approx(expected, abs=1e-10),)]
+
+
+def test_macros_agree_with_the_estimator_on_every_small_case(macros: duckdb.DuckDBPyConnection) -> None:
+    cases = [(n, c, k) for n in range(13) for c in range(n + 1) for k in range(1, 15)]
+    macros.execute("CREATE OR REPLACE TEMP TABLE cases(n BIGINT, c BIGINT, k BIGINT)")
+    macros.executemany("INSERT INTO cases VALUES (?, ?, ?)", cases)
+    found = rows(macros, "SELECT n, c, k, pass_at_k(n, c, k), pass_hat_k(n, c, k) FROM cases")
+    assert len(found) == len(cases)
+    for n, c, k, at, hat in found:
+        agree(at, pass_at_k_of(n, c, k))
+        agree(hat, pass_hat_k_of(n, c, k))
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+@pytest.mark.parametrize("n", [9_999, 100_000])
+def test_macros_agree_with_the_estimator_on_large_cases(macros: duckdb.DuckDBPyConnection, name: str, n: int) -> None:
+    counts = [0, 1, 7, 300, n // 2, n - 300, n - 1, n]
+    for c, k in itertools.product(counts, [1, 2, 10, 300, n // 2, n]):
+        agree(rows(macros, f"SELECT {name}({n}, {c}, {k})")[0][0], ESTIMATORS[name](n, c, k))
+
+
+@given(n=st.integers(0, 100_000), share=st.floats(0, 1), k=st.integers(1, 2_000), name=st.sampled_from([*ESTIMATORS]))
+def test_macros_agree_with_the_estimator_anywhere(
+    macros: duckdb.DuckDBPyConnection, n: int, share: float, k: int, name: str
+) -> None:
+    c = round(n * share)
+    agree(rows(macros, f"SELECT {name}({n}, {c}, {k})")[0][0], ESTIMATORS[name](n, c, k))
+
+
+def agree(found: float | None, expected: float | None) -> None:
+    assert found == (None if expected is None else pytest.approx(expected, abs=1e-12))
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        ("10, 5, 0", "k must be at least 1, got 0"),
+        ("10, 5, -2", "k must be at least 1, got -2"),
+        ("10, 11, 1", "there cannot be 11 passes among 10 attempts"),
+        ("10, -1, 1", "there cannot be -1 passes among 10 attempts"),
+    ],
+)
+def test_impossible_arguments_are_an_error(
+    macros: duckdb.DuckDBPyConnection, name: str, arguments: str, reason: str
+) -> None:
+    with pytest.raises(duckdb.Error, match=reason):
+        rows(macros, f"SELECT {name}({arguments})")
+
+
+def test_macros_take_columns_of_any_name_and_aggregates(macros: duckdb.DuckDBPyConnection) -> None:
+    assert rows(macros, "SELECT pass_at_k(pair, i, 1) FROM (VALUES (10, 5), (4, 1)) t(pair, i)") == [(0.5,), (0.25,)]
+    assert rows(macros, "SELECT pass_at_k(k, n, c) FROM (VALUES (10, 5, 1)) t(k, n, c)") == [(0.5,)]
+    passes = "(VALUES (true), (false), (false), (false)) t(passed)"
+    assert rows(macros, f"SELECT pass_at_k(count(*), sum(passed::INT), 2) FROM {passes}") == [(pytest.approx(0.5),)]
+
+
+def test_ten_thousand_rows_take_well_under_a_second(macros: duckdb.DuckDBPyConnection) -> None:
+    start = time.perf_counter()
+    (total,) = rows(macros, "SELECT sum(pass_at_k(20, i % 21, 5) + pass_hat_k(20, i % 21, 5)) FROM range(10_000) t(i)")[
+        0
+    ]
+    assert time.perf_counter() - start < 0.5
+    assert total == pytest.approx(
+        sum(pass_at_k_of(20, i % 21, 5) + pass_hat_k_of(20, i % 21, 5) for i in range(10_000))
+    )
+
+
+def test_a_view_unites_files_with_differing_columns(tmp_path: Path) -> None:
+    write(tmp_path, "attempts", "b", pl.DataFrame({"model": ["b"], "extra": [7]}))
+    write(tmp_path, "attempts", "a", pl.DataFrame({"note": ["x"], "model": ["a"]}))
+    write(tmp_path, "problems", "problems", pl.DataFrame({"oid": ["p"]}))
+    with duckdb.connect() as connection:
+        assert create_views(connection, tmp_path) == ["attempts", "problems"]
+        found = rows(connection, "SELECT model, note, extra FROM attempts")
+    assert found == [("a", "x", None), ("b", None, 7)]
+
+
+def test_only_tables_with_finished_files_become_views(tmp_path: Path) -> None:
+    write(tmp_path, "order", "part", pl.DataFrame({"a": [1]}))
+    write(tmp_path, "order", ".unfinished", pl.DataFrame({"a": [2]}))
+    write(tmp_path, "only_hidden", ".part", pl.DataFrame({"a": [3]}))
+    write(tmp_path, 'x"; DROP VIEW "order', "part", pl.DataFrame({"a": [4]}))
+    write(tmp_path, "Upper", "part", pl.DataFrame({"a": [5]}))
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "file.parquet").write_bytes(b"")
+    with duckdb.connect() as connection:
+        assert create_views(connection, tmp_path) == ["order"]
+        assert rows(connection, 'SELECT a FROM "order"') == [(1,)]
+
+
+def test_views_are_replaced(tmp_path: Path) -> None:
+    write(tmp_path, "t", "one", pl.DataFrame({"a": [1]}))
+    with duckdb.connect() as connection:
+        create_views(connection, tmp_path)
+        write(tmp_path, "t", "two", pl.DataFrame({"b": [2]}))
+        create_views(connection, tmp_path)
+        assert rows(connection, "SELECT a, b FROM t") == [(1, None), (None, 2)]
+
+
+@pytest.mark.parametrize(
+    "folder", ["it's", "a[b]c", "a[b", "a*b", "**", "a?b", "a{b,c}", "back\\slash", "run=5", "sp ace", "ünï", "a]b;--"]
+)
+def test_odd_paths(tmp_path: Path, folder: str) -> None:
+    # Neighbours that an unescaped pattern would take for the folder.
+    for number, name in enumerate(["abc", "ab", "aXb", folder]):
+        write(tmp_path / name / "tables", "t", "part[1]", pl.DataFrame({"a": [number]}))
+    with duckdb.connect() as connection:
+        assert create_views(connection, tmp_path / folder / "tables") == ["t"]
+        assert rows(connection, "FROM t") == [(3,)]
+
+
+def test_no_tables_folder_means_no_views(tmp_path: Path) -> None:
+    with duckdb.connect() as connection:
+        assert create_views(connection, tmp_path / "nowhere") == []
+
+
+def test_a_broken_file_is_named(tmp_path: Path) -> None:
+    write(tmp_path, "t", "good", pl.DataFrame({"a": [1]}))
+    (tmp_path / "t" / "broken.parquet").write_bytes(b"not parquet at all")
+    with duckdb.connect() as connection, pytest.raises(TouchstoneError, match=r"table 't' cannot be read: .*broken"):
+        create_views(connection, tmp_path)
+
+
+def test_the_warehouse_can_be_opened_read_only_and_queried(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(tmp_path / "tables", "problem_pass_at_k", "x", pl.DataFrame({"n": [10, 4], "c": [5, 1]}))
+    warehouse = tmp_path / "warehouse.duckdb"
+    monkeypatch.chdir(tmp_path)
+    assert build_warehouse(warehouse, Path("tables")) == ["problem_pass_at_k"]
+    monkeypatch.chdir("/")
+    with duckdb.connect(str(warehouse), read_only=True) as connection:
+        assert rows(connection, "SELECT pass_at_k(n, c, 1), pass_hat_k(n, c, 5) FROM problem_pass_at_k") == [
+            (0.5, pytest.approx(1 / 252)),
+            (0.25, None),
+        ]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["tables", "warehouse.duckdb"]
+
+
+def test_the_warehouse_is_replaced_even_while_someone_reads_the_last_one(tmp_path: Path) -> None:
+    warehouse = tmp_path / "warehouse.duckdb"
+    write(tmp_path / "tables", "t", "x", pl.DataFrame({"a": [1]}))
+    build_warehouse(warehouse, tmp_path / "tables")
+    write(tmp_path / "tables", "u", "x", pl.DataFrame({"a": [2]}))
+    with duckdb.connect(str(warehouse), read_only=True) as reader:
+        assert build_warehouse(warehouse, tmp_path / "tables") == ["t", "u"]
+        assert rows(reader, "FROM t") == [(1,)]
+    with duckdb.connect(str(warehouse), read_only=True) as reader:
+        assert rows(reader, "FROM u") == [(2,)]
+
+
+def test_a_warehouse_that_cannot_be_built_leaves_the_last_one(tmp_path: Path) -> None:
+    warehouse = tmp_path / "warehouse.duckdb"
+    write(tmp_path / "tables", "t", "x", pl.DataFrame({"a": [1]}))
+    build_warehouse(warehouse, tmp_path / "tables")
+    before = warehouse.read_bytes()
+    (tmp_path / "tables" / "t" / "x.parquet").write_bytes(b"broken")
+    with pytest.raises(TouchstoneError):
+        build_warehouse(warehouse, tmp_path / "tables")
+    assert warehouse.read_bytes() == before
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["tables", "warehouse.duckdb"]
+
+
+def test_a_log_left_by_a_killed_reader_does_not_break_the_new_warehouse(tmp_path: Path) -> None:
+    warehouse = tmp_path / "warehouse.duckdb"
+    write(tmp_path / "tables", "t", "x", pl.DataFrame({"a": [1]}))
+    (tmp_path / "warehouse.duckdb.wal").write_bytes(b"left over")
+    build_warehouse(warehouse, tmp_path / "tables")
+    with duckdb.connect(str(warehouse), read_only=True) as connection:
+        assert rows(connection, "FROM t") == [(1,)]
+
+
+def test_replacing_keeps_the_old_file_when_the_block_fails(tmp_path: Path) -> None:
+    target = tmp_path / "target"
+    target.write_text("old")
+    with pytest.raises(RuntimeError), replacing(target) as scratch:
+        scratch.write_text("half")
+        raise RuntimeError
+    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {"target": "old"}

@@ -1,0 +1,192 @@
+"""The fast commands, as a user calls them."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from tests.conftest import PROJECT, Command, Folder
+
+HEADER = "oid,iteration_id,plausible_fix\n"
+
+
+def pass_at_k(touchstone: Command, folder: Folder, *more: object) -> "subprocess.CompletedProcess[str]":
+    fixes = sorted((folder.root / "fixes").glob("*_fixes.csv"))
+    return touchstone(
+        "pass-at-k", "--problems-csv", folder.root / "fixes" / "problems.csv", "--fixes-csv", *fixes, *more
+    )
+
+
+def test_prints_the_seeds_table(folder: Folder, touchstone: Command) -> None:
+    # Ten problems, ten attempts each, 77 passes of 100: pass@1 is .770 as in the seed's example.
+    passes = [10, 10, 9, 9, 8, 8, 7, 6, 5, 5]
+    folder.problems("oid,filename\n" + "".join(f"p{place},main.tf\n" for place in range(10)))
+    rows = (f"p{place},{i},{i < count}\n" for place, count in enumerate(passes) for i in range(10))
+    (folder.root / "fixes" / "m_fixes.csv").unlink()
+    folder.fixes("gemini_synthetic", HEADER + "".join(rows))
+    done = pass_at_k(touchstone, folder, "--k-values", 1, 5, 10)
+    assert done.returncode == 0
+    assert done.stdout.splitlines() == [
+        "      LLM  pass@1    pass@5  pass@10",
+        "0  gemini   0.770  0.999206    1.000",
+    ]
+
+
+def test_formats_and_saving(folder: Folder, touchstone: Command) -> None:
+    saved = folder.root / "deep" / "out.csv"
+    done = pass_at_k(touchstone, folder, "--k-values", "1", "2", "--format", "csv", "--save-to", saved)
+    assert done.stdout == saved.read_text()
+    assert pl.read_csv(saved).select("LLM", "pass@1", "pass@2").row(0) == ("m", 0.25, 0.5)
+    records = json.loads(pass_at_k(touchstone, folder, "--k-values", "2", "--format", "json").stdout)
+    assert [(record["k"], record["pass_at_k"], record["ci_method"]) for record in records] == [(2, 0.5, "wilson")]
+
+
+def test_options_take_many_values_or_are_repeated(folder: Folder, touchstone: Command) -> None:
+    together = pass_at_k(touchstone, folder, "--k-values", 2, 1, "--format", "csv").stdout
+    apart = pass_at_k(touchstone, folder, "--k-values", 2, "--k-values", 1, "--format", "csv").stdout
+    assert together == apart and together.startswith("LLM,pass@1,pass@2,")
+
+
+def test_refused_rows_and_short_samples_are_told(folder: Folder, touchstone: Command) -> None:
+    folder.fixes("m", HEADER + "a,1,true\nb,1,maybe\n")
+    done = pass_at_k(touchstone, folder, "--k-values", 1, 5)
+    assert done.returncode == 0
+    assert done.stdout.splitlines()[1].split() == ["0", "m", "1.000", "-"]
+    assert "m_fixes.csv: 1 row was refused; line 3: plausible_fix is 'maybe'" in done.stderr
+    assert "m T0 pass@5: 1 of 1 problems have fewer than 5 decided attempts" in done.stderr
+
+
+def test_one_unreadable_file_does_not_stop_the_others(folder: Folder, touchstone: Command) -> None:
+    folder.fixes("n", "")
+    done = pass_at_k(touchstone, folder)
+    assert done.returncode == 2
+    assert "0    m" in done.stdout
+    assert done.stderr.splitlines()[-1].endswith("n_fixes.csv: the file is empty; it must start with a header line")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--k-values", "0"), "error: --k-values: k must be at least 1, got 0"),
+        (("--k-values", "-3"), "error: --k-values: k must be at least 1, got -3"),
+        (("--k-values", "x"), "error: Invalid value for '--k-values': Input should be a valid integer"),
+        (("--format", "xml"), "error: Invalid value for '--format'"),
+        (("--nope",), "error: No such option"),
+    ],
+)
+def test_wrong_use_is_one_line_and_exit_2(
+    folder: Folder, touchstone: Command, arguments: tuple[str, ...], message: str
+) -> None:
+    done = pass_at_k(touchstone, folder, *arguments)
+    assert done.returncode == 2
+    assert done.stderr.startswith(message) and done.stderr.count("\n") == 1
+    assert done.stdout == ""
+
+
+def test_missing_files(folder: Folder, touchstone: Command) -> None:
+    problems = folder.root / "fixes" / "problems.csv"
+    done = touchstone("pass-at-k", "--problems-csv", problems, "--fixes-csv", folder.root / "no_fixes.csv")
+    assert (done.returncode, done.stderr) == (2, f"error: {folder.root}/no_fixes.csv: no such file\n")
+    done = touchstone("pass-at-k", "--problems-csv", "no.csv", "--fixes-csv", folder.root / "fixes" / "m_fixes.csv")
+    assert (done.returncode, done.stderr) == (2, "error: no.csv: no such file\n")
+
+
+def test_a_model_name_with_a_quote(folder: Folder, touchstone: Command) -> None:
+    folder.fixes('a"b', HEADER)
+    done = pass_at_k(touchstone, folder)
+    assert done.returncode == 2 and "name 'a\"b' is not allowed" in done.stderr
+
+
+def test_pass_at_k_and_run_agree_on_the_sample(touchstone: Command, tmp_path: Path) -> None:
+    sample = PROJECT / "data" / "sample"
+    assert (
+        touchstone("run", "--config", sample / "evaluation_config.json", "--output-dir", tmp_path / "o").returncode == 0
+    )
+    quick = touchstone(
+        "pass-at-k", "--problems-csv", sample / "problems.csv", "--fixes-csv", *sorted(sample.glob("*_fixes.csv")),
+        "--format", "csv",
+    )  # fmt: skip
+    assert quick.stdout == (tmp_path / "o" / "summary_pass_at_k.csv").read_text()
+
+
+@pytest.mark.parametrize("module", ["touchstone.cli", "touchstone.calculator", "touchstone.publish.query"])
+def test_the_fast_path_imports_no_dagster(module: str) -> None:
+    code = (
+        f"import {module}, sys; print(sorted(m for m in sys.modules if m.split('.')[0] in ('dagster', 'dataframely')))"
+    )
+    seen = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert seen.stdout == "[]\n"
+
+
+def test_the_engine_never_imports_dagster_or_what_builds_on_it() -> None:
+    for path in (PROJECT / "touchstone").rglob("*.py"):
+        lines = [line.strip() for line in path.read_text().splitlines()]
+        upward = [
+            line
+            for line in lines
+            if line.startswith(("import dagster", "from dagster", "from assets", "from pipelines"))
+        ]
+        assert not upward or path.name == "cli.py", f"{path}: {upward}"
+
+
+def test_synth_is_reproducible_and_never_overwrites(touchstone: Command, tmp_path: Path) -> None:
+    call = ("synth", "--output", tmp_path / "s", "--problems", 3, "--iterations", 4, "--model", "x=1", "y=0.5")
+    done = touchstone(*call)
+    assert done.returncode == 0, done.stderr
+    files = {path.name: path.read_bytes() for path in (tmp_path / "s").iterdir()}
+    assert sorted(files) == ["problems.csv", "x_synthetic_fixes.csv", "y_synthetic_fixes.csv"]
+    again = touchstone(*call)
+    assert again.returncode == 2 and "--force" in again.stderr and again.stderr.count("\n") == 1
+    assert touchstone(*call, "--force").returncode == 0
+    assert {path.name: path.read_bytes() for path in (tmp_path / "s").iterdir()} == files
+
+
+@pytest.mark.parametrize("model", ["../x=0.5", "x", "x=2", 'a"b=0.5', "x=high"])
+def test_synth_refuses_odd_models(touchstone: Command, tmp_path: Path, model: str) -> None:
+    done = touchstone("synth", "--output", tmp_path / "s", "--model", model)
+    assert done.returncode == 2 and done.stderr.count("\n") == 1
+    assert not (tmp_path / "s").exists() or not list((tmp_path / "s").iterdir())
+
+
+def test_sql_and_tables(folder: Folder, touchstone: Command) -> None:
+    touchstone("run", "--config", folder.config)
+    query = "SELECT model, k, pass_at_k FROM pass_at_k ORDER BY k"
+    data = ("--data", folder.output)
+    assert touchstone("sql", *data, query, "--format", "csv").stdout == "model,k,pass_at_k\nm,1,0.25\nm,2,0.5\n"
+    assert json.loads(touchstone("sql", *data, query, "--format", "json").stdout)[1]["pass_at_k"] == 0.5
+    assert "2 rows" in touchstone("sql", *data, query).stdout
+    saved = folder.root / "r.parquet"
+    assert touchstone("sql", *data, query, "--format", "parquet", "--save-to", saved).returncode == 0
+    assert pl.read_parquet(saved).height == 2
+    listing = touchstone("tables", *data).stdout
+    assert "problem_pass_at_k" in listing and "ci_method" in listing
+
+
+@pytest.mark.parametrize(
+    "query", ["DROP VIEW pass_at_k", "SELECT 1; SELECT 2", "COPY (SELECT 1) TO 'x.csv'", "SELECT nope"]
+)
+def test_sql_refuses_in_one_line(folder: Folder, touchstone: Command, query: str) -> None:
+    touchstone("run", "--config", folder.config)
+    done = touchstone("sql", "--data", folder.output, query)
+    assert done.returncode == 2 and done.stderr.startswith("error: ") and done.stderr.count("\n") == 1
+
+
+def test_sql_without_results_says_what_to_do(touchstone: Command, tmp_path: Path) -> None:
+    done = touchstone("sql", "--data", tmp_path, "SELECT 1")
+    assert done.returncode == 2 and "run `touchstone run` first" in done.stderr
+
+
+def test_doctor_and_version(touchstone: Command) -> None:
+    done = touchstone("doctor")
+    assert done.returncode == 0 and "polars" in done.stdout and "bwrap" in done.stdout
+    assert touchstone("--version").stdout.startswith("touchstone 0.")
+
+
+def test_an_unexpected_error_shows_no_traceback(folder: Folder, touchstone: Command) -> None:
+    folder.root.joinpath("blocker").write_text("a file, not a folder")
+    done = pass_at_k(touchstone, folder, "--save-to", folder.root / "blocker" / "out.csv")
+    assert done.returncode == 2
+    assert "Traceback" not in done.stderr and done.stderr.startswith("error: ")
