@@ -2,10 +2,10 @@
 
 import os
 import signal
-import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NoReturn
 
 import dagster as dg
 
@@ -80,17 +80,15 @@ def _innermost(error: object) -> str:
     return message.splitlines()[0] if message else "unknown error"
 
 
-def start_ui(config_file: Path | None, port: int) -> int:
-    """Run `dagster dev` on this workspace until it is stopped."""
+def start_ui(config_file: Path | None, port: int) -> NoReturn:
+    """Become `dagster dev` on this workspace. It takes this process's place, so that Ctrl-C reaches it."""
     home = dagster_home()
-    environment = {**os.environ, "DAGSTER_HOME": str(home)}
     if config_file is not None:
-        environment[CONFIG_VARIABLE] = str(config_file.absolute())
+        os.environ[CONFIG_VARIABLE] = str(config_file.absolute())
+    # `dagster dev` warns that `dg dev` supersedes it, which does not read workspace.yaml by itself.
+    os.environ.setdefault("PYTHONWARNINGS", "ignore")
+    for stop in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(stop, signal.SIG_DFL)
+    os.chdir(home)
     command = [sys.executable, "-m", "dagster", "dev", "--workspace", str(_PROJECT / "workspace.yaml")]
-    command += ["--host", "127.0.0.1", "--port", str(port)]
-    with subprocess.Popen(command, env=environment, cwd=_PROJECT) as process:
-        while True:
-            try:
-                return process.wait()
-            except KeyboardInterrupt:
-                process.send_signal(signal.SIGINT)
+    os.execv(sys.executable, [*command, "--host", "127.0.0.1", "--port", str(port)])

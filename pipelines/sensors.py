@@ -8,7 +8,6 @@ from assets.common import EvaluationParam
 from pipelines.jobs import evaluate
 from pipelines.partitions import register_models
 from touchstone.errors import TouchstoneError
-from touchstone.store import digest
 
 
 @dg.sensor(job=evaluate, minimum_interval_seconds=30, default_status=dg.DefaultSensorStatus.STOPPED)
@@ -29,4 +28,5 @@ def fixes_folder(context: dg.SensorEvaluationContext, evaluation: EvaluationPara
     context.update_cursor(json.dumps(now))
     tags = {"touchstone/new": len(new), "touchstone/changed": len(changed), "touchstone/gone": len(gone)}
     counts = {name: str(count) for name, count in tags.items()}
-    return dg.RunRequest(run_key=digest(now), tags={**register_models(context.instance, evaluation), **counts})
+    # No run key: a file that was changed and changed back must be evaluated again, and a key would forbid it.
+    return dg.RunRequest(tags={**register_models(context.instance, evaluation), **counts})

@@ -188,7 +188,7 @@ def ui(
         load_config(config)
     from pipelines.launch import start_ui
 
-    raise typer.Exit(start_ui(config, port))
+    start_ui(config, port)
 
 
 @app.command()

@@ -149,6 +149,10 @@ def test_the_sensor_sees_new_changed_and_vanished_files(
     requests, cursor = sense(defs, stored, cursor)
     assert requests[0].tags["touchstone/changed"] == "1"
 
+    folder.fixes("n", HEADER + "a,1,true\n")
+    requests, cursor = sense(defs, stored, cursor)
+    assert requests[0].run_key is None, "a key would keep Dagster from evaluating a file that was changed back"
+
     new.touch()
     assert sense(defs, stored, cursor)[0] == []
 

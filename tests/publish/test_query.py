@@ -4,7 +4,9 @@ import csv
 import io
 import json
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -31,18 +33,46 @@ from touchstone.publish.query import (
 GIB = 2**30
 
 
-@pytest.fixture
-def tables(tmp_path: Path) -> Path:
-    """Two tables, and beside them a file that no query may read and one that none may write."""
-    made = tmp_path / "out" / "tables"
+def make_tables(root: Path) -> Path:
+    """Two tables, and beside them files that no query may read."""
+    made = root / "out" / "tables"
     (made / "attempts").mkdir(parents=True)
     (made / "problem_pass_at_k").mkdir()
     pl.DataFrame({"model": ["m"], "cost": [0.5]}).write_parquet(made / "attempts" / "m.parquet")
     pl.DataFrame({"model": ["o"], "note": ["="]}).write_parquet(made / "attempts" / "o.parquet")
     pl.DataFrame({"n": [10, 4], "c": [5, 1]}).write_parquet(made / "problem_pass_at_k" / "x.parquet")
-    pl.DataFrame({"secret": ["hidden treasure"]}).write_parquet(tmp_path / "outside.parquet")
-    (tmp_path / "secret.txt").write_text("hidden treasure")
+    pl.DataFrame({"secret": ["hidden treasure"]}).write_parquet(root / "outside.parquet")
+    (root / "secret.txt").write_text("hidden treasure")
     return made
+
+
+@pytest.fixture
+def tables(tmp_path: Path) -> Path:
+    return make_tables(tmp_path)
+
+
+@dataclass
+class Locked:
+    """Tables with the connection that a query gets, and a look at whether any file changed."""
+
+    tables: Path
+    connection: duckdb.DuckDBPyConnection
+
+    def place(self, sql: str) -> str:
+        return sql.replace("{tables}", str(self.tables)).replace("{outside}", str(self.tables.parent.parent))
+
+    @contextmanager
+    def unchanged(self) -> Iterator[None]:
+        before = fingerprint(self.tables.parent.parent)
+        yield
+        assert fingerprint(self.tables.parent.parent) == before
+
+
+@pytest.fixture(scope="module")
+def locked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Locked]:
+    tables = make_tables(tmp_path_factory.mktemp("locked"))
+    with locked_connection(tables, GIB) as connection:
+        yield Locked(tables, connection)
 
 
 def fingerprint(folder: Path) -> dict[Path, tuple[bytes, int]]:
@@ -112,9 +142,8 @@ READING = [
 
 
 @pytest.mark.parametrize("sql", READING)
-def test_what_only_reads_is_allowed(tables: Path, sql: str) -> None:
-    with locked_connection(tables, GIB) as connection:
-        assert connection.sql(checked(connection, sql)).fetchall()
+def test_what_only_reads_is_allowed(locked: Locked, sql: str) -> None:
+    assert locked.connection.sql(checked(locked.connection, sql)).fetchall()
 
 
 def attack(sql: str, reason: str) -> object:
@@ -177,15 +206,11 @@ ATTACKS = [
 
 
 @pytest.mark.parametrize(("sql", "reason"), ATTACKS)
-def test_attacks_are_refused(tables: Path, sql: str, reason: str) -> None:
+def test_attacks_are_refused(locked: Locked, sql: str, reason: str) -> None:
     python_variable = pl.DataFrame({"a": [1]}).to_arrow()
-    outside = tables.parent.parent
-    text = sql.replace("{tables}", str(tables)).replace("{outside}", str(outside))
-    before = fingerprint(outside)
-    with locked_connection(tables, GIB) as connection, pytest.raises((TouchstoneError, duckdb.Error)) as refused:
-        connection.sql(checked(connection, text)).fetchall()
+    with locked.unchanged(), pytest.raises((TouchstoneError, duckdb.Error)) as refused:
+        locked.connection.sql(checked(locked.connection, locked.place(sql))).fetchall()
     assert reason in str(refused.value)
-    assert fingerprint(outside) == before
     assert python_variable.num_rows == 1
 
 
@@ -213,12 +238,9 @@ def test_attacks_are_refused(tables: Path, sql: str, reason: str) -> None:
         "EXPORT DATABASE '{tables}/e'",
     ],
 )
-def test_the_locked_connection_refuses_by_itself(tables: Path, sql: str) -> None:
-    outside = tables.parent.parent
-    before = fingerprint(outside)
-    with locked_connection(tables, GIB) as connection, pytest.raises(duckdb.Error):
-        connection.execute(sql.replace("{tables}", str(tables)).replace("{outside}", str(outside))).fetchall()
-    assert fingerprint(outside) == before
+def test_the_locked_connection_refuses_by_itself(locked: Locked, sql: str) -> None:
+    with locked.unchanged(), pytest.raises(duckdb.Error):
+        locked.connection.execute(locked.place(sql)).fetchall()
 
 
 def test_attacks_are_refused_in_one_line_by_the_whole_command(tables: Path) -> None:
@@ -234,7 +256,7 @@ def test_attacks_are_refused_in_one_line_by_the_whole_command(tables: Path) -> N
     [
         (
             "SELECT modle FROM attempts",
-            'Binder Error: Referenced column "modle" not found in FROM clause! Candidate bindings: "model"',
+            'Binder Error: Referenced column "modle" not found in FROM clause! Candidate bindings: "model", "note"',
         ),
         ("SELECT 1\nFROM FROM", 'Parser Error: syntax error at or near "FROM" (line 2)'),
         ("SELECT pass_at_k(n, c, 0) FROM problem_pass_at_k", "Invalid Input Error: k must be at least 1, got 0"),
@@ -312,7 +334,7 @@ RESULT = pa.table(
 
 
 def test_csv() -> None:
-    header, *lines = csv.reader(io.StringIO(render(RESULT, "csv")))
+    header, *lines = csv.reader(io.StringIO(render(RESULT, "csv"), newline=""))
     assert header == RESULT.column_names
     assert lines == [
         ["'=1+1", "-1", "0.5", "0.10", "true", "2026-01-02", "2026-01-02T03:04:05", "[1.0, null]"],
@@ -332,6 +354,10 @@ def test_csv_cells_that_a_spreadsheet_would_run(start: str) -> None:
         ["'" + start + "cmd"],
         ["safe" + start],
     ]
+
+
+def test_csv_of_one_column_has_no_empty_lines() -> None:
+    assert render(pa.table({"a": [None, "", "x"]}), "csv") == 'a\n""\n""\nx\n'
 
 
 def test_json() -> None:

@@ -5,8 +5,6 @@ open the tables' own files, and its settings are locked. The process may not gro
 it is ended when its time is over. What the tables look like in SQL belongs in `touchstone.publish.views`.
 """
 
-import csv
-import io
 import json
 import math
 import os
@@ -277,12 +275,16 @@ def _values(name: str, column: pa.Array) -> list[Any]:
 
 
 def _csv(table: pa.Table) -> str:
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(map(spreadsheet_safe, table.column_names))
-    for row in iter_rows(table):
-        writer.writerow(spreadsheet_safe(value) if isinstance(value, str) else _cell(value) for value in row)
-    return text.getvalue()
+    rows = ([_csv_text(value) for value in row] for row in iter_rows(table))
+    lines = [[_csv_text(name) for name in table.column_names], *rows]
+    # A lone empty cell is quoted, because readers skip empty lines.
+    return "".join((",".join(line) or '""') + "\n" for line in lines)
+
+
+def _csv_text(value: Any) -> str:
+    # Not the csv module: before Python 3.13 it leaves a carriage return unquoted, which ends the row for readers.
+    text = spreadsheet_safe(value) if isinstance(value, str) else _cell(value)
+    return '"' + text.replace('"', '""') + '"' if re.search(r'[,"\r\n]', text) else text
 
 
 def _json(table: pa.Table) -> str:
@@ -406,4 +408,5 @@ def _refuse(message: str) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(_work())
+    # Straight out: what a library prints or trips over while Python shuts down is no part of the answer.
+    os._exit(_work())
