@@ -93,7 +93,7 @@ def pass_at_k(
     """Compute pass@k straight from CSV files, without Dagster."""
     # Smaller pieces of CSV in flight: the same speed and less than half the memory. Polars reads this once.
     os.environ.setdefault("POLARS_CSV_CHUNK_SIZE", "2000000")
-    from touchstone import screens
+    from touchstone import plain_text
     from touchstone.calculator import calculate
     from touchstone.config import IntervalSettings, sorted_k_values
     from touchstone.publish.summary import summary, write_summary
@@ -108,10 +108,10 @@ def pass_at_k(
     elif format == "csv":
         print(summary(done.table).write_csv(), end="")
     else:
-        print(screens.seed_table(summary(done.table), ks))
+        print(plain_text.seed_table(summary(done.table), ks))
     if save_to is not None:
         write_summary(done.table, save_to)
-    for line in [*screens.explain_nulls(done.table), *screens.explain_refusals(done.quarantine)]:
+    for line in [*plain_text.explain_nulls(done.table), *plain_text.explain_refusals(done.quarantine)]:
         print(f"note: {line}", file=sys.stderr)
     for line in done.unreadable:
         print(f"error: {line}", file=sys.stderr)

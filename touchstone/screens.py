@@ -1,6 +1,6 @@
-"""What the commands show on the terminal: tables drawn by rich, and notes in plain words."""
+"""What the commands show on the terminal, drawn by rich. Plain text is in `touchstone.plain_text`."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,53 +21,6 @@ def console(stderr: bool = False) -> Console:
     if not screen.is_terminal:
         screen = Console(stderr=stderr, highlight=False, width=max(screen.width, 140))
     return screen
-
-
-def seed_table(summary: pl.DataFrame, k_values: Sequence[int]) -> str:
-    """Models against pass@k, numbered from 0, with as many decimals as a column needs: three to six."""
-    names = [name for name in ("LLM", "tier") if name in summary.columns] + [f"pass@{k}" for k in k_values]
-    columns = [["", *(str(row) for row in range(summary.height))]]
-    columns += [[name, *_cells(summary[name])] for name in names]
-    widths = [max(len(cell) for cell in column) for column in columns]
-    padded = [[cell.rjust(width) for cell in column] for column, width in zip(columns, widths, strict=True)]
-    return "\n".join("  ".join(row).rstrip() for row in zip(*padded, strict=True))
-
-
-def _cells(column: pl.Series) -> list[str]:
-    if column.dtype != pl.Float64:
-        return [str(value) for value in column]
-    texts = [f"{value:.6f}" for value in column if value is not None]
-    decimals = max(3, *(len(text.rstrip("0").split(".")[1]) for text in texts), 0)
-    return ["-" if value is None else f"{value:.{decimals}f}" for value in column]
-
-
-def explain_nulls(table: pl.DataFrame) -> list[str]:
-    """Why a figure is missing or leaves problems out."""
-    lines = []
-    for row in (
-        table.filter(pl.col("attempted") == 0).unique(["model", "tier"], maintain_order=True).iter_rows(named=True)
-    ):
-        lines.append(f"{row['model']} {row['tier']}: there is no decided attempt, so there is no figure")
-    short = table.filter((pl.col("attempted") > 0) & (pl.col("eligible") < pl.col("attempted")))
-    for row in short.iter_rows(named=True):
-        missing = row["attempted"] - row["eligible"]
-        lines.append(
-            f"{row['model']} {row['tier']} pass@{row['k']}: {missing} of {row['attempted']} problems have fewer than "
-            f"{row['k']} decided attempts and are left out"
-        )
-    return lines
-
-
-def explain_refusals(quarantine: Iterable[pl.DataFrame]) -> list[str]:
-    """How many rows each file lost, and why the first of them."""
-    lines = []
-    for refused in quarantine:
-        if refused.is_empty():
-            continue
-        first = refused.row(0, named=True)
-        rows = "1 row was" if refused.height == 1 else f"{refused.height:,} rows were"
-        lines.append(f"{first['source_file']}: {rows} refused; line {first['line']}: {first['reason']}")
-    return lines
 
 
 def show_run(evaluation: "Evaluation", outcome: RunOutcome) -> None:

@@ -24,6 +24,9 @@ BROKEN = "__broken"
 MAX_RAW_LENGTH = 2000
 _CHUNK = 1 << 20
 _BATCH_ROWS = 20_000
+_BATCH_LENGTH = 64 << 20
+
+Row = tuple[int | str | None, ...]
 
 csv.field_size_limit(min(sys.maxsize, 2**31 - 1))
 
@@ -211,25 +214,26 @@ def _records(table: TextTable) -> Iterator[tuple[int, str, list[str] | csv.Error
             start += len(consumed)
 
 
-def _cells(table: TextTable) -> Iterator[tuple[int | str | None, ...]]:
+def _cells(table: TextTable) -> Iterator[tuple[int, Row]]:
+    """Every row that is not blank, behind the length of its text."""
     width = len(table.columns)
     nothing = (None,) * width
     for line, raw, cells in _records(table):
         if isinstance(cells, csv.Error):
-            yield (line, f"malformed quotes ({cells})", *nothing)
+            yield len(raw), (line, f"malformed quotes ({cells})", *nothing)
         elif len(cells) == width:
-            yield (line, None, *(cell or None for cell in cells))
+            yield len(raw), (line, None, *(cell or None for cell in cells))
         elif raw.strip():
-            yield (line, f"{len(cells)} cells where the header has {width}", *nothing)
+            yield len(raw), (line, f"{len(cells)} cells where the header has {width}", *nothing)
 
 
-def _batched(rows: Iterator[tuple[int | str | None, ...]], size: int) -> Iterator[list[tuple[int | str | None, ...]]]:
-    batch: list[tuple[int | str | None, ...]] = []
+def _batched(rows: Iterator[tuple[int, Row]], size: int) -> Iterator[list[Row]]:
+    batch: list[Row] = []
     weight = 0
-    for row in rows:
+    for length, row in rows:
         batch.append(row)
-        weight += sum(len(cell) for cell in row if isinstance(cell, str))
-        if len(batch) >= size or weight > 64 * _CHUNK:
+        weight += length
+        if len(batch) >= size or weight > _BATCH_LENGTH:
             yield batch
             batch, weight = [], 0
     if batch:

@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from touchstone.config import IntervalSettings
+from touchstone.metrics.quantiles import normal_reach, student_reach
 
 BOOTSTRAP_FROM = 200
 
@@ -68,9 +69,7 @@ def wilson(rate: float, units: int, confidence: float) -> tuple[float, float]:
     >>> [round(end, 3) for end in wilson(1.0, 20, 0.95)]
     [0.839, 1.0]
     """
-    from scipy.special import ndtri
-
-    z = float(ndtri((1 + confidence) / 2))
+    z = normal_reach(confidence)
     centre = (rate + z * z / (2 * units)) / (1 + z * z / units)
     spread = z / (1 + z * z / units) * math.sqrt(rate * (1 - rate) / units + z * z / (4 * units * units))
     low = 0.0 if rate == 0 else max(0.0, centre - spread)
@@ -103,9 +102,7 @@ def _clustered(
 
 
 def _t(mean: float, error: float, degrees: int, confidence: float) -> tuple[float, float]:
-    from scipy.special import stdtrit
-
-    reach = float(stdtrit(degrees, (1 + confidence) / 2)) * error
+    reach = student_reach(degrees, confidence) * error
     return max(0.0, mean - reach), min(1.0, mean + reach)
 
 

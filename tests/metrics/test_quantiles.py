@@ -1,0 +1,14 @@
+"""Our quantiles against scipy's."""
+
+import pytest
+from scipy import special
+
+from touchstone.metrics.quantiles import normal_reach, student_reach
+
+
+@pytest.mark.parametrize("confidence", [0.5, 0.8, 0.9, 0.95, 0.99, 0.999])
+def test_agrees_with_scipy(confidence: float) -> None:
+    upper = (1 + confidence) / 2
+    assert normal_reach(confidence) == pytest.approx(special.ndtri(upper), rel=1e-12)
+    for degrees in [*range(1, 60), 99, 100, 999, 1000, 1001, 5000, 10**6]:
+        assert student_reach(degrees, confidence) == pytest.approx(special.stdtrit(degrees, upper), rel=1e-11)
