@@ -5,12 +5,12 @@ oid, and the answer is "cannot say": the caller reads the file the careful way, 
 short cut never decides what is accepted; it only recognises files where nothing is left to decide.
 
 Repeated iterations are found without a set per problem: each iteration adds its own power of two, and n additions
-give n one-bits only where all n were different, because every carry loses one.
+give n one-bits only where all n were different, because every carry loses one. Whether the fixes speak of exactly the
+problems is seen from two sums of 64-bit hashes; where they differ, one more query goes through both files together.
 """
 
 import functools
 import operator
-from collections.abc import Iterable
 
 import polars as pl
 
@@ -21,8 +21,10 @@ from touchstone.vocabulary import DEFAULT_TIER, MAX_ID_LENGTH
 _BITS = 62
 _MAX_WORDS = 8
 _DOUBT = 2**32
-_TRUE = ("True", "true", "1")
-_FALSE = ("False", "false", "0")
+_HEAD = 10_000
+_HASHES = {"hash_1": pl.col("oid").hash(1), "hash_2": pl.col("oid").hash(2)}
+
+Types = dict[str, type[pl.DataType]]
 
 
 def quick_histogram(problems: TextTable, fixes: TextTable, model: str) -> tuple[pl.DataFrame, int] | None:
@@ -30,41 +32,53 @@ def quick_histogram(problems: TextTable, fixes: TextTable, model: str) -> tuple[
     stated = [name for name in STATED if name in fixes.columns]
     if not (problems.plain and fixes.plain) or "tier" in fixes.columns or len(stated) != 1:
         return None
-    cluster = next((name for name in ("cluster", "project_name") if name in problems.columns), None)
     try:
-        words = _words_needed(fixes)
-        if words is None:
-            return None
-        rows = pl.concat([_fix_rows(fixes, stated[0], words), _problem_rows(problems, cluster, words)], how="diagonal")
-        counted = _count(rows, words).collect(engine="streaming")
+        counted = _counted(problems, fixes, stated[0])
     except pl.exceptions.PolarsError:
         return None
-    return _histogram(counted, problems.lines - 1, fixes.lines - 1, model)
+    return None if counted is None else _histogram(counted, problems.lines - 1, fixes.lines - 1, model)
 
 
-def _words_needed(fixes: TextTable) -> int | None:
-    """How many words of bits hold the iterations, going by the first rows."""
-    head = _scan(fixes, {"iteration_id": pl.Int32}).select("iteration_id").head(10_000).collect()
-    largest = head["iteration_id"].max() or 0
-    words = int(str(largest)) // _BITS + 1
-    return words if words <= _MAX_WORDS else None
+def _counted(problems: TextTable, fixes: TextTable, stated: str) -> pl.DataFrame | None:
+    """How many problems have each n, tally of passes and doubts, and cluster."""
+    head = _scan(fixes, {"iteration_id": pl.Int32}).select("iteration_id", stated).head(_HEAD).collect()
+    words = (head.select(pl.col("iteration_id").max()).item() or 0) // _BITS + 1
+    outcome_type = _type_of(head[stated])
+    if outcome_type is None or words > _MAX_WORDS:
+        return None
+    attempts = _attempts(fixes, stated, outcome_type, words)
+    cluster = next((name for name in ("cluster", "project_name") if name in problems.columns), None)
+    if cluster is None:
+        counted = _count(attempts, words, _HASHES)
+        if _speak_of_the_same(counted, problems):
+            return counted.with_columns(cluster=pl.lit(None, pl.String))
+    listed = _listed(problems, cluster, words)
+    return _count(pl.concat([attempts, listed], how="diagonal"), words, {"cluster": pl.col("cluster")})
 
 
-def _scan(table: TextTable, types: dict[str, type[pl.DataType]]) -> pl.LazyFrame:
+def _type_of(outcomes: pl.Series) -> type[pl.DataType] | None:
+    """The type as which Polars may parse the outcomes: it refuses whatever else it meets further down."""
+    words = set(outcomes.drop_nulls().str.to_lowercase().unique())
+    if words <= {"true", "false"}:
+        return pl.Boolean
+    return pl.Int64 if words <= {"0", "1"} else None
+
+
+def _scan(table: TextTable, types: Types) -> pl.LazyFrame:
     schema = {name: types.get(name, pl.String) for name in table.columns}
     return pl.scan_csv(table.path, schema=schema, has_header=False, skip_rows=1, quote_char=None, glob=False)
 
 
-def _fix_rows(fixes: TextTable, stated: str, words: int) -> pl.LazyFrame:
-    word, iteration = pl.col(stated), pl.col("iteration_id")
-    yes = _any(word == true for true in _TRUE)
-    no = _any(word == false for false in _FALSE)
+def _attempts(fixes: TextTable, stated: str, outcome_type: type[pl.DataType], words: int) -> pl.LazyFrame:
+    outcome, iteration = pl.col(stated), pl.col("iteration_id")
+    yes, no = (outcome, ~outcome) if outcome_type is pl.Boolean else (outcome == 1, outcome == 0)
     tally = pl.when(yes).then(pl.lit(1, pl.Int64)).when(no).then(pl.lit(0, pl.Int64)).otherwise(_DOUBT)
     doubts = [rule.refused for rule in rules_for(fixes) if rule.column not in ("oid", "iteration_id", stated)]
     if fixes.columns[-1] != stated:
         doubts.append(pl.col(fixes.columns[-1]).is_null())
     if doubts:
-        tally = pl.when(_any(doubts)).then(_DOUBT).otherwise(tally)
+        # any_horizontal says the same and is several times slower.
+        tally = pl.when(functools.reduce(operator.or_, doubts)).then(_DOUBT).otherwise(tally)
     # An iteration that no word holds adds no bit, and so is found by the count of rows.
     bits = {
         f"bits_{place}": pl.when((iteration >= place * _BITS) & (iteration < (place + 1) * _BITS))
@@ -72,39 +86,42 @@ def _fix_rows(fixes: TextTable, stated: str, words: int) -> pl.LazyFrame:
         .otherwise(0)
         for place in range(words)
     }
-    # A number is read as one; whatever else stands there makes Polars refuse the file, and the careful reader take it.
-    return _scan(fixes, {"iteration_id": pl.Int32}).select("oid", tally=tally, **bits)
+    rows = _scan(fixes, {"iteration_id": pl.Int32, stated: outcome_type})
+    return rows.select("oid", tally=tally, **bits)
 
 
-def _problem_rows(problems: TextTable, cluster: str | None, words: int) -> pl.LazyFrame:
-    unsure = pl.col(problems.columns[-1]).is_null()
-    tally = pl.when(unsure).then(pl.lit(_DOUBT, pl.Int64)).otherwise(0)
+def _listed(problems: TextTable, cluster: str | None, words: int) -> pl.LazyFrame:
+    tally = pl.when(_doubtful(problems)).then(pl.lit(_DOUBT, pl.Int64)).otherwise(0)
     bits = {f"bits_{place}": pl.lit(0, pl.Int64) for place in range(words)}
-    clusters = {"cluster": pl.col(cluster)} if cluster else {}
-    return _scan(problems, {}).select("oid", tally=tally, **bits, **clusters)
+    name = pl.col(cluster) if cluster else pl.lit(None, pl.String)
+    return _scan(problems, {}).select("oid", tally=tally, cluster=name, **bits)
 
 
-def _any(conditions: Iterable[pl.Expr]) -> pl.Expr:
-    # any_horizontal says the same and is several times slower.
-    return functools.reduce(operator.or_, conditions)
+def _doubtful(problems: TextTable) -> pl.Expr:
+    return pl.col(problems.columns[-1]).is_null()
 
 
-def _count(rows: pl.LazyFrame, words: int) -> pl.LazyFrame:
+def _count(rows: pl.LazyFrame, words: int, also: dict[str, pl.Expr]) -> pl.DataFrame:
     bits = [f"bits_{place}" for place in range(words)]
-    clustered = "cluster" in rows.collect_schema()
+    clustered = "cluster" in also
     n = pl.sum_horizontal(pl.col(name).bitwise_count_ones().cast(pl.Int64) for name in bits)
     bad_oid = pl.col("oid").is_null() | (pl.col("oid").str.len_bytes() > MAX_ID_LENGTH)
     return (
         rows.group_by("oid")
         .agg(pl.col("tally", *bits).sum(), *([pl.col("cluster").max()] if clustered else []))
-        .select(
-            n=n,
-            tally=pl.when(bad_oid).then(_DOUBT).otherwise("tally"),
-            cluster="cluster" if clustered else pl.lit(None, pl.String),
-        )
-        .group_by("n", "tally", "cluster")
-        .agg(problems=pl.len().cast(pl.Int64))
+        .select(n=n, tally=pl.when(bad_oid).then(_DOUBT).otherwise("tally"), **also)
+        .group_by("n", "tally", *(["cluster"] if clustered else []))
+        .agg(pl.len().cast(pl.Int64).alias("problems"), *([] if clustered else [pl.col(list(_HASHES)).sum()]))
+        .collect(engine="streaming")
     )
+
+
+def _speak_of_the_same(counted: pl.DataFrame, problems: TextTable) -> bool:
+    sums = [pl.col(name).sum() for name in _HASHES]
+    seen = counted.select(pl.col("problems").sum(), *sums).row(0)
+    listed = _scan(problems, {}).select(_doubtful(problems).alias("doubt"), **_HASHES)
+    *there, doubts = listed.select(pl.len(), *sums, pl.col("doubt").sum()).collect(engine="streaming").row(0)
+    return seen == tuple(there) and not doubts
 
 
 def _histogram(counted: pl.DataFrame, problem_rows: int, fix_rows: int, model: str) -> tuple[pl.DataFrame, int] | None:
