@@ -4,6 +4,9 @@ import csv
 import io
 import json
 import math
+import os
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -243,6 +246,39 @@ def test_the_locked_connection_refuses_by_itself(locked: Locked, sql: str) -> No
         locked.connection.execute(locked.place(sql)).fetchall()
 
 
+def test_the_settings_are_the_tight_ones(locked: Locked) -> None:
+    names = [
+        "allow_community_extensions",
+        "allow_extension_repositories",
+        "allow_persistent_secrets",
+        "allow_unsigned_extensions",
+        "autoinstall_known_extensions",
+        "autoload_known_extensions",
+        "enable_external_access",
+        "lock_configuration",
+        "memory_limit",
+        "python_enable_replacements",
+        "temp_directory",
+    ]
+    found = locked.connection.execute("SELECT name, value FROM duckdb_settings()").fetchall()
+    assert {name: value for name, value in found if name in names} == dict.fromkeys(names, "false") | {
+        "allow_extension_repositories": "forbidden",
+        "lock_configuration": "true",
+        "memory_limit": "1.0 GiB",
+        "temp_directory": "",
+    }
+
+
+def test_the_process_itself_may_not_write_a_file(tmp_path: Path) -> None:
+    code = (
+        "import sys; from touchstone.publish import query; query._limit_process(query.QueryLimits()); "
+        "open(sys.argv[1], 'w').write('x')"
+    )
+    done = subprocess.run([sys.executable, "-c", code, tmp_path / "file"], capture_output=True, text=True, check=False)
+    assert done.returncode == 1 and "File too large" in done.stderr
+    assert (tmp_path / "file").read_text() == ""
+
+
 def test_attacks_are_refused_in_one_line_by_the_whole_command(tables: Path) -> None:
     outside = tables.parent.parent
     assert refusal(tables, f"COPY (SELECT 1) TO '{tables}/w.csv'") == "only one SELECT is allowed, got COPY"
@@ -440,16 +476,18 @@ def test_saved_parquet_is_the_table(tmp_path: Path) -> None:
 def test_what_cannot_be_saved_is_one_line_and_leaves_the_old_file(tmp_path: Path) -> None:
     path = tmp_path / "result.parquet"
     path.write_text("old")
+    os.mkfifo(tmp_path / "pipe")
     interval = pa.table({"i": pa.array([(1, 2, 3)], pa.month_day_nano_interval())})
     for attempt, reason in [
         (lambda: save(interval, "parquet", path), "Unhandled type"),
         (lambda: save(RESULT, "xml", path), "there is no format 'xml'; choose one of csv, json, markdown, parquet"),
         (lambda: save(RESULT, "csv", tmp_path / "nowhere" / "x.csv"), "No such file"),
         (lambda: save(RESULT, "csv", tmp_path), "not a file"),
-        (lambda: save(RESULT, "csv", Path("/dev/null")), "/dev/null: not a file"),
+        (lambda: save(RESULT, "csv", tmp_path / "pipe"), "pipe: not a file"),
         (lambda: render(RESULT, "parquet"), "parquet is not text"),
     ]:
         with pytest.raises(TouchstoneError) as refused:
             attempt()
         assert reason in str(refused.value) and "\n" not in str(refused.value)
-    assert {file.name: file.read_text() for file in tmp_path.iterdir()} == {"result.parquet": "old"}
+    assert path.read_text() == "old"
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["pipe", "result.parquet"]

@@ -1,0 +1,46 @@
+"""The docs name what there is."""
+
+import re
+
+import pytest
+from pydantic import BaseModel
+
+from tests.conftest import PROJECT
+from touchstone.config import EvaluationConfig
+
+
+def keys(model: type[BaseModel], prefix: str = "") -> list[str]:
+    found = []
+    for name, field in model.model_fields.items():
+        nested = field.annotation
+        if isinstance(nested, type) and issubclass(nested, BaseModel):
+            found += keys(nested, f"{prefix}{name}.")
+        else:
+            found.append(prefix + name)
+    return found
+
+
+def test_every_configuration_key_is_documented() -> None:
+    documented = re.findall(r"^\| `([\w.]+)` \|", (PROJECT / "docs" / "configuration.md").read_text(), re.MULTILINE)
+    assert sorted(documented) == sorted(keys(EvaluationConfig))
+
+
+def test_every_kind_of_refusal_is_documented() -> None:
+    used = set()
+    for path in (PROJECT / "touchstone" / "ingest").glob("*.py"):
+        used |= set(
+            re.findall(
+                r'"(ragged|bad_\w+|contradiction|unknown_\w+|duplicate|conflict|unreadable_\w+)"', path.read_text()
+            )
+        )
+    text = (PROJECT / "docs" / "inputs.md").read_text()
+    assert len(used) == 10
+    assert all(f"`{kind}`" in text for kind in used)
+
+
+@pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md"])
+def test_links_and_paths_lead_somewhere(page: str) -> None:
+    text = (PROJECT / page).read_text()
+    links = re.findall(r"\]\(([^)#:]+)\)", text) + re.findall(r"^(touchstone/[\w/]+\.py)", text, re.MULTILINE)
+    assert links
+    assert [link for link in links if not (PROJECT / link).exists()] == []
