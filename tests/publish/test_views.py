@@ -78,14 +78,14 @@ def test_macros_agree_with_the_estimator_on_every_small_case(macros: duckdb.Duck
 @pytest.mark.parametrize("name", ESTIMATORS)
 def test_macros_agree_with_the_estimator_on_large_cases(macros: duckdb.DuckDBPyConnection, name: str) -> None:
     n = 100_000
-    pairs = [*itertools.product([0, 1, 300, n - 300, n - 1, n], [1, 10, 300]), (n // 2, n // 2), (1, n), (n, n)]
+    pairs = [*itertools.product([0, 1, 300, n - 300, n - 1, n], [1, 10, 300]), (n // 10, n // 10), (1, n), (n, n)]
     for c, k in pairs:
         agree(rows(macros, f"SELECT {name}({n}, {c}, {k})")[0][0], ESTIMATORS[name](n, c, k))
 
 
 def test_macros_agree_with_the_estimator_anywhere(macros: duckdb.DuckDBPyConnection) -> None:
     chosen = random.Random(7)
-    for _ in range(150):
+    for _ in range(80):
         n = round(10 ** chosen.uniform(0, 5))
         c, k = chosen.randint(0, n), round(10 ** chosen.uniform(0, 3))
         [(at, hat)] = rows(macros, f"SELECT pass_at_k({n}, {c}, {k}), pass_hat_k({n}, {c}, {k})")

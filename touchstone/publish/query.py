@@ -177,7 +177,7 @@ def locked_connection(tables_dir: Path, memory: int) -> duckdb.DuckDBPyConnectio
     """A connection that sees the tables, may open their files only, and can no longer be reconfigured."""
     connection = duckdb.connect(config={**_SETTINGS, "memory_limit": f"{memory}B"})
     create_views(connection, tables_dir)
-    # Files rather than the folder: what may be opened may also be written, so no name is left to write to.
+    # Files rather than their folder: what may be opened may be written too, and so there is no new name to write to.
     # DuckDB asks for each twice, first as the pattern that the view holds and then as the file it found.
     files = [file for files in table_files(tables_dir).values() for file in files]
     allowed = sorted({sql_text(name) for file in files for name in (str(file), pattern(file))})

@@ -1,7 +1,7 @@
 """The tables as DuckDB sees them: one view per table over its Parquet files, and pass@k as SQL macros.
 
-A view holds no rows, so the warehouse is a few kilobytes that always show the files as they are. Which
-columns a table has belongs in `touchstone.contracts`; people's own SQL runs in `touchstone.publish.query`.
+A view holds no rows, so the warehouse stays small and cannot disagree with the files. Which columns a table
+has belongs in `touchstone.contracts`; people's own SQL runs in `touchstone.publish.query`.
 """
 
 import re
@@ -60,6 +60,7 @@ def create_views(connection: duckdb.DuckDBPyConnection, tables_dir: Path) -> lis
 
 def build_warehouse(path: Path, tables_dir: Path) -> list[str]:
     """Writes a DuckDB file with the views and macros; returns the tables' names, sorted."""
+    path.parent.mkdir(parents=True, exist_ok=True)
     with replacing(path) as scratch:
         with duckdb.connect(str(scratch)) as connection:
             names = create_views(connection, tables_dir)
