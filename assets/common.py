@@ -18,6 +18,7 @@ Metadata = dict[str, Any]
 warnings.filterwarnings("ignore", category=dg.BetaWarning)
 
 models = dg.DynamicPartitionsDefinition(name="models")
+ALL_MODELS = "touchstone/all_models"
 all_models_in_one_run = dg.BackfillPolicy.single_run()
 
 _PREVIEW_ROWS = 5
@@ -71,7 +72,8 @@ def result(table: str, part: Part, figures: dict[str, int | float | None] | None
 def per_model(context: dg.AssetExecutionContext, table: str, parts: dict[str, Part]) -> dg.MaterializeResult[None]:
     """A partitioned asset's result: each model's partition gets its own figures."""
     for model, part in parts.items():
-        context.add_asset_metadata(made(table, part), partition_key=model)
+        figures = {"dagster/row_count": part.rows, "unchanged_and_reused": part.reused}
+        context.add_asset_metadata(figures, partition_key=model)
     reused = sum(part.reused for part in parts.values())
     context.log.info(f"{table}: {len(parts) - reused} of {len(parts)} models made, {reused} unchanged and reused")
     made_from = {model: part.fingerprint for model, part in parts.items()}

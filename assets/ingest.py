@@ -7,6 +7,7 @@ import dagster as dg
 import polars as pl
 
 from assets.common import (
+    ALL_MODELS,
     EvaluationParam,
     all_models_in_one_run,
     check_result,
@@ -18,6 +19,8 @@ from assets.common import (
 )
 from touchstone import checks
 from touchstone.contracts import TABLES
+from touchstone.errors import TouchstoneError
+from touchstone.progress import tell
 
 GROUP = "ingest"
 
@@ -40,14 +43,17 @@ def problems(evaluation: EvaluationParam) -> dg.MaterializeResult[None]:
 )
 def attempts(context: dg.AssetExecutionContext, evaluation: EvaluationParam) -> dg.MaterializeResult[None]:
     """Every attempt of every model, as its fixes file states it. Refused rows go to `quarantine`."""
+    found = set(evaluation.discovery.sources)
+    if ALL_MODELS in context.run.tags and found != set(context.partition_keys):
+        raise TouchstoneError("the fixes files, or the models that Dagster knows, changed since the launch; run again")
     gone = evaluation.keep_models(list(evaluation.discovery.sources))
     if gone:
         context.log.warning(f"the fixes files of {', '.join(gone)} are gone; their results are removed")
     evaluation.note_refused_files()
     parts = {}
     for model in context.partition_keys:
+        tell(f"attempts: {model}")
         parts[model] = evaluation.ingest_model(model)
-        context.log.debug(f"attempts: {model}, {parts[model].rows:,} rows")
     evaluation.remember_hashes()
     return per_model(context, "attempts", parts)
 

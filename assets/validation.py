@@ -12,6 +12,7 @@ from assets.common import (
 )
 from assets.ingest import attempts
 from touchstone import checks
+from touchstone.progress import tell
 from touchstone.validation.recorded import recorded_outcomes
 
 
@@ -27,8 +28,8 @@ def outcomes(context: dg.AssetExecutionContext, evaluation: EvaluationParam) -> 
     """The verdict on every attempt: passed, failed, or not decided."""
     parts = {}
     for model in context.partition_keys:
+        tell(f"outcomes: {model}")
         parts[model] = evaluation.refresh_model("outcomes", "attempts", model, recorded_outcomes)
-        context.log.debug(f"outcomes: {model}, {parts[model].rows:,} rows")
     return per_model(context, "outcomes", parts)
 
 

@@ -9,20 +9,25 @@ from typing import NoReturn
 
 import dagster as dg
 
-from pipelines.definitions import CONFIG_VARIABLE, build_defs
+from pipelines.definitions import CONFIG_VARIABLE, SAMPLE_CONFIG, build_defs
 from pipelines.jobs import EVALUATE
 from pipelines.partitions import register_models
 from pipelines.progress import LOGGER, progress_logger
 from pipelines.resources import EvaluationResource
 from touchstone.run_outcome import CheckOutcome, RunOutcome
+from touchstone.store import digest
 
 _PROJECT = Path(__file__).parent.parent
 
 
-def dagster_home() -> Path:
-    """The DAGSTER_HOME: the user's own, else `data/.dagster` in the project with the project's dagster.yaml."""
+def dagster_home(config_file: Path) -> Path:
+    """The DAGSTER_HOME: the user's own, else one in the project per configuration file.
+
+    Models are partitions and figures are plotted over time, so two evaluations must not share a history.
+    """
     chosen = os.environ.get("DAGSTER_HOME")
-    home = Path(chosen).absolute() if chosen else _PROJECT / "data" / ".dagster"
+    name = f"{config_file.stem}-{digest(str(config_file.resolve()))[:8]}"
+    home = Path(chosen).absolute() if chosen else _PROJECT / "data" / ".dagster" / name
     home.mkdir(parents=True, exist_ok=True)
     settings = home / "dagster.yaml"
     if not chosen and not settings.exists():
@@ -34,7 +39,7 @@ def dagster_home() -> Path:
 
 def run_evaluation(config_file: Path, output_dir: Path | None, only: Sequence[str]) -> RunOutcome:
     """Materialise the whole job in this process."""
-    dagster_home()
+    dagster_home(config_file)
     resource = EvaluationResource(
         config_file=str(config_file.absolute()),
         output_dir=str(output_dir.absolute()) if output_dir else None,
@@ -82,9 +87,9 @@ def _innermost(error: object) -> str:
 
 def start_ui(config_file: Path | None, port: int) -> NoReturn:
     """Become `dagster dev` on this workspace. It takes this process's place, so that Ctrl-C reaches it."""
-    home = dagster_home()
-    if config_file is not None:
-        os.environ[CONFIG_VARIABLE] = str(config_file.absolute())
+    config_file = (config_file or SAMPLE_CONFIG).absolute()
+    home = dagster_home(config_file)
+    os.environ[CONFIG_VARIABLE] = str(config_file)
     # `dagster dev` warns that `dg dev` supersedes it, which does not read workspace.yaml by itself.
     os.environ.setdefault("PYTHONWARNINGS", "ignore")
     for stop in (signal.SIGINT, signal.SIGTERM):

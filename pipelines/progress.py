@@ -4,6 +4,7 @@ import logging
 
 import dagster as dg
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
@@ -12,6 +13,8 @@ from rich.progress import (
     TextColumn,
     TimeElapsedColumn,
 )
+
+from touchstone.progress import listen
 
 LOGGER = "progress"
 
@@ -30,6 +33,7 @@ class ProgressHandler(logging.Handler):
         )
         self._progress = Progress(*columns, console=Console(stderr=True), transient=True)
         self._task = self._progress.add_task("starting", total=steps)
+        listen(lambda message: self._progress.update(self._task, description=message))
 
     def emit(self, record: logging.LogRecord) -> None:
         """Take one event or message of the run."""
@@ -48,9 +52,7 @@ class ProgressHandler(logging.Handler):
     def _say(self, record: logging.LogRecord) -> None:
         message = getattr(record, "dagster_meta", {}).get("orig_message") or record.getMessage()
         if record.levelno >= logging.WARNING and not message.startswith("Dependencies for step"):
-            self._progress.console.print(f"[yellow]warning:[/] {message}", highlight=False)
-        else:
-            self._progress.update(self._task, description=message)
+            self._progress.console.print(f"[yellow]warning:[/] {escape(message)}", highlight=False)
 
 
 @dg.logger(config_schema={})

@@ -1,5 +1,6 @@
 """What the tests share: small input folders made of real files, and the command line as a user calls it."""
 
+import functools
 import json
 import os
 import subprocess
@@ -48,14 +49,19 @@ def _write(path: Path, text: str | bytes) -> Path:
     return path
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Folder:
+def small_folder(root: Path) -> Folder:
     """Two problems, one model with two attempts at each: a passes once, b never."""
-    made = Folder(tmp_path)
+    made = Folder(root)
     made.problems("oid,filename\na,a.tf\nb,b.tf\n")
     made.fixes("m", "oid,iteration_id,plausible_fix\na,1,true\na,2,false\nb,1,false\nb,2,false\n")
     made.configure()
     return made
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Folder:
+    """A small evaluation of the test's own."""
+    return small_folder(tmp_path)
 
 
 Command = Callable[..., subprocess.CompletedProcess[str]]
@@ -64,18 +70,14 @@ Command = Callable[..., subprocess.CompletedProcess[str]]
 @pytest.fixture
 def touchstone(tmp_path: Path) -> Command:
     """The `touchstone` command in a process of its own, with a DAGSTER_HOME of its own."""
+    return functools.partial(run_command, tmp_path)
 
-    def call(*arguments: object, **environment: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [Path(sys.executable).with_name("touchstone"), *(str(argument) for argument in arguments)],
-            capture_output=True,
-            text=True,
-            env=command_environment(tmp_path) | environment,
-            timeout=120,
-            check=False,
-        )
 
-    return call
+def run_command(home: Path, *arguments: object) -> subprocess.CompletedProcess[str]:
+    """Call `touchstone` as a user does; its Dagster instance lies in the given folder."""
+    command = [Path(sys.executable).with_name("touchstone"), *(str(argument) for argument in arguments)]
+    environment = command_environment(home)
+    return subprocess.run(command, capture_output=True, text=True, env=environment, timeout=120, check=False)
 
 
 def command_environment(tmp_path: Path) -> dict[str, str]:

@@ -8,7 +8,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from tests.conftest import PROJECT, Command, Folder
+from tests.conftest import PROJECT, Command, Folder, run_command, small_folder
 
 HEADER = "oid,iteration_id,plausible_fix\n"
 
@@ -151,14 +151,21 @@ def test_synth_refuses_odd_models(touchstone: Command, tmp_path: Path, model: st
     assert not (tmp_path / "s").exists() or not list((tmp_path / "s").iterdir())
 
 
-def test_sql_and_tables(folder: Folder, touchstone: Command) -> None:
-    touchstone("run", "--config", folder.config)
+@pytest.fixture(scope="module")
+def evaluated(tmp_path_factory: pytest.TempPathFactory) -> Folder:
+    """A folder with the results of one run."""
+    folder = small_folder(tmp_path_factory.mktemp("evaluated"))
+    assert run_command(folder.root, "run", "--config", folder.config).returncode == 0
+    return folder
+
+
+def test_sql_and_tables(evaluated: Folder, touchstone: Command) -> None:
     query = "SELECT model, k, pass_at_k FROM pass_at_k ORDER BY k"
-    data = ("--data", folder.output)
+    data = ("--data", evaluated.output)
     assert touchstone("sql", *data, query, "--format", "csv").stdout == "model,k,pass_at_k\nm,1,0.25\nm,2,0.5\n"
     assert json.loads(touchstone("sql", *data, query, "--format", "json").stdout)[1]["pass_at_k"] == 0.5
     assert "2 rows" in touchstone("sql", *data, query).stdout
-    saved = folder.root / "r.parquet"
+    saved = evaluated.root / "r.parquet"
     assert touchstone("sql", *data, query, "--format", "parquet", "--save-to", saved).returncode == 0
     assert pl.read_parquet(saved).height == 2
     listing = touchstone("tables", *data).stdout
@@ -168,10 +175,13 @@ def test_sql_and_tables(folder: Folder, touchstone: Command) -> None:
 @pytest.mark.parametrize(
     "query", ["DROP VIEW pass_at_k", "SELECT 1; SELECT 2", "COPY (SELECT 1) TO 'x.csv'", "SELECT nope"]
 )
-def test_sql_refuses_in_one_line(folder: Folder, touchstone: Command, query: str) -> None:
-    touchstone("run", "--config", folder.config)
-    done = touchstone("sql", "--data", folder.output, query)
+def test_sql_refuses_in_one_line(evaluated: Folder, touchstone: Command, query: str) -> None:
+    done = touchstone("sql", "--data", evaluated.output, query)
     assert done.returncode == 2 and done.stderr.startswith("error: ") and done.stderr.count("\n") == 1
+
+
+def test_sql_shows_text_that_looks_like_markup(evaluated: Folder, touchstone: Command) -> None:
+    assert "[/] [red]x" in touchstone("sql", "--data", evaluated.output, "SELECT '[/] [red]x' AS \"[b]\"").stdout
 
 
 def test_sql_without_results_says_what_to_do(touchstone: Command, tmp_path: Path) -> None:

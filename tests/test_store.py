@@ -36,7 +36,7 @@ def test_a_write_that_dies_before_its_stamp_does_not_count(store: Store, monkeyp
     def die(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("touchstone.store._replace_text", die)
+    monkeypatch.setattr("touchstone.store.json.dumps", die)
     with pytest.raises(KeyboardInterrupt):
         store.write("problems", PROBLEM, "second")
     assert store.part("problems") is None

@@ -16,6 +16,9 @@ from typer.core import TyperCommand
 from touchstone import __version__
 from touchstone.errors import TouchstoneError
 
+# Smaller pieces in flight: the same speed at 10 million rows, and half the memory. Polars reads these when it starts.
+_POLARS_SETTINGS = {"POLARS_CSV_CHUNK_SIZE": "2000000", "POLARS_GROUP_BY_NUM_PARTITIONS": "32"}
+
 app = typer.Typer(
     name="touchstone",
     help="Know whether an LLM's code fixes work.",
@@ -91,8 +94,6 @@ def pass_at_k(
     format: Annotated[Literal["table", "csv", "json"], typer.Option(help="How to print.")] = "table",
 ) -> None:
     """Compute pass@k straight from CSV files, without Dagster."""
-    # Smaller pieces of CSV in flight: the same speed and less than half the memory. Polars reads this once.
-    os.environ.setdefault("POLARS_CSV_CHUNK_SIZE", "2000000")
     from touchstone import plain_text
     from touchstone.calculator import calculate
     from touchstone.config import IntervalSettings, sorted_k_values
@@ -152,7 +153,8 @@ def sql(
 ) -> None:
     """Ask the results a question in SQL."""
     from touchstone import screens
-    from touchstone.publish.query import render, run_query, save
+    from touchstone.publish.query import run_query
+    from touchstone.publish.rendering import render, save
 
     if format == "parquet" and save_to is None:
         raise TouchstoneError("--format parquet needs --save-to FILE")
@@ -205,6 +207,8 @@ def doctor() -> None:
 
 def main() -> None:
     """Run the command line: no traceback reaches a user."""
+    for name, value in _POLARS_SETTINGS.items():
+        os.environ.setdefault(name, value)
     try:
         code = app(standalone_mode=False)
     except TouchstoneError as error:

@@ -6,6 +6,7 @@ belongs in `touchstone.ingest`, `touchstone.validation` or `touchstone.metrics`.
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import dataframely as dy
 import polars as pl
@@ -158,17 +159,17 @@ class Table:
     extras: bool = False
     per_model: bool = False
 
-    @property
+    @cached_property
     def key(self) -> list[str]:
         """The columns that name a row."""
         return [name for name, column in self.schema.columns().items() if (column.metadata or {}).get("key", False)]
 
-    @property
+    @cached_property
     def descriptions(self) -> dict[str, str]:
         """One line per column."""
         return {name: column.description or "" for name, column in self.schema.columns().items()}
 
-    @property
+    @cached_property
     def dtypes(self) -> pl.Schema:
         """Column types, in order."""
         return pl.Schema({name: column.dtype for name, column in self.schema.columns().items()})

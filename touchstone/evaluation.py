@@ -187,6 +187,9 @@ class Evaluation:
             "quarantined": refused,
             "error": error,
         }
-        self.store.write("quarantine", quarantine.lazy(), fingerprint, source.model)
+        if quarantine.is_empty():
+            self.store.remove("quarantine", source.model)
+        else:
+            self.store.write("quarantine", quarantine.lazy(), fingerprint, source.model)
         self.store.write("sources", pl.LazyFrame([report]), fingerprint, source.model)
         return self.store.write("attempts", attempts, fingerprint, source.model)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from touchstone.run_outcome import RunOutcome
@@ -33,9 +34,9 @@ def show_run(evaluation: "Evaluation", outcome: RunOutcome) -> None:
     for check in outcome.checks:
         if not check.passed:
             label = "[red]check failed[/]" if check.error else "[yellow]check warns[/]"
-            screen.print(f"{label} {check.name}: {check.message}")
+            screen.print(f"{label} {check.name}: {escape(check.message)}")
     for failure in outcome.failures:
-        console(stderr=True).print(f"[red]error:[/] {failure}", soft_wrap=True)
+        console(stderr=True).print(f"[red]error:[/] {escape(failure)}", soft_wrap=True)
     passed = sum(check.passed for check in outcome.checks)
     screen.print(f"{passed} of {len(outcome.checks)} checks passed; {_reuse(outcome)}")
     if not outcome.failures:
@@ -46,7 +47,7 @@ def show_run(evaluation: "Evaluation", outcome: RunOutcome) -> None:
 def leaderboard(pass_at_k: pl.DataFrame) -> Table:
     """Models by pass@k with their intervals, best first."""
     ks = pass_at_k["k"].unique().sort().to_list()
-    drawn = Table(title="pass@k: mean over problems [95% interval]".replace("[95", r"\[95"), title_justify="left")
+    drawn = Table(title=r"pass@k: mean over problems \[confidence interval]", title_justify="left")
     drawn.add_column("model")
     drawn.add_column("tier")
     for k in ks:
@@ -66,11 +67,13 @@ def leaderboard(pass_at_k: pl.DataFrame) -> Table:
 
 def show_result(result: Any) -> None:
     """A query's result."""
+    from touchstone.publish.rendering import iter_rows
+
     drawn = Table()
     for name in result.column_names:
-        drawn.add_column(name)
-    for row in result.to_pylist():
-        drawn.add_row(*("" if value is None else str(value) for value in row.values()))
+        drawn.add_column(escape(name))
+    for row in iter_rows(result):
+        drawn.add_row(*("" if value is None else escape(str(value)) for value in row))
     screen = console()
     screen.print(drawn)
     screen.print(f"{result.num_rows:,} rows")
@@ -80,7 +83,9 @@ def show_tables(listing: Iterable[tuple[str, int, list[tuple[str, str]]]]) -> No
     """Tables with their rows and columns."""
     drawn = Table("table", "rows", "columns", show_lines=True)
     for name, rows, columns in listing:
-        drawn.add_row(name, f"{rows:,}", ", ".join(f"{column} [dim]{kind}[/]" for column, kind in columns))
+        drawn.add_row(
+            name, f"{rows:,}", ", ".join(f"{escape(column)} [dim]{escape(kind)}[/]" for column, kind in columns)
+        )
     console().print(drawn)
 
 
@@ -107,7 +112,7 @@ def _show_quarantine(screen: Console, quarantine: pl.DataFrame) -> None:
         drawn.add_column(name, overflow="fold")
     shown = quarantine.sort("source_file", "line", nulls_last=False)
     for row in shown.head(12).iter_rows(named=True):
-        drawn.add_row(row["source_file"], str(row["line"] or "-"), row["reason"])
+        drawn.add_row(escape(row["source_file"]), str(row["line"] or "-"), escape(row["reason"]))
     screen.print(drawn)
     if shown.height > 12:
         screen.print(f"… and {shown.height - 12:,} more: SELECT * FROM quarantine")

@@ -28,6 +28,7 @@ import polars as pl
 
 from touchstone.contracts import TABLES, conform, violations
 from touchstone.errors import TouchstoneError
+from touchstone.files import replacing
 
 SUMMARY = "summary_pass_at_k.csv"
 WAREHOUSE = "warehouse.duckdb"
@@ -101,17 +102,17 @@ class Store:
         path, stamp = self._path(table, part), self._stamp(table, part)
         path.parent.mkdir(parents=True, exist_ok=True)
         stamp.parent.mkdir(parents=True, exist_ok=True)
-        scratch = path.with_name(f".{path.name}")
-        conform(frame, TABLES[table]).sink_parquet(scratch, compression_level=1, row_group_size=250_000)
-        written = pl.scan_parquet(scratch, glob=False)
-        broken = violations(written, TABLES[table])
-        if broken:
-            shown = ", ".join(f"{rule} ({rows} rows)" for rule, rows in broken.items())
-            raise ValueError(f"table '{table}' breaks its contract: {shown}")
-        rows = written.select(pl.len()).collect().item()
-        stamp.unlink(missing_ok=True)
-        scratch.replace(path)
-        _replace_text(stamp, json.dumps({"fingerprint": fingerprint, "rows": rows}))
+        with replacing(path) as scratch:
+            conform(frame, TABLES[table]).sink_parquet(scratch, compression_level=1, row_group_size=250_000)
+            written = pl.scan_parquet(scratch, glob=False)
+            broken = violations(written, TABLES[table])
+            if broken:
+                shown = ", ".join(f"{rule} ({rows} rows)" for rule, rows in broken.items())
+                raise ValueError(f"table '{table}' breaks its contract: {shown}")
+            rows = written.select(pl.len()).collect().item()
+            stamp.unlink(missing_ok=True)
+        with replacing(stamp) as scratch:
+            scratch.write_text(json.dumps({"fingerprint": fingerprint, "rows": rows}))
         return Part(path, rows, fingerprint, reused=False)
 
     def parts(self, table: str) -> list[str]:
@@ -143,9 +144,13 @@ class Store:
         """Remove the parts that are not named; returns what was removed."""
         gone = [name for name in self.parts(table) if name not in names]
         for name in gone:
-            self._stamp(table, name).unlink(missing_ok=True)
-            self._path(table, name).unlink(missing_ok=True)
+            self.remove(table, name)
         return gone
+
+    def remove(self, table: str, part: str) -> None:
+        """Remove a part, if it is there."""
+        self._stamp(table, part).unlink(missing_ok=True)
+        self._path(table, part).unlink(missing_ok=True)
 
     def scratch(self, name: str) -> Path:
         """A path for a temporary file of the run in progress."""
@@ -216,19 +221,11 @@ def _read_text(path: Path) -> str | None:
         return None
 
 
-def _replace_text(path: Path, text: str) -> None:
-    scratch = path.with_name(f".{path.name}")
-    scratch.write_text(text)
-    scratch.replace(path)
-
-
 def _replace_link(path: Path, target: Path) -> None:
     if path.is_symlink() and path.readlink() == target:
         return
-    scratch = path.with_name(f".{path.name}.link")
-    scratch.unlink(missing_ok=True)
-    scratch.symlink_to(target)
-    scratch.replace(path)
+    with replacing(path) as scratch:
+        scratch.symlink_to(target)
 
 
 def _link(source: Path, target: Path) -> None:

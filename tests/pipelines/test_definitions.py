@@ -112,7 +112,7 @@ def test_data_versions_follow_the_files_contents(
     folder.fixes("m", HEADER + "a,1,true\n")
     third = versions()
     changed = {name for name in first if first[name] != third[name]}
-    assert changed == set(first) - {"problems"}
+    assert changed == set(first) - {"problems", "quarantine"}
 
 
 @pytest.fixture

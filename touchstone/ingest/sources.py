@@ -8,9 +8,10 @@ from pathlib import Path
 
 from touchstone.config import EvaluationConfig
 from touchstone.errors import TouchstoneError
+from touchstone.files import replacing
 
 _SUFFIXES = ("_synthetic_fixes.csv", "_fixes.csv")
-_NAME = re.compile(r"[A-Za-z0-9_+][A-Za-z0-9._+-]{0,99}")
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._+-]{0,99}")
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,7 @@ def check_name(name: str, what: str) -> str:
     if not _NAME.fullmatch(name):
         raise TouchstoneError(
             f"{what} name {name!r} is not allowed: use 1 to 100 letters, digits and . _ + - "
-            "and do not start with . or -"
+            "and start with a letter, digit or _"
         )
     return name
 
@@ -132,6 +133,5 @@ class ContentHashes:
             if now_ns - max(int(str(mark[1])), int(str(mark[2]))) > self._SETTLED_NS
         }
         self._memory.parent.mkdir(parents=True, exist_ok=True)
-        scratch = self._memory.with_name(self._memory.name + ".tmp")
-        scratch.write_text(json.dumps(settled))
-        scratch.replace(self._memory)
+        with replacing(self._memory) as scratch:
+            scratch.write_text(json.dumps(settled))

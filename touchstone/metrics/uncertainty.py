@@ -16,6 +16,7 @@ method is used at which size was chosen by coverage in simulation and is named w
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -108,9 +109,15 @@ def _t(mean: float, error: float, degrees: int, confidence: float) -> tuple[floa
 
 def _bootstrap(values: Floats, weights: Integers, settings: IntervalSettings) -> tuple[float, float]:
     units = int(weights.sum())
-    generator = np.random.default_rng(settings.seed)
-    draws = generator.multinomial(units, weights / units, size=settings.replicates)
+    draws = _resampled(tuple(weights.tolist()), settings.replicates, settings.seed)
     means = draws @ values / units
     tail = (1 - settings.confidence) / 2
     low, high = np.quantile(means, [tail, 1 - tail])
     return max(0.0, float(low)), min(1.0, float(high))
+
+
+@lru_cache(maxsize=1)
+def _resampled(weights: tuple[int, ...], replicates: int, seed: int) -> Floats:
+    """How often each value stands in each replicate. Drawing is what costs, and the next k asks for the same."""
+    shares = np.array(weights) / sum(weights)
+    return np.random.default_rng(seed).multinomial(sum(weights), shares, size=replicates).astype(np.float64)

@@ -13,22 +13,16 @@ import resource
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from contextlib import closing, suppress
 from dataclasses import asdict, dataclass
-from datetime import date, time
-from decimal import Decimal
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 import duckdb
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from touchstone.errors import TouchstoneError
-from touchstone.publish.views import create_views, one_line, pattern, replacing, sql_text, table_files
-
-FORMATS = ("csv", "json", "markdown", "parquet")
+from touchstone.publish.views import create_views, one_line, pattern, sql_text, table_files
 
 _GIB = 2**30
 _REFUSED, _OUT_OF_MEMORY = 3, 4
@@ -128,51 +122,6 @@ def list_tables(tables_dir: Path) -> list[TableListing]:
         return [_listing(connection, name) for name in create_views(connection, tables_dir)]
 
 
-def iter_rows(table: pa.Table) -> Iterator[tuple[Any, ...]]:
-    """The rows as Python values, without holding all of them at once."""
-    for batch in table.to_batches(max_chunksize=_BATCH_ROWS):
-        yield from zip(*map(_values, batch.schema.names, batch.columns), strict=True)
-
-
-def render(table: pa.Table, fmt: str) -> str:
-    """The table as csv, json (an array of records) or markdown."""
-    if fmt == "csv":
-        return _csv(table)
-    if fmt == "json":
-        return _json(table)
-    if fmt == "markdown":
-        return _markdown(table)
-    if fmt == "parquet":
-        raise TouchstoneError("parquet is not text; write it to a file")
-    raise TouchstoneError(f"there is no format '{fmt}'; choose one of {', '.join(FORMATS)}")
-
-
-def save(table: pa.Table, fmt: str, path: Path) -> None:
-    """Writes the table to the file, which is there either whole or not at all."""
-    text = None if fmt == "parquet" else render(table, fmt)
-    if path.exists() and not path.is_file():
-        raise TouchstoneError(f"{path}: not a file")
-    try:
-        with replacing(path) as scratch:
-            if text is None:
-                pq.write_table(table, scratch, compression="zstd")
-            else:
-                scratch.write_text(text, encoding="utf-8", newline="")
-    except pa.ArrowException as error:
-        raise TouchstoneError(f"{path}: {one_line(str(error))}") from error
-    except OSError as error:
-        raise TouchstoneError(f"{path}: {error.strerror or error}") from error
-
-
-def spreadsheet_safe(text: str) -> str:
-    """The text such that a spreadsheet does not run it as a formula.
-
-    >>> spreadsheet_safe("=1+1"), spreadsheet_safe("a=b")
-    ("'=1+1", 'a=b')
-    """
-    return "'" + text if text.startswith(("=", "+", "-", "@", "\t", "\r")) else text
-
-
 def locked_connection(tables_dir: Path, memory: int) -> duckdb.DuckDBPyConnection:
     """A connection that sees the tables, may open their files only, and can no longer be reconfigured."""
     connection = duckdb.connect(config={**_SETTINGS, "memory_limit": f"{memory}B"})
@@ -263,88 +212,6 @@ def _with_unique_names(table: pa.Table) -> pa.Table:
         candidates = (f"{name}_{number}" for number in range(1, len(table.column_names) + 1))
         names.append(name if name not in names else next(new for new in candidates if new not in names))
     return table.rename_columns(names)
-
-
-def _values(name: str, column: pa.Array) -> list[Any]:
-    try:
-        values: list[Any] = column.to_pylist()
-    except (OverflowError, ValueError):
-        # DuckDB's calendar reaches further than Python's, and has infinity in it.
-        raise TouchstoneError(f"column '{name}' has times out of range; cast it to VARCHAR in the query") from None
-    return values
-
-
-def _csv(table: pa.Table) -> str:
-    rows = ([_csv_text(value) for value in row] for row in iter_rows(table))
-    lines = [[_csv_text(name) for name in table.column_names], *rows]
-    # A lone empty cell is quoted, because readers skip empty lines.
-    return "".join((",".join(line) or '""') + "\n" for line in lines)
-
-
-def _csv_text(value: Any) -> str:
-    # Not the csv module: before Python 3.13 it leaves a carriage return unquoted, which ends the row for readers.
-    text = spreadsheet_safe(value) if isinstance(value, str) else _cell(value)
-    return '"' + text.replace('"', '""') + '"' if re.search(r'[,"\r\n]', text) else text
-
-
-def _json(table: pa.Table) -> str:
-    records = (dict(zip(table.column_names, map(_plain, row), strict=True)) for row in iter_rows(table))
-    lines = ",\n".join(json.dumps(record, ensure_ascii=False, allow_nan=False) for record in records)
-    return f"[\n{lines}\n]\n" if lines else "[]\n"
-
-
-def _markdown(table: pa.Table) -> str:
-    rules = ["---:" if _is_number(field.type) else "---" for field in table.schema]
-    rows = ([_markdown_text(_cell(value)) for value in row] for row in iter_rows(table))
-    lines = [[_markdown_text(name) for name in table.column_names], rules, *rows]
-    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
-
-
-def _markdown_text(text: str) -> str:
-    # A backslash before the bar would undo its escape, and `Vec<u8>` would vanish as an unknown tag.
-    return re.sub(r"\r\n|\r|\n", "<br>", re.sub(r"[\\|<]", r"\\\g<0>", text))
-
-
-def _is_number(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
-
-
-def _cell(value: Any) -> str:
-    """The value as text for a cell; empty for null."""
-    match value:
-        case None:
-            return ""
-        case bool():
-            return "true" if value else "false"
-        case Decimal():
-            return format(value, "f")
-        case float():
-            return repr(value)
-        case list() | dict():
-            return json.dumps(_plain(value), ensure_ascii=False, allow_nan=False)
-    return str(_plain(value))
-
-
-def _plain(value: Any) -> Any:
-    """The value in the types that JSON has. It has no NaN and no infinity, so those become null."""
-    match value:
-        case float():
-            return value if math.isfinite(value) else None
-        case Decimal():
-            return int(value) if value == value.to_integral_value() else float(value)
-        case date() | time():
-            return value.isoformat()
-        case bytes():
-            return value.hex()
-        case pa.MonthDayNano(months=months, days=days, nanoseconds=nanoseconds):
-            return f"P{months}M{days}DT{Decimal(nanoseconds) / 10**9:f}S"
-        case list() | tuple():
-            return [_plain(item) for item in value]
-        case dict():
-            return {str(key): _plain(item) for key, item in value.items()}
-        case None | bool() | int() | str():
-            return value
-    return str(value)
 
 
 def _work() -> int:

@@ -4,6 +4,8 @@ from pathlib import Path
 
 import polars as pl
 
+from touchstone.files import replacing, spreadsheet_safe
+
 
 def summary(pass_at_k: pl.DataFrame) -> pl.DataFrame:
     """`LLM, pass@1, …, attempted, problems` and the intervals; `tier` only where there is more than one.
@@ -28,22 +30,16 @@ def summary(pass_at_k: pl.DataFrame) -> pl.DataFrame:
             *(at(k, f"ci_{end}").alias(f"pass@{k}_ci_{end}") for k in ks for end in ("low", "high")),
         )
         .sort(group)
-        .with_columns(spreadsheet_safe(pl.col(name)).alias(name) for name in group)
+        .with_columns(pl.col(group).map_elements(spreadsheet_safe, return_dtype=pl.String))
         .rename({"model": "LLM"})
         .collect()
     )
 
 
 def write_summary(pass_at_k: pl.DataFrame, path: Path) -> pl.DataFrame:
-    """Write the summary CSV to a temporary name and rename it into place."""
+    """Write the summary CSV, whole or not at all."""
     table = summary(pass_at_k)
     path.parent.mkdir(parents=True, exist_ok=True)
-    scratch = path.with_name(f".{path.name}")
-    table.write_csv(scratch)
-    scratch.replace(path)
+    with replacing(path) as scratch:
+        table.write_csv(scratch)
     return table
-
-
-def spreadsheet_safe(text: pl.Expr) -> pl.Expr:
-    """Text that a spreadsheet would run as a formula, made plain by a leading apostrophe."""
-    return pl.when(text.str.contains(r"^[=+\-@\t\r]")).then(pl.concat_str(pl.lit("'"), text)).otherwise(text)

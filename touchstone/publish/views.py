@@ -5,14 +5,12 @@ has belongs in `touchstone.contracts`; people's own SQL runs in `touchstone.publ
 """
 
 import re
-import uuid
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import duckdb
 
 from touchstone.errors import TouchstoneError
+from touchstone.files import replacing
 
 TABLE_NAME = re.compile(r"[a-z_][a-z0-9_]*")
 
@@ -110,18 +108,6 @@ def one_line(message: str) -> str:
     said = re.split(r"\n\s*\n|\nLINE \d+:", message.strip(), maxsplit=1)[0]
     line = " ".join(said.split())
     return line if len(line) <= 500 else line[:499] + "…"
-
-
-@contextmanager
-def replacing(path: Path) -> Iterator[Path]:
-    """A name beside the path to write to. It takes the path's place, unless the block fails: then it goes."""
-    scratch = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}.tmp")
-    try:
-        yield scratch
-        scratch.replace(path)
-    finally:
-        scratch.unlink(missing_ok=True)
-        scratch.with_name(scratch.name + ".wal").unlink(missing_ok=True)
 
 
 def _view(name: str, files: list[Path]) -> str:

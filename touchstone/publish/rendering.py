@@ -1,0 +1,142 @@
+"""Results of a query as text and files: csv, json, markdown and parquet.
+
+How a result comes about belongs in `touchstone.publish.query`.
+"""
+
+import json
+import math
+import re
+from collections.abc import Iterator
+from datetime import date, time
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from touchstone.errors import TouchstoneError
+from touchstone.files import replacing, spreadsheet_safe
+from touchstone.publish.views import one_line
+
+FORMATS = ("csv", "json", "markdown", "parquet")
+
+_BATCH_ROWS = 20_000
+
+
+def iter_rows(table: pa.Table) -> Iterator[tuple[Any, ...]]:
+    """The rows as Python values, without holding all of them at once."""
+    for batch in table.to_batches(max_chunksize=_BATCH_ROWS):
+        yield from zip(*map(_values, batch.schema.names, batch.columns), strict=True)
+
+
+def render(table: pa.Table, fmt: str) -> str:
+    """The table as csv, json (an array of records) or markdown."""
+    if fmt == "csv":
+        return _csv(table)
+    if fmt == "json":
+        return _json(table)
+    if fmt == "markdown":
+        return _markdown(table)
+    if fmt == "parquet":
+        raise TouchstoneError("parquet is not text; write it to a file")
+    raise TouchstoneError(f"there is no format '{fmt}'; choose one of {', '.join(FORMATS)}")
+
+
+def save(table: pa.Table, fmt: str, path: Path) -> None:
+    """Writes the table to the file, which is there either whole or not at all."""
+    text = None if fmt == "parquet" else render(table, fmt)
+    if path.exists() and not path.is_file():
+        raise TouchstoneError(f"{path}: not a file")
+    try:
+        with replacing(path) as scratch:
+            if text is None:
+                pq.write_table(table, scratch, compression="zstd")
+            else:
+                scratch.write_text(text, encoding="utf-8", newline="")
+    except pa.ArrowException as error:
+        raise TouchstoneError(f"{path}: {one_line(str(error))}") from error
+    except OSError as error:
+        raise TouchstoneError(f"{path}: {error.strerror or error}") from error
+
+
+def _values(name: str, column: pa.Array) -> list[Any]:
+    try:
+        values: list[Any] = column.to_pylist()
+    except (OverflowError, ValueError):
+        # DuckDB's calendar reaches further than Python's, and has infinity in it.
+        raise TouchstoneError(f"column '{name}' has times out of range; cast it to VARCHAR in the query") from None
+    return values
+
+
+def _csv(table: pa.Table) -> str:
+    rows = ([_csv_text(value) for value in row] for row in iter_rows(table))
+    lines = [[_csv_text(name) for name in table.column_names], *rows]
+    # A lone empty cell is quoted, because readers skip empty lines.
+    return "".join((",".join(line) or '""') + "\n" for line in lines)
+
+
+def _csv_text(value: Any) -> str:
+    # Not the csv module: before Python 3.13 it leaves a carriage return unquoted, which ends the row for readers.
+    text = spreadsheet_safe(value) if isinstance(value, str) else _cell(value)
+    return '"' + text.replace('"', '""') + '"' if re.search(r'[,"\r\n]', text) else text
+
+
+def _json(table: pa.Table) -> str:
+    records = (dict(zip(table.column_names, map(_plain, row), strict=True)) for row in iter_rows(table))
+    lines = ",\n".join(json.dumps(record, ensure_ascii=False, allow_nan=False) for record in records)
+    return f"[\n{lines}\n]\n" if lines else "[]\n"
+
+
+def _markdown(table: pa.Table) -> str:
+    rules = ["---:" if _is_number(field.type) else "---" for field in table.schema]
+    rows = ([_markdown_text(_cell(value)) for value in row] for row in iter_rows(table))
+    lines = [[_markdown_text(name) for name in table.column_names], rules, *rows]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def _markdown_text(text: str) -> str:
+    # A backslash before the bar would undo its escape, and `Vec<u8>` would vanish as an unknown tag.
+    return re.sub(r"\r\n|\r|\n", "<br>", re.sub(r"[\\|<]", r"\\\g<0>", text))
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
+
+
+def _cell(value: Any) -> str:
+    """The value as text for a cell; empty for null."""
+    match value:
+        case None:
+            return ""
+        case bool():
+            return "true" if value else "false"
+        case Decimal():
+            return format(value, "f")
+        case float():
+            return repr(value)
+        case list() | dict():
+            return json.dumps(_plain(value), ensure_ascii=False, allow_nan=False)
+    return str(_plain(value))
+
+
+def _plain(value: Any) -> Any:
+    """The value in the types that JSON has. It has no NaN and no infinity, so those become null."""
+    match value:
+        case float():
+            return value if math.isfinite(value) else None
+        case Decimal():
+            return int(value) if value == value.to_integral_value() else float(value)
+        case date() | time():
+            return value.isoformat()
+        case bytes():
+            return value.hex()
+        case pa.MonthDayNano(months=months, days=days, nanoseconds=nanoseconds):
+            return f"P{months}M{days}DT{Decimal(nanoseconds) / 10**9:f}S"
+        case list() | tuple():
+            return [_plain(item) for item in value]
+        case dict():
+            return {str(key): _plain(item) for key, item in value.items()}
+        case None | bool() | int() | str():
+            return value
+    return str(value)
