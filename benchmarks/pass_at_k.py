@@ -23,7 +23,8 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 
-K_VALUES = (1, 5, 10)
+# All of them exist in both shapes: with 4 samples a problem there is no pass@5 to compute.
+K_VALUES = (1, 2, 4)
 TOLERANCE = 1e-9
 # A contender that took longer than this is not run again.
 SLOW_SECONDS = 20.0
