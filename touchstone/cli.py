@@ -7,6 +7,7 @@ failed, 2 wrong use or wrong input.
 
 import os
 import sys
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -18,6 +19,9 @@ from touchstone.errors import TouchstoneError
 
 # Smaller pieces in flight: the same speed at 10 million rows, and half the memory. Polars reads these when it starts.
 _POLARS_SETTINGS = {"POLARS_CSV_CHUNK_SIZE": "2000000", "POLARS_GROUP_BY_NUM_PARTITIONS": "32"}
+
+# Bytes of CSV that take about a second: below, loading a display would cost more than it tells.
+_LARGE = 100_000_000
 
 app = typer.Typer(
     name="touchstone",
@@ -72,8 +76,7 @@ def run(
     from touchstone import screens
     from touchstone.preparation import prepare
 
-    console = screens.console(stderr=True)
-    with console.status("loading Dagster"):
+    with _working("loading Dagster"):
         evaluation = prepare(config, output_dir, only or [])
         from pipelines.launch import run_evaluation
     with evaluation.store.lock():
@@ -103,7 +106,9 @@ def pass_at_k(
         ks = sorted_k_values(k_values or [1, 5, 10])
     except ValueError as error:
         raise TouchstoneError(f"--k-values: {error}") from None
-    done = calculate(problems_csv, fixes_csv, ks, IntervalSettings())
+    large = sum(path.stat().st_size for path in fixes_csv if path.is_file()) > _LARGE
+    with _working("reading") if large else nullcontext():
+        done = calculate(problems_csv, fixes_csv, ks, IntervalSettings())
     if format == "json":
         print(done.table.write_json())
     elif format == "csv":
@@ -136,9 +141,11 @@ def synth(
     from touchstone.synth import parse_models, synthesise
 
     models = parse_models(model) if model else None
-    for path in synthesise(
-        output, problems=problems, iterations=iterations, seed=seed, models=models, tiers=tiers, force=force
-    ):
+    with _working("writing"):
+        paths = synthesise(
+            output, problems=problems, iterations=iterations, seed=seed, models=models, tiers=tiers, force=force
+        )
+    for path in paths:
         print(path)
 
 
@@ -160,7 +167,8 @@ def sql(
         raise TouchstoneError("--format parquet needs --save-to FILE")
     if format == "table" and save_to is not None:
         raise TouchstoneError("--save-to needs --format csv, json, markdown or parquet")
-    result = run_query(data / "tables", query)
+    with _working("running the query"):
+        result = run_query(data / "tables", query)
     if save_to is not None:
         save(result, format, save_to)
     elif format == "table":
@@ -203,6 +211,19 @@ def doctor() -> None:
     screens.show_doctor(findings)
     if any(finding.needed and not finding.good for finding in findings):
         raise typer.Exit(1)
+
+
+def _working(what: str) -> AbstractContextManager[object]:
+    """A spinner that says what is being done, where somebody is watching."""
+    if not sys.stderr.isatty():
+        return nullcontext()
+    from rich.console import Console
+
+    from touchstone.progress import listen
+
+    status = Console(stderr=True).status(what)
+    listen(status.update)
+    return status
 
 
 def main() -> None:
