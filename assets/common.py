@@ -35,7 +35,7 @@ def column_schema(table: str, part: Part | None = None) -> dg.TableSchema:
     if part is not None and contract.extras:
         present = pl.read_parquet_schema(part.path)
         extras = [name for name in present if name not in contract.dtypes]
-        columns += [dg.TableColumn(name, str(present[name]), description="As the input has it.") for name in extras]
+        columns += [dg.TableColumn(name, str(present[name]), description=contract.extras) for name in extras]
     return dg.TableSchema(columns)
 
 

@@ -11,6 +11,7 @@ import polars as pl
 from assets.common import EvaluationParam, preview
 from assets.ingest import quarantine, sources
 from assets.metrics import pass_at_k
+from assets.scores import cross_tier, model_statistics, problem_frontier, run_scores
 from touchstone.publish.summary import summary, write_summary
 from touchstone.publish.views import build_warehouse
 from touchstone.store import SUMMARY, WAREHOUSE, digest
@@ -30,7 +31,19 @@ def summary_pass_at_k(evaluation: EvaluationParam) -> dg.MaterializeResult[None]
     )
 
 
-@dg.asset(group_name=GROUP, kinds={"duckdb", "parquet"}, deps=[summary_pass_at_k, quarantine, sources])
+@dg.asset(
+    group_name=GROUP,
+    kinds={"duckdb", "parquet"},
+    deps=[
+        summary_pass_at_k,
+        quarantine,
+        sources,
+        cross_tier,
+        run_scores,
+        model_statistics,
+        problem_frontier,
+    ],
+)
 def warehouse(evaluation: EvaluationParam) -> dg.MaterializeResult[None]:
     """Publishes the run: tables, summary and SQL views replace the last ones in the output folder in one step."""
     figures = evaluation.store.scan("pass_at_k").collect()

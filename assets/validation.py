@@ -29,7 +29,7 @@ def outcomes(context: dg.AssetExecutionContext, evaluation: EvaluationParam) -> 
     parts = {}
     for model in context.partition_keys:
         tell(f"outcomes: {model}")
-        parts[model] = evaluation.refresh_model("outcomes", "attempts", model, recorded_outcomes)
+        parts[model] = evaluation.refresh_model("outcomes", ["attempts"], model, None, recorded_outcomes)
     return per_model(context, "outcomes", parts)
 
 

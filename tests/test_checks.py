@@ -7,6 +7,7 @@ from touchstone import checks
 from touchstone.config import CheckLimits
 
 LIMITS = CheckLimits()
+TOKENS = ["input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens"]
 
 
 def sources(rows: int, quarantined: int) -> pl.DataFrame:
@@ -91,3 +92,28 @@ def test_figures_in_bounds_or_undefined() -> None:
         pl.lit(None, pl.Float64).alias(name) for name in ("pass_at_k", "ci_low", "ci_high")
     )
     assert checks.within_bounds(undefined).passed
+
+
+def test_every_model_priced() -> None:
+    key = {"model": ["m"], "tier": ["T0"], "oid": ["a"], "iteration_id": ["1"]}
+    counted = pl.LazyFrame(key | {"input_tokens": [5]} | {name: [None] for name in TOKENS[1:]})
+    silent = counted.with_columns(input_tokens=pl.lit(None, pl.Int64))
+    unknown = pl.LazyFrame(key | {"cost_usd": [None]}, schema_overrides={"cost_usd": pl.Float64})
+    found = checks.every_model_priced(counted, unknown)
+    assert (found.passed, found.figures["unpriced_attempts"]) == (False, 1)
+    assert "no cost for m: add a price" in found.message
+    assert checks.every_model_priced(silent, unknown).passed, "without tokens there is nothing to price"
+    assert checks.every_model_priced(counted, unknown.with_columns(cost_usd=pl.lit(0.1))).passed
+
+
+def test_classes_add_up() -> None:
+    suites = pl.DataFrame({"cases": [3], "class_pass": [2], "class_none": [1]})
+    assert checks.classes_add_up(suites).passed
+    found = checks.classes_add_up(suites.with_columns(class_none=pl.lit(0)))
+    assert (found.passed, found.error) == (False, True)
+
+
+def test_no_empty_suite() -> None:
+    assert checks.no_empty_suite(pl.DataFrame({"suite": []}, schema={"suite": pl.String})).passed
+    found = checks.no_empty_suite(pl.DataFrame({"suite": ["lonely"]}))
+    assert not found.passed and "lonely" in found.message

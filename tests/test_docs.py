@@ -1,12 +1,14 @@
 """The docs name what there is."""
 
 import re
+from pathlib import Path
 
 import pytest
 from pydantic import BaseModel
 
-from tests.conftest import PROJECT
+from tests.conftest import PROJECT, run_command
 from touchstone.config import EvaluationConfig
+from touchstone.publish.query import run_query
 
 
 def keys(model: type[BaseModel], prefix: str = "") -> list[str]:
@@ -36,6 +38,22 @@ def test_every_kind_of_refusal_is_documented() -> None:
     text = (PROJECT / "docs" / "inputs.md").read_text()
     assert len(used) == 10
     assert all(f"`{kind}`" in text for kind in used)
+
+
+QUERIES = re.findall(r"## (.*?)\n\n```sql\n(.*?)```", (PROJECT / "docs" / "queries.md").read_text(), re.DOTALL)
+
+
+@pytest.fixture(scope="module")
+def sample_results(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    home = tmp_path_factory.mktemp("sample")
+    config = PROJECT / "data" / "sample" / "evaluation_config.json"
+    assert run_command(home, "run", "--config", config, "--output-dir", home / "out").returncode == 0
+    return home / "out" / "tables"
+
+
+@pytest.mark.parametrize(("title", "query"), QUERIES, ids=[title for title, _ in QUERIES])
+def test_example_queries_answer_on_the_sample(sample_results: Path, title: str, query: str) -> None:
+    assert run_query(sample_results, query).num_rows > 0
 
 
 @pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md"])

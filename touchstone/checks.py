@@ -94,6 +94,35 @@ def enough_samples(pass_at_k: pl.DataFrame) -> Finding:
     return Finding(short.is_empty(), message if short.height else "n >= k everywhere", figures=figures)
 
 
+def every_model_priced(attempts: pl.LazyFrame, scores: pl.LazyFrame) -> Finding:
+    """Every attempt that counts tokens has a cost: given, or by the model's price."""
+    tokens = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens")
+    counted = attempts.filter(pl.any_horizontal(pl.col(name).is_not_null() for name in tokens))
+    key = ["model", "tier", "oid", "iteration_id"]
+    costless = scores.filter(pl.col("cost_usd").is_null()).select(key)
+    missing = counted.join(costless, on=key, how="semi").group_by("model").len().sort("model").collect()
+    names = ", ".join(missing["model"])
+    message = (
+        f"no cost for {names}: add a price to 'scoring.prices' in the config" if names else "every attempt has a cost"
+    )
+    return Finding(missing.is_empty(), message, figures={"unpriced_attempts": int(missing["len"].sum())})
+
+
+def classes_add_up(suite_scores: pl.DataFrame) -> Finding:
+    """The counts per class of a suite add up to its cases."""
+    total = pl.sum_horizontal(pl.col("^class_.*$"))
+    wrong = suite_scores.filter(total != pl.col("cases")).height
+    message = f"{wrong} suites have class counts that do not add up" if wrong else "every case is in one class"
+    return Finding(wrong == 0, message, error=True, figures={"suites": suite_scores.height, "wrong": wrong})
+
+
+def no_empty_suite(empty: pl.DataFrame) -> Finding:
+    """Every suite of the problems file has a decided case."""
+    names = ", ".join(empty["suite"])
+    message = f"left out, because no case is decided: {names}" if names else "every suite has cases"
+    return Finding(empty.is_empty(), message, figures={"empty_suites": empty.height})
+
+
 def within_bounds(pass_at_k: pl.DataFrame) -> Finding:
     """Every figure lies in [0, 1] and inside its interval."""
     shares = ["pass_at_k", "ci_low", "ci_high", "pass_at_k_all", "pass_hat_k"]

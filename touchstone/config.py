@@ -6,9 +6,10 @@ file that names them. Reading the data the paths point to belongs in `touchstone
 
 import difflib
 import json
+import re
 import tomllib
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 from pydantic import (
     BaseModel,
@@ -21,6 +22,7 @@ from pydantic import (
 )
 
 from touchstone.errors import TouchstoneError
+from touchstone.vocabulary import CLASSES, DEFAULT_TIER
 
 
 class _Section(BaseModel):
@@ -41,6 +43,111 @@ class IntervalSettings(_Section):
     confidence: float = Field(0.95, gt=0, lt=1)
     replicates: int = Field(10_000, ge=100)
     seed: int = Field(7, ge=0)
+
+
+class Price(_Section):
+    """US dollars per million tokens. Cache writes cost 1.25 times the input price unless said otherwise."""
+
+    input: float = Field(ge=0)
+    output: float = Field(ge=0)
+    cache_read: float | None = Field(None, ge=0)
+    cache_write: float | None = Field(None, ge=0)
+
+
+DEFAULT_PRICES = {
+    "claude-opus-4.5": Price(input=15.0, output=75.0, cache_read=1.5),
+    "claude-sonnet-4": Price(input=3.0, output=15.0, cache_read=0.3),
+    "gpt-4o": Price(input=5.0, output=15.0, cache_read=2.5),
+}
+
+
+class CompositeWeights(_Section):
+    """How much passing and the judge's score count in the composite score."""
+
+    pass_rate: float = Field(0.5, ge=0, allow_inf_nan=False)
+    impl_rate: float = Field(0.5, ge=0, allow_inf_nan=False)
+
+    @model_validator(mode="after")
+    def _something_counts(self) -> Self:
+        if self.pass_rate + self.impl_rate == 0:
+            raise ValueError("pass_rate and impl_rate cannot both be 0: nothing would count")
+        return self
+
+
+class CodeWeights(_Section):
+    """The three parts of the code score, and what one lint warning takes off its part."""
+
+    compilation: float = Field(0.4, ge=0, le=1)
+    tests: float = Field(0.5, ge=0, le=1)
+    lint: float = Field(0.1, ge=0, le=1)
+    per_warning: float = Field(0.1, ge=0, le=1)
+
+    @model_validator(mode="after")
+    def _a_whole(self) -> Self:
+        total = self.compilation + self.tests + self.lint
+        if abs(total - 1) > 1e-9:
+            raise ValueError(f"compilation, tests and lint must add up to 1, not {total:g}")
+        return self
+
+
+class SuiteSettings(_Section):
+    """Extras beside the plain suite scores: weights of suites, credit per class, and the latency that scores 0."""
+
+    weights: dict[str, float] = {}
+    class_credit: dict[str, float] = {}
+    latency_limit_ms: float | None = Field(None, gt=0)
+
+    @field_validator("weights")
+    @classmethod
+    def _not_negative(cls, weights: dict[str, float]) -> dict[str, float]:
+        for suite, weight in weights.items():
+            if not weight >= 0:
+                raise ValueError(f"the weight of suite '{suite}' must be at least 0, got {weight:g}")
+        return weights
+
+    @field_validator("class_credit")
+    @classmethod
+    def _known_classes(cls, credit: dict[str, float]) -> dict[str, float]:
+        for name, value in credit.items():
+            if name not in CLASSES:
+                raise ValueError(f"'{name}' is no class; known classes: {', '.join(CLASSES)}")
+            if not 0 <= value <= 1:
+                raise ValueError(f"the credit of class '{name}' must be from 0 to 1, got {value:g}")
+        return credit
+
+
+class Scoring(_Section):
+    """Weights, bands and prices of the scores."""
+
+    composite: CompositeWeights = CompositeWeights()
+    code: CodeWeights = CodeWeights()
+    grades: dict[str, float] = {"A": 0.95, "B": 0.85, "C": 0.75, "D": 0.65}
+    failing_grade: str = "F"
+    baseline_tier: str = DEFAULT_TIER
+    prices: dict[str, Price] = {}
+    suites: SuiteSettings = SuiteSettings()
+
+    @field_validator("grades")
+    @classmethod
+    def _falling(cls, grades: dict[str, float]) -> dict[str, float]:
+        ordered = dict(sorted(grades.items(), key=lambda item: -item[1]))
+        if len(set(ordered.values())) < len(ordered):
+            raise ValueError("two grades have the same threshold")
+        return ordered
+
+    @property
+    def all_prices(self) -> dict[str, Price]:
+        """The default prices with the configured ones on top, by simplified model name."""
+        return {simplified(name): price for name, price in (DEFAULT_PRICES | self.prices).items()}
+
+
+def simplified(model: str) -> str:
+    """A model's name as prices are looked up by it: "Claude Opus 4.5" is "claude-opus-4.5".
+
+    >>> simplified("Claude Opus_4.5")
+    'claude-opus-4.5'
+    """
+    return re.sub(r"[\s_]+", "-", model.strip().lower())
 
 
 class SyntheticSettings(_Section):
@@ -65,6 +172,7 @@ class EvaluationConfig(_Section):
     generate_synthetic_data: bool = False
     synthetic: SyntheticSettings = SyntheticSettings()
     intervals: IntervalSettings = IntervalSettings()
+    scoring: Scoring = Scoring()
     checks: CheckLimits = CheckLimits()
 
     @field_validator("k_values")

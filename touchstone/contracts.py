@@ -149,14 +149,173 @@ class PassAtK(dy.Schema):
     eligible = _count("Problems with at least k decided attempts.")
 
 
+def _figure(description: str) -> dy.Float64:
+    return dy.Float64(nullable=True, description=description)
+
+
+def _cost_of_pass(description: str) -> dy.Float64:
+    return dy.Float64(nullable=True, min=0, allow_inf=True, description=description)
+
+
+def _letter() -> dy.String:
+    return dy.String(nullable=True, description="Letter grade of the composite score; null where there is none.")
+
+
+class AttemptScores(dy.Schema):
+    model = _id("Model that wrote the fix.", unique=False)
+    tier = _id("Tier of the attempt.", unique=False)
+    oid = _id("Problem that the fix is for.", unique=False)
+    iteration_id = _id("Which attempt at the problem this is.", unique=False)
+    run_id = _text("Run the attempt belongs to; null unless the file has runs.")
+    suite = dy.String(description="Suite of the attempt.")
+    classification = _text("Outcome class, where the file names one.")
+    pass_rate = _share("1 where it passed, 0 where it failed, null where nobody decided.")
+    impl_rate = _share("The judge's weighted score, clamped to [0, 1].")
+    cost_usd = _amount("Cost as given, else tokens times the model's price; null where there is no price.")
+    duration_seconds = _amount("Duration in seconds.")
+    latency_ms = _amount("Latency of the model's answer in milliseconds.")
+    total_tokens = _count("All tokens of the attempt.", nullable=True)
+    cost_of_pass = _cost_of_pass("Cost by pass rate: infinity where it failed.")
+    composite_score = _share("Weighted mean of pass_rate and impl_rate.")
+    code_score = _share("0 where it does not compile, else the weighted sum of the three parts.")
+    compilation_score = _share("1 where it compiled, 0 where not.")
+    test_score = _share("Share of tests that pass; 0 where there are none.")
+    lint_score = _share("1 less a tenth per lint warning; 1 where not measured.")
+    ran_tests = dy.Bool(description="Whether any test ran.")
+    lint_measured = dy.Bool(description="Whether lint warnings were counted.")
+    accuracy = _share("1 for the class pass, 0 for any other; without a class, the pass rate.")
+    grade = _letter()
+
+
+class TierStatistics(dy.Schema):
+    model = _id("Model.")
+    tier = _id("Tier.")
+    metric = _id("Metric that is described.")
+    median = _cost_of_pass("Middle value.")
+    mean = _cost_of_pass("Arithmetic mean; infinite where a value is.")
+    mode = _cost_of_pass("Most frequent value, rounded to 6 places; the smallest of several.")
+    min = _cost_of_pass("Smallest value.")
+    max = _cost_of_pass("Largest value.")
+    std_dev = _amount("Population standard deviation; null where a value is infinite.")
+    variance = _amount("Population variance; null where a value is infinite.")
+    count = _count("Values that are not null.")
+
+
+class Tiers(dy.Schema):
+    model = _id("Model.")
+    tier = _id("Tier.")
+    attempts = _count("Decided attempts.")
+    composite_median = _share("Median composite score.")
+    grade = _letter()
+    pass_rate = _share("Mean pass rate over attempts.")
+    cost_of_pass = _cost_of_pass("Mean cost by mean pass rate: infinity where nothing passes.")
+    uplift = _figure("(composite_median - baseline) / baseline; null where the baseline is missing or 0.")
+    uplift_reason = _text("Why there is no uplift.")
+
+
+class CrossTier(dy.Schema):
+    model = _id("Model.")
+    tiers = _count("Tiers of the model.")
+    pass_rate_variance = _amount("Population variance of the tiers' median pass rates.")
+    pass_rate_variance_of_means = _amount("The same over the tiers' means.")
+    cost_variance = _amount("Population variance of the tiers' median costs.")
+    cost_variance_of_means = _amount("The same over the tiers' means.")
+    score_variance = _amount("Population variance of the tiers' median composite scores.")
+    score_variance_of_means = _amount("The same over the tiers' means.")
+    cost_delta = _amount("Dearest less cheapest tier by median cost.")
+    frontier_cost_of_pass = _amount("Lowest finite cost of pass among the tiers; null where no tier passes.")
+    frontier_tier = _text("The tier of that cost of pass.")
+
+
+class SuiteScores(dy.Schema):
+    model = _id("Model.", unique=False)
+    tier = _id("Tier.", unique=False)
+    run_id = dy.String(nullable=True, metadata={"key": True}, description="Run; null unless the file has runs.")
+    suite = _id("Suite.", unique=False)
+    cases = _count("Decided attempts in the suite.")
+    passed = _count("Attempts with accuracy 1.")
+    score = _share("Mean accuracy.")
+    weighted_score = _share("Mean credit by class as configured; equal to score without a configuration.")
+    latency_score = _share("Mean latency score; null unless a limit is configured.")
+    suite_weight = _amount("Weight of the suite in the overall weighted score.")
+    class_pass = _count("Attempts of class pass.")
+    class_fail = _count("Attempts of class fail.")
+    class_error = _count("Attempts of class error.")
+    class_refusal = _count("Attempts of class refusal.")
+    class_wrong_format = _count("Attempts of class wrong_format.")
+    class_policy_violation = _count("Attempts of class policy_violation.")
+    class_crash = _count("Attempts of class crash.")
+    class_timeout = _count("Attempts of class timeout.")
+    class_none = _count("Attempts without a class.")
+
+
+class RunScores(dy.Schema):
+    model = _id("Model.", unique=False)
+    tier = _id("Tier.", unique=False)
+    run_id = dy.String(nullable=True, metadata={"key": True}, description="Run; null unless the file has runs.")
+    suites = _count("Suites with at least one decided attempt.")
+    cases = _count("Decided attempts.")
+    passed = _count("Attempts with accuracy 1.")
+    overall_score = _share("Plain mean of the suites' scores.")
+    overall_weighted_score = _share("Mean of the suites' weighted scores by their weights.")
+    pass_rate = _share("Passed by cases, over all suites together.")
+
+
+class ModelStatistics(dy.Schema):
+    model = _id("Model.")
+    tier = _id("Tier.")
+    attempts = _count("Attempts.")
+    avg_compilation_rate = _share("Share of attempts that compile, where that is known.")
+    avg_test_pass_rate = _share("Mean share of tests passed, over attempts in which tests ran.")
+    avg_test_pass_rate_all = _share("The same over all attempts with a known compilation; 0 where no test ran.")
+    tested_attempts = _count("Attempts in which tests ran.")
+    avg_lint_score = _share("Mean lint score, over attempts where lint was measured.")
+    avg_code_score = _share("Mean code score.")
+    total_cost_usd = _amount("Sum of costs; null where one is unknown.")
+    unpriced_attempts = _count("Attempts without a cost.")
+    total_tokens = _count("Sum of tokens, where given.", nullable=True)
+    avg_latency_ms = _amount("Mean latency of the model's answers.")
+
+
+class ProblemStatistics(dy.Schema):
+    model = _id("Model.", unique=False)
+    tier = _id("Tier.", unique=False)
+    oid = _id("Problem.", unique=False)
+    n = _count("Decided attempts.")
+    c = _count("Passed attempts.")
+    avg_score = _share("Mean code score over the attempts.")
+    best_score = _share("Best code score of the attempts.")
+    cost_of_pass = _cost_of_pass(
+        "Mean cost by pass rate: infinity where it never passes, null where a cost is unknown."
+    )
+    solved = dy.Bool(description="Whether any attempt passed.")
+    models_solving = _count("How many models solve the problem in some tier.")
+    only_solver = dy.Bool(description="Whether this model solves it and no other does.")
+
+
+class ProblemFrontier(dy.Schema):
+    oid = _id("Problem.")
+    mean_pass_rate = _share(
+        "Mean over models and tiers of passed by decided attempts: the hardest problems are lowest."
+    )
+    models_solving = _count("How many models solve it.")
+    cost_of_pass = _amount("Lowest finite cost of pass; null where nobody passes at a known cost.")
+    model = _text("The model of that cost.")
+    tier = _text("The tier of that cost.")
+
+
+_INPUT_COLUMNS = "Further columns of the input travel along as text."
+_PASS_COLUMNS = "One further column `pass_at_<k>` per configured k."
+
+
 @dataclass(frozen=True)
 class Table:
-    """A table of the output folder: its schema, what a row is, and whether input columns travel along."""
+    """A table of the output folder: its schema, what a row is, and what further columns it may have."""
 
     name: str
     schema: type[dy.Schema]
     grain: str
-    extras: bool = False
+    extras: str | None = None
     per_model: bool = False
 
     @cached_property
@@ -178,13 +337,22 @@ class Table:
 TABLES: dict[str, Table] = {
     table.name: table
     for table in (
-        Table("problems", Problems, "problem", extras=True),
-        Table("attempts", Attempts, "attempt, as ingested", extras=True, per_model=True),
+        Table("problems", Problems, "problem", extras=_INPUT_COLUMNS),
+        Table("attempts", Attempts, "attempt, as ingested", extras=_INPUT_COLUMNS, per_model=True),
         Table("quarantine", Quarantine, "refused row"),
         Table("sources", Sources, "input file and model"),
         Table("outcomes", Outcomes, "attempt, validated", per_model=True),
         Table("problem_pass_at_k", ProblemPassAtK, "model, tier, problem and k"),
         Table("pass_at_k", PassAtK, "model, tier and k"),
+        Table("attempt_scores", AttemptScores, "attempt", per_model=True),
+        Table("tier_statistics", TierStatistics, "model, tier and metric"),
+        Table("tiers", Tiers, "model and tier"),
+        Table("cross_tier", CrossTier, "model"),
+        Table("suite_scores", SuiteScores, "model, tier, run and suite"),
+        Table("run_scores", RunScores, "model, tier and run"),
+        Table("model_statistics", ModelStatistics, "model and tier", extras=_PASS_COLUMNS),
+        Table("problem_statistics", ProblemStatistics, "model, tier and problem", extras=_PASS_COLUMNS),
+        Table("problem_frontier", ProblemFrontier, "problem"),
     )
 }
 

@@ -90,16 +90,20 @@ class Evaluation:
             return current
         return self.store.write(table, make(*(self.store.scan(name) for name in reads)), fingerprint)
 
-    def refresh_model(self, table: str, reads: str, model: str, make: Callable[[pl.LazyFrame], pl.LazyFrame]) -> Part:
+    def refresh_model(
+        self, table: str, reads: Sequence[str], model: str, settings: object, make: Callable[..., pl.LazyFrame]
+    ) -> Part:
         """The same for one model's part of a table."""
-        source = self.store.part(reads, model)
-        if source is None:
-            raise TouchstoneError(f"there are no {reads} of the model '{model}' yet; materialise them first")
-        fingerprint = digest([table, source.fingerprint, self.engine])
+        sources = [self.store.part(name, model) for name in reads]
+        if None in sources:
+            missing = reads[sources.index(None)]
+            raise TouchstoneError(f"there are no {missing} of the model '{model}' yet; materialise them first")
+        made_from = [source.fingerprint for source in sources if source is not None]
+        fingerprint = digest([table, made_from, settings, self.engine])
         current = self.store.current(table, fingerprint, model)
         if current is not None and model not in self.only:
             return current
-        return self.store.write(table, make(self.store.scan(reads, [model])), fingerprint, model)
+        return self.store.write(table, make(*(self.store.scan(name, [model]) for name in reads)), fingerprint, model)
 
     def require(self, *tables: str) -> None:
         """Refuse to go on where a table has not been made yet."""
@@ -149,7 +153,7 @@ class Evaluation:
     def keep_models(self, models: Sequence[str]) -> list[str]:
         """Forget the models whose files are gone; returns their names."""
         gone: set[str] = set()
-        for table in ("attempts", "outcomes", "quarantine", "sources"):
+        for table in ("attempts", "outcomes", "attempt_scores", "quarantine", "sources"):
             kept = [*models, PROBLEMS_PART, REFUSED_PART]
             gone.update(self.store.keep_parts(table, kept))
         return sorted(gone)

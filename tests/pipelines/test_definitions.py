@@ -41,15 +41,33 @@ def test_the_shape_of_the_graph(defs: dg.Definitions) -> None:
         "problem_pass_at_k": ["outcomes"],
         "pass_at_k": ["problem_pass_at_k", "problems", "sources"],
         "summary_pass_at_k": ["pass_at_k"],
-        "warehouse": ["quarantine", "sources", "summary_pass_at_k"],
+        "attempt_scores": ["attempts", "outcomes"],
+        "tier_statistics": ["attempt_scores"],
+        "tiers": ["tier_statistics"],
+        "cross_tier": ["tier_statistics", "tiers"],
+        "suite_scores": ["attempt_scores"],
+        "run_scores": ["suite_scores"],
+        "model_statistics": ["attempt_scores", "pass_at_k"],
+        "problem_statistics": ["attempt_scores", "problem_pass_at_k"],
+        "problem_frontier": ["problem_statistics"],
+        "warehouse": [
+            "cross_tier",
+            "model_statistics",
+            "problem_frontier",
+            "quarantine",
+            "run_scores",
+            "sources",
+            "summary_pass_at_k",
+        ],
     }
     groups = {key.to_user_string(): graph.get(key).group_name for key in graph.get_all_asset_keys()}
-    assert sorted(set(groups.values())) == ["ingest", "metrics", "publish", "validation"]
+    assert sorted(set(groups.values())) == ["ingest", "metrics", "publish", "scores", "validation"]
 
 
 def test_the_names_of_checks_jobs_schedules_and_sensors(defs: dg.Definitions) -> None:
     checks = {f"{key.asset_key.to_user_string()}.{key.name}" for key in defs.resolve_asset_graph().asset_check_keys}
     assert checks == {
+        "attempt_scores.every_model_priced",
         "attempts.unique_keys",
         "outcomes.all_decided",
         "pass_at_k.coverage",
@@ -58,6 +76,8 @@ def test_the_names_of_checks_jobs_schedules_and_sensors(defs: dg.Definitions) ->
         "quarantine.quarantine_share",
         "quarantine.unknown_oids",
         "sources.files_readable",
+        "suite_scores.classes_add_up",
+        "suite_scores.no_empty_suite",
     }
     repository = defs.get_repository_def()
     assert [job.name for job in repository.get_all_jobs() if not job.name.startswith("__")] == ["evaluate"]
@@ -82,7 +102,7 @@ def test_what_a_run_tells_the_ui(defs: dg.Definitions, instance: dg.DagsterInsta
         (event.asset_key.to_user_string(), event.partition): event.materialization
         for event in result.get_asset_materialization_events()
     }
-    assert len(events) == 11
+    assert len(events) == 21
     rows = {partition: events["outcomes", partition].metadata["dagster/row_count"].value for partition in ("m", "n")}
     assert rows == {"m": 4, "n": 1}
     figures = events["pass_at_k", None].metadata

@@ -20,7 +20,7 @@ def data_dictionary() -> str:
 def _section(table: Table) -> str:
     lines = [f"## {table.name}", "", f"One row per {table.grain}.", ""]
     if table.extras:
-        lines[2] += " Further columns of the input travel along as text."
+        lines[2] += f" {table.extras}"
     lines += ["| column | type | nullable | meaning |", "|---|---|---|---|"]
     for name, column in table.schema.columns().items():
         shown = f"**{name}**" if name in table.key else name

@@ -1,4 +1,4 @@
-"""The tables as DuckDB sees them: one view per table over its Parquet files, and pass@k as SQL macros.
+"""The tables as DuckDB sees them: one view per table over its Parquet files, and the formulas as SQL macros.
 
 A view holds no rows, so the warehouse stays small and cannot disagree with the files. Which columns a table
 has belongs in `touchstone.contracts`; people's own SQL runs in `touchstone.publish.query`.
@@ -35,11 +35,49 @@ CREATE OR REPLACE MACRO chance_of_avoiding(n, c, marked, k) AS CASE
 END
 """
 
+# The formulas of `touchstone.metrics.attempts` and `tiers` with their default weights, which may be given instead.
+_SCORES = (
+    """
+CREATE OR REPLACE MACRO composite_score(pass_rate, impl_rate, pass_weight := 0.5, impl_weight := 0.5) AS
+    (pass_rate * pass_weight + impl_rate * impl_weight)::DOUBLE / (pass_weight + impl_weight)
+""",
+    """
+CREATE OR REPLACE MACRO code_score(compiled, tests_passed, tests_failed, lint_warnings) AS CASE
+    WHEN compiled IS NULL THEN NULL
+    WHEN NOT compiled::BOOLEAN THEN 0.0::DOUBLE
+    ELSE 0.4::DOUBLE
+        + 0.5::DOUBLE * coalesce(
+            coalesce(tests_passed, 0) / nullif(coalesce(tests_passed, 0) + coalesce(tests_failed, 0), 0), 0
+        )
+        + 0.1::DOUBLE * greatest(0, 1 - 0.1::DOUBLE * coalesce(lint_warnings, 0))
+END
+""",
+    """
+CREATE OR REPLACE MACRO cost_of_pass(cost_usd, pass_rate) AS CASE
+    WHEN cost_usd IS NULL OR pass_rate IS NULL THEN NULL
+    WHEN pass_rate = 0 THEN 'infinity'::DOUBLE
+    ELSE cost_usd::DOUBLE / pass_rate
+END
+""",
+    """
+CREATE OR REPLACE MACRO letter_grade(score) AS CASE
+    WHEN score IS NULL THEN NULL
+    WHEN score >= 0.95::DOUBLE THEN 'A'
+    WHEN score >= 0.85::DOUBLE THEN 'B'
+    WHEN score >= 0.75::DOUBLE THEN 'C'
+    WHEN score >= 0.65::DOUBLE THEN 'D'
+    ELSE 'F'
+END
+""",
+    "CREATE OR REPLACE MACRO uplift(score, baseline) AS (score - baseline)::DOUBLE / nullif(baseline, 0)",
+)
+
 MACROS: tuple[str, ...] = (
     _CHANCE_OF_AVOIDING,
     "CREATE OR REPLACE MACRO pass_at_k(n, c, k) AS 1 - chance_of_avoiding(n::BIGINT, c::BIGINT, c::BIGINT, k::BIGINT)",
     "CREATE OR REPLACE MACRO pass_hat_k(n, c, k) AS "
     "chance_of_avoiding(n::BIGINT, c::BIGINT, n::BIGINT - c::BIGINT, k::BIGINT)",
+    *_SCORES,
 )
 
 

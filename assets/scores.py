@@ -1,0 +1,165 @@
+"""Stage 3, second half: scores of attempts, tiers, suites, models and problems.
+
+The formulas belong in `touchstone.metrics`; pass@k itself is in `assets.metrics`.
+"""
+
+import dagster as dg
+import polars as pl
+
+from assets.common import (
+    EvaluationParam,
+    all_models_in_one_run,
+    check_result,
+    models,
+    per_model,
+    result,
+    table_metadata,
+)
+from assets.ingest import attempts
+from assets.metrics import pass_at_k, problem_pass_at_k
+from assets.validation import outcomes
+from touchstone import checks
+from touchstone.metrics import aggregates, suites
+from touchstone.metrics import attempts as attempt_metrics
+from touchstone.metrics import tiers as tier_metrics
+from touchstone.progress import tell
+from touchstone.store import Part
+
+GROUP = "scores"
+Figures = dict[str, int | float | None]
+
+
+@dg.asset(
+    group_name=GROUP,
+    kinds={"polars"},
+    deps=[attempts, outcomes],
+    partitions_def=models,
+    backfill_policy=all_models_in_one_run,
+    metadata=table_metadata("attempt_scores"),
+)
+def attempt_scores(context: dg.AssetExecutionContext, evaluation: EvaluationParam) -> dg.MaterializeResult[None]:
+    """Every attempt with its scores: composite, code score, cost, cost of pass, accuracy, grade."""
+    scoring = evaluation.config.scoring
+    parts = {}
+    for model in context.partition_keys:
+        tell(f"scores: {model}")
+        parts[model] = evaluation.refresh_model(
+            "attempt_scores",
+            reads=["attempts", "outcomes"],
+            model=model,
+            settings=scoring.model_dump(),
+            make=lambda attempts, outcomes: attempt_metrics.attempt_scores(attempts, outcomes, scoring),
+        )
+    return per_model(context, "attempt_scores", parts)
+
+
+@dg.asset(group_name=GROUP, kinds={"polars"}, deps=[attempt_scores], metadata=table_metadata("tier_statistics"))
+def tier_statistics(evaluation: EvaluationParam) -> dg.MaterializeResult[None]:
+    """Median, mean, mode, extremes and spread of every metric, per model and tier."""
+    part = evaluation.refresh("tier_statistics", ["attempt_scores"], None, tier_metrics.tier_statistics)
+    return result("tier_statistics", part)
+
+
+@dg.asset(group_name=GROUP, kinds={"polars"}, deps=[tier_statistics], metadata=table_metadata("tiers"))
+def tiers(evaluation: EvaluationParam) -> dg.MaterializeResult[None]:
+    """Grade, pass rate, cost of pass and uplift of every tier."""
+    scoring = evaluation.config.scoring
+    part = evaluation.refresh(
+        "tiers", ["tier_statistics"], scoring.model_dump(), lambda described: tier_metrics.tiers(described, scoring)
+    )
+    return result("tiers", part, _plotted(part, ["model", "tier"], ["composite_median", "uplift"]))
+
+
+@dg.asset(group_name=GROUP, kinds={"polars"}, deps=[tier_statistics, tiers], metadata=table_metadata("cross_tier"))
+def cross_tier(evaluation: EvaluationParam) -> dg.MaterializeResult[None]:
+    """How much a model's tiers differ, and the cheapest tier that passes."""
+    part = evaluation.refresh("cross_tier", ["tier_statistics", "tiers"], None, tier_metrics.cross_tier)
+    return result("cross_tier", part, _plotted(part, ["model"], ["frontier_cost_of_pass"]))
+
+
+@dg.asset(group_name=GROUP, kinds={"polars"}, deps=[attempt_scores], metadata=table_metadata("suite_scores"))
+def suite_scores(evaluation: EvaluationParam) -> dg.MaterializeResult[None]:
+    """The mean accuracy of every suite, with counts per class."""
+    settings = evaluation.config.scoring.suites
+    part = evaluation.refresh(
+        "suite_scores", ["attempt_scores"], settings.model_dump(), lambda scores: suites.suite_scores(scores, settings)
+    )
+    return result("suite_scores", part)
+
+
+@dg.asset(group_name=GROUP, kinds={"polars"}, deps=[suite_scores], metadata=table_metadata("run_scores"))
+def run_scores(evaluation: EvaluationParam) -> dg.MaterializeResult[None]:
+    """The overall score of every run: the plain mean of its suites."""
+    part = evaluation.refresh("run_scores", ["suite_scores"], None, suites.run_scores)
+    return result("run_scores", part, _plotted(part, ["model", "tier"], ["overall_score"]))
+
+
+@dg.asset(
+    group_name=GROUP,
+    kinds={"polars"},
+    deps=[attempt_scores, pass_at_k],
+    metadata=table_metadata("model_statistics"),
+)
+def model_statistics(evaluation: EvaluationParam) -> dg.MaterializeResult[None]:
+    """What each model does overall: pass@k, compilation, tests, lint, cost, tokens, latency."""
+    k_values = evaluation.config.k_values
+    part = evaluation.refresh(
+        "model_statistics",
+        ["attempt_scores", "pass_at_k"],
+        k_values,
+        lambda scores, figures: aggregates.model_statistics(scores, figures, k_values),
+    )
+    return result("model_statistics", part, _plotted(part, ["model", "tier"], ["total_cost_usd"]))
+
+
+@dg.asset(
+    group_name=GROUP,
+    kinds={"polars"},
+    deps=[attempt_scores, problem_pass_at_k],
+    metadata=table_metadata("problem_statistics"),
+)
+def problem_statistics(evaluation: EvaluationParam) -> dg.MaterializeResult[None]:
+    """What each problem does to each model: pass@k, scores, cost of pass, who solves it."""
+    k_values = evaluation.config.k_values
+    part = evaluation.refresh(
+        "problem_statistics",
+        ["attempt_scores", "problem_pass_at_k"],
+        k_values,
+        lambda scores, figures: aggregates.problem_statistics(scores, figures, k_values),
+    )
+    return result("problem_statistics", part)
+
+
+@dg.asset(group_name=GROUP, kinds={"polars"}, deps=[problem_statistics], metadata=table_metadata("problem_frontier"))
+def problem_frontier(evaluation: EvaluationParam) -> dg.MaterializeResult[None]:
+    """Per problem how hard it is, and the model that solves it at the lowest cost."""
+    part = evaluation.refresh("problem_frontier", ["problem_statistics"], None, aggregates.problem_frontier)
+    unsolved = pl.scan_parquet(part.path).filter(pl.col("models_solving") == 0).select(pl.len()).collect().item()
+    return result("problem_frontier", part, {"unsolved_problems": unsolved})
+
+
+@dg.asset_check(asset=attempt_scores)
+def every_model_priced(evaluation: EvaluationParam) -> dg.AssetCheckResult:
+    """Every attempt that counts tokens has a cost."""
+    store = evaluation.store
+    return check_result(checks.every_model_priced(store.scan("attempts"), store.scan("attempt_scores")))
+
+
+@dg.asset_check(asset=suite_scores)
+def classes_add_up(evaluation: EvaluationParam) -> dg.AssetCheckResult:
+    """The counts per class of a suite add up to its cases."""
+    return check_result(checks.classes_add_up(evaluation.store.scan("suite_scores").collect()))
+
+
+@dg.asset_check(asset=suite_scores)
+def no_empty_suite(evaluation: EvaluationParam) -> dg.AssetCheckResult:
+    """Every suite of the problems file has a decided case."""
+    store = evaluation.store
+    empty = suites.empty_suites(store.scan("problems"), store.scan("suite_scores"))
+    return check_result(checks.no_empty_suite(empty.collect()))
+
+
+def _plotted(part: Part, names: list[str], figures: list[str]) -> Figures:
+    """Figures as numbers under their group's name, so that the UI plots their history."""
+    rows = pl.read_parquet(part.path).select(*names, *figures).iter_rows(named=True)
+    return {f"{' '.join(str(row[name]) for name in names)} {figure}": row[figure] for row in rows for figure in figures}

@@ -1,0 +1,176 @@
+"""Scores of one attempt: the seeds' worked examples, the edges, and properties."""
+
+import math
+
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from touchstone.config import CodeWeights, CompositeWeights, Price, Scoring
+from touchstone.metrics import attempts as metric
+
+SCORING = Scoring()
+EQUAL = CompositeWeights()
+CODE = CodeWeights()
+
+share = st.floats(0, 1)
+
+
+def value(expression: pl.Expr, **columns: object) -> object:
+    row = pl.LazyFrame({name: [cell] for name, cell in columns.items()} or {"_": [None]})
+    return row.select(expression.alias("value")).collect()["value"].item()
+
+
+def lit(number: float | None) -> pl.Expr:
+    return pl.lit(number, pl.Float64)
+
+
+def code(compiled: bool | None, passed: int | None, failed: int | None, warnings: int | None) -> object:
+    integer = [pl.lit(number, pl.Int64) for number in (passed, failed, warnings)]
+    tests = metric.test_score(integer[0], integer[1])
+    lint = metric.lint_score(integer[2], CODE)
+    return value(metric.code_score(pl.lit(compiled, pl.Boolean).cast(pl.Float64), tests, lint, CODE))
+
+
+def test_seed_example_single_run_composite_925_is_a_b() -> None:
+    composite = metric.composite_score(lit(1.0), lit(0.85), EQUAL)
+    assert value(composite) == pytest.approx(0.925)
+    assert value(metric.grade(composite, SCORING)) == "B"
+    assert value(metric.cost_of_pass(lit(0.5), lit(1.0))) == 0.5
+
+
+def test_composite_with_other_weights() -> None:
+    weights = CompositeWeights(pass_rate=2, impl_rate=1)
+    assert value(metric.composite_score(lit(0.8), lit(0.6), weights)) == pytest.approx(0.73333, abs=5e-6)
+
+
+def test_composite_without_an_impl_rate_is_null() -> None:
+    assert value(metric.composite_score(lit(1.0), lit(None), EQUAL)) is None
+
+
+def test_weights_that_are_both_zero_are_refused_in_the_config() -> None:
+    with pytest.raises(ValidationError, match="cannot both be 0"):
+        CompositeWeights(pass_rate=0, impl_rate=0)
+
+
+def test_code_weights_must_add_up() -> None:
+    with pytest.raises(ValidationError, match=r"must add up to 1, not 1\.1"):
+        CodeWeights(compilation=0.5)
+
+
+@pytest.mark.parametrize(
+    ("score", "letter"),
+    [
+        (1.0, "A"), (0.95, "A"), (0.9499999, "B"), (0.85, "B"), (0.8499999, "C"), (0.75, "C"), (0.7499999, "D"),
+        (0.65, "D"), (0.6499999, "F"), (0.0, "F"), (None, None),
+    ],
+)  # fmt: skip
+def test_grades_at_and_just_below_each_threshold(score: float | None, letter: str | None) -> None:
+    assert value(metric.grade(lit(score), SCORING)) == letter
+
+
+@pytest.mark.parametrize(
+    ("compiled", "passed", "failed", "warnings", "expected"),
+    [
+        (True, 3, 0, 0, 1.0),
+        (True, 3, 0, 10, 0.9),
+        (True, 3, 0, 25, 0.9),
+        (False, 3, 0, 0, 0.0),
+        (True, 1, 2, 0, 0.6667),
+        (True, 0, 3, 0, 0.5),
+        (True, 9, 1, 0, 0.95),
+        (True, 0, 0, 0, 0.5),
+        (True, None, None, None, 0.5),
+        (True, 3, 0, None, 1.0),
+        (None, 3, 0, 0, None),
+    ],
+)
+def test_code_score(
+    compiled: bool | None, passed: int | None, failed: int | None, warnings: int | None, expected: float | None
+) -> None:
+    assert code(compiled, passed, failed, warnings) == (None if expected is None else pytest.approx(expected, abs=5e-5))
+
+
+@pytest.mark.parametrize(
+    ("cost", "rate", "expected"),
+    [
+        (0.5, 1.0, 0.5),
+        (0.5, 0.0, math.inf),
+        (0.0, 1.0, 0.0),
+        (0.0, 0.0, math.inf),
+        (None, 1.0, None),
+        (None, 0.0, None),
+        (0.5, None, None),
+    ],
+)
+def test_cost_of_pass(cost: float | None, rate: float | None, expected: float | None) -> None:
+    assert value(metric.cost_of_pass(lit(cost), lit(rate))) == expected
+
+
+@pytest.mark.parametrize(("given_score", "expected"), [(1.028, 1.0), (-0.2, 0.0), (0.4, 0.4), (None, None)])
+def test_impl_rate_is_clamped(given_score: float | None, expected: float | None) -> None:
+    assert value(metric.impl_rate(lit(given_score))) == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "rate", "expected"),
+    [("pass", 0.0, 1.0), ("refusal", 1.0, 0.0), ("timeout", None, 0.0), (None, 1.0, 1.0), (None, None, None)],
+)
+def test_accuracy(name: str | None, rate: float | None, expected: float | None) -> None:
+    assert value(metric.accuracy(pl.lit(name, pl.String), lit(rate))) == expected
+
+
+def tokens(
+    model: str, given_in: int | None, out: int | None, read: int | None = None, write: int | None = None
+) -> object:
+    row = {
+        "model": model, "input_tokens": given_in, "output_tokens": out, "cache_read_tokens": read,
+        "cache_write_tokens": write,
+    }  # fmt: skip
+    frame = pl.LazyFrame(
+        {name: [cell] for name, cell in row.items()}, schema_overrides=dict.fromkeys(list(row)[1:], pl.Int64)
+    )
+    scoring = Scoring(prices={"mine": Price(input=2, output=4)})
+    return frame.select(metric.cost_by_model(pl.col("model"), scoring)).collect().item()
+
+
+@pytest.mark.parametrize(
+    ("model", "expected"), [("Claude Opus 4.5", 90.0), ("claude_sonnet_4", 18.0), ("GPT-4o", 20.0), ("mine", 6.0)]
+)
+def test_seed_prices_per_million_tokens(model: str, expected: float) -> None:
+    assert tokens(model, 1_000_000, 1_000_000) == pytest.approx(expected)
+
+
+def test_an_unpriced_model_has_no_cost_and_never_zero() -> None:
+    assert tokens("who-knows", 1000, 1000) is None
+    assert tokens("claude", 1000, 1000) is None
+    assert tokens("gpt-4o", None, 1000) is None
+
+
+def test_cache_tokens() -> None:
+    assert tokens("claude-sonnet-4", 0, 0, write=1_000_000) == pytest.approx(3.75)
+    assert tokens("claude-sonnet-4", 0, 0, read=1_000_000) == pytest.approx(0.3)
+    assert tokens("mine", 1_000_000, 0, read=5) is None, "a cache read without a price is unknown"
+    assert tokens("mine", 1_000_000, 0, read=0) == pytest.approx(2.0)
+
+
+@given(share, share, st.floats(0.01, 10), st.floats(0, 10))
+def test_composite_lies_between_its_parts(rate: float, impl: float, first: float, second: float) -> None:
+    weights = CompositeWeights(pass_rate=first, impl_rate=second)
+    composite = value(metric.composite_score(lit(rate), lit(impl), weights))
+    assert min(rate, impl) - 1e-12 <= composite <= max(rate, impl) + 1e-12  # type: ignore[operator]
+
+
+@given(st.integers(0, 50), st.integers(0, 50), st.integers(0, 50))
+def test_code_score_is_a_share_and_falls_with_warnings(passed: int, failed: int, warnings: int) -> None:
+    here, worse = code(True, passed, failed, warnings), code(True, passed, failed, warnings + 1)
+    assert 0.4 - 1e-12 <= here <= 1 + 1e-12  # type: ignore[operator]
+    assert worse <= here + 1e-12  # type: ignore[operator]
+
+
+@given(share, share)
+def test_a_better_score_never_has_a_worse_grade(one: float, other: float) -> None:
+    letters = [value(metric.grade(lit(score), SCORING)) for score in sorted((one, other))]
+    assert str(letters[1]) <= str(letters[0])

@@ -1,0 +1,81 @@
+"""The formulas in SQL and in Polars give the same, on random data and at the edges."""
+
+import random
+from collections.abc import Iterator
+
+import duckdb
+import polars as pl
+import pytest
+
+from touchstone.config import CodeWeights, CompositeWeights, Scoring
+from touchstone.metrics import attempts as metric
+from touchstone.metrics.tiers import uplift
+from touchstone.publish.views import MACROS
+
+ROWS = 3000
+EDGES = [None, 0.0, 0.65, 0.75, 0.85, 0.95, 1.0]
+CODE = CodeWeights()
+
+
+def random_rows() -> pl.DataFrame:
+    chance = random.Random(7)
+
+    def share() -> float | None:
+        return chance.choice(EDGES) if chance.random() < 0.4 else chance.random()
+
+    def count() -> int | None:
+        return None if chance.random() < 0.2 else chance.randint(0, 12)
+
+    rows = [
+        (share(), share(), share(), chance.choice([None, True, False]), count(), count(), count()) for _ in range(ROWS)
+    ]
+    floats, counts = ["rate", "score", "cost"], ["passed", "failed", "warnings"]
+    schema = dict.fromkeys(floats, pl.Float64) | {"compiled": pl.Boolean} | dict.fromkeys(counts, pl.Int64)
+    return pl.DataFrame(rows, schema=schema, orient="row")
+
+
+@pytest.fixture(scope="module")
+def connection() -> Iterator[duckdb.DuckDBPyConnection]:
+    with duckdb.connect() as made:
+        for macro in MACROS:
+            made.execute(macro)
+        yield made
+
+
+@pytest.mark.parametrize(
+    ("sql", "expression"),
+    [
+        ("composite_score(rate, score)", metric.composite_score(pl.col("rate"), pl.col("score"), CompositeWeights())),
+        ("cost_of_pass(cost, rate)", metric.cost_of_pass(pl.col("cost"), pl.col("rate"))),
+        ("letter_grade(score)", metric.grade(pl.col("score"), Scoring())),
+        ("uplift(score, rate)", uplift(pl.col("score"), pl.col("rate"))),
+        (
+            "code_score(compiled, passed, failed, warnings)",
+            metric.code_score(
+                pl.col("compiled").cast(pl.Float64),
+                metric.test_score(pl.col("passed"), pl.col("failed")),
+                metric.lint_score(pl.col("warnings"), CODE),
+                CODE,
+            ),
+        ),
+    ],
+    ids=lambda case: case if isinstance(case, str) else "",
+)
+def test_sql_and_polars_agree(connection: duckdb.DuckDBPyConnection, sql: str, expression: pl.Expr) -> None:
+    rows = random_rows()
+    ours = rows.select(value=expression)["value"]
+    connection.register("rows", rows.to_arrow())
+    theirs = pl.Series(value for (value,) in connection.execute(f"SELECT {sql} FROM rows").fetchall())
+    connection.unregister("rows")
+    assert ours.null_count() > 0 and ours.drop_nulls().n_unique() > 4
+    assert theirs.is_null().equals(ours.is_null())
+    if ours.dtype == pl.String:
+        assert theirs.equals(ours)
+    else:
+        near = ((theirs - ours).abs() <= 1e-12 * ours.abs().clip(1)) | (theirs == ours)
+        assert near.drop_nulls().all()
+
+
+def test_composite_score_with_weights(connection: duckdb.DuckDBPyConnection) -> None:
+    sql = "SELECT composite_score(0.8, 0.6, pass_weight := 2, impl_weight := 1)"
+    assert connection.execute(sql).fetchall()[0][0] == pytest.approx(0.73333, abs=5e-6)

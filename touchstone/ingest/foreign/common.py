@@ -1,0 +1,237 @@
+"""What the readers of other systems' files share: the table they make, the names of models, JSON as text.
+
+Everything here deals in text cells under the names of the native fixes CSV. What a key of one system means
+belongs in that system's module; parsing and judging the cells belongs in `touchstone.ingest.cells`.
+"""
+
+import json
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import polars as pl
+
+from touchstone.errors import InputFileError
+from touchstone.ingest.text import BROKEN, LINE
+
+KIND = "__kind"
+MODEL = "__model"
+OWN_COLUMNS = (LINE, KIND, BROKEN, MODEL)
+NAME_COLUMN = "llm_name"
+
+_MAX_NAME_LENGTH = 100
+_MAX_COLUMNS = 1000
+_NOT_ALLOWED = re.compile(r"[^A-Za-z0-9._+-]")
+
+Cells = dict[str, str | None]
+RawReader = Callable[[Path, set[int]], dict[int, str]]
+
+
+@dataclass(frozen=True)
+class ForeignTable:
+    """The records of one file as rows of text cells, before any rule has judged them.
+
+    The frame's own columns: `__line` is where the record starts; `__kind` and `__broken` are the kind and the
+    reason of a row that is refused already; `__model` is the safe name of the row's model, null where nobody
+    can tell whom the row speaks for. The rest are `columns`, all text.
+    """
+
+    path: Path
+    format: str
+    columns: tuple[str, ...]
+    frame: pl.DataFrame
+    raw_reader: RawReader = field(repr=False, compare=False)
+
+    def models(self) -> list[str]:
+        """The safe names of the models that the file speaks for."""
+        return self.frame[MODEL].drop_nulls().unique().sort().to_list()
+
+    def for_model(self, model: str) -> "ForeignTable":
+        """The same table with the rows of one model only."""
+        return replace(self, frame=self.frame.filter(pl.col(MODEL) == model))
+
+    def raw(self, lines: set[int]) -> dict[int, str]:
+        """The text of the records at these lines, cut at `MAX_RAW_LENGTH` characters."""
+        return self.raw_reader(self.path, lines) if lines else {}
+
+
+@dataclass
+class Record:
+    """One record on its way to a row: its cells, or why it is refused."""
+
+    line: int
+    cells: Cells = field(default_factory=dict)
+    kind: str | None = None
+    reason: str | None = None
+
+
+class RefusedRecordError(Exception):
+    """A record that cannot become an attempt; the rest of its file goes on."""
+
+    def __init__(self, kind: str, reason: str) -> None:
+        super().__init__(reason)
+        self.kind = kind
+        self.reason = reason
+
+
+class Number(str):
+    """A JSON number as it was written, so that no digit is lost on the way to the rules."""
+
+    __slots__ = ()
+
+
+DECODER = json.JSONDecoder(parse_float=Number, parse_int=Number, parse_constant=Number)
+
+
+def safe_model_name(name: str) -> str:
+    """The name under which a model may become a partition key; see `sources.check_name`.
+
+    >>> safe_model_name("openai/gpt-4o"), safe_model_name("llama3:8b"), safe_model_name(".hidden")
+    ('openai_gpt-4o', 'llama3_8b', '_.hidden')
+    """
+    safe = _NOT_ALLOWED.sub("_", name)
+    if safe[:1] in ("", ".", "+", "-"):
+        safe = "_" + safe
+    return safe[:_MAX_NAME_LENGTH]
+
+
+def carried_name(name: str, taken: Collection[str]) -> str:
+    """The column for a key that the format does not map: its own name, unless that name is taken.
+
+    >>> carried_name("provider", ["passed"]), carried_name("passed", ["passed"])
+    ('provider', 'input_passed')
+    """
+    core = name
+    # Without looking below the prefix, `passed` and `input_passed` would end up in one column.
+    while core not in taken and core.startswith("input_"):
+        core = core.removeprefix("input_")
+    if not core or core in taken or core.startswith("__"):
+        return f"input_{name}"
+    return name
+
+
+def carried_cells(record: Mapping[str, object], mapped: Collection[str], taken: Collection[str]) -> Cells:
+    """The scalar values of a record that the format does not map; nested ones stay behind."""
+    return {
+        carried_name(_encodable(key), taken): text_of(value)
+        for key, value in record.items()
+        if key not in mapped and not isinstance(value, dict | list)
+    }
+
+
+def text_of(value: object) -> str | None:
+    """A JSON value as the text of a cell; nothing and the empty text are null, as in a CSV."""
+    if value is None:
+        return None
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return _encodable(value) or None
+    return _encodable(json.dumps(value, ensure_ascii=False))
+
+
+def identifier_of(record: Mapping[str, object], name: str) -> str:
+    """The text of a key that every record must have."""
+    value = record.get(name)
+    if value is not None and not isinstance(value, str):
+        raise RefusedRecordError("bad_id", f"the {name} is {_described(value)} where text belongs")
+    text = text_of(value)
+    if text is None or not text.strip():
+        raise RefusedRecordError("bad_id", f"the {name} is missing")
+    return text
+
+
+def object_of(value: object, name: str) -> dict[str, object]:
+    """A value that must be an object."""
+    if not isinstance(value, dict):
+        raise RefusedRecordError("ragged", f"the {name} is {_described(value)} where an object belongs")
+    return value
+
+
+def section_of(record: Mapping[str, object], name: str) -> dict[str, object] | None:
+    """A nested object of a record; None where it is missing or null."""
+    value = record.get(name)
+    return None if value is None else object_of(value, name)
+
+
+@contextmanager
+def readable(path: Path) -> Iterator[None]:
+    """Turn what can go wrong with opening a file into one line."""
+    try:
+        yield
+    except FileNotFoundError:
+        raise InputFileError(f"{path}: no such file") from None
+    except IsADirectoryError:
+        raise InputFileError(f"{path}: is a folder, not a file") from None
+    except OSError as error:
+        raise InputFileError(f"{path}: cannot be read ({error.strerror})") from None
+
+
+def decoded(path: Path, data: bytes, offset: int = 0) -> str:
+    """Bytes of the file that start at this offset, as text; a byte order mark at the start of the file goes."""
+    try:
+        return data.decode("utf-8-sig" if offset == 0 else "utf-8")
+    except UnicodeDecodeError as error:
+        raise InputFileError(f"{path}: not UTF-8 (at byte {offset + error.start}); save it as UTF-8") from None
+
+
+def table_of_records(
+    path: Path, format_name: str, native: Sequence[str], records: Sequence[Record], raw_reader: RawReader
+) -> ForeignTable:
+    """Records as a table: the format's own columns first, then whatever else travelled along."""
+    extras = dict.fromkeys(name for record in records for name in record.cells)
+    columns = tuple(dict.fromkeys((*native, *extras)))
+    if len(columns) > _MAX_COLUMNS:
+        raise InputFileError(
+            f"{path}: its records have {len(columns)} different keys; at most {_MAX_COLUMNS} can be read"
+        )
+    data: dict[str, list[int] | list[str | None]] = {
+        LINE: [record.line for record in records],
+        KIND: [record.kind for record in records],
+        BROKEN: [record.reason for record in records],
+    }
+    data |= {name: [record.cells.get(name) for record in records] for name in columns}
+    schema = {LINE: pl.Int64, **dict.fromkeys((KIND, BROKEN, *columns), pl.String)}
+    return finished_table(path, format_name, columns, pl.DataFrame(data, schema=schema), raw_reader)
+
+
+def finished_table(
+    path: Path, format_name: str, columns: tuple[str, ...], frame: pl.DataFrame, raw_reader: RawReader
+) -> ForeignTable:
+    """A frame that lacks only its `__model` column as a table; of models that share a safe name all rows go."""
+    if frame.is_empty():
+        # No row names a model, so nobody else would ever speak of this file.
+        raise InputFileError(f"{path}: the file holds no results")
+    safe = {name: safe_model_name(name) for name in frame[NAME_COLUMN].unique() if name and name.strip()}
+    names: dict[str, list[str]] = {}
+    for name in sorted(safe):
+        names.setdefault(safe[name], []).append(name)
+    owner = {name: short for name, short in safe.items() if len(names[short]) == 1}
+    clash = {name: _clash_reason(names[short], short) for name, short in safe.items() if name not in owner}
+    given = frame[NAME_COLUMN]
+    model = pl.Series(MODEL, [owner.get(name) for name in given], dtype=pl.String)
+    clashes = pl.Series("clash", [clash.get(name) for name in given], dtype=pl.String)
+    kind = pl.when(clashes.is_not_null()).then(pl.lit("bad_id"))
+    frame = frame.with_columns(
+        pl.coalesce(pl.col(KIND), kind).alias(KIND), pl.coalesce(pl.col(BROKEN), clashes).alias(BROKEN), model
+    )
+    return ForeignTable(path, format_name, columns, frame.select(*OWN_COLUMNS, *columns), raw_reader)
+
+
+def _clash_reason(names: list[str], short: str) -> str:
+    listed = " and ".join(repr(name) for name in names[:3]) + (" and others" if len(names) > 3 else "")
+    return f"the models {listed} would share the name '{short}'; rename all but one"
+
+
+def _described(value: object) -> str:
+    if isinstance(value, Number):
+        return "a number"
+    words = {dict: "an object", list: "a list", str: "a text", bool: "a boolean"}
+    return words.get(type(value), "null")
+
+
+def _encodable(text: str) -> str:
+    """Text without lone surrogates, which JSON can escape but no file or table can hold."""
+    return str(text) if text.isascii() else text.encode("utf-8", "replace").decode()

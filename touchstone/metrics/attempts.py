@@ -1,0 +1,123 @@
+"""Scores of a single attempt: pass rate, judge's score, cost, cost of pass, composite, code score, accuracy, grade.
+
+Each formula is a function from expressions to an expression, used here on columns and in tests on literals. Undefined
+is null. What several attempts say together belongs in `statistics`, `tiers` and `suites`.
+"""
+
+import polars as pl
+
+from touchstone.config import CodeWeights, CompositeWeights, Price, Scoring, simplified
+
+KEY = ["model", "tier", "oid", "iteration_id"]
+_MILLION = 1_000_000
+_CACHE_WRITE_FACTOR = 1.25
+_TOKENS = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens")
+
+
+def attempt_scores(attempts: pl.LazyFrame, outcomes: pl.LazyFrame, scoring: Scoring) -> pl.LazyFrame:
+    """Every attempt with its scores. The verdict is the outcome's, the rest is what the input brought."""
+    verdicts = outcomes.select(*KEY, pl.col("passed").alias("__passed"))
+    own = ["compiled", "tests_passed", "tests_failed", "lint_warnings"]
+    measured = outcomes.select(*KEY, *(pl.col(name).alias(f"__{name}") for name in own))
+    joined = attempts.join(verdicts, on=KEY, how="left").join(measured, on=KEY, how="left")
+    with_parts = joined.select(
+        *KEY,
+        "run_id",
+        "suite",
+        "classification",
+        "latency_ms",
+        pass_rate=pass_rate(pl.col("__passed")),
+        impl_rate=impl_rate(pl.col("weighted_score")),
+        cost_usd=pl.coalesce("cost_usd", cost_by_model(pl.col("model"), scoring)),
+        duration_seconds="duration_seconds",
+        total_tokens=_total_tokens(),
+        ran_tests=(pl.col("__tests_passed").fill_null(0) + pl.col("__tests_failed").fill_null(0)) > 0,
+        lint_measured=pl.col("__lint_warnings").is_not_null(),
+        compilation_score=pl.col("__compiled").cast(pl.Float64),
+        test_score=test_score(pl.col("__tests_passed"), pl.col("__tests_failed")),
+        lint_score=lint_score(pl.col("__lint_warnings"), scoring.code),
+    )
+    scored = with_parts.with_columns(
+        cost_of_pass=cost_of_pass(pl.col("cost_usd"), pl.col("pass_rate")),
+        composite_score=composite_score(pl.col("pass_rate"), pl.col("impl_rate"), scoring.composite),
+        code_score=code_score(pl.col("compilation_score"), pl.col("test_score"), pl.col("lint_score"), scoring.code),
+        accuracy=accuracy(pl.col("classification"), pl.col("pass_rate")),
+    ).with_columns(grade=grade(pl.col("composite_score"), scoring))
+    return scored.sort(*KEY)
+
+
+def pass_rate(passed: pl.Expr) -> pl.Expr:
+    """1 where it passed, 0 where it failed, null where nobody decided."""
+    return passed.cast(pl.Float64)
+
+
+def impl_rate(weighted_score: pl.Expr) -> pl.Expr:
+    """The judge's weighted score, clamped to [0, 1]."""
+    return weighted_score.clip(0, 1)
+
+
+def cost_of_pass(cost: pl.Expr, rate: pl.Expr) -> pl.Expr:
+    """What one pass costs: infinity where it never passes, null where the cost or the verdict is unknown."""
+    return pl.when(cost.is_not_null() & (rate == 0)).then(float("inf")).otherwise(cost / rate)
+
+
+def composite_score(rate: pl.Expr, impl: pl.Expr, weights: CompositeWeights) -> pl.Expr:
+    """The weighted mean of passing and the judge's score; null without either."""
+    return (rate * weights.pass_rate + impl * weights.impl_rate) / (weights.pass_rate + weights.impl_rate)
+
+
+def test_score(passed: pl.Expr, failed: pl.Expr) -> pl.Expr:
+    """The share of tests that pass; 0 where there are none."""
+    ran = passed.fill_null(0) + failed.fill_null(0)
+    return pl.when(ran > 0).then(passed.fill_null(0) / ran).otherwise(0.0)
+
+
+def lint_score(warnings: pl.Expr, weights: CodeWeights) -> pl.Expr:
+    """1 less a tenth per warning, never below 0; 1 where nothing was measured."""
+    return (1 - weights.per_warning * warnings).clip(0, 1).fill_null(1.0)
+
+
+def code_score(compiled: pl.Expr, tests: pl.Expr, lint: pl.Expr, weights: CodeWeights) -> pl.Expr:
+    """0 where it does not compile, else the weighted sum of the three parts; null where compiling is unknown."""
+    scored = weights.compilation + weights.tests * tests + weights.lint * lint
+    return pl.when(compiled == 1).then(scored).when(compiled == 0).then(0.0)
+
+
+def accuracy(classification: pl.Expr, rate: pl.Expr) -> pl.Expr:
+    """1 for the class `pass`, 0 for any other; where there is no class, whether it passed."""
+    return pl.when(classification.is_not_null()).then((classification == "pass").cast(pl.Float64)).otherwise(rate)
+
+
+def grade(score: pl.Expr, scoring: Scoring) -> pl.Expr:
+    """The letter for a composite score; null for null."""
+    letter: pl.Expr = pl.when(score.is_not_null()).then(pl.lit(scoring.failing_grade))
+    for name, threshold in sorted(scoring.grades.items(), key=lambda item: item[1]):
+        letter = pl.when(score >= threshold).then(pl.lit(name)).otherwise(letter)
+    return letter
+
+
+def cost_by_model(model: pl.Expr, scoring: Scoring) -> pl.Expr:
+    """The cost of the tokens at the model's price; null for a model without a price."""
+    name = model.str.strip_chars().str.to_lowercase().str.replace_all(r"[\s_]+", "-")
+    cost = pl.lit(None, pl.Float64)
+    for known, price in scoring.all_prices.items():
+        cost = pl.when(name == simplified(known)).then(token_cost(price)).otherwise(cost)
+    return cost
+
+
+def token_cost(price: Price) -> pl.Expr:
+    """Tokens times price. Null where no tokens are given, or tokens that have no price."""
+    write_price = price.cache_write if price.cache_write is not None else price.input * _CACHE_WRITE_FACTOR
+    prices = (price.input, price.output, price.cache_read, write_price)
+    given = pl.col("input_tokens").is_not_null() & pl.col("output_tokens").is_not_null()
+    total = pl.lit(0.0)
+    for tokens, dollars in zip(_TOKENS, prices, strict=True):
+        count = pl.col(tokens).fill_null(0)
+        unpriced = pl.when(count == 0).then(0.0)
+        total = total + (unpriced if dollars is None else count * dollars / _MILLION)
+    return pl.when(given).then(total)
+
+
+def _total_tokens() -> pl.Expr:
+    known = pl.any_horizontal(pl.col(name).is_not_null() for name in _TOKENS)
+    return pl.when(known).then(pl.sum_horizontal(pl.col(name) for name in _TOKENS))
