@@ -29,7 +29,7 @@ GROUP = "ingest"
 def problems(evaluation: EvaluationParam) -> dg.MaterializeResult[None]:
     """The problems to be solved: the denominator of every figure."""
     part = evaluation.ingest_problems()
-    version = dg.DataVersion(evaluation.file_hash(evaluation.problems_csv))
+    version = dg.DataVersion(evaluation.problems_version())
     return dg.MaterializeResult(metadata=made("problems", part), data_version=version)
 
 

@@ -165,6 +165,7 @@ class EvaluationConfig(_Section):
     fixes_dir: Path
     output_dir: Path
     problems_csv: Path | None = None
+    problem_key: str = Field("oid", min_length=1)
     clones_dir: Path | None = None
     k_values: list[StrictInt] = [1, 5, 10]
     models: list[str] = []
@@ -224,16 +225,24 @@ def load_config(path: Path, output_dir: Path | None = None) -> EvaluationConfig:
     return config.model_copy(update=absolute)
 
 
+def first_problems_csv(config: EvaluationConfig) -> Path | None:
+    """`problems.csv` beside the fixes or in the output folder, if there is one."""
+    return next((place for place in _problem_places(config) if place.is_file()), None)
+
+
 def find_problems_csv(config: EvaluationConfig) -> Path:
     """The problems file: as configured, else `problems.csv` beside the fixes or in the output folder."""
     if config.problems_csv is not None:
         return config.problems_csv
-    places = [config.fixes_dir / "problems.csv", config.output_dir / "problems.csv"]
-    for place in places:
-        if place.is_file():
-            return place
-    looked = " and ".join(str(place) for place in places)
-    raise TouchstoneError(f"no problems file: looked for {looked}; set 'problems_csv' in the config")
+    found = first_problems_csv(config)
+    if found is None:
+        looked = " and ".join(str(place) for place in _problem_places(config))
+        raise TouchstoneError(f"no problems file: looked for {looked}; set 'problems_csv' in the config")
+    return found
+
+
+def _problem_places(config: EvaluationConfig) -> list[Path]:
+    return [config.fixes_dir / "problems.csv", config.output_dir / "problems.csv"]
 
 
 def _read_mapping(path: Path) -> dict[str, Any]:

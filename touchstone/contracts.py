@@ -87,7 +87,8 @@ class Quarantine(dy.Schema):
 
 class Sources(dy.Schema):
     model = _id("Model that the file speaks for.")
-    source_file = dy.String(description="File, by name.")
+    source_file = _id("File, by name.")
+    format = dy.String(description="native, forgetest, scylla or failproof.")
     sha256 = _text("SHA-256 of the file's bytes.")
     rows = _count("Rows in the file.")
     accepted = _count("Rows that became attempts.")

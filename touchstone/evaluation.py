@@ -12,13 +12,16 @@ from pathlib import Path
 
 import polars as pl
 
-from touchstone.config import EvaluationConfig, find_problems_csv
+from touchstone.config import EvaluationConfig, find_problems_csv, first_problems_csv
+from touchstone.contracts import TABLES
 from touchstone.errors import InputFileError, TouchstoneError
-from touchstone.ingest.fixes import read_fixes
-from touchstone.ingest.problems import read_problems
+from touchstone.ingest.fixes import KEY, IngestedFixes, in_order, read_attempts, read_fixes
+from touchstone.ingest.foreign.common import KIND, MODEL, ForeignTable
+from touchstone.ingest.problems import derived_problems, read_problems
 from touchstone.ingest.quarantine import SCHEMA as QUARANTINE_SCHEMA
-from touchstone.ingest.quarantine import refused_file
-from touchstone.ingest.sources import ContentHashes, Discovery, Source, discover
+from touchstone.ingest.quarantine import Refusal, quarantine_frame, refused_file
+from touchstone.ingest.sources import NATIVE, ContentHashes, Discovery, Source, discover
+from touchstone.ingest.text import BROKEN, LINE
 from touchstone.store import Part, Store, digest, engine_version
 
 # Model names cannot start with "@", so these parts cannot be taken for a model's.
@@ -46,9 +49,21 @@ class Evaluation:
         return discover(self.config)
 
     @cached_property
-    def problems_csv(self) -> Path:
-        """The problems file."""
+    def problems_csv(self) -> Path | None:
+        """The problems file. There need not be one where other systems' files bring their own problems."""
+        if self.config.problems_csv is None and self.discovery.foreign:
+            return first_problems_csv(self.config)
         return find_problems_csv(self.config)
+
+    @property
+    def _problem_bringers(self) -> list[Path]:
+        """The files whose problems are added to the list; none where the configuration names the list."""
+        return [] if self.config.problems_csv is not None else list(self.discovery.foreign)
+
+    def problems_version(self) -> str:
+        """What the list of problems is made from."""
+        files = [*([self.problems_csv] if self.problems_csv else []), *self._problem_bringers]
+        return digest([self.file_hash(path) for path in files])
 
     @cached_property
     def _hashes(self) -> ContentHashes:
@@ -72,8 +87,8 @@ class Evaluation:
 
     def input_state(self) -> dict[str, str]:
         """The hash of every input file by name: what the sensor compares."""
-        files = {source.path.name: self.file_hash(source.path) for source in self.discovery.sources.values()}
-        return files | {"problems": self.file_hash(self.problems_csv)}
+        files = {path.name: self.file_hash(path) for path in self.discovery.paths}
+        return files | {"problems": self.problems_version()}
 
     def refresh(
         self,
@@ -112,41 +127,57 @@ class Evaluation:
                 raise TouchstoneError(f"there is no table '{table}' yet; materialise it first")
 
     def ingest_problems(self) -> Part:
-        """Bring the problems table up to date with its file."""
-        fingerprint = digest(["problems", self.file_hash(self.problems_csv), self.engine])
+        """Bring the problems table up to date: the problems file, and what other systems' files speak of."""
+        fingerprint = digest(["problems", self.problems_version(), self.config.problem_key, self.engine])
         current = self.store.current("problems", fingerprint)
         if current is not None:
             return current
-        read = read_problems(self.problems_csv, self.store.scratch("problems.parquet"))
-        self.store.write("quarantine", read.quarantine.lazy(), fingerprint, PROBLEMS_PART)
-        part = self.store.write("problems", read.problems, fingerprint)
+        tables = [self.discovery.foreign[path] for path in self._problem_bringers]
+        problems = derived_problems(tables).lazy()
+        self.store.remove("quarantine", PROBLEMS_PART)
+        if self.problems_csv is not None:
+            scratch = self.store.scratch("problems.parquet")
+            read = read_problems(self.problems_csv, scratch, self.config.problem_key)
+            self.store.write("quarantine", read.quarantine.lazy(), fingerprint, PROBLEMS_PART)
+            more = problems.join(read.problems, on="oid", how="anti")
+            problems = pl.concat([read.problems, more], how="diagonal").sort("oid")
+        part = self.store.write("problems", problems, fingerprint)
         self.store.clear_scratch()
         return part
 
     def ingest_model(self, model: str) -> Part:
-        """Bring one model's attempts up to date with its file. A file that cannot be read gives none, and says why."""
-        source = self.discovery.sources.get(model)
-        if source is None:
+        """Bring one model's attempts up to date with its files. A file that cannot be read gives none, and says why."""
+        sources = self.discovery.sources.get(model)
+        if sources is None:
             raise TouchstoneError(f"{self.config.fixes_dir}: there is no fixes file for the model '{model}'")
         self.require("problems")
-        made_from = self.store.fingerprint("problems")
         kept = self.store.part("attempts", model)
         if kept is not None and self.only and model not in self.only:
             return kept
-        try:
-            content = self.file_hash(source.path)
-        except InputFileError as error:
-            return self._refuse(source, None, str(error), digest(["attempts", model, str(error)]))
-        fingerprint = digest(["attempts", model, source.path.name, content, made_from, self.engine])
+        made_from = [self.store.fingerprint("problems"), self.config.problem_key, self.engine]
+        contents = [(source.path.name, source.format, self._hash_or_none(source.path)) for source in sources]
+        fingerprint = digest(["attempts", model, contents, made_from])
         current = self.store.current("attempts", fingerprint, model)
         if current is not None and model not in self.only:
             return current
-        try:
-            scratch = self.store.scratch("fixes.parquet")
-            read = read_fixes(source.path, model, self.store.scan_with_extras("problems"), scratch)
-            part = self._write_model(source, read.attempts, read.quarantine, content, fingerprint, read.rows, None)
-        except InputFileError as error:
-            part = self._refuse(source, content, str(error), fingerprint)
+        reports, parts = [], []
+        for place, source in enumerate(sources):
+            report, read = self._read_source(source, self.store.scratch(f"fixes-{place}.parquet"))
+            reports.append(report)
+            parts.append(read)
+        error = _first_clash(model, sources, parts)
+        if error is not None:
+            reports = [_report(source, None, 0, 0, error) for source in sources]
+            parts = [_nothing(source, error) for source in sources]
+        quarantine = pl.concat([part.quarantine for part in parts])
+        if quarantine.is_empty():
+            self.store.remove("quarantine", model)
+        else:
+            self.store.write("quarantine", quarantine.lazy(), fingerprint, model)
+        self.store.write("sources", pl.LazyFrame(reports, schema=TABLES["sources"].dtypes), fingerprint, model)
+        # The attempts last: their stamp says that all of it is current.
+        attempts = pl.concat([part.attempts for part in parts], how="diagonal")
+        part = self.store.write("attempts", in_order(attempts), fingerprint, model)
         self.store.clear_scratch()
         return part
 
@@ -159,41 +190,64 @@ class Evaluation:
         return sorted(gone)
 
     def note_refused_files(self) -> None:
-        """Record the files that speak for no usable model."""
+        """Record the files that speak for no usable model, and the rows that name no model."""
         refused = self.discovery.refused
         frames = [refused_file(name, reason) for name, reason in sorted(refused.items())]
-        frame = pl.concat(frames) if frames else pl.DataFrame(schema=QUARANTINE_SCHEMA)
-        self.store.write("quarantine", frame.lazy(), digest(refused), REFUSED_PART)
+        frames += [_rows_without_a_model(table) for table in self.discovery.foreign.values()]
+        frame = pl.concat([pl.DataFrame(schema=QUARANTINE_SCHEMA), *frames])
+        self.store.write("quarantine", frame.lazy(), digest(frame.rows()), REFUSED_PART)
 
-    def _refuse(self, source: Source, content: str | None, reason: str, fingerprint: str) -> Part:
-        nothing = self.store.scan("attempts", []).lazy()
-        quarantine = refused_file(source.path.name, reason)
-        return self._write_model(source, nothing, quarantine, content, fingerprint, 0, reason)
+    def _hash_or_none(self, path: Path) -> str | None:
+        try:
+            return self.file_hash(path)
+        except InputFileError:
+            return None
 
-    def _write_model(
-        self,
-        source: Source,
-        attempts: pl.LazyFrame,
-        quarantine: pl.DataFrame,
-        content: str | None,
-        fingerprint: str,
-        rows: int,
-        error: str | None,
-    ) -> Part:
-        """Write the three parts of a model; the attempts last, since their stamp says that all of it is current."""
-        refused = 0 if error else quarantine.height
-        report = {
-            "model": source.model,
-            "source_file": source.path.name,
-            "sha256": content,
-            "rows": rows,
-            "accepted": rows - refused,
-            "quarantined": refused,
-            "error": error,
-        }
-        if quarantine.is_empty():
-            self.store.remove("quarantine", source.model)
-        else:
-            self.store.write("quarantine", quarantine.lazy(), fingerprint, source.model)
-        self.store.write("sources", pl.LazyFrame([report]), fingerprint, source.model)
-        return self.store.write("attempts", attempts, fingerprint, source.model)
+    def _read_source(self, source: Source, scratch: Path) -> tuple[dict[str, object], IngestedFixes]:
+        problems = self.store.scan_with_extras("problems")
+        try:
+            content = self.file_hash(source.path)
+            if source.format == NATIVE:
+                read = read_fixes(source.path, source.model, problems, scratch, self.config.problem_key)
+            else:
+                table = self.discovery.foreign[source.path].for_model(source.model)
+                read = read_attempts(table, source.model, problems, scratch)
+        except InputFileError as error:
+            return _report(source, self._hash_or_none(source.path), 0, 0, str(error)), _nothing(source, str(error))
+        return _report(source, content, read.rows, read.accepted, None), read
+
+
+def _report(source: Source, content: str | None, rows: int, accepted: int, error: str | None) -> dict[str, object]:
+    return {
+        "model": source.model,
+        "source_file": source.path.name,
+        "format": source.format,
+        "sha256": content,
+        "rows": rows,
+        "accepted": accepted,
+        "quarantined": rows - accepted,
+        "error": error,
+    }
+
+
+def _nothing(source: Source, reason: str) -> IngestedFixes:
+    attempts = pl.LazyFrame(schema=TABLES["attempts"].dtypes)
+    return IngestedFixes(attempts, refused_file(source.path.name, reason), 0, 0)
+
+
+def _first_clash(model: str, sources: Sequence[Source], parts: Sequence[IngestedFixes]) -> str | None:
+    """What two files of one model say of the same attempt cannot be told apart, so neither is used."""
+    if len(parts) < 2:
+        return None
+    keys = pl.concat([part.attempts.select(KEY) for part in parts])
+    twice = keys.group_by(KEY).len().filter(pl.col("len") > 1).sort(KEY).head(1).collect()
+    if twice.is_empty():
+        return None
+    names = " and ".join(source.path.name for source in sources)
+    shown = ", ".join(f"{name} '{twice[name].item()}'" for name in KEY)
+    return f"{names} both have an attempt of the model '{model}' at {shown}; keep one of them"
+
+
+def _rows_without_a_model(table: ForeignTable) -> pl.DataFrame:
+    rows = table.frame.filter(pl.col(MODEL).is_null()).select(LINE, KIND, BROKEN).iter_rows()
+    return quarantine_frame(table, [Refusal(line, kind, reason) for line, kind, reason in rows])

@@ -16,7 +16,7 @@ def prepare(config_file: Path, output_dir: Path | None, only: Sequence[str]) -> 
         _generate(config)
     evaluation = Evaluation(config, only=frozenset(only))
     models = evaluation.discovery.sources
-    if not evaluation.problems_csv.is_file():
+    if evaluation.problems_csv is not None and not evaluation.problems_csv.is_file():
         raise TouchstoneError(f"{evaluation.problems_csv}: no such problems file; set 'problems_csv' in the config")
     if not models:
         raise TouchstoneError("; ".join(sorted(set(evaluation.discovery.refused.values()))))

@@ -303,3 +303,33 @@ def test_order_of_rows_does_not_matter(tmp_path: Path) -> None:
     backward = read(tmp_path, HEADER + "".join(reversed(rows))).attempts.collect()
     assert forward.equals(backward)
     assert forward.filter(pl.col("oid") == "a")["iteration_id"].to_list() == [str(i) for i in range(1, 30)]
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "expected"),
+    [
+        ("2026-01-02T03:04:05Z", "2026-01-02T03:04:07.5Z", 2.5),
+        ("2026-01-02 03:04:05", "2026-01-02T03:05:05+00:00", 60.0),
+        ("2026-01-02T03:04:05+02:00", "2026-01-02T01:04:06Z", 1.0),
+        ("100", "101.25", 1.25),
+        ("101", "100", None),
+        ("", "100", None),
+    ],
+)
+def test_duration_from_start_and_end(tmp_path: Path, start: str, end: str, expected: float | None) -> None:
+    result = read(tmp_path, f"oid,iteration_id,passed,start_time,end_time\na,1,1,{start},{end}\n")
+    assert result.attempts.collect()["duration_seconds"].to_list() == [expected]
+
+
+def test_a_time_that_is_none(tmp_path: Path) -> None:
+    result = read(tmp_path, "oid,iteration_id,passed,start_time,end_time\na,1,1,yesterday,2026-01-02\n")
+    assert refused(result) == [(2, "bad_time")]
+
+
+def test_another_key_column(tmp_path: Path) -> None:
+    path = tmp_path / "m_fixes.csv"
+    path.write_text("oid,specific_oid,iteration_id,passed\nsame,a,1,1\nsame,b,1,0\nsame,zz,1,0\n")
+    result = read_fixes(path, "m", problems(), tmp_path / "s", "specific_oid")
+    assert accepted(result) == [("a", "1", True), ("b", "1", False)]
+    assert result.attempts.collect()["input_oid"].to_list() == ["same", "same"]
+    assert refused(result) == [(4, "unknown_oid")]

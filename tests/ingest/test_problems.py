@@ -44,6 +44,28 @@ def test_no_problem_at_all(tmp_path: Path, text: str) -> None:
         read(tmp_path, text)
 
 
+def test_another_key_column(tmp_path: Path) -> None:
+    path = tmp_path / "problems.csv"
+    path.write_text("oid,filename,specific_oid\n1,a,1-x\n1,b,1-y\n")
+    with pytest.raises(
+        InputFileError, match="same oid; set 'problem_key' in the config to specific_oid that is unique"
+    ):
+        read_problems(path, tmp_path / "s")
+    table = read_problems(path, tmp_path / "s", "specific_oid").problems.collect()
+    assert table.select("oid", "input_oid", "filename").rows() == [("1-x", "1", "a"), ("1-y", "1", "b")]
+
+
+def test_a_wide_file_with_cells_of_many_lines(tmp_path: Path) -> None:
+    names = [f"column_{place}" for place in range(54)]
+    cells = ",".join('"line one\nline two, with ""quotes"""' for _ in names)
+    table = read(
+        tmp_path, f"oid,filename,specific_oid,{','.join(names)}\n" + "".join(f"{i},f,s{i},{cells}\n" for i in range(3))
+    )
+    problems = table.problems.collect()
+    assert problems.width == 59 and problems.height == 3
+    assert problems["column_53"][2] == 'line one\nline two, with "quotes"'
+
+
 def test_missing_column(tmp_path: Path) -> None:
     with pytest.raises(InputFileError, match="missing column filename"):
         read(tmp_path, "oid\n1\n")

@@ -88,6 +88,21 @@ def count(column: str) -> Rule:
     return Rule(column, value, refused, "bad_number", explain)
 
 
+def moment(column: str) -> Rule:
+    """A point in time, as seconds: a number, or ISO 8601 with or without an offset (UTC then)."""
+    text = _trimmed(column)
+    iso = text.str.replace(" ", "T", literal=True).str.replace(r"[zZ]$", "+00:00")
+    offset = iso.str.strptime(pl.Datetime("us", "UTC"), "%Y-%m-%dT%H:%M:%S%.f%:z", strict=False)
+    plain = iso.str.strptime(pl.Datetime("us"), "%Y-%m-%dT%H:%M:%S%.f", strict=False).dt.replace_time_zone("UTC")
+    seconds = pl.coalesce(offset, plain).dt.epoch("us") / 1_000_000
+    value = pl.coalesce(text.cast(pl.Float64, strict=False), seconds)
+
+    def explain(cell: str) -> str:
+        return f"{column} is {cell!r}, which is no time (ISO 8601, or seconds)"
+
+    return Rule(column, value, text.is_not_null() & ~value.is_finite().fill_null(False), "bad_time", explain)
+
+
 def outcome_class(column: str) -> Rule:
     """One of the known classes, in any case."""
     word = _trimmed(column).str.to_lowercase()

@@ -1,7 +1,7 @@
 """A fixes file: the attempts of one model, with the outcomes that the file states or implies."""
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import polars as pl
@@ -9,7 +9,7 @@ import polars as pl
 from touchstone.errors import InputFileError
 from touchstone.ingest import cells
 from touchstone.ingest.quarantine import Refusal, quarantine_frame
-from touchstone.ingest.staging import find_duplicates, stage, without
+from touchstone.ingest.staging import AnyTable, find_duplicates, stage, without
 from touchstone.ingest.text import LINE, TextTable, open_table, require_columns
 from touchstone.vocabulary import DEFAULT_SUITE, DEFAULT_TIER
 
@@ -19,6 +19,7 @@ FIXES = ("fixed_file", "fixed_block_content", "fixed_code")
 COUNTS = ("tests_passed", "tests_failed", "lint_warnings")
 TOKENS = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens")
 AMOUNTS = ("cost_usd", "duration_seconds", "latency_ms")
+TIMES = ("start_time", "end_time")
 SCORES = ("weighted_score", "impl_rate")
 KEY = ["tier", "oid", "iteration_id"]
 
@@ -37,10 +38,10 @@ class IngestedFixes:
     accepted: int
 
 
-def open_fixes(path: Path) -> TextTable:
+def open_fixes(path: Path, key: str = "oid") -> TextTable:
     """Open a fixes file and refuse it where it lacks what every attempt needs."""
     table = open_table(path)
-    require_columns(table, "oid", "iteration_id")
+    require_columns(table, key, "iteration_id")
     states = any(name in table.columns for name in (*STATED, *FIXES))
     implies = all(name in table.columns for name in IMPLIED)
     if not states and not implies:
@@ -51,10 +52,10 @@ def open_fixes(path: Path) -> TextTable:
     return table
 
 
-def rules_for(table: TextTable) -> list[cells.Rule]:
+def rules_for(table: AnyTable, key: str = "oid") -> list[cells.Rule]:
     """The rules for the columns that this file has, in the order in which they are reported."""
     has = set(table.columns)
-    rules = [cells.identifier("oid"), cells.identifier("iteration_id")]
+    rules = [cells.identifier(key), cells.identifier("iteration_id")]
     rules += [cells.identifier("tier", DEFAULT_TIER)] if "tier" in has else []
     rules += [cells.boolean(name) for name in (*STATED, "compiled") if name in has]
     rules += [cells.disagreement("passed", "plausible_fix")] if has.issuperset(STATED) else []
@@ -62,17 +63,26 @@ def rules_for(table: TextTable) -> list[cells.Rule]:
     rules += [cells.amount(name, signed=True) for name in SCORES if name in has]
     rules += [cells.outcome_class("classification")] if "classification" in has else []
     rules += [cells.amount(name) for name in AMOUNTS if name in has]
+    rules += [cells.moment(name) for name in TIMES if has.issuperset(TIMES) and "duration_seconds" not in has]
     return rules
 
 
-def read_fixes(path: Path, model: str, problems: pl.LazyFrame, scratch: Path) -> IngestedFixes:
-    """Read `<model>_fixes.csv` against the problems table."""
-    table = open_fixes(path)
-    rules = rules_for(table)
+def read_fixes(path: Path, model: str, problems: pl.LazyFrame, scratch: Path, key: str = "oid") -> IngestedFixes:
+    """Read `<model>_fixes.csv` against the problems table; `key` is the column that names the problem."""
+    return read_attempts(open_fixes(path, key), model, problems, scratch, key)
+
+
+def read_attempts(
+    table: AnyTable, model: str, problems: pl.LazyFrame, scratch: Path, key: str = "oid"
+) -> IngestedFixes:
+    """The attempts of one model from a table of text cells, whichever file it comes from."""
+    rules = rules_for(table, key)
     ruled = {rule.column for rule in rules}
-    carried = {name: pl.col(name) for name in table.columns if name not in ruled and name not in _RESERVED}
-    renamed = {f"input_{name}": pl.col(name) for name in _RESERVED if name in table.columns}
+    reserved = (*_RESERVED, "oid") if key != "oid" else _RESERVED
+    carried = {name: pl.col(name) for name in table.columns if name not in ruled and name not in reserved}
+    renamed = {f"input_{name}": pl.col(name) for name in reserved if name in table.columns}
     staged = stage(table, rules, carried | renamed, scratch)
+    staged = replace(staged, accepted=staged.accepted.rename({key: "oid"}))
 
     known = problems.select("oid", pl.col("suite").alias("__problem_suite"))
     strangers = [
@@ -129,12 +139,20 @@ def _as_attempts(rows: pl.LazyFrame, model: str) -> pl.LazyFrame:
         **{name: given(name, pl.Int64) for name in TOKENS},
         **{name: given(name, pl.Float64) for name in AMOUNTS},
     }
-    used = {*typed, *STATED, *SCORES, LINE, "__problem_suite"}
+    timed = rows.collect_schema().get("end_time") == pl.Float64
+    if timed:
+        # A clock that was set back gives no duration.
+        elapsed = pl.col("end_time") - pl.col("start_time")
+        typed["duration_seconds"] = pl.when(elapsed >= 0).then(elapsed)
+    used = {*typed, *STATED, *SCORES, *(TIMES if timed else ()), LINE, "__problem_suite"}
     extras = [name for name in rows.collect_schema().names() if name not in used]
+    return in_order(rows.select(**typed, **{name: pl.col(name) for name in extras}))
+
+
+def in_order(attempts: pl.LazyFrame) -> pl.LazyFrame:
+    """Attempts by tier, problem and iteration, iterations that are numbers as such."""
     by_number = pl.col("iteration_id").cast(pl.Int64, strict=False)
-    return rows.select(**typed, **{name: pl.col(name) for name in extras}).sort(
-        "tier", "oid", by_number, "iteration_id", nulls_last=True
-    )
+    return attempts.sort("tier", "oid", by_number, "iteration_id", nulls_last=True)
 
 
 def _fix_sha(columns: list[str]) -> pl.Expr:

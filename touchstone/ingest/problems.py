@@ -1,5 +1,6 @@
 """The problems file: the list of what is to be solved, and so the denominator of every figure."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -7,10 +8,11 @@ import polars as pl
 
 from touchstone.errors import InputFileError
 from touchstone.ingest.cells import Rule, identifier
+from touchstone.ingest.foreign.common import ForeignTable
 from touchstone.ingest.quarantine import quarantine_frame
 from touchstone.ingest.staging import find_duplicates, stage, without
-from touchstone.ingest.text import LINE, TextTable, open_table, require_columns
-from touchstone.vocabulary import DEFAULT_SUITE
+from touchstone.ingest.text import BROKEN, LINE, TextTable, open_table, require_columns
+from touchstone.vocabulary import DEFAULT_SUITE, MAX_ID_LENGTH
 
 _OWN = ("oid", "filename", "suite", "cluster")
 
@@ -24,31 +26,57 @@ class IngestedProblems:
     rows: int
 
 
-def open_problems(path: Path) -> TextTable:
+def open_problems(path: Path, key: str = "oid") -> TextTable:
     """Open a problems file and refuse it where it lacks what every problem needs."""
     table = open_table(path)
-    require_columns(table, "oid", "filename")
+    require_columns(table, key, "filename")
     return table
 
 
-def read_problems(path: Path, scratch: Path) -> IngestedProblems:
-    """Read `problems.csv`. A file without a single good row, or with two problems of one id, is refused."""
-    table = open_problems(path)
+def read_problems(path: Path, scratch: Path, key: str = "oid") -> IngestedProblems:
+    """Read `problems.csv`. A file without a single good row, or whose key is not unique, is refused."""
+    table = open_problems(path, key)
     cluster = next((name for name in ("cluster", "project_name") if name in table.columns), None)
-    rules: list[Rule] = [identifier("oid")]
+    rules: list[Rule] = [identifier(key)]
+    carried = [name for name in table.columns if name not in (*_OWN, key)]
+    renamed = {"input_oid": pl.col("oid")} if key != "oid" and "oid" in table.columns else {}
     also = {
         "filename": pl.col("filename"),
         "suite": pl.col("suite").fill_null(DEFAULT_SUITE) if "suite" in table.columns else pl.lit(DEFAULT_SUITE),
         "cluster": pl.col(cluster) if cluster else pl.lit(None, pl.String),
-        **{name: pl.col(name) for name in table.columns if name not in _OWN},
+        **{name: pl.col(name) for name in carried},
+        **renamed,
     }
     staged = stage(table, rules, also, scratch)
-    duplicates = find_duplicates(staged.accepted, ["oid"])
+    duplicates = find_duplicates(staged.accepted, [key])
     conflict = next((refusal for refusal in duplicates if refusal.kind == "conflict"), None)
     if conflict is not None:
-        raise InputFileError(f"{path}, line {conflict.line}: two different problems have the same oid; make it unique")
-    accepted = without(staged.accepted, duplicates).drop(LINE).sort("oid")
+        other = "specific_oid" if key != "specific_oid" and "specific_oid" in table.columns else "a column"
+        raise InputFileError(
+            f"{path}, line {conflict.line}: two different problems have the same {key}; "
+            f"set 'problem_key' in the config to {other} that is unique"
+        )
+    accepted = without(staged.accepted, duplicates).drop(LINE).rename({key: "oid"}).sort("oid")
     refused = [*staged.refusals, *duplicates]
     if staged.rows == len(refused):
         raise InputFileError(f"{path}: there is no problem in the file; it needs at least one good row")
     return IngestedProblems(accepted, quarantine_frame(table, refused), staged.rows)
+
+
+def derived_problems(tables: Sequence[ForeignTable]) -> pl.DataFrame:
+    """The problems that other systems' files speak of, where there is no list of them."""
+    parts = [
+        table.frame.filter(pl.col(BROKEN).is_null() & pl.col("oid").is_not_null()).select(
+            "oid", suite=pl.col("suite") if "suite" in table.columns else pl.lit(None, pl.String)
+        )
+        for table in tables
+    ]
+    empty = pl.DataFrame(schema={"oid": pl.String, "suite": pl.String})
+    return (
+        pl.concat([empty, *parts])
+        .filter(pl.col("oid").str.len_chars() <= MAX_ID_LENGTH)
+        .group_by("oid")
+        .agg(pl.col("suite").min().fill_null(DEFAULT_SUITE))
+        .select("oid", pl.lit(None, pl.String).alias("filename"), "suite", pl.lit(None, pl.String).alias("cluster"))
+        .sort("oid")
+    )

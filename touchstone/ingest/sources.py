@@ -3,31 +3,42 @@
 import hashlib
 import json
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from touchstone.config import EvaluationConfig
 from touchstone.errors import TouchstoneError
 from touchstone.files import replacing
+from touchstone.ingest.foreign import ForeignTable, read_foreign, recognise
 
-_SUFFIXES = ("_synthetic_fixes.csv", "_fixes.csv")
+NATIVE = "native"
+
+_NATIVE_SUFFIXES = ("_synthetic_fixes.csv", "_fixes.csv")
+_SUFFIXES = (".csv", ".json", ".jsonl", ".ndjson")
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._+-]{0,99}")
 
 
 @dataclass(frozen=True)
 class Source:
-    """One fixes file and the model that it speaks for."""
+    """A file that speaks for a model. Files of other systems may speak for several."""
 
     model: str
     path: Path
+    format: str = NATIVE
 
 
 @dataclass(frozen=True)
 class Discovery:
-    """The fixes files of a folder by model, and the files that cannot be used with the reason."""
+    """The files of a folder by model, what other systems' files hold, and the files that cannot be used."""
 
-    sources: dict[str, Source] = field(default_factory=dict)
+    sources: dict[str, list[Source]] = field(default_factory=dict)
+    foreign: dict[Path, ForeignTable] = field(default_factory=dict)
     refused: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def paths(self) -> list[Path]:
+        """Every file that is used, once."""
+        return sorted({source.path for sources in self.sources.values() for source in sources})
 
 
 def check_name(name: str, what: str) -> str:
@@ -50,53 +61,72 @@ def model_of(path: Path) -> str:
     >>> model_of(Path("out/gemini_synthetic_fixes.csv")), model_of(Path("gpt-4_fixes.csv"))
     ('gemini', 'gpt-4')
     """
-    for suffix in _SUFFIXES:
+    for suffix in _NATIVE_SUFFIXES:
         if path.name.endswith(suffix):
             return path.name.removesuffix(suffix)
     return path.name.removesuffix(".csv")
 
 
 def discover(config: EvaluationConfig) -> Discovery:
-    """The fixes files that the configuration asks for."""
+    """The files in `fixes_dir` that the configuration asks for, recognised by name (native) or content (foreign)."""
     if not config.fixes_dir.is_dir():
         raise TouchstoneError(f"{config.fixes_dir}: no such folder; set 'fixes_dir' in the config")
-    present = sorted(path for path in config.fixes_dir.iterdir() if path.name.endswith(_SUFFIXES[1]))
-    wanted = [path for path in present if _wanted(path, config)]
-    if not wanted:
-        raise TouchstoneError(_nothing_found(config, present))
-    by_model: dict[str, list[Path]] = {}
-    for path in wanted:
-        by_model.setdefault(model_of(path), []).append(path)
     found = Discovery()
-    for model, paths in by_model.items():
-        try:
-            check_name(model, "model")
-        except TouchstoneError as error:
-            found.refused.update({path.name: str(error) for path in paths})
-            continue
-        if len(paths) > 1:
-            names = " and ".join(path.name for path in paths)
-            reason = f"{names} both speak for the model '{model}'; rename one or set 'data_type' in the config"
-            found.refused.update({path.name: reason for path in paths})
-            continue
-        found.sources[model] = Source(model, paths[0])
-    return found
+    models: set[str] = set()
+    for path in sorted(config.fixes_dir.iterdir()):
+        if path.suffix.lower() in _SUFFIXES:
+            models |= _look_into(path, config, found)
+    for model, sources in found.sources.items():
+        native = [source.path.name for source in sources if source.format == NATIVE]
+        if len(native) > 1:
+            reason = f"{' and '.join(native)} both speak for the model '{model}'; "
+            reason += "rename one or set 'data_type' in the config"
+            found.refused.update(dict.fromkeys(native, reason))
+    kept = {
+        model: sources
+        for model, sources in sorted(found.sources.items())
+        if not any(source.path.name in found.refused for source in sources)
+    }
+    if not kept and not found.refused:
+        raise TouchstoneError(_nothing_found(config, sorted(models)))
+    return replace(found, sources=kept)
 
 
-def _wanted(path: Path, config: EvaluationConfig) -> bool:
+def _look_into(path: Path, config: EvaluationConfig, found: Discovery) -> set[str]:
+    """Note what one file brings; returns all the models that it speaks for, asked for or not."""
+    kind = None if path.name.startswith(".") else recognise(path)
+    if kind is None and not path.name.endswith(_NATIVE_SUFFIXES):
+        return set()
     synthetic = "synthetic" in path.name
     of_type = config.data_type == "all" or synthetic == (config.data_type == "synthetic")
-    model = model_of(path)
-    return of_type and (not config.models or any(wanted in model for wanted in config.models))
+    try:
+        table = None if kind is None else read_foreign(path)
+        names = [model_of(path)] if table is None else table.models()
+        wanted = [name for name in names if of_type and _asked_for(name, config)]
+        if not wanted:
+            return set(names)
+        if table is not None:
+            found.foreign[path] = table
+        for name in wanted:
+            source = Source(check_name(name, "model"), path, kind or NATIVE)
+            found.sources.setdefault(name, []).append(source)
+    except TouchstoneError as error:
+        found.refused[path.name] = str(error)
+        return set()
+    return set(names)
 
 
-def _nothing_found(config: EvaluationConfig, present: list[Path]) -> str:
-    if not present:
-        return f"{config.fixes_dir}: no fixes file; expected <model>_fixes.csv"
-    names = ", ".join(model_of(path) for path in present[:10])
+def _asked_for(model: str, config: EvaluationConfig) -> bool:
+    return not config.models or any(wanted in model for wanted in config.models)
+
+
+def _nothing_found(config: EvaluationConfig, models: list[str]) -> str:
+    if not models:
+        return f"{config.fixes_dir}: no fixes file; expected <model>_fixes.csv, or a file of a system that is known"
+    names = ", ".join(models[:10])
     return (
         f"{config.fixes_dir}: no fixes file matches models={config.models} and data_type='{config.data_type}'; "
-        f"there are: {names}{', …' if len(present) > 10 else ''}"
+        f"there are: {names}{', …' if len(models) > 10 else ''}"
     )
 
 

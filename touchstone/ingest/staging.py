@@ -11,10 +11,13 @@ from pathlib import Path
 import polars as pl
 
 from touchstone.ingest import cells
+from touchstone.ingest.foreign.common import KIND, ForeignTable
 from touchstone.ingest.quarantine import Refusal
 from touchstone.ingest.text import BROKEN, LINE, TextTable, careful_rows, plain_rows
 
-_OWN = (LINE, BROKEN, cells.REFUSED, cells.OFFENDER)
+_OWN = (LINE, KIND, BROKEN, cells.REFUSED, cells.OFFENDER)
+
+AnyTable = TextTable | ForeignTable
 
 
 @dataclass(frozen=True)
@@ -26,34 +29,41 @@ class Staged:
     rows: int
 
 
-def stage(table: TextTable, rules: list[cells.Rule], also: Mapping[str, pl.Expr], scratch: Path) -> Staged:
+def stage(table: AnyTable, rules: list[cells.Rule], also: Mapping[str, pl.Expr], scratch: Path) -> Staged:
     """Read the file once through the rules into `scratch`; `also` are further columns, computed from the cells."""
     columns = {rule.column: rule.value for rule in rules} | dict(also)
     named = [expression.alias(name) for name, expression in columns.items()]
 
     def sink(rows: pl.LazyFrame) -> None:
-        typed = rows.select(LINE, BROKEN, *cells.verdict(rules), *named)
+        typed = rows.select(LINE, KIND, BROKEN, *cells.verdict(rules), *named)
         typed.sink_parquet(scratch, compression="lz4", statistics=False)
 
-    if table.plain:
+    if isinstance(table, ForeignTable):
+        sink(table.frame.lazy())
+    elif table.plain:
         try:
-            sink(plain_rows(table))
+            sink(_ragged(plain_rows(table)))
         except pl.exceptions.PolarsError:
-            sink(careful_rows(table))
+            sink(_ragged(careful_rows(table)))
     else:
-        sink(careful_rows(table))
+        sink(_ragged(careful_rows(table)))
 
     staged = pl.scan_parquet(scratch, glob=False)
     fine = pl.col(BROKEN).is_null() & (pl.col(cells.REFUSED) == 0)
     refusals = [
-        Refusal(line, "ragged", broken)
+        Refusal(line, kind, broken)
         if broken is not None
         else Refusal(line, rules[refused - 1].kind, rules[refused - 1].explain(offender or ""))
-        for line, broken, refused, offender in staged.filter(~fine).select(_OWN).collect().iter_rows()
+        for line, kind, broken, refused, offender in staged.filter(~fine).select(_OWN).collect().iter_rows()
     ]
     rows = staged.select(pl.len()).collect().item()
-    accepted = staged.filter(fine).drop(BROKEN, cells.REFUSED, cells.OFFENDER)
+    accepted = staged.filter(fine).drop(KIND, BROKEN, cells.REFUSED, cells.OFFENDER)
     return Staged(accepted, refusals, rows)
+
+
+def _ragged(rows: pl.LazyFrame) -> pl.LazyFrame:
+    """The rows of a CSV file: whatever is broken there is ragged."""
+    return rows.with_columns(pl.lit("ragged").alias(KIND))
 
 
 def without(rows: pl.LazyFrame, refusals: Sequence[Refusal]) -> pl.LazyFrame:
