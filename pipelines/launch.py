@@ -37,9 +37,12 @@ def dagster_home(config_file: Path) -> Path:
     return home
 
 
-def run_evaluation(config_file: Path, output_dir: Path | None, only: Sequence[str]) -> RunOutcome:
-    """Materialise the whole job in this process."""
-    dagster_home(config_file)
+def run_evaluation(
+    config_file: Path, output_dir: Path | None, only: Sequence[str], instance: dg.DagsterInstance | None = None
+) -> RunOutcome:
+    """Materialise the whole job in this process, on the given Dagster instance or the one of DAGSTER_HOME."""
+    if instance is None:
+        dagster_home(config_file)
     resource = EvaluationResource(
         config_file=str(config_file.absolute()),
         output_dir=str(output_dir.absolute()) if output_dir else None,
@@ -47,10 +50,10 @@ def run_evaluation(config_file: Path, output_dir: Path | None, only: Sequence[st
         wait_for_lock_seconds=0,
     )
     job = build_defs(resource).resolve_job_def(EVALUATE).with_logger_defs({LOGGER: progress_logger})
-    with dg.DagsterInstance.get() as instance:
+    with instance or dg.DagsterInstance.get() as dagster:
         outcome = job.execute_in_process(
-            instance=instance,
-            tags=register_models(instance, resource.load()),
+            instance=dagster,
+            tags=register_models(dagster, resource.load()),
             run_config={"loggers": {LOGGER: {}}},
             raise_on_error=False,
         )

@@ -1,5 +1,6 @@
 """What the commands show on the terminal, drawn by rich. Plain text is in `touchstone.plain_text`."""
 
+import math
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,6 +11,8 @@ from rich.markup import escape
 from rich.table import Table
 
 from touchstone.run_outcome import RunOutcome
+
+_MAX_SUITES = 6
 
 if TYPE_CHECKING:
     from touchstone.doctor import Item
@@ -30,6 +33,8 @@ def show_run(evaluation: "Evaluation", outcome: RunOutcome) -> None:
     store = evaluation.store
     if not outcome.failures:
         screen.print(leaderboard(store.scan("pass_at_k").collect()))
+        screen.print(tier_table(store.scan("tiers").collect(), store.scan("cross_tier").collect()))
+        screen.print(suite_table(store.scan("suite_scores").collect(), store.scan("run_scores").collect()))
         _show_quarantine(screen, store.scan("quarantine").collect())
     for check in outcome.checks:
         if not check.passed:
@@ -65,6 +70,49 @@ def leaderboard(pass_at_k: pl.DataFrame) -> Table:
     return drawn
 
 
+def tier_table(tiers: pl.DataFrame, cross_tier: pl.DataFrame) -> Table:
+    """Grades, uplift and cost of pass of every tier; the tier on the cost frontier is marked."""
+    drawn = Table(title="tiers: grade of the median composite score", title_justify="left")
+    for name in ("model", "tier", "grade"):
+        drawn.add_column(name)
+    for name in ("composite", "uplift", "pass rate", "cost of pass"):
+        drawn.add_column(name, justify="right")
+    frontier = dict(cross_tier.select("model", "frontier_tier").iter_rows())
+    for row in tiers.iter_rows(named=True):
+        cheapest = " *" if frontier.get(row["model"]) == row["tier"] else "  "
+        drawn.add_row(
+            row["model"],
+            escape(row["tier"]),
+            row["grade"] or "-",
+            _number(row["composite_median"]),
+            "-" if row["uplift"] is None else f"{row['uplift']:+.1%}",
+            _number(row["pass_rate"]),
+            _dollars(row["cost_of_pass"]) + cheapest,
+        )
+    drawn.caption = "* the model's cheapest tier that passes"
+    drawn.caption_justify = "left"
+    return drawn
+
+
+def suite_table(suites: pl.DataFrame, runs: pl.DataFrame) -> Table:
+    """Suite scores side by side and their plain mean, per model, tier and run."""
+    names = suites["suite"].unique().sort().to_list()
+    shown, hidden = names[:_MAX_SUITES], len(names) - _MAX_SUITES
+    drawn = Table(title="suites: mean accuracy, and the plain mean of suites", title_justify="left")
+    group = ["model", "tier", "run_id"] if runs["run_id"].count() else ["model", "tier"]
+    for name in group:
+        drawn.add_column(name.removesuffix("_id"))
+    for name in (*shown, "overall"):
+        drawn.add_column(escape(name), justify="right")
+    scores = {row[:-1]: row[-1] for row in suites.select(*group, "suite", "score").iter_rows()}
+    for *key, overall in runs.select(*group, "overall_score").iter_rows():
+        cells = [_number(scores.get((*key, suite))) for suite in shown]
+        drawn.add_row(*(escape(str(part or "-")) for part in key), *cells, _number(overall))
+    if hidden > 0:
+        drawn.caption = f"{hidden} more suites: SELECT * FROM suite_scores"
+    return drawn
+
+
 def show_result(result: Any) -> None:
     """A query's result."""
     from touchstone.publish.rendering import iter_rows
@@ -96,6 +144,16 @@ def show_doctor(items: Iterable["Item"]) -> None:
         mark = "[green]ok[/]" if item.good else ("[red]missing[/]" if item.needed else "[yellow]optional[/]")
         drawn.add_row(mark, item.name, item.detail)
     console().print(drawn)
+
+
+def _number(value: float | None) -> str:
+    return "-" if value is None else f"{value:.3f}"
+
+
+def _dollars(value: float | None) -> str:
+    if value is None:
+        return "-"
+    return "never passes" if math.isinf(value) else f"${value:.4f}"
 
 
 def _figure(row: dict[str, Any]) -> str:

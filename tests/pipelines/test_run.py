@@ -9,14 +9,29 @@ import sys
 import time
 from pathlib import Path
 
+import dagster as dg
 import duckdb
 import polars as pl
 import pytest
 
+from pipelines.launch import run_evaluation
 from tests.conftest import Command, Folder, command_environment
 from touchstone.contracts import TABLES
+from touchstone.preparation import prepare
+from touchstone.run_outcome import RunOutcome
 
 HEADER = "oid,iteration_id,plausible_fix\n"
+
+
+def evaluate(folder: Folder, *only: str, output: Path | None = None) -> RunOutcome:
+    """What `touchstone run` does, in this process and on a Dagster instance in memory: seconds less a run."""
+    evaluation = prepare(folder.config, output, only)
+    with evaluation.store.lock():
+        return run_evaluation(folder.config, output, only, dg.DagsterInstance.ephemeral())
+
+
+def failed(outcome: RunOutcome) -> dict[str, str]:
+    return {check.name: check.message for check in outcome.checks if not check.passed and check.error}
 
 
 def summary(folder: Folder) -> dict[str, dict[str, float]]:
@@ -39,35 +54,34 @@ def test_figures_files_and_views(folder: Folder, touchstone: Command) -> None:
         assert figures == [(0.5,)]
 
 
-def test_unchanged_input_is_not_worked_on_again(folder: Folder, touchstone: Command) -> None:
-    first = touchstone("run", "--config", folder.config)
-    assert "14 parts made, 0 unchanged and reused" in first.stdout
+def test_unchanged_input_is_not_worked_on_again(folder: Folder) -> None:
+    first = evaluate(folder)
+    assert (first.made, first.reused) == (14, 0)
     before = {path: path.stat().st_ino for path in folder.output.glob(".store/work/tables/*/*.parquet")}
-    second = touchstone("run", "--config", folder.config)
-    assert "nothing changed: all 14 parts were reused" in second.stdout
+    second = evaluate(folder)
+    assert (second.made, second.reused) == (0, 14)
     remade = {path.parent.name for path, inode in before.items() if path.stat().st_ino != inode}
     assert remade <= {"quarantine"}
     folder.fixes("n", HEADER + "a,1,true\n")
-    third = touchstone("run", "--config", folder.config)
-    assert "13 parts made, 4 unchanged and reused" in third.stdout
+    third = evaluate(folder)
+    assert (third.made, third.reused) == (13, 4)
     assert set(summary(folder)) == {"m", "n"}
 
 
-def test_a_changed_setting_makes_only_the_figures_again(folder: Folder, touchstone: Command) -> None:
-    touchstone("run", "--config", folder.config)
+def test_a_changed_setting_makes_only_the_figures_again(folder: Folder) -> None:
+    evaluate(folder)
     folder.configure(k_values=[2])
-    again = touchstone("run", "--config", folder.config)
-    assert "5 parts made, 9 unchanged and reused" in again.stdout
+    again = evaluate(folder)
+    assert (again.made, again.reused) == (5, 9)
     assert "pass@1" not in summary(folder)["m"]
 
 
 def test_only_re_evaluates_the_named_models(folder: Folder, touchstone: Command) -> None:
     folder.fixes("n", HEADER + "a,1,true\n")
-    touchstone("run", "--config", folder.config)
+    evaluate(folder)
     folder.fixes("m", HEADER + "a,1,true\nb,1,true\n")
     folder.fixes("n", HEADER + "a,1,false\n")
-    done = touchstone("run", "--config", folder.config, "--only", "n")
-    assert done.returncode == 0, done.stderr
+    assert evaluate(folder, "n").good
     assert (summary(folder)["m"]["pass@1"], summary(folder)["n"]["pass@1"]) == (0.25, 0.0)
     wrong = touchstone("run", "--config", folder.config, "--only", "nobody")
     assert (wrong.returncode, wrong.stderr) == (2, "error: --only nobody: no such model; there are: m, n\n")
@@ -87,46 +101,49 @@ def test_one_bad_model_does_not_stop_the_others(folder: Folder, touchstone: Comm
     assert "Traceback" not in done.stderr + done.stdout
 
 
-def test_a_model_that_went_bad_does_not_keep_its_old_figures(folder: Folder, touchstone: Command) -> None:
+def test_a_model_that_went_bad_does_not_keep_its_old_figures(folder: Folder) -> None:
     folder.fixes("n", HEADER + "a,1,true\n")
-    touchstone("run", "--config", folder.config)
+    evaluate(folder)
     folder.fixes("n", "")
-    assert touchstone("run", "--config", folder.config).returncode == 1
+    assert list(failed(evaluate(folder))) == ["sources.files_readable"]
     assert set(summary(folder)) == {"m"}
 
 
-def test_a_vanished_file_takes_its_figures_along(folder: Folder, touchstone: Command) -> None:
+def test_a_vanished_file_takes_its_figures_along(folder: Folder, capfd: pytest.CaptureFixture[str]) -> None:
     gone = folder.fixes("n", HEADER + "a,1,true\n")
-    touchstone("run", "--config", folder.config)
+    evaluate(folder)
     gone.unlink()
-    done = touchstone("run", "--config", folder.config)
-    assert "the fixes files of n are gone" in done.stderr
+    assert evaluate(folder).good
+    assert "the fixes files of n are gone" in capfd.readouterr().err
     assert set(summary(folder)) == {"m"}
     assert not list(folder.output.glob("tables/*/n.parquet"))
 
 
-def test_too_much_quarantine_fails_the_run(folder: Folder, touchstone: Command) -> None:
+def test_too_much_quarantine_fails_the_run(folder: Folder) -> None:
     folder.fixes("m", HEADER + "a,1,true\nb,1,maybe\n")
-    done = touchstone("run", "--config", folder.config)
-    assert done.returncode == 1
-    assert "check failed quarantine.quarantine_share: 1 of 2 rows are in quarantine" in done.stdout
+    outcome = evaluate(folder)
+    assert not outcome.good
+    assert failed(outcome)["quarantine.quarantine_share"].startswith("1 of 2 rows are in quarantine")
     assert summary(folder)["m"]["pass@1"] == 1.0
 
 
-def test_the_same_bytes_whatever_the_order_of_rows_and_files(folder: Folder, touchstone: Command) -> None:
+def test_the_same_bytes_whatever_the_order_of_rows_and_files(folder: Folder) -> None:
     rows = [f"{oid},{i},{i % 3 == 0}\n" for oid in ("a", "b") for i in range(1, 60)]
     folder.fixes("m", HEADER + "".join(rows))
     folder.fixes("a", HEADER + "".join(rows[:30]))
-    touchstone("run", "--config", folder.config)
+    evaluate(folder)
     random.Random(1).shuffle(rows)
     for model in ("a", "m"):
         (folder.root / "fixes" / f"{model}_fixes.csv").unlink()
     folder.fixes("m", HEADER + "".join(rows))
     kept = [row for row in rows if row.startswith("a,") and int(row.split(",")[1]) <= 30]
     folder.fixes("a", HEADER + "".join(kept))
-    touchstone("run", "--config", folder.config, "--output-dir", folder.root / "again")
+    evaluate(folder, output=folder.root / "again")
     same = ["summary_pass_at_k.csv"]
-    same += [f"tables/{table}/{table}.parquet" for table in ("problems", "problem_pass_at_k", "pass_at_k")]
+    same += [
+        f"tables/{table}/{table}.parquet"
+        for table in ("problems", "problem_pass_at_k", "pass_at_k", "tiers", "suite_scores", "model_statistics")
+    ]
     same += [f"tables/{table}/{model}.parquet" for table in ("attempts", "outcomes") for model in ("a", "m")]
     _, different, missing = filecmp.cmpfiles(folder.output, folder.root / "again", same, shallow=False)
     assert (different, missing) == ([], [])
@@ -161,11 +178,10 @@ def test_a_broken_problems_file_fails_the_run_in_one_line(folder: Folder, touchs
     assert not (folder.output / "tables").exists()
 
 
-def test_synthetic_data_is_made_where_the_config_asks_for_it(folder: Folder, touchstone: Command) -> None:
+def test_synthetic_data_is_made_where_the_config_asks_for_it(folder: Folder) -> None:
     settings = {"problems": 4, "iterations": 3, "models": {"gemini": 1.0}}
     folder.configure(fixes_dir="made", generate_synthetic_data=True, synthetic=settings)
-    done = touchstone("run", "--config", folder.config)
-    assert done.returncode == 0, done.stderr
+    assert evaluate(folder).good
     assert summary(folder)["gemini"]["pass@1"] == 1.0
 
 
@@ -233,14 +249,13 @@ def everything(folder: Folder, output: Path | None = None) -> dict[str, object]:
     return seen
 
 
-def test_many_models_in_one_run(folder: Folder, touchstone: Command) -> None:
+def test_many_models_in_one_run(folder: Folder) -> None:
     for model in range(30):
         rate = model / 29
         rows = (f"{oid},{i},{i < rate * 20}\n" for oid in ("a", "b") for i in range(20))
         folder.fixes(f"model-{model:03}", HEADER + "".join(rows))
     (folder.root / "fixes" / "m_fixes.csv").unlink()
-    done = touchstone("run", "--config", folder.config)
-    assert done.returncode == 0, done.stderr
+    assert evaluate(folder).good
     figures = summary(folder)
     assert len(figures) == 30
     for model in range(30):
