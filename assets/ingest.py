@@ -60,7 +60,10 @@ def attempts(context: dg.AssetExecutionContext, evaluation: EvaluationParam) -> 
 
 @dg.asset(group_name=GROUP, kinds={"parquet"}, deps=[attempts], metadata=table_metadata("sources"))
 def sources(evaluation: EvaluationParam) -> dg.MaterializeResult[None]:
-    """One row per fixes file: how many rows it had, how many became attempts, or why it could not be read."""
+    """One row per file and model: how many rows it had, how many became attempts, or why it could not be read.
+
+    `attempts` writes the table; this asset shows it and carries its checks. So does `quarantine`.
+    """
     table = evaluation.store.scan("sources").sort("model").collect()
     return dg.MaterializeResult(
         metadata={

@@ -4,7 +4,7 @@ import dagster as dg
 import polars as pl
 
 from assets.common import EvaluationParam, check_result, result, table_metadata
-from assets.ingest import problems, sources
+from assets.ingest import problems
 from assets.validation import outcomes
 from touchstone import checks
 from touchstone.metrics import pass_at_k as metric
@@ -28,7 +28,7 @@ def problem_pass_at_k(evaluation: EvaluationParam) -> dg.MaterializeResult[None]
 @dg.asset(
     group_name=GROUP,
     kinds={"polars"},
-    deps=[problem_pass_at_k, problems, sources],
+    deps=[problem_pass_at_k, problems],
     metadata=table_metadata("pass_at_k"),
 )
 def pass_at_k(evaluation: EvaluationParam) -> dg.MaterializeResult[None]:

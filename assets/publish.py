@@ -9,7 +9,6 @@ import dagster as dg
 import polars as pl
 
 from assets.common import EvaluationParam, preview
-from assets.ingest import quarantine, sources
 from assets.metrics import pass_at_k
 from assets.scores import cross_tier, model_statistics, problem_frontier, run_scores
 from touchstone.publish.summary import summary, write_summary
@@ -36,8 +35,6 @@ def summary_pass_at_k(evaluation: EvaluationParam) -> dg.MaterializeResult[None]
     kinds={"duckdb", "parquet"},
     deps=[
         summary_pass_at_k,
-        quarantine,
-        sources,
         cross_tier,
         run_scores,
         model_statistics,

@@ -174,3 +174,16 @@ def test_code_score_is_a_share_and_falls_with_warnings(passed: int, failed: int,
 def test_a_better_score_never_has_a_worse_grade(one: float, other: float) -> None:
     letters = [value(metric.grade(lit(score), SCORING)) for score in sorted((one, other))]
     assert str(letters[1]) <= str(letters[0])
+
+
+@given(st.floats(0, 100), st.floats(0.001, 1), st.floats(0.1, 10))
+def test_cost_of_pass_grows_with_the_cost_and_never_undercuts_it(cost: float, rate: float, factor: float) -> None:
+    here = value(metric.cost_of_pass(lit(cost), lit(rate)))
+    assert here >= cost  # type: ignore[operator]
+    assert value(metric.cost_of_pass(lit(cost * factor), lit(rate))) == pytest.approx(here * factor)  # type: ignore[operator]
+
+
+@given(st.integers(0, 10**7), st.integers(0, 10**7), st.integers(0, 10**7))
+def test_token_cost_adds_up(first: int, second: int, out: int) -> None:
+    parts = [tokens("gpt-4o", first, out), tokens("gpt-4o", second, 0)]
+    assert tokens("gpt-4o", first + second, out) == pytest.approx(sum(parts), abs=1e-9)  # type: ignore[arg-type]

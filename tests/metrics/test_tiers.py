@@ -4,6 +4,8 @@ import math
 
 import polars as pl
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from touchstone.config import Scoring
 from touchstone.metrics import tiers as metric
@@ -84,3 +86,11 @@ def test_variance_over_means_shows_what_medians_hide() -> None:
     _, across = compared(*rows)
     assert across["pass_rate_variance"] == 0.0
     assert across["pass_rate_variance_of_means"] == pytest.approx(0.04)
+
+
+@given(st.floats(0.01, 1), st.floats(0, 1))
+def test_uplift_has_the_sign_of_the_change_and_undoes_itself(baseline: float, score: float) -> None:
+    per_tier, _ = compared(("m", "T0", 1.0, baseline, None), ("m", "T1", 1.0, score, None))
+    found = per_tier["uplift"][1]
+    assert baseline * (1 + found) == pytest.approx(score, abs=1e-12)
+    assert (found > 0) == (score > baseline)

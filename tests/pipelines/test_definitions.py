@@ -39,7 +39,7 @@ def test_the_shape_of_the_graph(defs: dg.Definitions) -> None:
         "quarantine": ["attempts", "problems"],
         "outcomes": ["attempts"],
         "problem_pass_at_k": ["outcomes"],
-        "pass_at_k": ["problem_pass_at_k", "problems", "sources"],
+        "pass_at_k": ["problem_pass_at_k", "problems"],
         "summary_pass_at_k": ["pass_at_k"],
         "attempt_scores": ["attempts", "outcomes"],
         "tier_statistics": ["attempt_scores"],
@@ -50,15 +50,7 @@ def test_the_shape_of_the_graph(defs: dg.Definitions) -> None:
         "model_statistics": ["attempt_scores", "pass_at_k"],
         "problem_statistics": ["attempt_scores", "problem_pass_at_k"],
         "problem_frontier": ["problem_statistics"],
-        "warehouse": [
-            "cross_tier",
-            "model_statistics",
-            "problem_frontier",
-            "quarantine",
-            "run_scores",
-            "sources",
-            "summary_pass_at_k",
-        ],
+        "warehouse": ["cross_tier", "model_statistics", "problem_frontier", "run_scores", "summary_pass_at_k"],
     }
     groups = {key.to_user_string(): graph.get(key).group_name for key in graph.get_all_asset_keys()}
     assert sorted(set(groups.values())) == ["ingest", "metrics", "publish", "scores", "validation"]
