@@ -23,7 +23,7 @@ def summary_pass_at_k(evaluation: EvaluationParam) -> dg.MaterializeResult[None]
     """The summary CSV, one row per model. It reaches the output folder with `warehouse`."""
     evaluation.require("pass_at_k")
     figures = evaluation.store.scan("pass_at_k").collect()
-    table = write_summary(figures, evaluation.store.work / SUMMARY)
+    table = write_summary(figures, evaluation.store.draft / SUMMARY)
     return dg.MaterializeResult(
         metadata={"dagster/row_count": table.height, "preview": preview(table.lazy())},
         data_version=dg.DataVersion(evaluation.store.fingerprint("pass_at_k")),

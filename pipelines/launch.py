@@ -2,6 +2,7 @@
 
 import os
 import signal
+import socket
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,6 +18,7 @@ from pipelines.resources import EvaluationResource
 from touchstone.run_outcome import CheckOutcome, RunOutcome
 from touchstone.store import digest
 
+PROCESS = "touchstone/process"
 _PROJECT = Path(__file__).parent.parent
 
 
@@ -51,13 +53,27 @@ def run_evaluation(
     )
     job = build_defs(resource).resolve_job_def(EVALUATE).with_logger_defs({LOGGER: progress_logger})
     with instance or dg.DagsterInstance.get() as dagster:
+        _bury_the_dead(dagster)
         outcome = job.execute_in_process(
             instance=dagster,
-            tags=register_models(dagster, resource.load()),
+            tags={**register_models(dagster, resource.load()), PROCESS: _this_process(os.getpid())},
             run_config={"loggers": {LOGGER: {}}},
             raise_on_error=False,
         )
         return _read_outcome(outcome)
+
+
+def _bury_the_dead(instance: dg.DagsterInstance) -> None:
+    """End, in Dagster's history, the runs whose process was killed before it could say so itself."""
+    unfinished = dg.RunsFilter(statuses=[dg.DagsterRunStatus.STARTING, dg.DagsterRunStatus.STARTED])
+    for run in instance.get_runs(unfinished):
+        host, _, process = run.tags.get(PROCESS, "").rpartition("/")
+        if host == socket.gethostname() and not Path("/proc", process).exists():
+            instance.report_run_failed(run, "The process of this run was killed.")
+
+
+def _this_process(process: int) -> str:
+    return f"{socket.gethostname()}/{process}"
 
 
 def _read_outcome(outcome: dg.ExecuteInProcessResult) -> RunOutcome:

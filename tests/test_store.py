@@ -17,7 +17,7 @@ PROBLEM = pl.LazyFrame({"oid": ["a"], "filename": ["f"], "suite": ["s"], "cluste
 def store(tmp_path: Path) -> Store:
     made = Store(tmp_path / "out")
     made.write("problems", PROBLEM, "first")
-    (made.work / SUMMARY).write_text("first")
+    (made.draft / SUMMARY).write_text("first")
     return made
 
 
@@ -47,8 +47,8 @@ def test_nothing_is_visible_until_it_is_published(store: Store) -> None:
     store.publish(lambda generation: None)
     assert published(store) == ("first", 1)
     store.write("problems", pl.concat([PROBLEM, PROBLEM.with_columns(oid=pl.lit("b"))]), "second")
-    (store.work / SUMMARY).unlink()
-    (store.work / SUMMARY).write_text("second")
+    (store.draft / SUMMARY).unlink()
+    (store.draft / SUMMARY).write_text("second")
     assert published(store) == ("first", 1)
     store.publish(lambda generation: None)
     assert published(store) == ("second", 2)

@@ -67,7 +67,7 @@ class Evaluation:
 
     @cached_property
     def _hashes(self) -> ContentHashes:
-        return ContentHashes(self.store.work / "hashes.json")
+        return ContentHashes(self.store.draft / "hashes.json")
 
     @cached_property
     def engine(self) -> str:

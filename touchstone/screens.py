@@ -13,6 +13,7 @@ from rich.table import Table
 from touchstone.run_outcome import RunOutcome
 
 _MAX_SUITES = 6
+_MAX_ROWS = 30
 
 if TYPE_CHECKING:
     from touchstone.doctor import Item
@@ -78,7 +79,7 @@ def tier_table(tiers: pl.DataFrame, cross_tier: pl.DataFrame) -> Table:
     for name in ("composite", "uplift", "pass rate", "cost of pass"):
         drawn.add_column(name, justify="right")
     frontier = dict(cross_tier.select("model", "frontier_tier").iter_rows())
-    for row in tiers.iter_rows(named=True):
+    for row in tiers.head(_MAX_ROWS).iter_rows(named=True):
         cheapest = " *" if frontier.get(row["model"]) == row["tier"] else "  "
         drawn.add_row(
             row["model"],
@@ -89,7 +90,7 @@ def tier_table(tiers: pl.DataFrame, cross_tier: pl.DataFrame) -> Table:
             _number(row["pass_rate"]),
             _dollars(row["cost_of_pass"]) + cheapest,
         )
-    drawn.caption = "* the model's cheapest tier that passes"
+    drawn.caption = "* the model's cheapest tier that passes" + _and_more(tiers.height, "tiers")
     drawn.caption_justify = "left"
     return drawn
 
@@ -105,11 +106,12 @@ def suite_table(suites: pl.DataFrame, runs: pl.DataFrame) -> Table:
     for name in (*shown, "overall"):
         drawn.add_column(escape(name), justify="right")
     scores = {row[:-1]: row[-1] for row in suites.select(*group, "suite", "score").iter_rows()}
-    for *key, overall in runs.select(*group, "overall_score").iter_rows():
+    for *key, overall in runs.head(_MAX_ROWS).select(*group, "overall_score").iter_rows():
         cells = [_number(scores.get((*key, suite))) for suite in shown]
         drawn.add_row(*(escape(str(part or "-")) for part in key), *cells, _number(overall))
-    if hidden > 0:
-        drawn.caption = f"{hidden} more suites: SELECT * FROM suite_scores"
+    more = [f"{hidden} more suites: SELECT * FROM suite_scores"] if hidden > 0 else []
+    drawn.caption = "".join([*more, _and_more(runs.height, "run_scores")]) or None
+    drawn.caption_justify = "left"
     return drawn
 
 
@@ -144,6 +146,10 @@ def show_doctor(items: Iterable["Item"]) -> None:
         mark = "[green]ok[/]" if item.good else ("[red]missing[/]" if item.needed else "[yellow]optional[/]")
         drawn.add_row(mark, item.name, item.detail)
     console().print(drawn)
+
+
+def _and_more(rows: int, table: str) -> str:
+    return f"\n{rows - _MAX_ROWS} more rows: SELECT * FROM {table}" if rows > _MAX_ROWS else ""
 
 
 def _number(value: float | None) -> str:

@@ -1,14 +1,14 @@
-"""The output folder: a work area that a run writes to, and the results that people read, switched in one step.
+"""The output folder: a draft that a run writes to, and the results that people read, switched in one step.
 
 ```
 tables/ summary_pass_at_k.csv warehouse.duckdb    links into .store/current
-.store/work/tables/<table>/<part>.parquet         what the run in progress has made so far
-.store/work/stamps/<table>/<part>.json            what each part was made from
+.store/draft/tables/<table>/<part>.parquet        what the run in progress has made so far
+.store/draft/stamps/<table>/<part>.json           what each part was made from
 .store/published/<number>/                        a finished run: hard links to its tables, summary, warehouse
 .store/current                                    link to the published run; renaming it is the switch
 ```
 
-A killed run leaves half-made work behind `.store/work` and the last finished results in place. A part is written to
+A killed run leaves a half-made draft in `.store/draft` and the last finished results in place. A part is written to
 a temporary name, checked against its contract and renamed; its stamp is removed before and written after, so a
 stamp never speaks for another part's bytes. What goes into a table belongs in `ingest`, `validation` and `metrics`.
 """
@@ -38,7 +38,7 @@ _KEPT_GENERATIONS = 2
 
 @dataclass(frozen=True)
 class Part:
-    """A part of a table as it lies in the work area."""
+    """A part of a table as it lies in the draft."""
 
     path: Path
     rows: int
@@ -52,7 +52,7 @@ class Store:
     def __init__(self, root: Path) -> None:
         self.root = root
         self._home = root / ".store"
-        self.work = self._home / "work"
+        self.draft = self._home / "draft"
 
     # The lock
 
@@ -117,7 +117,7 @@ class Store:
 
     def parts(self, table: str) -> list[str]:
         """The names of the whole parts of a table, in order."""
-        folder = self.work / "stamps" / table
+        folder = self.draft / "stamps" / table
         names = sorted(stamp.stem for stamp in folder.glob("*.json")) if folder.is_dir() else []
         return [name for name in names if self._path(table, name).is_file()]
 
@@ -154,18 +154,18 @@ class Store:
 
     def scratch(self, name: str) -> Path:
         """A path for a temporary file of the run in progress."""
-        folder = self.work / "scratch"
+        folder = self.draft / "scratch"
         folder.mkdir(parents=True, exist_ok=True)
         return folder / name
 
     def clear_scratch(self) -> None:
         """Remove what a run, or one that was killed, left in the scratch folder."""
-        shutil.rmtree(self.work / "scratch", ignore_errors=True)
+        shutil.rmtree(self.draft / "scratch", ignore_errors=True)
 
     # Publishing
 
     def publish(self, fill: Callable[[Path], None]) -> Path:
-        """Freeze the work tables as a new generation, let `fill` add to it, and switch to it in one rename."""
+        """Freeze the draft as a new generation, let `fill` add to it, and switch to it in one rename."""
         published = self._home / "published"
         published.mkdir(parents=True, exist_ok=True)
         self._refuse_foreign_files()
@@ -175,7 +175,7 @@ class Store:
             for part in self.parts(table):
                 source = self._path(table, part)
                 _link(source, generation / "tables" / table / source.name)
-        _link(self.work / SUMMARY, generation / SUMMARY)
+        _link(self.draft / SUMMARY, generation / SUMMARY)
         fill(generation)
         _replace_link(self._home / "current", Path("published") / generation.name)
         for name in _PUBLISHED_NAMES:
@@ -190,10 +190,10 @@ class Store:
             raise TouchstoneError(f"{tables}: there is a folder that this program did not make; move it away")
 
     def _path(self, table: str, part: str | None) -> Path:
-        return self.work / "tables" / table / f"{part or table}.parquet"
+        return self.draft / "tables" / table / f"{part or table}.parquet"
 
     def _stamp(self, table: str, part: str | None) -> Path:
-        return self.work / "stamps" / table / f"{part or table}.json"
+        return self.draft / "stamps" / table / f"{part or table}.json"
 
 
 def digest(value: object) -> str:

@@ -106,6 +106,20 @@ def test_what_a_run_tells_the_ui(defs: dg.Definitions, instance: dg.DagsterInsta
     assert failed == {"coverage", "enough_samples"}
 
 
+def test_one_model_can_be_materialised_alone(
+    defs: dg.Definitions, instance: dg.DagsterInstance, folder: Folder
+) -> None:
+    folder.fixes("n", HEADER + "a,1,true\n")
+    instance.add_dynamic_partitions("models", ["m", "n"])
+    job = defs.resolve_job_def("evaluate")
+    result = job.execute_in_process(instance=instance, partition_key="n", asset_selection=[dg.AssetKey("problems")])
+    assert result.success
+    selection = [dg.AssetKey(name) for name in ("attempts", "outcomes", "attempt_scores")]
+    result = job.execute_in_process(instance=instance, partition_key="n", asset_selection=selection)
+    events = result.get_asset_materialization_events()
+    assert {event.partition for event in events} == {"n"} and len(events) == 3
+
+
 def test_data_versions_follow_the_files_contents(
     defs: dg.Definitions, instance: dg.DagsterInstance, folder: Folder
 ) -> None:

@@ -57,7 +57,7 @@ def test_figures_files_and_views(folder: Folder, touchstone: Command) -> None:
 def test_unchanged_input_is_not_worked_on_again(folder: Folder) -> None:
     first = evaluate(folder)
     assert (first.made, first.reused) == (14, 0)
-    before = {path: path.stat().st_ino for path in folder.output.glob(".store/work/tables/*/*.parquet")}
+    before = {path: path.stat().st_ino for path in folder.output.glob(".store/draft/tables/*/*.parquet")}
     second = evaluate(folder)
     assert (second.made, second.reused) == (0, 14)
     remade = {path.parent.name for path, inode in before.items() if path.stat().st_ino != inode}
@@ -221,6 +221,8 @@ def test_killed_at_any_moment_leaves_the_last_results_whole(
         run.wait()
         assert everything(folder) in (good, expected)
     assert killed >= 5
+    statuses = runs_of(tmp_path)
+    assert statuses.count("STARTED") <= 1, "a run that was killed is ended in the history by the next one"
     assert touchstone("run", "--config", folder.config).returncode == 0
     assert everything(folder) == expected
 
@@ -265,6 +267,11 @@ def test_many_models_in_one_run(folder: Folder) -> None:
 
 def test_the_run_is_in_the_history_of_the_ui(folder: Folder, touchstone: Command, tmp_path: Path) -> None:
     touchstone("run", "--config", folder.config)
+    assert runs_of(tmp_path) == ["SUCCESS", "m"]
+
+
+def runs_of(tmp_path: Path) -> list[str]:
+    """The statuses of all runs in the test's Dagster instance, and its models."""
     code = (
         "import dagster as dg, json\n"
         "with dg.DagsterInstance.get() as i:\n"
@@ -272,4 +279,5 @@ def test_the_run_is_in_the_history_of_the_ui(folder: Folder, touchstone: Command
     )
     environment = command_environment(tmp_path)
     seen = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
-    assert json.loads(seen.stdout) == ["SUCCESS", "m"]
+    statuses: list[str] = json.loads(seen.stdout)
+    return statuses
