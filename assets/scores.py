@@ -60,12 +60,15 @@ def tier_statistics(evaluation: EvaluationParam) -> dg.MaterializeResult[None]:
     return result("tier_statistics", part)
 
 
-@dg.asset(group_name=GROUP, kinds={"polars"}, deps=[tier_statistics], metadata=table_metadata("tiers"))
+@dg.asset(group_name=GROUP, kinds={"polars"}, deps=[tier_statistics, attempt_scores], metadata=table_metadata("tiers"))
 def tiers(evaluation: EvaluationParam) -> dg.MaterializeResult[None]:
     """Grade, pass rate, cost of pass and uplift of every tier."""
     scoring = evaluation.config.scoring
     part = evaluation.refresh(
-        "tiers", ["tier_statistics"], scoring.model_dump(), lambda described: tier_metrics.tiers(described, scoring)
+        "tiers",
+        ["tier_statistics", "attempt_scores"],
+        scoring.model_dump(),
+        lambda described, scores: tier_metrics.tiers(described, scores, scoring),
     )
     return result("tiers", part, _plotted(part, ["model", "tier"], ["composite_median", "uplift"]))
 

@@ -209,7 +209,9 @@ class Tiers(dy.Schema):
     composite_median = _share("Median composite score.")
     grade = _letter()
     pass_rate = _share("Mean pass rate over attempts.")
-    cost_of_pass = _cost_of_pass("Mean cost by mean pass rate: infinity where nothing passes.")
+    cost_of_pass = _cost_of_pass(
+        "Mean cost by mean pass rate: infinity where nothing passes, null where a cost is missing."
+    )
     uplift = _figure("(composite_median - baseline) / baseline; null where the baseline is missing or 0.")
     uplift_reason = _text("Why there is no uplift.")
 

@@ -39,14 +39,23 @@ class Evaluation:
     config: EvaluationConfig
     only: frozenset[str] = frozenset()
     store: Store = field(init=False)
+    _hashes_of_read: dict[Path, str] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         self.store = Store(self.config.output_dir)
 
     @cached_property
     def discovery(self) -> Discovery:
-        """The fixes files as they were when first asked for."""
-        return discover(self.config)
+        """The fixes files as they were when first asked for, and other systems' files as they were read then."""
+        before = {path: _changed_at(path) for path in self.config.fixes_dir.glob("*")}
+        found = discover(self.config)
+        for path in found.foreign:
+            # These rows are read here and used later, so their hash is kept with them: whatever the file becomes in
+            # between, its new bytes are never taken for those of the old rows.
+            self._hashes_of_read[path] = self._hashes.of(path)
+            if before.get(path) != _changed_at(path):
+                raise TouchstoneError(f"{path}: changed while it was being read; run again")
+        return found
 
     @cached_property
     def problems_csv(self) -> Path | None:
@@ -76,6 +85,8 @@ class Evaluation:
 
     def file_hash(self, path: Path) -> str:
         """SHA-256 of an input file."""
+        if path in self._hashes_of_read:
+            return self._hashes_of_read[path]
         try:
             return self._hashes.of(path)
         except OSError as error:
@@ -215,6 +226,13 @@ class Evaluation:
         except InputFileError as error:
             return _report(source, self._hash_or_none(source.path), 0, 0, str(error)), _nothing(source, str(error))
         return _report(source, content, read.rows, read.accepted, None), read
+
+
+def _changed_at(path: Path) -> int | None:
+    try:
+        return path.stat().st_ctime_ns
+    except OSError:
+        return None
 
 
 def _report(source: Source, content: str | None, rows: int, accepted: int, error: str | None) -> dict[str, object]:

@@ -24,6 +24,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import filelock
+import numpy as np
 import polars as pl
 
 from touchstone.contracts import TABLES, conform, violations
@@ -208,10 +209,11 @@ def digest(value: object) -> str:
 def engine_version() -> str:
     """A hash of the code that makes tables, so that figures made by other code are never taken for current."""
     package = Path(__file__).parent
-    makers = [package / name for name in ("contracts.py", "vocabulary.py", "evaluation.py")]
+    makers = [package / name for name in ("config.py", "contracts.py", "vocabulary.py", "evaluation.py")]
     for folder in ("ingest", "validation", "metrics"):
         makers += sorted((package / folder).rglob("*.py"))
-    return digest({str(path.relative_to(package)): hashlib.sha256(path.read_bytes()).hexdigest() for path in makers})
+    code = {str(path.relative_to(package)): hashlib.sha256(path.read_bytes()).hexdigest() for path in makers}
+    return digest([code, pl.__version__, np.__version__])
 
 
 def _read_text(path: Path) -> str | None:

@@ -26,7 +26,7 @@ def compared(
     *rows: tuple[str, str, float | None, float | None, float | None],
 ) -> tuple[pl.DataFrame, dict[str, object]]:
     described = metric.tier_statistics(scores(*rows))
-    per_tier = metric.tiers(described, SCORING)
+    per_tier = metric.tiers(described, scores(*rows), SCORING)
     return per_tier.collect(), metric.cross_tier(described, per_tier).collect().row(0, named=True)
 
 
@@ -59,8 +59,8 @@ def test_uplift_is_null_with_a_reason(rows: list[tuple[str, str, float, float | 
 
 
 def test_another_baseline_tier() -> None:
-    described = metric.tier_statistics(scores(("m", "none", 1.0, 0.5, None), ("m", "full", 1.0, 0.6, None)))
-    per_tier = metric.tiers(described, Scoring(baseline_tier="none")).collect()
+    attempts = scores(("m", "none", 1.0, 0.5, None), ("m", "full", 1.0, 0.6, None))
+    per_tier = metric.tiers(metric.tier_statistics(attempts), attempts, Scoring(baseline_tier="none")).collect()
     assert dict(per_tier.select("tier", "uplift").iter_rows()) == {"full": pytest.approx(0.2), "none": 0.0}
 
 
@@ -71,6 +71,11 @@ def test_cost_of_pass_of_a_tier_is_mean_cost_by_mean_pass_rate() -> None:
     assert per_tier["cost_of_pass"].to_list() == [4.0, math.inf, 5.0]
     assert (across["frontier_cost_of_pass"], across["frontier_tier"]) == (4.0, "T0")
     assert across["cost_delta"] == 4.0
+
+
+def test_one_unknown_cost_makes_the_tiers_cost_of_pass_unknown() -> None:
+    per_tier, _ = compared(("m", "T0", 1.0, 1.0, 1.0), ("m", "T0", 1.0, 1.0, None))
+    assert per_tier["cost_of_pass"].to_list() == [None]
 
 
 def test_no_frontier_where_nothing_passes_or_costs_are_unknown() -> None:

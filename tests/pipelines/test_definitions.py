@@ -43,7 +43,7 @@ def test_the_shape_of_the_graph(defs: dg.Definitions) -> None:
         "summary_pass_at_k": ["pass_at_k"],
         "attempt_scores": ["attempts", "outcomes"],
         "tier_statistics": ["attempt_scores"],
-        "tiers": ["tier_statistics"],
+        "tiers": ["attempt_scores", "tier_statistics"],
         "cross_tier": ["tier_statistics", "tiers"],
         "suite_scores": ["attempt_scores"],
         "run_scores": ["suite_scores"],

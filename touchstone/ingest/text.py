@@ -144,15 +144,6 @@ def raw_rows(table: TextTable, lines: set[int]) -> dict[int, str]:
     return found
 
 
-def split_raw(raw: str) -> list[str]:
-    """The cells of one row's text.
-
-    >>> split_raw('a,"b,c",')
-    ['a', 'b,c', '']
-    """
-    return next(csv.reader([raw], strict=False), [])
-
-
 def _survey(path: Path) -> _Survey:
     """Read the bytes once: count what decides whether the file is plain, and refuse what is not UTF-8."""
     decoder = codecs.getincrementaldecoder("utf-8")()

@@ -16,11 +16,9 @@ _TOKENS = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_to
 
 def attempt_scores(attempts: pl.LazyFrame, outcomes: pl.LazyFrame, scoring: Scoring) -> pl.LazyFrame:
     """Every attempt with its scores. The verdict is the outcome's, the rest is what the input brought."""
-    verdicts = outcomes.select(*KEY, pl.col("passed").alias("__passed"))
-    own = ["compiled", "tests_passed", "tests_failed", "lint_warnings"]
-    measured = outcomes.select(*KEY, *(pl.col(name).alias(f"__{name}") for name in own))
-    joined = attempts.join(verdicts, on=KEY, how="left").join(measured, on=KEY, how="left")
-    with_parts = joined.select(
+    validated = ["passed", "compiled", "tests_passed", "tests_failed", "lint_warnings"]
+    verdicts = outcomes.select(*KEY, *(pl.col(name).alias(f"__{name}") for name in validated))
+    with_parts = attempts.join(verdicts, on=KEY, how="left").select(
         *KEY,
         "run_id",
         "suite",

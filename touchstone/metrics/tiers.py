@@ -34,13 +34,20 @@ def tier_statistics(scores: pl.LazyFrame) -> pl.LazyFrame:
     return statistics(as_numbers, GROUP, METRICS).lazy()
 
 
-def tiers(described: pl.LazyFrame, scoring: Scoring) -> pl.LazyFrame:
+def tiers(described: pl.LazyFrame, scores: pl.LazyFrame, scoring: Scoring) -> pl.LazyFrame:
     """Median composite, grade, pass rate, cost of pass and uplift over the baseline tier."""
-    per_tier = described.group_by(GROUP).agg(
-        composite_median=_of("composite_score", "median"),
-        pass_rate=_of("pass_rate", "mean"),
-        cost_mean=_of("cost_usd", "mean"),
-        attempts=_of("pass_rate", "count"),
+    # A mean over the costs that happen to be known says nothing of the tier, so one unknown cost makes it unknown.
+    costless = scores.group_by(GROUP).agg(costless=pl.col("cost_usd").is_null().sum())
+    per_tier = (
+        described.group_by(GROUP)
+        .agg(
+            composite_median=_of("composite_score", "median"),
+            pass_rate=_of("pass_rate", "mean"),
+            cost_mean=_of("cost_usd", "mean"),
+            attempts=_of("pass_rate", "count"),
+        )
+        .join(costless, on=GROUP)
+        .with_columns(cost_mean=pl.when(pl.col("costless") == 0).then("cost_mean"))
     )
     baselines = per_tier.filter(pl.col("tier") == scoring.baseline_tier).select(
         "model", baseline="composite_median", has_baseline=pl.lit(True)
