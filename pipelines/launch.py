@@ -68,8 +68,18 @@ def _bury_the_dead(instance: dg.DagsterInstance) -> None:
     unfinished = dg.RunsFilter(statuses=[dg.DagsterRunStatus.STARTING, dg.DagsterRunStatus.STARTED])
     for run in instance.get_runs(unfinished):
         host, _, process = run.tags.get(PROCESS, "").rpartition("/")
-        if host == socket.gethostname() and not Path("/proc", process).exists():
+        if host == socket.gethostname() and not _is_alive(int(process)):
             instance.report_run_failed(run, "The process of this run was killed.")
+
+
+def _is_alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
 
 
 def _this_process(process: int) -> str:

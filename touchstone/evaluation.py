@@ -98,7 +98,7 @@ class Evaluation:
 
     def input_state(self) -> dict[str, str]:
         """The hash of every input file by name: what the sensor compares."""
-        files = {path.name: self.file_hash(path) for path in self.discovery.paths}
+        files = {path.name: self._hash_or_none(path) or "unreadable" for path in self.discovery.paths}
         return files | {"problems": self.problems_version()}
 
     def refresh(

@@ -189,6 +189,15 @@ def test_the_sensor_sees_new_changed_and_vanished_files(
     assert json.loads(cursor or "{}").keys() == {"m_fixes.csv", "problems"}
 
 
+def test_a_file_that_cannot_be_read_does_not_silence_the_sensor(
+    defs: dg.Definitions, stored: dg.DagsterInstance, folder: Folder
+) -> None:
+    (folder.root / "fixes" / "gone_fixes.csv").symlink_to(folder.root / "nowhere.csv")
+    requests, cursor = sense(defs, stored, None)
+    assert len(requests) == 1
+    assert json.loads(cursor or "{}")["gone_fixes.csv"] == "unreadable"
+
+
 def test_the_sensor_says_why_it_does_nothing(defs: dg.Definitions, stored: dg.DagsterInstance, folder: Folder) -> None:
     (folder.root / "fixes" / "m_fixes.csv").unlink()
     assert sense(defs, stored, None)[0] == []
