@@ -1,6 +1,7 @@
 """Runs the evaluation in this process, and starts the Dagster UI, for the command line."""
 
 import os
+import re
 import signal
 import socket
 import sys
@@ -111,6 +112,8 @@ def _innermost(error: object) -> str:
     while (cause := getattr(error, "cause", None)) is not None:
         error = cause
     message = str(getattr(error, "message", error)).strip()
+    # What was written for the user needs no name of a class in front.
+    message = re.sub(r"^touchstone\.errors\.\w+: ", "", message)
     return message.splitlines()[0] if message else "unknown error"
 
 

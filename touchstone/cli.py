@@ -82,8 +82,7 @@ def run(
     with evaluation.store.lock():
         outcome = run_evaluation(config, output_dir, only or [])
     screens.show_run(evaluation, outcome)
-    if not outcome.good:
-        raise typer.Exit(1)
+    raise typer.Exit(outcome.exit_code)
 
 
 @app.command("pass-at-k", cls=ManyValues)

@@ -24,6 +24,8 @@ class RunOutcome:
     reused: int
 
     @property
-    def good(self) -> bool:
-        """Whether nothing failed that must not fail."""
-        return not self.failures and all(check.passed or not check.error for check in self.checks)
+    def exit_code(self) -> int:
+        """2 where a step could not do its work (wrong input), 1 where a check of severity error failed, else 0."""
+        if self.failures:
+            return 2
+        return int(any(check.error and not check.passed for check in self.checks))

@@ -67,7 +67,9 @@ def leaderboard(pass_at_k: pl.DataFrame) -> Table:
         rows = pass_at_k.filter(pl.col("model") == model, pl.col("tier") == tier).sort("k")
         first = rows.row(0, named=True)
         figures = [_figure(row) for row in rows.iter_rows(named=True)]
-        drawn.add_row(model, tier, *figures, f"{first['attempted']}/{first['problems']}", first["ci_method"] or "-")
+        drawn.add_row(
+            model, escape(tier), *figures, f"{first['attempted']}/{first['problems']}", first["ci_method"] or "-"
+        )
     return drawn
 
 

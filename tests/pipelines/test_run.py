@@ -81,7 +81,7 @@ def test_only_re_evaluates_the_named_models(folder: Folder, touchstone: Command)
     evaluate(folder)
     folder.fixes("m", HEADER + "a,1,true\nb,1,true\n")
     folder.fixes("n", HEADER + "a,1,false\n")
-    assert evaluate(folder, "n").good
+    assert evaluate(folder, "n").exit_code == 0
     assert (summary(folder)["m"]["pass@1"], summary(folder)["n"]["pass@1"]) == (0.25, 0.0)
     wrong = touchstone("run", "--config", folder.config, "--only", "nobody")
     assert (wrong.returncode, wrong.stderr) == (2, "error: --only nobody: no such model; there are: m, n\n")
@@ -113,7 +113,7 @@ def test_a_vanished_file_takes_its_figures_along(folder: Folder, capfd: pytest.C
     gone = folder.fixes("n", HEADER + "a,1,true\n")
     evaluate(folder)
     gone.unlink()
-    assert evaluate(folder).good
+    assert evaluate(folder).exit_code == 0
     assert "the fixes files of n are gone" in capfd.readouterr().err
     assert set(summary(folder)) == {"m"}
     assert not list(folder.output.glob("tables/*/n.parquet"))
@@ -122,9 +122,20 @@ def test_a_vanished_file_takes_its_figures_along(folder: Folder, capfd: pytest.C
 def test_too_much_quarantine_fails_the_run(folder: Folder) -> None:
     folder.fixes("m", HEADER + "a,1,true\nb,1,maybe\n")
     outcome = evaluate(folder)
-    assert not outcome.good
+    assert outcome.exit_code == 1
     assert failed(outcome)["quarantine.quarantine_share"].startswith("1 of 2 rows are in quarantine")
     assert summary(folder)["m"]["pass@1"] == 1.0
+
+
+def test_fixes_without_any_outcome_are_undecided_and_the_run_goes_on(folder: Folder) -> None:
+    folder.fixes("m", "oid,iteration_id,fixed_code\na,1,x\nb,1,y\n")
+    folder.fixes("n", "oid,iteration_id,plausible_fix,cost_usd\na,1,,0.5\nb,1,true,0.5\n")
+    outcome = evaluate(folder)
+    assert outcome.exit_code == 0, outcome.failures
+    assert summary(folder)["m"]["pass@1"] is None
+    assert summary(folder)["n"]["pass@1"] == 1.0
+    frontier = pl.read_parquet(folder.output / "tables" / "problem_frontier" / "*.parquet")
+    assert frontier.select("oid", "mean_pass_rate", "model").rows() == [("a", None, None), ("b", 1.0, "n")]
 
 
 def test_the_same_bytes_whatever_the_order_of_rows_and_files(folder: Folder) -> None:
@@ -172,8 +183,9 @@ def test_wrong_input_is_one_line_and_exit_2(
 def test_a_broken_problems_file_fails_the_run_in_one_line(folder: Folder, touchstone: Command) -> None:
     folder.problems("oid,filename\na,x\na,y\n")
     done = touchstone("run", "--config", folder.config)
-    assert done.returncode == 1
-    assert "line 2: two different problems have the same oid" in done.stderr
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"error: problems: {folder.root}/fixes/problems.csv, line 2: two different problems")
+    assert done.stderr.count("\n") == 1
     assert "Traceback" not in done.stderr
     assert not (folder.output / "tables").exists()
 
@@ -181,7 +193,7 @@ def test_a_broken_problems_file_fails_the_run_in_one_line(folder: Folder, touchs
 def test_synthetic_data_is_made_where_the_config_asks_for_it(folder: Folder) -> None:
     settings = {"problems": 4, "iterations": 3, "models": {"gemini": 1.0}}
     folder.configure(fixes_dir="made", generate_synthetic_data=True, synthetic=settings)
-    assert evaluate(folder).good
+    assert evaluate(folder).exit_code == 0
     assert summary(folder)["gemini"]["pass@1"] == 1.0
 
 
@@ -257,7 +269,7 @@ def test_many_models_in_one_run(folder: Folder) -> None:
         rows = (f"{oid},{i},{i < rate * 20}\n" for oid in ("a", "b") for i in range(20))
         folder.fixes(f"model-{model:03}", HEADER + "".join(rows))
     (folder.root / "fixes" / "m_fixes.csv").unlink()
-    assert evaluate(folder).good
+    assert evaluate(folder).exit_code == 0
     figures = summary(folder)
     assert len(figures) == 30
     for model in range(30):

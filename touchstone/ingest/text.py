@@ -10,6 +10,7 @@ import codecs
 import csv
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -64,15 +65,10 @@ class _Survey:
 def open_table(path: Path) -> TextTable:
     """Look at the file's bytes and header; refuse what is no CSV at all."""
     try:
-        survey = _survey(path)
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            header = next(csv.reader(file), [])
-    except FileNotFoundError:
-        raise InputFileError(f"{path}: no such file") from None
-    except IsADirectoryError:
-        raise InputFileError(f"{path}: is a folder, not a CSV file") from None
-    except OSError as error:
-        raise InputFileError(f"{path}: cannot be read ({error.strerror})") from None
+        with readable(path):
+            survey = _survey(path)
+            with path.open(encoding="utf-8-sig", newline="") as file:
+                header = next(csv.reader(file), [])
     except csv.Error as error:
         raise InputFileError(f"{path}: the header cannot be read ({error})") from None
     if not any(name.strip() for name in header):
@@ -82,6 +78,19 @@ def open_table(path: Path) -> TextTable:
     if twice is not None:
         raise InputFileError(f"{path}: the column '{twice}' appears twice in the header")
     return TextTable(path, columns, survey.is_plain(len(columns)), survey.lines)
+
+
+@contextmanager
+def readable(path: Path) -> Iterator[None]:
+    """Turn what can go wrong with opening a file into one line."""
+    try:
+        yield
+    except FileNotFoundError:
+        raise InputFileError(f"{path}: no such file") from None
+    except IsADirectoryError:
+        raise InputFileError(f"{path}: is a folder, not a file") from None
+    except OSError as error:
+        raise InputFileError(f"{path}: cannot be read ({error.strerror})") from None
 
 
 def require_columns(table: TextTable, *names: str) -> None:

@@ -1,9 +1,10 @@
 """What a model does overall, and what each problem does to each model: the aggregates of a scoring report."""
 
-import math
 from collections.abc import Sequence
 
 import polars as pl
+
+from touchstone.metrics.attempts import cost_of_pass
 
 
 def model_statistics(scores: pl.LazyFrame, pass_at_k: pl.LazyFrame, k_values: Sequence[int]) -> pl.LazyFrame:
@@ -44,16 +45,12 @@ def problem_statistics(scores: pl.LazyFrame, problem_figures: pl.LazyFrame, k_va
         )
     )
     counts = problem_figures.filter(pl.col("k") == min(k_values)).select(*key, "n", "c")
-    rate = pl.col("c") / pl.col("n")
     solved = pl.col("c") > 0
     return (
         counts.join(_wide(problem_figures, key, k_values), on=key)
         .join(scored, on=key, how="left")
         .with_columns(
-            cost_of_pass=pl.when(pl.col("cost_mean").is_not_null() & (rate == 0))
-            .then(math.inf)
-            .when(pl.col("n") > 0)
-            .then(pl.col("cost_mean") / rate),
+            cost_of_pass=cost_of_pass(pl.col("cost_mean"), _rate()),
             solved=solved,
             models_solving=pl.col("model").filter(solved).n_unique().over("oid").cast(pl.Int64),
         )
@@ -72,7 +69,7 @@ def problem_frontier(per_problem: pl.LazyFrame) -> pl.LazyFrame:
         .agg(pl.col("cost_of_pass", "model", "tier").first())
     )
     hardness = per_problem.group_by("oid").agg(
-        mean_pass_rate=(pl.col("c") / pl.col("n")).sort().mean(), models_solving=pl.col("models_solving").max()
+        mean_pass_rate=_rate().sort().mean(), models_solving=pl.col("models_solving").max()
     )
     return hardness.join(cheapest, on="oid", how="left").sort("oid")
 
@@ -84,6 +81,11 @@ def pass_column(k: int) -> str:
     'pass_at_5'
     """
     return f"pass_at_{k}"
+
+
+def _rate() -> pl.Expr:
+    """Passed by decided attempts; null where none is decided."""
+    return pl.when(pl.col("n") > 0).then(pl.col("c") / pl.col("n"))
 
 
 def _wide(figures: pl.LazyFrame, key: list[str], k_values: Sequence[int]) -> pl.LazyFrame:

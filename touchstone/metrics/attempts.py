@@ -55,7 +55,7 @@ def impl_rate(weighted_score: pl.Expr) -> pl.Expr:
 
 
 def cost_of_pass(cost: pl.Expr, rate: pl.Expr) -> pl.Expr:
-    """What one pass costs: infinity where it never passes, null where the cost or the verdict is unknown."""
+    """What one pass costs, of one attempt or by means of many: infinity where it never passes, null where unknown."""
     return pl.when(cost.is_not_null() & (rate == 0)).then(float("inf")).otherwise(cost / rate)
 
 

@@ -4,13 +4,11 @@ A tier's `composite_median`, `grade` and `uplift` follow the medians. Medians of
 variance over means is always given beside the one over medians.
 """
 
-import math
-
 import numpy as np
 import polars as pl
 
 from touchstone.config import Scoring
-from touchstone.metrics.attempts import grade
+from touchstone.metrics.attempts import cost_of_pass, grade
 from touchstone.metrics.statistics import population_variance, statistics
 
 METRICS = (
@@ -70,7 +68,7 @@ def tiers(described: pl.LazyFrame, scores: pl.LazyFrame, scoring: Scoring) -> pl
         "composite_median",
         grade=grade(score, scoring),
         pass_rate="pass_rate",
-        cost_of_pass=cost_of_pass_of_means(pl.col("cost_mean"), pl.col("pass_rate")),
+        cost_of_pass=cost_of_pass(pl.col("cost_mean"), pl.col("pass_rate")),
         uplift=uplift(score, baseline),
         uplift_reason=reason,
     ).sort(GROUP)
@@ -79,11 +77,6 @@ def tiers(described: pl.LazyFrame, scores: pl.LazyFrame, scoring: Scoring) -> pl
 def uplift(score: pl.Expr, baseline: pl.Expr) -> pl.Expr:
     """How much better than the baseline, as a share of it; null where the baseline is missing or 0."""
     return pl.when(baseline != 0).then((score - baseline) / baseline)
-
-
-def cost_of_pass_of_means(cost: pl.Expr, rate: pl.Expr) -> pl.Expr:
-    """Mean cost by mean pass rate: infinity where nothing passes, null where the cost is unknown."""
-    return pl.when(cost.is_not_null() & (rate == 0)).then(math.inf).otherwise(cost / rate)
 
 
 def cross_tier(described: pl.LazyFrame, per_tier: pl.LazyFrame) -> pl.LazyFrame:

@@ -14,7 +14,8 @@ from pathlib import Path
 
 from touchstone.errors import InputFileError
 from touchstone.ingest.foreign import failproof, forgetest, scylla
-from touchstone.ingest.foreign.common import ForeignTable, decoded, readable, safe_model_name
+from touchstone.ingest.foreign.common import ForeignTable, decoded, safe_model_name
+from touchstone.ingest.text import readable
 
 __all__ = ["ForeignTable", "read_foreign", "recognise", "safe_model_name"]
 

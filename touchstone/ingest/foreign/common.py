@@ -6,8 +6,7 @@ belongs in that system's module; parsing and judging the cells belongs in `touch
 
 import json
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -154,19 +153,6 @@ def section_of(record: Mapping[str, object], name: str) -> dict[str, object] | N
     """A nested object of a record; None where it is missing or null."""
     value = record.get(name)
     return None if value is None else object_of(value, name)
-
-
-@contextmanager
-def readable(path: Path) -> Iterator[None]:
-    """Turn what can go wrong with opening a file into one line."""
-    try:
-        yield
-    except FileNotFoundError:
-        raise InputFileError(f"{path}: no such file") from None
-    except IsADirectoryError:
-        raise InputFileError(f"{path}: is a folder, not a file") from None
-    except OSError as error:
-        raise InputFileError(f"{path}: cannot be read ({error.strerror})") from None
 
 
 def decoded(path: Path, data: bytes, offset: int = 0) -> str:

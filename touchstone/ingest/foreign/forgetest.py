@@ -24,12 +24,11 @@ from touchstone.ingest.foreign.common import (
     decoded,
     identifier_of,
     object_of,
-    readable,
     section_of,
     table_of_records,
     text_of,
 )
-from touchstone.ingest.text import MAX_RAW_LENGTH
+from touchstone.ingest.text import MAX_RAW_LENGTH, readable
 
 FORMAT = "forgetest"
 COLUMNS = (
