@@ -105,6 +105,9 @@ def _read_outcome(outcome: dg.ExecuteInProcessResult) -> RunOutcome:
     failures = [
         f"{event.step_key}: {_innermost(event.step_failure_data.error)}" for event in outcome.get_step_failure_events()
     ]
+    if any(dg.DagsterExecutionInterruptedError.__name__ in failure for failure in failures):
+        # Dagster turns Ctrl-C into a failed step; for whoever pressed it, it is still Ctrl-C.
+        raise KeyboardInterrupt
     return RunOutcome(checks, failures, made=reused.count(False), reused=reused.count(True))
 
 

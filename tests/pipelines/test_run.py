@@ -2,6 +2,7 @@
 
 import filecmp
 import json
+import os
 import random
 import signal
 import subprocess
@@ -210,6 +211,20 @@ def test_a_second_run_at_the_same_time_is_refused(folder: Folder, touchstone: Co
     assert summary(folder)["big"]["pass@1"] == pytest.approx(1 / 3, abs=0.01)
 
 
+def test_ctrl_c_stops_with_one_line(folder: Folder, tmp_path: Path) -> None:
+    many_rows(folder)
+    run = start(folder, tmp_path, stderr=subprocess.PIPE)
+    while not (folder.output / ".store" / "lock.holder").exists():
+        time.sleep(0.01)
+    time.sleep(2)
+    # The whole group, as a terminal does it.
+    os.killpg(run.pid, signal.SIGINT)
+    _, stderr = run.communicate(timeout=60)
+    assert run.returncode == 130
+    assert stderr.decode() == "error: stopped; the last finished results are untouched\n"
+    assert not (folder.output / "tables").exists()
+
+
 def test_killed_at_any_moment_leaves_the_last_results_whole(
     folder: Folder, touchstone: Command, tmp_path: Path
 ) -> None:
@@ -244,11 +259,13 @@ def many_rows(folder: Folder, passing: int = 1) -> None:
     folder.fixes("big", HEADER + "".join(rows))
 
 
-def start(folder: Folder, tmp_path: Path, output: Path | None = None) -> "subprocess.Popen[bytes]":
+def start(
+    folder: Folder, tmp_path: Path, output: Path | None = None, stderr: int = subprocess.DEVNULL
+) -> "subprocess.Popen[bytes]":
     command = [Path(sys.executable).with_name("touchstone"), "run", "--config", folder.config]
     command += ["--output-dir", output] if output else []
-    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    return subprocess.Popen(command, env=command_environment(tmp_path), **quiet)
+    environment = command_environment(tmp_path)
+    return subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=stderr, start_new_session=True)
 
 
 def everything(folder: Folder, output: Path | None = None) -> dict[str, object]:
