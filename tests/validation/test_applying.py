@@ -1,0 +1,232 @@
+"""Fixes put in place: worked examples, line ends, refusals, and the lines that a fix then takes up."""
+
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from touchstone.validation.applying import MAX_FIX_BYTES, Applied, Fix, NotApplied, apply_fix, choose_fix
+from touchstone.validation.protocol import Problem
+
+
+def problem(start: int | None = None, end: int | None = None) -> Problem:
+    return Problem("a", "main.tf", Path("clones"), line_start=start, line_end=end)
+
+
+def block(original: bytes, text: str, start: int, end: int) -> Applied | NotApplied:
+    return apply_fix(original, Fix(text, "block"), problem(start, end))
+
+
+@pytest.mark.parametrize(
+    ("original", "text", "start", "end", "expected"),
+    [
+        (b"a\nb\nc\n", "B", 2, 2, Applied(b"a\nB\nc\n", 2, 2)),
+        (b"a\nb\nc\n", "B\n", 2, 2, Applied(b"a\nB\nc\n", 2, 2)),
+        (b"a\nb\nc\n", "  B\n\tb\n", 2, 3, Applied(b"a\n  B\n\tb\n", 2, 3)),
+        (b"a\nb\nc\n", "B\n\n", 2, 2, Applied(b"a\nB\n\nc\n", 2, 3)),
+        (b"a\nb", "B\n", 2, 2, Applied(b"a\nB", 2, 2)),
+        (b"a\nb", "B\n\n", 1, 2, Applied(b"B", 1, 1)),
+        (b"a\r\nb\r\n", "B\nb", 2, 2, Applied(b"a\r\nB\r\nb\r\n", 2, 3)),
+        (b"a\r\nb", "B\nb\n", 2, 2, Applied(b"a\r\nB\r\nb", 2, 3)),
+        (b"a\r\nb\r\n", "A\r\n", 1, 1, Applied(b"A\r\nb\r\n", 1, 1)),
+        (b"a\nb\n", "B\r\nb\r\n", 2, 2, Applied(b"a\nB\nb\n", 2, 3)),
+        (b"\xff\nb\n\xfe\n", "B", 2, 2, Applied(b"\xff\nB\n\xfe\n", 2, 2)),
+        (b"a {\n", "}", 2, 2, Applied(b"a {\n}\n", 2, 2)),
+        (b"a {\nb\n", "B\n}", 2, 3, Applied(b"a {\nB\n}\n", 2, 3)),
+        (b"", "a", 1, 1, Applied(b"a\n", 1, 1)),
+        (b"a\nb\n", "```hcl\nB\n```", 2, 2, Applied(b"a\nB\n", 2, 2)),
+    ],
+)
+def test_a_block_takes_the_place_of_its_lines(
+    original: bytes, text: str, start: int, end: int, expected: Applied
+) -> None:
+    assert block(original, text, start, end) == expected
+
+
+@pytest.mark.parametrize(("start", "end"), [(0, 1), (-1, 1), (2, 1), (1, 5), (4, 5), (9, 9)])
+def test_lines_that_the_file_has_not_are_a_reason(start: int, end: int) -> None:
+    answer = block(b"a\nb\nc\n", "x", start, end)
+    reason = f"the fix is for lines {start} to {end} and the file has 3"
+    assert answer == NotApplied("validator_unavailable", reason)
+
+
+@pytest.mark.parametrize(("start", "end"), [(None, None), (1, None), (None, 1)])
+def test_a_block_needs_lines(start: int | None, end: int | None) -> None:
+    answer = apply_fix(b"a\n", Fix("x", "block"), problem(start, end))
+    assert isinstance(answer, NotApplied)
+    assert answer.reason == "the fix is a block and the problem has no line range to put it in"
+
+
+@pytest.mark.parametrize("text", ["", " \n\t", "```\n```", "<![CDATA[]]>", "<![CDATA[```hcl\n\n```]]>"])
+@pytest.mark.parametrize("kind", ["file", "block"])
+def test_an_empty_fix_fails(text: str, kind: str) -> None:
+    fix = Fix(text, "file" if kind == "file" else "block")
+    assert apply_fix(b"a\n", fix, problem()) == NotApplied("failed", "the fix is empty")
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("a\0b", "the fix has NUL bytes"),
+        ("a\ud800", "the fix has lone surrogates, which are no text"),
+        ("é" * 1_000_001, "the fix has 2,000,002 bytes; at most 2,000,000 are allowed"),
+    ],
+)
+def test_what_is_no_text_is_a_failed_attempt(text: str, reason: str) -> None:
+    assert apply_fix(b"a\n", Fix(text, "file"), problem()) == NotApplied("failed", reason)
+
+
+def test_the_largest_fix_is_allowed() -> None:
+    assert isinstance(apply_fix(b"a\n", Fix("x" * MAX_FIX_BYTES, "file"), problem()), Applied)
+
+
+@pytest.mark.parametrize(
+    ("new", "start", "end", "expected"),
+    [
+        ("1\n2\n3\n4\n5\n", 2, 3, (2, 3)),
+        ("0\n1\n2\n3\n4\n5\n", 2, 3, (3, 4)),
+        ("1\n2\nx\ny\n4\n5\n", 3, 3, (3, 4)),
+        ("1\n2\n3\nnew\n4\n5\n", 2, 3, (2, 4)),
+        ("1\n4\n5\n", 2, 3, (2, 2)),
+        ("1\n2\n3\n", 4, 5, (3, 3)),
+        ("x\n", 2, 3, (1, 1)),
+        ("1\r\nx\r\n3\r\n4\r\n5\r\n", 2, 2, (2, 2)),
+        ("a\nb\n", None, None, (1, 2)),
+        ("a\nb\n", 7, 9, (1, 2)),
+    ],
+)
+def test_the_problems_lines_in_a_whole_new_file(
+    new: str, start: int | None, end: int | None, expected: tuple[int, int]
+) -> None:
+    answer = apply_fix(b"1\n2\n3\n4\n5\n", Fix(new, "file"), problem(start, end))
+    assert answer == Applied(new.encode(), *expected)
+
+
+def test_a_file_that_repeats_one_line_takes_no_time() -> None:
+    started = time.monotonic()
+    answer = apply_fix(b"a\n" + b"x\n" * 20_000 + b"b\n", Fix("c\n" + "x\n" * 200_000, "file"), problem(5, 9))
+    assert isinstance(answer, Applied)
+    assert time.monotonic() - started < 5
+
+
+def test_a_long_file_full_of_equal_lines_is_still_mapped_closely() -> None:
+    before = [line for number in range(2_000) for line in (f"item {number} {{", "  on = true", "}")]
+    after = [*before[:10], "new", *before[10:4_000], "changed", *before[4_001:5_990], "new", *before[5_990:]]
+    answer = apply_fix("\n".join(before).encode(), Fix("\n".join(after), "file"), problem(4_000, 4_002))
+    assert isinstance(answer, Applied)
+    assert (answer.first_line, answer.last_line) == (4_001, 4_003)
+
+
+ROW = {"fixed_file": "f", "fixed_block_content": "b", "fixed_code": "c"}
+
+
+@pytest.mark.parametrize(
+    ("columns", "how", "has_range", "expected"),
+    [
+        (("fixed_file", "fixed_block_content", "fixed_code"), "auto", True, Fix("f", "file")),
+        (("fixed_block_content", "fixed_code"), "auto", True, Fix("b", "block")),
+        (("fixed_block_content",), "auto", False, Fix("b", "block")),
+        (("fixed_code",), "auto", True, Fix("c", "block")),
+        (("fixed_code",), "auto", False, Fix("c", "file")),
+        (("fixed_file", "fixed_code"), "file", True, Fix("f", "file")),
+        (("fixed_block_content", "fixed_code"), "file", True, Fix("c", "file")),
+        (("fixed_file", "fixed_block_content", "fixed_code"), "block", True, Fix("b", "block")),
+        (("fixed_file", "fixed_code"), "block", False, Fix("c", "block")),
+        (("fixed_file",), "block", True, None),
+        (("fixed_block_content",), "file", True, None),
+        ((), "auto", True, None),
+    ],
+)
+@pytest.mark.parametrize("blank", [None, "", " \n"])
+def test_the_first_column_that_holds_a_fix_is_taken(
+    columns: tuple[str, ...], how: str, has_range: bool, expected: Fix | None, blank: str | None
+) -> None:
+    row = {column: ROW[column] for column in columns}
+    assert choose_fix(row, how, has_range) == expected  # type: ignore[arg-type]
+    if expected:
+        with_blanks = dict.fromkeys(ROW, blank) | row
+        assert choose_fix(with_blanks, how, has_range) == expected  # type: ignore[arg-type]
+        all_blank = dict.fromkeys(columns, blank)
+        empty = choose_fix(all_blank, how, has_range)  # type: ignore[arg-type]
+        assert empty is not None and empty.text == ""
+
+
+lines_of_text = st.text(st.sampled_from("ab{} \té"), max_size=4)
+contents = st.builds(
+    lambda lines, end, last: end.join(lines).encode() + (end.encode() if last else b""),
+    st.lists(lines_of_text, min_size=1, max_size=8),
+    st.sampled_from(["\n", "\r\n"]),
+    st.booleans(),
+)
+blocks = st.lists(lines_of_text, min_size=1, max_size=5).map("\n".join).filter(str.strip)
+
+
+@st.composite
+def edits(draw: st.DrawFn) -> tuple[bytes, str, int, int]:
+    original = draw(contents)
+    count = len(original.removesuffix(b"\n").split(b"\n"))
+    start = draw(st.integers(1, count))
+    return original, draw(blocks), start, draw(st.integers(start, count))
+
+
+@given(edits())
+def test_only_the_blocks_lines_change(edit: tuple[bytes, str, int, int]) -> None:
+    original, text, start, end = edit
+    answer = block(original, text, start, end)
+    assert isinstance(answer, Applied)
+    before, after = original.split(b"\n"), answer.content.split(b"\n")
+    assert answer.content.endswith(b"\n") == original.endswith(b"\n") or not original
+    assert answer.first_line == start
+    assert after[: start - 1] == before[: start - 1]
+    if original:
+        assert after[answer.last_line :] == before[end:]
+    inside = b"\n".join(line.removesuffix(b"\r") for line in after[start - 1 : answer.last_line]).decode()
+    assert inside.rstrip("\n") == text.rstrip("\n")
+
+
+@given(edits())
+def test_line_ends_stay_of_one_kind(edit: tuple[bytes, str, int, int]) -> None:
+    original, text, start, end = edit
+    answer = block(original, text, start, end)
+    assert isinstance(answer, Applied)
+    if b"\r\n" in original:
+        assert answer.content.count(b"\n") == answer.content.count(b"\r\n")
+    else:
+        assert b"\r" not in answer.content
+
+
+@given(edits())
+def test_putting_the_same_lines_back_changes_nothing(edit: tuple[bytes, str, int, int]) -> None:
+    original, _, start, end = edit
+    text = b"\n".join(line.removesuffix(b"\r") for line in original.split(b"\n")[start - 1 : end]).decode()
+    answer = block(original, text + "\n", start, end)
+    if isinstance(answer, Applied) and not (end == original.count(b"\n") + 1 and text.endswith("\n")):
+        assert answer.content == original
+
+
+@given(edits(), contents.filter(lambda content: bool(content.strip())))
+def test_a_whole_file_is_taken_as_it_is_and_its_range_lies_in_it(edit: tuple[bytes, str, int, int], new: bytes) -> None:
+    original, _, start, end = edit
+    answer = apply_fix(original, Fix(new.decode(), "file"), problem(start, end))
+    assert isinstance(answer, Applied)
+    assert answer.content == new
+    assert 1 <= answer.first_line <= answer.last_line <= len(new.removesuffix(b"\n").split(b"\n"))
+
+
+@given(edits().filter(lambda edit: bool(edit[0].strip())))
+def test_an_unchanged_file_keeps_the_problems_lines(edit: tuple[bytes, str, int, int]) -> None:
+    original, _, start, end = edit
+    answer = apply_fix(original, Fix(original.decode(), "file"), problem(start, end))
+    assert answer == Applied(original, start, end)
+
+
+@given(edits())
+def test_block_and_whole_file_agree_on_what_is_validated(edit: tuple[bytes, str, int, int]) -> None:
+    original, text, start, end = edit
+    as_block = block(original, text, start, end)
+    assert isinstance(as_block, Applied)
+    as_file = apply_fix(original, Fix(as_block.content.decode(), "file"), problem(start, end))
+    assert isinstance(as_file, Applied)
+    assert as_file.content == as_block.content

@@ -1,0 +1,190 @@
+"""Names from outside become paths: which layout is found, what is refused, what is missing."""
+
+import os
+from pathlib import Path, PurePosixPath
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from touchstone.validation.locating import Located, Unsafe, locate
+
+
+@pytest.fixture
+def clones(tmp_path: Path) -> Path:
+    """Two projects in a folder of clones, and a file outside of it that nobody may reach."""
+    (tmp_path / "secret").mkdir()
+    (tmp_path / "secret" / "main.tf").write_text("secret")
+    for file in ("shop/network/main.tf", "shop/network/sub/x.tf", "shop/modules/x/main.tf", "a1/main.tf", "top.tf"):
+        path = tmp_path / "clones" / file
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("")
+    return tmp_path / "clones"
+
+
+@pytest.mark.parametrize(
+    ("filename", "directory", "project", "oid", "expected"),
+    [
+        ("main.tf", "shop/network", None, "a1", ("shop/network", "", "main.tf")),
+        ("main.tf", "./shop//network/", "", "a1", ("shop/network", "", "main.tf")),
+        ("main.tf", "shop/network", "shop", "a1", ("shop", "network", "main.tf")),
+        ("sub/x.tf", "shop/network", "shop", "a1", ("shop", "network", "sub/x.tf")),
+        ("main.tf", "shop/network", "shop/network", "a1", ("shop/network", "", "main.tf")),
+        ("main.tf", "shop/network", "a1", "a1", ("shop/network", "", "main.tf")),
+        ("main.tf", "shop/network", "nowhere", "a1", ("shop/network", "", "main.tf")),
+        ("main.tf", None, None, "a1", ("a1", "", "main.tf")),
+        ("main.tf", " ", None, "a1", ("a1", "", "main.tf")),
+        ("shop/network/main.tf", None, None, "a1", ("shop/network", "", "main.tf")),
+        ("shop/network/main.tf", None, "shop", "other", ("shop", "network", "main.tf")),
+        ("top.tf", None, None, "a1", ("", "", "top.tf")),
+        ("top.tf", ".", None, "a1", ("", "", "top.tf")),
+        ("main.tf", "a1", None, "any/oid", ("a1", "", "main.tf")),
+    ],
+)
+def test_the_layouts_that_are_found(
+    clones: Path, filename: str, directory: str | None, project: str | None, oid: str, expected: tuple[str, str, str]
+) -> None:
+    root, working_directory, name = expected
+    found = locate(clones, filename, directory, project, oid)
+    assert found == Located((clones / root).resolve(), working_directory, name)
+
+
+@pytest.mark.parametrize(
+    ("filename", "words"),
+    [
+        (None, "the filename is empty"),
+        ("", "the filename is empty"),
+        (" ", "the filename is empty"),
+        (".", "the filename is empty"),
+        ("../secret/main.tf", "has a part '..'"),
+        ("a/../../secret/main.tf", "has a part '..'"),
+        ("/etc/passwd", "is an absolute path"),
+        ("//etc/passwd", "is an absolute path"),
+        ("a\0.tf", "has control characters"),
+        ("a\n.tf", "has control characters"),
+        ("a\x7f.tf", "has control characters"),
+        ("a\x9b.tf", "has control characters"),
+        ("a\ud800.tf", "has control characters"),
+        ("a\\b.tf", "has a backslash"),
+        ("~root/main.tf", "starts with '~'"),
+        ("a/~x", "starts with '~'"),
+        ("-rf", "starts with '-'"),
+        ("a/-rf", "starts with '-'"),
+        ("é" * 128, "a part with more than 255 bytes"),
+        ("a/" * 512 + "b", "has more than 1,024 bytes"),
+    ],
+)
+def test_names_that_are_refused(clones: Path, filename: str | None, words: str) -> None:
+    found = locate(clones, filename, "shop/network", None, "a1")
+    assert isinstance(found, Unsafe)
+    assert found.status == "unsafe_input"
+    assert words in found.reason
+    if filename and filename.strip(" ."):
+        for directory, project in ((filename, None), ("shop", filename)):
+            also = locate(clones, "main.tf", directory, project, "a1")
+            assert isinstance(also, Unsafe) and words in also.reason
+
+
+@pytest.mark.parametrize("oid", ["..", ".", "", "a/b", "/etc", "../secret", "a\0", "-x", "~", "a\\b"])
+def test_an_oid_that_would_be_a_path_is_checked_as_one(clones: Path, oid: str) -> None:
+    found = locate(clones, "main.tf", None, None, oid)
+    assert isinstance(found, Unsafe) and found.status == "unsafe_input" and "the oid" in found.reason
+    assert isinstance(locate(clones, "main.tf", "shop/network", None, oid), Located)
+
+
+def test_symlinks_that_lead_out_are_refused(clones: Path) -> None:
+    secret = clones.parent / "secret"
+    (clones / "out").symlink_to(secret)
+    (clones / "shop" / "out").symlink_to("../../secret")
+    for filename, directory, oid in [
+        ("main.tf", "out", "x"),
+        ("missing.tf", "out", "x"),
+        ("main.tf", "shop/out", "x"),
+        ("out/main.tf", "shop", "x"),
+        ("main.tf", None, "out"),
+        ("out/main.tf", None, "x"),
+    ]:
+        found = locate(clones, filename, directory, None, oid)
+        assert isinstance(found, Unsafe)
+        assert found.status == "unsafe_input"
+        assert "leads out of" in found.reason
+
+
+def test_a_file_that_is_a_symlink_is_refused_wherever_it_leads(clones: Path) -> None:
+    (clones / "a1" / "in.tf").symlink_to("main.tf")
+    (clones / "a1" / "out.tf").symlink_to("../../secret/main.tf")
+    (clones / "a1" / "gone.tf").symlink_to("nothing")
+    (clones / "a1" / "loop.tf").symlink_to("loop.tf")
+    for filename in ("in.tf", "out.tf", "gone.tf"):
+        found = locate(clones, filename, "a1", None, "x")
+        assert isinstance(found, Unsafe) and found.status == "unsafe_input" and "symlink" in found.reason
+    assert isinstance(locate(clones, "loop.tf", "a1", None, "x"), Unsafe)
+
+
+def test_a_symlink_inside_the_clones_is_followed_to_where_it_leads(clones: Path) -> None:
+    (clones / "alias").symlink_to("shop/network")
+    assert locate(clones, "main.tf", "alias", "shop", "x") == Located((clones / "shop").resolve(), "network", "main.tf")
+    (clones / "a1" / "beside").symlink_to("../shop")
+    found = locate(clones, "beside/network/main.tf", "a1", None, "x")
+    assert isinstance(found, Unsafe) and found.status == "unsafe_input"
+
+
+def test_a_project_that_leads_out_is_no_root(clones: Path) -> None:
+    (clones / "up").symlink_to("..")
+    assert locate(clones, "main.tf", "a1", "up", "x") == Located((clones / "a1").resolve(), "", "main.tf")
+
+
+def test_what_is_no_regular_file_is_refused(clones: Path) -> None:
+    os.mkfifo(clones / "a1" / "fifo.tf")
+    fifo = locate(clones, "fifo.tf", "a1", None, "x")
+    directory = locate(clones, "network", "shop", None, "x")
+    assert isinstance(fifo, Unsafe) and "is no regular file" in fifo.reason
+    assert isinstance(directory, Unsafe) and "is a directory" in directory.reason
+    assert fifo.status == directory.status == "unsafe_input"
+
+
+@pytest.mark.parametrize(
+    ("filename", "directory", "oid", "looked_for"),
+    [
+        ("gone.tf", "a1", "x", "there is no file {clones}/a1/gone.tf"),
+        ("main.tf", "gone", "x", "there is no directory {clones}/gone"),
+        ("gone/main.tf", None, "x", "there is no directory {clones}/gone"),
+        ("gone.tf", None, "a1", "there is no file {clones}/gone.tf"),
+        ("main.tf", "top.tf", "a1", "there is no directory {clones}/top.tf"),
+    ],
+)
+def test_what_is_missing_is_named(
+    clones: Path, filename: str, directory: str | None, oid: str, looked_for: str
+) -> None:
+    found = locate(clones, filename, directory, None, oid)
+    assert found == Unsafe("validator_unavailable", looked_for.format(clones=clones.resolve()))
+
+
+def test_missing_clones_are_named(tmp_path: Path) -> None:
+    found = locate(tmp_path / "gone", "main.tf", "a", None, "x")
+    assert found == Unsafe("validator_unavailable", f"there is no directory {(tmp_path / 'gone').resolve()}")
+
+
+nasty = st.sampled_from(["..", ".", "", "a1", "shop", "network", "main.tf", "out", "~", "-", "\0", "\\", "\ud800", "é"])
+names = st.none() | st.lists(nasty, max_size=4).map("/".join) | st.text(max_size=20)
+
+
+@given(names, names, names, names.map(lambda name: name or ""))
+def test_whatever_the_names_nothing_outside_is_reached(
+    tmp_path_factory: pytest.TempPathFactory, filename: str, directory: str, project: str, oid: str
+) -> None:
+    base = tmp_path_factory.getbasetemp() / "reach"
+    clones = base / "clones"
+    if not base.exists():
+        (clones / "shop" / "network").mkdir(parents=True)
+        (clones / "a1").mkdir()
+        for place in (base, clones, clones / "a1", clones / "shop" / "network"):
+            (place / "main.tf").write_text("")
+        (clones / "out").symlink_to("..")
+    found = locate(clones, filename, directory, project, oid)
+    if isinstance(found, Located):
+        assert found.root.is_relative_to(clones.resolve())
+        path = found.root / PurePosixPath(found.working_directory) / found.filename
+        assert path.is_file() and path.resolve() == path
+    else:
+        assert found.status in ("unsafe_input", "validator_unavailable") and found.reason

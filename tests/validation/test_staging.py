@@ -1,0 +1,239 @@
+"""Trees on disk: what belongs to them, what a staged copy is made of, and when two have the same hash."""
+
+import hashlib
+import os
+import stat
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from touchstone.validation import staging
+from touchstone.validation.locating import Unsafe
+from touchstone.validation.protocol import Tree
+from touchstone.validation.staging import HashedTree, base_hash, collect, stage, tree_hash
+
+
+def write(root: Path, *files: str) -> Path:
+    for file in files:
+        path = root / file
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"content of {file}")
+    return root
+
+
+def test_files_come_in_order_without_what_tools_leave_behind(tmp_path: Path) -> None:
+    left_out = (".git", ".hg", ".svn", ".terraform", "__pycache__", ".venv", "node_modules")
+    write(tmp_path, "b.tf", "a/z.tf", "a/deep/er/x.tf", ".terraform.lock.hcl", "a.tf")
+    write(tmp_path, *(f"{name}/x" for name in left_out), *(f"a/deep/{name}/x" for name in left_out))
+    write(tmp_path, "target/CACHEDIR.TAG", "target/debug/x", "docs/target/page.md", "a/.git")
+    (tmp_path / "empty").mkdir()
+    assert collect(tmp_path) == (
+        ".terraform.lock.hcl",
+        "a.tf",
+        "a/deep/er/x.tf",
+        "a/z.tf",
+        "b.tf",
+        "docs/target/page.md",
+    )
+
+
+def test_symlinks_count_where_they_stay_inside(tmp_path: Path) -> None:
+    root = write(tmp_path / "root", "real.tf", "sub/x.tf")
+    write(tmp_path, "outside.tf")
+    (root / "in.tf").symlink_to("real.tf")
+    (root / "sub" / "up.tf").symlink_to("../real.tf")
+    (root / "out.tf").symlink_to("../outside.tf")
+    (root / "absolute.tf").symlink_to(tmp_path / "outside.tf")
+    (root / "gone.tf").symlink_to("nothing")
+    (root / "loop.tf").symlink_to("loop.tf")
+    (root / "around").symlink_to(".")
+    (root / "away").symlink_to("..")
+    assert collect(root) == ("in.tf", "real.tf", "sub/up.tf", "sub/x.tf")
+
+
+def test_a_root_that_is_a_symlink_itself_is_fine(tmp_path: Path) -> None:
+    write(tmp_path / "real", "a.tf")
+    (tmp_path / "real" / "b.tf").symlink_to("a.tf")
+    (tmp_path / "alias").symlink_to("real")
+    assert collect(tmp_path / "alias") == ("a.tf", "b.tf")
+
+
+def test_pipes_are_left_out_and_hard_links_are_not(tmp_path: Path) -> None:
+    write(tmp_path, "a.tf")
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "b.tf").hardlink_to(tmp_path / "a.tf")
+    assert collect(tmp_path) == ("a.tf", "b.tf")
+
+
+def test_limits_are_named(tmp_path: Path) -> None:
+    write(tmp_path, "a", "b", "c")
+    assert isinstance(collect(tmp_path, max_files=3), tuple)
+    assert collect(tmp_path, max_files=2) == Unsafe("unsafe_input", f"{tmp_path} has more than 2 files")
+    assert isinstance(collect(tmp_path, max_bytes=36), tuple)
+    too_large = Unsafe("unsafe_input", f"the files in {tmp_path} have more than 35 bytes")
+    assert collect(tmp_path, max_bytes=35) == too_large
+
+
+def test_a_missing_root_is_a_reason(tmp_path: Path) -> None:
+    found = collect(tmp_path / "gone")
+    assert isinstance(found, Unsafe)
+    assert found.status == "validator_unavailable" and "gone" in found.reason
+
+
+def tree_of(root: Path) -> Tree:
+    files = collect(root)
+    assert isinstance(files, tuple)
+    return Tree(root, files)
+
+
+def modes(root: Path) -> dict[str, int]:
+    return {str(path.relative_to(root)): stat.S_IMODE(path.stat().st_mode) for path in root.rglob("*")}
+
+
+def test_a_staged_tree_is_links_copies_and_fresh_files(tmp_path: Path) -> None:
+    root = write(tmp_path / "root", "plain.tf", "deep/er/private.tf", "run.sh", "changed.tf", "tool.sh")
+    for name, mode in {"plain.tf": 0o644, "deep/er/private.tf": 0o600, "run.sh": 0o750, "tool.sh": 0o755}.items():
+        (root / name).chmod(mode)
+    (root / "link.tf").symlink_to("plain.tf")
+    before = {path: path.read_bytes() for path in root.rglob("*.*")}
+    tree = tree_of(root).with_file("changed.tf", b"new").with_file("new/file.tf", b"added").with_file("tool.sh", b"#!")
+    staged = tmp_path / "staged"
+    umask = os.umask(0o077)
+    try:
+        stage(tree, staged)
+    finally:
+        os.umask(umask)
+    assert collect(staged) == tree.files
+    assert {path: (staged / path).read_bytes() for path in tree.files} == {path: tree.read(path) for path in tree.files}
+    assert (staged / "plain.tf").samefile(root / "plain.tf")
+    for fresh in ("changed.tf", "deep/er/private.tf", "link.tf", "run.sh"):
+        assert not (staged / fresh).is_symlink() and not (staged / fresh).samefile(root / fresh)
+    assert modes(staged) == {
+        "plain.tf": 0o644,
+        "deep": 0o755,
+        "deep/er": 0o755,
+        "deep/er/private.tf": 0o644,
+        "run.sh": 0o755,
+        "tool.sh": 0o755,
+        "link.tf": 0o644,
+        "changed.tf": 0o644,
+        "new": 0o755,
+        "new/file.tf": 0o644,
+    }
+    assert stat.S_IMODE(staged.stat().st_mode) == 0o755
+    assert {path: path.read_bytes() for path in root.rglob("*.*")} == before
+    assert not (root / "new").exists()
+
+
+def test_without_hard_links_files_are_copied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise OSError("another file system")
+
+    monkeypatch.setattr(os, "link", refuse)
+    root = write(tmp_path / "root", "a.tf")
+    stage(tree_of(root), tmp_path / "staged")
+    assert not (tmp_path / "staged" / "a.tf").samefile(root / "a.tf")
+    assert (tmp_path / "staged" / "a.tf").read_text() == "content of a.tf"
+
+
+def test_staging_needs_a_new_directory(tmp_path: Path) -> None:
+    with pytest.raises(FileExistsError):
+        stage(Tree(tmp_path, ()), tmp_path)
+
+
+@pytest.mark.parametrize("path", ["../x", "/x", "a/../../x", "", "."])
+def test_staging_never_leaves_its_directory(tmp_path: Path, path: str) -> None:
+    with pytest.raises(ValueError, match="is no path inside a tree"):
+        stage(Tree(tmp_path, (path,), {path: b"x"}), tmp_path / "staged")
+
+
+def test_the_hash_is_of_paths_and_contents_only(tmp_path: Path) -> None:
+    one, two = write(tmp_path / "one", "a", "b/c"), write(tmp_path / "two", "a", "b/c")
+    assert tree_hash(tree_of(one)) == tree_hash(tree_of(two))
+    tree = tree_of(one)
+    assert tree_hash(tree.with_file("a", b"content of a")) == tree_hash(tree)
+    others = [tree.with_file("a", b"x"), tree.with_file("b/c", b"x"), tree.with_file("d", b""), Tree(one, ("a",))]
+    assert len({tree_hash(other) for other in [tree, *others]}) == 5
+
+
+def test_with_a_base_only_changed_files_are_hashed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tree = tree_of(write(tmp_path, "a", "b/c"))
+    changed = tree.with_file("a", b"x").with_file("new", b"y")
+    expected = tree_hash(changed)
+    base = base_hash(tree.root, tree.files)
+
+    def read(path: Path) -> str:
+        raise AssertionError(f"{path} was read")
+
+    monkeypatch.setattr(staging, "_file_hash", read)
+    assert tree_hash(changed, base) == expected
+
+
+def age(path: Path, seconds: int) -> None:
+    then = path.stat().st_mtime_ns - seconds * 1_000_000_000
+    os.utime(path, ns=(then, then))
+
+
+def test_a_settled_file_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = write(tmp_path, "a") / "a"
+    age(file, 60)
+    first = base_hash(tmp_path, ["a"])
+    stage(Tree(tmp_path, ("a",)), tmp_path / "staged")
+
+    def read(*_: object) -> None:
+        raise AssertionError("it was read again")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(hashlib, "file_digest", read)
+        assert base_hash(tmp_path, ["a"]) == first
+    file.write_text("another of a")
+    assert base_hash(tmp_path, ["a"]) != first
+
+
+def test_a_file_written_twice_in_a_tick_is_not_taken_for_the_old_one(tmp_path: Path) -> None:
+    file = tmp_path / "a"
+    file.write_text("old")
+    now = file.stat().st_mtime_ns
+    old = base_hash(tmp_path, ["a"])
+    file.write_text("new")
+    os.utime(file, ns=(now, now))
+    assert base_hash(tmp_path, ["a"]) != old
+
+
+trees = st.dictionaries(st.sampled_from(["a", "b", "a/b", "ab", "é", "c:1"]), st.binary(max_size=6), max_size=4)
+
+
+@given(trees, trees)
+def test_equal_hashes_mean_equal_trees(one: dict[str, bytes], two: dict[str, bytes]) -> None:
+    hashes = [tree_hash(Tree(Path("none"), tuple(sorted(files)), files)) for files in (one, two)]
+    assert (hashes[0] == hashes[1]) == (one == two)
+
+
+@given(trees)
+def test_the_order_of_files_is_irrelevant(files: dict[str, bytes]) -> None:
+    forward, backward = sorted(files), sorted(files, reverse=True)
+    there, back = (Tree(Path("none"), tuple(order), files) for order in (forward, backward))
+    assert tree_hash(there) == tree_hash(back)
+
+
+def test_a_hashed_tree_gives_the_same_hashes_without_a_look_at_the_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tree = tree_of(write(tmp_path, "a", "b/c", "é", "z"))
+    changed = [
+        tree,
+        *(tree.with_file(path, b"x") for path in tree.files),
+        tree.with_file("a", b"x").with_file("z", b""),
+    ]
+    with_more = tree.with_file("new", b"y")
+    expected = [tree_hash(each) for each in (*changed, with_more)]
+    hashed = HashedTree(tree.root, tree.files)
+
+    def read(path: Path) -> str:
+        raise AssertionError(f"{path} was read")
+
+    monkeypatch.setattr(staging, "_file_hash", read)
+    assert [hashed.hash_of(each) for each in (*changed, with_more)] == expected
+    assert len(set(expected)) == len(expected)

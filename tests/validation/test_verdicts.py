@@ -1,0 +1,323 @@
+"""Verdicts: what a problem is about, what a fix has done to it, and what must hold for any pair of reports."""
+
+import random
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from touchstone.validation.protocol import UNDECIDED, Diagnostic, Problem, Report
+from touchstone.validation.verdicts import Success, Verdict, judge, succeeded, targets
+from touchstone.vocabulary import STATUSES
+
+RULES: tuple[Success, ...] = get_args(Success)
+
+
+def problem(**keys: Any) -> Problem:
+    return Problem("a", "main.tf", Path("clones"), **keys)
+
+
+def error(summary: str, line: int | None = None, file: str | None = "main.tf", **keys: Any) -> Diagnostic:
+    return Diagnostic("error", summary, file=file, line=line, **keys)
+
+
+def warning(summary: str, line: int | None = None, file: str | None = "main.tf") -> Diagnostic:
+    return Diagnostic("warning", summary, file=file, line=line)
+
+
+def failure(test: str) -> Diagnostic:
+    return Diagnostic("error", "assertion failed", file="test_main.py", line=90, test=test)
+
+
+def report(*diagnostics: Diagnostic, **keys: Any) -> Report:
+    """As a validator makes it: failed where there is an error."""
+    status = "failed" if any(found.severity == "error" for found in diagnostics) else "passed"
+    return Report(status, "static", tuple(diagnostics), **keys)
+
+
+A3, A9, B4 = error("A", 3), error("A", 9), error("B", 4)
+LONG3 = error("A", 3, end_line=5)
+ELSEWHERE, NOWHERE = error("A", 3, file="other.tf"), error("N", file=None)
+W3 = warning("W", 3)
+T1, T2 = failure("test_one"), failure("test_two")
+
+
+@pytest.mark.parametrize(
+    ("about", "baseline", "expected"),
+    [
+        ({}, [A3, ELSEWHERE, NOWHERE, W3, T1], [A3, ELSEWHERE, NOWHERE, T1]),
+        ({"severity": "Warning"}, [A3, W3], [W3]),
+        ({"severity": "high"}, [A3, W3], [A3]),
+        ({"line_start": 1, "line_end": 5}, [A3, A9, B4, ELSEWHERE, W3], [A3, B4]),
+        ({"line_start": 3}, [A3, B4], [A3]),
+        ({"line_end": 4}, [A3, B4], [B4]),
+        ({"line_start": 5, "line_end": 6}, [LONG3, replace(LONG3, end_line=4)], [LONG3]),
+        ({"line_start": 5, "line_end": 6}, [A3, NOWHERE, error("A")], [NOWHERE, error("A")]),
+        ({"summary": " a "}, [A3, A9, B4, ELSEWHERE], [A3, A9]),
+        ({"summary": "A", "line_start": 1, "line_end": 5}, [A3, A9, B4], [A3]),
+        ({"summary": "A", "line_start": 4, "line_end": 5}, [A3, A9, B4], []),
+        ({"summary": "other"}, [A3, B4], []),
+        ({"summary": "W", "severity": "warning", "line_start": 3, "line_end": 3}, [A3, W3], [W3]),
+        ({"summary": "W"}, [A3, W3], []),
+        ({"line_start": 1, "line_end": 5}, [T1, A9], [T1]),
+        ({"summary": "returns one too many"}, [T1, T2], [T1, T2]),
+        ({"summary": "A"}, [T1, A3], [A3]),
+        ({"summary": "test_two"}, [T1, T2], [T2]),
+        ({"line_start": 1}, [], []),
+    ],
+)
+def test_what_a_problem_is_about(
+    about: dict[str, Any], baseline: Sequence[Diagnostic], expected: Sequence[Diagnostic]
+) -> None:
+    assert targets(report(*baseline), problem(**about)) == tuple(expected)
+
+
+def test_the_file_is_told_by_its_path_in_the_tree() -> None:
+    deep = replace(A3, file="network/main.tf")
+    about = problem(working_directory="network", line_start=1, line_end=5)
+    assert targets(report(A3, deep), about) == (deep,)
+
+
+BLOCK = {"line_start": 1, "line_end": 5}
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "fixed", "introduced", "errors"),
+    [
+        ([A3], [], True, (0, 0, 0), 0),
+        ([A3], [A3], False, (0, 0, 0), 0),
+        ([A3], [A9], False, (0, 0, 0), 0),
+        ([A3, A9], [A9], True, (0, 0, 0), 0),
+        ([A3, A9], [A3], True, (0, 0, 0), 0),
+        ([A3, A9], [A3, A9], False, (0, 0, 0), 0),
+        ([A3, B4], [B4], False, (0, 0, 0), 0),
+        ([A3], [B4], True, (1, 1, 1), 1),
+        ([A3], [error("B", 8)], True, (0, 1, 1), 1),
+        ([A3], [error("B", 4, file="other.tf")], True, (0, 0, 1), 1),
+        ([A3], [NOWHERE], True, (1, 1, 1), 1),
+        ([A3], [T1], True, (1, 1, 1), 1),
+        ([A3], [W3], True, (1, 1, 1), 0),
+        ([A3], [warning("W", 8)], True, (0, 1, 1), 0),
+        ([A3, W3], [W3, warning("W", 8)], True, (1, 1, 1), 0),
+        ([A3, W3], [warning("W", 7), warning("W", 8)], True, (0, 1, 1), 0),
+        ([A3], [warning("W")], True, (1, 1, 1), 0),
+        ([A3], [A3, A9, B4], False, (2, 2, 2), 2),
+        ([T1, T2], [T2], False, (0, 0, 0), 0),
+        ([T1, T2], [], True, (0, 0, 0), 0),
+    ],
+)
+def test_worked_examples(
+    before: list[Diagnostic], after: list[Diagnostic], fixed: bool, introduced: tuple[int, int, int], errors: int
+) -> None:
+    verdict = judge(report(*before), report(*after), problem(**BLOCK), 1, 5)
+    assert verdict.fixed is fixed
+    assert (verdict.introduced_block, verdict.introduced_file, verdict.introduced_module) == introduced
+    assert verdict.introduced_errors == errors
+    assert verdict.plausible is (fixed and errors == 0)
+    assert verdict.status == ("passed" if verdict.plausible else "failed")
+
+
+def test_the_new_block_is_what_counts_not_the_old_one() -> None:
+    verdict = judge(report(A3), report(error("B", 8)), problem(**BLOCK), 1, 9)
+    assert verdict.introduced_block == 1
+
+
+def test_success_decides_the_status() -> None:
+    reports = (report(A3), report(warning("W", 8)))
+    statuses = {rule: judge(*reports, problem(**BLOCK), 1, 5, rule).status for rule in RULES}
+    expected = {"plausible": "passed", "fixed": "passed", "strict_block": "passed", "strict_module": "failed"}
+    assert statuses == expected
+    reports = (report(A3), report(error("B", 8)))
+    assert [judge(*reports, problem(**BLOCK), 1, 5, rule).status for rule in RULES] == [
+        "failed",
+        "passed",
+        "passed",
+        "failed",
+    ]
+
+
+def test_notes_say_what_is_left_and_what_is_new() -> None:
+    verdict = judge(report(A3), report(A3, warning("W", 2), B4), problem(**BLOCK), 1, 5)
+    assert verdict.note == "still there: error: A (main.tf:3); new: error: B (main.tf:4)"
+    assert judge(report(A3), report(), problem(**BLOCK), 1, 5).note == ""
+
+
+@pytest.mark.parametrize("status", UNDECIDED)
+def test_an_unknown_baseline_or_report_decides_nothing(status: str) -> None:
+    unknown = Report(status, "static", note="no terraform here")
+    baseline = judge(unknown, report(), problem(), 1, 5)
+    assert baseline == Verdict(status, note="the unmodified problem was not validated: no terraform here")
+    assert judge(report(A3), unknown, problem(), 1, 5) == Verdict(status, note="no terraform here")
+
+
+@pytest.mark.parametrize("baseline", [report(), report(W3), report(A9), report(ELSEWHERE)])
+def test_a_problem_that_shows_no_error_decides_nothing(baseline: Report) -> None:
+    verdict = judge(baseline, report(), problem(**BLOCK), 1, 5)
+    note = "the unmodified problem shows no such error at fidelity static"
+    assert verdict == Verdict("validator_unavailable", note=note)
+
+
+UNFINISHED = [status for status in STATUSES if status not in (*UNDECIDED, "passed", "failed")]
+
+
+@pytest.mark.parametrize("status", UNFINISHED)
+def test_a_fix_that_does_not_finish_has_failed(status: str) -> None:
+    verdict = judge(report(A3), Report(status, "static", note="killed"), problem(), 1, 5)
+    assert verdict == Verdict(status, fixed=False, plausible=False, note="killed")
+    assert [succeeded(verdict, rule) for rule in RULES] == [False] * 4
+
+
+@pytest.mark.parametrize("status", UNFINISHED)
+def test_after_a_baseline_that_did_not_finish_only_a_pass_will_do(status: str) -> None:
+    hangs = Report(status, "full")
+    passed = judge(hangs, report(), problem(**BLOCK), 1, 5)
+    assert (passed.status, passed.fixed, passed.plausible) == ("passed", True, True)
+    failed = judge(hangs, report(T1), problem(**BLOCK), 1, 5)
+    assert (failed.status, failed.fixed, failed.plausible) == ("failed", False, False)
+    again = judge(hangs, hangs, problem(**BLOCK), 1, 5)
+    assert (again.status, again.fixed, again.plausible) == (status, False, False)
+
+
+@pytest.mark.parametrize(
+    "contradictory",
+    [
+        report(consistent=False),
+        Report("failed", "static"),
+        Report("failed", "static", (W3,)),
+        Report("passed", "static", (B4,)),
+    ],
+)
+def test_reports_that_contradict_themselves_prove_nothing(contradictory: Report) -> None:
+    verdict = judge(report(A3), contradictory, problem(), 1, 5)
+    assert (verdict.status, verdict.fixed, verdict.plausible) == ("no_report", False, False)
+    assert verdict.introduced_module is None
+    assert judge(contradictory, report(), problem(), 1, 5).status == "validator_unavailable"
+
+
+def test_a_failed_test_that_is_no_longer_run_is_not_fixed() -> None:
+    baseline = report(T1, tests={"test_one": False, "test_two": True})
+    assert judge(baseline, report(tests={"test_one": True, "test_two": True}), problem(), 1, 5).plausible is True
+    assert judge(baseline, report(tests={"test_two": True}), problem(), 1, 5).plausible is False
+    assert judge(baseline, report(), problem(), 1, 5).plausible is False
+
+
+lines = st.none() | st.integers(1, 9)
+diagnostics = st.builds(
+    Diagnostic,
+    severity=st.sampled_from(["error", "warning"]),
+    summary=st.sampled_from(["A", "B", "C"]),
+    detail=st.sampled_from(["", "d"]),
+    file=st.sampled_from([None, "main.tf", "other.tf"]),
+    line=lines,
+    end_line=lines,
+) | st.sampled_from([T1, T2])
+findings = st.lists(diagnostics, max_size=6)
+problems = st.builds(
+    Problem,
+    oid=st.just("a"),
+    filename=st.just("main.tf"),
+    root=st.just(Path("clones")),
+    line_start=lines,
+    line_end=lines,
+    severity=st.sampled_from([None, "error", "warning"]),
+    summary=st.sampled_from([None, "a", "B", "none of them"]),
+)
+well_formed = findings.map(lambda found: report(*found))
+any_report = st.builds(
+    Report,
+    status=st.sampled_from(STATUSES),
+    fidelity=st.just("static"),
+    diagnostics=findings.map(tuple),
+    consistent=st.booleans(),
+)
+blocks = st.tuples(st.integers(1, 9), st.integers(1, 9)).map(lambda pair: (min(pair), max(pair)))
+rules = st.sampled_from(RULES)
+
+
+@given(any_report | well_formed, problems, blocks, rules)
+def test_nothing_changed_never_passes(same: Report, about: Problem, block: tuple[int, int], rule: Success) -> None:
+    verdict = judge(same, same, about, *block, rule)
+    assert verdict.status != "passed"
+    assert not succeeded(verdict, rule)
+
+
+@given(well_formed, problems, blocks, rules)
+def test_a_clean_report_after_a_target_passes(
+    baseline: Report, about: Problem, block: tuple[int, int], rule: Success
+) -> None:
+    assume(targets(baseline, about))
+    assert judge(baseline, report(), about, *block, rule).status == "passed"
+
+
+@given(well_formed, well_formed, problems, blocks, rules, diagnostics)
+def test_one_more_error_never_helps(
+    baseline: Report, after: Report, about: Problem, block: tuple[int, int], rule: Success, extra: Diagnostic
+) -> None:
+    worse = report(*after.diagnostics, replace(extra, severity="error"))
+    if judge(baseline, worse, about, *block, rule).status == "passed":
+        assert judge(baseline, after, about, *block, rule).status == "passed"
+
+
+@given(any_report | well_formed, any_report | well_formed, problems, blocks)
+def test_strict_rules_imply_the_lenient_ones(
+    baseline: Report, after: Report, about: Problem, block: tuple[int, int]
+) -> None:
+    verdict = judge(baseline, after, about, *block)
+    met = {rule for rule in RULES if succeeded(verdict, rule)}
+    if "strict_module" in met:
+        assert met == set(RULES)
+    assert not met or "fixed" in met
+    assert {succeeded(verdict, rule) is None for rule in RULES} == {verdict.fixed is None}
+
+
+@given(any_report | well_formed, any_report | well_formed, problems, blocks)
+def test_scopes_lie_within_each_other(baseline: Report, after: Report, about: Problem, block: tuple[int, int]) -> None:
+    verdict = judge(baseline, after, about, *block)
+    assert verdict.status in STATUSES
+    if verdict.introduced_module is None:
+        assert verdict.introduced_block is verdict.introduced_file is verdict.introduced_errors is None
+        assert verdict.fixed is verdict.plausible and not verdict.fixed
+    else:
+        assert verdict.introduced_block is not None and verdict.introduced_file is not None
+        assert 0 <= verdict.introduced_block <= verdict.introduced_file <= verdict.introduced_module
+        assert verdict.introduced_errors is not None and verdict.introduced_errors <= verdict.introduced_module
+
+
+@given(any_report | well_formed, any_report | well_formed, problems, blocks, rules, st.integers(0, 1000))
+def test_the_order_of_complaints_is_irrelevant(
+    baseline: Report, after: Report, about: Problem, block: tuple[int, int], rule: Success, seed: int
+) -> None:
+    def shuffled(original: Report) -> Report:
+        found = list(original.diagnostics)
+        random.Random(seed).shuffle(found)
+        return replace(original, diagnostics=tuple(found))
+
+    assert judge(baseline, after, about, *block, rule) == judge(
+        shuffled(baseline), shuffled(after), about, *block, rule
+    )
+
+
+@given(any_report | well_formed, problems)
+def test_targets_are_complaints_of_the_baseline(baseline: Report, about: Problem) -> None:
+    assert set(targets(baseline, about)) <= set(baseline.diagnostics)
+
+
+def test_a_file_that_no_longer_parses_has_fixed_nothing_that_only_shows_in_one_that_does() -> None:
+    unparsed = report(error("Unclosed block", 3), compiled=False)
+    verdict = judge(report(A3, compiled=True), unparsed, problem(), 1, 5, "fixed")
+    assert (verdict.fixed, verdict.status) == (False, "failed")
+    was_unparsed = report(error("Missing brace", 3), compiled=False)
+    assert judge(was_unparsed, unparsed, problem(), 1, 5, "fixed").fixed
+
+
+def test_a_passing_test_that_is_not_heard_of_any_more_is_an_error_that_came() -> None:
+    before = report(T1, tests={"test_one": False, "test_two": True})
+    kept = judge(before, report(tests={"test_one": True, "test_two": True}), problem(), 1, 5)
+    lost = judge(before, report(tests={"test_one": True}), problem(), 1, 5)
+    assert (kept.status, lost.status) == ("passed", "failed")
+    assert lost.fixed and lost.introduced_errors == 1
+    assert "test did not report: test_two" in lost.note

@@ -1,0 +1,151 @@
+"""Where a problem's files lie: from the names in a row to a directory and a file in it that are safe to read.
+
+The names come from outside. None of them may lead out of the clones, by `..`, by a symlink or otherwise, and what is
+refused or missing is an outcome with a reason. Which files belong to the tree is `staging`'s business.
+"""
+
+import unicodedata
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+MAX_NAME_BYTES = 255
+MAX_PATH_BYTES = 1024
+
+
+@dataclass(frozen=True)
+class Located:
+    """A tree's root, the module's directory in it, and the file in that. None of them goes through a symlink."""
+
+    root: Path
+    working_directory: str
+    filename: str
+
+
+@dataclass(frozen=True)
+class Unsafe:
+    """Why a problem's files are not read."""
+
+    status: str
+    reason: str
+
+
+def locate(
+    clones_dir: Path, filename: str | None, working_directory: str | None, project_name: str | None, oid: str
+) -> Located | Unsafe:
+    """Where a problem's file lies, with as much around it as validation may see.
+
+    The module is `working_directory`, else the directory named after the oid if it holds the file, else the file's
+    own. The root is the project that contains the module, else the module.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as clones:
+    ...     module = Path(clones) / "shop" / "network"
+    ...     module.mkdir(parents=True)
+    ...     _ = (module / "main.tf").write_text("")
+    ...     found = locate(Path(clones), "main.tf", "shop/network", "shop", "1")
+    ...     found.root.name, found.working_directory, found.filename
+    ('shop', 'network', 'main.tf')
+    >>> locate(Path("clones"), "../main.tf", None, None, "1").reason
+    "the filename '../main.tf' has a part '..'"
+    """
+    refused = _refusal(filename, working_directory, project_name, oid)
+    if refused:
+        return Unsafe("unsafe_input", refused)
+    file = PurePosixPath(filename or "")
+    try:
+        clones = clones_dir.resolve()
+        module, file = _module(clones, file, working_directory, oid)
+        return _missing(clones, module, module / file) or _located(clones, module, module / file, project_name)
+    except (OSError, RuntimeError) as error:  # RuntimeError: a loop of symlinks
+        return Unsafe("validator_unavailable", f"{clones_dir / file} cannot be looked at: {error}")
+
+
+def _refusal(filename: str | None, working_directory: str | None, project_name: str | None, oid: str) -> str:
+    if not filename or not filename.strip() or not PurePosixPath(filename).parts:
+        return "the filename is empty"
+    reason = _path_refusal("filename", filename)
+    if working_directory and working_directory.strip():
+        reason = reason or _path_refusal("working_directory", working_directory)
+    else:
+        reason = reason or _oid_refusal(oid)
+    if project_name and project_name.strip():
+        reason = reason or _path_refusal("project_name", project_name)
+    return reason
+
+
+def _oid_refusal(oid: str) -> str:
+    if "/" in oid:
+        return f"the oid {oid!r} would be a directory's name and has a slash"
+    if not oid.strip("."):
+        return f"the oid {oid!r} would be a directory's name and has only dots"
+    return _path_refusal("oid", oid)
+
+
+def _path_refusal(what: str, path: str) -> str:
+    """Why a path is not even looked for; empty where nothing speaks against it."""
+    name = f"the {what} {path[:80]!r}"
+    if any(unicodedata.category(character) in ("Cc", "Cs") for character in path):
+        return f"{name} has control characters"
+    if len(path.encode()) > MAX_PATH_BYTES:
+        return f"{name} has more than {MAX_PATH_BYTES:,} bytes"
+    if "\\" in path:
+        return f"{name} has a backslash"
+    if path.startswith("/"):
+        return f"{name} is an absolute path"
+    for part in path.split("/"):
+        if part == "..":
+            return f"{name} has a part '..'"
+        if part.startswith(("~", "-")):
+            return f"{name} has a part that starts with {part[0]!r}"
+        if len(part.encode()) > MAX_NAME_BYTES:
+            return f"{name} has a part with more than {MAX_NAME_BYTES} bytes"
+    return ""
+
+
+def _module(clones: Path, file: PurePosixPath, working_directory: str | None, oid: str) -> tuple[Path, PurePosixPath]:
+    """The module's directory and the file's place in it, neither of them looked at yet."""
+    if working_directory and working_directory.strip():
+        return clones / working_directory, file
+    own = clones / oid
+    if own.is_dir() and _is_there(own / file):
+        return own, file
+    return clones / file.parent, PurePosixPath(file.name)
+
+
+def _is_there(path: Path) -> bool:
+    return path.is_symlink() or path.exists()
+
+
+def _missing(clones: Path, module: Path, file: Path) -> Unsafe | None:
+    for directory in (clones, module):
+        if not directory.is_dir() and not directory.is_symlink():
+            return Unsafe("validator_unavailable", f"there is no directory {directory}")
+    # A path that leads out is refused for that, whether something lies at its end or not.
+    if _is_there(file) or not file.resolve().is_relative_to(clones):
+        return None
+    return Unsafe("validator_unavailable", f"there is no file {file}")
+
+
+def _located(clones: Path, module: Path, file: Path, project_name: str | None) -> Located | Unsafe:
+    """The paths without symlinks, if they stay where they belong."""
+    real_module, real_file = module.resolve(), file.resolve()
+    for path, real in ((module, real_module), (file, real_file)):
+        if not real.is_relative_to(clones):
+            return Unsafe("unsafe_input", f"{path} leads out of {clones} by a symlink")
+    if file.is_symlink():
+        return Unsafe("unsafe_input", f"{file} is a symlink")
+    if not file.is_file():
+        return Unsafe("unsafe_input", f"{file} is {'a directory' if file.is_dir() else 'no regular file'}")
+    if not real_file.is_relative_to(real_module):
+        return Unsafe("unsafe_input", f"{file} leads out of {module} by a symlink")
+    root = _root(clones, real_module, project_name)
+    directory = real_module.relative_to(root).as_posix()
+    return Located(root, "" if directory == "." else directory, real_file.relative_to(real_module).as_posix())
+
+
+def _root(clones: Path, module: Path, project_name: str | None) -> Path:
+    if not project_name or not project_name.strip():
+        return module
+    project = (clones / project_name).resolve()
+    inside = project.is_relative_to(clones) and module.is_relative_to(project)
+    return project if inside and project.is_dir() else module

@@ -1,0 +1,230 @@
+"""A tree of files: which belong to it, a copy of it that a sandbox can be given, and a hash that names its content.
+
+Everything here reads the original and never writes to it.
+"""
+
+import hashlib
+import itertools
+import os
+import shutil
+import stat
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path, PurePosixPath
+
+from touchstone.validation.locating import Unsafe
+from touchstone.validation.protocol import Tree
+
+_LEFT_OUT = frozenset({".git", ".hg", ".svn", ".terraform", ".venv", "__pycache__", "node_modules"})
+
+# A file written again within a tick of its file system's clock keeps its time, so only settled files are remembered.
+_SETTLED_NS = 2_000_000_000
+
+_hashes: dict[str, tuple[tuple[int, int, int], str]] = {}
+
+
+def collect(root: Path, max_files: int = 20_000, max_bytes: int = 200_000_000) -> tuple[str, ...] | Unsafe:
+    """The files under a root, relative and in order, without version control, caches and installed packages.
+
+    A symlink to a file inside the root is listed and read as that file. One that leads out, one to a directory, and
+    whatever is no regular file is left out.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as root:
+    ...     _ = (Path(root) / "main.tf").write_text("")
+    ...     (Path(root) / ".git").mkdir()
+    ...     _ = (Path(root) / ".git" / "HEAD").write_text("")
+    ...     collect(Path(root))
+    ('main.tf',)
+    """
+    files, total = [], 0
+    try:
+        for path, size in _regular_files(root.resolve()):
+            files.append(path)
+            total += size
+            if len(files) > max_files:
+                return Unsafe("unsafe_input", f"{root} has more than {max_files:,} files")
+            if total > max_bytes:
+                return Unsafe("unsafe_input", f"the files in {root} have more than {max_bytes:,} bytes")
+    except (OSError, RuntimeError) as error:
+        return Unsafe("validator_unavailable", f"{root} cannot be read: {error}")
+    return tuple(sorted(files))
+
+
+def _regular_files(root: Path) -> Iterator[tuple[str, int]]:
+    """Each file's path relative to the root, and its size."""
+    directories = [""]
+    while directories:
+        directory = directories.pop()
+        with os.scandir(root / directory) as entries:
+            for entry in entries:
+                path = f"{directory}/{entry.name}" if directory else entry.name
+                if entry.name in _LEFT_OUT:
+                    continue
+                if entry.is_dir(follow_symlinks=False):
+                    if not _is_build_output(Path(entry.path)):
+                        directories.append(path)
+                elif _is_file_inside(root, entry):
+                    yield path, entry.stat().st_size
+
+
+def _is_build_output(directory: Path) -> bool:
+    return directory.name == "target" and (directory / "CACHEDIR.TAG").is_file()
+
+
+def _is_file_inside(root: Path, entry: os.DirEntry[str]) -> bool:
+    if not entry.is_symlink():
+        return entry.is_file(follow_symlinks=False)
+    try:
+        real = Path(entry.path).resolve()
+    except RuntimeError:  # a loop of symlinks
+        return False
+    return real.is_relative_to(root) and real.is_file()
+
+
+def stage(tree: Tree, destination: Path) -> None:
+    """Write a tree into a new directory. Unchanged files are hard links where that works, so nothing may write there.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = (Path(folder) / "main.tf").write_text("before")
+    ...     tree = Tree(Path(folder), ("main.tf",)).with_file("main.tf", b"after")
+    ...     stage(tree, Path(folder) / "staged")
+    ...     (Path(folder) / "staged" / "main.tf").read_text(), (Path(folder) / "main.tf").read_text()
+    ('after', 'before')
+    """
+    made: set[Path] = set()
+    _make_directory(destination, made)
+    for path in tree.files:
+        _refuse_escape(path)
+        target = destination / path
+        _make_parents(target, destination, made)
+        if path in tree.changed:
+            _write(target, tree.changed[path], executable=_is_executable(tree.root / path))
+        elif not _link(tree.root / path, target):
+            _copy(tree.root / path, target)
+
+
+def _refuse_escape(path: str) -> None:
+    pure = PurePosixPath(path)
+    if pure.is_absolute() or ".." in pure.parts or not pure.parts:
+        raise ValueError(f"{path!r} is no path inside a tree")
+
+
+def _make_parents(target: Path, destination: Path, made: set[Path]) -> None:
+    missing = []
+    for parent in target.relative_to(destination).parents:
+        if destination / parent in made:
+            break
+        missing.append(destination / parent)
+    for directory in reversed(missing):
+        _make_directory(directory, made)
+
+
+def _make_directory(directory: Path, made: set[Path]) -> None:
+    directory.mkdir()
+    directory.chmod(0o755)  # whatever the umask: the sandbox may run as another user
+    made.add(directory)
+
+
+def _link(source: Path, target: Path) -> bool:
+    found = source.lstat()
+    if not stat.S_ISREG(found.st_mode) or not found.st_mode & stat.S_IROTH:
+        return False
+    try:
+        os.link(source, target, follow_symlinks=False)
+    except OSError:
+        return False  # another file system, or one without hard links, or someone else's file
+    return True
+
+
+def _copy(source: Path, target: Path) -> None:
+    shutil.copyfile(source, target)
+    target.chmod(0o755 if _is_executable(source) else 0o644)
+
+
+def _write(target: Path, content: bytes, *, executable: bool) -> None:
+    with target.open("xb") as file:
+        file.write(content)
+    target.chmod(0o755 if executable else 0o644)
+
+
+def _is_executable(path: Path) -> bool:
+    return path.exists() and bool(path.stat().st_mode & 0o111)
+
+
+def base_hash(root: Path, files: Sequence[str]) -> dict[str, str]:
+    """The SHA-256 of each file. Files that have not changed since they were last asked for are not read again.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as root:
+    ...     _ = (Path(root) / "main.tf").write_text("")
+    ...     base_hash(Path(root), ["main.tf"])["main.tf"][:8]
+    'e3b0c442'
+    """
+    return {path: _file_hash(root / path) for path in files}
+
+
+def _file_hash(path: Path) -> str:
+    found = path.stat()
+    # Not ctime: staging a tree by hard links changes it.
+    state = (found.st_size, found.st_mtime_ns, found.st_ino)
+    known = _hashes.get(str(path))
+    if known and known[0] == state:
+        return known[1]
+    asked_at = time.time_ns()
+    with path.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    if asked_at - found.st_mtime_ns > _SETTLED_NS:
+        _hashes[str(path)] = (state, digest)
+    return digest
+
+
+def tree_hash(tree: Tree, base: Mapping[str, str] | None = None) -> str:
+    """A name for what is in a tree: equal for equal paths and contents, wherever they lie and whatever was changed.
+
+    `base` is the `base_hash` of the tree's root; with it only the changed files are hashed, and none is looked at.
+
+    >>> same = [Tree(Path("a"), ()).with_file("x", b"1"), Tree(Path("b"), ()).with_file("x", b"1")]
+    >>> tree_hash(same[0]) == tree_hash(same[1])
+    True
+    """
+    hashes = dict(base or {})
+    hashes.update((path, hashlib.sha256(content).hexdigest()) for path, content in tree.changed.items())
+    hashes.update(base_hash(tree.root, [path for path in tree.files if path not in hashes]))
+    return hashlib.sha256(b"".join(_entry(path, hashes[path]) for path in sorted(tree.files))).hexdigest()
+
+
+class HashedTree:
+    """A tree on disk, hashed once for the sake of many that differ from it in the content of a file."""
+
+    def __init__(self, root: Path, files: tuple[str, ...]) -> None:
+        self._files, self._hashes = files, base_hash(root, files)
+        entries = {path: _entry(path, self._hashes[path]) for path in sorted(files)}
+        ends = itertools.accumulate(len(entry) for entry in entries.values())
+        self._spans = {path: (end - len(entry), end) for (path, entry), end in zip(entries.items(), ends, strict=True)}
+        self._listing = memoryview(b"".join(entries.values()))
+
+    def hash_of(self, tree: Tree) -> str:
+        """The `tree_hash` of this tree with some contents changed. No file is looked at.
+
+        >>> here = Tree(Path("nowhere"), ())
+        >>> HashedTree(here.root, here.files).hash_of(here) == tree_hash(here)
+        True
+        """
+        if tree.files is not self._files:
+            return tree_hash(tree, self._hashes)
+        whole, written = hashlib.sha256(), 0
+        for path, content in sorted(tree.changed.items()):
+            start, end = self._spans[path]
+            whole.update(self._listing[written:start])
+            whole.update(_entry(path, hashlib.sha256(content).hexdigest()))
+            written = end
+        whole.update(self._listing[written:])
+        return whole.hexdigest()
+
+
+def _entry(path: str, content_hash: str) -> bytes:
+    """One file in the text that is hashed for a tree. The length keeps names and hashes apart."""
+    name = os.fsencode(path)
+    return b"%d:%b%b" % (len(name), name, content_hash.encode())

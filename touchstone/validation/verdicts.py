@@ -1,0 +1,236 @@
+"""What two reports mean for a fix: whether the problem's own errors are gone, and what has come instead.
+
+The report on the fixed tree is held against the baseline, the report on the tree as it came. Complaints are compared
+as multisets of `Diagnostic.identity`, so their order and the lines they have moved to are of no account. Wherever
+something cannot be known the answer is the less flattering one, and where nothing can be known there is no answer.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import PurePosixPath
+from typing import Literal
+
+from touchstone.validation.protocol import UNDECIDED, Diagnostic, Problem, Report, Severity
+
+Success = Literal["plausible", "fixed", "strict_block", "strict_module"]
+
+_FINISHED = ("passed", "failed")
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What became of a fix. None is unknown, and `fixed` of None means undecided.
+
+    The introduced complaints are errors and warnings in the block, in its file and in the whole tree, each scope within
+    the next; `introduced_errors` are the errors in the whole tree.
+    """
+
+    status: str
+    fixed: bool | None = None
+    introduced_block: int | None = None
+    introduced_file: int | None = None
+    introduced_module: int | None = None
+    introduced_errors: int | None = None
+    plausible: bool | None = None
+    note: str = ""
+
+
+def targets(baseline: Report, problem: Problem) -> tuple[Diagnostic, ...]:
+    """The baseline's complaints that the problem is about; all its errors where it names neither lines nor words.
+
+    A failed test has no position that matters, so it is meant unless the problem's summary names something else.
+
+    >>> from pathlib import Path
+    >>> here = Diagnostic("error", "Unclosed block", file="main.tf", line=3)
+    >>> there = Diagnostic("error", "Unclosed block", file="main.tf", line=9)
+    >>> problem = Problem("a", "main.tf", Path("clones"), line_start=1, line_end=5)
+    >>> targets(Report("failed", "syntax", (here, there)), problem) == (here,)
+    True
+    """
+    severity = _named_severity(problem)
+    candidates = [found for found in baseline.diagnostics if found.severity == severity]
+    summary = _folded(problem.summary)
+    named = [found for found in baseline.diagnostics if summary and summary in _names(found)]
+    lines = _named_lines(problem)
+    if not summary and lines is None:
+        return tuple(candidates)
+
+    def is_meant(found: Diagnostic) -> bool:
+        if found.test is not None:
+            return not named or found in named
+        return (not summary or found in named) and _is_in(found, problem.path, lines)
+
+    return tuple(found for found in candidates if is_meant(found))
+
+
+def _named_severity(problem: Problem) -> Severity:
+    # Validators know two severities; whatever else a data set calls its problems ("high", "bug") are errors here.
+    return "warning" if _folded(problem.severity) in ("warning", "warn") else "error"
+
+
+def _names(found: Diagnostic) -> tuple[str, ...]:
+    return (_folded(found.summary), _folded(found.test))
+
+
+def _folded(text: str | None) -> str:
+    return (text or "").strip().casefold()
+
+
+def _named_lines(problem: Problem) -> tuple[int, int] | None:
+    start, end = problem.line_start, problem.line_end
+    if start is not None:
+        return start, start if end is None else end
+    return None if end is None else (end, end)
+
+
+def _is_in(found: Diagnostic, path: str, lines: tuple[int, int] | None) -> bool:
+    """Whether a complaint may be about these lines of the file. What has no position may be about any."""
+    if found.test is not None or found.file is None:
+        return True
+    if str(PurePosixPath(found.file)) != path:
+        return False
+    if lines is None or found.line is None:
+        return True
+    return found.line <= lines[1] and lines[0] <= max(found.line, found.end_line or found.line)
+
+
+def judge(
+    baseline: Report,
+    report: Report,
+    problem: Problem,
+    first_line: int,
+    last_line: int,
+    success: Success = "plausible",
+) -> Verdict:
+    """What a report says of the fix whose block takes up first_line..last_line of the problem's file.
+
+    >>> from pathlib import Path
+    >>> problem = Problem("a", "main.tf", Path("clones"))
+    >>> broken = Report("failed", "syntax", (Diagnostic("error", "Unclosed block", file="main.tf", line=3),))
+    >>> judge(broken, Report("passed", "syntax"), problem, 1, 5).status
+    'passed'
+    >>> judge(broken, broken, problem, 1, 5).note
+    'still there: error: Unclosed block (main.tf:3)'
+    """
+    meant = targets(baseline, problem)
+    known = _without_a_baseline(baseline, meant) or _without_a_report(report)
+    if known:
+        return known
+    remaining = _remaining(baseline, report, meant)
+    new = [*_introduced(baseline, report), *((1, [lost]) for lost in _lost_tests(baseline, report))]
+    # What no longer compiles says nothing of the errors that only show in what does.
+    hidden = report.compiled is False and baseline.compiled is not False
+    fixed = not remaining and not hidden and (baseline.status in _FINISHED or report.status == "passed")
+    errors = sum(excess for excess, alike in new if alike[0].severity == "error")
+    verdict = Verdict(
+        "failed",
+        fixed=fixed,
+        introduced_block=_count_in(new, problem.path, (first_line, last_line)),
+        introduced_file=_count_in(new, problem.path, None),
+        introduced_module=sum(excess for excess, _ in new),
+        introduced_errors=errors,
+        plausible=fixed and errors == 0,
+        note=_note(remaining, new),
+    )
+    return replace(verdict, status="passed") if succeeded(verdict, success) else verdict
+
+
+def succeeded(verdict: Verdict, success: Success) -> bool | None:
+    """Whether a fix counts as a success under the chosen rule; None: undecided.
+
+    >>> verdict = Verdict("passed", True, 0, 0, 1, 0, True)
+    >>> succeeded(verdict, "strict_block"), succeeded(verdict, "strict_module")
+    (True, False)
+    """
+    if verdict.fixed is None:
+        return None
+    return {
+        "plausible": verdict.plausible is True,
+        "fixed": verdict.fixed,
+        "strict_block": verdict.fixed and verdict.introduced_block == 0,
+        "strict_module": verdict.fixed and verdict.introduced_module == 0,
+    }[success]
+
+
+def _without_a_baseline(baseline: Report, meant: Sequence[Diagnostic]) -> Verdict | None:
+    """The verdict where there is nothing to hold a report against."""
+    if not baseline.decided:
+        reason = f": {baseline.note}" if baseline.note else ""
+        return Verdict(baseline.status, note=f"the unmodified problem was not validated{reason}")
+    if baseline.status not in _FINISHED:
+        return None
+    if _contradicts_itself(baseline):
+        return Verdict("validator_unavailable", note="the report on the unmodified problem contradicts itself")
+    if not meant:
+        note = f"the unmodified problem shows no such error at fidelity {baseline.fidelity}"
+        return Verdict("validator_unavailable", note=note)
+    return None
+
+
+def _without_a_report(report: Report) -> Verdict | None:
+    """The verdict where the validator did not finish with the fix, or contradicts itself."""
+    if report.status in UNDECIDED:
+        return Verdict(report.status, note=report.note)
+    if report.status not in _FINISHED:
+        return Verdict(report.status, fixed=False, plausible=False, note=report.note)
+    if _contradicts_itself(report):
+        note = report.note or "the validator's exit and its report contradict each other"
+        return Verdict("no_report", fixed=False, plausible=False, note=note)
+    return None
+
+
+def _contradicts_itself(report: Report) -> bool:
+    has_errors = any(found.severity == "error" for found in report.diagnostics)
+    return not report.consistent or has_errors != (report.status == "failed")
+
+
+def _remaining(baseline: Report, report: Report, meant: Sequence[Diagnostic]) -> list[Diagnostic]:
+    """The targets that are still there. A test that has failed and is now not run at all is still there."""
+    before, after = _counts(baseline.diagnostics), _counts(report.diagnostics)
+    wanted = _counts(meant)
+
+    def remains(target: Diagnostic) -> bool:
+        test = target.test
+        vanished = test is not None and test in baseline.tests and not report.tests.get(test, False)
+        return vanished or after[target.identity] > before[target.identity] - wanted[target.identity]
+
+    return [target for target in meant if remains(target)]
+
+
+def _counts(diagnostics: Iterable[Diagnostic]) -> Counter[tuple[str, ...]]:
+    return Counter(found.identity for found in diagnostics)
+
+
+def _introduced(baseline: Report, report: Report) -> list[tuple[int, list[Diagnostic]]]:
+    """For each identity that has become more frequent: by how much, and all of its complaints in the report."""
+    before = _counts(baseline.diagnostics)
+    alike: dict[tuple[str, ...], list[Diagnostic]] = {}
+    for found in report.diagnostics:
+        alike.setdefault(found.identity, []).append(found)
+    excess = ((len(group) - before[identity], group) for identity, group in alike.items())
+    return [(count, group) for count, group in excess if count > 0]
+
+
+def _lost_tests(baseline: Report, report: Report) -> list[Diagnostic]:
+    """The tests that passed before and are not heard of any more, which a fix must not be rid of so easily."""
+    if report.compiled is False:
+        return []
+    lost = sorted(name for name, passed in baseline.tests.items() if passed and name not in report.tests)
+    return [Diagnostic("error", f"test did not report: {name}", test=name) for name in lost]
+
+
+def _count_in(new: Sequence[tuple[int, list[Diagnostic]]], path: str, lines: tuple[int, int] | None) -> int:
+    """How many new ones a scope has. Which of several alike is new nobody knows: as many in here as can be."""
+    return sum(min(excess, sum(_is_in(found, path, lines) for found in alike)) for excess, alike in new)
+
+
+def _note(remaining: Sequence[Diagnostic], new: Sequence[tuple[int, list[Diagnostic]]]) -> str:
+    """The first complaint that is still there and the first new one, errors before warnings, whatever their order."""
+    still = sorted(remaining, key=_by_weight)[:1]
+    come = sorted((found for _, alike in new for found in alike), key=_by_weight)[:1]
+    return "; ".join([*(f"still there: {found}" for found in still), *(f"new: {found}" for found in come)])
+
+
+def _by_weight(found: Diagnostic) -> tuple[str, str]:
+    return found.severity, str(found)
