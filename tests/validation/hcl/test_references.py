@@ -1,0 +1,207 @@
+"""No false alarms where providers are needed, which Terraform cannot be asked about here, and no missed names."""
+
+import pytest
+
+from touchstone.validation.hcl import check_module
+
+
+def errors(text: str, **files: str) -> list[str]:
+    given = {"main.tf": text.encode(), **{f"{name}.tf": content.encode() for name, content in files.items()}}
+    return [f"{error.summary} {error.line}" for error in check_module(given, None).diagnostics]
+
+
+VALID = {
+    "iterators of dynamic blocks": """
+        variable "ports" {}
+        resource "aws_security_group" "a" {
+          dynamic "ingress" {
+            for_each = var.ports
+            content {
+              from_port = ingress.value
+              dynamic "inner" {
+                for_each = ingress.value.inner
+                iterator = it
+                labels   = [it.key]
+                content {
+                  name = "${it.value}${ingress.key}"
+                }
+              }
+            }
+          }
+        }
+    """,
+    "providers by name": """
+        provider "aws" {
+          alias  = "west"
+          region = "us-west-1"
+        }
+        resource "aws_instance" "a" {
+          provider = aws.west
+        }
+        module "m" {
+          source    = "./m"
+          providers = { aws = aws.west, aws.east = aws }
+        }
+    """,
+    "attributes in lifecycle": """
+        resource "aws_instance" "a" {
+          lifecycle {
+            ignore_changes       = [tags, tags["x"], ami]
+            replace_triggered_by = [aws_instance.b.id]
+          }
+        }
+        resource "aws_instance" "b" {
+          lifecycle {
+            ignore_changes = all
+          }
+        }
+    """,
+    "splats and keys": """
+        resource "aws_instance" "a" {
+          count = 2
+        }
+        resource "aws_instance" "b" {
+          for_each = {}
+        }
+        output "o" {
+          value = [aws_instance.a[*].id, aws_instance.a.*.id, aws_instance.a[0].id, aws_instance.a.0.id, aws_instance.a]
+        }
+        output "p" {
+          value = [values(aws_instance.b)[*].id, aws_instance.b["k"].id, [for x in aws_instance.b : x.id]]
+        }
+        output "q" {
+          value = { for i, x in aws_instance.a : i => aws_instance.a[i].id }
+        }
+    """,
+    "provider functions and required providers": """
+        terraform {
+          required_providers {
+            aws = {
+              source                = "hashicorp/aws"
+              version               = "~> 5.0"
+              configuration_aliases = [aws.west]
+            }
+          }
+        }
+        output "o" {
+          value = provider::aws::arn_parse("x").region
+        }
+    """,
+    "what later versions of Terraform accept": """
+        variable "x" {
+          type       = string
+          deprecated = "use y"
+        }
+        action "aws_lambda_invoke" "a" {
+          config {
+            function_name = "x"
+          }
+        }
+        import {
+          to       = aws_instance.a
+          identity = { id = "x" }
+        }
+        resource "aws_instance" "a" {
+          lifecycle {
+            action_trigger {
+              events  = [after_create]
+              actions = [action.aws_lambda_invoke.a]
+            }
+          }
+        }
+    """,
+    "for_each of imports": """
+        import {
+          for_each = { a = "x" }
+          to       = aws_instance.a[each.key]
+          id       = each.value
+        }
+        resource "aws_instance" "a" {
+          for_each = toset(["a"])
+        }
+    """,
+    "a block named like a meta-argument, deeper": """
+        resource "x_y" "a" {
+          settings {
+            provider   = "aws"
+            depends_on = "nothing"
+            count      = 3
+            lifecycle {
+              rule = "x"
+            }
+          }
+        }
+    """,
+}
+
+
+@pytest.mark.parametrize("text", VALID.values(), ids=VALID.keys())
+def test_valid_modules_with_providers(text: str) -> None:
+    assert errors(text) == []
+
+
+def test_names_in_dynamic_blocks_end_with_them() -> None:
+    text = """
+resource "aws_security_group" "a" {
+  dynamic "ingress" {
+    for_each = ingress.value
+    content {}
+  }
+  name = ingress.key
+}
+"""
+    assert errors(text) == ["Reference to undeclared resource 4", "Reference to undeclared resource 7"]
+
+
+def test_override_files_add_and_never_repeat() -> None:
+    text = 'variable "x" {}\nresource "a_b" "c" {\n  x = count.index\n}\n'
+    override = 'variable "x" {\n  default = 1\n}\nresource "a_b" "c" {\n  count = 2\n}\n'
+    assert errors(text, override=override) == []
+    assert errors(text, main_override=override) == []
+    assert errors(text, other=override) != []
+
+
+def test_references_in_override_files_are_checked() -> None:
+    assert errors('output "a" {\n  value = 1\n}', override='output "a" {\n  value = var.x\n}') == [
+        "Reference to undeclared input variable 2"
+    ]
+
+
+def test_what_a_json_file_declares_is_known() -> None:
+    files = {
+        "main.tf": b'output "a" {\n  value = [module.m.x, data.a_b.c[0].d, a_b.d["k"].e, data.a_b.e.f, var.nope]\n}\n',
+        "more.tf.json": b"""{
+          "module": {"m": {"source": "./m"}},
+          "data": [{"a_b": {"c": {"count": 1}}}],
+          "resource": {"a_b": [{"d": {}}]},
+          "check": {"k": {"data": {"a_b": {"e": {}}}}}
+        }""",
+    }
+    assert [error.detail for error in check_module(files, None).diagnostics if "nope" not in error.detail] == []
+
+
+def test_every_name_in_one_expression_is_reported() -> None:
+    assert len(errors('output "a" {\n  value = [var.a, var.b, local.c]\n}\n')) == 3
+
+
+def test_the_same_module_gives_the_same_findings_in_any_order_of_files() -> None:
+    files = {"a.tf": b'variable "x" {}\n', "b.tf": b'variable "x" {}\nlocals {\n  y = var.z\n}\n'}
+    backwards = dict(reversed(files.items()))
+    assert check_module(files, None) == check_module(backwards, None)
+
+
+def test_files_that_terraform_ignores_are_ignored() -> None:
+    files = {"main.tf": b'variable "x" {}\n', ".main.tf": b'variable "x" {}\n', "#main.tf#": b"{", "a/.#x.tf": b"{"}
+    assert check_module(files, None).diagnostics == ()
+
+
+def test_names_are_the_same_however_their_letters_are_composed() -> None:
+    assert errors('variable "gr\u00f6\u00dfe" {}\noutput "a" {\n  value = var.gro\u0308\u00dfe\n}\n') == []
+
+
+def test_a_file_that_only_go_can_read_still_declares() -> None:
+    only_go = (
+        'locals {\n  a = true(1)\n  b = 2\n}\nvariable "v" {}\nresource "x_y" "z" {\n  count = 1\n}\nmodule "m" {}\n'
+    )
+    text = 'output "o" {\n  value = [local.b, var.v, x_y.z[0].id, module.m.x, var.nope]\n}\n'
+    assert errors(text, only_go=only_go) == ["Reference to undeclared input variable 2"]

@@ -1,0 +1,68 @@
+"""Whatever the bytes, there are findings and never an exception; what is valid stays valid under harmless edits."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.validation.hcl.recordings import Recording, recordings
+from touchstone.validation.hcl import ModuleFindings, check_module
+
+RECORDED = recordings()
+VALID = [recording for recording in RECORDED if not recording.errors]
+MODULES = st.sampled_from(RECORDED)
+PIECES = st.sampled_from(
+    [b"${", b"}", b"{", b"[", b"]", b"(", b'"', b"<<EOT\n", b"EOT\n", b"%{if ", b"%{endif}", b"\0", b"\xff", b".",
+     b"for x in ", b" : ", b" => ", b"...", b"=", b"\n", b"//", b"/*", b"var.", b"each.", b"self", b'dynamic "x" {\n',
+     b"type = ", b"null", b"depends_on = ", b"count = 1\n", b"?", b"\r\n", "é".encode(), "e\u0301".encode(), b"::",
+     b".0.0", b"[*]"]
+)  # fmt: skip
+PATHS = st.sampled_from(["main.tf", "a/b.tf", "override.tf", "x_override.tf", "main.tf.json", "override.tf.json"])
+
+
+def sound(found: ModuleFindings) -> None:
+    for error in found.diagnostics:
+        assert error.severity == "error"
+        assert error.summary
+        assert (error.line is None) == (error.column is None)
+        if error.line is not None and error.column is not None:
+            assert error.end_line is not None
+            assert error.end_column is not None
+            assert (1, 1) <= (error.line, error.column) <= (error.end_line, error.end_column)
+
+
+@given(st.dictionaries(PATHS, st.binary(max_size=200), max_size=3))
+def test_any_bytes(files: dict[str, bytes]) -> None:
+    sound(check_module(files, None))
+
+
+@given(st.lists(PIECES | st.binary(max_size=4), max_size=30), PATHS)
+def test_any_pieces_of_the_language(pieces: list[bytes], path: str) -> None:
+    sound(check_module({path: b"".join(pieces)}, None))
+
+
+@given(MODULES, st.data())
+def test_any_edit_of_a_module(recording: Recording, data: st.DataObject) -> None:
+    files = dict(recording.root_files)
+    path = data.draw(st.sampled_from(sorted(files)))
+    content = files[path]
+    for _ in range(data.draw(st.integers(1, 3))):
+        start = data.draw(st.integers(0, len(content)))
+        end = data.draw(st.integers(start, min(len(content), start + 12)))
+        content = content[:start] + data.draw(PIECES | st.binary(max_size=3) | st.just(b"")) + content[end:]
+    sound(check_module({**files, path: content}, None))
+
+
+@given(st.sampled_from(VALID), st.data())
+def test_valid_modules_stay_valid_under_comments_and_line_ends(recording: Recording, data: st.DataObject) -> None:
+    before = data.draw(st.sampled_from([b"", b"\n\n", b'# a [ { ( " ${var.x}\n', b"/* \n */\n", b"\xef\xbb\xbf"]))
+    after = data.draw(st.sampled_from([b"", b"\n", b"// end", b"\r\n"]))
+    files = {
+        path: content if path.endswith(".json") else before + content + after
+        for path, content in recording.root_files.items()
+    }
+    assert check_module(files, None).diagnostics == ()
+
+
+@given(st.lists(st.sampled_from(VALID), min_size=1, max_size=3))
+def test_findings_do_not_depend_on_what_was_judged_before(judged: list[Recording]) -> None:
+    for recording in judged:
+        assert check_module(recording.root_files, None).diagnostics == ()

@@ -1,0 +1,231 @@
+"""What Terraform refuses in root blocks while it loads a module, before it looks at any reference or provider."""
+
+import re
+from collections.abc import Iterator
+
+from touchstone.validation.hcl.conditions import condition_errors, states_something
+from touchstone.validation.hcl.constants import constant_errors
+from touchstone.validation.hcl.defaults import default_errors
+from touchstone.validation.hcl.expressions import elements, is_static_reference
+from touchstone.validation.hcl.shapes import Shape, content_errors, shape_errors
+from touchstone.validation.hcl.tree import Block
+from touchstone.validation.hcl.type_constraints import type_errors
+from touchstone.validation.protocol import Diagnostic
+
+_LIFECYCLE = Shape(
+    ("create_before_destroy", "prevent_destroy", "ignore_changes", "replace_triggered_by"),
+    blocks={"precondition": (), "postcondition": ()},
+    newer=frozenset({"action_trigger", "destroy"}),
+)
+
+ROOT = Shape(
+    blocks={
+        "terraform": (),
+        "required_providers": (),
+        "provider": ("name",),
+        "variable": ("name",),
+        "locals": (),
+        "output": ("name",),
+        "module": ("name",),
+        "resource": ("type", "name"),
+        "data": ("type", "name"),
+        "ephemeral": ("type", "name"),
+        "moved": (),
+        "removed": (),
+        "import": (),
+        "check": ("name",),
+    },
+    newer=frozenset({"action", "list", "store", "language", "policy"}),
+)
+
+SHAPES = {
+    "variable": Shape(
+        ("description", "default", "type", "sensitive", "ephemeral", "nullable"),
+        blocks={"validation": ()},
+        newer=frozenset({"deprecated", "const"}),
+    ),
+    "output": Shape(
+        ("description", "value", "depends_on", "sensitive", "ephemeral"),
+        ("value",),
+        blocks={"precondition": (), "postcondition": ()},
+        newer=frozenset({"deprecated", "type"}),
+    ),
+    "module": Shape(required=("source",), open=True),
+    "moved": Shape(("from", "to"), ("from", "to")),
+    "import": Shape(("id", "to", "for_each", "provider"), ("to",), newer=frozenset({"identity"})),
+    "removed": Shape(("from",), ("from",), blocks={"lifecycle": (), "provisioner": ("type",), "connection": ()}),
+    "check": Shape(blocks={"data": ("type", "name"), "assert": ()}),
+    "terraform": Shape(
+        ("required_version", "experiments", "language"),
+        blocks={"backend": ("type",), "cloud": (), "required_providers": (), "provider_meta": ("name",)},
+        newer=frozenset({"state_store"}),
+    ),
+    "resource": Shape(blocks={"lifecycle": (), "connection": (), "provisioner": ("type",)}, open=True),
+    "data": Shape(blocks={"lifecycle": ()}, open=True),
+}
+
+_CONSTANTS = {
+    "variable": {"default": False, "description": True, "sensitive": True, "nullable": True, "ephemeral": True},
+    "output": {"description": True, "sensitive": True, "ephemeral": True},
+    "module": {"source": True, "version": False},
+    "terraform": {"required_version": False},
+    "lifecycle": {"create_before_destroy": True, "prevent_destroy": True},
+}
+_CONDITIONS = {"variable": ("validation",), "output": ("precondition",), "check": ("assert",)}
+_NAMED = {
+    "variable": ("variable",),
+    "output": ("output",),
+    "module": ("module instance",),
+    "check": ("check block",),
+    "resource": ("resource type", "resource"),
+    "data": ("data source", "data resource"),
+    "ephemeral": ("ephemeral resource type", "ephemeral resource"),
+}
+_IDENTIFIER = re.compile(r"[^\W\d][\w-]*")
+_RESERVED_VARIABLES = ("source", "version", "providers", "count", "for_each", "lifecycle", "depends_on", "locals")
+
+
+def load_errors(block: Block) -> Iterator[Diagnostic]:
+    """What Terraform refuses in one root block that has the right labels."""
+    yield from _name_errors(block)
+    shape = SHAPES.get(block.kind)
+    if shape:
+        yield from shape_errors(block, shape)
+    yield from _constants(block)
+    if block.kind == "variable":
+        wrong = list(type_errors(block))
+        yield from wrong or default_errors(block)
+    elif block.kind == "locals":
+        yield from _no_blocks(block)
+    elif block.kind == "module":
+        yield from _reserved_errors(block)
+    elif block.kind == "import":
+        yield from _identity_errors(block)
+    elif block.kind == "required_providers":
+        detail = 'A "required_providers" block must be nested inside a "terraform" block.'
+        yield block.text.error(block.header, "Invalid required_providers block", detail)
+    if block.kind in ("resource", "data", "ephemeral", "module"):
+        yield from _repetition_errors(block)
+    if block.kind in ("resource", "data", "ephemeral", "module", "output"):
+        yield from _dependency_errors(block)
+    yield from _nested_errors(block)
+
+
+def root_errors(block: Block) -> Iterator[Diagnostic]:
+    """Whether a file, given by a block that stands for it, holds only root blocks with the right labels."""
+    yield from content_errors(block, ROOT)
+
+
+def well_labelled(block: Block) -> bool:
+    """Whether a root block is one that Terraform goes on to read."""
+    names = ROOT.blocks.get(block.kind)
+    return names is not None and len(names) == len(block.labels)
+
+
+def _name_errors(block: Block) -> Iterator[Diagnostic]:
+    text = block.text
+    for kind, label, node in zip(_NAMED.get(block.kind, ()), block.labels, block.label_nodes, strict=False):
+        if "\\" in label:  # what an escape stands for would have to be known
+            continue
+        if not _IDENTIFIER.fullmatch(label):
+            detail = (
+                "A name must start with a letter or underscore and may contain only letters, digits, underscores, "
+                "and dashes."
+            )
+            yield text.error(text.span(node), f"Invalid {kind} name", detail)
+        elif block.kind == "variable" and label in _RESERVED_VARIABLES:
+            detail = f'The variable name "{label}" is reserved due to its special meaning inside module blocks.'
+            yield text.error(text.span(node), "Invalid variable name", detail)
+
+
+def _constants(block: Block) -> Iterator[Diagnostic]:
+    for name, decoded in _CONSTANTS.get(block.kind, {}).items():
+        if name in block.body.arguments:
+            yield from constant_errors(block.text, block.body.arguments[name], decoded)
+
+
+def _no_blocks(block: Block) -> Iterator[Diagnostic]:
+    """Terraform names only the first."""
+    for nested in block.body.blocks[:1]:
+        span = block.text.span(nested.kind_node)
+        yield block.text.error(span, f'Unexpected "{nested.kind}" block', "Blocks are not allowed here.")
+
+
+def _reserved_errors(module: Block) -> Iterator[Diagnostic]:
+    for nested in module.body.blocks:
+        if nested.kind in ("lifecycle", "locals", "provider"):
+            detail = f'The block type name "{nested.kind}" is reserved for use by Terraform in a future version.'
+            span = module.text.span(nested.kind_node)
+            yield module.text.error(span, "Reserved block type name in module block", detail)
+
+
+def _identity_errors(block: Block) -> Iterator[Diagnostic]:
+    """Later versions of Terraform take an identity in place of an id."""
+    if not block.override and not {"id", "identity"} & block.body.arguments.keys() and not block.body.blocks:
+        detail = 'The argument "id" is required, but no definition was found.'
+        yield block.text.error(block.missing, "Missing required argument", detail)
+
+
+def _repetition_errors(block: Block) -> Iterator[Diagnostic]:
+    arguments = block.body.arguments
+    if "count" in arguments and "for_each" in arguments:
+        detail = (
+            'The "count" and "for_each" meta-arguments are mutually-exclusive, only one should be used to be explicit '
+            "about the number of resources to be created."
+        )
+        span = block.text.span(arguments["for_each"].name_node)
+        yield block.text.error(span, 'Invalid combination of "count" and "for_each"', detail)
+
+
+def _dependency_errors(block: Block) -> Iterator[Diagnostic]:
+    argument = block.body.arguments.get("depends_on")
+    if argument is None:
+        return
+    listed = elements(argument.expression)
+    if listed is None:
+        span = block.text.span(argument.expression)
+        yield block.text.error(span, "Invalid expression", "A static list expression is required.")
+    for element in listed or ():
+        if not is_static_reference(element):
+            detail = (
+                "A single static variable reference is required: only attribute access and indexing with constant "
+                "keys. No calculations, function calls, template expressions, etc are allowed here."
+            )
+            yield block.text.error(block.text.span(element), "Invalid expression", detail)
+
+
+def _nested_errors(block: Block) -> Iterator[Diagnostic]:
+    first_lifecycle: Block | None = None
+    for nested in block.body.blocks:
+        if nested.kind == "lifecycle" and block.kind in ("resource", "data"):
+            if first_lifecycle is None:
+                first_lifecycle = nested
+            else:
+                where = block.text.reference(first_lifecycle.header)
+                detail = f"This resource already has a lifecycle block at {where}."
+                yield block.text.error(nested.header, "Duplicate lifecycle block", detail)
+            yield from _lifecycle_errors(nested, block.kind)
+        elif nested.kind in _CONDITIONS.get(block.kind, ()):
+            yield from condition_errors(nested, block)
+    if block.kind == "check" and not any(states_something(nested) for nested in block.body.of_kind("assert")):
+        detail = "Check blocks must have at least one assert block."
+        yield block.text.error(block.header, "Zero assert blocks", detail)
+
+
+def _lifecycle_errors(lifecycle: Block, owner: str) -> Iterator[Diagnostic]:
+    text = lifecycle.text
+    yield from shape_errors(lifecycle, _LIFECYCLE)
+    if owner == "resource":
+        yield from _constants(lifecycle)
+    else:
+        for name in ("create_before_destroy", "prevent_destroy", "ignore_changes", "replace_triggered_by"):
+            if name in lifecycle.body.arguments:
+                detail = (
+                    f'The lifecycle argument "{name}" is defined only for managed resources ("resource" blocks), and '
+                    "is not valid for data resources."
+                )
+                span = text.span(lifecycle.body.arguments[name].name_node)
+                yield text.error(span, "Invalid data resource lifecycle argument", detail)
+    for nested in lifecycle.body.blocks:
+        if nested.kind in ("precondition", "postcondition"):
+            yield from condition_errors(nested)

@@ -1,0 +1,209 @@
+"""What an expression mentions: names with the steps taken from them, and calls of functions.
+
+Names that a `for` binds are left out. Walked with a stack of its own, since Python's is too short for long sums.
+"""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from tree_sitter import Node
+
+from touchstone.validation.hcl.tree import source
+
+_LEAVES = frozenset(
+    {
+        "literal_value",
+        "identifier",
+        "comment",
+        "get_attr",
+        "template_literal",
+        "quoted_template_start",
+        "quoted_template_end",
+        "heredoc_start",
+        "heredoc_identifier",
+        "template_interpolation_start",
+        "template_interpolation_end",
+        "template_directive_start",
+        "template_directive_end",
+        "strip_marker",
+        "ellipsis",
+        "object_start",
+        "object_end",
+        "tuple_start",
+        "tuple_end",
+        "template_else_intro",
+        "template_if_end",
+        "template_for_end",
+    }
+)
+_LOOPS = {"for_tuple_expr": "for_intro", "for_object_expr": "for_intro", "template_for": "template_for_start"}
+_FORGIVING_FUNCTIONS = ("try", "can")
+_NO_NAMES: frozenset[str] = frozenset()
+
+
+class Step(NamedTuple):
+    """`.name`, or `[literal]` as `index`."""
+
+    is_index: bool
+    name: str
+    node: Node
+
+
+@dataclass(slots=True, eq=False)
+class Mention:
+    """A name and the steps that can be told without evaluating anything."""
+
+    root: str
+    root_node: Node
+    steps: list[Step]
+
+
+@dataclass(slots=True, eq=False)
+class Call:
+    """A call of a function. `certain` is False where Terraform may never evaluate it, or forgives its errors."""
+
+    name: str
+    name_node: Node
+    arguments: list[Node]
+    expanded: bool
+    closing: Node
+    certain: bool
+
+
+def mentions(expression: Node, bound: frozenset[str] = _NO_NAMES) -> tuple[list[Mention], list[Call]]:
+    """What an expression mentions, apart from names that are bound around it."""
+    if is_literal(expression):
+        return [], []
+    found: list[Mention] = []
+    calls: list[Call] = []
+    stack: list[tuple[Node, frozenset[str], bool]] = [(expression, bound, True)]
+    while stack:
+        node, names, certain = stack.pop()
+        kind = node.type
+        if kind in _LOOPS:
+            _enter_loop(node, _LOOPS[kind], names, certain, stack)
+        elif kind == "object_elem":
+            stack += [(part, names, certain) for part in _evaluated_parts(node)]
+        elif kind == "function_call":
+            call = _call(node, certain)
+            calls.append(call)
+            forgiving = call.name in _FORGIVING_FUNCTIONS
+            stack += [(argument, names, certain and not forgiving) for argument in call.arguments]
+        elif kind not in _LEAVES:
+            inner = _collect(node.named_children, names, found)
+            if inner:
+                certain = certain and not _may_skip(kind, node)
+                stack += [(child, names, certain) for child in inner]
+    return found, calls
+
+
+def _may_skip(kind: str, node: Node) -> bool:
+    """Whether Terraform may pass by some operand of this node: a branch not taken, the rest of a settled `&&`."""
+    if kind == "binary_operation":
+        return any(child.type in ("&&", "||") for child in node.children)
+    return kind == "conditional"
+
+
+def is_literal(expression: Node) -> bool:
+    """Whether an expression is a number, a word like true or null, or a string without templates."""
+    return expression.named_child_count == 1 and expression.named_children[0].type == "literal_value"
+
+
+def keyword(expression: Node) -> str | None:
+    """The word where an expression is a bare word, as in `type = string` or an object's key."""
+    children = _without_comments(expression.named_children)
+    if len(children) == 1 and children[0].type == "variable_expr" and children[0].end_byte == expression.end_byte:
+        return source(children[0])
+    return None
+
+
+def elements(expression: Node) -> list[Node] | None:
+    """The elements of `[...]`, or None where an expression is not a list that is written out."""
+    node = _only_child(expression)
+    holder = _only_child(node) if node is not None and node.type == "collection_value" else None
+    if holder is None or holder.type != "tuple":
+        return None
+    return [child for child in holder.named_children if child.type == "expression"]
+
+
+def is_static_reference(expression: Node) -> bool:
+    """Whether an expression is a name with steps that need no evaluation, or such a thing in quotes."""
+    children = _without_comments(expression.named_children)
+    if not children or children[0].type != "variable_expr":
+        return source(expression).startswith('"') and "${" not in source(expression)
+    return all(
+        step.type == "get_attr" or (step.type == "index" and _literal_index(step) is not None) for step in children[1:]
+    )
+
+
+def _only_child(node: Node) -> Node | None:
+    children = _without_comments(node.named_children)
+    return children[0] if len(children) == 1 else None
+
+
+def _enter_loop(
+    node: Node, intro_kind: str, names: frozenset[str], certain: bool, stack: list[tuple[Node, frozenset[str], bool]]
+) -> None:
+    """The collection is seen from outside the loop; everything else with its names."""
+    children = node.named_children
+    intro = next(child for child in children if child.type == intro_kind)
+    inside = names.union(source(child) for child in intro.named_children if child.type == "identifier")
+    stack += [(child, names, certain) for child in intro.named_children]
+    stack += [(child, inside, False) for child in children if child.type != intro_kind]
+
+
+def _evaluated_parts(element: Node) -> list[Node]:
+    """An object's element without its key where that is a bare word, which stands for itself."""
+    parts = _without_comments(element.named_children)
+    return parts[1:] if parts and keyword(parts[0]) is not None else parts
+
+
+def _call(node: Node, certain: bool) -> Call:
+    name = node.named_children[0]
+    arguments: list[Node] = []
+    expanded = False
+    for child in node.named_children[1:]:
+        if child.type == "function_arguments":
+            arguments = [argument for argument in child.named_children if argument.type == "expression"]
+            expanded = any(argument.type == "ellipsis" for argument in child.named_children)
+    return Call(source(name), name, arguments, expanded, node.children[-1], certain)
+
+
+def _collect(children: list[Node], names: frozenset[str], found: list[Mention]) -> list[Node]:
+    """Puts the names among these siblings into `found`, with their steps; the rest is still to be walked."""
+    open_mention: Mention | None = None
+    rest: list[Node] = []
+    for child in children:
+        kind = child.type
+        if kind == "variable_expr":
+            open_mention = Mention(source(child), child, [])
+            if open_mention.root not in names:
+                found.append(open_mention)
+        elif kind == "get_attr":
+            if open_mention is not None:
+                open_mention.steps.append(Step(False, source(child)[1:].lstrip(), child))
+        elif kind == "index":
+            literal = _literal_index(child)
+            if literal is None:
+                open_mention = None
+                rest.append(child)
+            elif open_mention is not None:
+                open_mention.steps.append(Step(True, literal, child))
+        elif kind != "comment":
+            open_mention = None
+            if kind not in _LEAVES:
+                rest.append(child)
+    return rest
+
+
+def _literal_index(index: Node) -> str | None:
+    shape = index.named_children[0]
+    if shape.type == "legacy_index":
+        return source(shape)[1:]
+    parts = _without_comments(shape.named_children)
+    inner = _without_comments(parts[0].named_children) if parts else []
+    return source(inner[0]) if len(inner) == 1 and inner[0].type == "literal_value" else None
+
+
+def _without_comments(nodes: list[Node]) -> list[Node]:
+    return [node for node in nodes if node.type != "comment"]

@@ -1,0 +1,23 @@
+"""Terraform's JSON syntax: whether a `.tf.json` file is one, and what it declares. What it refers to is not checked."""
+
+import json
+from collections.abc import Mapping
+
+from touchstone.validation.hcl.positions import Text
+from touchstone.validation.protocol import Diagnostic
+
+
+def read_json(text: Text) -> tuple[list[Mapping[str, object]], Diagnostic | None]:
+    """The root objects of a file, or what is wrong with it."""
+    try:
+        content = json.loads(text.data.decode("utf-8", "replace"))  # in strings, Terraform takes bytes that are no text
+    except json.JSONDecodeError as broken:
+        span = text.point(len(broken.doc[: broken.pos].encode("utf-8")))
+        return [], text.error(span, "Invalid JSON", f"{broken.msg}.")
+    except (RecursionError, ValueError) as broken:
+        return [], Diagnostic("error", "Invalid JSON", f"{broken}.", text.path)
+    roots = content if isinstance(content, list) else [content]
+    if all(isinstance(root, dict) for root in roots):
+        return roots, None
+    detail = "The root value in a JSON-based configuration must be either a JSON object or a JSON array of objects."
+    return [], text.error(text.point(0), "Root value must be object", detail)

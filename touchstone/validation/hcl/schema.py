@@ -1,0 +1,182 @@
+"""Provider schemas, as `terraform providers schema -json` gives them, whole or in part."""
+
+import json
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
+
+from touchstone.validation.hcl.declarations import BUILTIN_PROVIDER, Declarations, Provider
+from touchstone.validation.hcl.places import Unit
+
+_SECTIONS = {
+    "managed": "resource_schemas",
+    "data": "data_source_schemas",
+    "ephemeral": "ephemeral_resource_schemas",
+}
+_UNNAMED = ""
+_BUILTIN_SECTIONS: dict[str, Any] = {
+    "resource_schemas": {
+        "terraform_data": {
+            "block": {
+                "attributes": {
+                    "id": {"type": "string", "computed": True},
+                    "input": {"type": "dynamic", "optional": True},
+                    "output": {"type": "dynamic", "computed": True},
+                    "triggers_replace": {"type": "dynamic", "optional": True},
+                }
+            }
+        }
+    },
+    "data_source_schemas": {
+        "terraform_remote_state": {
+            "block": {
+                "attributes": {
+                    "backend": {"type": "string", "required": True},
+                    "config": {"type": "dynamic", "optional": True},
+                    "defaults": {"type": "dynamic", "optional": True},
+                    "outputs": {"type": "dynamic", "computed": True},
+                    "workspace": {"type": "string", "optional": True},
+                }
+            }
+        }
+    },
+}
+
+
+@dataclass(frozen=True, slots=True)
+class AttributeSchema:
+    """One attribute. `block_like` says that it may also be written as blocks, as Terraform allows for some lists."""
+
+    required: bool
+    read_only: bool
+    block_like: bool
+
+
+@dataclass(frozen=True, slots=True)
+class NestedSchema:
+    """One type of nested block, with how many there may be; 0 is any number."""
+
+    block: "BlockSchema"
+    mode: str
+    least: int
+    most: int
+
+    @property
+    def single(self) -> bool:
+        """Whether the block stands for one object rather than for a collection."""
+        return self.mode in ("single", "group")
+
+
+@dataclass(frozen=True, slots=True)
+class BlockSchema:
+    """What a resource's body, or a nested block's, may hold."""
+
+    attributes: dict[str, AttributeSchema]
+    blocks: dict[str, NestedSchema]
+
+
+@dataclass(slots=True)
+class Schemas:
+    """The known schemas: sections of types by provider. `complete` are the providers whose every type is there."""
+
+    providers: dict[str, dict[str, Any]]
+    complete: frozenset[str]
+    _blocks: dict[tuple[str, str, Provider], BlockSchema | None] = field(default_factory=dict)
+
+    def of(self, declared: Declarations, resource: Unit) -> BlockSchema | None:
+        """A declared resource's schema; None where it is not known, or more than one provider could be meant."""
+        mode, resource_type, *_ = resource
+        key = (mode, resource_type, declared.provider(resource))
+        if key not in self._blocks:
+            self._blocks[key] = self._find(*key)
+        return self._blocks[key]
+
+    def _find(self, mode: str, resource_type: str, provider: Provider) -> BlockSchema | None:
+        if provider.address in self.providers:
+            names = [provider.address]
+        else:  # one whose address is only a guess may be any
+            names = [name for name in self.providers if name == _UNNAMED or not provider.certain]
+        found = [self.types(mode, name)[resource_type] for name in names if resource_type in self.types(mode, name)]
+        return _block(found[0]["block"]) if len(found) == 1 and _has_block(found[0]) else None
+
+    def types(self, mode: str, provider: str) -> dict[str, Any]:
+        """One provider's types, by name."""
+        return _mapping(self.providers.get(provider, {}).get(_SECTIONS.get(mode, "")))
+
+    def is_builtin(self, resource_type: str) -> bool:
+        """Whether a type belongs to the provider that is part of Terraform."""
+        return any(resource_type in section for section in _BUILTIN_SECTIONS.values())
+
+
+@lru_cache(maxsize=16)
+def read_schemas(text: str | None) -> Schemas:
+    """The schemas in a document, with those of Terraform's own provider. Raises ValueError where it is not one."""
+    if text is None:
+        return Schemas({BUILTIN_PROVIDER: _BUILTIN_SECTIONS}, frozenset({BUILTIN_PROVIDER}))
+    try:
+        document = json.loads(text)
+    except (ValueError, RecursionError) as broken:
+        reason = " ".join(str(broken).split())
+        raise ValueError(f"resource schema is not valid JSON: {reason}") from None
+    providers, complete = _providers(document)
+    return Schemas({**providers, BUILTIN_PROVIDER: _BUILTIN_SECTIONS}, complete | {BUILTIN_PROVIDER})
+
+
+def _providers(document: object) -> tuple[dict[str, dict[str, Any]], frozenset[str]]:
+    content = _mapping(document)
+    if isinstance(content.get("provider_schemas"), dict):
+        providers = {name: entry for name, entry in content["provider_schemas"].items() if isinstance(entry, dict)}
+        return providers, frozenset(providers)
+    if any(section in content for section in _SECTIONS.values()):
+        return {_UNNAMED: content}, frozenset()
+    types = {name: entry for name, entry in content.items() if _has_block(entry)}
+    if not types:
+        raise ValueError(
+            "resource schema is JSON but no schema: expected the output of `terraform providers schema -json`, "
+            'one provider\'s part of it, or {"<resource type>": {"version": 0, "block": {...}}}'
+        )
+    data = {name.removeprefix("data."): entry for name, entry in types.items() if name.startswith("data.")}
+    return {_UNNAMED: {"resource_schemas": types, "data_source_schemas": data}}, frozenset()
+
+
+def _has_block(entry: object) -> bool:
+    return isinstance(entry, dict) and isinstance(entry.get("block"), dict)
+
+
+def _mapping(value: object) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _block(raw: dict[str, Any]) -> BlockSchema:
+    return BlockSchema(
+        {name: _attribute(_mapping(entry)) for name, entry in _mapping(raw.get("attributes")).items()},
+        {name: _nested(_mapping(entry)) for name, entry in _mapping(raw.get("block_types")).items()},
+    )
+
+
+def _attribute(raw: dict[str, Any]) -> AttributeSchema:
+    required = raw.get("required") is True
+    read_only = raw.get("computed") is True and not required and raw.get("optional") is not True
+    return AttributeSchema(required, read_only, "nested_type" in raw or _is_list_of_objects(raw.get("type")))
+
+
+def _is_list_of_objects(kind: object) -> bool:
+    if not (isinstance(kind, list) and len(kind) == 2 and kind[0] in ("list", "set")):
+        return False
+    element = kind[1]
+    return isinstance(element, list) and bool(element) and element[0] == "object"
+
+
+def _nested(raw: dict[str, Any]) -> NestedSchema:
+    mode = raw.get("nesting_mode")
+    return NestedSchema(
+        _block(_mapping(raw.get("block"))),
+        mode if isinstance(mode, str) else "",
+        _count(raw, "min_items"),
+        _count(raw, "max_items"),
+    )
+
+
+def _count(raw: dict[str, Any], name: str) -> int:
+    value = raw.get(name)
+    return value if isinstance(value, int) and value > 0 else 0

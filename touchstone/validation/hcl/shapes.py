@@ -1,0 +1,76 @@
+"""Whether a body holds what its kind of block may hold: arguments, nested blocks, labels."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from touchstone.validation.hcl.suggestions import did_you_mean
+from touchstone.validation.hcl.tree import Block, Body
+from touchstone.validation.protocol import Diagnostic
+
+_NONE: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
+class Shape:
+    """The arguments of a block, the required ones among them, and its nested blocks with the names of their labels.
+
+    `newer` is what later versions of Terraform accept: neither suggested nor complained about. An `open` shape takes
+    any argument and any block that it does not know.
+    """
+
+    arguments: tuple[str, ...] = ()
+    required: tuple[str, ...] = ()
+    blocks: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    newer: frozenset[str] = _NONE
+    open: bool = False
+
+
+def shape_errors(block: Block, shape: Shape) -> Iterator[Diagnostic]:
+    """What a block holds that it may not, and what it lacks. Nothing is required of a block that overrides."""
+    text = block.text
+    yield from content_errors(block, shape)
+    for name in () if block.override else shape.required:
+        if name not in block.body.arguments:
+            detail = f'The argument "{name}" is required, but no definition was found.'
+            yield text.error(block.missing, "Missing required argument", detail)
+
+
+def content_errors(block: Block, shape: Shape) -> Iterator[Diagnostic]:
+    """What a block holds and may not."""
+    text, content = block.text, block.body
+    if not shape.open:
+        for name, argument in content.arguments.items():
+            if name not in shape.arguments and name not in shape.newer:
+                detail = f'An argument named "{name}" is not expected here.{_argument_hint(name, content, shape)}'
+                yield text.error(text.span(argument.name_node), "Unsupported argument", detail)
+    for nested in content.blocks:
+        if nested.kind in shape.blocks:
+            yield from label_errors(nested, shape.blocks[nested.kind])
+        elif not shape.open and nested.kind not in shape.newer:
+            detail = f'Blocks of type "{nested.kind}" are not expected here.{_block_hint(nested.kind, shape)}'
+            yield text.error(text.span(nested.kind_node), "Unsupported block type", detail)
+
+
+def label_errors(block: Block, names: tuple[str, ...]) -> Iterator[Diagnostic]:
+    """Too few or too many labels."""
+    text, kind, listed = block.text, block.kind, ", ".join(names)
+    if len(block.labels) < len(names):
+        detail = f"All {kind} blocks must have {len(names)} labels ({listed})."
+        yield text.error(text.span(block.brace), f"Missing {names[len(block.labels)]} for {kind}", detail)
+    elif len(block.labels) > len(names):
+        expected = f"Only {len(names)} labels ({listed}) are" if names else "No labels are"
+        span = text.span(block.label_nodes[len(names)])
+        yield text.error(span, f"Extraneous label for {kind}", f"{expected} expected for {kind} blocks.")
+
+
+def _argument_hint(name: str, content: Body, shape: Shape) -> str:
+    hint = did_you_mean(name, (known for known in shape.arguments if known not in content.arguments))
+    return hint or (f' Did you mean to define a block of type "{name}"?' if name in shape.blocks else "")
+
+
+def _block_hint(kind: str, shape: Shape) -> str:
+    if hint := did_you_mean(kind, shape.blocks):
+        return hint
+    if kind in shape.arguments:
+        return f' Did you mean to define argument "{kind}"? If so, use the equals sign to assign it a value.'
+    return ""

@@ -1,0 +1,35 @@
+"""Terraform's "Did you mean": the first known name that is fewer than three edits away."""
+
+from collections.abc import Iterable
+
+
+def did_you_mean(given: str, known: Iterable[str]) -> str:
+    """The sentence to append, with its leading space; empty where nothing is near."""
+    near = nearest(given, known)
+    return f' Did you mean "{near}"?' if near else ""
+
+
+def nearest(given: str, known: Iterable[str]) -> str:
+    """The first near name, or empty.
+
+    >>> nearest("defalt", ["description", "default"])
+    'default'
+    """
+    for name in known:
+        if abs(len(name) - len(given)) < 3 and _edits(given, name) < 3:
+            return name
+    return ""
+
+
+def _edits(left: str, right: str) -> int:
+    """Levenshtein's distance, as far as it matters whether it is below three."""
+    previous = list(range(len(right) + 1))
+    for row, character in enumerate(left, 1):
+        current = [row]
+        for column, other in enumerate(right, 1):
+            substituted = previous[column - 1] + (character != other)
+            current.append(min(substituted, previous[column] + 1, current[-1] + 1))
+        if min(current) > 2:
+            return 3
+        previous = current
+    return previous[-1]

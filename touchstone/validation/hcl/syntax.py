@@ -1,0 +1,78 @@
+"""Whether a file is HCL at all, by Go's own parser: the one that Terraform uses, with its words and places."""
+
+import re
+from collections.abc import Iterator, Mapping
+
+import pygohcl  # type: ignore[import-untyped]
+
+from touchstone.validation.hcl.limits import MAX_NESTING, too_deep
+from touchstone.validation.hcl.positions import Span, Text
+from touchstone.validation.protocol import Diagnostic
+
+_PARSER_PREFIX = "invalid HCL: "
+_COMPLAINT = re.compile(
+    r"tmp\.hcl:(\d+),(\d+)-(?:(\d+),)?(\d+): (.+?); (.*?)(?=, tmp\.hcl:\d+,\d+-(?:\d+,)?\d+: |\Z)", re.DOTALL
+)
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+
+
+def readable(data: bytes) -> bytes:
+    """The bytes as the parsers take them without changing their meaning or their columns.
+
+    The parser stops at a NUL byte. Any other control character is judged as Terraform judges NUL: fine in strings and
+    comments, an invalid character elsewhere. A byte order mark is ignored by Terraform.
+    """
+    return data.removeprefix(_BYTE_ORDER_MARK).replace(b"\0", b"\1")
+
+
+def syntax_errors(text: Text) -> list[Diagnostic]:
+    """The syntax errors of one file whose bytes are `readable`; none where Terraform would read it."""
+    deep = too_deep(text.data)
+    if deep is not None:
+        detail = f"Expressions and blocks may not be nested more than {MAX_NESTING} levels deep."
+        return [text.error(text.point(deep), "Nesting too deep", detail)]
+    try:
+        # Parses everything, then refuses blocks: the cheapest of the parser's doors, since it builds no values.
+        pygohcl.attributes_loadb(text.data)
+    except pygohcl.HCLParseError as refusal:
+        return list(_complaints(text, str(refusal)))
+    except UnicodeDecodeError:
+        # The parser's message quotes bytes that are no text, so it cannot be read; what is wrong is clear.
+        return [_wrong_encoding(text)]
+    return []
+
+
+def plain_content(text: Text) -> Mapping[str, object] | None:
+    """A file that has no syntax errors as plain data, or None where the parser cannot tell."""
+    try:
+        content = pygohcl.loadb(text.data)
+    except Exception:  # its conversion to values fails in more ways than it documents
+        return None
+    return content if isinstance(content, dict) else None
+
+
+def _complaints(text: Text, refusal: str) -> Iterator[Diagnostic]:
+    if not refusal.startswith(_PARSER_PREFIX):
+        return
+    found = _COMPLAINT.findall(refusal)
+    for line, column, end_line, end_column, summary, detail in found:
+        span = _widened(Span(int(line), int(column), int(end_line or line), int(end_column)))
+        yield text.error(span, summary, detail.replace("tmp.hcl:", f"{text.name}:"))
+    if not found:
+        yield Diagnostic("error", "Invalid configuration", refusal.removeprefix(_PARSER_PREFIX), text.path)
+
+
+def _widened(span: Span) -> Span:
+    """Terraform never points at nothing."""
+    empty = (span.line, span.column) == (span.end_line, span.end_column)
+    return span._replace(end_column=span.end_column + 1) if empty else span
+
+
+def _wrong_encoding(text: Text) -> Diagnostic:
+    try:
+        text.data.decode("utf-8")
+        offset = 0
+    except UnicodeDecodeError as broken:
+        offset = broken.start
+    detail = "All input files must be UTF-8 encoded. Ensure that UTF-8 encoding is selected in your editor."
+    return text.error(text.point(offset), "Invalid character encoding", detail)

@@ -1,0 +1,38 @@
+"""The warm worker inside the sandbox: one module after the other, each answered over the pipe that came with it."""
+
+import json
+import os
+import socket
+from dataclasses import asdict
+from typing import Any
+
+from touchstone.validation.hcl import check_module
+from touchstone.validation.sandbox.forking import JOB, MAX_DESCRIPTORS
+from touchstone.validation.sandbox.inside import Policy, limit
+
+
+def serve(policy: Policy) -> None:
+    """Answer until the supervisor goes away."""
+    limit(policy["limits"])
+    control = socket.socket(fileno=policy["control_fd"])
+    control.send(b"ready")
+    while True:
+        message, descriptors, _, _ = socket.recv_fds(control, 16, MAX_DESCRIPTORS)
+        if message != JOB:
+            return
+        job, answer = descriptors
+        with os.fdopen(job, "rb") as told, os.fdopen(answer, "wb") as writing:
+            writing.write(json.dumps(_judge(json.load(told))).encode())
+
+
+def _judge(told: dict[str, Any]) -> dict[str, Any]:
+    files = {path: text.encode("utf-8", "surrogateescape") for path, text in told["files"].items()}
+    try:
+        found = check_module(files, told["schema"])
+    except ValueError as error:
+        return {"unusable": str(error)}
+    return {
+        "fidelity": found.fidelity,
+        "compiled": found.compiled,
+        "diagnostics": [asdict(diagnostic) for diagnostic in found.diagnostics],
+    }
