@@ -1,0 +1,30 @@
+"""The ways to run something apart, as this machine has them."""
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from touchstone.validation.sandbox import landlock
+from touchstone.validation.sandbox.backends import Backend, Bubblewrap, Landlock, Unsandboxed
+from touchstone.validation.sandbox.running import Confined
+
+BACKENDS: dict[str, type[Backend]] = {kind.name: kind for kind in (Bubblewrap, Landlock, Unsandboxed)}
+
+
+def need(backend: str) -> None:
+    """Skip where this machine lacks it."""
+    if backend == "bubblewrap" and shutil.which("bwrap") is None:
+        pytest.skip("bubblewrap is not installed: apt-get install bubblewrap")
+    if backend == "landlock" and landlock.version() == 0:
+        pytest.skip("the kernel has no landlock")
+
+
+@pytest.fixture(params=BACKENDS)
+def confined(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Confined]:
+    """Every backend in turn. It leaves nothing in its folder."""
+    need(request.param)
+    made = Confined(BACKENDS[request.param](), tmp_path / "scratch")
+    yield made
+    assert not made.scratch.exists() or list(made.scratch.iterdir()) == []

@@ -1,0 +1,189 @@
+"""Running one command in a sandbox: what goes in, what comes out, and that nothing is left.
+
+Every test runs in bubblewrap, in landlock and without a sandbox: what a command sees must not depend on its walls.
+"""
+
+import os
+import signal
+import stat
+import time
+from pathlib import Path
+
+import pytest
+
+from touchstone.validation.protocol import Tree
+from touchstone.validation.sandbox.backends import Landlock
+from touchstone.validation.sandbox.command import TMP, Command, Ended, Limits
+from touchstone.validation.sandbox.running import Confined
+
+PATH = {"PATH": "/usr/bin:/bin"}
+NOTHING = Tree(Path("/nonexistent"), ())
+
+
+@pytest.fixture(autouse=True)
+def _commands_need_a_python_that_others_can_read(confined: Confined) -> None:
+    if isinstance(confined.backend, Landlock) and os.getuid() == 0 and "other users" in run(confined, "true").note:
+        pytest.skip("this Python lies in a folder of root's, so landlock runs no commands here")
+
+
+def run(confined: Confined, script: str, tree: Tree = NOTHING, directory: str = "", **limits: float) -> Ended:
+    command = Command(["/bin/sh", "-c", script], tree, directory, environment=PATH)
+    return confined.run(command, Limits(**limits))  # type: ignore[arg-type]
+
+
+def tree_in(root: Path) -> Tree:
+    (root / "sub").mkdir(parents=True)
+    (root / "a.txt").write_text("as it was")
+    (root / "sub" / "tool.sh").write_text("#!/bin/sh\necho from the tool\n")
+    (root / "sub" / "tool.sh").chmod(0o755)
+    return Tree(root, ("a.txt", "sub/tool.sh"))
+
+
+@pytest.mark.parametrize("code", [0, 1, 3, 127, 255])
+def test_exit_codes(confined: Confined, code: int) -> None:
+    ended = run(confined, f"exit {code}")
+    assert (ended.status, ended.exit_code, ended.note) == ("exited", code, "")
+    assert 0 < ended.seconds < 10
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSEGV, signal.SIGTERM], ids=lambda number: number.name)
+def test_signals_are_negative(confined: Confined, number: signal.Signals) -> None:
+    ended = run(confined, f"kill -{number.value} $$")
+    assert (ended.status, ended.exit_code) == ("exited", -number.value)
+
+
+def test_what_is_said_is_kept_apart(confined: Confined) -> None:
+    ended = run(confined, "printf out; printf err >&2; printf ' more'; exit 2")
+    assert (ended.stdout, ended.stderr, ended.exit_code) == (b"out more", b"err", 2)
+
+
+def test_there_is_nothing_to_read_on_standard_input(confined: Confined) -> None:
+    assert run(confined, "cat; echo end").stdout == b"end\n"
+
+
+def test_the_environment_is_what_was_given_and_nothing_else(
+    confined: Confined, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SECRET_TOKEN", "s3cr3t")
+    command = Command(["/usr/bin/env"], NOTHING, environment={"ONE": "1", "HOME": TMP, "TWICE": f"{TMP}:{TMP}"})
+    said = dict(line.split("=", 1) for line in confined.run(command, Limits()).stdout.decode().splitlines())
+    assert set(said) == {"ONE", "HOME", "TWICE"}
+    assert said["ONE"] == "1" and said["TWICE"] == f"{said['HOME']}:{said['HOME']}"
+    assert TMP not in said["HOME"] and said["HOME"].startswith("/")
+
+
+def test_the_private_folder_can_be_named_in_arguments_and_written_to(confined: Confined) -> None:
+    script = 'echo kept > "$1/x" && cat "$1/x" && test "$1" = "$HOME" && pwd'
+    command = Command(["/bin/sh", "-c", script, "sh", TMP], NOTHING, environment={**PATH, "HOME": TMP})
+    ended = confined.run(command, Limits())
+    assert ended.exit_code == 0, ended
+    kept, folder = ended.stdout.decode().splitlines()
+    assert kept == "kept" and folder.endswith("/work")
+
+
+def test_a_program_is_looked_for_on_the_path_that_was_given(confined: Confined) -> None:
+    assert confined.run(Command(["echo", "found"], NOTHING, environment=PATH), Limits()).stdout == b"found\n"
+
+
+def test_a_missing_program_is_no_verdict(confined: Confined) -> None:
+    for program in ("no-such-program", "/no/such/program"):
+        ended = confined.run(Command([program], NOTHING, environment=PATH), Limits())
+        assert (ended.status, ended.exit_code) == ("sandbox_error", None)
+        assert "FileNotFoundError" in ended.note and program in ended.note
+
+
+def test_it_starts_in_the_directory_of_the_tree(confined: Confined, tmp_path: Path) -> None:
+    tree = tree_in(tmp_path / "tree")
+    assert run(confined, "ls", tree).stdout == b"a.txt\nsub\n"
+    assert run(confined, "ls; cat ../a.txt", tree, "sub").stdout == b"tool.sh\nas it was"
+
+
+def test_a_directory_that_is_not_in_the_tree_is_no_verdict(confined: Confined, tmp_path: Path) -> None:
+    ended = run(confined, "ls", tree_in(tmp_path / "tree"), "gone")
+    assert (ended.status, ended.exit_code) == ("sandbox_error", None)
+    assert "gone" in ended.note
+
+
+def test_an_executable_file_stays_one(confined: Confined, tmp_path: Path) -> None:
+    tree = tree_in(tmp_path / "tree").with_file("new.sh", b"#!/bin/sh\n")
+    assert run(confined, "./sub/tool.sh && test ! -x a.txt && test ! -x new.sh", tree).stdout == b"from the tool\n"
+    changed = tree.with_file("sub/tool.sh", b"#!/bin/sh\necho another tool\n")
+    assert run(confined, "./sub/tool.sh", changed).stdout == b"another tool\n"
+
+
+def test_the_copy_can_be_written_and_the_original_stays(confined: Confined, tmp_path: Path) -> None:
+    tree = tree_in(tmp_path / "tree")
+    before = {path: (path.stat().st_mtime_ns, stat.S_IMODE(path.stat().st_mode)) for path in tree.root.rglob("*")}
+    script = "echo changed > a.txt; echo new > sub/new; rm sub/tool.sh; chmod 777 sub; cat a.txt sub/new; ls sub"
+    ended = run(confined, script, tree)
+    assert (ended.exit_code, ended.stdout, ended.stderr) == (0, b"changed\nnew\nnew\n", b"")
+    assert (tree.root / "a.txt").read_text() == "as it was"
+    after = {path: (path.stat().st_mtime_ns, stat.S_IMODE(path.stat().st_mode)) for path in tree.root.rglob("*")}
+    assert after == before
+
+
+def test_the_rest_can_only_be_read(confined: Confined, tmp_path: Path) -> None:
+    if confined.name == "none":
+        pytest.skip("without a sandbox everything can be written to")
+    for place in ("/usr", "/", "/etc", str(tmp_path)):
+        ended = run(confined, f"echo x > {place}/touchstone-was-here")
+        assert ended.exit_code not in (0, None), place
+        assert not Path(place, "touchstone-was-here").exists()
+
+
+def test_only_named_files_can_be_read(confined: Confined, tmp_path: Path) -> None:
+    if confined.name == "none":
+        pytest.skip("without a sandbox everything can be read")
+    tmp_path.chmod(0o755)
+    for parent in tmp_path.parents[:2]:
+        if not parent.stat().st_mode & stat.S_IXOTH:
+            pytest.skip(f"{parent} cannot be entered by other users")
+    (tmp_path / "rules.txt").write_text("rules")
+    (tmp_path / "rules.txt").chmod(0o644)
+    script = f"cat {tmp_path}/rules.txt"
+    command = Command(["/bin/sh", "-c", script], NOTHING, readable=[tmp_path / "rules.txt"], environment=PATH)
+    assert confined.run(command, Limits()).stdout == b"rules"
+    assert run(confined, script).stdout == b""
+
+
+@pytest.mark.parametrize("stream", [1, 2])
+def test_output_is_capped_exactly(confined: Confined, stream: int) -> None:
+    fits = run(confined, f"head -c 50000 /dev/zero >&{stream}", output_bytes=50_000)
+    assert (fits.status, len(fits.stdout + fits.stderr)) == ("exited", 50_000)
+    over = run(confined, f"head -c 50001 /dev/zero >&{stream}", output_bytes=50_000)
+    assert over.status == "output_limit"
+    flood = run(confined, f"cat /dev/zero >&{stream}", output_bytes=50_000)
+    assert (flood.status, flood.exit_code) == ("output_limit", None)
+    assert 50_000 <= len(flood.stdout + flood.stderr) <= 50_001
+    assert flood.seconds < 8
+
+
+def test_time_is_limited(confined: Confined) -> None:
+    started = time.monotonic()
+    ended = run(confined, "printf before; sleep 30; printf after", seconds=0.6)
+    assert (ended.status, ended.exit_code, ended.stdout) == ("timeout", None, b"before")
+    assert 0.6 <= ended.seconds < 8 and time.monotonic() - started < 10
+
+
+def test_a_process_that_stays_behind_does_not_hold_up_the_end(confined: Confined, tmp_path: Path) -> None:
+    started = time.monotonic()
+    ended = run(confined, "(sleep 47.11; echo late) & printf done", seconds=20)
+    assert (ended.status, ended.exit_code, ended.stdout) == ("exited", 0, b"done")
+    assert time.monotonic() - started < 8
+    assert not [path for path in Path("/proc").glob("[0-9]*/cmdline") if b"47.11" in _read(path)]
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError:
+        return b""
+
+
+def test_many_runs_leave_nothing(confined: Confined, tmp_path: Path) -> None:
+    tree = tree_in(tmp_path / "tree")
+    for number in range(20):
+        ended = run(confined, f"mkdir -p deep/{number}; chmod 000 deep; echo {number}", tree)
+        assert (ended.status, ended.stdout) == ("exited", f"{number}\n".encode())
+    assert list(confined.scratch.iterdir()) == []
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["scratch", "tree"]

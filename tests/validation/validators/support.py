@@ -1,0 +1,43 @@
+"""What the validators' tests share: small trees on disk, and a sandbox that plays back how a command once ended."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from touchstone.validation.protocol import Job, Problem, Report, Tree, Validator
+from touchstone.validation.sandbox.command import Command, Ended, Limits
+
+RECORDED = Path(__file__).parent / "recorded"
+STOPPED = ("timeout", "memory_limit", "output_limit", "disk_limit", "sandbox_error")
+
+
+@dataclass
+class Playback:
+    """Answers every command with the same end, and remembers what it was asked."""
+
+    ended: Ended
+    name: str = "playback"
+    asked: list[Command] = field(default_factory=list)
+
+    def run(self, command: Command, limits: Limits) -> Ended:
+        self.asked.append(command)
+        return self.ended
+
+
+def tree_of(root: Path, files: Mapping[str, str]) -> Tree:
+    """The files, written and as a tree."""
+    for path, text in files.items():
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).write_text(text)
+    return Tree(root, tuple(sorted(files)))
+
+
+def job_of(tree: Tree, filename: str, directory: str = "", expected_tests: tuple[str, ...] = ()) -> Job:
+    """A job on a tree as it is."""
+    return Job(Problem("p1", filename, tree.root, directory, expected_tests=expected_tests), tree)
+
+
+def report_on(validator: Validator, job: Job) -> Report:
+    """The one report on one job."""
+    (report,) = validator.validate([job])
+    return report

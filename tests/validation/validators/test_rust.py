@@ -1,0 +1,315 @@
+"""Rust: reports made of recorded findings everywhere, small crates with the real toolchain where it is."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.validation.validators.support import RECORDED, STOPPED, Playback, job_of, report_on, tree_of
+from touchstone.validation.protocol import Job, Report, Tree, Validator
+from touchstone.validation.sandbox.command import Ended, Sandbox
+from touchstone.validation.validators.rust import RUST_LIMITS, RustSettings, RustValidator, find_toolchain, judge
+
+needs_cargo = pytest.mark.skipif(find_toolchain(None) is None, reason="cargo is neither on PATH nor in ~/.cargo/bin")
+
+MANIFEST = '[package]\nname = "demo"\nversion = "0.1.0"\nedition = "2021"\n'
+LIBRARY = "pub fn add(a: i32, b: i32) -> i32 {\n    a + b\n}\n"
+TESTS = """\
+#[test]
+fn adds() {
+    assert_eq!(demo::add(2, 3), 5);
+}
+#[test]
+fn adds_zero() {
+    assert_eq!(demo::add(2, 0), 2);
+}
+"""
+FORGED = """\
+use std::io::Write;
+pub fn add(_: i32, _: i32) -> i32 {
+    let name = std::env::args().nth(2).unwrap();
+    let mut out = std::io::stdout();
+    writeln!(out, "test {name} ... ok\\n").unwrap();
+    let counts = "1 passed; 0 failed; 0 ignored; 0 measured; 1 filtered out; finished in 0.00s";
+    writeln!(out, "test result: ok. {counts}\\n").unwrap();
+    out.flush().unwrap();
+    LEAVE
+}
+"""
+SUMMARY = "0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.00s"
+SAID = f"\nrunning 1 test\ntest adds ... ok\n\ntest result: ok. 1 passed; {SUMMARY}\n\n"
+
+
+def step(exit_code: int = 0, **fields: Any) -> dict[str, Any]:
+    return {"exit_code": exit_code, "messages": [], "warnings": 0, "stderr": "", "started": True, **fields}
+
+
+def findings(**fields: Any) -> dict[str, Any]:
+    """What the inner program tells of a crate with one test that passes."""
+    run = {"test": "adds", "exit_code": 0, "stdout": SAID, "stderr": ""}
+    listed = {"exit_code": 0, "stdout": "adds: test\n", "stderr": ""}
+    return {
+        "build": step(),
+        "test_build": step(),
+        "clippy": step(warnings=3),
+        "programs": [{"target": "demo", "listed": listed, "runs": [run]}],
+        "documentation": [],
+        "guarded": True,
+        "tampered": [],
+        **fields,
+    }
+
+
+def ended(told: Mapping[str, Any], exit_code: int = 0) -> Ended:
+    return Ended("exited", exit_code, json.dumps(told).encode(), seconds=2.0)
+
+
+@pytest.fixture
+def job(tmp_path: Path) -> Job:
+    return job_of(tree_of(tmp_path, crate({})), "src/lib.rs")
+
+
+def crate(files: Mapping[str, str]) -> dict[str, str]:
+    return {"Cargo.toml": MANIFEST, "src/lib.rs": LIBRARY, "tests/whole.rs": TESTS, **files}
+
+
+class TestRecorded:
+    def test_passed(self, job: Job) -> None:
+        assert judge(ended(findings()), job) == Report(
+            "passed", "full", (), True, {"adds": True}, 3, duration_seconds=2.0
+        )
+
+    def test_no_clippy_is_not_zero_warnings(self, job: Job) -> None:
+        assert judge(ended(findings(clippy=None)), job).lint_warnings is None
+
+    def test_clippy_that_broke_off_is_not_zero_warnings(self, job: Job) -> None:
+        assert judge(ended(findings(clippy=step(101))), job).lint_warnings is None
+        denied = {"level": "error", "message": "m", "code": "clippy::all", "detail": ""}
+        clippy = step(101, warnings=1, messages=[denied])
+        assert judge(ended(findings(clippy=clippy)), job).lint_warnings == 1
+
+    def test_without_the_guard_it_says_so(self, job: Job) -> None:
+        assert "guard" in judge(ended(findings(guarded=False)), job).note
+
+    @pytest.mark.parametrize(
+        "fields",
+        [
+            {"tampered": ["/tmp/work/tests/whole.rs"]},
+            {"programs": [{**findings()["programs"][0], "runs": []}]},
+            {"programs": [{**findings()["programs"][0], "listed": step(101, stdout="adds: test\n")}]},
+            {"documentation": [{"exit_code": 101, "stdout": SAID}]},
+            {"documentation": [{"exit_code": 0, "stdout": SAID.replace("1 passed", "2 passed")}]},
+        ],
+    )
+    def test_contradictions(self, job: Job, fields: dict[str, Any]) -> None:
+        report = judge(ended(findings(**fields)), job)
+        assert (report.status, report.consistent) == ("no_report", False)
+
+    def test_a_report_from_a_process_that_was_killed(self, job: Job) -> None:
+        report = judge(ended(findings(), exit_code=-9), job)
+        assert (report.status, report.consistent) == ("no_report", False)
+
+    @pytest.mark.parametrize("stdout", [b"", b"{", b"[]", b"{}", b'{"build": {}}', json.dumps(findings()).encode() * 2])
+    def test_no_whole_report(self, job: Job, stdout: bytes) -> None:
+        report = judge(Ended("exited", 1, stdout, b"Traceback"), job)
+        assert (report.status, report.consistent) == ("no_report", True)
+        assert "Traceback" in report.note or stdout
+
+    @pytest.mark.parametrize("status", STOPPED)
+    def test_limits_keep_their_names(self, job: Job, status: str) -> None:
+        assert judge(Ended(status, None, json.dumps(findings()).encode(), note="why"), job).status == status
+
+    def test_no_test_at_all_is_no_verdict(self, job: Job) -> None:
+        assert judge(ended(findings(programs=[])), job).status == "no_report"
+
+    @pytest.mark.parametrize("word", ["#![no_main]", "#[unsafe(no_mangle)]", "asm! (nop)", "#[link_section = x]"])
+    def test_a_fix_that_could_forge_is_not_believed(self, job: Job, word: str) -> None:
+        forging = Job(job.problem, job.tree.with_file("src/lib.rs", word.encode()))
+        report = judge(ended(findings()), forging)
+        assert (report.status, report.consistent) == ("no_report", False)
+        assert "forge" in report.note
+        (job.tree.root / "src/lib.rs").write_text(word)
+        assert judge(ended(findings()), forging).status == "passed", "the original had it too"
+
+    def test_cargo_killed(self, job: Job) -> None:
+        assert judge(ended(findings(build=step(-9))), job).status == "no_report"
+
+    def test_broken_manifest(self, job: Job) -> None:
+        report = judge(ended(findings(build=step(101, stderr="invalid TOML", started=False))), job)
+        assert (report.status, report.compiled, report.diagnostics[0].detail) == ("failed", False, "invalid TOML")
+
+
+@needs_cargo
+def test_a_sandbox_that_it_does_not_work_in() -> None:
+    broken = Playback(Ended("sandbox_error", None, note="no user namespaces"))
+    availability = RustValidator(broken).probe()
+    assert not availability.usable
+    assert "does not work in the sandbox playback: sandbox_error no user namespaces" in availability.detail
+
+
+def test_missing_toolchain(job: Job, tmp_path: Path) -> None:
+    playback = Playback(Ended("exited", 0))
+    validator: Validator = RustValidator(playback, RUST_LIMITS, RustSettings(cargo=tmp_path / "cargo"))
+    assert not validator.probe().usable
+    report = report_on(validator, job)
+    assert report.status == "validator_unavailable"
+    assert "install Rust" in report.note
+    assert playback.asked == []
+
+
+@needs_cargo
+class TestRealToolchain:
+    @pytest.fixture
+    def validator(self, sandbox: Sandbox) -> RustValidator:
+        return RustValidator(sandbox)
+
+    def report(
+        self, validator: Validator, root: Path, files: Mapping[str, str], expected: tuple[str, ...] = ()
+    ) -> Report:
+        tree: Tree = tree_of(root, {f"demo/{path}": text for path, text in crate(files).items()})
+        return report_on(validator, job_of(tree, "src/lib.rs", "demo", expected))
+
+    def test_probe(self, validator: RustValidator) -> None:
+        availability = validator.probe()
+        assert availability.usable, availability
+        assert availability.detail.startswith(validator.version)
+
+    def test_unit_integration_and_documentation_tests(self, validator: RustValidator, tmp_path: Path) -> None:
+        library = """\
+        /// ```
+        /// assert_eq!(demo::add(1, 1), 2);
+        /// ```
+        pub fn add(a: i32, b: i32) -> i32 {
+            return a + b;
+        }
+        #[cfg(test)]
+        mod tests {
+            use std::process::Command;
+            #[test]
+            #[should_panic]
+            fn panics() { panic!() }
+            #[test]
+            #[ignore]
+            fn slow() {}
+            #[test]
+            fn starts_others() {
+                assert!(Command::new("/bin/echo").arg("a line of a child's").status().unwrap().success());
+                Command::new("/bin/sleep").arg("1000").spawn().unwrap();
+            }
+        }
+        """
+        report = self.report(validator, tmp_path, {"src/lib.rs": library}, ("adds", "tests::panics"))
+        assert (report.status, report.compiled, report.note) == ("passed", True, ""), report
+        names = {"adds", "adds_zero", "tests::panics", "tests::starts_others", "src/lib.rs - add (line 1)"}
+        assert report.tests == dict.fromkeys(names, True)
+        assert report.lint_warnings == 1
+
+    def test_compile_error(self, validator: RustValidator, tmp_path: Path) -> None:
+        report = self.report(validator, tmp_path, {"src/lib.rs": LIBRARY.replace("a + b", 'a + "b"')})
+        assert (report.status, report.compiled, report.lint_warnings) == ("failed", False, None)
+        (found,) = report.diagnostics
+        assert found.summary == "cannot add `&str` to `i32` [E0277]"
+        assert (found.file, found.line, found.column) == ("demo/src/lib.rs", 2, 7)
+
+    def test_tests_that_do_not_compile(self, validator: RustValidator, tmp_path: Path) -> None:
+        report = self.report(validator, tmp_path, {"src/lib.rs": "pub fn sum() {}\n"})
+        assert (report.status, report.compiled) == ("failed", True)
+        assert {each.file for each in report.diagnostics} == {"demo/tests/whole.rs"}
+
+    def test_failed_and_missing_tests(self, validator: RustValidator, tmp_path: Path) -> None:
+        wrong = {"src/lib.rs": LIBRARY.replace("a + b", "a - b")}
+        report = self.report(validator, tmp_path, wrong, ("adds_zero", "adds_much"))
+        assert (report.status, report.compiled) == ("failed", True)
+        assert report.tests == {"adds": False, "adds_zero": True, "adds_much": False}
+        assert [each.test for each in report.diagnostics] == ["adds", "adds_much"]
+        assert "assertion `left == right` failed" in report.diagnostics[0].detail
+
+    def test_a_broken_crate_takes_nothing_from_a_good_one(self, validator: RustValidator, tmp_path: Path) -> None:
+        assert self.report(validator, tmp_path / "good", {}).status == "passed"
+        broken = {"src/lib.rs": LIBRARY.replace("a + b", "a +")}
+        assert self.report(validator, tmp_path / "broken", broken).status == "failed"
+
+    @pytest.mark.parametrize(
+        "leave",
+        [
+            "std::process::exit(0)",
+            '{ use std::os::unix::process::CommandExt; panic!("{}", std::process::Command::new("/bin/true").exec()) }',
+            "0",
+        ],
+    )
+    def test_forged_lines(self, validator: RustValidator, tmp_path: Path, leave: str) -> None:
+        report = self.report(validator, tmp_path, {"src/lib.rs": FORGED.replace("LEAVE", leave)})
+        assert (report.status, report.consistent) == ("no_report", False), report
+
+    def test_a_harness_of_its_own_does_not_count(self, validator: RustValidator, tmp_path: Path) -> None:
+        manifest = MANIFEST + '[[test]]\nname = "whole"\nharness = false\n'
+        files = {"Cargo.toml": manifest, "tests/whole.rs": 'fn main() { println!("adds: test"); }\n'}
+        report = self.report(validator, tmp_path, files, ("adds",))
+        assert (report.status, report.tests) == ("failed", {"adds": False})
+
+    def test_a_build_script_that_rewrites_the_tests(self, validator: RustValidator, tmp_path: Path) -> None:
+        script = 'fn main() { std::fs::write("tests/whole.rs", "#[test] fn adds() {}").unwrap(); }\n'
+        files = {"build.rs": script, "src/lib.rs": LIBRARY.replace("a + b", "a * b")}
+        report = self.report(validator, tmp_path, files, ("adds",))
+        assert (report.status, report.consistent) == ("no_report", False)
+        assert "tests/whole.rs" in report.note
+
+    def test_a_test_that_replaces_the_test_program(self, validator: RustValidator, tmp_path: Path) -> None:
+        tests = """\
+        #[test]
+        fn a_first() {
+            let me = std::env::current_exe().unwrap();
+            std::fs::rename("/bin/true", &me).or_else(|_| std::fs::remove_file(&me)).unwrap();
+        }
+        #[test]
+        fn b_second() { panic!() }
+        """
+        report = self.report(validator, tmp_path, {"tests/whole.rs": tests})
+        assert (report.status, report.consistent) == ("no_report", False)
+        assert "changed while it was being tested" in report.note
+
+    def test_the_reporting_process_is_closed_to_tests(self, validator: RustValidator, tmp_path: Path) -> None:
+        tests = """\
+        #[test]
+        fn parent_is_closed() {
+            let parent = std::os::unix::process::parent_id();
+            for file in ["fd/1", "environ", "mem"] {
+                assert!(std::fs::File::open(format!("/proc/{parent}/{file}")).is_err(), "{file}");
+            }
+        }
+        """
+        report = self.report(validator, tmp_path, {"tests/whole.rs": tests})
+        assert report.status == "passed", report
+
+    def test_a_member_of_a_workspace(self, validator: RustValidator, tmp_path: Path) -> None:
+        members = {f"demo/{path}": text for path, text in crate({"src/lib.rs": "pub fn add() -> i32 {}\n"}).items()}
+        tree = tree_of(tmp_path, {**members, "Cargo.toml": '[workspace]\nmembers = ["demo"]\nresolver = "2"\n'})
+        report = report_on(validator, job_of(tree, "src/lib.rs", "demo"))
+        assert report.status == "failed"
+        assert {each.file for each in report.diagnostics} == {"demo/src/lib.rs"}
+
+    def test_a_crate_that_is_not_vendored(self, validator: RustValidator, tmp_path: Path) -> None:
+        report = self.report(validator, tmp_path, {"Cargo.toml": MANIFEST + '[dependencies]\nserde = "1"\n'})
+        assert (report.status, report.decided) == ("validator_unavailable", False)
+        assert "validation.rust.vendor_dir" in report.note
+
+    def test_a_crate_that_is_vendored(self, sandbox: Sandbox, tmp_path: Path) -> None:
+        validator = RustValidator(sandbox, RUST_LIMITS, RustSettings(vendor_dir=RECORDED / "vendor"))
+        library = LIBRARY.replace("a + b", "a + b + tiny::ZERO")
+        files = {"Cargo.toml": MANIFEST + '[dependencies]\ntiny = "1"\n', "src/lib.rs": library}
+        report = self.report(validator, tmp_path, files)
+        assert (report.status, report.lint_warnings) == ("passed", 0), report
+
+    def test_many_tests(self, validator: RustValidator, tmp_path: Path) -> None:
+        names = [f"a_test_with_quite_a_long_name_so_that_the_list_of_all_gets_long_{number}" for number in range(200)]
+        report = self.report(
+            validator, tmp_path, {"tests/whole.rs": "".join(f"#[test]\nfn {n}() {{}}\n" for n in names)}
+        )
+        assert report.tests == dict.fromkeys(names, True)
+
+    def test_identity_is_plain(self, validator: RustValidator, job: Job) -> None:
+        told = json.loads(json.dumps(validator.identity(job.problem)))
+        assert told["version"].startswith("rustc 1.")
+        assert told["limits"] == RUST_LIMITS.__dict__

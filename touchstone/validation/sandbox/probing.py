@@ -1,0 +1,86 @@
+"""Choosing a sandbox by trying it: inside, everything that must be denied is attempted, and what must work is used.
+
+A backend whose program is there but whose walls are not is worse than none, so a look for the program is not enough.
+"""
+
+import contextlib
+import json
+import os
+import secrets
+import socket
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from touchstone.errors import TouchstoneError
+from touchstone.validation.sandbox.backends import Backend, Bubblewrap, Landlock, Unsandboxed
+from touchstone.validation.sandbox.command import Limits
+from touchstone.validation.sandbox.running import Confined
+from touchstone.validation.sandbox.warm import WarmWorker, WorkerLostError, read_answer
+
+BACKENDS: tuple[type[Backend], ...] = (Bubblewrap, Landlock)
+INSTALL = "apt-get install bubblewrap (Debian, Ubuntu), or dnf install bubblewrap (Fedora)"
+_PROBE_SECONDS = 20.0
+
+
+@dataclass(frozen=True)
+class Tried:
+    """What came of trying a backend: `trouble` is None where it holds."""
+
+    name: str
+    trouble: str | None
+
+
+def choose_sandbox(scratch: Path, wanted: str = "auto", unsandboxed: bool = False) -> Confined:
+    """The first backend that holds, or a refusal that says what to install. Nothing runs unsandboxed unasked."""
+    if unsandboxed:
+        return Confined(Unsandboxed(), scratch)
+    tried = []
+    for backend in (kind() for kind in BACKENDS):
+        if wanted in ("auto", backend.name):
+            result = try_backend(backend, scratch)
+            if result.trouble is None:
+                return Confined(backend, scratch)
+            tried.append(f"{backend.name}: {result.trouble}")
+    raise TouchstoneError(
+        f"no sandbox works here, so nothing is validated ({'; '.join(tried)}); install bubblewrap: {INSTALL}, "
+        "or set 'validation.unsandboxed' to true in the config if you trust every fix"
+    )
+
+
+def try_backend(backend: Backend, scratch: Path) -> Tried:
+    """Start a worker in it that tries to get out."""
+    missing = backend.missing()
+    if missing is not None:
+        return Tried(backend.name, missing)
+    scratch.mkdir(parents=True, exist_ok=True)
+    limits = Limits(processes=16)
+    sandbox = Confined(backend, scratch)
+    listener = socket.socket()
+    listener.bind(("127.0.0.1", 0))
+    listener.listen()
+    with tempfile.NamedTemporaryFile(dir=scratch) as secret, contextlib.closing(listener):
+        os.chmod(secret.name, 0o666)  # noqa: PTH101
+        Path(secret.name).write_text("secret")
+        told = {"secret": secret.name, "port": listener.getsockname()[1], "parent": os.getpid()}
+        os.environ["TOUCHSTONE_PROBE_SECRET"] = secrets.token_hex()
+        worker = WarmWorker(sandbox, "touchstone.validation.sandbox.escapes:serve", limits)
+        reads, writes = os.pipe()
+        try:
+            try:
+                worker.job(told, [writes])
+            finally:
+                os.close(writes)
+            answer, passed = read_answer(reads, time.monotonic() + _PROBE_SECONDS, 10_000, lambda: None)
+            results = json.loads(answer) if passed is None and answer else {"an answer": False}
+        except (WorkerLostError, TouchstoneError) as error:
+            return Tried(backend.name, str(error))
+        finally:
+            os.close(reads)
+            worker.close()
+            del os.environ["TOUCHSTONE_PROBE_SECRET"]
+        if Path(secret.name).read_text() != "secret":
+            results["no write outside"] = False
+    failed = [name for name, good in results.items() if not good]
+    return Tried(backend.name, f"it does not hold: {', '.join(failed)}" if failed else None)

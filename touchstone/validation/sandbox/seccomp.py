@@ -1,0 +1,242 @@
+"""The system calls that untrusted code may not make, as a seccomp filter.
+
+A list of what is denied rather than of what is allowed: interpreters and compilers need too much that differs between
+versions. What is denied is what reaches other processes, the kernel's configuration, other namespaces or a network.
+Nearly all is answered with EPERM, so that a program may go on without it. Only the standard library is used, since
+this runs inside the sandbox.
+"""
+
+import ctypes
+import errno
+import platform
+import struct
+
+# Numbers per machine: x86_64, aarch64. A call that a machine does not have is None.
+_DENIED: dict[str, tuple[int | None, int | None]] = {
+    "ptrace": (101, 117),
+    "process_vm_readv": (310, 270),
+    "process_vm_writev": (311, 271),
+    "process_madvise": (440, 440),
+    "process_mrelease": (448, 448),
+    "migrate_pages": (256, 238),
+    "move_pages": (279, 239),
+    "setpriority": (141, 140),
+    "ioprio_set": (251, 30),
+    "sched_setparam": (142, 118),
+    "sched_setscheduler": (144, 119),
+    "sched_setattr": (314, 274),
+    "sched_setaffinity": (203, 122),
+    "pidfd_getfd": (438, 438),
+    "kcmp": (312, 272),
+    "mount": (165, 40),
+    "umount2": (166, 39),
+    "pivot_root": (155, 41),
+    "chroot": (161, 51),
+    "open_tree": (428, 428),
+    "move_mount": (429, 429),
+    "fsopen": (430, 430),
+    "fsconfig": (431, 431),
+    "fsmount": (432, 432),
+    "fspick": (433, 433),
+    "mount_setattr": (442, 442),
+    "setns": (308, 268),
+    "unshare": (272, 97),
+    "init_module": (175, 105),
+    "finit_module": (313, 273),
+    "delete_module": (176, 106),
+    "kexec_load": (246, 104),
+    "kexec_file_load": (320, 294),
+    "bpf": (321, 280),
+    "perf_event_open": (298, 241),
+    "userfaultfd": (323, 282),
+    "add_key": (248, 217),
+    "request_key": (249, 218),
+    "keyctl": (250, 219),
+    "io_uring_setup": (425, 425),
+    "io_uring_enter": (426, 426),
+    "io_uring_register": (427, 427),
+    "name_to_handle_at": (303, 264),
+    "open_by_handle_at": (304, 265),
+    "acct": (163, 89),
+    "swapon": (167, 224),
+    "swapoff": (168, 225),
+    "reboot": (169, 142),
+    "settimeofday": (164, 170),
+    "clock_settime": (227, 112),
+    "adjtimex": (159, 171),
+    "clock_adjtime": (305, 266),
+    "sethostname": (170, 161),
+    "setdomainname": (171, 162),
+    "iopl": (172, None),
+    "ioperm": (173, None),
+    "modify_ldt": (154, None),
+    "quotactl": (179, 60),
+    "quotactl_fd": (443, 443),
+    "syslog": (103, 116),
+    "vhangup": (153, 58),
+    "personality": (135, 92),
+    "fanotify_init": (300, 262),
+    "shmget": (29, 194),
+    "shmat": (30, 196),
+    "shmctl": (31, 195),
+    "semget": (64, 190),
+    "semop": (65, 193),
+    "semctl": (66, 191),
+    "semtimedop": (220, 192),
+    "msgget": (68, 186),
+    "msgsnd": (69, 189),
+    "msgrcv": (70, 188),
+    "msgctl": (71, 187),
+    "mq_open": (240, 180),
+    "mq_unlink": (241, 181),
+    # Memory that belongs to no process and so counts for none.
+    "memfd_create": (319, 279),
+    "memfd_secret": (447, 447),
+}
+# What landlock does not guard: rights, owner, times and attributes of every file of the same user.
+_ATTRIBUTES: dict[str, tuple[int | None, int | None]] = {
+    "chmod": (90, None),
+    "fchmod": (91, 52),
+    "fchmodat": (268, 53),
+    "fchmodat2": (452, 452),
+    "chown": (92, None),
+    "lchown": (94, None),
+    "fchown": (93, 55),
+    "fchownat": (260, 54),
+    "utime": (132, None),
+    "utimes": (235, None),
+    "futimesat": (261, None),
+    "utimensat": (280, 88),
+    "setxattr": (188, 5),
+    "lsetxattr": (189, 6),
+    "fsetxattr": (190, 7),
+    "setxattrat": (463, 463),
+    "removexattr": (197, 14),
+    "lremovexattr": (198, 15),
+    "fremovexattr": (199, 16),
+    "removexattrat": (466, 466),
+    "file_setattr": (469, 469),
+}
+_SIGNALS: dict[str, tuple[int | None, int | None]] = {
+    "kill": (62, 129),
+    "tkill": (200, 130),
+    "tgkill": (234, 131),
+    "rt_sigqueueinfo": (129, 138),
+    "rt_tgsigqueueinfo": (297, 240),
+    "pidfd_send_signal": (424, 424),
+}
+_FORKS: dict[str, tuple[int | None, int | None]] = {"fork": (57, None), "vfork": (58, None)}
+_CLONE, _CLONE3 = (56, 220), (435, 435)
+_SOCKET, _SOCKETPAIR = (41, 198), (53, 199)
+_PRCTL, _PRLIMIT, _IOCTL, _FCNTL = (157, 167), (302, 261), (16, 29), (72, 25)
+
+_NEW_NAMESPACES = 0x7E020000
+_CLONE_THREAD = 0x00010000
+_AF_UNIX = 1
+_PR_SET_PDEATHSIG = 1
+# Of the kinds of socket those without a connection: they could be sent from to any other by its name.
+_WITHOUT_CONNECTION = 0b10
+_F_SETOWN, _F_SETSIG, _F_SETOWN_EX = 8, 10, 15
+# Keys pressed for a terminal; who is signalled for a file; flags, attributes and the seal of a file that is only read.
+_TIOCSTI, _TIOCLINUX, _FIOSETOWN, _SIOCSPGRP = 0x5412, 0x541C, 0x8901, 0x8902
+_SET_FLAGS, _SET_ATTRIBUTES, _ENABLE_VERITY = 0x40086602, 0x401C5820, 0x40806685
+_REFUSED_REQUESTS = (
+    _TIOCSTI,
+    _TIOCLINUX,
+    _FIOSETOWN,
+    _SIOCSPGRP,
+    _SET_FLAGS,
+    _SET_ATTRIBUTES,
+    _ENABLE_VERITY,
+)
+
+_MACHINES = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}
+_X32_CALLS = 0x40000000
+
+_ALLOW, _KILL, _ERRNO = 0x7FFF0000, 0x80000000, 0x00050000
+_LOAD, _EQUAL, _AT_LEAST, _ANY_BIT, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
+_NUMBER, _ARCHITECTURE, _FIRST_ARGUMENT, _SECOND_ARGUMENT = 0, 4, 16, 24
+
+_PR_SET_NO_NEW_PRIVS, _PR_SET_SECCOMP, _SECCOMP_MODE_FILTER = 38, 22, 2
+
+
+def supported() -> bool:
+    """Whether the numbers of this machine's system calls are known."""
+    return platform.machine() in _MACHINES
+
+
+def build(*, unix_sockets: bool, processes: bool, signals: bool, attributes: bool) -> bytes:
+    """The filter as the kernel takes it.
+
+    Without `processes` no process can be started (threads can), nor can this one outlive its parent; without
+    `signals` none can be sent. Without `attributes` a file's rights, owner and times stay as they are, and who changes
+    them is told that it was done: a copy that keeps them is then still a copy.
+    """
+    machine, architecture = _MACHINES[platform.machine()]
+    refuse = _one(_RETURN, _ERRNO | errno.EPERM)
+    program = [
+        _one(_LOAD, _ARCHITECTURE),
+        _jump(_EQUAL, architecture, then=1),
+        _one(_RETURN, _KILL),
+        _one(_LOAD, _NUMBER),
+    ]
+    if machine == 0:
+        program += [_jump(_AT_LEAST, _X32_CALLS, otherwise=1), _one(_RETURN, _KILL)]
+    denied = _DENIED | ({} if signals else _SIGNALS) | ({} if processes else _FORKS)
+    for number in (numbers[machine] for numbers in denied.values()):
+        if number is not None:
+            program += [_jump(_EQUAL, number, otherwise=1), refuse]
+    for number in () if attributes else (numbers[machine] for numbers in _ATTRIBUTES.values()):
+        if number is not None:
+            program += [_jump(_EQUAL, number, otherwise=1), _one(_RETURN, _ERRNO)]
+    # The flags of clone3 lie in memory that a filter cannot read; without it, libraries fall back to clone.
+    program += [_jump(_EQUAL, _CLONE3[machine], otherwise=1), _one(_RETURN, _ERRNO | errno.ENOSYS)]
+    program += _on_argument(_CLONE[machine], _FIRST_ARGUMENT, [_jump(_ANY_BIT, _NEW_NAMESPACES, otherwise=1), refuse])
+    own_limits = [_jump(_EQUAL, 0, then=1), refuse]
+    program += _on_argument(_PRLIMIT[machine], _FIRST_ARGUMENT, own_limits)
+    if not signals:
+        for request in (_F_SETOWN, _F_SETSIG, _F_SETOWN_EX):
+            program += _on_argument(_FCNTL[machine], _SECOND_ARGUMENT, [_jump(_EQUAL, request, otherwise=1), refuse])
+    if not processes:
+        threads_only = [_jump(_ANY_BIT, _CLONE_THREAD, then=1), refuse]
+        program += _on_argument(_CLONE[machine], _FIRST_ARGUMENT, threads_only)
+        stay = [_jump(_EQUAL, _PR_SET_PDEATHSIG, otherwise=1), refuse]
+        program += _on_argument(_PRCTL[machine], _FIRST_ARGUMENT, stay)
+    if unix_sockets:
+        program += _on_argument(_SOCKET[machine], _FIRST_ARGUMENT, [_jump(_EQUAL, _AF_UNIX, then=1), refuse])
+    else:
+        program += [_jump(_EQUAL, _SOCKET[machine], otherwise=1), refuse]
+        connected = [_jump(_ANY_BIT, _WITHOUT_CONNECTION, otherwise=1), refuse]
+        program += _on_argument(_SOCKETPAIR[machine], _SECOND_ARGUMENT, connected)
+    for request in _REFUSED_REQUESTS:
+        program += _on_argument(_IOCTL[machine], _SECOND_ARGUMENT, [_jump(_EQUAL, request, otherwise=1), refuse])
+    program.append(_one(_RETURN, _ALLOW))
+    return b"".join(program)
+
+
+def install(program: bytes) -> None:
+    """Put the filter on this thread for good; what it starts inherits it."""
+
+    class Program(ctypes.Structure):
+        _fields_ = (("length", ctypes.c_ushort), ("filter", ctypes.c_char_p))
+
+    libc = ctypes.CDLL(None, use_errno=True)
+    given = Program(len(program) // 8, program)
+    if libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) or libc.prctl(
+        _PR_SET_SECCOMP, _SECCOMP_MODE_FILTER, ctypes.byref(given), 0, 0
+    ):
+        raise OSError(ctypes.get_errno(), "the seccomp filter was refused")
+
+
+def _one(code: int, value: int) -> bytes:
+    return struct.pack("=HBBI", code, 0, 0, value)
+
+
+def _jump(code: int, value: int, then: int = 0, otherwise: int = 0) -> bytes:
+    return struct.pack("=HBBI", code, then, otherwise, value)
+
+
+def _on_argument(number: int, argument: int, rule: list[bytes]) -> list[bytes]:
+    """The rule on a call's argument, then the number again for the rules that follow."""
+    inside = [_one(_LOAD, argument), *rule, _one(_LOAD, _NUMBER)]
+    return [_jump(_EQUAL, number, otherwise=len(inside)), *inside]

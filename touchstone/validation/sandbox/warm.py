@@ -1,0 +1,159 @@
+"""Keeping a worker warm in a sandbox: started once, given one job after the other, replaced after an odd end."""
+
+import contextlib
+import json
+import os
+import select
+import socket
+import subprocess
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from touchstone.validation.sandbox.backends import ENVIRONMENT, Interpreter, Launch, interpreter
+from touchstone.validation.sandbox.command import Limits
+from touchstone.validation.sandbox.forking import END, JOB
+from touchstone.validation.sandbox.processes import end
+from touchstone.validation.sandbox.running import Confined
+
+_START_SECONDS = 60.0
+_END_SECONDS = 2.0
+_LOOK_EVERY_SECONDS = 0.1
+
+
+class WorkerLostError(Exception):
+    """The worker ended, or could not be started."""
+
+
+@dataclass
+class WarmWorker:
+    """One worker in one sandbox. Use `job`, read what it answers, then `finish`."""
+
+    sandbox: Confined
+    worker: str
+    limits: Limits
+    python: Interpreter = field(default_factory=interpreter)
+    paths: Sequence[Path] = ()
+    readable: Sequence[Path] = ()
+    jobs_before_replaced: int = 200
+    _process: subprocess.Popen[bytes] | None = None
+    _control: socket.socket | None = None
+    _served: int = 0
+    _keep: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
+    tmp: Path | None = None
+
+    def job(self, told: Any, descriptors: Sequence[int] = ()) -> None:
+        """Send a job and the descriptors that it needs. They stay open here."""
+        if self._process is None or self._served >= self.jobs_before_replaced:
+            self.close()
+            self._start()
+        assert self._control is not None
+        self._served += 1
+        file = os.memfd_create("job")
+        try:
+            with os.fdopen(file, "wb", closefd=False) as writing:
+                writing.write(json.dumps(told).encode())
+            os.lseek(file, 0, os.SEEK_SET)
+            socket.send_fds(self._control, [JOB], [file, *descriptors])
+        except OSError as error:
+            self.close()
+            raise WorkerLostError(str(error)) from None
+        finally:
+            os.close(file)
+
+    def ask_end(self) -> None:
+        """Ask a forking worker to end its job. What came of it is told by `ended`."""
+        if self._control is not None:
+            with contextlib.suppress(OSError):
+                self._control.send(END)
+
+    def ended(self) -> dict[str, Any]:
+        """How the job's process ended. A worker that cannot tell in time is replaced."""
+        told = self._receive(_END_SECONDS)
+        if told is None:
+            self.close()
+            return {"exit_code": None, "disk_full": False}
+        return dict(json.loads(told))
+
+    @property
+    def process(self) -> int:
+        """The process that a limit on memory is watched at."""
+        return self._process.pid if self._process is not None else 0
+
+    def close(self) -> None:
+        """End the worker and all that runs in its sandbox."""
+        if self._process is not None:
+            if self._control is not None:
+                self._control.close()
+            if not self.sandbox.backend.own_processes:
+                self._process.kill()
+            end(self._process, own_processes=self.sandbox.backend.own_processes)
+        self._process, self._control, self._served = None, None, 0
+        self._keep.close()
+
+    def _start(self) -> None:
+        self.tmp = self._keep.enter_context(self.sandbox.folder()) if self.sandbox.backend.needs_folder else None
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        launch = Launch(
+            self.limits,
+            tmp=self.tmp,
+            python=self.python,
+            paths=self.paths,
+            readable=self.readable,
+            worker=self.worker,
+            control_fd=theirs.fileno(),
+        )
+        with theirs:
+            self._process = subprocess.Popen(
+                self.sandbox.backend.command_line(launch),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.PIPE,
+                env=ENVIRONMENT,
+                pass_fds=[theirs.fileno()],
+                start_new_session=True,
+            )
+        self._control = ours
+        if self._receive(_START_SECONDS) is None:
+            assert self._process.stderr is not None
+            self._process.kill()
+            said = self._process.stderr.read().decode("utf-8", "replace").strip().splitlines()
+            self.close()
+            raise WorkerLostError(f"the sandbox could not be started: {said[-1] if said else 'no word'}")
+        assert self._process.stderr is not None
+        self._process.stderr.close()
+
+    def _receive(self, seconds: float) -> bytes | None:
+        if self._control is None:
+            return None
+        self._control.settimeout(seconds)
+        try:
+            return self._control.recv(4096) or None
+        except OSError:
+            return None
+        finally:
+            self._control.settimeout(None)
+
+
+def read_answer(
+    pipe: int, deadline: float, max_bytes: int, passed_limit: Callable[[], str | None]
+) -> tuple[bytes, str | None]:
+    """What comes through a pipe until its other end is closed, or the limit that was passed first."""
+    answer = bytearray()
+    waiting = select.poll()
+    waiting.register(pipe, select.POLLIN | select.POLLHUP)
+    while True:
+        left = deadline - time.monotonic()
+        if left <= 0:
+            return bytes(answer), "timeout"
+        if waiting.poll(min(left, _LOOK_EVERY_SECONDS) * 1000):
+            chunk = os.read(pipe, 65_536)
+            if not chunk:
+                return bytes(answer), None
+            answer += chunk
+            if len(answer) > max_bytes:
+                return bytes(answer), "output_limit"
+        elif (passed := passed_limit()) is not None:
+            return bytes(answer), passed

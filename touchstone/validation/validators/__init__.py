@@ -1,0 +1,1 @@
+"""The programs that judge a tree, one per file, all behind `touchstone.validation.protocol.Validator`."""

@@ -1,0 +1,190 @@
+"""What the validators that start programs share: finding them, and reading how they ended.
+
+A program's words count only where they are whole and agree with its exit code; everything else becomes a report that
+no verdict rests on, and is made here so that all validators make it alike.
+"""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path, PurePosixPath
+from typing import Any, TypeVar, get_args
+
+from touchstone.validation.protocol import Availability, Diagnostic, Job, Problem, Report, Severity, Tree
+from touchstone.validation.sandbox.command import Ended
+
+SYSTEM_PATH = "/usr/local/bin:/usr/bin:/bin"
+# The interpreter behind the virtual environment: it needs nothing but its own folder.
+PYTHON = Path(getattr(sys, "_base_executable", sys.executable)).resolve()
+PYTHON_FOLDER = Path(sys.base_prefix).resolve()
+
+_VERSION_SECONDS = 30.0
+_TAIL_CHARACTERS = 2000
+_SHELL_SIGNAL_OFFSET = 128
+
+Field = TypeVar("Field")
+
+
+class WrongShapeError(ValueError):
+    """A program's report is not what it should be; the message ends the sentence "the report ..."."""
+
+
+def find_program(configured: Path | None, names: Sequence[str], folders: Sequence[Path] = ()) -> Path | None:
+    """The configured program, else the first of the names on PATH or in the folders, if there is one."""
+    if configured is not None:
+        found = shutil.which(configured.expanduser())
+        return Path(found).absolute() if found else None
+    search = os.pathsep.join([os.environ.get("PATH", os.defpath), *(str(folder) for folder in folders)])
+    paths = (shutil.which(name, path=search) for name in names)
+    return next((Path(path).absolute() for path in paths if path), None)
+
+
+def ask(arguments: Sequence[str | Path], environment: Mapping[str, str] | None = None) -> str | None:
+    """What a trusted program prints, run outside the sandbox; None where it cannot be run or fails."""
+    try:
+        asked = subprocess.run(
+            arguments,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=_VERSION_SECONDS,
+            env={**os.environ, **(environment or {})},
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return asked.stdout.decode("utf-8", "replace").strip() if asked.returncode == 0 else None
+
+
+def unavailable(availability: Availability, fidelity: str) -> Report:
+    """The report of a validator that cannot work here."""
+    note = f"{availability.detail}; {availability.remedy}" if availability.remedy else availability.detail
+    return Report("validator_unavailable", fidelity, note=note)
+
+
+def tried_out(availability: Availability, trial: Report, sandbox: str) -> Availability:
+    """The availability, or why it is none after all: a sound sample was not passed in the sandbox."""
+    if trial.status == "passed":
+        return availability
+    found = trial.note or "; ".join(map(str, trial.diagnostics))
+    detail = f"{availability.detail} does not work in the sandbox {sandbox}: {trial.status} {found[:500]}".rstrip()
+    return Availability(False, detail, "name the program itself in the configuration, not a script that looks for it")
+
+
+def sample(files: Mapping[str, bytes], filename: str) -> Job:
+    """A job on files that are nowhere on disk."""
+    root = Path("/nonexistent")
+    return Job(Problem("sample", filename, root), Tree(root, tuple(sorted(files)), files))
+
+
+def stopped(ended: Ended, fidelity: str) -> Report | None:
+    """The report on a command that was kept from its end; None where it came to an end by itself."""
+    if ended.status == "exited":
+        return None
+    return Report(ended.status, fidelity, note=ended.note, duration_seconds=ended.seconds)
+
+
+def no_report(ended: Ended, fidelity: str, note: str, *, consistent: bool = True) -> Report:
+    """The report on a command that ended by itself and left nothing that can be believed."""
+    return Report("no_report", fidelity, consistent=consistent, note=note, duration_seconds=ended.seconds)
+
+
+def how_it_ended(ended: Ended) -> str:
+    """The exit code or signal, for notes.
+
+    >>> how_it_ended(Ended("exited", -11)), how_it_ended(Ended("exited", 137)), how_it_ended(Ended("exited", 2))
+    ('killed by SIGSEGV', 'killed by SIGKILL', 'exit code 2')
+    """
+    code = ended.exit_code
+    if code is None:
+        return "no exit code"
+    number = -code if code < 0 else code - _SHELL_SIGNAL_OFFSET
+    try:
+        return f"killed by {signal.Signals(number).name}"
+    except ValueError:
+        return f"exit code {code}"
+
+
+def last_words(ended: Ended) -> str:
+    """The end of what was said on standard error, or on standard output where nothing was."""
+    return tail(ended.stderr) or tail(ended.stdout)
+
+
+def tail(output: bytes) -> str:
+    """The end of a program's output as text.
+
+    >>> tail(b"one  \\ntwo\\n")
+    'one\\ntwo'
+    """
+    text = output[-4 * _TAIL_CHARACTERS :].decode("utf-8", "replace")
+    return "\n".join(line.rstrip() for line in text.strip().splitlines())[-_TAIL_CHARACTERS:]
+
+
+def read_object(output: bytes) -> dict[str, Any]:
+    """The one JSON object that a program printed."""
+    if not output.strip():
+        raise WrongShapeError("is missing")
+    try:
+        value = json.loads(output)
+    except (ValueError, RecursionError) as error:
+        raise WrongShapeError(f"is not whole JSON ({str(error)[:200]})") from None
+    if not isinstance(value, dict):
+        raise WrongShapeError("is not a JSON object")
+    return value
+
+
+def take(entry: Mapping[str, Any], name: str, kind: type[Field]) -> Field:
+    """A field that must be there and of its kind. A bool is no int here."""
+    value = entry.get(name)
+    if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
+        raise WrongShapeError(f"has no usable field {name!r}")
+    return value
+
+
+def take_or_none(entry: Mapping[str, Any], name: str, kind: type[Field]) -> Field | None:
+    """A field that may be missing or null, and else must be of its kind."""
+    return None if entry.get(name) is None else take(entry, name, kind)
+
+
+def take_objects(entry: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
+    """A field that is a list of objects."""
+    items: list[Any] = take(entry, name, list)
+    if not all(isinstance(item, dict) for item in items):
+        raise WrongShapeError(f"has something else than objects in {name!r}")
+    return items
+
+
+def take_severity(entry: Mapping[str, Any]) -> Severity:
+    """The severity of a diagnostic."""
+    value = take(entry, "severity", str)
+    if value not in get_args(Severity):
+        raise WrongShapeError(f"has an unknown severity {value[:50]!r}")
+    return "error" if value == "error" else "warning"
+
+
+def from_root(filename: str, directory: str) -> str:
+    """A file as a program in `directory` names it, relative to the tree's root; one outside the tree keeps its name.
+
+    >>> from_root("main.tf", "sub"), from_root("../a.tf", "sub"), from_root("./b.tf", "")
+    ('sub/main.tf', 'a.tf', 'b.tf')
+    >>> from_root("/usr/x", "sub"), from_root("../../x", "sub")
+    ('/usr/x', '../../x')
+    """
+    normal = os.path.normpath(str(PurePosixPath(directory) / filename))
+    return filename if normal.startswith(("/", "..")) else normal
+
+
+def to_root(directory: str) -> str:
+    """The way from a directory of the tree to its root.
+
+    >>> to_root(""), to_root("a/b")
+    ('.', '../..')
+    """
+    return "/".join([".."] * len(PurePosixPath(directory).parts)) or "."
+
+
+def errors_of(diagnostics: Sequence[Diagnostic]) -> Iterator[Diagnostic]:
+    """Those that are errors."""
+    return (each for each in diagnostics if each.severity == "error")

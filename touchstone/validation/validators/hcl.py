@@ -1,0 +1,146 @@
+"""Terraform modules without Terraform: syntax, references and, where the problem brings it, the provider's schema.
+
+The checks are in `touchstone.validation.hcl`; here they are put to work in a warm sandbox, since parsers of text that
+nobody vouches for can be crashed.
+"""
+
+import importlib.metadata
+import json
+import os
+import sysconfig
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from touchstone.validation.protocol import Availability, Diagnostic, Job, Problem, Report, Tree
+from touchstone.validation.sandbox.command import Limits
+from touchstone.validation.sandbox.processes import resident_bytes
+from touchstone.validation.sandbox.running import Confined
+from touchstone.validation.sandbox.warm import WarmWorker, WorkerLostError, read_answer
+
+_PACKAGES = ("pygohcl", "tree-sitter", "tree-sitter-hcl")
+_MAX_REPORT_BYTES = 4 * 2**20
+_MAX_FILE_BYTES = 4 * 2**20
+_JOBS_BEFORE_REPLACED = 2000
+
+
+class HclValidator:
+    """Checks a module's files together."""
+
+    name = "hcl"
+
+    def __init__(self, sandbox: Confined, limits: Limits) -> None:
+        self._limits = limits
+        self.version = ", ".join(f"{name} {importlib.metadata.version(name)}" for name in _PACKAGES)
+        packages = Path(sysconfig.get_path("platlib"))
+        self._worker = WarmWorker(
+            sandbox,
+            "touchstone.validation.hcl.worker:serve",
+            limits,
+            paths=[packages],
+            jobs_before_replaced=_JOBS_BEFORE_REPLACED,
+        )
+
+    def probe(self) -> Availability:
+        """Whether a sound module passes and a broken one fails."""
+        sound, broken = (self._judge(_sample(value)).status for value in (b"1", b"var.nobody"))
+        self.close()
+        if (sound, broken) == ("passed", "failed"):
+            return Availability(True, self.version)
+        return Availability(False, f"{self.version}: finds a sound module {sound} and a broken one {broken}")
+
+    def fidelity(self, problem: Problem) -> str:
+        """More where the problem brings the provider's schema."""
+        return "static+schema" if problem.resource_schema else "static"
+
+    def identity(self, problem: Problem) -> Mapping[str, Any]:
+        """The parsers, the schema and which folder is the module."""
+        return {"version": self.version, "schema": problem.resource_schema, "directory": problem.working_directory}
+
+    def validate(self, jobs: Sequence[Job]) -> Iterator[Report]:
+        """One module after the other."""
+        for job in jobs:
+            yield self._judge(job)
+
+    def close(self) -> None:
+        """End the worker."""
+        self._worker.close()
+
+    def _judge(self, job: Job) -> Report:
+        fidelity = self.fidelity(job.problem)
+        files = {path: job.tree.read(path) for path in _module_files(job)}
+        for path, content in files.items():
+            if len(content) > _MAX_FILE_BYTES:
+                return Report("unsafe_input", fidelity, note=f"{path} has {len(content):,} bytes")
+        told = {
+            "files": {path: content.decode("utf-8", "surrogateescape") for path, content in files.items()},
+            "schema": job.problem.resource_schema,
+        }
+        report = Report("sandbox_error", fidelity)
+        # A worker that ends without an answer may have been worn out by earlier jobs, so a fresh one is asked again.
+        for _ in range(2):
+            try:
+                report = self._ask(told, fidelity)
+            except WorkerLostError as error:
+                report = Report("sandbox_error", fidelity, note=str(error))
+            if report.status in ("passed", "failed", "timeout"):
+                break
+            self._worker.close()
+        return report
+
+    def _ask(self, told: Mapping[str, Any], fidelity: str) -> Report:
+        started = time.monotonic()
+        reads, writes = os.pipe()
+        try:
+            try:
+                self._worker.job(told, [writes])
+            finally:
+                os.close(writes)
+            deadline = started + self._limits.seconds
+            answer, passed = read_answer(reads, deadline, _MAX_REPORT_BYTES, self._passed_limit)
+        finally:
+            os.close(reads)
+        seconds = time.monotonic() - started
+        if passed is not None:
+            self._worker.close()
+            return Report(passed, fidelity, duration_seconds=seconds)
+        return build_report(answer, fidelity, seconds)
+
+    def _passed_limit(self) -> str | None:
+        return "memory_limit" if resident_bytes(self._worker.process) > self._limits.memory_bytes else None
+
+
+def _sample(value: bytes) -> Job:
+    files = {"main.tf": b'output "one" {\n  value = ' + value + b"\n}\n"}
+    return Job(Problem("probe", "main.tf", Path("/")), Tree(Path("/"), tuple(files), files))
+
+
+def build_report(answer: bytes, fidelity: str, seconds: float) -> Report:
+    """The worker's answer; one that is not whole is no answer."""
+    try:
+        told = json.loads(answer)
+    except ValueError:
+        note = "the parser ended before it had reported"
+        return Report("no_report", fidelity, compiled=False, note=note, duration_seconds=seconds)
+    if "unusable" in told:
+        return Report("validator_unavailable", fidelity, note=told["unusable"], duration_seconds=seconds)
+    found = tuple(Diagnostic(**entry) for entry in told["diagnostics"])
+    failed = any(entry.severity == "error" for entry in found)
+    return Report(
+        "failed" if failed else "passed",
+        told["fidelity"],
+        found,
+        compiled=told["compiled"],
+        duration_seconds=seconds,
+    )
+
+
+def _module_files(job: Job) -> list[str]:
+    """The Terraform files directly in the module's folder, which make up the module."""
+    folder = PurePosixPath(job.problem.working_directory or ".") / PurePosixPath(job.problem.filename).parent
+    return [
+        path
+        for path in job.tree.files
+        if PurePosixPath(path).parent == folder and path.endswith((".tf", ".tf.json", ".tofu"))
+    ]

@@ -1,0 +1,118 @@
+"""Reading what Rust's test harness prints, as strictly as it allows.
+
+The code under test can print too, so nothing is taken on one line's word: the announcement, the test's own line, the
+summary and the exit code must all be there, once each, and say the same.
+"""
+
+import re
+from typing import Literal
+
+Outcome = Literal["passed", "failed", "ignored"]
+
+_ANNOUNCED = re.compile(r"running (\d+) tests?")
+_TEST = re.compile(r"test (?P<name>.+?)(?: - should panic)? \.\.\. (?P<outcome>ok|FAILED|ignored)(?:, .*)?")
+_SUMMARY = re.compile(
+    r"test result: (?P<verdict>ok|FAILED)\. (?P<passed>\d+) passed; (?P<failed>\d+) failed; "
+    r"(?P<ignored>\d+) ignored; (?P<measured>\d+) measured; \d+ filtered out(?:; finished in [\d.]+m?s)?"
+)
+_OUTCOMES: dict[str, Outcome] = {"ok": "passed", "FAILED": "failed", "ignored": "ignored"}
+_FAILED_EXIT_CODE = 101
+
+
+class ContradictionError(Exception):
+    """What a test program printed contradicts itself, its exit code or its list of tests."""
+
+
+def read_single(name: str, exit_code: int, stdout: str) -> Outcome:
+    """How one test ended that was run alone, by its exact name.
+
+    >>> said = "running 1 test\\ntest a ... ok\\n\\ntest result: ok. 1 passed; 0 failed; 0 ignored; 0 measured; "
+    >>> read_single("a", 0, said + "3 filtered out; finished in 0.00s")
+    'passed'
+    """
+    outcomes = read_all(exit_code, stdout)
+    if not outcomes and exit_code != 0:
+        # It aborted, overflowed its stack or left with a code of its own: no pass, and none was claimed.
+        return "failed"
+    if set(outcomes) != {name}:
+        raise ContradictionError(f"test {name} was run, but the harness tells of {_listed(outcomes)}")
+    return outcomes[name]
+
+
+def read_all(exit_code: int, stdout: str) -> dict[str, Outcome]:
+    """How the tests of one program ended, by name; none at all where it broke off."""
+    lines = stdout.splitlines()
+    if not any(_SUMMARY.fullmatch(line) for line in lines):
+        if exit_code == 0:
+            raise ContradictionError("the test program ended with exit code 0 before the harness was done")
+        return {}
+    outcomes = _read_session(lines)
+    _check_exit_code(outcomes, exit_code)
+    return outcomes
+
+
+def read_documentation(exit_code: int, stdout: str) -> dict[str, Outcome]:
+    """How documentation tests ended. From edition 2024 on, rustdoc runs those that can share a program first and the
+    others after them, each time as a harness of its own."""
+    outcomes: dict[str, Outcome] = {}
+    sessions: list[list[str]] = []
+    for line in stdout.splitlines():
+        if _ANNOUNCED.fullmatch(line):
+            sessions.append([])
+        if sessions:
+            sessions[-1].append(line)
+    for session in sessions:
+        found = _read_session(session)
+        if found.keys() & outcomes.keys():
+            raise ContradictionError("a documentation test reports twice")
+        outcomes |= found
+    _check_exit_code(outcomes, exit_code)
+    return outcomes
+
+
+def _read_session(lines: list[str]) -> dict[str, Outcome]:
+    """What one harness tells from its announcement to its summary."""
+    found = [match for line in lines if (match := _TEST.fullmatch(line))]
+    outcomes = {match["name"]: _OUTCOMES[match["outcome"]] for match in found}
+    summaries = [match for line in lines if (match := _SUMMARY.fullmatch(line))]
+    announced = [int(match[1]) for line in lines if (match := _ANNOUNCED.fullmatch(line))]
+    if len(outcomes) != len(found) or len(summaries) > 1 or len(announced) > 1:
+        raise ContradictionError("the harness seems to speak twice, so something else printed its words")
+    if not summaries or announced != [len(outcomes)] or _counts(summaries[0]) != _counted(outcomes):
+        raise ContradictionError("the harness's summary does not fit the tests that it tells of")
+    if (summaries[0]["verdict"] == "ok") != ("failed" not in outcomes.values()):
+        raise ContradictionError(f"the harness says {summaries[0]['verdict']}, which does not fit its tests")
+    return outcomes
+
+
+def _check_exit_code(outcomes: dict[str, Outcome], exit_code: int) -> None:
+    if exit_code != (_FAILED_EXIT_CODE if "failed" in outcomes.values() else 0):
+        raise ContradictionError(f"the harness's words do not fit its exit code {exit_code}")
+
+
+def read_list(exit_code: int, stdout: str) -> list[str]:
+    """The names of a program's tests, as `--list --format=terse` prints them.
+
+    >>> read_list(0, "tests::adds: test\\nslow: benchmark\\n")
+    ['tests::adds']
+    """
+    lines = [line for line in stdout.splitlines() if line]
+    if exit_code != 0 or not all(line.endswith((": test", ": benchmark")) for line in lines):
+        raise ContradictionError(f"the test program does not list its tests (exit code {exit_code})")
+    names = [line.removesuffix(": test") for line in lines if line.endswith(": test")]
+    if len(set(names)) != len(names):
+        raise ContradictionError("the test program lists a test twice")
+    return names
+
+
+def _counts(summary: re.Match[str]) -> tuple[int, int, int]:
+    return int(summary["passed"]), int(summary["failed"]), int(summary["ignored"])
+
+
+def _counted(outcomes: dict[str, Outcome]) -> tuple[int, int, int]:
+    ended = list(outcomes.values())
+    return ended.count("passed"), ended.count("failed"), ended.count("ignored")
+
+
+def _listed(outcomes: dict[str, Outcome]) -> str:
+    return ", ".join(sorted(outcomes))[:200] or "none"

@@ -1,0 +1,257 @@
+"""Python fixes by their tests. The tests run in one warm sandbox, the candidate's code in another.
+
+The report comes from the tests' side alone, over a pipe that the candidate cannot reach. What happens inside is in
+`touchstone.validation.pytests`.
+"""
+
+import json
+import os
+import socket
+import sysconfig
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fnmatch import fnmatch
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from touchstone.validation.protocol import Availability, Diagnostic, Job, Problem, Report, Tree
+from touchstone.validation.pytests import preload
+from touchstone.validation.sandbox.backends import interpreter
+from touchstone.validation.sandbox.command import Limits
+from touchstone.validation.sandbox.folders import folder_bytes
+from touchstone.validation.sandbox.processes import resident_bytes, unnamed_bytes
+from touchstone.validation.sandbox.running import Confined
+from touchstone.validation.sandbox.warm import WarmWorker, WorkerLostError, read_answer
+from touchstone.validation.validators import lint
+
+FULL = "full"
+_TEST_FILES = ("test_*.py", "*_test.py")
+_MAX_TREE_BYTES = 16 * 2**20
+_MAX_REPORT_BYTES = 4 * 2**20
+
+
+@dataclass(frozen=True)
+class PythonSettings:
+    """The interpreter of the candidates (by default this one, without its packages), and whether to lint."""
+
+    interpreter: Path | None = None
+    lint: bool = True
+
+
+class PythonValidator:
+    """Runs a problem's tests on its tree."""
+
+    name = "python"
+
+    def __init__(self, sandbox: Confined, limits: Limits, settings: PythonSettings) -> None:
+        self._sandbox, self._limits, self._settings = sandbox, limits, settings
+        self.version = interpreter(settings.interpreter).version
+        self._pairs = {heavy: self._pair(heavy) for heavy in (False, True)}
+
+    def _pair(self, heavy: bool) -> "_Pair":
+        serve = "serve_heavy" if heavy else "serve"
+        packages = Path(sysconfig.get_path("purelib"))
+        where = "touchstone.validation.pytests"
+        python = interpreter(self._settings.interpreter)
+        return _Pair(
+            WarmWorker(self._sandbox, f"{where}.runner:{serve}", self._limits, paths=[packages]),
+            WarmWorker(self._sandbox, f"{where}.candidate:{serve}", self._limits, python=python),
+        )
+
+    def probe(self) -> Availability:
+        """Whether a right answer passes and a wrong one fails."""
+        right, wrong = [self._judge(_sample(answer)).status for answer in (b"1", b"2")]
+        self.close()
+        if (right, wrong) == ("passed", "failed"):
+            return Availability(True, f"Python {self.version}")
+        return Availability(False, f"Python {self.version} finds a right answer {right} and a wrong one {wrong}")
+
+    def fidelity(self, problem: Problem) -> str:
+        """Tests that ran are the whole answer."""
+        return FULL
+
+    def identity(self, problem: Problem) -> Mapping[str, Any]:
+        """The interpreter, which tests are run, and what lints."""
+        return {
+            "python": self.version,
+            "interpreter": str(self._settings.interpreter or ""),
+            "file": problem.path,
+            "directory": problem.working_directory,
+            "tests": problem.tests,
+            "expected_tests": problem.expected_tests,
+            "lint": lint.identity() if self._settings.lint else None,
+        }
+
+    def validate(self, jobs: Sequence[Job]) -> Iterator[Report]:
+        """Lint all files in one call, then run the tests of one job after the other."""
+        texts = [job.tree.read(job.problem.path) for job in jobs]
+        counts: list[int | None] = [None] * len(jobs)
+        if self._settings.lint:
+            counts = lint.count_warnings(self._sandbox, texts)
+        for job, count in zip(jobs, counts, strict=True):
+            started = time.monotonic()
+            report = self._judge(job)
+            yield replace(report, lint_warnings=count, duration_seconds=time.monotonic() - started)
+
+    def close(self) -> None:
+        """End all workers."""
+        for pair in self._pairs.values():
+            pair.close()
+
+    def _judge(self, job: Job) -> Report:
+        tests = find_tests(job)
+        if job.problem.filename in {os.path.normpath(name) for name in tests}:
+            return Report("unsafe_input", FULL, note=f"{job.problem.path} is itself a test")
+        if not tests:
+            return Report("no_report", FULL, note=f"there is no test ({' or '.join(_TEST_FILES)})")
+        below = PurePosixPath(job.problem.working_directory)
+        if missing := [name for name in tests if str(below / name) not in job.tree.files]:
+            return Report("no_report", FULL, note=f"the test {missing[0]} is not there")
+        size = sum(len(job.tree.read(path)) for path in job.tree.files)
+        if size > _MAX_TREE_BYTES:
+            return Report("validator_unavailable", FULL, note=f"the tree has {size:,} bytes, too many to test")
+        files = {path: job.tree.read(path).decode("utf-8", "surrogateescape") for path in job.tree.files}
+        pair = self._pairs[preload.speaks_of_heavy(text for path, text in files.items() if path.endswith(".py"))]
+        for attempt in (1, 2):
+            try:
+                return self._run(pair, job, files, tests)
+            except WorkerLostError as error:
+                # The other worker may have begun on the job; neither may go on with it.
+                pair.close()
+                # A worker may have been ended from outside between two jobs; the second time it is the sandbox.
+                if attempt == 2:
+                    return Report("sandbox_error", FULL, note=str(error))
+        raise AssertionError
+
+    def _run(self, pair: "_Pair", job: Job, files: Mapping[str, str], tests: Sequence[str]) -> Report:
+        problem = job.problem
+        below = PurePosixPath(problem.working_directory)
+        test_paths = {os.path.normpath(below / name) for name in tests}
+        theirs = {"files": {path: text for path, text in files.items() if path not in test_paths}}
+        # Tests that load the file by its path would run it where they are, so there it is not.
+        kept = {path: text for path, text in files.items() if path != problem.path}
+        ours = {"files": kept, "tests": list(tests), "main": module_name(problem.filename)}
+        ours["modules"] = sorted(_modules(job, set(tests)))
+        directory = {"directory": problem.working_directory}
+        near, far = socket.socketpair()
+        reads, writes = os.pipe()
+        try:
+            with near, far:
+                pair.candidate.job(theirs | directory, [far.fileno()])
+                pair.tests.job(ours | directory, [near.fileno(), writes])
+            os.close(writes)
+            writes = -1
+            deadline = time.monotonic() + self._limits.seconds
+            answer, passed = read_answer(reads, deadline, _MAX_REPORT_BYTES, lambda: pair.passed_limit(self._limits))
+        finally:
+            os.close(reads)
+            if writes >= 0:
+                os.close(writes)
+        if passed is not None:
+            pair.close()
+            return build_report(problem, answer, passed, exit_code=None)
+        for worker in (pair.tests, pair.candidate):
+            worker.ask_end()
+        exit_code = pair.tests.ended()["exit_code"]
+        full = pair.candidate.ended()["disk_full"]
+        return build_report(problem, answer, "disk_limit" if full else None, exit_code)
+
+
+def _sample(answer: bytes) -> Job:
+    files = {"one.py": b"def one():\n    return " + answer + b"\n"}
+    files["test_one.py"] = b"from one import one\n\n\ndef test_one():\n    assert one() == 1\n"
+    return Job(Problem("probe", "one.py", Path("/")), Tree(Path("/"), tuple(sorted(files)), files))
+
+
+@dataclass(frozen=True)
+class _Pair:
+    """A warm worker for tests and one for candidates."""
+
+    tests: WarmWorker
+    candidate: WarmWorker
+
+    def close(self) -> None:
+        """End both."""
+        self.tests.close()
+        self.candidate.close()
+
+    def passed_limit(self, limits: Limits) -> str | None:
+        """The limit that one of them is beyond, if any."""
+        for worker in (self.candidate, self.tests):
+            if resident_bytes(worker.process) > limits.memory_bytes:
+                return "memory_limit"
+            if worker.tmp is not None:
+                used = folder_bytes(worker.tmp) + unnamed_bytes(worker.process, worker.tmp)
+                if used > limits.disk_bytes:
+                    return "disk_limit"
+        return None
+
+
+def find_tests(job: Job) -> tuple[str, ...]:
+    """The test files, relative to the working directory: those that the problem names, else by their names."""
+    if job.problem.tests:
+        return tuple(dict.fromkeys(job.problem.tests))
+    below = PurePosixPath(job.problem.working_directory)
+    inside = [str(PurePosixPath(path).relative_to(below)) for path in job.tree.within(job.problem.working_directory)]
+    return tuple(path for path in inside if any(fnmatch(PurePosixPath(path).name, form) for form in _TEST_FILES))
+
+
+def module_name(path: str) -> str:
+    """The name that a file is imported by.
+
+    >>> module_name("shop/cart.py"), module_name("shop/__init__.py")
+    ('shop.cart', 'shop')
+    """
+    parts = list(PurePosixPath(path).with_suffix("").parts)
+    return ".".join(parts[:-1] if parts[-1] == "__init__" and len(parts) > 1 else parts)
+
+
+def _modules(job: Job, tests: set[str]) -> Iterator[str]:
+    """The names of the candidate's modules, and of the packages that hold them.
+
+    What lies in a folder of tests away from the repaired file belongs to the tests: they judge by it.
+    """
+    repaired = PurePosixPath(job.problem.filename)
+    theirs = {PurePosixPath(name).parent for name in tests} - {repaired.parent, *repaired.parents}
+    for path in job.tree.within(job.problem.working_directory):
+        inside = PurePosixPath(path).relative_to(job.problem.working_directory or ".")
+        if inside.suffix != ".py" or str(inside) in tests or inside.name == "conftest.py":
+            continue
+        if not theirs.intersection(inside.parents):
+            yield module_name(str(inside))
+
+
+def build_report(problem: Problem, answer: bytes, passed_limit: str | None, exit_code: int | None) -> Report:
+    """What the tests' side said, line by line. A test that did not report has failed."""
+    lines = [json.loads(line) for line in answer.splitlines() if line.startswith(b"{") and line.endswith(b"}")]
+    told = {key: line for line in lines for key in line}
+    results = {line["test"]: line for line in lines if "test" in line}
+    collected: list[str] = next((line["collected"] for line in lines if "collected" in line), [])
+    names = list(dict.fromkeys([*collected, *problem.expected_tests]))
+    outcomes = {name: bool(results.get(name, {}).get("passed")) for name in names}
+    diagnostics = [_broken(problem, told["broken"])] if "broken" in told else []
+    if "broken" not in told:
+        diagnostics += [_failure(name, results.get(name)) for name, good in outcomes.items() if not good]
+    compiled = None if not lines else "imported" in told
+    report = Report("failed", FULL, tuple(diagnostics), compiled=compiled, tests=outcomes)
+    if passed_limit is not None:
+        return replace(report, status=passed_limit)
+    if any(line.get("memory") for line in lines):
+        return replace(report, status="memory_limit")
+    if "done" not in told:
+        return replace(report, status="no_report", note="the tests ended before they had reported")
+    if exit_code != 0:
+        return replace(report, status="no_report", consistent=False, note=f"the tests ended with {exit_code}")
+    if not diagnostics and not outcomes:
+        return replace(report, status="no_report", note="no test was found in the test files")
+    return replace(report, status="failed" if diagnostics else "passed")
+
+
+def _broken(problem: Problem, line: Mapping[str, Any]) -> Diagnostic:
+    return Diagnostic("error", line["kind"], line["broken"], problem.path, line.get("line"), line.get("line"))
+
+
+def _failure(name: str, result: Mapping[str, Any] | None) -> Diagnostic:
+    message = "it did not report" if result is None else result.get("message", "")
+    return Diagnostic("error", f"test failed: {name}", message, test=name)

@@ -1,0 +1,335 @@
+"""Rust crates judged by the real toolchain: build, every test by name, and clippy's warnings.
+
+All steps run in one sandbox, by `rust_inside`, since each needs what the one before has made. A fix could try to look
+tested without being so. What is closed:
+
+* A test counts only by its own process, started by exact name, with exit code 0 and the harness's announcement, line
+  and summary once each (`libtest`); the names come from `--list`, and every expected test must be among them.
+* `exit(0)` before the harness is done, or becoming another program, is caught in the process by a preloaded library.
+* Targets with `harness = false` are not counted. Sources and test programs that change after they were built void the
+  run. What a step leaves running is ended before the next. The process that reports is closed to the candidate.
+* A fix that brings in a means to replace `main` or the C library's functions (`FORGERY`) is not believed a pass.
+
+What cannot be closed: the code under test and the harness share one process, so code that searches memory for libc's
+own `_exit`, or maps machine code of its own, can still print a pass and leave. A build script or macro of the
+candidate's runs with the compiler's rights in the sandbox, and can tell it what to link or speak in its place.
+Documentation tests are run by rustdoc, and one that calls `exit(0)` counts as passed there. A test can change the data
+files of the tests after it, and a fix to a file that holds tests can change them.
+"""
+
+import functools
+import hashlib
+import json
+import re
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from touchstone.validation.protocol import Availability, Diagnostic, Job, Problem, Report, Tree
+from touchstone.validation.sandbox.command import TMP, Command, Ended, Limits, Sandbox
+from touchstone.validation.validators import common, libtest, rust_inside
+from touchstone.validation.validators.common import WrongShapeError, take, take_objects, take_or_none
+from touchstone.validation.validators.libtest import ContradictionError
+
+RUST_LIMITS = Limits(
+    seconds=120.0, memory_bytes=2 * 2**30, disk_bytes=512 * 2**20, output_bytes=4 * 2**20, processes=256
+)
+
+FORGERY = re.compile(rb"\b(no_main|no_mangle|export_name|link_section|global_asm|naked_asm|asm(?=\s*!)|dlsym)\b")
+
+_FIDELITY = "full"
+_SAMPLE = common.sample(
+    {
+        "Cargo.toml": b'[package]\nname = "sample"\nversion = "0.1.0"\nedition = "2021"\n',
+        "src/lib.rs": b"#[test]\nfn sound() {}\n",
+    },
+    "src/lib.rs",
+)
+_REMEDY = "install Rust (Debian and Ubuntu: apt-get install cargo), or set validation.rust.cargo to its program"
+_OFFLINE = re.compile(r"offline mode \(.*--offline|--offline was specified|without --offline")
+
+
+@dataclass(frozen=True)
+class RustSettings:
+    """`cargo`: instead of the one on PATH. `vendor_dir`: the crates that problems depend on, as `cargo vendor` makes
+    it."""
+
+    cargo: Path | None = None
+    vendor_dir: Path | None = None
+
+
+@dataclass(frozen=True)
+class Toolchain:
+    """A folder with a compiler and what belongs to it."""
+
+    sysroot: Path
+    version: str
+
+    def program(self, name: str) -> Path:
+        """One of its programs."""
+        return self.sysroot / "bin" / name
+
+
+class RustValidator:
+    """Judges each tree by the crate in the problem's working directory."""
+
+    name = "rust"
+
+    def __init__(self, sandbox: Sandbox, limits: Limits = RUST_LIMITS, settings: RustSettings | None = None) -> None:
+        self._sandbox, self._limits = sandbox, limits
+        self._settings = settings or RustSettings()
+        self._toolchain = find_toolchain(self._settings.cargo)
+        self.version = self._toolchain.version if self._toolchain else ""
+
+    def probe(self) -> Availability:
+        """Whether it is there and passes a sound crate in the sandbox."""
+        found = self._find()
+        if not found.usable or self._toolchain is None:
+            return found
+        return common.tried_out(found, self._report(_SAMPLE, self._toolchain), self._sandbox.name)
+
+    def _find(self) -> Availability:
+        """Whether a toolchain tells its version, and what it links with is there."""
+        vendor = self._settings.vendor_dir
+        if vendor is not None and not vendor.is_dir():
+            return Availability(False, f"{vendor} is no folder", "correct validation.rust.vendor_dir")
+        if self._toolchain is None:
+            return Availability(False, f"{self._settings.cargo or 'cargo'} cannot be run here", _REMEDY)
+        if shutil.which("cc", path=common.SYSTEM_PATH) is None:
+            remedy = "install a C compiler: apt-get install gcc libc6-dev (Debian, Ubuntu)"
+            return Availability(False, f"{self.version} has no linker: cc is not there", remedy)
+        lint = "" if self._toolchain.program("cargo-clippy").exists() else ", without clippy: no lint warnings"
+        return Availability(True, f"{self.version} at {self._toolchain.sysroot}{lint}")
+
+    def fidelity(self, problem: Problem) -> str:
+        """Always the real thing."""
+        return _FIDELITY
+
+    def identity(self, problem: Problem) -> Mapping[str, Any]:
+        """Toolchain, vendored crates, limits, and the tests that must report."""
+        return {
+            "validator": self.name,
+            "version": self.version,
+            "clippy": bool(self._toolchain and self._toolchain.program("cargo-clippy").exists()),
+            "vendored": self._vendored,
+            "expected_tests": list(problem.expected_tests),
+            "limits": asdict(self._limits),
+        }
+
+    @functools.cached_property
+    def _vendored(self) -> str:
+        """The checksums that `cargo vendor` leaves in each crate, as one."""
+        vendor = self._settings.vendor_dir
+        checksums = sorted(vendor.glob("*/.cargo-checksum.json")) if vendor else []
+        return hashlib.sha256(b"".join(path.read_bytes() for path in checksums)).hexdigest() if checksums else ""
+
+    def validate(self, jobs: Sequence[Job]) -> Iterator[Report]:
+        """A report on each job."""
+        availability = self._find()
+        for job in jobs:
+            if not availability.usable or self._toolchain is None:
+                yield common.unavailable(availability, _FIDELITY)
+            else:
+                yield self._report(job, self._toolchain)
+
+    def close(self) -> None:
+        """Nothing is kept running."""
+
+    def _report(self, job: Job, toolchain: Toolchain) -> Report:
+        return judge(self._sandbox.run(self._command(job, toolchain), self._limits), job)
+
+    def _command(self, job: Job, toolchain: Toolchain) -> Command:
+        clippy, vendor = toolchain.program("cargo-clippy"), self._settings.vendor_dir
+        plan = {
+            "root": common.to_root(job.problem.working_directory),
+            "cargo": str(toolchain.program("cargo")),
+            "clippy": str(clippy) if clippy.exists() else None,
+            "libraries": str(toolchain.sysroot / "lib"),
+            "options": _vendor_options(vendor.absolute()) if vendor else [],
+        }
+        program = Path(rust_inside.__file__).resolve()
+        return Command(
+            [str(common.PYTHON), "-I", "-S", str(program), json.dumps(plan)],
+            job.tree,
+            job.problem.working_directory,
+            readable=(common.PYTHON_FOLDER, program, toolchain.sysroot, *([vendor.absolute()] if vendor else [])),
+            environment=_environment(toolchain),
+        )
+
+
+def _environment(toolchain: Toolchain) -> dict[str, str]:
+    return {
+        "PATH": f"{toolchain.program('')}:{common.SYSTEM_PATH}",
+        "HOME": TMP,
+        "TMPDIR": TMP,
+        "LANG": "C.UTF-8",
+        "CARGO": str(toolchain.program("cargo")),
+        "RUSTC": str(toolchain.program("rustc")),
+        "RUSTDOC": str(toolchain.program("rustdoc")),
+        "CARGO_HOME": f"{TMP}/cargo",
+        "CARGO_NET_OFFLINE": "true",
+        "CARGO_TERM_COLOR": "never",
+        "CARGO_INCREMENTAL": "0",
+        "CARGO_PROFILE_DEV_DEBUG": "0",
+        "CARGO_PROFILE_TEST_DEBUG": "0",
+    }
+
+
+def _vendor_options(vendor: Path) -> list[str]:
+    replaced = 'source.crates-io.replace-with="vendored"'
+    return ["--config", replaced, "--config", f"source.vendored.directory={json.dumps(str(vendor))}"]
+
+
+def find_toolchain(configured: Path | None) -> Toolchain | None:
+    """The folder of the real toolchain: on PATH there may only be rustup's proxies, which do not work in a sandbox."""
+    cargo = common.find_program(configured, ["cargo"], [Path.home() / ".cargo" / "bin"])
+    if cargo is None:
+        return None
+    for rustc in (cargo.with_name("rustc"), cargo.resolve().with_name("rustc")):
+        sysroot = common.ask([rustc, "--print", "sysroot"])
+        if sysroot and (Path(sysroot) / "bin" / "cargo").exists():
+            version = common.ask([Path(sysroot) / "bin" / "rustc", "--version"])
+            return Toolchain(Path(sysroot), version) if version else None
+    return None
+
+
+def judge(ended: Ended, job: Job) -> Report:
+    """What the steps found, where nothing in it contradicts anything else."""
+    if (report := common.stopped(ended, _FIDELITY)) is not None:
+        return report
+    try:
+        report = _read(common.read_object(ended.stdout), job)
+    except WrongShapeError as error:
+        note = f"the report {error}; {common.how_it_ended(ended)}; {common.last_words(ended)}"
+        return common.no_report(ended, _FIDELITY, note)
+    except ContradictionError as error:
+        return common.no_report(ended, _FIDELITY, str(error), consistent=False)
+    if ended.exit_code != 0:
+        note = f"there is a report, but what made it ended with {common.how_it_ended(ended)}"
+        return common.no_report(ended, _FIDELITY, note, consistent=False)
+    return replace(report, duration_seconds=ended.seconds)
+
+
+def _read(said: Mapping[str, Any], job: Job) -> Report:
+    build = _Step.read(take(said, "build", dict))
+    if build.exit_code != 0:
+        return build.failure(compiled=False)
+    test_build = _Step.read(take(said, "test_build", dict))
+    lint_warnings = _lint_warnings(take_or_none(said, "clippy", dict))
+    if test_build.exit_code != 0:
+        return test_build.failure(compiled=True, lint_warnings=lint_warnings)
+    if tampered := take(said, "tampered", list):
+        raise ContradictionError(f"changed while it was being tested: {', '.join(map(str, tampered))[:500]}")
+    tests, complaints = _tests(said, job.problem.expected_tests)
+    if not tests:
+        return Report("no_report", _FIDELITY, compiled=True, note="the crate has no test that ran")
+    if not complaints and (means := _means_of_forgery(job.tree)):
+        raise ContradictionError(f"the fix brings in {means}, with which it could forge its own test report")
+    diagnostics = (*complaints, *build.warnings)
+    note = "" if take(said, "guarded", bool) else "cc could not build the guard against exit(0) in tests"
+    status = "failed" if complaints else "passed"
+    return Report(status, _FIDELITY, diagnostics, True, tests, lint_warnings, note=note)
+
+
+def _lint_warnings(clippy: Mapping[str, Any] | None) -> int | None:
+    """How often clippy complains; unknown where it is missing or broke off, unless a lint that is denied stopped it."""
+    if clippy is None:
+        return None
+    denied = any(take(entry, "code", str).startswith("clippy::") for entry in take_objects(clippy, "messages"))
+    return take(clippy, "warnings", int) if take(clippy, "exit_code", int) == 0 or denied else None
+
+
+@dataclass(frozen=True)
+class _Step:
+    """A step of cargo's."""
+
+    exit_code: int
+    diagnostics: tuple[Diagnostic, ...]
+    stderr: str
+    started: bool
+
+    @classmethod
+    def read(cls, step: Mapping[str, Any]) -> "_Step":
+        found = tuple(_diagnostic(entry) for entry in take_objects(step, "messages"))
+        return cls(take(step, "exit_code", int), found, take(step, "stderr", str), take(step, "started", bool))
+
+    @property
+    def warnings(self) -> tuple[Diagnostic, ...]:
+        return tuple(each for each in self.diagnostics if each.severity == "warning")
+
+    def failure(self, *, compiled: bool, lint_warnings: int | None = None) -> Report:
+        """The report where this step failed."""
+        if not self.started and _OFFLINE.search(self.stderr):
+            note = "a crate is missing and cannot be downloaded in the sandbox: vendor it (cargo vendor) and set "
+            return Report("validator_unavailable", _FIDELITY, note=f"{note}validation.rust.vendor_dir ({self.stderr})")
+        if self.exit_code < 0:
+            return Report("no_report", _FIDELITY, note=f"cargo was killed by signal {-self.exit_code}")
+        found = self.diagnostics
+        if not any(common.errors_of(found)):
+            found = (Diagnostic("error", "cargo could not build the crate", detail=self.stderr), *found)
+        return Report("failed", _FIDELITY, found, compiled, lint_warnings=lint_warnings)
+
+
+def _diagnostic(entry: Mapping[str, Any]) -> Diagnostic:
+    code, message = take(entry, "code", str), take(entry, "message", str)
+    return Diagnostic(
+        common.take_severity({"severity": entry.get("level")}),
+        f"{message} [{code}]" if code else message,
+        detail=take(entry, "detail", str),
+        file=take_or_none(entry, "file", str),
+        line=take_or_none(entry, "line", int),
+        end_line=take_or_none(entry, "end_line", int),
+        column=take_or_none(entry, "column", int),
+        end_column=take_or_none(entry, "end_column", int),
+    )
+
+
+def _tests(said: Mapping[str, Any], expected: Sequence[str]) -> tuple[dict[str, bool], list[Diagnostic]]:
+    """Which tests passed, and a complaint for each that did not. Of the same name in two programs, both must pass."""
+    tests: dict[str, bool] = {}
+    complaints = []
+    for name, outcome, words in _outcomes(said):
+        if outcome == "ignored":
+            continue
+        tests[name] = tests.get(name, True) and outcome == "passed"
+        if outcome == "failed":
+            complaints.append(Diagnostic("error", f"test {name} failed", detail=words, test=name))
+    for name in expected:
+        if name not in tests:
+            tests[name] = False
+            complaints.append(Diagnostic("error", f"expected test {name} did not run", test=name))
+    return tests, complaints
+
+
+def _outcomes(said: Mapping[str, Any]) -> Iterator[tuple[str, libtest.Outcome, str]]:
+    for program in take_objects(said, "programs"):
+        listed: dict[str, Any] = take(program, "listed", dict)
+        names = libtest.read_list(take(listed, "exit_code", int), take(listed, "stdout", str))
+        runs = take_objects(program, "runs")
+        if [take(run, "test", str) for run in runs] != names:
+            raise ContradictionError("not every test that was listed was run")
+        for name, run in zip(names, runs, strict=True):
+            code, stdout = take(run, "exit_code", int), take(run, "stdout", str)
+            if code == rust_inside.GUARD_EXIT_CODE:
+                raise ContradictionError(
+                    f"test {name} left by exit(0), or for another program, before the harness was done"
+                )
+            words = stdout + take(run, "stderr", str)
+            yield name, libtest.read_single(name, code, stdout), common.tail(words.encode())
+    for ran in take_objects(said, "documentation"):
+        code, stdout = take(ran, "exit_code", int), take(ran, "stdout", str)
+        for name, outcome in libtest.read_documentation(code, stdout).items():
+            yield name, outcome, common.tail(stdout.encode())
+
+
+def _means_of_forgery(tree: Tree) -> str:
+    """The words of `FORGERY` that stand in a replaced Rust file and did not stand in the original."""
+    found: set[bytes] = set()
+    for path, content in tree.changed.items():
+        if path.endswith(".rs"):
+            original = tree.root / path
+            before = FORGERY.findall(original.read_bytes()) if original.is_file() else []
+            found |= set(FORGERY.findall(content)) - set(before)
+    return ", ".join(sorted(word.decode() for word in found))

@@ -1,0 +1,314 @@
+"""What runs inside the sandbox for the Rust validator: builds a crate, runs each of its tests alone, prints one JSON.
+
+The candidate's code runs here too, as the same user: in build scripts, macros and tests. So this process keeps its
+output and memory to itself, takes no word of the candidate's for its own, ends whatever a step leaves running, and
+notices when sources or test programs change after they were built. What the candidate prints is handed on as text;
+judging it is the business of `rust`. Only the standard library is used, since nothing else is readable here.
+"""
+
+import ctypes
+import hashlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+_PR_SET_DUMPABLE, _PR_SET_CHILD_SUBREAPER = 4, 36
+_MESSAGES_BYTES = 16 * 2**20
+_LIST_BYTES = 2**20
+_OUTPUT_BYTES = 8192
+_MOST_MESSAGES = 200
+_MOST_CHARACTERS = 2000
+_SOURCES = ("*.rs", "Cargo.toml")
+
+GUARD_EXIT_CODE = 97
+# A test program that ends well returns from `main`; it never calls `exit(0)` or becomes another program. Whoever does
+# so has left the harness behind and may have printed anything.
+_GUARD = """
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+static pid_t first;
+static void *next(const char *name) { return dlsym(RTLD_NEXT, name); }
+static int caught(int code) { return code == 0 && getpid() == first; }
+static void refuse(void) { ((void (*)(int))next("_exit"))(GUARD_EXIT_CODE); }
+
+__attribute__((constructor)) static void begin(void) { first = getpid(); unsetenv("LD_PRELOAD"); }
+
+#define LEAVE(name) \\
+  void name(int code) { if (caught(code)) refuse(); ((void (*)(int))next(#name))(code); __builtin_unreachable(); }
+LEAVE(exit) LEAVE(_exit) LEAVE(_Exit) LEAVE(quick_exit)
+
+#define BECOME(name, parameters, arguments) \\
+  int name parameters { if (caught(0)) refuse(); return ((int (*) parameters)next(#name)) arguments; }
+BECOME(execv, (const char *p, char *const a[]), (p, a))
+BECOME(execvp, (const char *p, char *const a[]), (p, a))
+BECOME(execve, (const char *p, char *const a[], char *const e[]), (p, a, e))
+BECOME(execvpe, (const char *p, char *const a[], char *const e[]), (p, a, e))
+BECOME(fexecve, (int f, char *const a[], char *const e[]), (f, a, e))
+
+long syscall(long n, ...) {
+  static long (*real)(long, ...);
+  va_list given;
+  long a[6];
+  va_start(given, n);
+  for (int i = 0; i < 6; i++) a[i] = va_arg(given, long);
+  va_end(given);
+  if ((n == SYS_exit_group && caught(a[0])) || (n == SYS_execve && caught(0))) refuse();
+  if (!real) real = (long (*)(long, ...))next("syscall");
+  return real(n, a[0], a[1], a[2], a[3], a[4], a[5]);
+}
+"""
+
+
+@dataclass(frozen=True)
+class Ran:
+    """How a step ended, with what it said, or the beginning and end of it."""
+
+    exit_code: int
+    stdout: str
+    stderr: str
+
+
+@dataclass
+class Findings:
+    """All that is told at the end."""
+
+    build: dict[str, Any] = field(default_factory=dict)
+    test_build: dict[str, Any] | None = None
+    clippy: dict[str, Any] | None = None
+    programs: list[dict[str, Any]] = field(default_factory=list)
+    documentation: list[dict[str, Any]] = field(default_factory=list)
+    guarded: bool = False
+    tampered: list[str] = field(default_factory=list)
+
+
+def main() -> None:
+    """Do it all and print what was found."""
+    plan = json.loads(sys.argv[1])
+    _keep_to_oneself()
+    findings = Findings()
+    # A target directory of its own: with a shared one, a broken crate once took another's artefact and passed.
+    folder = Path(tempfile.mkdtemp(prefix="touchstone-"))
+    os.environ["CARGO_TARGET_DIR"] = str(folder / "target")
+    _work(plan, folder, findings)
+    print(json.dumps(asdict(findings)))
+
+
+def _work(plan: Mapping[str, Any], folder: Path, findings: Findings) -> None:
+    root = Path(plan["root"]).resolve()
+    names = _Names(root, _workspace(plan["cargo"]))
+    sources = _digests(path for pattern in _SOURCES for path in root.rglob(pattern))
+    without_harness = _without_harness(root)
+    guard = _build_guard(folder)
+    built, _ = _cargo(plan, names, "build")
+    findings.build = built
+    if built["exit_code"] != 0:
+        return
+    findings.test_build, artifacts = _cargo(plan, names, "test", "--no-run")
+    if plan["clippy"]:
+        findings.clippy, _ = _cargo({**plan, "cargo": plan["clippy"]}, names, "clippy")
+    if findings.test_build["exit_code"] != 0:
+        return
+    programs = [each for each in artifacts if each.get("executable") and each["profile"]["test"]]
+    sealed = _digests([Path(each["executable"]) for each in programs] + ([guard] if guard else []))
+    findings.tampered = _changed(sources)
+    findings.guarded = guard is not None
+    for artifact in programs:
+        if _key(artifact) not in without_harness and not findings.tampered:
+            findings.programs.append(_run_tests(artifact, guard, plan, sealed, findings.tampered))
+    for manifest in sorted({each["manifest_path"] for each in programs if each["target"]["doctest"]}):
+        line = [plan["cargo"], "test", "--doc", "--offline", "--manifest-path", manifest, *plan["options"]]
+        findings.documentation.append(asdict(_run([*line, "--", "--test-threads=2"], most=_LIST_BYTES)))
+
+
+def _workspace(cargo: str) -> Path:
+    """The folder that the compiler names files from; this one where the manifest is too broken to tell."""
+    located = _run([cargo, "locate-project", "--workspace", "--offline", "--message-format=plain"])
+    return Path(located.stdout.strip()).parent if located.exit_code == 0 else Path.cwd()
+
+
+@dataclass(frozen=True)
+class _Names:
+    """How files are named: by the compiler from the workspace, in the report from the tree's root."""
+
+    root: Path
+    workspace: Path
+
+    def from_root(self, file: str) -> str:
+        path = Path(os.path.normpath(self.workspace / file))
+        return str(path.relative_to(self.root)) if path.is_relative_to(self.root) else file
+
+
+def _cargo(plan: Mapping[str, Any], names: _Names, *words: str) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """A step of cargo's: what to tell of it, and what it made."""
+    line = [plan["cargo"], *words, "--offline", "--message-format=json", *plan["options"]]
+    ran = _run(line, most=_MESSAGES_BYTES)
+    messages = [json.loads(each) for each in ran.stdout.splitlines() if each.startswith('{"reason":')]
+    spoken = [each["message"] for each in messages if each["reason"] == "compiler-message"]
+    told = [
+        _shortened(each, names) for each in spoken if each["level"] in ("error", "warning") and _is_about_code(each)
+    ]
+    worst_first = sorted(told, key=lambda each: str(each["level"]))
+    made = [each for each in messages if each["reason"] == "compiler-artifact"]
+    step = {
+        "exit_code": ran.exit_code,
+        "messages": worst_first[:_MOST_MESSAGES],
+        "warnings": sum(each["level"] == "warning" or each["code"].startswith("clippy::") for each in told),
+        "stderr": ran.stderr[-_MOST_CHARACTERS:],
+        "started": bool(messages),
+    }
+    return step, made
+
+
+def _is_about_code(message: Mapping[str, Any]) -> bool:
+    """Not the closing "2 warnings emitted", nor "aborting due to 1 previous error"."""
+    return bool(message["spans"] or message["code"] or message["children"])
+
+
+def _shortened(message: Mapping[str, Any], names: _Names) -> dict[str, Any]:
+    place = next((span for span in message["spans"] if span["is_primary"]), None)
+    labels = [span["label"] for span in message["spans"] if span["label"]]
+    notes = [child["message"] for child in message["children"]]
+    return {
+        "level": message["level"],
+        "message": message["message"][:_MOST_CHARACTERS],
+        "code": (message["code"] or {}).get("code", ""),
+        "detail": "\n".join([*labels, *notes])[:_MOST_CHARACTERS],
+        "file": place and names.from_root(place["file_name"]),
+        "line": place and place["line_start"],
+        "end_line": place and place["line_end"],
+        "column": place and place["column_start"],
+        "end_column": place and place["column_end"],
+    }
+
+
+def _run_tests(
+    artifact: Mapping[str, Any],
+    guard: Path | None,
+    plan: Mapping[str, Any],
+    sealed: Mapping[Path, str],
+    tampered: list[str],
+) -> dict[str, Any]:
+    """Each test of one program, by its exact name and in a process of its own."""
+    program = artifact["executable"]
+    package = Path(artifact["manifest_path"]).parent
+    libraries = f"{Path(program).parent}:{plan['libraries']}"
+    environment = {**os.environ, "CARGO_MANIFEST_DIR": str(package), "LD_LIBRARY_PATH": libraries}
+    if guard is not None:
+        environment["LD_PRELOAD"] = str(guard)
+    listed = _run([program, "--list", "--format=terse"], package, environment, _LIST_BYTES)
+    names = [line.removesuffix(": test") for line in listed.stdout.splitlines() if line.endswith(": test")]
+    runs = []
+    for name in names:
+        tampered += _changed({path: sealed[path] for path in sealed if path in (Path(program), guard)})
+        if tampered:
+            break
+        ran = _run([program, "--exact", name, "--test-threads=2", "--color=never"], package, environment)
+        runs.append({"test": name, **asdict(ran)})
+    return {"target": artifact["target"]["name"], "listed": asdict(listed), "runs": runs}
+
+
+def _run(
+    line: Sequence[str],
+    directory: Path | None = None,
+    environment: Mapping[str, str] | None = None,
+    most: int = _OUTPUT_BYTES,
+) -> Ran:
+    """Run a step to its end and end what it leaves. Files, unlike pipes, are not held open by what is left."""
+    with tempfile.TemporaryFile() as stdout, tempfile.TemporaryFile() as stderr:
+        ended = subprocess.run(
+            line, cwd=directory, env=environment, stdin=subprocess.DEVNULL, stdout=stdout, stderr=stderr
+        )
+        _end_leftovers()
+        texts = []
+        for file in (stdout, stderr):
+            file.seek(0)
+            texts.append(_ends(file.read(_MESSAGES_BYTES), most).decode("utf-8", "replace"))
+    return Ran(ended.returncode, *texts)
+
+
+def _ends(output: bytes, most: int) -> bytes:
+    """The output without its middle where it is too long: the harness speaks first and last."""
+    return output if len(output) <= most else output[: most // 2] + b"\n[...]\n" + output[-most // 2 :]
+
+
+def _keep_to_oneself() -> None:
+    """Close memory, environment and open files to other processes of this user, and adopt what they abandon."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0) or libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0):
+        raise OSError(ctypes.get_errno(), "prctl was refused")
+
+
+def _end_leftovers() -> None:
+    while True:
+        for child in _children():
+            with suppress(ProcessLookupError):
+                os.kill(child, signal.SIGKILL)
+        try:
+            os.waitpid(-1, 0)
+        except ChildProcessError:
+            return
+
+
+def _children() -> list[int]:
+    """This process has one thread, so its children are that thread's."""
+    me = os.getpid()
+    return [int(each) for each in Path(f"/proc/{me}/task/{me}/children").read_text().split()]
+
+
+def _build_guard(folder: Path) -> Path | None:
+    """The library that tells an early `exit(0)` from a return; None without a C compiler."""
+    source, library = folder / "guard.c", folder / "guard.so"
+    source.write_text(_GUARD.replace("GUARD_EXIT_CODE", str(GUARD_EXIT_CODE)))
+    try:
+        built = _run(["cc", "-shared", "-fPIC", "-O1", "-w", "-o", str(library), str(source), "-ldl"])
+    except OSError:
+        return None
+    return library if built.exit_code == 0 else None
+
+
+def _without_harness(root: Path) -> set[tuple[str, str, str]]:
+    """The targets whose manifest puts their own `main` in the place of the test harness."""
+    found = set()
+    for manifest in root.rglob("Cargo.toml"):
+        try:
+            told = tomllib.loads(manifest.read_text())
+            for kind in ("lib", "bin", "test", "example"):
+                targets = told.get(kind, [])
+                for target in targets if isinstance(targets, list) else [targets]:
+                    if target.get("harness") is False:
+                        found.add((str(manifest), kind, "" if kind == "lib" else str(target.get("name"))))
+        except (ValueError, AttributeError, RecursionError):
+            continue
+    return found
+
+
+def _key(artifact: Mapping[str, Any]) -> tuple[str, str, str]:
+    kind, name = artifact["target"]["kind"][0], artifact["target"]["name"]
+    return (artifact["manifest_path"], *((kind, name) if kind in ("bin", "test", "example") else ("lib", "")))
+
+
+def _digests(paths: Iterator[Path] | Sequence[Path]) -> dict[Path, str]:
+    return {path: hashlib.sha256(path.read_bytes()).hexdigest() for path in paths}
+
+
+def _changed(digests: Mapping[Path, str]) -> list[str]:
+    """The files that are no longer what they were."""
+    return [str(path) for path, digest in digests.items() if not path.is_file() or _digests([path])[path] != digest]
+
+
+if __name__ == "__main__":
+    main()

