@@ -2,14 +2,15 @@
 PYTHON ?= python3.11
 VENV := .venv
 BIN := $(VENV)/bin
-CONFIG ?= data/sample/evaluation_config.json
+SAMPLES := data/sample data/sample/terraform data/sample/python
+CONFIG ?= $(SAMPLES:=/evaluation_config.json)
 READY := $(VENV)/.ready
 
 export UV_COMPILE_BYTECODE := 1
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run ui test check format docs sample lock bench clean
+.PHONY: help setup sandbox run ui test check format docs sample lock bench clean
 
 help: ## this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -24,14 +25,19 @@ $(READY): requirements.lock pyproject.toml
 	@$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --editable .
 	@touch $@
 
-run: $(READY) ## evaluate the sample data (CONFIG=... for your own)
-	@$(BIN)/touchstone run --config $(CONFIG)
+sandbox: ## install bubblewrap, the sandbox of validation, where it is missing and may be installed
+	@command -v bwrap >/dev/null || { test "$$(id -u)" = 0 && command -v apt-get >/dev/null && echo "installing bubblewrap" && \
+		{ apt-get update && apt-get install --yes bubblewrap; } >/dev/null 2>&1; } || true
+	@command -v bwrap >/dev/null || echo "note: bubblewrap is not installed, so validation falls back to landlock; Debian and Ubuntu: sudo apt-get install bubblewrap"
 
-ui: $(READY) ## the Dagster UI on http://127.0.0.1:3000
-	@$(BIN)/touchstone ui --config $(CONFIG)
+run: $(READY) sandbox ## evaluate the samples: recorded outcomes, Terraform fixes, Python fixes (CONFIG=... for your own)
+	@for config in $(CONFIG); do echo "touchstone run --config $$config"; $(BIN)/touchstone run --config $$config || exit; done
 
-test: $(READY) ## run the tests
-	@$(BIN)/pytest -n 2
+ui: $(READY) sandbox ## the Dagster UI on http://127.0.0.1:3000
+	@$(BIN)/touchstone ui --config $(firstword $(CONFIG))
+
+test: $(READY) sandbox ## run the tests
+	@$(BIN)/pytest -n 3 --dist worksteal
 
 check: $(READY) ## format, lint, types, generated files
 	@$(BIN)/ruff format --check .
@@ -48,6 +54,7 @@ docs: $(READY) ## write the generated docs anew
 
 sample: $(READY) ## write data/sample anew
 	@$(BIN)/python data/sample/make_sample.py
+	@$(BIN)/python data/sample/make_repairs.py
 
 lock: $(READY) ## resolve requirements.lock anew
 	@$(BIN)/uv pip compile pyproject.toml --extra dev --quiet --universal --python-version 3.11 --generate-hashes \
@@ -55,6 +62,7 @@ lock: $(READY) ## resolve requirements.lock anew
 
 bench: $(READY) ## every speed claim, measured
 	@$(BIN)/python benchmarks/pass_at_k.py
+	@$(BIN)/python benchmarks/validation.py
 
 clean: ## remove the environment and all output
 	@rm -rf $(VENV) data/output data/.dagster .mypy_cache .ruff_cache .pytest_cache .hypothesis

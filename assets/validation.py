@@ -1,6 +1,10 @@
-"""Stage 2: every attempt gets an outcome. What decides belongs in `touchstone.validation`."""
+"""Stage 2: every attempt gets an outcome. What decides belongs in `touchstone.validation`.
+
+The checks of this stage are gates: where one finds an error, no score is computed from what it judged.
+"""
 
 import dagster as dg
+import polars as pl
 
 from assets.common import (
     EvaluationParam,
@@ -8,18 +12,27 @@ from assets.common import (
     check_result,
     models,
     per_model,
+    result,
     table_metadata,
 )
-from assets.ingest import attempts
+from assets.ingest import attempts, problems
 from touchstone import checks
 from touchstone.progress import tell
-from touchstone.validation.recorded import recorded_outcomes
+from touchstone.store import Part
+
+GROUP = "validation"
+
+
+@dg.asset(group_name=GROUP, kinds={"python"}, deps=[problems, attempts], metadata=table_metadata("baselines"))
+def baselines(evaluation: EvaluationParam) -> dg.MaterializeResult[None]:
+    """The problems as they came and with their reference fixes, validated: what every fix is held against."""
+    return result("baselines", evaluation.validate_problems())
 
 
 @dg.asset(
-    group_name="validation",
+    group_name=GROUP,
     kinds={"polars"},
-    deps=[attempts],
+    deps=[attempts, baselines],
     partitions_def=models,
     backfill_policy=all_models_in_one_run,
     metadata=table_metadata("outcomes"),
@@ -29,11 +42,62 @@ def outcomes(context: dg.AssetExecutionContext, evaluation: EvaluationParam) -> 
     parts = {}
     for model in context.partition_keys:
         tell(f"outcomes: {model}")
-        parts[model] = evaluation.refresh_model("outcomes", ["attempts"], model, None, recorded_outcomes)
+        parts[model] = evaluation.validate_model(model)
+        context.add_asset_metadata(_figures(parts[model]), partition_key=model)
     return per_model(context, "outcomes", parts)
+
+
+def _figures(part: Part) -> dict[str, int]:
+    """Where a model's outcomes came from."""
+    rows = pl.scan_parquet(part.path, glob=False)
+    counts = rows.select(
+        passed=pl.col("passed").sum(),
+        undecided=pl.col("passed").is_null().sum(),
+        validated_here=pl.col("applied").is_not_null().sum(),
+        cache_hits=pl.col("cached").sum(),
+    )
+    return counts.collect().row(0, named=True)
+
+
+@dg.asset_check(asset=baselines, blocking=True)
+def baselines_fail_as_recorded(evaluation: EvaluationParam) -> dg.AssetCheckResult:
+    """The unmodified problems have the errors that they are about."""
+    found = evaluation.store.scan("baselines").collect()
+    return check_result(checks.baselines_fail_as_recorded(found, evaluation.config.checks))
+
+
+@dg.asset_check(asset=baselines, blocking=True)
+def reference_fixes_pass(evaluation: EvaluationParam) -> dg.AssetCheckResult:
+    """Every reference fix passes."""
+    found = evaluation.store.scan("baselines").collect()
+    return check_result(checks.reference_fixes_pass(found, evaluation.config.checks))
 
 
 @dg.asset_check(asset=outcomes)
 def all_decided(evaluation: EvaluationParam) -> dg.AssetCheckResult:
     """Every attempt has an outcome."""
     return check_result(checks.all_decided(evaluation.store.scan("outcomes")))
+
+
+@dg.asset_check(asset=outcomes, blocking=True)
+def undecided_share(evaluation: EvaluationParam) -> dg.AssetCheckResult:
+    """Validation decided nearly all that it was given."""
+    return check_result(checks.undecided_share(evaluation.store.scan("outcomes"), evaluation.config.checks))
+
+
+@dg.asset_check(asset=outcomes)
+def reports_consistent(evaluation: EvaluationParam) -> dg.AssetCheckResult:
+    """A validator's exit code and its report agree."""
+    return check_result(checks.reports_consistent(evaluation.store.scan("outcomes")))
+
+
+@dg.asset_check(asset=outcomes, blocking=True)
+def funnel_is_monotone(evaluation: EvaluationParam) -> dg.AssetCheckResult:
+    """Attempted >= applied >= compiled >= passed."""
+    return check_result(checks.funnel_is_monotone(evaluation.store.scan("outcomes")))
+
+
+@dg.asset_check(asset=outcomes, blocking=True)
+def one_fidelity(evaluation: EvaluationParam) -> dg.AssetCheckResult:
+    """No figure mixes verdicts that mean different things."""
+    return check_result(checks.one_fidelity(evaluation.store.scan("outcomes")))

@@ -20,6 +20,7 @@ from touchstone.run_outcome import CheckOutcome, RunOutcome
 from touchstone.store import digest
 
 PROCESS = "touchstone/process"
+_FAILED_GATE = "DagsterAssetCheckFailedError"
 _PROJECT = Path(__file__).parent.parent
 
 
@@ -102,13 +103,19 @@ def _read_outcome(outcome: dg.ExecuteInProcessResult) -> RunOutcome:
         for event in outcome.get_asset_materialization_events()
         if "unchanged_and_reused" in event.materialization.metadata
     ]
-    failures = [
-        f"{event.step_key}: {_innermost(event.step_failure_data.error)}" for event in outcome.get_step_failure_events()
-    ]
+    errors = {event.step_key: event.step_failure_data.error for event in outcome.get_step_failure_events()}
+    # A check that blocks fails its own step; what it found is among the checks.
+    failures = [f"{step}: {_innermost(error)}" for step, error in errors.items() if _FAILED_GATE not in str(error)]
     if any(dg.DagsterExecutionInterruptedError.__name__ in failure for failure in failures):
         # Dagster turns Ctrl-C into a failed step; for whoever pressed it, it is still Ctrl-C.
         raise KeyboardInterrupt
-    return RunOutcome(checks, failures, made=reused.count(False), reused=reused.count(True))
+    return RunOutcome(
+        checks,
+        failures,
+        made=reused.count(False),
+        reused=reused.count(True),
+        stopped=len(failures) < len(errors),
+    )
 
 
 def _innermost(error: object) -> str:

@@ -5,15 +5,8 @@ import logging
 import dagster as dg
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    SpinnerColumn,
-    TextColumn,
-    TimeElapsedColumn,
-)
 
+from touchstone.displays import CountingBar, bars
 from touchstone.progress import listen
 
 LOGGER = "progress"
@@ -24,16 +17,12 @@ class ProgressHandler(logging.Handler):
 
     def __init__(self, steps: int) -> None:
         super().__init__(logging.DEBUG)
-        columns = (
-            SpinnerColumn(),
-            TextColumn("{task.description}"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TimeElapsedColumn(),
+        self._progress = bars(Console(stderr=True))
+        self._task = self._progress.add_task("starting", total=steps, note="")
+        listen(
+            lambda message: self._progress.update(self._task, description=message),
+            lambda what, total: CountingBar(self._progress, what, total),
         )
-        self._progress = Progress(*columns, console=Console(stderr=True), transient=True)
-        self._task = self._progress.add_task("starting", total=steps)
-        listen(lambda message: self._progress.update(self._task, description=message))
 
     def emit(self, record: logging.LogRecord) -> None:
         """Take one event or message of the run."""

@@ -1,7 +1,7 @@
 """Resources: what the assets are given to work with."""
 
+import contextlib
 from collections.abc import Generator
-from contextlib import contextmanager
 from pathlib import Path
 
 import dagster as dg
@@ -24,14 +24,14 @@ class EvaluationResource(dg.ConfigurableResource[Evaluation]):
         output_dir = Path(self.output_dir) if self.output_dir else None
         return Evaluation(load_config(Path(self.config_file), output_dir), only=frozenset(self.only))
 
-    @contextmanager
+    @contextlib.contextmanager
     def yield_for_execution(self, context: dg.InitResourceContext) -> Generator[Evaluation, None, None]:
         """Load the configuration and hold the lock until the run ends."""
         evaluation = self.load()
         if context.run is None:
             yield evaluation
             return
-        with evaluation.store.lock(self.wait_for_lock_seconds):
+        with evaluation.store.lock(self.wait_for_lock_seconds), contextlib.closing(evaluation):
             yield evaluation
 
     def create_resource(self, context: dg.InitResourceContext) -> Evaluation:

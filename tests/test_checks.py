@@ -117,3 +117,84 @@ def test_no_empty_suite() -> None:
     assert checks.no_empty_suite(pl.DataFrame({"suite": []}, schema={"suite": pl.String})).passed
     found = checks.no_empty_suite(pl.DataFrame({"suite": ["lonely"]}))
     assert not found.passed and "lonely" in found.message
+
+
+def outcomes(*rows: dict[str, object]) -> pl.LazyFrame:
+    filler: dict[str, object] = {
+        "model": "m",
+        "tier": "T0",
+        "oid": "a",
+        "status": "passed",
+        "passed": True,
+        "fidelity": "full",
+        "sandbox": "bubblewrap",
+        "diagnostics": None,
+        "applied": True,
+        "compiled": True,
+        "consistent": True,
+    }
+    types = {"passed": pl.Boolean, "diagnostics": pl.String, "sandbox": pl.String}
+    types |= {"consistent": pl.Boolean, "compiled": pl.Boolean}
+    return pl.LazyFrame([filler | row for row in rows], schema_overrides=types)
+
+
+UNDECIDED: dict[str, object] = {"status": "sandbox_error", "passed": None, "sandbox": None, "diagnostics": "no room"}
+
+
+def test_undecided_share() -> None:
+    assert checks.undecided_share(outcomes({}, {}), LIMITS).passed
+    found = checks.undecided_share(outcomes(UNDECIDED, *[{}] * 8), LIMITS)
+    assert (found.passed, found.error) == (False, True)
+    assert found.message == "1 of 9 fixes given to validators were not decided (sandbox_error 1: no room)"
+    assert checks.undecided_share(outcomes(UNDECIDED, *[{}] * 9), LIMITS).passed, "the limit itself is allowed"
+    recorded = {"status": "validator_unavailable", "passed": None, "sandbox": None}
+    assert checks.undecided_share(outcomes(recorded), LIMITS).passed, "nothing was given to a validator"
+
+
+def baselines(*rows: tuple[bool | None, str | None]) -> pl.DataFrame:
+    types = {"fails_as_recorded": pl.Boolean, "reference_status": pl.String, "diagnostics": pl.String}
+    return pl.DataFrame(
+        [
+            {"oid": f"p{place}", "fails_as_recorded": fails, "reference_status": reference, "diagnostics": "said"}
+            for place, (fails, reference) in enumerate(rows)
+        ],
+        schema={"oid": pl.String, **types},
+    )
+
+
+def test_baselines_fail_as_recorded() -> None:
+    good = baselines((True, "passed"), (None, None))
+    assert checks.baselines_fail_as_recorded(good, LIMITS).passed
+    assert checks.baselines_fail_as_recorded(baselines(), LIMITS).passed
+    found = checks.baselines_fail_as_recorded(baselines((True, None), (False, None)), LIMITS)
+    assert (found.passed, found.error) == (False, True)
+    assert "1 of 2 problems" in found.message and "p1: said" in found.message
+    allowed = CheckLimits(max_untrusted_share=0.5)
+    assert checks.baselines_fail_as_recorded(baselines((True, None), (False, None)), allowed).passed
+
+
+def test_reference_fixes_pass() -> None:
+    assert checks.reference_fixes_pass(baselines((True, "passed"), (True, None)), LIMITS).passed
+    assert not checks.reference_fixes_pass(baselines((True, "passed"), (True, "timeout")), LIMITS).passed
+
+
+def test_reports_consistent() -> None:
+    assert checks.reports_consistent(outcomes({}, {"consistent": None})).passed
+    found = checks.reports_consistent(outcomes({}, {"consistent": False, "diagnostics": "exit 1"}))
+    assert not found.passed and "a: exit 1" in found.message
+
+
+def test_funnel_is_monotone() -> None:
+    good = outcomes({}, {"passed": False, "applied": False, "compiled": False}, {"passed": False, "compiled": False})
+    found = checks.funnel_is_monotone(good)
+    assert found.passed and found.message == "attempted 3, applied 2, compiled 1, passed 1"
+    assert not checks.funnel_is_monotone(outcomes({"applied": False})).passed
+    assert not checks.funnel_is_monotone(outcomes({"compiled": False})).passed
+    assert checks.funnel_is_monotone(outcomes({"compiled": None})).passed, "not every validator can tell"
+
+
+def test_one_fidelity() -> None:
+    assert checks.one_fidelity(outcomes({}, {"model": "n", "fidelity": "static"})).passed
+    assert checks.one_fidelity(outcomes({}, {"fidelity": "static", "passed": None})).passed
+    found = checks.one_fidelity(outcomes({}, {"fidelity": "static"}))
+    assert not found.passed and "m T0: full, static" in found.message

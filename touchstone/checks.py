@@ -64,6 +64,90 @@ def all_decided(outcomes: pl.LazyFrame) -> Finding:
     return Finding(total == decided, message, figures={"undecided": total - decided, "attempts": total})
 
 
+def undecided_share(outcomes: pl.LazyFrame, limits: CheckLimits) -> Finding:
+    """Validation decided nearly all that it was given: what it leaves out is not left out by chance."""
+    left_out = pl.col("passed").is_null() & pl.col("diagnostics").is_not_null()
+    given = outcomes.filter(left_out | pl.col("sandbox").is_not_null())
+    total = given.select(pl.len()).collect().item()
+    reasons = given.filter(left_out).group_by("status").agg(pl.len(), pl.col("diagnostics").min()).sort("status")
+    found = reasons.collect()
+    missing = int(found["len"].sum())
+    share = missing / total if total else 0.0
+    figures = {"undecided": missing, "given": total, "share": share}
+    if missing == 0:
+        return Finding(True, f"all {total:,} fixes given to validators were decided", error=True, figures=figures)
+    shown = "; ".join(f"{status} {count:,}: {why.splitlines()[0]}" for status, count, why in found.iter_rows())
+    message = f"{missing:,} of {total:,} fixes given to validators were not decided ({shown})"
+    return Finding(share <= limits.max_undecided_share, message, error=True, figures=figures)
+
+
+def baselines_fail_as_recorded(baselines: pl.DataFrame, limits: CheckLimits) -> Finding:
+    """The unmodified problems have the errors that they are about, so that a fix can be told from no fix."""
+    wrong = baselines.filter(pl.col("fails_as_recorded").not_().fill_null(False))
+    return _trusted(baselines, wrong, "does not show the error that it is about", limits)
+
+
+def reference_fixes_pass(baselines: pl.DataFrame, limits: CheckLimits) -> Finding:
+    """Every reference fix passes: a validator that refuses a right answer refuses others too."""
+    wrong = baselines.filter(pl.col("reference_status") != "passed")
+    return _trusted(baselines, wrong, "refuses its own reference fix", limits)
+
+
+def _trusted(baselines: pl.DataFrame, wrong: pl.DataFrame, what: str, limits: CheckLimits) -> Finding:
+    share = wrong.height / baselines.height if baselines.height else 0.0
+    figures = {"problems": baselines.height, "untrusted": wrong.height, "share": share}
+    if wrong.is_empty():
+        return Finding(True, f"all {baselines.height:,} validated problems can be trusted", error=True, figures=figures)
+    oid, said = wrong.sort("oid").select("oid", "diagnostics").row(0)
+    example = f"{oid}: {said.splitlines()[0]}" if said else oid
+    message = f"{wrong.height:,} of {baselines.height:,} problems: validation {what} (for example {example})"
+    return Finding(share <= limits.max_untrusted_share, message, error=True, figures=figures)
+
+
+def reports_consistent(outcomes: pl.LazyFrame) -> Finding:
+    """A validator's exit code and its report agree."""
+    wrong = outcomes.filter(pl.col("consistent").not_().fill_null(False)).select("oid", "diagnostics").collect()
+    message = "every exit code agrees with its report"
+    if wrong.height:
+        oid, said = wrong.row(0)
+        message = f"{wrong.height:,} reports contradict the exit code and count as failed (for example {oid}: {said})"
+    return Finding(wrong.is_empty(), message, figures={"contradictions": wrong.height})
+
+
+def funnel_is_monotone(outcomes: pl.LazyFrame) -> Finding:
+    """Attempted >= applied >= compiled >= passed among the attempts that were validated here."""
+    validated = outcomes.filter(pl.col("applied").is_not_null() & pl.col("passed").is_not_null())
+    passed = pl.col("passed")
+    counts = validated.select(
+        attempted=pl.len(),
+        applied=pl.col("applied").sum(),
+        compiled=pl.col("compiled").sum(),
+        passed=passed.sum(),
+        unapplied=(passed & ~pl.col("applied")).sum(),
+        uncompiled=(passed & ~pl.col("compiled").fill_null(True)).sum(),
+    )
+    figures = counts.collect().row(0, named=True)
+    wrong = figures.pop("unapplied") + figures.pop("uncompiled")
+    shown = ", ".join(f"{name} {count:,}" for name, count in figures.items())
+    message = f"{wrong:,} attempts passed without being applied or compiled ({shown})" if wrong else shown
+    return Finding(wrong == 0, message, error=True, figures=figures)
+
+
+def one_fidelity(outcomes: pl.LazyFrame) -> Finding:
+    """No figure mixes verdicts that mean different things."""
+    decided = outcomes.filter(pl.col("passed").is_not_null())
+    kinds = decided.group_by("model", "tier").agg(pl.col("fidelity").unique().sort())
+    mixed = kinds.filter(pl.col("fidelity").list.len() > 1).sort("model", "tier").collect()
+    message = "every figure rests on verdicts of one fidelity"
+    if mixed.height:
+        model, tier, fidelities = mixed.row(0)
+        message = (
+            f"{mixed.height} models and tiers mix fidelities (for example {model} {tier}: {', '.join(fidelities)}); "
+            "evaluate them apart, each with a config of its own"
+        )
+    return Finding(mixed.is_empty(), message, error=True, figures={"mixed": mixed.height})
+
+
 def coverage(pass_at_k: pl.DataFrame, limits: CheckLimits) -> Finding:
     """Every model and tier attempted enough of the problems."""
     groups = pass_at_k.unique(["model", "tier"]).with_columns(share=pl.col("attempted") / pl.col("problems"))

@@ -188,6 +188,77 @@ def tables(data: Annotated[Path, typer.Option(help="The output folder of a run."
     screens.show_tables(list_tables(data / "tables"))
 
 
+@app.command(cls=ManyValues)
+def validate(
+    config: Annotated[Path, typer.Option(help="The evaluation's configuration, JSON or TOML.")],
+    problem: Annotated[str, typer.Option(metavar="OID", help="The problem that the fix is for.")],
+    fix: Annotated[list[Path], typer.Option(metavar="FILE…", help="Files that hold a fix each.")],
+    kind: Annotated[
+        Literal["file", "block"] | None,
+        typer.Option("--as", help="Whether a fix is the whole file or stands for the problem's lines."),
+    ] = None,
+) -> None:
+    """Validate fixes of one problem and show everything: diff, diagnostics before and after, verdict and why."""
+    from touchstone import screens
+    from touchstone.config import load_config
+    from touchstone.validation.single import validate_files
+
+    with _working("validating"):
+        shown = validate_files(load_config(config), problem, fix, kind)
+    for one in shown:
+        screens.show_validation(one)
+    if any(one.verdict.fixed is None for one in shown):
+        raise typer.Exit(2)
+    raise typer.Exit(int(any(one.verdict.status != "passed" for one in shown)))
+
+
+@app.command()
+def validators(
+    config: Annotated[Path | None, typer.Option(help="An evaluation whose settings count.")] = None,
+) -> None:
+    """List the sandboxes and validators that are usable here, and how to get the rest."""
+    from touchstone import screens
+    from touchstone.config import ValidationSettings, load_config
+    from touchstone.validation.inventory import take_inventory
+
+    settings = load_config(config).validation if config is not None else ValidationSettings()
+    with _working("trying sandboxes and validators"):
+        entries = take_inventory(settings)
+    screens.show_inventory(entries)
+    if not any(entry.usable for entry in entries if entry.kind == "sandbox"):
+        raise typer.Exit(1)
+
+
+cache_app = typer.Typer(help="The outcomes of validations, kept by content.", no_args_is_help=True)
+app.add_typer(cache_app, name="cache")
+
+_CACHE_OPTION = typer.Option(help="The output folder of a run, or the config's cache_dir.")
+
+
+@cache_app.command("stats")
+def cache_stats(data: Annotated[Path, _CACHE_OPTION]) -> None:
+    """Show how much is kept, and since when."""
+    from touchstone import screens
+    from touchstone.validation.cache import find_cache
+
+    with find_cache(data) as cache:
+        screens.show_cache(cache.statistics())
+
+
+@cache_app.command("prune")
+def cache_prune(
+    data: Annotated[Path, _CACHE_OPTION],
+    unused_for_days: Annotated[float, typer.Option(min=0, help="Remove what no run asked for since.")] = 90.0,
+) -> None:
+    """Remove what was not used lately. Nothing is lost that cannot be validated again."""
+    from touchstone.validation.cache import find_cache
+
+    with find_cache(data) as cache:
+        removed = cache.prune(unused_for_days)
+        left = cache.statistics().entries
+    print(f"{removed:,} reports removed, {left:,} kept")
+
+
 @app.command()
 def ui(
     config: Annotated[Path | None, typer.Option(help="The evaluation to show. [default: the sample]")] = None,
@@ -221,11 +292,16 @@ def _working(what: str) -> AbstractContextManager[object]:
         return nullcontext()
     from rich.console import Console
 
+    from touchstone.displays import CountingBar, bars
     from touchstone.progress import listen
 
-    status = Console(stderr=True).status(what)
-    listen(status.update)
-    return status
+    display = bars(Console(stderr=True))
+    task = display.add_task(what, total=None, note="")
+    listen(
+        lambda message: display.update(task, description=message),
+        lambda doing, total: CountingBar(display, doing, total),
+    )
+    return display
 
 
 def main() -> None:

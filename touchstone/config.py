@@ -35,6 +35,8 @@ class CheckLimits(_Section):
     max_quarantine_share: float = Field(0.05, ge=0, le=1)
     max_unknown_oid_share: float = Field(0.01, ge=0, le=1)
     min_coverage: float = Field(1.0, ge=0, le=1)
+    max_undecided_share: float = Field(0.1, ge=0, le=1)
+    max_untrusted_share: float = Field(0.0, ge=0, le=1)
 
 
 class IntervalSettings(_Section):
@@ -159,6 +161,86 @@ class SyntheticSettings(_Section):
     models: dict[str, float] = {"gemini": 0.77, "chatgpt4.1": 0.6, "claude": 0.7}
 
 
+class LimitSettings(_Section):
+    """What one validation may use; what is not given is the validator's own default."""
+
+    seconds: float | None = Field(None, gt=0)
+    memory_mb: int | None = Field(None, ge=64)
+    disk_mb: int | None = Field(None, ge=1)
+    output_mb: int | None = Field(None, ge=1)
+    processes: int | None = Field(None, ge=1)
+
+
+class TerraformProgram(_Section):
+    """Which Terraform or OpenTofu, and where it finds providers without a network."""
+
+    program: Path | None = None
+    plugin_dir: Path | None = None
+
+
+class PythonProgram(_Section):
+    """The interpreter that runs candidates (its packages are at hand for them), and whether ruff counts warnings."""
+
+    interpreter: Path | None = None
+    lint: bool = True
+
+
+class RustProgram(_Section):
+    """Which cargo, and where vendored crates are."""
+
+    cargo: Path | None = None
+    vendor_dir: Path | None = None
+
+
+class CommandProgram(_Section):
+    """A program of your own: {file} and {directory} stand for the repaired file and its folder."""
+
+    arguments: list[str] = []
+    version_arguments: list[str] = []
+    report: Literal["exit_code", "json"] = "exit_code"
+    fidelity: str = Field("full", min_length=1)
+    readable: list[Path] = []
+    environment: dict[str, str] = {}
+
+
+class ValidationSettings(_Section):
+    """How fixes without an outcome are validated."""
+
+    mode: Literal["missing", "always", "never"] = "missing"
+    apply: Literal["auto", "file", "block"] = "auto"
+    success: Literal["plausible", "fixed", "strict_block", "strict_module"] = "plausible"
+    validators: dict[str, Literal["hcl", "terraform", "python", "rust", "command"]] = {}
+    sandbox: Literal["auto", "bubblewrap", "landlock"] = "auto"
+    unsandboxed: bool = False
+    workers: int | None = Field(None, ge=1, le=1024)
+    cache_dir: Path | None = None
+    limits: LimitSettings = LimitSettings()
+    terraform: TerraformProgram = TerraformProgram()
+    python: PythonProgram = PythonProgram()
+    rust: RustProgram = RustProgram()
+    command: CommandProgram = CommandProgram()
+
+    def anchored(self, base: Path) -> Self:
+        """With paths made absolute that are relative to the config file's folder."""
+
+        def absolute(path: Path | None) -> Path | None:
+            return None if path is None else (base / path.expanduser()).absolute()
+
+        return self.model_copy(
+            update={
+                "cache_dir": absolute(self.cache_dir),
+                "terraform": TerraformProgram(
+                    program=absolute(self.terraform.program), plugin_dir=absolute(self.terraform.plugin_dir)
+                ),
+                "python": self.python.model_copy(update={"interpreter": absolute(self.python.interpreter)}),
+                "rust": RustProgram(cargo=absolute(self.rust.cargo), vendor_dir=absolute(self.rust.vendor_dir)),
+                "command": self.command.model_copy(
+                    update={"readable": [(base / path.expanduser()).absolute() for path in self.command.readable]}
+                ),
+            }
+        )
+
+
 class EvaluationConfig(_Section):
     """One evaluation: what to read, what to compute, where to put it."""
 
@@ -172,6 +254,7 @@ class EvaluationConfig(_Section):
     data_type: Literal["all", "synthetic", "real"] = "all"
     generate_synthetic_data: bool = False
     synthetic: SyntheticSettings = SyntheticSettings()
+    validation: ValidationSettings = ValidationSettings()
     intervals: IntervalSettings = IntervalSettings()
     scoring: Scoring = Scoring()
     checks: CheckLimits = CheckLimits()
@@ -222,7 +305,7 @@ def load_config(path: Path, output_dir: Path | None = None) -> EvaluationConfig:
         for name in ("fixes_dir", "output_dir", "problems_csv", "clones_dir")
         if (value := getattr(config, name)) is not None
     }
-    return config.model_copy(update=absolute)
+    return config.model_copy(update={**absolute, "validation": config.validation.anchored(base)})
 
 
 def first_problems_csv(config: EvaluationConfig) -> Path | None:

@@ -108,15 +108,43 @@ class Outcomes(dy.Schema):
     passed = dy.Bool(nullable=True, description="The verdict; null: not decided, counted neither way.")
     validator = _text("What decided: `recorded` is the input's own outcome.")
     validator_version = _text("Version of the validator.")
-    fidelity = _text("How much the verdict means: syntax, static, full, or recorded.")
-    sandbox = _text("Sandbox that the validator ran in; null: none was needed.")
+    fidelity = _text("How much the verdict means: syntax, static, static+schema, full, or recorded.")
+    sandbox = _text(
+        "Sandbox that the validator ran in: bubblewrap, landlock, or `none` where the config says unsandboxed."
+    )
     cached = dy.Bool(description="Whether the verdict came from the outcome cache.")
     duration_seconds = _amount("How long validation took.")
-    diagnostics = _text("What the validator said.")
+    diagnostics = _text("Why, and what the validator said.")
+    applied = dy.Bool(nullable=True, description="Whether there was a fix that could be put in place.")
+    fixed = dy.Bool(nullable=True, description="Whether the problem's own errors are gone, whatever came instead.")
+    introduced_block = _count("New errors and warnings in the block that was to be fixed.", nullable=True)
+    introduced_file = _count("New errors and warnings in the file.", nullable=True)
+    introduced_module = _count("New errors and warnings anywhere.", nullable=True)
+    consistent = dy.Bool(nullable=True, description="Whether the validator's exit code and its report agree.")
     compiled = dy.Bool(nullable=True, description="Whether the fixed code compiled.")
     tests_passed = _count("Tests that passed.", nullable=True)
     tests_failed = _count("Tests that failed.", nullable=True)
     lint_warnings = _count("Lint warnings.", nullable=True)
+
+
+class Baselines(dy.Schema):
+    oid = _id("Problem.")
+    validator = _text("Validator of its fixes; null where there is none.")
+    fidelity = _text("How much a verdict means: syntax, static, static+schema or full.")
+    baseline_status = dy.String(
+        check=lambda column: column.is_in(STATUSES),
+        description="How the validation of the unmodified problem ended.",
+    )
+    baseline_errors = _count("Errors in the unmodified problem.", nullable=True)
+    fails_as_recorded = dy.Bool(
+        nullable=True, description="Whether the unmodified problem has the error that it is about; null: not decided."
+    )
+    reference_status = dy.String(
+        nullable=True,
+        check=lambda column: column.is_in(STATUSES),
+        description="How the validation of the reference fix ended; null where there is none.",
+    )
+    diagnostics = _text("What the validator said of the unmodified problem.")
 
 
 class ProblemPassAtK(dy.Schema):
@@ -344,6 +372,7 @@ TABLES: dict[str, Table] = {
         Table("attempts", Attempts, "attempt, as ingested", extras=_INPUT_COLUMNS, per_model=True),
         Table("quarantine", Quarantine, "refused row"),
         Table("sources", Sources, "input file and model"),
+        Table("baselines", Baselines, "problem with fixes to validate"),
         Table("outcomes", Outcomes, "attempt, validated", per_model=True),
         Table("problem_pass_at_k", ProblemPassAtK, "model, tier, problem and k"),
         Table("pass_at_k", PassAtK, "model, tier and k"),

@@ -1,4 +1,4 @@
-"""One evaluation: a configuration and its output folder, and the ingest steps that write there.
+"""One evaluation: a configuration and its output folder, and the ingest and validation steps that write there.
 
 This is where the engine's pure functions meet the store. It knows what each part is made from, and so what need
 not be made again. The order of steps belongs to the graph in `assets/`.
@@ -15,7 +15,7 @@ import polars as pl
 from touchstone.config import EvaluationConfig, find_problems_csv, first_problems_csv
 from touchstone.contracts import TABLES
 from touchstone.errors import InputFileError, TouchstoneError
-from touchstone.ingest.fixes import KEY, IngestedFixes, in_order, read_attempts, read_fixes
+from touchstone.ingest.fixes import FIXES, KEY, IngestedFixes, in_order, read_attempts, read_fixes
 from touchstone.ingest.foreign.common import KIND, MODEL, ForeignTable
 from touchstone.ingest.problems import derived_problems, read_problems
 from touchstone.ingest.quarantine import SCHEMA as QUARANTINE_SCHEMA
@@ -23,6 +23,10 @@ from touchstone.ingest.quarantine import Refusal, quarantine_frame, refused_file
 from touchstone.ingest.sources import NATIVE, ContentHashes, Discovery, Source, discover
 from touchstone.ingest.text import BROKEN, LINE
 from touchstone.store import Part, Store, digest, engine_version
+from touchstone.validation.judging import judge_attempts, judge_problems
+from touchstone.validation.recorded import recorded_outcomes
+from touchstone.validation.subjects import COLUMNS, NoSubject, Subject, Subjects
+from touchstone.validation.validating import Validation
 
 # Model names cannot start with "@", so these parts cannot be taken for a model's.
 PROBLEMS_PART = "@problems"
@@ -192,6 +196,81 @@ class Evaluation:
         self.store.clear_scratch()
         return part
 
+    @cached_property
+    def validation(self) -> Validation:
+        """The sandbox, cache and workers of this run."""
+        settings = self.config.validation
+        return Validation(settings, self.cache_dir, self.store.scratch("validation"))
+
+    def close(self) -> None:
+        """End what the run keeps going: workers and their sandboxes."""
+        if "validation" in self.__dict__:
+            self.validation.close()
+
+    @property
+    def cache_dir(self) -> Path:
+        """Where reports of validators are kept."""
+        return self.config.validation.cache_dir or self.config.output_dir / "cache"
+
+    def validate_problems(self) -> Part:
+        """Validate every problem that has fixes to validate, as it came and with its reference fix."""
+        models = self.store.parts("attempts")
+        frames = [fixes.select("oid") for model in models if (fixes := self._fixes_of(model)) is not None]
+        oids = pl.concat(frames).unique().collect()["oid"].to_list() if frames else []
+        subjects = self._subjects(oids)
+        made_from = self.validation.fingerprint(subjects) if subjects else None
+        fingerprint = digest(["baselines", made_from, self.engine])
+        current = self.store.current("baselines", fingerprint)
+        if current is not None and not _has_sandbox_errors(current, "baseline_status"):
+            return current
+        rows = judge_problems(subjects, self.validation) if subjects else []
+        return self.store.write("baselines", pl.LazyFrame(rows, schema=TABLES["baselines"].dtypes), fingerprint)
+
+    def validate_model(self, model: str) -> Part:
+        """Bring one model's outcomes up to date: recorded ones as they are, and the other fixes validated."""
+        fixes = self._fixes_of(model)
+        rows = fixes.collect() if fixes is not None else pl.DataFrame()
+        if rows.is_empty():
+            return self.refresh_model("outcomes", ["attempts"], model, None, recorded_outcomes)
+        subjects = self._subjects(rows["oid"].unique().to_list())
+        attempts = self.store.part("attempts", model)
+        assert attempts is not None
+        made_from = [attempts.fingerprint, self.validation.fingerprint(subjects)]
+        fingerprint = digest(["outcomes", made_from, self.engine])
+        current = self.store.current("outcomes", fingerprint, model)
+        if current is not None and model not in self.only and not _has_sandbox_errors(current, "status"):
+            return current
+        judged = judge_attempts(rows.iter_rows(named=True), subjects, self.validation)
+        dtypes = TABLES["outcomes"].dtypes
+        validated = pl.LazyFrame(judged, schema=dtypes)
+        recorded = recorded_outcomes(self.store.scan("attempts", [model])).select(list(dtypes))
+        rest = recorded.join(validated, on=["model", *KEY], how="anti")
+        return self.store.write("outcomes", in_order(pl.concat([rest, validated])), fingerprint, model)
+
+    def _fixes_of(self, model: str) -> pl.LazyFrame | None:
+        """A model's attempts whose fix is to be validated; None where there is none to be."""
+        mode = self.config.validation.mode
+        if self.config.clones_dir is None or mode == "never" or self.store.part("attempts", model) is None:
+            return None
+        attempts = self.store.scan_with_extras("attempts", model)
+        present = [name for name in FIXES if name in attempts.collect_schema()]
+        if not present:
+            return None
+        wanted = pl.lit(True) if mode == "always" else pl.col("passed").is_null()
+        return attempts.filter(wanted).select("model", *KEY, *present)
+
+    def _subjects(self, oids: Sequence[str]) -> dict[str, Subject | NoSubject]:
+        if not oids:
+            return {}
+        problems = self.store.scan_with_extras("problems")
+        present = [name for name in COLUMNS if name in problems.collect_schema()]
+        rows = problems.filter(pl.col("oid").is_in(oids)).select("oid", *present).sort("oid").collect()
+        return self._all_subjects.find(rows.iter_rows(named=True))
+
+    @cached_property
+    def _all_subjects(self) -> Subjects:
+        return Subjects(self.config.clones_dir, self.config.validation)
+
     def keep_models(self, models: Sequence[str]) -> list[str]:
         """Forget the models whose files are gone; returns their names."""
         gone: set[str] = set()
@@ -226,6 +305,12 @@ class Evaluation:
         except InputFileError as error:
             return _report(source, self._hash_or_none(source.path), 0, 0, str(error)), _nothing(source, str(error))
         return _report(source, content, read.rows, read.accepted, None), read
+
+
+def _has_sandbox_errors(part: Part, column: str) -> bool:
+    """Whether something kept a validator from its work, which the next run should try again."""
+    statuses = pl.scan_parquet(part.path, glob=False).select(column)
+    return not statuses.filter(pl.col(column) == "sandbox_error").head(1).collect().is_empty()
 
 
 def _changed_at(path: Path) -> int | None:

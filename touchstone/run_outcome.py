@@ -16,12 +16,16 @@ class CheckOutcome:
 
 @dataclass(frozen=True)
 class RunOutcome:
-    """How a run ended: the checks, what failed, and how many parts were made or reused."""
+    """How a run ended: the checks, what failed, and how many parts were made or reused.
+
+    `stopped`: a gate failed, so nothing after it was made and nothing was published.
+    """
 
     checks: Sequence[CheckOutcome]
     failures: Sequence[str]
     made: int
     reused: int
+    stopped: bool = False
 
     @property
     def exit_code(self) -> int:

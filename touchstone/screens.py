@@ -1,6 +1,7 @@
 """What the commands show on the terminal, drawn by rich. Plain text is in `touchstone.plain_text`."""
 
 import math
+import time
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -8,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 from rich.console import Console
 from rich.markup import escape
+from rich.syntax import Syntax
 from rich.table import Table
 
 from touchstone.run_outcome import RunOutcome
@@ -18,6 +20,10 @@ _MAX_ROWS = 30
 if TYPE_CHECKING:
     from touchstone.doctor import Item
     from touchstone.evaluation import Evaluation
+    from touchstone.validation.cache import CacheStatistics
+    from touchstone.validation.inventory import Entry
+    from touchstone.validation.protocol import Report
+    from touchstone.validation.single import Shown
 
 
 def console(stderr: bool = False) -> Console:
@@ -32,7 +38,7 @@ def show_run(evaluation: "Evaluation", outcome: RunOutcome) -> None:
     """The leaderboard, what was refused, the checks that did not pass, and where everything is."""
     screen = console()
     store = evaluation.store
-    if not outcome.failures:
+    if not outcome.failures and not outcome.stopped:
         screen.print(leaderboard(store.scan("pass_at_k").collect()))
         screen.print(tier_table(store.scan("tiers").collect(), store.scan("cross_tier").collect()))
         screen.print(suite_table(store.scan("suite_scores").collect(), store.scan("run_scores").collect()))
@@ -45,7 +51,9 @@ def show_run(evaluation: "Evaluation", outcome: RunOutcome) -> None:
         console(stderr=True).print(f"[red]error:[/] {escape(failure)}", soft_wrap=True)
     passed = sum(check.passed for check in outcome.checks)
     screen.print(f"{passed} of {len(outcome.checks)} checks passed; {_reuse(outcome)}")
-    if not outcome.failures:
+    if outcome.stopped:
+        screen.print("no score was computed from this; the last finished results are untouched")
+    elif not outcome.failures:
         for name in ("summary_pass_at_k.csv", "tables", "warehouse.duckdb"):
             screen.print(f"  {_short(store.root / name)}", soft_wrap=True)
 
@@ -148,6 +156,69 @@ def show_doctor(items: Iterable["Item"]) -> None:
         mark = "[green]ok[/]" if item.good else ("[red]missing[/]" if item.needed else "[yellow]optional[/]")
         drawn.add_row(mark, item.name, item.detail)
     console().print(drawn)
+
+
+def show_validation(shown: "Shown") -> None:
+    """One fix in full: what it changes, what was said before and after, and the verdict."""
+    screen = console()
+    problem, verdict = shown.subject.problem, shown.verdict
+    validator = f"{shown.subject.validator}, fidelity {shown.fidelity or '-'}, sandbox {shown.sandbox}"
+    cached = ", from the cache" if shown.cached else ""
+    screen.print(f"[bold]{escape(str(shown.fix))}[/] on problem {escape(problem.oid)} ({validator}{cached})")
+    if shown.diff:
+        screen.print(Syntax(shown.diff, "diff", background_color="default"))
+    _show_report(screen, "before", shown.baseline)
+    if shown.report is not None:
+        _show_report(screen, "after", shown.report)
+    colour = {"passed": "green", "failed": "red"}.get(verdict.status, "yellow")
+    screen.print(f"[{colour}]{verdict.status}[/] {escape(verdict.note)}".rstrip())
+    if verdict.introduced_module is not None:
+        counts = f"block {verdict.introduced_block}, file {verdict.introduced_file}, module {verdict.introduced_module}"
+        screen.print(f"  the problem's own errors are {'gone' if verdict.fixed else 'not gone'}; new in the {counts}")
+
+
+def _show_report(screen: Console, when: str, report: "Report") -> None:
+    passed = sum(report.tests.values())
+    tests = [f"{passed} of {len(report.tests)} tests passed"] if report.tests else []
+    lint = [f"{report.lint_warnings} lint warnings"] if report.lint_warnings is not None else []
+    more = "; ".join([*tests, *lint, *([escape(report.note)] if report.note else [])])
+    screen.print(f"[bold]{when}:[/] {report.status}{f' ({more})' if more else ''}")
+    if report.diagnostics:
+        drawn = Table("severity", "what", "where")
+        for one in report.diagnostics:
+            words = one.summary + (f"\n{one.detail}" if one.detail else "")
+            drawn.add_row(one.severity, escape(words), escape(f"{one.file or '-'}{f':{one.line}' if one.line else ''}"))
+        screen.print(drawn)
+
+
+def show_inventory(entries: Iterable["Entry"]) -> None:
+    """Sandboxes and validators, and what to do about those that are missing."""
+    drawn = Table("", "what", "fidelity", "detail")
+    for entry in entries:
+        mark = "[green]usable[/]" if entry.usable else "[yellow]missing[/]"
+        drawn.add_row(mark, f"{entry.kind} {entry.name}", entry.fidelity, escape(entry.detail))
+    console().print(drawn)
+
+
+def show_cache(statistics: "CacheStatistics") -> None:
+    """How much is kept, by validator."""
+    drawn = Table(title=f"{_short(statistics.path)}", title_justify="left")
+    drawn.add_column("validator")
+    drawn.add_column("reports", justify="right")
+    for validator, count in statistics.by_validator.items():
+        drawn.add_row(validator, f"{count:,}")
+    since = (
+        f", {_day(statistics.oldest)} to {_day(statistics.newest)}"
+        if statistics.oldest is not None and statistics.newest is not None
+        else ""
+    )
+    screen = console()
+    screen.print(drawn)
+    screen.print(f"{statistics.entries:,} reports, {statistics.bytes / 2**20:,.1f} MiB{since}")
+
+
+def _day(moment: float) -> str:
+    return time.strftime("%Y-%m-%d", time.localtime(moment))
 
 
 def _and_more(rows: int, table: str) -> str:

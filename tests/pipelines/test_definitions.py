@@ -37,7 +37,8 @@ def test_the_shape_of_the_graph(defs: dg.Definitions) -> None:
         "attempts": ["problems"],
         "sources": ["attempts"],
         "quarantine": ["attempts", "problems"],
-        "outcomes": ["attempts"],
+        "baselines": ["attempts", "problems"],
+        "outcomes": ["attempts", "baselines"],
         "problem_pass_at_k": ["outcomes"],
         "pass_at_k": ["problem_pass_at_k", "problems"],
         "summary_pass_at_k": ["pass_at_k"],
@@ -61,7 +62,13 @@ def test_the_names_of_checks_jobs_schedules_and_sensors(defs: dg.Definitions) ->
     assert checks == {
         "attempt_scores.every_model_priced",
         "attempts.unique_keys",
+        "baselines.baselines_fail_as_recorded",
+        "baselines.reference_fixes_pass",
         "outcomes.all_decided",
+        "outcomes.funnel_is_monotone",
+        "outcomes.one_fidelity",
+        "outcomes.reports_consistent",
+        "outcomes.undecided_share",
         "pass_at_k.coverage",
         "pass_at_k.enough_samples",
         "pass_at_k.within_bounds",
@@ -94,7 +101,7 @@ def test_what_a_run_tells_the_ui(defs: dg.Definitions, instance: dg.DagsterInsta
         (event.asset_key.to_user_string(), event.partition): event.materialization
         for event in result.get_asset_materialization_events()
     }
-    assert len(events) == 21
+    assert len(events) == 22
     rows = {partition: events["outcomes", partition].metadata["dagster/row_count"].value for partition in ("m", "n")}
     assert rows == {"m": 4, "n": 1}
     figures = events["pass_at_k", None].metadata
@@ -138,7 +145,7 @@ def test_data_versions_follow_the_files_contents(
     folder.fixes("m", HEADER + "a,1,true\n")
     third = versions()
     changed = {name for name in first if first[name] != third[name]}
-    assert changed == set(first) - {"problems", "quarantine"}
+    assert changed == set(first) - {"problems", "quarantine", "baselines"}
 
 
 @pytest.fixture

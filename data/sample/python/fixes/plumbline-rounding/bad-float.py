@@ -1,0 +1,5 @@
+def round_half_even(numerator, denominator):
+    """The whole number nearest to the fraction; of two equally near ones the even one."""
+    if denominator <= 0:
+        raise ValueError("the denominator must be positive")
+    return round(numerator / denominator)

@@ -1,0 +1,18 @@
+def order(needs):
+    """All tasks, needed ones first, ties by name. `needs` maps a task to the tasks that it needs."""
+    ready = []
+    visiting = set()
+
+    def visit(task):
+        if task in ready:
+            return
+        if task in visiting:
+            raise Cycle(task)
+        visiting.add(task)
+        for needed in sorted(needs.get(task, ())):
+            visit(needed)
+        ready.append(task)
+
+    for task in sorted(needs):
+        visit(task)
+    return ready

@@ -1,0 +1,3 @@
+output "address" {
+  value = forge_balancer.front.address
+}

@@ -1,0 +1,7 @@
+output "group_id" {
+  value = forge_instance_group.workers.id
+}
+
+output "image_id" {
+  value = data.forge_image.base.id
+}

@@ -1,0 +1,9 @@
+resource "forge_certificate" "site" {
+  domain            = var.domain
+  alternative_names = local.all_hostnames
+  validation_method = "dns"
+
+  lifecycle {
+    create_before_destroy = true
+  }
+}

@@ -1,0 +1,13 @@
+resource "forge_job" "cleanup" {
+  name     = "${var.name}-cleanup"
+  schedule = var.cleanup_schedule
+
+  retry {
+    attempts      = 3
+    delay_seconds = 120
+  }
+
+  environment = {
+    BUCKET = var.bucket
+  }
+}

@@ -1,0 +1,4 @@
+output "name_servers" {
+  description = "To be entered at the registrar."
+  value       = module.dns.name_servers
+}

@@ -1,0 +1,8 @@
+output "zone_id" {
+  value = forge_zone.primary.id
+}
+
+output "name_servers" {
+  description = "To be entered at the registrar."
+  value       = forge_zone.primary.name_servers
+}

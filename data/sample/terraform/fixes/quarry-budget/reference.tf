@@ -1,0 +1,15 @@
+resource "forge_budget" "team" {
+  name          = "${var.team}-monthly"
+  monthly_limit = var.limit
+  currency      = "EUR"
+
+  filter {
+    key    = "team"
+    values = [var.team]
+  }
+
+  notification {
+    threshold_percent = 80
+    recipients        = local.recipients
+  }
+}

@@ -1,0 +1,68 @@
+"""The 164 Python problems of the benchmark: all different, all broken, and all repaired by their references."""
+
+import runpy
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from touchstone.config import ValidationSettings, load_config
+from touchstone.errors import TouchstoneError
+from touchstone.ingest.fixes import read_fixes
+from touchstone.ingest.problems import read_problems
+from touchstone.ingest.sources import discover
+from touchstone.validation.judging import judge_problems
+from touchstone.validation.subjects import Subjects
+from touchstone.validation.validating import Validation
+
+SCRIPT: dict[str, Any] = runpy.run_path(str(Path(__file__).parents[2] / "benchmarks" / "python_problems.py"))
+PROBLEMS = list(SCRIPT["make_problems"]())
+
+
+@pytest.fixture
+def validation(tmp_path: Path) -> Iterator[Validation]:
+    with Validation(ValidationSettings(), tmp_path / "cache", tmp_path / "scratch") as made:
+        try:
+            assert made.sandbox
+        except TouchstoneError as error:
+            pytest.skip(f"no sandbox works on this machine: {error}")
+        yield made
+
+
+def test_no_two_of_the_164_problems_are_the_same() -> None:
+    assert len(PROBLEMS) == 164
+    for part in ("oid", "name", "broken", "reference", "tests"):
+        assert len({getattr(problem, part) for problem in PROBLEMS}) == 164, part
+
+
+@pytest.mark.parametrize("problem", PROBLEMS, ids=[problem.name for problem in PROBLEMS])
+def test_a_problem_is_a_module_with_three_to_six_tests(problem: Any) -> None:
+    for part in (problem.broken, problem.reference, problem.tests):
+        compile(part, problem.name, "exec")
+        assert "$" not in part
+    assert 3 <= problem.tests.count("\ndef test_") <= 6
+    assert problem.broken != problem.reference
+
+
+def test_164_baselines_fail_and_164_reference_solutions_pass(tmp_path: Path, validation: Validation) -> None:
+    problems = SCRIPT["write_problems"](tmp_path)
+    subjects = Subjects(tmp_path / "clones", validation.settings).find(problem.row for problem in problems)
+    rows = judge_problems(subjects, validation)
+    assert len(rows) == 164
+    wrong = [
+        row
+        for row in rows
+        if (row["baseline_status"], row["fails_as_recorded"], row["reference_status"]) != ("failed", True, "passed")
+    ]
+    assert wrong == []
+
+
+def test_every_row_is_accepted(tmp_path: Path) -> None:
+    SCRIPT["write_problems"](tmp_path)
+    config = load_config(tmp_path / "evaluation_config.json")
+    assert list(discover(config).sources) == ["reference"]
+    problems = read_problems(tmp_path / "problems.csv", tmp_path / "problems")
+    fixes = read_fixes(tmp_path / "reference_fixes.csv", "reference", problems.problems, tmp_path / "fixes")
+    assert (problems.rows, fixes.attempts.collect().height) == (164, 164)
+    assert problems.quarantine.is_empty() and fixes.quarantine.is_empty()

@@ -1,0 +1,381 @@
+"""Validation as part of a run: fixes go in, outcomes come out, and the gates stop what cannot be trusted."""
+
+import csv
+import io
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from tests.conftest import Command, Folder, command_environment
+from tests.pipelines.test_run import evaluate, failed, summary
+from touchstone.config import load_config
+from touchstone.evaluation import Evaluation
+from touchstone.validation.judging import judge_attempts
+from touchstone.validation.sandbox import probing
+from touchstone.validation.validating import Validation
+
+GOOD = "def add(a, b):\n    return a + b\n"
+ALSO_GOOD = "def add(a, b):\n    return b + a\n"
+WRONG = "def add(a, b):\n    return a * b\n"
+BROKEN = "def add(a, b)\n    return a + b\n"
+TESTS = """\
+from calc import add
+
+
+def test_small():
+    assert add(2, 3) == 5
+
+
+def test_zero():
+    assert add(0, 0) == 0
+"""
+COLUMNS = ("oid", "filename", "working_directory", "reference_fix")
+
+
+def rows(header: tuple[str, ...], *lines: tuple[object, ...]) -> str:
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows([header, *lines])
+    return text.getvalue()
+
+
+@pytest.fixture
+def repairs(tmp_path: Path) -> Folder:
+    """One broken function, and a model that tries five times: right, right otherwise, wrong, not Python, nothing."""
+    folder = Folder(tmp_path)
+    clone = tmp_path / "clones" / "calc"
+    clone.mkdir(parents=True)
+    (clone / "calc.py").write_text("def add(a, b):\n    return a - b\n")
+    (clone / "test_calc.py").write_text(TESTS)
+    folder.problems(rows(COLUMNS, ("p", "calc.py", "calc", GOOD)))
+    fixes = [GOOD, ALSO_GOOD, WRONG, BROKEN, ""]
+    lines = [("p", number, fix) for number, fix in enumerate(fixes, start=1)]
+    folder.fixes("m", rows(("oid", "iteration_id", "fixed_code"), *lines))
+    folder.configure(clones_dir="clones", k_values=[1], validation={"limits": {"seconds": 5}})
+    return folder
+
+
+def outcomes(folder: Folder) -> pl.DataFrame:
+    return pl.read_parquet(folder.output / "tables" / "outcomes" / "*.parquet").sort("model", "oid", "iteration_id")
+
+
+def verdicts(folder: Folder) -> dict[str, str]:
+    return dict(outcomes(folder).select("iteration_id", "status").iter_rows())
+
+
+def test_fixes_are_applied_validated_and_counted(repairs: Folder) -> None:
+    outcome = evaluate(repairs)
+    assert outcome.exit_code == 0, [check for check in outcome.checks if not check.passed]
+    assert verdicts(repairs) == {"1": "passed", "2": "passed", "3": "failed", "4": "failed", "5": "failed"}
+    assert summary(repairs)["m"]["pass@1"] == 0.4
+    table = outcomes(repairs)
+    assert table["applied"].to_list() == [True, True, True, True, False]
+    assert table["compiled"].to_list() == [True, True, True, False, False]
+    assert table["fixed"].to_list() == [True, True, False, False, False]
+    assert table["tests_passed"].to_list() == [2, 2, 1, None, None]
+    assert table["introduced_module"].to_list() == [0, 0, 0, 1, None]
+    assert set(table["validator"]) == {"python"} and set(table["fidelity"]) == {"full"}
+    assert set(table["sandbox"]) == {"bubblewrap"} and set(table["passed"]) == {True, False}
+    assert "SyntaxError" in table["diagnostics"][3] and table["diagnostics"][4] == "the fix is empty"
+    baseline = pl.read_parquet(repairs.output / "tables" / "baselines" / "*.parquet").row(0, named=True)
+    assert baseline["baseline_status"] == "failed" and baseline["baseline_errors"] == 1
+    assert baseline["fails_as_recorded"] and baseline["reference_status"] == "passed"
+
+
+def test_the_original_is_never_written_and_no_process_is_left(repairs: Folder) -> None:
+    mine = set(descendants(os.getpid()))
+    clone = repairs.root / "clones" / "calc"
+    before = {path.name: (path.read_bytes(), path.stat().st_mtime_ns, path.stat().st_ino) for path in clone.iterdir()}
+    evaluate(repairs)
+    assert before == {
+        path.name: (path.read_bytes(), path.stat().st_mtime_ns, path.stat().st_ino) for path in clone.iterdir()
+    }
+    wait_until_gone(sorted(set(descendants(os.getpid())) - mine))
+
+
+def test_an_unchanged_run_validates_nothing_and_a_changed_clone_everything(repairs: Folder) -> None:
+    evaluate(repairs)
+    again = evaluate(repairs)
+    assert again.made == 0
+    (repairs.root / "clones" / "calc" / "test_calc.py").write_text(
+        TESTS + "\n\ndef test_more():\n    assert add(1, 1) == 2\n"
+    )
+    changed = evaluate(repairs)
+    assert changed.made > 0
+    assert outcomes(repairs)["tests_passed"].to_list() == [3, 3, 1, None, None]
+
+
+def test_another_model_with_the_same_fixes_is_served_from_the_cache(repairs: Folder) -> None:
+    evaluate(repairs)
+    header = ("oid", "iteration_id", "fixed_code")
+    repairs.fixes("n", rows(header, ("p", 1, f"```python\n{GOOD}```"), ("p", 2, WRONG), ("p", 3, "def add(): pass\n")))
+    evaluate(repairs)
+    mine = outcomes(repairs).filter(pl.col("model") == "n")
+    assert mine["status"].to_list() == ["passed", "failed", "failed"]
+    assert mine["cached"].to_list() == [True, True, False]
+
+
+def test_what_passed_means_is_configured(tmp_path: Path) -> None:
+    folder = Folder(tmp_path)
+    clone = tmp_path / "clones" / "net"
+    clone.mkdir(parents=True)
+    (clone / "main.tf").write_text('output "cidr" {\n  value = var.cidr\n}\n\noutput "name" {\n  value = var.name\n}\n')
+    (clone / "variables.tf").write_text('variable "name" {}\n')
+    header = ("oid", "filename", "working_directory", "line_start", "line_end", "summary")
+    folder.problems(rows(header, ("p", "main.tf", "net", 1, 3, "Reference to undeclared input variable")))
+    rest = '\noutput "name" {\n  value = var.name\n}\n'
+    fixes = {
+        "1": 'output "cidr" {\n  value = "10.0.0.0/8"\n}\n' + rest,
+        "2": 'output "cidr" {\n  value = local.cidr\n}\n' + rest,
+        "3": 'output "cidr" {\n  value = "10.0.0.0/8"\n}\n' + rest.replace("var.name", "local.name"),
+        "4": 'output "cidr" {\n  value = var.cidr\n}\n# nothing\n' + rest,
+    }
+    folder.fixes("m", rows(("oid", "iteration_id", "fixed_file"), *(("p", *fix) for fix in fixes.items())))
+    expected = {"plausible": {"1"}, "fixed": {"1", "2", "3"}, "strict_block": {"1", "3"}, "strict_module": {"1"}}
+    for success in ("plausible", "strict_block"):
+        folder.configure(clones_dir="clones", k_values=[1], validation={"success": success})
+        assert evaluate(folder).exit_code == 0
+        assert {name for name, status in verdicts(folder).items() if status == "passed"} == expected[success]
+    by_columns = {
+        "fixed": pl.col("fixed"),
+        "strict_block": pl.col("fixed") & (pl.col("introduced_block") == 0),
+        "strict_module": pl.col("fixed") & (pl.col("introduced_module") == 0),
+    }
+    for success, passed in by_columns.items():
+        assert set(outcomes(folder).filter(passed)["iteration_id"]) == expected[success]
+
+
+@pytest.mark.parametrize("sandbox", ["landlock", "none"])
+def test_the_other_sandboxes_give_the_same_verdicts_and_say_so(repairs: Folder, sandbox: str) -> None:
+    chosen = {"unsandboxed": True} if sandbox == "none" else {"sandbox": sandbox}
+    repairs.configure(clones_dir="clones", k_values=[1], validation=chosen)
+    assert evaluate(repairs).exit_code == 0
+    assert verdicts(repairs) == {"1": "passed", "2": "passed", "3": "failed", "4": "failed", "5": "failed"}
+    assert set(outcomes(repairs)["sandbox"]) == {sandbox}
+
+
+def test_without_bubblewrap_landlock_serves(repairs: Folder, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert evaluate(repairs).exit_code == 0
+    assert set(outcomes(repairs)["sandbox"]) == {"landlock"}
+
+
+def test_without_any_sandbox_validation_is_refused_and_nothing_is_counted(
+    repairs: Folder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(probing, "BACKENDS", ())
+    outcome = evaluate(repairs)
+    assert outcome.exit_code == 2
+    (failure,) = outcome.failures
+    assert "no sandbox works here" in failure and "apt-get install bubblewrap" in failure and "\n" not in failure
+    assert not (repairs.output / "summary_pass_at_k.csv").exists()
+
+
+def test_recorded_outcomes_need_no_sandbox(repairs: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(probing, "BACKENDS", ())
+    repairs.fixes("m", rows(("oid", "iteration_id", "fixed_code", "passed"), ("p", 1, WRONG, "true")))
+    assert evaluate(repairs).exit_code == 0
+    assert outcomes(repairs)["validator"].to_list() == ["recorded"]
+
+
+def test_always_validates_what_has_an_outcome_too(repairs: Folder) -> None:
+    repairs.fixes("m", rows(("oid", "iteration_id", "fixed_code", "passed"), ("p", 1, WRONG, "true")))
+    repairs.configure(clones_dir="clones", k_values=[1], validation={"mode": "always"})
+    assert evaluate(repairs).exit_code == 0
+    assert verdicts(repairs) == {"1": "failed"}
+
+
+# The gates
+
+
+def stopped(folder: Folder, gate: str) -> str:
+    outcome = evaluate(folder)
+    assert outcome.stopped and outcome.exit_code == 1 and not outcome.failures
+    assert not (folder.output / "summary_pass_at_k.csv").exists()
+    return failed(outcome)[gate]
+
+
+def test_a_problem_without_its_error_stops_the_scores(repairs: Folder) -> None:
+    (repairs.root / "clones" / "calc" / "calc.py").write_text(GOOD)
+    message = stopped(repairs, "baselines.baselines_fail_as_recorded")
+    assert "1 of 1 problems: validation does not show the error that it is about (for example p" in message
+
+
+def test_a_reference_fix_that_fails_stops_the_scores(repairs: Folder) -> None:
+    repairs.problems(rows(COLUMNS, ("p", "calc.py", "calc", WRONG)))
+    assert "refuses its own reference fix (for example p: " in stopped(repairs, "baselines.reference_fixes_pass")
+
+
+def test_too_many_undecided_outcomes_stop_the_scores(repairs: Folder) -> None:
+    repairs.problems(rows(COLUMNS, ("p", "calc.py", "calc", GOOD), ("q", "gone.py", "calc", "")))
+    lines = [("p", 1, GOOD), ("q", 1, GOOD)]
+    repairs.fixes("m", rows(("oid", "iteration_id", "fixed_code"), *lines))
+    message = stopped(repairs, "outcomes.undecided_share")
+    assert "1 of 2 fixes given to validators were not decided (validator_unavailable 1:" in message
+    assert "gone.py" in message
+
+
+def test_figures_of_two_fidelities_stop_the_scores(repairs: Folder) -> None:
+    lines = [("p", 1, GOOD, ""), ("p", 2, GOOD, "true")]
+    repairs.fixes("m", rows(("oid", "iteration_id", "fixed_code", "passed"), *lines))
+    message = stopped(repairs, "outcomes.one_fidelity")
+    assert "m T0: full, recorded" in message
+
+
+def test_untrusted_problems_may_be_allowed_and_are_then_left_out(repairs: Folder) -> None:
+    good = repairs.root / "clones" / "good"
+    good.mkdir()
+    (good / "calc.py").write_text(GOOD)
+    (good / "test_calc.py").write_text(TESTS)
+    repairs.problems(rows(COLUMNS, ("p", "calc.py", "calc", GOOD), ("q", "calc.py", "good", "")))
+    repairs.fixes("m", rows(("oid", "iteration_id", "fixed_code"), ("p", 1, GOOD), ("q", 1, GOOD)))
+    limits = {"max_untrusted_share": 0.5, "max_undecided_share": 0.5}
+    repairs.configure(clones_dir="clones", k_values=[1], checks=limits)
+    assert evaluate(repairs).exit_code == 0
+    assert outcomes(repairs)["passed"].to_list() == [True, None]
+
+
+# Independence and resumption
+
+
+def many_fixes(folder: Folder, count: int, sleep: float = 0.0) -> None:
+    fixes = [
+        f"import time\n\n\ndef add(a, b):\n    time.sleep({sleep})\n    return a + b + {n % 2}\n# {n}\n"
+        for n in range(count)
+    ]
+    lines = [("p", number, fix) for number, fix in enumerate(fixes)]
+    folder.fixes("m", rows(("oid", "iteration_id", "fixed_code"), *lines))
+
+
+def test_verdicts_depend_neither_on_workers_nor_on_order_nor_on_the_cache(repairs: Folder, tmp_path: Path) -> None:
+    many_fixes(repairs, 24)
+    assert evaluate(repairs).exit_code == 0
+    config = load_config(repairs.config)
+    evaluation = Evaluation(config)
+    attempts = evaluation.store.scan_with_extras("attempts", "m").collect().rows(named=True)
+    subjects = evaluation._subjects(["p"])
+
+    def judged(workers: int, cache: Path, backwards: bool) -> list[dict[str, object]]:
+        settings = config.validation.model_copy(update={"workers": workers})
+        with Validation(settings, cache, tmp_path / "scratch") as validation:
+            found = judge_attempts(attempts[::-1] if backwards else attempts, subjects, validation)
+        for row in found:
+            del row["cached"], row["duration_seconds"]
+        return sorted(found, key=lambda row: str(row["iteration_id"]))
+
+    one = judged(1, tmp_path / "one", backwards=False)
+    assert one == judged(3, tmp_path / "three", backwards=True)
+    assert one == judged(2, tmp_path / "one", backwards=True)
+    assert [row["status"] for row in one].count("passed") == 12
+
+
+def test_a_killed_run_goes_on_where_it_stopped_and_leaves_nothing_running(
+    repairs: Folder, tmp_path: Path, touchstone: Command
+) -> None:
+    many_fixes(repairs, 30, sleep=0.05)
+    command = [Path(sys.executable).with_name("touchstone"), "run", "--config", repairs.config]
+    run = subprocess.Popen(
+        command, env=command_environment(tmp_path), stderr=subprocess.DEVNULL, start_new_session=True
+    )
+    cache = repairs.output / "cache" / "reports.sqlite"
+    kept = wait_for_reports(cache, 12)
+    family = list(descendants(run.pid))
+    assert len(family) > 4, "workers and their sandboxes were at work"
+    run.send_signal(signal.SIGKILL)
+    run.wait()
+    wait_until_gone(family)
+    kept = reports(cache)
+    assert 12 <= kept < 32
+    done = touchstone("run", "--config", repairs.config)
+    assert done.returncode == 0, done.stderr
+    table = outcomes(repairs)
+    assert table.height == 30 and reports(cache) == 32
+    passed = table.filter(pl.col("iteration_id").cast(pl.Int64) % 2 == 0)
+    assert set(passed["status"]) == {"passed"} and passed.height == 15
+    assert set(table.filter(pl.col("iteration_id").cast(pl.Int64) % 2 == 1)["status"]) == {"failed"}
+    assert table["cached"].sum() == kept - 2, "what was validated before the kill was not validated again"
+
+
+def reports(cache: Path) -> int:
+    with sqlite3.connect(f"file:{cache}?mode=ro", uri=True) as database:
+        return int(database.execute("SELECT count(*) FROM reports").fetchone()[0])
+
+
+def wait_for_reports(cache: Path, wanted: int) -> int:
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        try:
+            if (found := reports(cache)) >= wanted:
+                return found
+        except sqlite3.OperationalError:
+            pass
+        time.sleep(0.02)
+    raise AssertionError("no reports came")
+
+
+def descendants(process: int) -> list[int]:
+    found = [process]
+    for task in Path(f"/proc/{process}/task").glob("*/children"):
+        for child in task.read_text().split():
+            found += descendants(int(child))
+    return found
+
+
+def wait_until_gone(family: list[int]) -> None:
+    deadline = time.monotonic() + 10
+    while time.monotonic() < deadline:
+        if not any(Path(f"/proc/{process}").exists() and not is_zombie(process) for process in family):
+            return
+        time.sleep(0.05)
+    left = [process for process in family if Path(f"/proc/{process}").exists()]
+    raise AssertionError(f"still running: {left}")
+
+
+def is_zombie(process: int) -> bool:
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    except OSError:
+        return True
+
+
+# The commands
+
+
+def test_validate_shows_one_fix_in_full(repairs: Folder, tmp_path: Path, touchstone: Command) -> None:
+    fix = tmp_path / "fix.py"
+    fix.write_text(GOOD)
+    done = touchstone("validate", "--config", repairs.config, "--problem", "p", "--fix", fix)
+    assert done.returncode == 0, done.stderr
+    for words in ("-    return a - b", "+    return a + b", "test failed: test_small", "2 of 2 tests passed", "passed"):
+        assert words in done.stdout
+    fix.write_text(WRONG)
+    done = touchstone("validate", "--config", repairs.config, "--problem", "p", "--fix", fix)
+    assert done.returncode == 1 and "still there: error: test failed: test_small" in done.stdout
+    done = touchstone("validate", "--config", repairs.config, "--problem", "nobody", "--fix", fix)
+    assert done.returncode == 2 and done.stderr.strip().endswith("there is no problem 'nobody'")
+    assert len(done.stderr.strip().splitlines()) == 1
+
+
+def test_validators_lists_what_is_usable_here(touchstone: Command) -> None:
+    done = touchstone("validators")
+    assert done.returncode == 0, done.stderr
+    for name in ("sandbox bubblewrap", "sandbox landlock", "validator hcl", "validator python", "validator rust"):
+        assert name in done.stdout
+
+
+def test_the_cache_can_be_looked_at_and_pruned(repairs: Folder, touchstone: Command) -> None:
+    done = touchstone("cache", "stats", "--data", repairs.output)
+    assert done.returncode == 2 and "there is no validation cache" in done.stderr
+    evaluate(repairs)
+    done = touchstone("cache", "stats", "--data", repairs.output)
+    assert done.returncode == 0 and "5 reports" in done.stdout
+    done = touchstone("cache", "prune", "--data", repairs.output, "--unused-for-days", "1")
+    assert done.stdout.strip() == "0 reports removed, 5 kept"
+    done = touchstone("cache", "prune", "--data", repairs.output, "--unused-for-days", "0")
+    assert done.stdout.strip() == "5 reports removed, 0 kept"

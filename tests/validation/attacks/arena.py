@@ -1,0 +1,198 @@
+"""Where attacks are made: a warm validator in one backend, neighbours whose verdicts are known, and what must be left
+untouched outside.
+
+An attack is the text of a candidate's `solution.py`. There are two kinds. A cheat answers wrongly and must not pass. A
+probe is an `attack()` that returns the names of what it got hold of, and passes only where that is an empty list.
+"""
+
+import os
+import stat
+import textwrap
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from touchstone.validation.protocol import Job, Problem, Report, Tree
+from touchstone.validation.sandbox.command import Limits
+from touchstone.validation.sandbox.processes import descendants
+from touchstone.validation.sandbox.running import Confined
+from touchstone.validation.validators.python import PythonSettings, PythonValidator
+
+MILLION = 2**20
+LIMITS = Limits(seconds=1.2, memory_bytes=192 * MILLION, disk_bytes=16 * MILLION, processes=12, open_files=128)
+NOWHERE = Path("/nonexistent")
+FIRST_USER = 2_000_000
+
+GOOD = "def add(a, b):\n    return a + b\n"
+BAD = "def add(a, b):\n    return a - b\n"
+TESTS = """\
+from solution import add
+
+
+def test_small():
+    assert add(2, 3) == 5
+
+
+def test_negative():
+    assert add(10, -4) == 6
+"""
+PROBE_TESTS = """\
+from solution import attack
+
+
+def test_nothing_got_through():
+    got = attack()
+    if got != []:
+        raise AssertionError(f"got through: {got}")
+"""
+PROBE = """\
+import contextlib, ctypes, errno, os, signal, socket, stat, subprocess, sys, time
+from pathlib import Path
+
+libc = ctypes.CDLL(None, use_errno=True)
+
+
+def works(name, action):
+    try:
+        action()
+    except (OSError, subprocess.SubprocessError):
+        return []
+    return [name]
+
+
+def syscall(*arguments):
+    if libc.syscall(*arguments) == -1:
+        raise OSError(ctypes.get_errno(), "refused")
+
+
+"""
+
+
+def job_of(files: Mapping[str, str | bytes], filename: str = "solution.py", tests: tuple[str, ...] = ()) -> Job:
+    """A job on files that are nowhere on disk."""
+    content = {name: text if isinstance(text, bytes) else text.encode() for name, text in files.items()}
+    return Job(Problem("p1", filename, NOWHERE, tests=tests), Tree(NOWHERE, tuple(sorted(content)), content))
+
+
+class Arena:
+    """A validator with warm workers in one backend."""
+
+    def __init__(self, sandbox: Confined, limits: Limits = LIMITS) -> None:
+        self.sandbox = sandbox
+        self.validator = PythonValidator(sandbox, limits, PythonSettings(lint=False))
+
+    @property
+    def backend(self) -> str:
+        """The backend's name."""
+        return self.sandbox.name
+
+    def judge(self, code: str, tests: str = TESTS, **more: str) -> Report:
+        """The report on a candidate's code."""
+        files = {"solution.py": textwrap.dedent(code), "test_solution.py": textwrap.dedent(tests), **more}
+        (report,) = self.validator.validate([job_of(files)])
+        return report
+
+    def cheat(self, code: str, tests: str = TESTS, **more: str) -> Report:
+        """The report on an attack that must not pass."""
+        report = self.judge(code, tests, **more)
+        assert report.status != "passed", "a wrong answer passed"
+        return report
+
+    def probe(self, code: str) -> Report:
+        """Assert that an `attack()` ran to its end and got hold of nothing."""
+        report = self.judge(PROBE + textwrap.dedent(code), PROBE_TESTS)
+        assert report.status == "passed", [str(found) for found in report.diagnostics] or report
+        return report
+
+    def check_neighbours(self) -> None:
+        """A good answer still passes on these workers, and a bad one still fails."""
+        good, bad = self.judge(GOOD), self.judge(BAD)
+        assert (good.status, good.tests) == ("passed", {"test_small": True, "test_negative": True}), good
+        assert (bad.status, bad.tests) == ("failed", {"test_small": False, "test_negative": False}), bad
+
+    def workers(self) -> set[int]:
+        """The processes of the warm workers themselves, which stay."""
+        pairs = self.validator._pairs.values()
+        warm = [worker for pair in pairs for worker in (pair.tests, pair.candidate) if worker.process]
+        return {process for worker in warm for process in _worker(worker.process, self.backend)}
+
+
+def _worker(first: int, backend: str) -> Iterator[int]:
+    """A worker's own processes: in bubblewrap that program, its first process inside and the interpreter."""
+    yield first
+    for _ in range(2 if backend == "bubblewrap" else 0):
+        below = [process for process in descendants(first) if process != first]
+        if not below:
+            return
+        first = below[0]
+        yield first
+
+
+def strangers(kept: set[int], before: set[int]) -> list[str]:
+    """Processes below this one, or of this process's sandbox users, that are neither kept nor were there before."""
+    first = FIRST_USER + os.getpid() % 20_000 * 50
+    users = {int(entry.name) for entry in os.scandir("/proc") if entry.name.isdigit() and _user(entry.name) >= first}
+    users = {process for process in users if _user(str(process)) < first + 50}
+    found = (users | set(descendants(os.getpid()))) - kept - before - {os.getpid()}
+    return [line for line in map(_described, found) if line]
+
+
+def wait_for_none(kept: set[int], before: set[int], seconds: float = 1.0) -> list[str]:
+    """The strangers that are still there after a moment: a killed process needs one to be gone."""
+    deadline = time.monotonic() + seconds
+    while (found := strangers(kept, before)) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    return found
+
+
+def _user(process: str) -> int:
+    try:
+        return os.stat(f"/proc/{process}").st_uid  # noqa: PTH116
+    except OSError:
+        return -1
+
+
+def is_ended(process: int) -> bool:
+    """Whether a process is gone, or has ended and only waits for its parent to notice."""
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] in "ZX"
+    except OSError:
+        return True
+
+
+def _described(process: int) -> str:
+    try:
+        if is_ended(process):
+            # An orphan that ended was handed to this process, which must let it go.
+            with suppress(OSError):
+                os.waitpid(process, os.WNOHANG)
+            return ""
+        line = Path(f"/proc/{process}/cmdline").read_bytes().replace(b"\0", b" ")[:80]
+        return f"{process} {line.decode('utf-8', 'replace')}"
+    except OSError:
+        return ""
+
+
+@dataclass(frozen=True)
+class Canary:
+    """A folder outside of every sandbox that anyone could read and write, if they could reach it."""
+
+    folder: Path
+
+    @property
+    def secret(self) -> Path:
+        """A file with something to read, that must not be changed."""
+        return self.folder / "secret.txt"
+
+    def state(self) -> dict[str, tuple[object, ...]]:
+        """Everything about the folder that an attack could change."""
+        paths = [self.folder, *self.folder.rglob("*")]
+        return {str(path): self._about(path) for path in paths}
+
+    @staticmethod
+    def _about(path: Path) -> tuple[object, ...]:
+        found = path.lstat()
+        content = path.read_bytes() if stat.S_ISREG(found.st_mode) else b""
+        return (found.st_mode, found.st_uid, found.st_gid, found.st_mtime_ns, found.st_nlink, content)

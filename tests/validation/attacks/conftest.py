@@ -1,0 +1,107 @@
+"""The arenas, one per backend and module, and what is checked after every attack: nothing is left running, nothing
+outside was changed, and the neighbours still get their verdicts."""
+
+import ctypes
+import functools
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.validation.attacks.arena import Arena, Canary, strangers, wait_for_none
+from touchstone.validation.sandbox.backends import Backend, Bubblewrap, Landlock
+from touchstone.validation.sandbox.probing import try_backend
+from touchstone.validation.sandbox.processes import descendants
+from touchstone.validation.sandbox.running import Confined
+
+SECRET = "the-supervisors-secret"
+_SUBREAPER = 36
+_KINDS: dict[str, type[Backend]] = {"bubblewrap": Bubblewrap, "landlock": Landlock}
+
+
+@functools.cache
+def trouble_with(name: str) -> str | None:
+    """Why a backend does not hold here, in words."""
+    scratch = Path(tempfile.mkdtemp(prefix="attacks-probe-"))
+    try:
+        return try_backend(_KINDS[name](), scratch).trouble
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+
+
+def confined(name: str, scratch: Path) -> Confined:
+    """A sandbox of this kind, or the test is skipped and says why."""
+    trouble = trouble_with(name)
+    if trouble is not None:
+        hint = "; apt-get install bubblewrap" if name == "bubblewrap" and "apt-get" not in trouble else ""
+        pytest.skip(f"{name}: {trouble}{hint}")
+    return Confined(_KINDS[name](), scratch)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _orphans_come_to_us() -> Iterator[None]:
+    """Whatever outlives its parent becomes a child of the test's process, where it is found."""
+    libc = ctypes.CDLL(None)
+    libc.prctl(_SUBREAPER, 1, 0, 0, 0)
+    os.environ["TOUCHSTONE_ATTACK_SECRET"] = SECRET
+    yield
+    del os.environ["TOUCHSTONE_ATTACK_SECRET"]
+    libc.prctl(_SUBREAPER, 0, 0, 0, 0)
+
+
+@pytest.fixture(scope="module", params=["bubblewrap", "landlock"])
+def warm(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Arena]:
+    """An arena whose workers stay warm from one attack of the module to the next."""
+    arena = Arena(confined(request.param, tmp_path_factory.mktemp("scratch")))
+    before = set(descendants(os.getpid()))
+    try:
+        yield arena
+    finally:
+        arena.validator.close()
+    assert wait_for_none(set(), before) == []
+    assert list(arena.sandbox.scratch.iterdir()) == []
+
+
+@pytest.fixture
+def canary() -> Iterator[Canary]:
+    """A folder that anyone may read and write, with a secret in it. It must stay as it is."""
+    folder = Path(tempfile.mkdtemp(prefix="attacks-canary-"))
+    folder.chmod(0o777)
+    made = Canary(folder)
+    made.secret.write_text(SECRET)
+    made.secret.chmod(0o666)
+    before = made.state()
+    try:
+        yield made
+        assert made.state() == before, "something outside was changed"
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture
+def arena(warm: Arena, canary: Canary) -> Iterator[Arena]:
+    """The module's arena for one attack, looked over afterwards."""
+    before = set(descendants(os.getpid())) | set(_ids(strangers(set(), set())))
+    yield warm
+    left = wait_for_none(warm.workers(), before - warm.workers())
+    assert left == [], "something was left running"
+    warm.check_neighbours()
+    left = wait_for_none(warm.workers(), before)
+    assert left == [], "something was left running"
+
+
+@pytest.fixture
+def bubblewrap(tmp_path: Path, canary: Canary) -> Iterator[Confined]:
+    """Bubblewrap for commands, looked over afterwards."""
+    before = set(descendants(os.getpid()))
+    sandbox = confined("bubblewrap", tmp_path / "scratch")
+    yield sandbox
+    assert wait_for_none(set(), before) == [], "something was left running"
+    assert not (tmp_path / "scratch").exists() or list((tmp_path / "scratch").iterdir()) == []
+
+
+def _ids(described: list[str]) -> Iterator[int]:
+    return (int(line.split()[0]) for line in described)

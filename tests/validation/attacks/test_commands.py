@@ -1,0 +1,222 @@
+"""Commands in bubblewrap: whole programs that nobody vouches for, under the same limits."""
+
+import json
+import os
+import shutil
+import socket
+from pathlib import Path
+
+import pytest
+
+from tests.validation.attacks.arena import MILLION, Canary
+from tests.validation.attacks.conftest import SECRET, confined
+from touchstone.validation.protocol import Job, Problem, Report, Tree
+from touchstone.validation.sandbox.backends import Landlock, interpreter, readable_by_others
+from touchstone.validation.sandbox.command import Command, Ended, Limits
+from touchstone.validation.sandbox.running import Confined
+from touchstone.validation.validators.command import CommandSettings, CommandValidator
+from touchstone.validation.validators.lint import count_warnings
+
+LIMITS = Limits(seconds=1.2, memory_bytes=128 * MILLION, disk_bytes=16 * MILLION, output_bytes=MILLION, processes=12)
+PATH = {"PATH": "/usr/bin:/bin"}
+
+
+def shell(sandbox: Confined, script: str, tree: Tree | None = None, limits: Limits = LIMITS) -> Ended:
+    """A shell script on a tree."""
+    return sandbox.run(Command(["/bin/sh", "-c", script], tree or Tree(Path("/"), ()), environment=PATH), limits)
+
+
+def python(sandbox: Confined, script: str, limits: Limits = LIMITS) -> Ended:
+    """A script of this interpreter."""
+    made = interpreter()
+    command = Command([str(made.program), "-I", "-c", script], Tree(Path("/"), ()), environment=PATH)
+    return sandbox.run(command, limits)
+
+
+def test_a_sound_command(bubblewrap: Confined) -> None:
+    ended = shell(bubblewrap, "echo fine; exit 3")
+    assert (ended.status, ended.exit_code, ended.stdout) == ("exited", 3, b"fine\n")
+
+
+def test_landlock_refuses_commands_of_root_where_the_interpreter_is_closed_to_others(tmp_path: Path) -> None:
+    made = interpreter()
+    if os.getuid() != 0 or readable_by_others(made.program):
+        pytest.skip("other users can read this interpreter, or this user is not root")
+    ended = shell(confined("landlock", tmp_path), "true")
+    assert ended.status == "sandbox_error"
+    assert ended.note == (
+        f"{made.program}: other users cannot read it, so root cannot run commands in landlock; "
+        "install bubblewrap (Debian and Ubuntu: apt-get install bubblewrap)"
+    )
+    assert Landlock().missing() is None
+
+
+class TestReach:
+    def test_network(self, bubblewrap: Confined) -> None:
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+            listener.settimeout(0.05)
+            port = listener.getsockname()[1]
+            ended = python(bubblewrap, f"import socket; socket.create_connection(('127.0.0.1', {port}), 1)")
+            assert ended.exit_code == 1 and b"PermissionError" in ended.stderr
+            with pytest.raises(TimeoutError):
+                listener.accept()
+
+    def test_files_and_environment(self, bubblewrap: Confined, canary: Canary) -> None:
+        script = f"""
+            cat /etc/shadow {canary.secret}; echo x > {canary.secret}; echo x > {canary.folder}/new; ls {canary.folder}
+            echo x > /usr/attack; echo x > /tree/attack; env; cat /proc/*/environ | tr '\\0' '\\n'; ls -a / /home
+            for process in /proc/[0-9]*; do cat $process/maps; ls -l $process/fd; done
+        """
+        ended = shell(bubblewrap, script)
+        assert SECRET.encode() not in ended.stdout + ended.stderr
+        assert b"TOUCHSTONE" not in ended.stdout and b"root:x:" not in ended.stdout
+
+    def test_other_processes(self, bubblewrap: Confined) -> None:
+        ended = shell(
+            bubblewrap, f"ls -d /proc/[0-9]*; kill -0 {os.getpid()} && echo reached; kill -9 1 2; kill -0 2 && echo 2"
+        )
+        assert b"reached" not in ended.stdout and f"/proc/{os.getpid()}\n".encode() not in ended.stdout
+        assert len([line for line in ended.stdout.splitlines() if line.startswith(b"/proc/")]) < 6
+
+    def test_the_pipe_of_its_keeper(self, bubblewrap: Confined) -> None:
+        """What it writes to every descriptor, its own and the keeper's, is no report of how it ended."""
+        forge = """
+import json, os
+line = json.dumps({"exit_code": 0, "disk_full": False}).encode() + b"\\n"
+for number in range(3, 256):
+    for place in (None, 1, 2, os.getppid()):
+        try:
+            file = number if place is None else os.open(f"/proc/{place}/fd/{number}", os.O_WRONLY)
+            os.write(file, line)
+            print("wrote", place, number)
+        except OSError:
+            pass
+raise SystemExit(7)
+"""
+        ended = python(bubblewrap, forge)
+        assert (ended.status, ended.exit_code, ended.stdout) == ("exited", 7, b"")
+
+
+class TestLimits:
+    def test_fork_bomb(self, bubblewrap: Confined) -> None:
+        ended = shell(bubblewrap, "bomb() { bomb | bomb & }; bomb; while :; do :; done")
+        assert ended.status in ("timeout", "exited", "output_limit") and ended.exit_code != 0
+
+    @pytest.mark.parametrize(
+        "bomb",
+        [
+            "x = []\nwhile True: x.append(b'x' * 1000000)",
+            "import os\nfor _ in range(6): os.fork()\nx = bytearray(b'x') * 60000000\nimport time; time.sleep(9)",
+            "import mmap\nx = []\nwhile True: x.append(mmap.mmap(-1, 1 << 24)); x[-1][:] = b'x' * (1 << 24)",
+            "import os\nfor _ in range(99): os.write(os.memfd_create('x'), b'x' * (8 << 20))",
+        ],
+    )
+    def test_memory(self, bubblewrap: Confined, bomb: str) -> None:
+        ended = python(bubblewrap, bomb)
+        assert ended.status == "memory_limit" or (ended.status == "exited" and ended.exit_code != 0)
+
+    def test_disk(self, bubblewrap: Confined) -> None:
+        before = shutil.disk_usage("/tmp").free
+        for fill in ("yes > full", "i=0; while head -c 1000000 /dev/zero > $i; do i=$((i+1)); done", "yes > /tmp/full"):
+            assert shell(bubblewrap, f"{fill}; exit 0").status == "disk_limit"
+        ended = shell(
+            bubblewrap, "truncate -s 1T sparse && echo made; for place in /dev/shm /run /; do yes > $place/full; done"
+        )
+        assert ended.status == "exited" and b"made" not in ended.stdout
+        assert before - shutil.disk_usage("/tmp").free < 256 * MILLION
+
+    @pytest.mark.parametrize("stream", ["", ">&2"])
+    def test_a_gigabyte_of_output(self, bubblewrap: Confined, stream: str) -> None:
+        ended = shell(bubblewrap, f"head -c 1073741824 /dev/zero {stream}")
+        assert ended.status == "output_limit"
+        assert max(len(ended.stdout), len(ended.stderr)) <= LIMITS.output_bytes + 1
+
+    def test_time(self, bubblewrap: Confined) -> None:
+        assert shell(bubblewrap, "trap '' TERM INT HUP; while :; do :; done").status == "timeout"
+
+    def test_a_daemon(self, bubblewrap: Confined) -> None:
+        """The command has ended when its first process has, and takes the others with it."""
+        ended = shell(bubblewrap, "(setsid sh -c 'trap \"\" TERM HUP; sleep 99; echo late' &) ; echo done")
+        assert (ended.status, ended.stdout) == ("exited", b"done\n") and ended.seconds < LIMITS.seconds
+
+    def test_killing_all(self, bubblewrap: Confined) -> None:
+        ended = shell(bubblewrap, "kill -9 -1; kill -STOP 2; exit 0")
+        assert ended.status == "exited"
+
+
+class TestTrees:
+    def test_a_hard_link_to_a_file_outside(self, bubblewrap: Confined, canary: Canary, tmp_path: Path) -> None:
+        """The tree's file is the outside file; what the command writes goes to a copy."""
+        outside, tree = tmp_path / "outside.txt", tmp_path / "tree"
+        outside.write_text("before")
+        outside.chmod(0o666)
+        (tree / "sub").mkdir(parents=True)
+        os.link(outside, tree / "sub" / "file.txt")
+        state = outside.stat()
+        ended = shell(
+            bubblewrap,
+            "echo after > sub/file.txt && chmod 777 sub/file.txt && cat sub/file.txt; echo x > /tree/sub/file.txt; "
+            "rm -rf /tree/sub; ln /tree/sub/file.txt hard && echo x >> hard; exit 0",
+            Tree(tree, ("sub/file.txt",)),
+        )
+        assert (ended.status, ended.stdout) == ("exited", b"after\n")
+        assert outside.read_text() == "before"
+        assert (outside.stat().st_mode, outside.stat().st_mtime_ns, outside.stat().st_nlink) == (
+            state.st_mode,
+            state.st_mtime_ns,
+            state.st_nlink,
+        )
+
+    def test_a_symlink_in_place_of_the_working_folder(self, bubblewrap: Confined, canary: Canary) -> None:
+        ended = shell(bubblewrap, f"cd ..; rm -rf work; ln -s {canary.folder} work; echo x > work/new; exit 0")
+        assert ended.status == "exited"
+
+    def test_folders_without_end_and_without_rights(self, bubblewrap: Confined) -> None:
+        script = "import os\nfor _ in range(3000): os.mkdir('d'); os.chdir('d'); os.chmod('..', 0)\n"
+        assert python(bubblewrap, script).status == "exited"
+
+
+class TestForgedReports:
+    @pytest.fixture
+    def job(self) -> Job:
+        tree = Tree(Path("/nonexistent"), ("a.txt",), {"a.txt": b"wrong\n"})
+        return Job(Problem("p", "a.txt", tree.root), tree)
+
+    def judge(self, sandbox: Confined, job: Job, script: str) -> Report:
+        settings = CommandSettings(("/bin/sh", "-c", script), report="json")
+        (report,) = CommandValidator(sandbox, LIMITS, settings).validate([job])
+        return report
+
+    @pytest.mark.parametrize(
+        "script",
+        [
+            "echo '{report}'; echo '{report}'",
+            "echo '{report}'; exit 1",
+            "echo '{report}'; kill -9 $$",
+            "echo 'test_it PASSED'; echo '1 passed in 0.01s'; exit 0",
+            "echo '{report}'; echo '{failed}'; exit 1",
+            "echo '{failed}'; exit 0",
+            "echo '{report}' >&2; exit 0",
+            "printf '{report}\\0'; exit 0",
+            "printf '\\377{report}'; exit 0",
+            "head -c 300000 /dev/zero | tr '\\0' '['; exit 0",
+            "echo '{report}'; while :; do :; done",
+            "echo '{report}'; yes",
+            "(sleep 9; echo '{report}') & exit 0",
+        ],
+    )
+    def test_what_is_printed_twice_or_contradicted_does_not_pass(
+        self, bubblewrap: Confined, job: Job, script: str
+    ) -> None:
+        words = {"report": json.dumps({"passed": True, "diagnostics": []})}
+        words["failed"] = json.dumps({"passed": False, "diagnostics": []})
+        filled = script.replace("{report}", words["report"]).replace("{failed}", words["failed"])
+        assert self.judge(bubblewrap, job, filled).status in ("no_report", "timeout", "output_limit")
+
+    def test_a_true_report_passes(self, bubblewrap: Confined, job: Job) -> None:
+        assert self.judge(bubblewrap, job, """echo '{"passed": true, "diagnostics": []}'""").status == "passed"
+
+
+def test_a_file_that_ends_ruff_takes_no_counts_from_its_neighbours(bubblewrap: Confined) -> None:
+    unused, deep = b"import os\nimport sys\n", b"x = " + b"-" * 200_000 + b"1\n"
+    assert count_warnings(bubblewrap, [unused, deep]) == [2, None]

@@ -1,0 +1,470 @@
+"""Cheats: answers that are wrong and want to be taken for right. Every one of them must fail."""
+
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from tests.validation.attacks.arena import GOOD, TESTS, Arena, job_of
+from tests.validation.validators import test_rust
+
+FAILED_BOTH = {"test_small": False, "test_negative": False}
+
+
+class TestOverwritingTheTests:
+    @pytest.mark.parametrize("when", ["import", "call"])
+    def test_everything_that_it_can_write(self, arena: Arena, when: str) -> None:
+        report = arena.cheat(f"""
+            import os, pathlib, sys
+
+            FORGED = "def test_small(): pass\\ndef test_negative(): pass\\nadd = lambda a, b: [5, 6][a > 5]\\n"
+
+            def overwrite():
+                here = pathlib.Path.cwd()
+                places = [here, here.parent, here.parent.parent, *map(pathlib.Path, sys.path)]
+                names = ["test_solution.py", "conftest.py", "sitecustomize.py", "usercustomize.py", "forged.pth"]
+                for place in [*places, pathlib.Path("/box/work"), pathlib.Path.home()]:
+                    found = list(place.rglob("*.py")) if place == here else []
+                    for path in [*(place / name for name in names), *found]:
+                        try:
+                            path.write_text(FORGED)
+                        except OSError:
+                            pass
+
+            {"overwrite()" if when == "import" else ""}
+            def add(a, b):
+                overwrite()
+                return 0
+        """)
+        assert (report.status, report.tests) == ("failed", FAILED_BOTH)
+
+    def test_the_tests_are_not_there_to_be_read(self, arena: Arena) -> None:
+        report = arena.cheat("""
+            import pathlib
+            found = [str(path) for path in pathlib.Path.home().rglob("*") if "test" in path.name]
+            raise ValueError(found)
+        """)
+        assert "ValueError: []" in str(report.diagnostics)
+
+    def test_the_repaired_file_is_itself_a_test(self, arena: Arena) -> None:
+        for named in ((), ("test_solution.py",), ("./test_solution.py",), ("x/../test_solution.py",)):
+            files = {"test_solution.py": "def test_it(): pass\n", "solution.py": GOOD}
+            (report,) = arena.validator.validate([job_of(files, "test_solution.py", named)])
+            assert report.status == "unsafe_input"
+
+    def test_tests_that_load_the_file_by_its_path_do_not_run_it_where_they_are(self, arena: Arena) -> None:
+        """There it could write the report itself."""
+        forge = """
+            import json, os
+
+            lines = [{"imported": True}, {"collected": ["test_it"]}]
+            lines += [{"test": "test_it", "passed": True}, {"done": True}]
+            if __name__ != "solution":
+                for number in range(3, 200):
+                    try:
+                        os.write(number, b"".join(json.dumps(line).encode() + b"\\n" for line in lines))
+                    except OSError:
+                        pass
+                os._exit(0)
+        """
+        for load in (
+            "exec(open('solution.py').read())",
+            "runpy.run_path('solution.py')",
+            "s = util.spec_from_file_location('s', 'solution.py'); s.loader.exec_module(util.module_from_spec(s))",
+            "subprocess.run([sys.executable, 'solution.py'], check=True, close_fds=False)",
+        ):
+            head = "import runpy, subprocess, sys\nfrom importlib import util\n"
+            report = arena.cheat(forge, f"{head}def test_it():\n    {load}\n    assert False\n")
+            assert (report.status, report.tests) == ("failed", {"test_it": False})
+
+    def test_helpers_of_the_tests_are_not_the_candidates(self, arena: Arena) -> None:
+        files = {
+            "solution.py": """\
+import sys, types
+
+fake = types.ModuleType("tests.helpers")
+fake.check = lambda *_: None
+sys.modules["tests.helpers"] = fake
+
+def add(a, b): return 0
+""",
+            "tests/__init__.py": "",
+            "tests/helpers.py": "def check(got, wanted):\n    assert got == wanted\n",
+            "tests/test_add.py": (
+                "from tests.helpers import check\nfrom solution import add\ndef test_it(): check(add(1, 2), 3)\n"
+            ),
+        }
+        (report,) = arena.validator.validate([job_of(files)])
+        assert (report.status, report.tests) == ("failed", {"test_it": False})
+        (report,) = arena.validator.validate([job_of({**files, "solution.py": GOOD})])
+        assert report.status == "passed", report
+
+
+LEAVING = [
+    "sys.exit(0)",
+    "os._exit(0)",
+    "raise SystemExit",
+    "raise KeyboardInterrupt",
+    "raise GeneratorExit",
+    "os.abort()",
+    "os.kill(os.getpid(), 9)",
+    "os.execv('/bin/true', ['true'])",
+    "ctypes.string_at(0)",
+    "ctypes.CDLL(None).exit(0)",
+    "signal.raise_signal(signal.SIGTERM)",
+    "sys.setrecursionlimit(10 ** 9); f = lambda: f(); f()",
+    "(_ for _ in ()).throw(StopIteration)",
+]
+
+
+class TestLeaving:
+    @pytest.mark.parametrize("leave", LEAVING)
+    def test_at_import_and_at_a_call(self, arena: Arena, leave: str) -> None:
+        imports = "import ctypes, os, signal, sys\n"
+        at_import = arena.cheat(f"{imports}{leave}\ndef add(a, b): return a + b\n")
+        assert at_import.status in ("failed", "timeout", "memory_limit") and not any(at_import.tests.values())
+        at_call = arena.cheat(f"{imports}def add(a, b): {leave}\n")
+        assert at_call.status in ("failed", "timeout", "memory_limit") and not any(at_call.tests.values())
+
+    @pytest.mark.parametrize("expected", ["Exception", "BaseException", "(Exception, SystemExit)"])
+    def test_where_the_tests_expect_an_exception(self, arena: Arena, expected: str) -> None:
+        """A process that ends raises nothing."""
+        report = arena.cheat(
+            "import os\ndef add(a, b): os._exit(0)\n",
+            f"""
+            import pytest, unittest
+            from solution import add
+
+            def test_raises():
+                with pytest.raises({expected}):
+                    add(1, None)
+
+            class TestIt(unittest.TestCase):
+                def test_raises(self):
+                    with self.assertRaises({expected}):
+                        add(1, None)
+
+            def test_caught():
+                try:
+                    add(1, None)
+                except {expected}:
+                    return
+                raise AssertionError
+            """,
+        )
+        assert report.status == "failed" and len(report.tests) == 3 and not any(report.tests.values())
+
+    def test_for_rust_it_is_tried_with_the_validator_of_rust(self) -> None:
+        assert '"std::process::exit(0)"' in Path(test_rust.__file__).read_text()
+
+
+class TestReachingForTheTests:
+    @pytest.mark.parametrize(
+        "walk",
+        [
+            "frame = sys._getframe()\nwhile frame:\n    frame.f_globals.update(FORGED)\n    frame = frame.f_back",
+            (
+                "for info in inspect.stack():\n    info.frame.f_globals.update(FORGED)\n    "
+                "info.frame.f_builtins.update(FORGED)"
+            ),
+            "for one in gc.get_objects():\n    if isinstance(one, dict) and 'test_small' in one: one.update(FORGED)",
+            "builtins.AssertionError = type('Quiet', (Exception,), {})\nbuiltins.__dict__.update(FORGED)",
+            (
+                "unittest.TestCase.assertEqual = lambda *_: None\nunittest.TestCase.run = lambda *_: None\n"
+                "unittest.TestResult.wasSuccessful = lambda *_: True"
+            ),
+            (
+                "for module in list(sys.modules.values()):\n    for name, value in list(vars(module).items()):\n     "
+                "   if name in ('_run', '_collect', '_cases', 'decode', 'loads', 'say'): setattr(module, name, "
+                "lambda *_, **__: {'passed': True})"
+            ),
+            "sys.settrace(lambda *_: None)\nsys.setprofile(lambda *_: None)\nthreading.settrace(lambda *_: None)",
+            (
+                "ctypes.pythonapi.PyObject_RichCompareBool = None\ntable = "
+                "ctypes.py_object.from_address(id(int.__dict__) + 16).value\ntable['__eq__'] = lambda *_: True\n"
+                "ctypes.pythonapi.PyType_Modified(ctypes.py_object(int))"
+            ),
+            "ctypes.memmove(id(0) + 24, id(5) + 24, 4)",
+            "atexit.register(os._exit, 0)\nsys.excepthook = sys.unraisablehook = lambda *_: os._exit(0)",
+        ],
+    )
+    def test_its_own_process_is_all_it_finds(self, arena: Arena, walk: str) -> None:
+        head = "import atexit, builtins, ctypes, gc, inspect, os, sys, threading, types, unittest\n"
+        forged = "FORGED = dict.fromkeys(['test_small', 'test_negative', 'assert_', 'abs'], lambda *_: None)\n"
+        at_import = f"{head}{forged}{walk}\ndef add(a, b): return 0.5\n"
+        at_call = f"{head}{forged}def add(a, b):\n{textwrap.indent(walk, '    ')}\n    return 0.5\n"
+        for code in (at_import, at_call):
+            report = arena.cheat(code)
+            assert report.status in ("failed", "timeout", "memory_limit") and not any(report.tests.values())
+
+    def test_star_imports_bring_nothing_that_the_tests_judge_by(self, arena: Arena) -> None:
+        cheat = """
+            import types
+
+            def isclose(*_, **__): return True
+            math = types.SimpleNamespace(isclose=isclose)
+            def add(a, b): return 0
+        """
+        tests = """
+            import math
+            from math import isclose
+            from solution import *
+
+            def test_module(): assert math.isclose(add(1, 2), 3)
+            def test_function(): assert isclose(add(1, 2), 3)
+        """
+        assert not any(arena.cheat(cheat, tests).tests.values())
+        assert arena.judge(f"import math\nfrom math import isclose\n{GOOD}", tests).status == "passed"
+        arena.cheat(
+            "def abs(x): return 0\ndef add(a, b): return 7\n",
+            "from solution import *\ndef test_it(): assert abs(add(1, 2) - 3) < 0.01\n",
+        )
+        arena.cheat(
+            "__all__ = ['add', '__builtins__', '__name__']\n__name__ = 'x'\ndef add(a, b): return 7\n",
+            "from solution import *\ndef test_it(): assert add(1, 2) == 3\n",
+        )
+
+    def test_objects_of_the_tests_that_were_passed(self, arena: Arena) -> None:
+        """A callback can be called, and that is all."""
+        report = arena.cheat(
+            """
+            def attack(callback, thing):
+                got = []
+                for one in (callback, thing.method, thing):
+                    for name in ("__globals__", "__code__", "__self__", "__class__", "__dict__", "__func__", "_hidden"):
+                        talk, number = one._talk, one._number
+                        for request in ({"op": "get", "name": name}, {"op": "set", "name": name, "value": 1}):
+                            try:
+                                got.append(talk.ask(on=number, **request))
+                            except Exception:
+                                pass
+                        for op in ("do", "import", "names", "exit", "eval"):
+                            try:
+                                got.append(talk.ask(op, on=number, name="getattr", args=[name]))
+                            except Exception:
+                                pass
+                return [str(one) for one in got] or 0
+            """,
+            """
+            from solution import attack
+
+            class Thing:
+                _hidden = 5
+                def method(self): return 1
+
+            def test_nothing():
+                assert attack(lambda x: x, Thing()) == 0
+                assert attack(lambda x: x, Thing()) == 1
+            """,
+        )
+        assert "== 1" in str(report.diagnostics)
+
+
+ALWAYS = """
+class Always{base}:
+    def __eq__(self, other): return True
+    def __ne__(self, other): return False
+    def __hash__(self): return hash(5)
+    def __bool__(self): return True
+    def __lt__(self, other): return True
+    __le__ = __gt__ = __ge__ = __contains__ = __lt__
+    def __getattr__(self, name): return Always()
+    def __call__(self, *_, **__): return Always()
+    def __sub__(self, other): return self.zero()
+    __rsub__ = __add__ = __radd__ = __mod__ = __truediv__ = __floordiv__ = __mul__ = __abs__ = __sub__
+    def __abs__(self): return 0.0
+    def __neg__(self): return 0
+    def __round__(self, *_): return 0
+    def zero(self): return {zero}
+    def __instancecheck__(self, instance): return True
+    def __subclasscheck__(self, instance): return True
+    __class__ = property(lambda self: int)
+
+def add(a, b): return Always()
+"""
+
+
+class TestAlwaysEqual:
+    @pytest.mark.parametrize(
+        "base", ["", "(int)", "(str)", "(float)", "(list)", "(tuple)", "(dict)", "(set)", "(bytes)"]
+    )
+    def test_objects(self, arena: Arena, base: str) -> None:
+        report = arena.cheat(ALWAYS.format(base=base, zero="0.0"))
+        assert (report.status, report.tests) == ("failed", FAILED_BOTH)
+
+    @pytest.mark.parametrize("zero", ["0", "0.0", "False", "self", "Always()", "__import__('fractions').Fraction(0)"])
+    def test_numbers_that_are_nearly_equal_to_everything(self, arena: Arena, zero: str) -> None:
+        report = arena.cheat(
+            ALWAYS.format(base="", zero=zero),
+            """
+            import math, unittest
+            import pytest
+            from solution import add
+
+            class TestIt(unittest.TestCase):
+                def test_almost(self): self.assertAlmostEqual(add(1, 2), 3.0)
+                def test_almost_swapped(self): self.assertAlmostEqual(3.0, add(1, 2))
+                def test_delta(self): self.assertAlmostEqual(add(1, 2), 3.0, delta=0.5)
+                def test_equal(self): self.assertEqual(add(1, 2), 3)
+                def test_lists(self): self.assertEqual([add(1, 2)], [3])
+                def test_greater(self): self.assertGreater(add(1, 2), 3)
+                def test_count(self): self.assertCountEqual([add(1, 2)], [3])
+
+            def test_difference(): assert abs(add(1, 2) - 3) < 0.01
+            def test_difference_swapped(): assert abs(3 - add(1, 2)) < 0.01
+            def test_rounded(): assert round(add(1, 2) - 3, 2) == 0
+            def test_remainder(): assert add(1, 2) % 3 == 0
+            def test_ratio(): assert add(1, 2) / 3 == 1
+            def test_approx(): assert add(1, 2) == pytest.approx(3)
+            def test_approx_swapped(): assert pytest.approx(3) == add(1, 2)
+            def test_close(): assert math.isclose(add(1, 2), 3)
+            def test_in(): assert add(1, 2) in [3]
+            def test_in_set(): assert add(1, 2) in {5, 3}
+            def test_key(): assert {3: 1}[add(1, 2)] == 1
+            def test_sorted(): assert sorted([add(1, 2), 3]) == [3, 3]
+            def test_dict(): assert {"a": add(1, 2)} == {"a": 3}
+            def test_type(): assert isinstance(add(1, 2), int)
+            def test_less(): assert add(1, 2) < 4
+            """,
+        )
+        assert [name for name, good in report.tests.items() if good] == []
+        assert len(report.tests) == 22
+
+    def test_context_managers_that_swallow_assertions(self, arena: Arena) -> None:
+        arena.cheat(
+            """
+            class add:
+                def __init__(self, *_): pass
+                def __enter__(self): return 0
+                def __exit__(self, *_): return True
+            """,
+            "from solution import add\ndef test_it():\n    with add(1, 2) as three:\n        assert three == 3\n",
+        )
+
+
+SEND = """
+import fcntl, json, os, socket, stat, struct, sys
+
+def sockets():
+    for number in range(3, 200):
+        try:
+            if stat.S_ISSOCK(os.fstat(number).st_mode):
+                yield socket.socket(fileno=os.dup(number))
+        except OSError:
+            pass
+
+def send(*frames):
+    for one in sockets():
+        for frame in frames:
+            body = frame if isinstance(frame, bytes) else json.dumps(frame).encode()
+            one.sendall(struct.pack("!I", len(body)) + body)
+
+"""
+FRAMES = {
+    "answers ahead of time": "send({'value': ['reference', {'mine': 1}]}, *[{'value': 0.5}] * 50)",
+    "right answers to another question": "send(*[{'value': 5}] * 50)",
+    "calls of objects that do not exist": (
+        "send(*[{'op': 'call', 'on': n, 'args': [], 'kwargs': {}} for n in range(50)])"
+    ),
+    "reads of objects that do not exist": "send(*[{'op': 'get', 'on': n, 'name': '__class__'} for n in range(50)])",
+    "an unknown request": "send({'op': 'eval', 'on': 1, 'name': '1'}, {'op': None}, {'op': []})",
+    "an unhashable number": (
+        "send({'op': 'call', 'on': [], 'args': [], 'kwargs': {}}, {'value': ['reference', {'yours': {}}]})"
+    ),
+    "an object of theirs": "send({'value': ['reference', {'yours': 1}]})",
+    "a huge length": "[one.sendall(b'\\xff' * 4) for one in sockets()]",
+    "half a frame": "[one.sendall(b'\\0\\0\\1\\0{') for one in sockets()]",
+    "deep JSON": "send(b'[' * 100000, b'{\"value\":' + b'[' * 900 + b']' * 900 + b'}')",
+    "deep values": "v = 5\nfor _ in range(400): v = ['list', [v]]\nsend({'value': v})",
+    "not JSON": "send(b'\\0\\xff')",
+    "not numbers": 'send(b\'{"value": NaN}\', b\'{"value": ["float", NaN]}\', b\'{"value": Infinity}\')',
+    "wrong shapes": (
+        "send([], 5, 'x', {}, {'value': {}}, {'value': [1]}, {'value': ['list', 5]}, {'value': ['int', 5]})"
+    ),
+    "wrong errors": "send({'error': 5}, {'error': {}}, {'error': {'kind': 'x'}}, {'error': {'kind': [], 'args': 5}})",
+    "errors that steer tests": (
+        "send(*[{'error': {'kind': [k], 'args': ['x']}} for k in ('unittest.case:_ShouldStop', "
+        "'unittest.case:SkipTest', 'unittest:SkipTest', 'unittest.case._ShouldStop', "
+        "'_pytest.outcomes:Skipped', '_pytest.outcomes:Exit', 'SystemExit', "
+        "'touchstone.validation.pytests.conversation:LostError')] * 8)"
+    ),
+    "a deep class": "send({'error': {'kind': [str(n) for n in range(50000)]}})",
+    "a strange class": (
+        "send({'error': {'kind': ['a\\0b', '__import__', 'type']}}, {'error': {'kind': ['__build_class__']}})"
+    ),
+    "a strange tuple": (
+        "send({'value': ['namedtuple', ['x', ['a', 'a'], [1]]]}, {'value': ['namedtuple', "
+        "['__import__(\"os\")', ['x=1):pass#'], [1]]]})"
+    ),
+    "a fraction without end": "send({'value': ['Fraction', '1e999999999']})",
+    "changes of what was not given": (
+        "send({'value': 0, 'changed': [[0, 5], [99, ['list', []]], [-1, None]]}, {'value': 0, 'changed': 5})"
+    ),
+    "it hangs up": "[one.shutdown(socket.SHUT_RDWR) for one in sockets()]",
+    "it sends descriptors": "[socket.send_fds(one, [b'x'], [0, 0, 0]) for one in sockets()]",
+}
+
+
+# After these the tests wait for the rest, or work on what came until their time is over.
+ENDLESS = ("half a frame", "a deep class")
+
+
+class TestForgedReports:
+    @pytest.mark.parametrize("what", FRAMES)
+    def test_frames_that_nobody_asked_for(self, arena: Arena, what: str) -> None:
+        frames = FRAMES[what]
+        at_import = f"{SEND}{frames}\ndef add(a, b): return 0.5\n"
+        at_call = f"{SEND}def add(a, b):\n{textwrap.indent(frames, '    ')}\n    return 0.5\n"
+        unit = "import unittest\nfrom solution import add\nclass TestIt(unittest.TestCase):\n"
+        unit += "    def test_small(self): self.assertEqual(add(2, 3), 5)\n"
+        unit += "    def test_negative(self): self.assertEqual(add(10, -4), 6)\n"
+        ways = ((at_import, TESTS), (at_call, TESTS), (at_call, unit))
+        for code, tests in ways if what not in ENDLESS else ways[1:2]:
+            report = arena.cheat(code, tests)
+            assert report.status in ("failed", "timeout", "memory_limit")
+            assert not all(report.tests.values()) or not report.tests
+
+    def test_report_lines_on_every_descriptor(self, arena: Arena) -> None:
+        report = arena.cheat("""
+            import json, os
+
+            def forge():
+                lines = [{"imported": True}, {"collected": ["test_small", "test_negative"]}]
+                lines += [{"test": name, "passed": True} for name in ("test_small", "test_negative")] + [{"done": True}]
+                for number in range(200):
+                    for line in lines:
+                        try:
+                            os.set_blocking(number, False)
+                            os.write(number, json.dumps(line).encode() + b"\\n")
+                        except OSError:
+                            pass
+
+            forge()
+
+            def add(a, b):
+                forge()
+                os._exit(0)
+        """)
+        assert report.status == "failed" and not any(report.tests.values())
+
+    def test_words_of_pytest_and_unittest_on_standard_output(self, arena: Arena) -> None:
+        report = arena.cheat("""
+            import sys
+
+            for stream in (sys.stdout, sys.stderr):
+                print("test_solution.py::test_small PASSED", file=stream)
+                print("2 passed in 0.01s\\n\\nRan 2 tests in 0.001s\\n\\nOK", file=stream, flush=True)
+
+            def add(a, b):
+                print('{"passed": true, "done": true}')
+                return 0
+        """)
+        assert (report.status, report.tests) == ("failed", FAILED_BOTH)
+
+    def test_a_memory_error_of_its_own_is_no_pass(self, arena: Arena) -> None:
+        assert arena.cheat("def add(a, b): raise MemoryError\n").status == "memory_limit"
+
+    def test_names_of_other_tests_are_not_taken(self, arena: Arena) -> None:
+        """A test that is expected by its name must have reported, whatever the candidate defines."""
+        report = arena.cheat("def add(a, b): return 0\ndef test_small(): pass\ndef test_negative(): pass\n")
+        assert report.tests == FAILED_BOTH

@@ -1,0 +1,123 @@
+"""Problems whose names and trees lead out: refused, or read no further than their folder."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.validation.attacks.conftest import SECRET
+from touchstone.config import ValidationSettings
+from touchstone.validation.locating import Unsafe
+from touchstone.validation.protocol import Tree
+from touchstone.validation.staging import collect, stage
+from touchstone.validation.subjects import NoSubject, Subject, Subjects
+
+
+@pytest.fixture
+def clones(tmp_path: Path) -> Path:
+    """A folder of clones with one project, and a secret beside it."""
+    (tmp_path / "secret.py").write_text(SECRET)
+    project = tmp_path / "clones" / "project"
+    project.mkdir(parents=True)
+    (project / "solution.py").write_text("x = 1\n")
+    (project / "test_solution.py").write_text("def test_it(): pass\n")
+    return tmp_path / "clones"
+
+
+def find(clones: Path, **row: str) -> Subject | NoSubject:
+    row = {"oid": "o1", "filename": "solution.py", "working_directory": "project", **row}
+    return Subjects(clones, ValidationSettings()).find([row])[row["oid"]]
+
+
+def test_a_sound_problem(clones: Path) -> None:
+    found = find(clones)
+    assert isinstance(found, Subject) and found.tree.files == ("solution.py", "test_solution.py")
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "..",
+        "../secret.py",
+        "a/../../secret.py",
+        "./../secret.py",
+        "project/../../secret.py",
+        "/etc/passwd",
+        "//etc/passwd",
+        "~/secret.py",
+        "~root/.bashrc",
+        "a/~/b",
+        "solution.py\0.txt",
+        "\0",
+        "a\nb",
+        "a\x1b[2J",
+        "a\\..\\b",
+        "x" * 256,
+        "x" * 5000,
+        "a/" * 3000,
+        "\ud800",
+        "-rf",
+        "a/-x",
+    ],
+)
+def test_paths_that_lead_out(clones: Path, path: str) -> None:
+    for row in ({"filename": path}, {"working_directory": path}, {"project_name": path}):
+        found = find(clones, **row)
+        assert isinstance(found, NoSubject) and found.status == "unsafe_input", row
+    found = find(clones, oid=path, working_directory="")
+    assert isinstance(found, NoSubject) and found.status == "unsafe_input"
+
+
+def test_the_file_or_its_folder_is_a_symlink_that_leads_out(clones: Path) -> None:
+    (clones / "project" / "out.py").symlink_to(clones.parent / "secret.py")
+    (clones / "outside").symlink_to(clones.parent)
+    (clones / "o2").symlink_to("..")
+    for row in (
+        {"filename": "out.py"},
+        {"filename": "secret.py", "working_directory": "outside"},
+        {"filename": "secret.py", "working_directory": "", "oid": "o2"},
+        {"filename": "outside/secret.py", "working_directory": ""},
+    ):
+        found = find(clones, **row)
+        assert isinstance(found, NoSubject) and found.status == "unsafe_input", row
+
+
+def test_links_in_a_tree_that_lead_out_are_not_read(clones: Path) -> None:
+    project = clones / "project"
+    (project / "file.py").symlink_to(clones.parent / "secret.py")
+    (project / "relative.py").symlink_to("../../secret.py")
+    (project / "folder").symlink_to(clones.parent)
+    (project / "through.py").symlink_to("folder/secret.py")
+    (project / "passwd").symlink_to("/etc/passwd")
+    (project / "self").symlink_to("/proc/self/environ")
+    (project / "loop").symlink_to("loop")
+    (project / "up").symlink_to(".")
+    os.mkfifo(project / "fifo.py")
+    found = find(clones)
+    assert isinstance(found, Subject) and found.tree.files == ("solution.py", "test_solution.py")
+    staged = clones.parent / "staged"
+    stage(found.tree, staged)
+    assert not any(SECRET in path.read_text() for path in staged.rglob("*") if path.is_file())
+
+
+def test_a_link_swapped_in_after_the_tree_was_looked_at(clones: Path) -> None:
+    """Staging does not follow it to a hard link, and the sandbox sees a copy of nothing but what is named."""
+    tree = Tree(clones / "project", ("solution.py",))
+    (clones / "project" / "solution.py").unlink()
+    (clones / "project" / "solution.py").symlink_to("/nonexistent/secret")
+    with pytest.raises(OSError):
+        stage(tree, clones.parent / "staged")
+
+
+def test_trees_that_are_too_large(tmp_path: Path) -> None:
+    for number in range(30):
+        (tmp_path / str(number)).write_bytes(b"x" * 100)
+    assert isinstance(collect(tmp_path, max_files=20), Unsafe)
+    assert isinstance(collect(tmp_path, max_bytes=2000), Unsafe)
+
+
+@pytest.mark.parametrize("path", ["../out", "/etc/out", "a/../../out", ""])
+def test_a_tree_is_never_staged_outside_its_folder(tmp_path: Path, path: str) -> None:
+    with pytest.raises(ValueError, match="is no path inside a tree"):
+        stage(Tree(tmp_path, (path,), {path: b"x"}), tmp_path / "staged")
+    assert not (tmp_path / "out").exists()

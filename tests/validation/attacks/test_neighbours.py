@@ -1,0 +1,177 @@
+"""What one candidate does to the next: kills, leftovers and traps in the same warm workers.
+
+After every attack the arena's own check follows: a good neighbour passes and a bad one fails.
+"""
+
+import os
+import textwrap
+import time
+
+import pytest
+
+from tests.validation.attacks.arena import BAD, GOOD, Arena, is_ended
+from touchstone.validation.sandbox.processes import descendants
+
+
+class TestKilling:
+    @pytest.mark.parametrize(
+        ("target", "number"),
+        [
+            *((target, "SIGKILL") for target in ("-1", "os.getppid()", "1", "2", "0")),
+            ("os.getppid()", "SIGTERM"),
+            ("-1", "SIGSTOP"),
+        ],
+    )
+    def test_every_process_that_it_can_name(self, arena: Arena, target: str, number: str) -> None:
+        """Only ever in a process namespace. Elsewhere signals are refused, which signal 0 has shown before."""
+        harmless = "0" if arena.backend == "landlock" else f"signal.{number}"
+        arena.cheat(f"""
+            import os, signal
+
+            def add(a, b):
+                try:
+                    os.kill({target}, {harmless})
+                except OSError:
+                    pass
+                return 0
+        """)
+
+    def test_signals_are_refused_without_a_namespace(self, arena: Arena) -> None:
+        if arena.backend == "landlock":
+            report = arena.cheat("import os\n\ndef add(a, b):\n    os.kill(os.getpid(), 0)\n")
+            assert "PermissionError" in str(report.diagnostics)
+
+    def test_the_worker_is_killed_between_two_jobs(self, arena: Arena) -> None:
+        arena.judge(GOOD)
+        light = arena.validator._pairs[False]
+        for worker in (light.tests, light.candidate):
+            gone = set(descendants(worker.process))
+            os.kill(worker.process, 9)
+            while any(not is_ended(process) for process in gone):
+                time.sleep(0.01)
+            assert arena.judge(GOOD).status == "passed"
+            assert arena.judge(BAD).status == "failed"
+
+    def test_many_jobs_in_one_worker_with_killers_among_them(self, arena: Arena) -> None:
+        killer = "import os\ndef add(a, b):\n    os._exit(9)\n"
+        statuses = [arena.judge(code).status for code in (GOOD, killer, BAD, killer, GOOD, BAD)]
+        assert statuses == ["passed", "failed", "failed", "failed", "passed", "failed"]
+
+
+LEFTOVERS = {
+    "files": "open('left.txt', 'w').write('x'); open(os.path.expanduser('~/left.txt'), 'w').write('x')",
+    "a module beside the next one": (
+        "[open(os.path.join(p, n), 'w').write('add = None') for p in ('.', '..', os.path.expanduser('~')) "
+        "for n in ('solution.py', 'json.py', 'math.py')]"
+    ),
+    "folders without rights": (
+        "os.makedirs('a/b/c'); os.mkdir('a/b/none', 0); os.chmod('a/b', 0); os.chmod('a', 0); os.chmod('.', 0)"
+    ),
+    "a private folder without rights": "os.chmod(os.path.expanduser('~'), 0)",
+    "deep folders": "[(os.mkdir('d'), os.chdir('d')) for _ in range(1500)]",
+    "deep folders with long names": "[(os.mkdir('d' * 250), os.chdir('d' * 250)) for _ in range(300)]",
+    "deep folders without rights": "[(os.mkdir('d'), os.chdir('d'), os.chmod('..', 0)) for _ in range(50)]",
+    "strange names": "[open(n, 'w') for n in (b'\\xff\\xfe', b'a\\nb', b'-rf', b' ', b'x' * 255)]; os.mkdir(b'\\xff')",
+    "links in a circle": (
+        "os.symlink('.', 'here'); os.symlink('loop', 'loop'); os.symlink('/', 'root'); os.symlink('..', 'up')"
+    ),
+    "pipes and sockets": (
+        "os.mkfifo('fifo'); socket.socket(socket.AF_UNIX).bind('socket') if os.path.exists('/box') else None"
+    ),
+    "a folder in place of a file": "os.remove('solution.py'); os.mkdir('solution.py')",
+    "its folder renamed": (
+        "os.rename(os.getcwd(), os.path.expanduser('~/elsewhere')); os.mkdir(os.path.expanduser('~/work'))"
+    ),
+    "its folder taken by a file": (
+        "os.rename(os.getcwd(), os.path.expanduser('~/elsewhere')); open(os.path.expanduser('~/work'), 'w')"
+    ),
+    "another folder": "os.chdir('/')",
+    "a mask": "os.umask(0o777); os.mkdir('masked')",
+    "limits": (
+        "[resource.setrlimit(n, (0, 0)) for n in (resource.RLIMIT_FSIZE, resource.RLIMIT_NPROC, "
+        "resource.RLIMIT_CPU, resource.RLIMIT_STACK)]"
+    ),
+    "no descriptors": "resource.setrlimit(resource.RLIMIT_NOFILE, (0, 0))",
+    "an environment": "os.environ.update({'PYTHONPATH': '/', 'LD_PRELOAD': '/x', 'HOME': '/x', 'PYTHONHASHSEED': '5'})",
+    "signals ignored": "[signal.signal(n, signal.SIG_IGN) for n in (signal.SIGCHLD, signal.SIGPIPE, signal.SIGTERM)]",
+    "signals blocked": "signal.pthread_sigmask(signal.SIG_BLOCK, set(signal.Signals))",
+    "patched modules": "json.loads = json.dumps = os.fork = os.kill = None; sys.modules.clear()",
+    "a death wish": "ctypes.CDLL(None).prctl(1, 9)",
+    "a name and no dumps": (
+        "[ctypes.CDLL(None).prctl(n, v, 0, 0, 0) for n, v in ((15, b'x'), (4, 1), (36, 1), (38, 1))]"
+    ),
+    "a filter of its own": "ctypes.CDLL(None).prctl(22, 1)",
+}
+
+
+class TestLeftovers:
+    @pytest.mark.parametrize("what", LEFTOVERS)
+    def test_what_is_left_is_not_found(self, arena: Arena, what: str) -> None:
+        head = "import ctypes, json, os, resource, signal, socket, sys\n"
+        once = f"    if a == 2:\n        {LEFTOVERS[what]}\n"
+        report = arena.judge(f"{head}def add(a, b):\n{once}    return a + b\n")
+        assert report.status in ("passed", "failed", "no_report", "disk_limit", "timeout")
+
+    def test_the_next_one_sees_none_of_it(self, arena: Arena) -> None:
+        places = "import builtins, tempfile\n"
+        places += "PLACES = (Path.cwd(), Path.home(), Path(tempfile.gettempdir()), Path('/tmp'))\n"
+        leave = """
+            def attack():
+                for place in PLACES:
+                    try:
+                        (place / "message").write_text("from the one before")
+                    except OSError:
+                        pass
+                builtins.message = sys.message = os.message = os.environ["message"] = "from the one before"
+                sys.path.append("/message")
+                return []
+        """
+        look = """
+            def attack():
+                got = [str(place) for place in PLACES if (place / "message").exists()]
+                got += [str(one) for one in (builtins, sys, os) if hasattr(one, "message")]
+                got += [name for name in (*os.environ, *sys.path) if "message" in name]
+                got += [name for name in os.listdir(Path.home()) if name != "work"]
+                return got + [name for name in os.listdir() if name != "solution.py"]
+        """
+        arena.probe(places + textwrap.dedent(leave))
+        arena.probe(places + textwrap.dedent(look))
+
+    def test_abstract_sockets_do_not_last(self, arena: Arena) -> None:
+        arena.judge("""
+            import os, socket
+
+            def add(a, b):
+                one = socket.socket(socket.AF_UNIX)
+                one.bind(chr(0) + "waiting")
+                one.listen()
+                if os.fork() == 0:
+                    one.accept()[0].send(b"from the one before")
+                return a + b
+        """)
+        arena.probe("""
+            def attack():
+                return works("met", lambda: socket.socket(socket.AF_UNIX).connect(chr(0) + "waiting"))
+        """)
+
+    def test_a_process_that_waits_for_the_next_one(self, arena: Arena) -> None:
+        """It would write over the next candidate's file the moment that it appears."""
+        arena.judge("""
+            import os, pathlib, time
+
+            def add(a, b):
+                try:
+                    if os.fork():
+                        return a + b
+                except OSError:
+                    return a + b
+                os.setsid()
+                target = pathlib.Path.home() / "work" / "solution.py"
+                while True:
+                    try:
+                        target.write_text("def add(a, b): return a + b")
+                    except OSError:
+                        pass
+        """)
+        for _ in range(3):
+            assert arena.judge(BAD).status == "failed"

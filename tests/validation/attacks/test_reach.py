@@ -1,0 +1,448 @@
+"""What a candidate must not reach: the network, files outside, the environment, other processes, the kernel."""
+
+import os
+import socket
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import touchstone
+from tests.validation.attacks.arena import PROBE, PROBE_TESTS, Arena, Canary
+from tests.validation.attacks.conftest import SECRET
+
+ATTRIBUTES = {
+    "chmod": 90,
+    "fchmod": 91,
+    "fchmodat": 268,
+    "fchmodat2": 452,
+    "chown": 92,
+    "fchown": 93,
+    "lchown": 94,
+    "fchownat": 260,
+    "utime": 132,
+    "utimes": 235,
+    "futimesat": 261,
+    "utimensat": 280,
+    "setxattr": 188,
+    "lsetxattr": 189,
+    "fsetxattr": 190,
+    "removexattr": 197,
+    "lremovexattr": 198,
+    "fremovexattr": 199,
+}
+
+
+class TestNetwork:
+    @pytest.fixture
+    def listener(self) -> Iterator[socket.socket]:
+        with socket.create_server(("127.0.0.1", 0)) as made:
+            made.settimeout(0.05)
+            yield made
+            with pytest.raises(TimeoutError):
+                made.accept()
+
+    def test_a_connection_to_loopback(self, arena: Arena, listener: socket.socket) -> None:
+        arena.probe(f"""
+            def attack():
+                address = ("127.0.0.1", {listener.getsockname()[1]})
+                return works("TCP", lambda: socket.create_connection(address, 0.5))
+        """)
+
+    def test_a_connection_at_import(self, arena: Arena, listener: socket.socket) -> None:
+        report = arena.cheat(f"""
+            import socket
+            socket.create_connection(("127.0.0.1", {listener.getsockname()[1]}), 0.5)
+            add = int.__add__
+        """)
+        assert report.status == "failed" and report.compiled is False
+
+    def test_datagrams_and_other_families(self, arena: Arena) -> None:
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as receiver:
+            receiver.bind(("127.0.0.1", 0))
+            receiver.settimeout(0.05)
+            arena.probe(f"""
+                def attack():
+                    def send():
+                        address = ("127.0.0.1", {receiver.getsockname()[1]})
+                        socket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendto(b"x", address)
+
+                    got = works("UDP", send)
+                    for family in {[2, 10, 16, 17, 40]!r}:
+                        for kind in (socket.SOCK_STREAM, socket.SOCK_DGRAM, socket.SOCK_RAW):
+                            got += works(f"{{family}} {{kind}}", lambda: socket.socket(family, kind))
+                    return got
+            """)
+            with pytest.raises(TimeoutError):
+                receiver.recv(1)
+
+    @pytest.mark.parametrize("kind", ["SOCK_STREAM", "SOCK_DGRAM", "SOCK_SEQPACKET"])
+    def test_unix_sockets_outside(self, arena: Arena, kind: str) -> None:
+        number = getattr(socket, kind)
+        with tempfile.TemporaryDirectory() as folder, socket.socket(socket.AF_UNIX, number) as receiver:
+            Path(folder).chmod(0o777)
+            place = f"{folder}/socket"
+            receiver.bind(place)
+            Path(place).chmod(0o777)
+            with socket.socket(socket.AF_UNIX, number) as abstract:
+                abstract.bind(f"\0{place}")
+                for each in (receiver, abstract):
+                    each.settimeout(0.05)
+                    if kind != "SOCK_DGRAM":
+                        each.listen()
+                arena.probe(f"""
+                    def attack():
+                        got = []
+                        for place in ({place!r}, chr(0) + {place!r}):
+                            got += works(place, lambda: socket.socket(socket.AF_UNIX, socket.{kind}).connect(place))
+                            pair = lambda kind=socket.{kind}: socket.socketpair(socket.AF_UNIX, kind)[0]
+                            if socket.{kind} == socket.SOCK_DGRAM:
+                                got += works(f"pair to {{place}}", lambda: pair().sendto(b"x", place))
+                                got += works(f"raw {{place}}", lambda: pair(socket.SOCK_RAW).sendto(b"x", place))
+                            got += works(f"pair connects to {{place}}", lambda: pair().connect(place))
+                        return got
+                """)
+                for each in (receiver, abstract):
+                    with pytest.raises(TimeoutError):
+                        each.recv(1) if kind == "SOCK_DGRAM" else each.accept()
+
+
+class TestReading:
+    def test_files_outside(self, arena: Arena, canary: Canary) -> None:
+        arena.probe(f"""
+            def attack():
+                home = {str(Path.home())!r}
+                places = ["/etc/shadow", "/etc/passwd", "/etc/hostname", "/proc/self/environ", home + "/.bashrc"]
+                places.append({str(canary.secret)!r})
+                got = [name for place in places for name in works(place, lambda: Path(place).read_bytes())]
+                for folder in ({str(canary.folder)!r}, home, "/var/log", "/run", "/sys/kernel"):
+                    got += works(folder, lambda: [] != os.listdir(folder) or 1 / 0)
+                return [name for name in got if name != home]
+        """)
+
+    def test_files_outside_at_import(self, arena: Arena, canary: Canary) -> None:
+        report = arena.cheat(f"raise ValueError(open({str(canary.secret)!r}).read())\n")
+        assert SECRET not in str(report)
+
+    def test_the_environment(self, arena: Arena) -> None:
+        report = arena.cheat(f"""
+            import ctypes, os
+
+            found = dict(os.environ)
+            for process in ("self", os.getppid(), {os.getpid()}, 1, 2):
+                try:
+                    with open(f"/proc/{{process}}/environ") as file:
+                        found[process] = file.read()
+                except OSError:
+                    pass
+            memory = ctypes.POINTER(ctypes.c_char_p).in_dll(ctypes.CDLL(None), "environ")
+            place = 0
+            while memory and memory[place]:
+                found[place] = memory[place]
+                place += 1
+            raise ValueError(repr(found)[:450])
+        """)
+        assert report.diagnostics and "HOME" in report.diagnostics[0].detail
+        assert SECRET not in str(report) and "TOUCHSTONE" not in str(report)
+
+    def test_names_of_the_host(self, arena: Arena) -> None:
+        if arena.backend == "bubblewrap":
+            arena.probe(f"""
+                def attack():
+                    places = ({str(Path.home())!r} + "/.bashrc", "/etc/passwd", "/proc/1", "/var", "/home", "/sys")
+                    return [place for place in places if os.path.exists(place)]
+            """)
+
+
+class TestWriting:
+    def test_files_outside(self, arena: Arena, canary: Canary) -> None:
+        package = Path(touchstone.__file__).parent
+        mark = f"attack-{os.getpid()}"
+        places = [str(canary.folder), "/usr", "/usr/lib", "/", "/etc", "/dev", "/dev/shm", "/var/tmp", str(package)]
+        places += [str(Path.home()), str(Path(os.__file__).parent), "/run", "/proc/self"]
+        host = Path(tempfile.gettempdir())
+        arena.probe(f"""
+            def attack():
+                got = works("canary", lambda: Path({str(canary.secret)!r}).write_text("changed"))
+                got += works("module", lambda: Path(os.__file__).open("a"))
+                got += works("package", lambda: Path({touchstone.__file__!r}).open("a"))
+                for place in {places!r}:
+                    got += works(f"new file in {{place}}", lambda: Path(place, {mark!r}).write_text("x"))
+                    got += works(f"new folder in {{place}}", lambda: Path(place, {mark!r}).mkdir())
+                    got += works(f"new link in {{place}}", lambda: Path(place, {mark!r}).symlink_to("/etc"))
+                    got += works(f"new device in {{place}}", lambda: os.mknod(Path(place, {mark!r}), stat.S_IFIFO))
+                with contextlib.suppress(OSError):
+                    Path("/tmp", {mark!r}).write_text("x")
+                return got
+        """)
+        for place in [*places, str(host)]:
+            assert not Path(place, mark).exists() and not Path(place, mark).is_symlink()
+
+    def test_rights_owner_and_times_of_files_outside(self, arena: Arena, canary: Canary) -> None:
+        """Some of it is answered as if it were done; the canary tells whether it was."""
+        arena.probe(f"""
+            def attack():
+                got = []
+                for place in ({str(canary.secret)!r}, {str(canary.folder)!r}):
+                    for change in (
+                        lambda: os.chmod(place, 0o700),
+                        lambda: os.chown(place, 12345, 12345),
+                        lambda: os.lchown(place, 12345, 12345),
+                        lambda: os.utime(place, ns=(1, 1)),
+                        lambda: os.utime(place, ns=(1, 1), follow_symlinks=False),
+                        lambda: os.setxattr(place, "user.attack", b"x"),
+                    ):
+                        works("change", change)
+                    got += works(f"rename {{place}}", lambda: os.rename(place, place + "x"))
+                    got += works(f"truncate {{place}}", lambda: os.truncate(place, 0))
+                    got += works(f"link {{place}}", lambda: os.link(place, "link"))
+                return got
+        """)
+
+    def test_no_call_that_changes_a_file_without_opening_it(self, arena: Arena) -> None:
+        """Landlock does not guard these, so there they must not even look at their arguments."""
+        if arena.backend == "landlock":
+            arena.probe(f"""
+                def attack():
+                    got = []
+                    for name, number in {ATTRIBUTES!r}.items():
+                        if libc.syscall(number, -1, -1, -1, -1, -1, -1) != 0 and ctypes.get_errno() != errno.EPERM:
+                            got.append(f"{{name}}: {{errno.errorcode.get(ctypes.get_errno())}}")
+                    import fcntl
+                    file = os.open(os.__file__, os.O_RDONLY)
+                    for request in (0x40086602, 0x401C5820, 0x40806685):
+                        libc.ioctl(file, ctypes.c_ulong(request), None)
+                        if ctypes.get_errno() != errno.EPERM:
+                            got.append(f"ioctl {{request:x}}: {{errno.errorcode.get(ctypes.get_errno())}}")
+                    return got
+            """)
+
+    def test_a_copy_that_keeps_rights_and_times_still_works(self, arena: Arena) -> None:
+        report = arena.judge("""
+            import pathlib, shutil
+
+            def add(a, b):
+                pathlib.Path("one").write_text(str(a + b))
+                shutil.copy2("one", "two")
+                return int(pathlib.Path("two").read_text())
+        """)
+        assert report.status == "passed", report
+
+    def test_hard_links_and_symlinks_to_system_files(self, arena: Arena, canary: Canary) -> None:
+        arena.probe(f"""
+            def attack():
+                got = []
+                for number, place in enumerate(["/etc/passwd", {str(canary.secret)!r}, "/usr/bin/env", os.__file__]):
+                    got += works(f"hard link to {{place}}", lambda: os.link(place, f"hard{{number}}"))
+                    os.symlink(place, f"soft{{number}}")
+                    got += works(f"write through a symlink to {{place}}", lambda: open(f"soft{{number}}", "a"))
+                return got
+        """)
+
+    def test_its_own_folder_replaced_by_a_symlink(self, arena: Arena, canary: Canary) -> None:
+        arena.cheat(f"""
+            import os, pathlib
+
+            def add(a, b):
+                here = pathlib.Path.cwd()
+                here.rename(here.with_name("elsewhere"))
+                here.symlink_to({str(canary.folder)!r})
+                (here.parent / "another").symlink_to({str(canary.secret)!r})
+                return 0
+        """)
+
+
+class TestProcesses:
+    def test_descriptors(self, arena: Arena) -> None:
+        """Nothing is inherited but standard streams that lead nowhere and the one socket of the talk."""
+        arena.probe("""
+            import fcntl
+
+            def attack():
+                got, sockets = [], 0
+                nothing = os.stat("/dev/null").st_rdev
+                for number in range(1024):
+                    try:
+                        fcntl.fcntl(number, fcntl.F_GETFD)
+                    except OSError:
+                        continue
+                    found = os.fstat(number)
+                    if stat.S_ISSOCK(found.st_mode):
+                        sockets += 1
+                    elif not stat.S_ISCHR(found.st_mode) or found.st_rdev != nothing:
+                        got.append(f"descriptor {number}: {found}")
+                return got if sockets == 1 else [*got, f"{sockets} sockets"]
+        """)
+
+    def test_memory_of_other_processes(self, arena: Arena) -> None:
+        arena.probe(f"""
+            def attack():
+                got = []
+                buffer = ctypes.create_string_buffer(16)
+                vector = (ctypes.c_void_p * 2)(ctypes.addressof(buffer), 16)
+                for process in (os.getppid(), {os.getpid()}, 1, 2):
+                    for request in (0, 16, 0x4206):
+                        got += works(f"ptrace {{request}} {{process}}", lambda: syscall(101, request, process, 0, 0))
+                    got += works(f"read {{process}}", lambda: syscall(310, process, vector, 1, vector, 1, 0))
+                    got += works(f"write {{process}}", lambda: syscall(311, process, vector, 1, vector, 1, 0))
+                    got += works(f"mem {{process}}", lambda: open(f"/proc/{{process}}/mem", "r+b"))
+                    got += works(f"descriptors {{process}}", lambda: os.listdir(f"/proc/{{process}}/fd"))
+                    got += works(f"advise {{process}}", lambda: syscall(440, process, vector, 1, 21, 0))
+                    with contextlib.suppress(OSError):
+                        handle = os.pidfd_open(process)
+                        got += works(f"take a descriptor of {{process}}", lambda: syscall(438, handle, 3, 0))
+                return got
+        """)
+
+    def test_limits_and_priorities_of_other_processes(self, arena: Arena) -> None:
+        """What is changed at the worker would be inherited by every later candidate."""
+        arena.probe(f"""
+            import resource
+
+            def attack():
+                got = []
+                for process in (os.getppid(), {os.getpid()}, 1, 2):
+                    got += works(f"limits of {{process}}", lambda: resource.prlimit(process, resource.RLIMIT_CORE))
+                    got += works(f"priority of {{process}}", lambda: os.setpriority(os.PRIO_PROCESS, process, 0))
+                    same = os.sched_param(0)
+                    got += works(f"processors of {{process}}", lambda: os.sched_setaffinity(process, range(1024)))
+                    got += works(f"class of {{process}}", lambda: os.sched_setscheduler(process, os.SCHED_OTHER, same))
+                    got += works(f"disk priority of {{process}}", lambda: syscall(251, 1, process, 0))
+                got += works("priority of the user", lambda: os.setpriority(os.PRIO_USER, 0, 0))
+                return got
+        """)
+
+    def test_signals(self, arena: Arena) -> None:
+        """Signal 0 does nothing: it only says whether another one would arrive."""
+        if arena.backend == "landlock":
+            arena.probe(f"""
+                import fcntl
+
+                def attack():
+                    got = []
+                    for process in (os.getppid(), {os.getpid()}, -1, os.getpid(), 0):
+                        got += works(f"kill {{process}}", lambda: os.kill(process, 0))
+                        got += works(f"tkill {{process}}", lambda: syscall(200, process, 0))
+                        got += works(f"tgkill {{process}}", lambda: syscall(234, process, process, 0))
+                    with contextlib.suppress(OSError):
+                        got += works("pidfd", lambda: signal.pidfd_send_signal(os.pidfd_open(os.getppid()), 0))
+                    ours, theirs = socket.socketpair()
+                    for process in (os.getppid(), {os.getpid()}):
+                        got += works(f"owner {{process}}", lambda: fcntl.fcntl(ours, fcntl.F_SETOWN, process))
+                        for request in (0x8901, 0x8902):
+                            number = ctypes.c_int(process)
+                            got += works(f"owner by {{request:x}}", lambda: fcntl.ioctl(ours, request, number))
+                        whole = (ctypes.c_int * 2)(1, process)
+                        got += works(f"owner in full {{process}}", lambda: fcntl.fcntl(ours, 15, whole))
+                    return got
+            """)
+        else:
+            arena.probe(f"""
+                def attack():
+                    got = works("init", lambda: os.kill(1, 0))
+                    return got + works("the supervisor", lambda: os.kill({os.getpid()}, 0))
+            """)
+
+    def test_shared_memory_and_queues(self, arena: Arena) -> None:
+        arena.probe("""
+            def attack():
+                calls = {"shmget": 29, "shmat": 30, "shmctl": 31, "semget": 64, "semop": 65, "semctl": 66, "msgget": 68}
+                calls |= {"msgsnd": 69, "msgrcv": 70, "msgctl": 71, "mq_open": 240, "mq_unlink": 241, "semtimedop": 220}
+                got = []
+                for name, number in calls.items():
+                    libc.syscall(number, 0, 0, 0, 0, 0)
+                    if ctypes.get_errno() != errno.EPERM:
+                        got.append(name)
+                got += works("shm_open", lambda: open("/dev/shm/attack", "w"))
+                from multiprocessing.shared_memory import SharedMemory
+                return got + works("shared memory", lambda: SharedMemory(create=True, size=10))
+        """)
+
+
+KERNEL = {
+    "clone3": 435,
+    "unshare": 272,
+    "setns": 308,
+    "mount": 165,
+    "umount2": 166,
+    "pivot_root": 155,
+    "chroot": 161,
+    "open_tree": 428,
+    "fsopen": 430,
+    "mount_setattr": 442,
+    "bpf": 321,
+    "ptrace": 101,
+    "io_uring_setup": 425,
+    "userfaultfd": 323,
+    "keyctl": 250,
+    "add_key": 248,
+    "request_key": 249,
+    "perf_event_open": 298,
+    "init_module": 175,
+    "kexec_load": 246,
+    "open_by_handle_at": 304,
+    "personality": 135,
+    "syslog": 103,
+    "fanotify_init": 300,
+    "memfd_create": 319,
+    "memfd_secret": 447,
+    "settimeofday": 164,
+    "reboot": 169,
+    "quotactl": 179,
+    "acct": 163,
+}
+
+
+class TestKernel:
+    def test_system_calls(self, arena: Arena) -> None:
+        """Each is refused before its arguments are looked at."""
+        arena.probe(f"""
+            def attack():
+                got = []
+                for name, number in {KERNEL!r}.items():
+                    result = libc.syscall(number, 0, 0, 0, 0, 0)
+                    if result != -1 or ctypes.get_errno() not in (errno.EPERM, errno.ENOSYS):
+                        got.append(f"{{name}}: {{result}} {{errno.errorcode.get(ctypes.get_errno())}}")
+                return got
+        """)
+
+    @pytest.mark.parametrize("flag", [0x20000, 0x02000000, 0x10000000, 0x20000000, 0x40000000, 0x08000000, 0x04000000])
+    def test_new_namespaces_by_clone(self, arena: Arena, flag: int) -> None:
+        arena.probe(f"""
+            def attack():
+                child = libc.syscall(56, {flag} | signal.SIGCHLD, 0, 0, 0, 0)
+                if child == 0:
+                    os._exit(0)
+                return [] if child == -1 and ctypes.get_errno() == errno.EPERM else ["a namespace"]
+        """)
+
+    def test_calls_of_another_machine(self, arena: Arena) -> None:
+        """The numbers of x32 and of 32-bit programs would pass by a filter that knows others."""
+        assert arena.cheat(
+            "import ctypes\n\ndef add(a, b):\n    ctypes.CDLL(None).syscall(0x40000000 + 39)\n    return a + b\n"
+        ).tests == {"test_small": False, "test_negative": False}
+
+    def test_capabilities_and_users(self, arena: Arena) -> None:
+        arena.probe("""
+            def attack():
+                got = []
+                if os.getuid() != 0:
+                    got += works("setuid", lambda: os.setuid(0)) + works("setresuid", lambda: os.setresuid(0, 0, 0))
+                    got += works("setgroups", lambda: os.setgroups([0])) + works("setgid", lambda: os.setgid(0))
+                for program in ("/usr/bin/su", "/usr/bin/sudo", "/usr/bin/mount"):
+                    if os.path.exists(program):
+                        got += works(program, lambda: subprocess.run([program, "-c", "id"], check=True, timeout=1))
+                header, data = (ctypes.c_uint32 * 2)(0x20080522, 0), (ctypes.c_uint32 * 6)()
+                if libc.capget(header, data) or any(data):
+                    got.append(f"capabilities {list(data)}")
+                all_of_them = (ctypes.c_uint32 * 6)(*[0xFFFFFFFF] * 6)
+                return got + ([] if libc.capset(header, all_of_them) else ["capset"])
+        """)
+
+
+def test_the_probe_would_tell() -> None:
+    """An attack that gets through is a failure of its test, not a silent pass."""
+    space: dict[str, object] = {}
+    exec(PROBE + "def attack():\n    return works('reading', lambda: Path('/').stat())\n", space)
+    assert "attack" in PROBE_TESTS and space["attack"]() == ["reading"]  # type: ignore[operator]

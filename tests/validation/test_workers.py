@@ -1,0 +1,175 @@
+"""Mapping over many items, here or in several processes: the same results, whoever dies on the way."""
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from touchstone.validation.workers import ProcessWorkers, SerialWorkers, WorkerDiedError, Workers
+
+_prefix = ""
+
+
+def set_up(prefix: str) -> None:
+    global _prefix
+    _prefix = prefix
+
+
+def tear_down() -> None:
+    set_up("")
+
+
+def shout(item: str) -> str:
+    """What is mapped here: some items are bad, and some take their process with them."""
+    if item == "bad":
+        raise ValueError("a bad item")
+    if item == "deadly":
+        os.kill(os.getpid(), signal.SIGKILL)
+    if item.startswith("deadly once"):
+        marker = Path(item.partition(":")[2])
+        if not marker.exists():
+            marker.touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+    return f"{_prefix}{item.upper()}"
+
+
+def sleep(item: str) -> None:
+    Path(item, str(os.getpid())).touch()
+    time.sleep(60)
+
+
+def serial() -> SerialWorkers:
+    return SerialWorkers(set_up, ("> ",), tear_down)
+
+
+def processes(count: int) -> ProcessWorkers:
+    return ProcessWorkers(count, set_up, ("> ",))
+
+
+def outcomes(workers: Workers, items: list[str]) -> list[str]:
+    """What became of each item, in the items' order; every place must come once."""
+    with contextlib.closing(workers):
+        found = list(workers.map(shout, items))
+    workers.close()
+    assert sorted(place for place, _ in found) == list(range(len(items)))
+    return [f"{type(one).__name__}: {one}" if isinstance(one, BaseException) else one for _, one in sorted(found)]
+
+
+@pytest.mark.parametrize("workers", [serial(), processes(1), processes(3)], ids=["here", "1", "3"])
+def test_results_are_the_same_whoever_works(workers: Workers) -> None:
+    items = ["a", "bad", "b", "bad", "c", "d"]
+    assert outcomes(workers, items) == ["> A", "ValueError: a bad item", "> B", "ValueError: a bad item", "> C", "> D"]
+    assert outcomes(workers, []) == []
+
+
+def test_here_items_come_in_order_and_what_was_set_up_stays_until_it_is_closed() -> None:
+    workers = serial()
+    assert list(workers.map(shout, ["b", "a"])) == [(0, "> B"), (1, "> A")]
+    assert next(workers.map(shout, ["c", "d"])) == (0, "> C")
+    assert _prefix == "> "
+    workers.close()
+    assert _prefix == ""
+    workers.close()
+
+
+def test_processes_are_kept_for_the_next_map_and_end_when_they_are_closed() -> None:
+    workers = processes(2)
+    with contextlib.closing(workers):
+        assert sorted(workers.map(shout, ["a", "b"])) == [(0, "> A"), (1, "> B")]
+        kept = set(children(os.getpid()))
+        assert len(kept) in (1, 2)
+        assert sorted(workers.map(shout, ["a", "b"])) == [(0, "> A"), (1, "> B")]
+        assert kept <= set(children(os.getpid()))
+    assert until(lambda: children(os.getpid()) == []), "a worker is left"
+    workers.close()
+
+
+def test_a_process_that_is_killed_takes_only_the_item_that_kills_it_every_time() -> None:
+    found = outcomes(processes(2), ["a", "deadly", "b", "bad", "c"])
+    died = f"{WorkerDiedError.__name__}: the process that validated it was killed"
+    assert found == ["> A", died, "> B", "ValueError: a bad item", "> C"]
+
+
+def test_an_item_whose_process_was_killed_once_is_done_in_the_end(tmp_path: Path) -> None:
+    once = f"deadly once:{tmp_path / 'marker'}"
+    assert outcomes(processes(2), ["a", once, "b"]) == ["> A", f"> {once.upper()}", "> B"]
+    assert (tmp_path / "marker").exists()
+
+
+def test_so_it_is_when_another_item_kills_every_time(tmp_path: Path) -> None:
+    once = f"deadly once:{tmp_path / 'marker'}"
+    found = outcomes(processes(1), ["deadly", once])
+    assert found[0].startswith(WorkerDiedError.__name__)
+    assert found[1] == f"> {once.upper()}"
+
+
+def test_a_process_that_is_killed_between_two_maps_is_replaced() -> None:
+    workers = processes(1)
+    with contextlib.closing(workers):
+        assert list(workers.map(shout, ["a"])) == [(0, "> A")]
+        for process in children(os.getpid()):
+            os.kill(process, signal.SIGKILL)
+        assert until(lambda: children(os.getpid()) == [])
+        time.sleep(0.2)
+        assert list(workers.map(shout, ["a"])) == [(0, "> A")]
+
+
+def test_a_mapping_that_is_left_early_leaves_no_process() -> None:
+    mapping = processes(2).map(shout, [*"abcdef"])
+    next(mapping)
+    assert children(os.getpid()) != []
+    mapping.close()  # type: ignore[attr-defined]
+    assert until(lambda: children(os.getpid()) == []), "a worker is left"
+
+
+def test_workers_end_with_their_parent_however_it_ends(tmp_path: Path) -> None:
+    code = "import sys; from tests.validation.test_workers import processes, sleep; "
+    code += "list(processes(2).map(sleep, [sys.argv[1]] * 4))"
+    parent = subprocess.Popen([sys.executable, "-c", code, tmp_path])
+    try:
+        assert until(lambda: len(list(tmp_path.iterdir())) == 2, seconds=20), "the workers did not start"
+        workers = {int(path.name) for path in tmp_path.iterdir()}
+        assert workers <= set(children(parent.pid))
+    finally:
+        parent.kill()
+        parent.wait()
+    assert until(lambda: not any(is_running(worker) for worker in workers)), "a worker outlived its parent"
+
+
+def until(holds: Callable[[], bool], seconds: float = 5.0) -> bool:
+    deadline = time.monotonic() + seconds
+    while not holds():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.02)
+    return True
+
+
+def is_running(process: int) -> bool:
+    """Whether it is there and not merely waiting to be reaped."""
+    try:
+        state = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return False
+    return state != "Z"
+
+
+def children(process: int) -> list[int]:
+    """The worker processes of a process; Python's own helper that watches over semaphores is none."""
+    found = []
+    for task in Path(f"/proc/{process}/task").iterdir():
+        found += [int(child) for child in (task / "children").read_text().split()]
+    return [child for child in found if is_running(child) and "resource_tracker" not in command_line(child)]
+
+
+def command_line(process: int) -> str:
+    try:
+        return Path(f"/proc/{process}/cmdline").read_text()
+    except OSError:
+        return ""

@@ -1,0 +1,205 @@
+"""Reports kept by content, so that no tree is validated twice: not by another model, nor in another run.
+
+One SQLite file, safe under several writers. The key is a hash of everything that can change the answer, so an entry
+is never wrong, only unused. What was not decided is not kept: the next run tries again.
+"""
+
+import contextlib
+import functools
+import hashlib
+import json
+import platform
+import sqlite3
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from touchstone.errors import TouchstoneError
+from touchstone.validation.protocol import Problem, Report, Validator
+from touchstone.validation.sandbox.command import Limits
+
+_FILE = "reports.sqlite"
+_WAIT_SECONDS = 60.0
+_ASKED_AT_ONCE = 500
+# A report is stored once and asked for often; when it was last asked for is noted at most once a day.
+_DAY = 86_400.0
+
+
+@dataclass(frozen=True)
+class CacheStatistics:
+    """What a cache holds."""
+
+    path: Path
+    entries: int
+    bytes: int
+    oldest: float | None
+    newest: float | None
+    by_validator: Mapping[str, int]
+
+
+class ReportCache:
+    """A cache in a folder. Use as a context manager."""
+
+    def __init__(self, folder: Path) -> None:
+        self.path = folder / _FILE
+        folder.mkdir(parents=True, exist_ok=True)
+        try:
+            self._database = self._open_patiently()
+        except sqlite3.OperationalError as error:
+            raise TouchstoneError(f"{self.path}: the validation cache cannot be used ({error})") from None
+        except sqlite3.DatabaseError:
+            self._set_aside()
+
+    def _open_patiently(self) -> sqlite3.Connection:
+        """The first to open a new cache sets it up, and whoever comes at the same moment is told that it is locked."""
+        deadline = time.monotonic() + _WAIT_SECONDS
+        while True:
+            try:
+                return self._open()
+            except sqlite3.OperationalError as error:
+                if "locked" not in str(error) or time.monotonic() > deadline:
+                    raise
+                time.sleep(0.02)
+
+    def _set_aside(self) -> None:
+        """Begin anew. What cannot be read is never written over, and everything in it can be made again."""
+        if hasattr(self, "_database"):
+            self._database.close()
+        for part in (self.path, *self.path.parent.glob(f"{_FILE}-*")):
+            part.rename(part.with_name(f"{part.name}.broken-{time.time_ns()}"))
+        self._database = self._open()
+
+    def _open(self) -> sqlite3.Connection:
+        database = sqlite3.connect(self.path, timeout=_WAIT_SECONDS, isolation_level=None, check_same_thread=False)
+        database.execute("PRAGMA journal_mode = WAL")
+        database.execute("PRAGMA synchronous = NORMAL")
+        database.execute(
+            "CREATE TABLE IF NOT EXISTS reports (key TEXT PRIMARY KEY, validator TEXT NOT NULL, report TEXT NOT NULL, "
+            "made REAL NOT NULL, used REAL NOT NULL) WITHOUT ROWID"
+        )
+        return database
+
+    def __enter__(self) -> "ReportCache":
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._database.close()
+
+    def find(self, keys: Iterable[str]) -> dict[str, Report]:
+        """The reports that are there, by key."""
+        try:
+            return self._find(keys)
+        except sqlite3.OperationalError as error:
+            raise TouchstoneError(f"{self.path}: the validation cache cannot be used ({error})") from None
+        except (sqlite3.DatabaseError, ValueError, TypeError, KeyError):
+            self._set_aside()
+            return {}
+
+    def _find(self, keys: Iterable[str]) -> dict[str, Report]:
+        wanted, found, long_unused = sorted(set(keys)), {}, []
+        a_day_ago = time.time() - _DAY
+        for some in _portions(wanted):
+            marks = ", ".join("?" * len(some))
+            rows = self._database.execute(f"SELECT key, report, used FROM reports WHERE key IN ({marks})", some)
+            for key, text, used in rows:
+                found[key] = Report.from_plain(json.loads(text))
+                if used < a_day_ago:
+                    long_unused.append(key)
+        self._note_use(long_unused)
+        return found
+
+    def keep(self, key: str, validator: str, report: Report) -> None:
+        """Store a report, if it decides anything. The first of two writers stays.
+
+        It is on disk at once, or together with others at the end of a `transaction`.
+        """
+        if report.decided:
+            now = time.time()
+            self._database.execute(
+                "INSERT OR IGNORE INTO reports VALUES (?, ?, ?, ?, ?)",
+                (key, validator, json.dumps(report.to_plain()), now, now),
+            )
+
+    def statistics(self) -> CacheStatistics:
+        """How much is there."""
+        entries, oldest, newest = self._database.execute(
+            "SELECT count(*), min(made), max(made) FROM reports"
+        ).fetchone()
+        counts = dict(self._database.execute("SELECT validator, count(*) FROM reports GROUP BY validator ORDER BY 1"))
+        files = [self.path, self.path.with_name(f"{_FILE}-wal")]
+        size = sum(file.stat().st_size for file in files if file.exists())
+        return CacheStatistics(self.path, entries, size, oldest, newest, counts)
+
+    def prune(self, unused_for_days: float) -> int:
+        """Remove what was not asked for lately; returns how many."""
+        removed = self._database.execute(
+            "DELETE FROM reports WHERE used <= ?", (time.time() - unused_for_days * _DAY,)
+        ).rowcount
+        with contextlib.suppress(sqlite3.OperationalError):
+            self._database.execute("VACUUM")
+        return removed
+
+    def _note_use(self, keys: Sequence[str]) -> None:
+        if not keys:
+            return
+        now = time.time()
+        with self.transaction():
+            for some in _portions(keys):
+                marks = ", ".join("?" * len(some))
+                self._database.execute(f"UPDATE reports SET used = ? WHERE key IN ({marks})", (now, *some))
+
+    @contextlib.contextmanager
+    def transaction(self) -> Iterator[None]:
+        """What is stored within is written in one go. Other writers wait, so keep it short."""
+        self._database.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+        finally:
+            self._database.execute("COMMIT")
+
+
+def find_cache(folder: Path) -> ReportCache:
+    """The cache in an output folder, or in the folder itself; it must be there."""
+    for place in (folder / "cache", folder):
+        if (place / _FILE).is_file():
+            return ReportCache(place)
+    raise TouchstoneError(f"{folder}: there is no validation cache; a run that validates fixes makes one")
+
+
+def _portions(keys: Sequence[str]) -> Iterator[Sequence[str]]:
+    """As many at a time as SQLite takes in one query."""
+    return (keys[start : start + _ASKED_AT_ONCE] for start in range(0, len(keys), _ASKED_AT_ONCE))
+
+
+def report_key(tree: str, conditions: str) -> str:
+    """A hash of everything that the report on a tree can depend on: the tree's own hash and `conditions_key`."""
+    return hashlib.sha256(f"{tree} {conditions}".encode()).hexdigest()
+
+
+def conditions_key(problem: Problem, validator: Validator, limits: Limits, sandbox: str) -> str:
+    """A hash of what a report depends on besides the tree. It is the same for all fixes of a problem."""
+    return _digest(
+        {
+            "validator": validator.name,
+            "version": validator.version,
+            "identity": validator.identity(problem),
+            "limits": asdict(limits),
+            "sandbox": sandbox,
+            "machine": platform.machine(),
+            "code": validation_code(),
+        }
+    )
+
+
+@functools.cache
+def validation_code() -> str:
+    """A hash of the code that validates."""
+    here = Path(__file__).parent
+    files = sorted(path for path in here.rglob("*.py") if path.name not in ("cache.py", "recorded.py"))
+    return _digest({str(path.relative_to(here)): hashlib.sha256(path.read_bytes()).hexdigest() for path in files})
+
+
+def _digest(value: Any) -> str:
+    return hashlib.sha256(json.dumps(value, sort_keys=True, default=str).encode()).hexdigest()

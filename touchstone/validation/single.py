@@ -1,0 +1,106 @@
+"""One validation in full, for a person to look at: what changed, what was said before and after, and the verdict."""
+
+import difflib
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import polars as pl
+
+from touchstone.config import EvaluationConfig, find_problems_csv
+from touchstone.errors import TouchstoneError
+from touchstone.ingest.problems import read_problems
+from touchstone.validation.applying import Applied, Fix, Kind, NotApplied, apply_fix, choose_fix
+from touchstone.validation.protocol import Report
+from touchstone.validation.subjects import COLUMNS, NoSubject, Subject, Subjects
+from touchstone.validation.validating import Validation
+from touchstone.validation.verdicts import Verdict, judge
+
+
+@dataclass(frozen=True)
+class Shown:
+    """Everything there is to say of one fix. Without a report there was nothing to validate."""
+
+    fix: Path
+    subject: Subject
+    sandbox: str
+    fidelity: str
+    diff: str
+    baseline: Report
+    report: Report | None
+    cached: bool
+    verdict: Verdict
+
+
+def validate_files(config: EvaluationConfig, oid: str, fixes: list[Path], kind: Kind | None) -> list[Shown]:
+    """Validate each file as a fix of the problem, in the evaluation's sandbox and with its cache."""
+    subject = _subject(config, oid)
+    settings = config.validation
+    how = kind or settings.apply
+    has_range = subject.problem.line_start is not None
+    cache_dir = settings.cache_dir or config.output_dir / "cache"
+    with (
+        tempfile.TemporaryDirectory(prefix="touchstone-") as scratch,
+        Validation(settings, cache_dir, Path(scratch) / "validation") as validation,
+    ):
+        return [_validate(validation, subject, path, _fix(path, how, has_range)) for path in fixes]
+
+
+def _subject(config: EvaluationConfig, oid: str) -> Subject:
+    with tempfile.TemporaryDirectory(prefix="touchstone-") as scratch:
+        path = find_problems_csv(config)
+        problems = read_problems(path, Path(scratch) / "problems.parquet", config.problem_key).problems
+        present = [name for name in COLUMNS if name in problems.collect_schema()]
+        rows = problems.filter(pl.col("oid") == oid).select("oid", *present).collect().rows(named=True)
+    if not rows:
+        raise TouchstoneError(f"{path}: there is no problem '{oid}'")
+    found = Subjects(config.clones_dir, config.validation).find(rows)[oid]
+    if isinstance(found, NoSubject):
+        raise TouchstoneError(f"problem '{oid}' cannot be validated: {found.status}: {found.reason}")
+    return found
+
+
+def _fix(path: Path, how: Literal["auto", "file", "block"], has_range: bool) -> Fix:
+    """The file's text as a fix: a block where the problem has lines, unless told otherwise."""
+    fix = choose_fix({"fixed_code": _read(path)}, how, has_range)
+    assert fix is not None
+    return fix
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_bytes().decode("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise TouchstoneError(f"{path}: cannot be read ({error})") from None
+
+
+def _validate(validation: Validation, subject: Subject, path: Path, fix: Fix) -> Shown:
+    applied = apply_fix(subject.original, fix, subject.problem)
+    before = validation.request(subject, None)
+    after = validation.request(subject, applied.content) if isinstance(applied, Applied) else None
+    known = validation.reports([before, *([after] if after else [])], "validating")
+    baseline = known[before.key].report
+    if isinstance(applied, NotApplied):
+        verdict = Verdict(applied.status, fixed=False, plausible=False, note=applied.reason)
+    else:
+        assert after is not None
+        lines = (applied.first_line, applied.last_line)
+        verdict = judge(baseline, known[after.key].report, subject.problem, *lines, validation.settings.success)
+    return Shown(
+        fix=path,
+        subject=subject,
+        sandbox=validation.sandbox.name,
+        fidelity=baseline.fidelity,
+        diff=_diff(subject, applied) if isinstance(applied, Applied) else "",
+        baseline=baseline,
+        report=known[after.key].report if after else None,
+        cached=known[after.key].cached if after else False,
+        verdict=verdict,
+    )
+
+
+def _diff(subject: Subject, applied: Applied) -> str:
+    name = subject.problem.path
+    old, new = (text.decode("utf-8", "replace").splitlines() for text in (subject.original, applied.content))
+    return "\n".join(difflib.unified_diff(old, new, f"a/{name}", f"b/{name}", lineterm=""))

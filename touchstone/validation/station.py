@@ -1,0 +1,162 @@
+"""One process's validators, made when they are first needed, on the sandbox that was chosen for the run.
+
+`work` is what is mapped over batches of jobs; `open_station` is called once in every process before.
+"""
+
+import os
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from touchstone.config import LimitSettings, ValidationSettings
+from touchstone.errors import TouchstoneError
+from touchstone.validation.cache import ReportCache
+from touchstone.validation.protocol import Job, Report, Validator
+from touchstone.validation.sandbox.backends import Backend, Bubblewrap, Landlock, Unsandboxed
+from touchstone.validation.sandbox.command import Limits
+from touchstone.validation.sandbox.running import Confined
+from touchstone.validation.validators.command import CommandSettings, CommandValidator
+from touchstone.validation.validators.hcl import HclValidator
+from touchstone.validation.validators.python import PythonSettings, PythonValidator
+from touchstone.validation.validators.rust import RUST_LIMITS, RustSettings, RustValidator
+from touchstone.validation.validators.terraform import PROVIDER_LIMITS, TerraformSettings, TerraformValidator
+
+LANGUAGES = {".tf": "terraform", ".tofu": "terraform", ".json": "terraform", ".py": "python", ".rs": "rust"}
+DEFAULT_VALIDATORS = {"terraform": "hcl", "python": "python", "rust": "rust"}
+_KEEP_EVERY_SECONDS = 0.5
+VALIDATORS = ("hcl", "python", "terraform", "rust", "command")
+_BACKENDS: dict[str, type[Backend]] = {kind.name: kind for kind in (Bubblewrap, Landlock, Unsandboxed)}
+
+
+def validator_for(language: str, settings: ValidationSettings) -> str | None:
+    """The name of the validator for a language: the configured one, else the default; None where there is none.
+
+    >>> validator_for("terraform", ValidationSettings(validators={"terraform": "command"}))
+    'command'
+    """
+    return {**DEFAULT_VALIDATORS, **settings.validators}.get(language)
+
+
+def limits_for(validator: str, given: LimitSettings) -> Limits:
+    """A validator's own limits with the configured ones on top."""
+    own = {"rust": RUST_LIMITS, "terraform": PROVIDER_LIMITS}.get(validator, Limits())
+    million = 2**20
+    return replace(
+        own,
+        seconds=given.seconds or own.seconds,
+        memory_bytes=(given.memory_mb or 0) * million or own.memory_bytes,
+        disk_bytes=(given.disk_mb or 0) * million or own.disk_bytes,
+        output_bytes=(given.output_mb or 0) * million or own.output_bytes,
+        processes=given.processes or own.processes,
+    )
+
+
+@dataclass
+class Station:
+    """A sandbox and the validators on it."""
+
+    sandbox: Confined
+    settings: ValidationSettings
+
+    def __post_init__(self) -> None:
+        self._made: dict[str, Validator] = {}
+
+    def validator(self, name: str) -> Validator:
+        """The validator of that name, kept for the next time."""
+        if name not in self._made:
+            self._made[name] = self._make(name)
+        return self._made[name]
+
+    def limits(self, name: str) -> Limits:
+        """The limits that a validator works under here."""
+        return limits_for(name, self.settings.limits)
+
+    def _make(self, name: str) -> Validator:
+        settings, sandbox, limits = self.settings, self.sandbox, self.limits(name)
+        makers: dict[str, Callable[[], Validator]] = {
+            "hcl": lambda: HclValidator(sandbox, limits),
+            "python": lambda: PythonValidator(
+                sandbox, limits, PythonSettings(settings.python.interpreter, settings.python.lint)
+            ),
+            "terraform": lambda: TerraformValidator(
+                sandbox, limits, TerraformSettings(settings.terraform.program, settings.terraform.plugin_dir)
+            ),
+            "rust": lambda: RustValidator(sandbox, limits, RustSettings(settings.rust.cargo, settings.rust.vendor_dir)),
+            "command": lambda: CommandValidator(sandbox, limits, _command_settings(settings)),
+        }
+        return makers[name]()
+
+    def close(self) -> None:
+        """End every warm worker."""
+        for validator in self._made.values():
+            validator.close()
+        self._made.clear()
+
+
+def _command_settings(settings: ValidationSettings) -> CommandSettings:
+    given = settings.command
+    if not given.arguments:
+        raise TouchstoneError("validation.command.arguments is empty; name the program to run in the config")
+    return CommandSettings(
+        arguments=tuple(given.arguments),
+        version_arguments=tuple(given.version_arguments),
+        report=given.report,
+        fidelity=given.fidelity,
+        readable=tuple(given.readable),
+        environment=given.environment,
+    )
+
+
+def language_of(problem_language: str | None, filename: str) -> str:
+    """The language that a problem names, else the one of its file's ending.
+
+    >>> language_of(None, "src/lib.rs"), language_of("Python", "solution.txt")
+    ('rust', 'python')
+    """
+    return (problem_language or "").strip().lower() or LANGUAGES.get(Path(filename).suffix, "")
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Jobs for one validator, done by one process in a row, and the keys that their reports are kept by."""
+
+    validator: str
+    keys: Sequence[str]
+    jobs: Sequence[Job]
+
+
+_station: Station | None = None
+_cache_dir: Path | None = None
+
+
+def open_station(backend: str, scratch: Path, settings: ValidationSettings, cache_dir: Path) -> None:
+    """Set this process up for `work`."""
+    global _station, _cache_dir
+    _station = Station(Confined(_BACKENDS[backend](), scratch / str(os.getpid())), settings)
+    _cache_dir = cache_dir
+
+
+def close_station() -> None:
+    """End what this process keeps running for `work`."""
+    global _station
+    if _station is not None:
+        _station.close()
+        _station = None
+
+
+def work(batch: Batch) -> list[Report]:
+    """The reports on a batch's jobs, in order. Each is in the cache within half a second of its making."""
+    assert _station is not None and _cache_dir is not None, "open_station comes first"
+    reports: list[Report] = []
+    kept, kept_at = 0, time.monotonic()
+    with ReportCache(_cache_dir) as cache:
+        for report in _station.validator(batch.validator).validate(batch.jobs):
+            reports.append(report)
+            done = len(reports) == len(batch.jobs)
+            if done or time.monotonic() - kept_at > _KEEP_EVERY_SECONDS:
+                with cache.transaction():
+                    for key, made in zip(batch.keys[kept:], reports[kept:], strict=False):
+                        cache.keep(key, batch.validator, made)
+                kept, kept_at = len(reports), time.monotonic()
+    return reports

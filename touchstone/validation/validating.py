@@ -1,0 +1,173 @@
+"""Getting the reports on many trees: from the cache where they are known, else from validators in worker processes.
+
+Reports are kept as they are made, so a run that was killed goes on where it stopped.
+"""
+
+import os
+import shutil
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Self
+
+from touchstone.config import ValidationSettings
+from touchstone.progress import counting
+from touchstone.validation.cache import ReportCache, conditions_key, report_key
+from touchstone.validation.protocol import Availability, Job, Problem, Report
+from touchstone.validation.sandbox.probing import choose_sandbox
+from touchstone.validation.sandbox.running import Confined
+from touchstone.validation.station import Batch, Station, close_station, open_station, work
+from touchstone.validation.subjects import Subject
+from touchstone.validation.workers import ProcessWorkers, SerialWorkers, Workers
+
+_LARGEST_BATCH = 100
+# Below this many jobs, starting processes takes longer than they save.
+_WORTH_A_PROCESS = 8
+_BATCHED = ("hcl", "python")
+
+
+@dataclass(frozen=True)
+class Request:
+    """A tree that is to be validated, and the key that its report is known by."""
+
+    key: str
+    validator: str
+    job: Job
+
+
+@dataclass(frozen=True)
+class Known:
+    """A report, and whether it came from the cache."""
+
+    report: Report
+    cached: bool
+
+
+class Validation:
+    """A sandbox, a cache and workers for one run. Each is made when it is first needed and kept until `close`."""
+
+    def __init__(self, settings: ValidationSettings, cache_dir: Path, scratch: Path) -> None:
+        self.settings, self.cache_dir = settings, cache_dir
+        self._scratch = scratch
+        self._available: dict[str, Availability] = {}
+        self._conditions: dict[tuple[str, Problem], str] = {}
+        self._workers: dict[type, Workers] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End all workers and sandboxes."""
+        for workers in self._workers.values():
+            workers.close()
+        self._workers.clear()
+        if "station" in self.__dict__:
+            self.station.close()
+        shutil.rmtree(self._scratch, ignore_errors=True)
+
+    @cached_property
+    def sandbox(self) -> Confined:
+        """The sandbox of this run: the first that holds, or a refusal."""
+        return choose_sandbox(self._scratch, self.settings.sandbox, self.settings.unsandboxed)
+
+    @cached_property
+    def station(self) -> Station:
+        """The validators as this process asks them for versions; it validates nothing itself."""
+        return Station(self.sandbox, self.settings)
+
+    def available(self, validator: str) -> Availability:
+        """Whether a validator can work here."""
+        if validator not in self._available:
+            self._available[validator] = self.station.validator(validator).probe()
+        return self._available[validator]
+
+    def request(self, subject: Subject, content: bytes | None) -> Request:
+        """The request for a problem as it came, or with another content of its file."""
+        problem = subject.problem
+        tree = subject.tree if content is None else subject.tree.with_file(problem.path, content)
+        key = report_key(subject.hashed.hash_of(tree), self._conditions_of(problem, subject.validator))
+        return Request(key, subject.validator, Job(problem, tree))
+
+    def _conditions_of(self, problem: Problem, name: str) -> str:
+        """What else the reports on a problem's fixes depend on, put together once."""
+        known = self._conditions.get((name, problem))
+        if known is None:
+            validator, limits = self.station.validator(name), self.station.limits(name)
+            known = self._conditions[name, problem] = conditions_key(problem, validator, limits, self.sandbox.name)
+        return known
+
+    def reports(self, requests: Sequence[Request], what: str) -> dict[str, Known]:
+        """The report for every request, by key."""
+        wanted = {request.key: request for request in requests}
+        with ReportCache(self.cache_dir) as cache:
+            known = {key: Known(report, True) for key, report in cache.find(wanted).items()}
+        missing = [request for key, request in wanted.items() if key not in known]
+        known |= {
+            request.key: Known(_unavailable(self.available(request.validator)), False)
+            for request in missing
+            if not self.available(request.validator).usable
+        }
+        with counting(what, len(wanted)) as advance:
+            advance(len(known), "")
+            started, passed, done = time.monotonic(), 0, 0
+            for some in self._validate([request for request in missing if request.key not in known]):
+                known.update((request.key, Known(report, False)) for request, report in some)
+                passed, done = passed + sum(report.status == "passed" for _, report in some), done + len(some)
+                rate = done / max(time.monotonic() - started, 1e-9)
+                advance(len(some), f"{rate:,.0f} a second, {passed:,} without errors")
+        return known
+
+    def _validate(self, requests: Sequence[Request]) -> Iterator[list[tuple[Request, Report]]]:
+        """The reports of one batch after the other, as they are there."""
+        batches = self._batches(requests)
+        items = [Batch(some[0].validator, [one.key for one in some], [one.job for one in some]) for some in batches]
+        for place, outcome in self._workers_for(len(requests), len(batches)).map(work, items):
+            yield list(zip(batches[place], _reports(outcome, len(batches[place])), strict=True))
+
+    def _batches(self, requests: Sequence[Request]) -> list[list[Request]]:
+        """Jobs of one validator together: one process does them in a row, and one call lints them all."""
+        by_validator: dict[str, list[Request]] = {}
+        for request in requests:
+            by_validator.setdefault(request.validator, []).append(request)
+        batches = []
+        for validator, some in by_validator.items():
+            fair_share = -(-len(some) // (self.worker_count * 4))
+            size = min(_LARGEST_BATCH, fair_share) if validator in _BATCHED else 1
+            batches += [some[start : start + size] for start in range(0, len(some), size)]
+        return batches
+
+    @property
+    def worker_count(self) -> int:
+        """As configured, else one per core."""
+        return self.settings.workers or len(os.sched_getaffinity(0))
+
+    def _workers_for(self, jobs: int, batches: int) -> Workers:
+        arguments = (self.sandbox.name, self._scratch, self.settings, self.cache_dir)
+        if ProcessWorkers in self._workers:
+            return self._workers[ProcessWorkers]
+        if self.worker_count == 1 or batches == 1 or jobs < _WORTH_A_PROCESS:
+            return self._workers.setdefault(SerialWorkers, SerialWorkers(open_station, arguments, close_station))
+        return self._workers.setdefault(ProcessWorkers, ProcessWorkers(self.worker_count, open_station, arguments))
+
+    def fingerprint(self, subjects: Mapping[str, object]) -> list[object]:
+        """What the outcomes depend on besides attempts and problems."""
+        keys = {}
+        for oid, subject in subjects.items():
+            keys[oid] = self.request(subject, None).key if isinstance(subject, Subject) else repr(subject)
+        return [self.settings.model_dump(mode="json", exclude={"workers", "cache_dir"}), keys]
+
+
+def _reports(outcome: list[Report] | BaseException, count: int) -> list[Report]:
+    if isinstance(outcome, BaseException):
+        return [Report("sandbox_error", "", note=f"{type(outcome).__name__}: {outcome}")] * count
+    return outcome
+
+
+def _unavailable(availability: Availability) -> Report:
+    note = f"{availability.detail}; {availability.remedy}" if availability.remedy else availability.detail
+    return Report("validator_unavailable", "", note=note)
