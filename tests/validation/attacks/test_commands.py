@@ -117,7 +117,11 @@ class TestLimits:
 
     def test_disk(self, bubblewrap: Confined) -> None:
         before = shutil.disk_usage("/tmp").free
-        for fill in ("yes > full", "i=0; while head -c 1000000 /dev/zero > $i; do i=$((i+1)); done", "yes > /tmp/full"):
+        for fill in (
+            "yes > full",
+            "i=0; while head -c 1000000 /dev/zero > $i; do i=$((i+1)); done",
+            "yes > $TMPDIR/full",
+        ):
             assert shell(bubblewrap, f"{fill}; exit 0").status == "disk_limit"
         ended = shell(
             bubblewrap, "truncate -s 1T sparse && echo made; for place in /dev/shm /run /; do yes > $place/full; done"

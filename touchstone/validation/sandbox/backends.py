@@ -20,7 +20,7 @@ from typing import Any
 
 from touchstone.errors import TouchstoneError
 from touchstone.validation.sandbox import landlock, seccomp
-from touchstone.validation.sandbox.command import Limits
+from touchstone.validation.sandbox.command import TMP, Limits
 
 _PACKAGE = Path(__file__).parents[2]
 _SYSTEM = ("/usr", "/lib", "/lib64", "/lib32", "/bin", "/sbin")
@@ -133,9 +133,9 @@ class Backend(ABC):
             "limits": limits,
             **extra,
         }
-        policy["arguments"] = [part.replace("@TMP@", policy["tmp"]) for part in policy["arguments"]]
+        policy["arguments"] = [part.replace(TMP, policy["tmp"]) for part in policy["arguments"]]
         policy["environment"] = {
-            name: value.replace("@TMP@", policy["tmp"]) for name, value in policy["environment"].items()
+            name: value.replace(TMP, policy["tmp"]) for name, value in {"TMPDIR": TMP, **policy["environment"]}.items()
         }
         # -I would leave the environment unread, and with it the fixed order of sets.
         python = [str(launch.python.program), "-P", "-s", "-S", "-B"]

@@ -27,8 +27,8 @@ class Limits:
 class Command:
     """A program to run on a private, writable copy of a tree, with only `readable` paths to read besides the system.
 
-    The program starts in the tree's `directory`. `environment` is all of the environment it gets. `TMP` in it or in
-    the arguments becomes the path of the private temporary folder.
+    The program starts in the tree's `directory`. `environment` is all of the environment it gets, besides TMPDIR.
+    `TMP` in it or in the arguments becomes the path of the private temporary folder.
     """
 
     arguments: Sequence[str]
