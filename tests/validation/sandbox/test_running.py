@@ -67,7 +67,7 @@ def test_the_environment_is_what_was_given_and_nothing_else(
     monkeypatch.setenv("SECRET_TOKEN", "s3cr3t")
     command = Command(["/usr/bin/env"], NOTHING, environment={"ONE": "1", "HOME": TMP, "TWICE": f"{TMP}:{TMP}"})
     said = dict(line.split("=", 1) for line in confined.run(command, Limits()).stdout.decode().splitlines())
-    assert set(said) == {"ONE", "HOME", "TWICE"}
+    assert set(said) == {"ONE", "HOME", "TMPDIR", "TWICE"}
     assert said["ONE"] == "1" and said["TWICE"] == f"{said['HOME']}:{said['HOME']}"
     assert TMP not in said["HOME"] and said["HOME"].startswith("/")
 

@@ -6,7 +6,6 @@ Only the standard library is used, since this also runs inside sandboxes.
 import errno
 import itertools
 import os
-import secrets
 import sys
 from contextlib import suppress
 from pathlib import Path
@@ -39,7 +38,7 @@ def empty(folder: Path) -> bool:
 
     Folders in folders are first moved up, so that no path grows long. Nobody may be changing anything meanwhile.
     """
-    names = (f"{secrets.token_hex(8)}-{count}" for count in itertools.count())
+    names = (f"{os.urandom(8).hex()}-{count}" for count in itertools.count())
     try:
         while inside := _without_files(folder):
             for each in inside:
