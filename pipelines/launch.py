@@ -1,5 +1,6 @@
 """Runs the evaluation in this process, and starts the Dagster UI, for the command line."""
 
+import logging
 import os
 import re
 import signal
@@ -47,6 +48,8 @@ def run_evaluation(
     """Materialise the whole job in this process, on the given Dagster instance or the one of DAGSTER_HOME."""
     if instance is None:
         dagster_home(config_file)
+    # Ctrl-C while a connection is being closed is reported there with a traceback; it is handled below.
+    logging.getLogger("sqlalchemy.pool").setLevel(logging.CRITICAL + 1)
     resource = EvaluationResource(
         config_file=str(config_file.absolute()),
         output_dir=str(output_dir.absolute()) if output_dir else None,

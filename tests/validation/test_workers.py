@@ -173,3 +173,18 @@ def command_line(process: int) -> str:
         return Path(f"/proc/{process}/cmdline").read_text()
     except OSError:
         return ""
+
+
+def test_whoever_stops_listening_need_not_wait_for_what_is_in_hand(tmp_path: Path) -> None:
+    workers = processes(2)
+    results = workers.map(sleep_unless_first, ["first", str(tmp_path), str(tmp_path)])
+    assert next(results) == (0, None)
+    started = time.monotonic()
+    results.close()
+    assert children(os.getpid()) == []
+    assert time.monotonic() - started < 30, "the items sleep for a minute"
+
+
+def sleep_unless_first(item: str) -> None:
+    if item != "first":
+        sleep(item)

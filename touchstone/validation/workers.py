@@ -95,8 +95,9 @@ class ProcessWorkers:
                 self.close()
                 for place in left:
                     left[place] += 1
-            except GeneratorExit:
-                self.close()
+            except BaseException:
+                # Ctrl-C, or nobody wants the rest: what is in hand is not worth waiting for.
+                self.abandon()
                 raise
             if left and max(left.values()) >= _TRIES:
                 yield from self._one_by_one(function, items, list(left))
@@ -107,6 +108,13 @@ class ProcessWorkers:
         if self._kept is not None:
             self._kept.shutdown(wait=True, cancel_futures=True)
             self._kept = None
+
+    def abandon(self) -> None:
+        """End the processes at once, whatever they have in hand."""
+        if self._kept is not None:
+            for process in list((self._kept._processes or {}).values()):
+                process.kill()
+            self.close()
 
     def _one_by_one(
         self, function: Callable[[Item], Result], items: Sequence[Item], places: Sequence[int]
