@@ -8,7 +8,7 @@ from pathlib import Path
 import dagster as dg
 import polars as pl
 
-from assets.common import EvaluationParam, preview
+from assets.common import EvaluationParam, preview, result, table_metadata
 from assets.metrics import pass_at_k
 from assets.scores import cross_tier, model_statistics, problem_frontier, run_scores
 from touchstone.publish.summary import summary, write_summary
@@ -32,15 +32,18 @@ def summary_pass_at_k(evaluation: EvaluationParam) -> dg.MaterializeResult[None]
 
 @dg.asset(
     group_name=GROUP,
-    kinds={"duckdb", "parquet"},
-    deps=[
-        summary_pass_at_k,
-        cross_tier,
-        run_scores,
-        model_statistics,
-        problem_frontier,
-    ],
+    kinds={"parquet"},
+    deps=[summary_pass_at_k, cross_tier, run_scores, model_statistics, problem_frontier],
+    metadata=table_metadata("history"),
 )
+def history(evaluation: EvaluationParam) -> dg.MaterializeResult[None]:
+    """Freezes the run as a snapshot, and tells every figure of every snapshot."""
+    snapshot, part = evaluation.freeze()
+    made = result("history", part)
+    return made._replace(metadata={**(made.metadata or {}), "snapshot": snapshot.id})
+
+
+@dg.asset(group_name=GROUP, kinds={"duckdb", "parquet"}, deps=[history])
 def warehouse(evaluation: EvaluationParam) -> dg.MaterializeResult[None]:
     """Publishes the run: tables, summary and SQL views replace the last ones in the output folder in one step."""
     figures = evaluation.store.scan("pass_at_k").collect()

@@ -259,6 +259,45 @@ def cache_prune(
     print(f"{removed:,} reports removed, {left:,} kept")
 
 
+snapshots_app = typer.Typer(help="Finished runs, frozen so that any two can be compared.", no_args_is_help=True)
+app.add_typer(snapshots_app, name="snapshots")
+
+_DATA_OPTION = typer.Option(help="The output folder of a run.")
+
+
+@snapshots_app.command("list")
+def snapshots_list(data: Annotated[Path, _DATA_OPTION]) -> None:
+    """List the snapshots, newest first, with their pinned names."""
+    from touchstone import screens
+    from touchstone.snapshots import list_snapshots, pins
+
+    screens.show_snapshots(list_snapshots(data), pins(data))
+
+
+@snapshots_app.command("pin")
+def snapshots_pin(
+    snapshot: Annotated[str, typer.Argument(help="An id or the beginning of one, latest, previous, or a pinned name.")],
+    name: Annotated[str, typer.Argument(help="The name to give it.")],
+    data: Annotated[Path, _DATA_OPTION],
+) -> None:
+    """Give a snapshot a name, such as baseline. A name that is taken moves."""
+    from touchstone.snapshots import pin
+
+    print(f"{name} is now {pin(data, snapshot, name).id}")
+
+
+@snapshots_app.command("prune")
+def snapshots_prune(
+    data: Annotated[Path, _DATA_OPTION],
+    keep: Annotated[int, typer.Option(min=1, help="How many of the newest to keep; pinned ones stay anyway.")],
+) -> None:
+    """Remove old snapshots that nobody pinned."""
+    from touchstone.snapshots import prune
+
+    gone = prune(data, keep)
+    print(f"{len(gone)} snapshots removed" + (f": {', '.join(gone)}" if gone else ""))
+
+
 @app.command()
 def ui(
     config: Annotated[Path | None, typer.Option(help="The evaluation to show. [default: the sample]")] = None,

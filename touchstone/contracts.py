@@ -335,6 +335,15 @@ class ProblemFrontier(dy.Schema):
     tier = _text("The tier of that cost.")
 
 
+class History(dy.Schema):
+    snapshot = _id("Snapshot that the figure is from.")
+    made_at = dy.String(description="When the run finished, in UTC.")
+    model = _id("Model.")
+    tier = _id("Tier.")
+    figure = _id("Which figure: pass_at_1, pass_hat_1, composite_median, pass_rate, cost_of_pass, …")
+    value = dy.Float64(nullable=True, allow_inf=True, description="Its value.")
+
+
 _INPUT_COLUMNS = "Further columns of the input travel along as text."
 _PASS_COLUMNS = "One further column `pass_at_<k>` per configured k."
 
@@ -385,6 +394,7 @@ TABLES: dict[str, Table] = {
         Table("model_statistics", ModelStatistics, "model and tier", extras=_PASS_COLUMNS),
         Table("problem_statistics", ProblemStatistics, "model, tier and problem", extras=_PASS_COLUMNS),
         Table("problem_frontier", ProblemFrontier, "problem"),
+        Table("history", History, "snapshot, model, tier and figure"),
     )
 }
 

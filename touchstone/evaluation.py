@@ -22,6 +22,7 @@ from touchstone.ingest.quarantine import SCHEMA as QUARANTINE_SCHEMA
 from touchstone.ingest.quarantine import Refusal, quarantine_frame, refused_file
 from touchstone.ingest.sources import NATIVE, ContentHashes, Discovery, Source, discover
 from touchstone.ingest.text import BROKEN, LINE
+from touchstone.snapshots import Snapshot, freeze, history, list_snapshots
 from touchstone.store import Part, Store, digest, engine_version
 from touchstone.validation.judging import judge_attempts, judge_problems
 from touchstone.validation.recorded import recorded_outcomes
@@ -270,6 +271,20 @@ class Evaluation:
     @cached_property
     def _all_subjects(self) -> Subjects:
         return Subjects(self.config.clones_dir, self.config.validation)
+
+    def freeze(self) -> tuple[Snapshot, Part]:
+        """Keep the finished run as a snapshot, and bring the history of figures up to date."""
+        outcomes = self.store.scan("outcomes").filter(pl.col("validator").is_not_null())
+        by = outcomes.select("validator", "validator_version").unique().sort("validator", "validator_version").collect()
+        validators = [" ".join(part for part in row if part) for row in by.iter_rows()]
+        config_hash = digest(self.config.model_dump(mode="json", exclude={"fixes_dir", "output_dir"}))
+        snapshot = freeze(self.store, config_hash, self.input_state(), validators)
+        kept = [each.id for each in list_snapshots(self.store.root)]
+        fingerprint = digest(["history", kept, self.engine])
+        current = self.store.current("history", fingerprint)
+        if current is not None:
+            return snapshot, current
+        return snapshot, self.store.write("history", history(self.store.root).lazy(), fingerprint)
 
     def keep_models(self, models: Sequence[str]) -> list[str]:
         """Forget the models whose files are gone; returns their names."""

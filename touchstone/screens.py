@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +20,7 @@ _MAX_ROWS = 30
 if TYPE_CHECKING:
     from touchstone.doctor import Item
     from touchstone.evaluation import Evaluation
+    from touchstone.snapshots import Snapshot
     from touchstone.validation.cache import CacheStatistics
     from touchstone.validation.inventory import Entry
     from touchstone.validation.protocol import Report
@@ -215,6 +216,19 @@ def show_cache(statistics: "CacheStatistics") -> None:
     screen = console()
     screen.print(drawn)
     screen.print(f"{statistics.entries:,} reports, {statistics.bytes / 2**20:,.1f} MiB{since}")
+
+
+def show_snapshots(snapshots: Sequence["Snapshot"], pinned: Mapping[str, str]) -> None:
+    """Snapshots, newest first."""
+    names: dict[str, list[str]] = {}
+    for name, identity in pinned.items():
+        names.setdefault(identity, []).append(name)
+    drawn = Table("snapshot", "made (UTC)", "pinned as", "inputs", "validators")
+    for snapshot in reversed(snapshots):
+        validators = snapshot.versions.get("validators", "")
+        pins = ", ".join(sorted(names.get(snapshot.id, [])))
+        drawn.add_row(snapshot.id, snapshot.made_at, pins, f"{len(snapshot.inputs)} files", escape(validators))
+    console().print(drawn)
 
 
 def _day(moment: float) -> str:

@@ -51,7 +51,8 @@ def test_the_shape_of_the_graph(defs: dg.Definitions) -> None:
         "model_statistics": ["attempt_scores", "pass_at_k"],
         "problem_statistics": ["attempt_scores", "problem_pass_at_k"],
         "problem_frontier": ["problem_statistics"],
-        "warehouse": ["cross_tier", "model_statistics", "problem_frontier", "run_scores", "summary_pass_at_k"],
+        "history": ["cross_tier", "model_statistics", "problem_frontier", "run_scores", "summary_pass_at_k"],
+        "warehouse": ["history"],
     }
     groups = {key.to_user_string(): graph.get(key).group_name for key in graph.get_all_asset_keys()}
     assert sorted(set(groups.values())) == ["ingest", "metrics", "publish", "scores", "validation"]
@@ -101,7 +102,7 @@ def test_what_a_run_tells_the_ui(defs: dg.Definitions, instance: dg.DagsterInsta
         (event.asset_key.to_user_string(), event.partition): event.materialization
         for event in result.get_asset_materialization_events()
     }
-    assert len(events) == 22
+    assert len(events) == 23
     rows = {partition: events["outcomes", partition].metadata["dagster/row_count"].value for partition in ("m", "n")}
     assert rows == {"m": 4, "n": 1}
     figures = events["pass_at_k", None].metadata

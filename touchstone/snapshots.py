@@ -1,0 +1,197 @@
+"""Snapshots: what a finished run found, frozen under `snapshots/<id>/` of the output folder, so that any two compare.
+
+```
+snapshots/<id>/tables/<table>/*.parquet   hard links to the run's tables, without the texts of fixes
+snapshots/<id>/manifest.json              when, from which config and inputs, by which versions
+snapshots/pins.json                       names that people gave
+```
+
+A snapshot is made under another name and renamed, never written again, and removed only by command. Comparing two
+of them belongs in `touchstone.metrics`.
+"""
+
+import json
+import os
+import platform
+import shutil
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import polars as pl
+
+from touchstone import __version__
+from touchstone.contracts import TABLES
+from touchstone.errors import TouchstoneError
+from touchstone.files import replacing
+from touchstone.ingest.sources import check_name
+from touchstone.store import Store, digest
+
+FOLDER = "snapshots"
+_MANIFEST, _PINS = "manifest.json", "pins.json"
+# Tables that hold the texts of fixes, or that no comparison needs.
+_LEFT_OUT = ("attempts", "outcomes", "quarantine", "history")
+_RESERVED = ("latest", "previous")
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """A frozen run. `fingerprint` is the same for two runs that made the same tables."""
+
+    id: str
+    made_at: str
+    fingerprint: str
+    config_hash: str
+    inputs: Mapping[str, str]
+    versions: Mapping[str, str]
+    rows: Mapping[str, int]
+    folder: Path = field(compare=False)
+
+    @property
+    def tables(self) -> Path:
+        """Where its tables lie."""
+        return self.folder / "tables"
+
+
+def freeze(store: Store, config_hash: str, inputs: Mapping[str, str], validators: Sequence[str]) -> Snapshot:
+    """Keep the run's tables. A run that made the same as the last one is that one."""
+    tables = [name for name in TABLES if name not in _LEFT_OUT]
+    fingerprint = digest([config_hash, {name: store.fingerprint(name) for name in tables}])
+    last = next(iter(reversed(list_snapshots(store.root))), None)
+    if last is not None and last.fingerprint == fingerprint:
+        return last
+    now = time.time()
+    made_at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(now))
+    identity = f"{time.strftime('%Y%m%d-%H%M%S', time.gmtime(now))}-{fingerprint[:8]}"
+    folder = store.root / FOLDER / identity
+    scratch = folder.with_name(f".{identity}.tmp")
+    shutil.rmtree(scratch, ignore_errors=True)
+    rows = {name: _link_table(store, name, scratch / "tables" / name) for name in tables}
+    made = Snapshot(identity, made_at, fingerprint, config_hash, dict(inputs), _versions(validators), rows, folder)
+    manifest = {name: value for name, value in asdict(made).items() if name != "folder"}
+    (scratch / _MANIFEST).write_text(json.dumps(manifest, indent=1, sort_keys=True))
+    scratch.rename(folder)
+    return made
+
+
+def list_snapshots(root: Path) -> list[Snapshot]:
+    """All snapshots of an output folder, oldest first. A folder without a readable manifest is none."""
+    found = []
+    for manifest in sorted((root / FOLDER).glob(f"*/{_MANIFEST}")):
+        try:
+            told = json.loads(manifest.read_text())
+            found.append(Snapshot(folder=manifest.parent, **told))
+        except (OSError, ValueError, TypeError):
+            continue
+    return sorted(found, key=lambda snapshot: (snapshot.made_at, snapshot.id))
+
+
+def find(root: Path, name: str) -> Snapshot:
+    """A snapshot by its id or the beginning of it, as `latest` or `previous`, or by a pinned name."""
+    snapshots = list_snapshots(root)
+    if not snapshots:
+        raise TouchstoneError(f"{root}: there are no snapshots; every finished `touchstone run` makes one")
+    if name in _RESERVED:
+        place = -1 if name == "latest" else -2
+        if len(snapshots) < -place:
+            raise TouchstoneError(f"{root}: there is only one snapshot, so there is no previous one")
+        return snapshots[place]
+    wanted = pins(root).get(name, name)
+    matching = [snapshot for snapshot in snapshots if snapshot.id.startswith(wanted)]
+    if len(matching) != 1:
+        what = "no snapshot or pin" if not matching else "more than one snapshot"
+        raise TouchstoneError(f"{root}: {what} is called '{name}'; see `touchstone snapshots list --data {root}`")
+    return matching[0]
+
+
+def pins(root: Path) -> dict[str, str]:
+    """Pinned names and the ids that they stand for."""
+    try:
+        told = json.loads((root / FOLDER / _PINS).read_text())
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError) as error:
+        raise TouchstoneError(f"{root / FOLDER / _PINS}: cannot be read ({error})") from None
+    return {str(name): str(identity) for name, identity in told.items()}
+
+
+def pin(root: Path, which: str, name: str) -> Snapshot:
+    """Give a snapshot a name, or move the name to it."""
+    if check_name(name, "pin") in _RESERVED:
+        raise TouchstoneError(f"'{name}' always means what it says; choose another name")
+    snapshot = find(root, which)
+    with replacing(root / FOLDER / _PINS) as scratch:
+        scratch.write_text(json.dumps({**pins(root), name: snapshot.id}, indent=1, sort_keys=True))
+    return snapshot
+
+
+def prune(root: Path, keep: int) -> list[str]:
+    """Remove all but the newest and the pinned ones; returns the ids that are gone."""
+    pinned = set(pins(root).values())
+    snapshots = list_snapshots(root)
+    old = snapshots[: len(snapshots) - keep] if keep else snapshots
+    gone = [snapshot for snapshot in old if snapshot.id not in pinned]
+    for snapshot in gone:
+        shutil.rmtree(snapshot.folder)
+    return [snapshot.id for snapshot in gone]
+
+
+def history(root: Path) -> pl.DataFrame:
+    """Every figure of every snapshot: one row per snapshot, model, tier and figure."""
+    parts = [_figures(snapshot) for snapshot in list_snapshots(root)]
+    return pl.concat([pl.DataFrame(schema=TABLES["history"].dtypes), *parts])
+
+
+def _figures(snapshot: Snapshot) -> pl.DataFrame:
+    frames = [_long(snapshot, "pass_at_k", ["pass_at_k", "pass_hat_k"], suffix=True)]
+    frames.append(_long(snapshot, "tiers", ["composite_median", "pass_rate", "cost_of_pass", "uplift"]))
+    frames.append(_long(snapshot, "model_statistics", ["total_cost_usd", "avg_code_score", "avg_test_pass_rate"]))
+    return pl.concat(frames).select(list(TABLES["history"].dtypes)).sort("model", "tier", "figure")
+
+
+def _long(snapshot: Snapshot, table: str, figures: Sequence[str], *, suffix: bool = False) -> pl.DataFrame:
+    files = sorted((snapshot.tables / table).glob("*.parquet"))
+    empty = pl.DataFrame(schema=TABLES["history"].dtypes)
+    if not files:
+        return empty
+    rows = pl.concat([pl.read_parquet(file, glob=False) for file in files], how="diagonal")
+    keys = ["model", "tier", *(["k"] if suffix else [])]
+    long = rows.select(*keys, *figures).unpivot(index=keys, variable_name="figure", value_name="value")
+    if suffix:
+        long = long.with_columns(figure=pl.col("figure").str.replace("_k", "_") + pl.col("k").cast(pl.String))
+    return long.select(
+        snapshot=pl.lit(snapshot.id),
+        made_at=pl.lit(snapshot.made_at),
+        model="model",
+        tier="tier",
+        figure="figure",
+        value=pl.col("value").cast(pl.Float64),
+    )
+
+
+def _link_table(store: Store, table: str, target: Path) -> int:
+    rows = 0
+    target.parent.mkdir(parents=True, exist_ok=True)
+    for part in store.parts(table):
+        made = store.part(table, part)
+        assert made is not None
+        target.mkdir(parents=True, exist_ok=True)
+        try:
+            os.link(made.path, target / made.path.name)
+        except OSError:
+            shutil.copy2(made.path, target / made.path.name)
+        rows += made.rows
+    return rows
+
+
+def _versions(validators: Sequence[str]) -> dict[str, Any]:
+    return {
+        "touchstone": __version__,
+        "python": platform.python_version(),
+        "polars": pl.__version__,
+        "duckdb": duckdb.__version__,
+        "validators": "; ".join(validators),
+    }
