@@ -1,5 +1,7 @@
 """Writing files so that a reader sees the old one or the new one, and so that no reader is harmed by them."""
 
+import os
+import shutil
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,6 +17,15 @@ def replacing(path: Path) -> Iterator[Path]:
         scratch.replace(path)
     finally:
         scratch.unlink(missing_ok=True)
+
+
+def link_or_copy(source: Path, target: Path) -> None:
+    """The same file at another place: a hard link where the file system has them."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        os.link(source, target)
+    except OSError:
+        shutil.copy2(source, target)
 
 
 def spreadsheet_safe(text: str) -> str:

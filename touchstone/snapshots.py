@@ -11,7 +11,6 @@ of them belongs in `touchstone.metrics`.
 """
 
 import json
-import os
 import platform
 import shutil
 import time
@@ -26,7 +25,7 @@ import polars as pl
 from touchstone import __version__
 from touchstone.contracts import TABLES
 from touchstone.errors import TouchstoneError
-from touchstone.files import replacing
+from touchstone.files import link_or_copy, replacing
 from touchstone.ingest.sources import check_name
 from touchstone.store import Store, digest
 
@@ -178,11 +177,7 @@ def _link_table(store: Store, table: str, target: Path) -> int:
     for part in store.parts(table):
         made = store.part(table, part)
         assert made is not None
-        target.mkdir(parents=True, exist_ok=True)
-        try:
-            os.link(made.path, target / made.path.name)
-        except OSError:
-            shutil.copy2(made.path, target / made.path.name)
+        link_or_copy(made.path, target / made.path.name)
         rows += made.rows
     return rows
 

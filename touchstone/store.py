@@ -29,7 +29,7 @@ import polars as pl
 
 from touchstone.contracts import TABLES, conform, violations
 from touchstone.errors import TouchstoneError
-from touchstone.files import replacing
+from touchstone.files import link_or_copy, replacing
 
 SUMMARY = "summary_pass_at_k.csv"
 WAREHOUSE = "warehouse.duckdb"
@@ -175,8 +175,8 @@ class Store:
         for table in TABLES:
             for part in self.parts(table):
                 source = self._path(table, part)
-                _link(source, generation / "tables" / table / source.name)
-        _link(self.draft / SUMMARY, generation / SUMMARY)
+                link_or_copy(source, generation / "tables" / table / source.name)
+        link_or_copy(self.draft / SUMMARY, generation / SUMMARY)
         fill(generation)
         _replace_link(self._home / "current", Path("published") / generation.name)
         for name in _PUBLISHED_NAMES:
@@ -228,11 +228,3 @@ def _replace_link(path: Path, target: Path) -> None:
         return
     with replacing(path) as scratch:
         scratch.symlink_to(target)
-
-
-def _link(source: Path, target: Path) -> None:
-    target.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        os.link(source, target)
-    except OSError:
-        shutil.copy2(source, target)

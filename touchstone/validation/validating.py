@@ -20,6 +20,7 @@ from touchstone.validation.sandbox.probing import choose_sandbox
 from touchstone.validation.sandbox.running import Confined
 from touchstone.validation.station import Batch, Station, close_station, open_station, work
 from touchstone.validation.subjects import Subject
+from touchstone.validation.validators.common import unavailable
 from touchstone.validation.workers import ProcessWorkers, SerialWorkers, Workers
 
 _LARGEST_BATCH = 100
@@ -108,7 +109,7 @@ class Validation:
             known = {key: Known(report, True) for key, report in cache.find(wanted).items()}
         missing = [request for key, request in wanted.items() if key not in known]
         known |= {
-            request.key: Known(_unavailable(self.available(request.validator)), False)
+            request.key: Known(unavailable(self.available(request.validator), ""), False)
             for request in missing
             if not self.available(request.validator).usable
         }
@@ -166,8 +167,3 @@ def _reports(outcome: list[Report] | BaseException, count: int) -> list[Report]:
     if isinstance(outcome, BaseException):
         return [Report("sandbox_error", "", note=f"{type(outcome).__name__}: {outcome}")] * count
     return outcome
-
-
-def _unavailable(availability: Availability) -> Report:
-    note = f"{availability.detail}; {availability.remedy}" if availability.remedy else availability.detail
-    return Report("validator_unavailable", "", note=note)
