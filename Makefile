@@ -63,6 +63,7 @@ lock: $(READY) ## resolve requirements.lock anew
 bench: $(READY) ## every speed claim, measured
 	@$(BIN)/python benchmarks/pass_at_k.py
 	@$(BIN)/python benchmarks/validation.py
+	@$(BIN)/python benchmarks/uncertainty.py
 
 clean: ## remove the environment and all output
 	@rm -rf $(VENV) data/output data/.dagster .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -19,7 +19,17 @@ STATUSES = (
     "unsafe_input",
 )
 
-CI_METHODS = ("wilson", "t", "bootstrap", "wilson-cluster", "t-cluster")
+CI_METHODS = (
+    "wilson",
+    "wilson-t",
+    "bootstrap",
+    "t",
+    "wilson-bound",
+    "wilson-cluster",
+    "wilson-t-cluster",
+    "t-cluster",
+    "wilson-bound-cluster",
+)
 
 TRUE_WORDS = ("true", "1", "yes", "t", "y")
 FALSE_WORDS = ("false", "0", "no", "f", "n")

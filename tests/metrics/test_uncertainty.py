@@ -1,4 +1,6 @@
-"""Intervals: known values, the edges, and that they hold what they promise in simulation."""
+"""Intervals: known values and the edges. That they hold what they promise: test_coverage.py."""
+
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -7,10 +9,12 @@ from hypothesis import strategies as st
 from scipy import special
 
 from touchstone.config import IntervalSettings
-from touchstone.metrics.pass_at_k import pass_at_k_of_pairs
-from touchstone.metrics.uncertainty import BOOTSTRAP_FROM, mean_interval, wilson
+from touchstone.metrics.uncertainty import BOOTSTRAP_FROM, MOST_BINS, Interval, mean_interval, paired_interval, wilson
+from touchstone.vocabulary import CI_METHODS
 
 SETTINGS = IntervalSettings(replicates=2000)
+
+Measure = Callable[..., Interval]
 
 
 def interval_of(values: list[float], clusters: list[str | None] | None = None, settings: IntervalSettings = SETTINGS):  # type: ignore[no-untyped-def]
@@ -18,6 +22,11 @@ def interval_of(values: list[float], clusters: list[str | None] | None = None, s
         distinct, weights = np.unique(np.array(values, dtype=float), return_counts=True)
         return mean_interval(distinct, weights, [None] * len(distinct), settings)
     return mean_interval(np.array(values, dtype=float), np.ones(len(values), dtype=np.int64), clusters, settings)
+
+
+def paired_of(values: list[float], settings: IntervalSettings = SETTINGS):  # type: ignore[no-untyped-def]
+    distinct, weights = np.unique(np.array(values, dtype=float), return_counts=True)
+    return paired_interval(distinct, weights, [None] * len(distinct), settings)
 
 
 def test_wilson_for_twenty_of_twenty() -> None:
@@ -50,14 +59,36 @@ def test_plain_rates_use_wilson() -> None:
     assert (interval.method, interval.units) == ("wilson", 10)
 
 
-def test_small_suites_use_student_on_problem_means() -> None:
+def test_small_suites_use_wilson_on_the_effective_number_of_problems() -> None:
     values = [0.1, 0.5, 0.6, 0.9]
-    mean, error = np.mean(values), np.std(values, ddof=1) / 2
-    reach = special.stdtrit(3, 0.975) * error
+    mean, variance = np.mean(values), np.var(values, ddof=1)
+    # Near two passes and two failures: the scatter seen is believed but for a few percent.
+    believed = variance + np.exp(-4 * (1 - mean) / 0.75) * (mean * (1 - mean) - variance)
+    effective, reach = 4 * mean * (1 - mean) / believed, special.stdtrit(3, 0.975)
+    # The ends are where the mean is just `reach` standard errors of the end itself away.
     interval = interval_of(values)
-    assert interval.method == "t"
-    assert interval.low == pytest.approx(max(0, mean - reach))
-    assert interval.high == pytest.approx(min(1, mean + reach))
+    assert interval.method == "wilson-t"
+    for end in (interval.low, interval.high):
+        assert abs(mean - end) == pytest.approx(reach * np.sqrt(end * (1 - end) / effective))
+
+
+def test_small_suites_away_from_the_edges_come_near_student() -> None:
+    values = list(np.linspace(0.3, 0.7, 60))
+    reach = special.stdtrit(59, 0.975) * np.std(values, ddof=1) / np.sqrt(60)
+    interval = interval_of(values)
+    assert (interval.low, interval.high) == pytest.approx((0.5 - reach, 0.5 + reach), abs=1e-4)
+
+
+def test_almost_perfect_suites_are_not_surer_than_perfect_ones() -> None:
+    almost, perfect = interval_of([1.0] * 29 + [0.9999]), interval_of([1.0] * 30)
+    assert almost.method == "wilson-t"
+    assert almost.low < perfect.low
+
+
+def test_large_suites_near_an_edge_do_not_use_the_bootstrap() -> None:
+    passes = [1.0] * 990 + [0.1, 0.9] * 5
+    assert interval_of(passes).method == "wilson-t"
+    assert interval_of([1 - value for value in passes]).method == "wilson-t"
 
 
 def test_large_suites_use_the_bootstrap_and_it_is_seeded() -> None:
@@ -77,11 +108,48 @@ def test_bootstrap_agrees_with_resampling_problems_one_by_one() -> None:
     assert interval.high == pytest.approx(np.quantile(means, 0.975), abs=0.002)
 
 
-def test_clusters_of_one_problem_change_nothing_but_the_name() -> None:
-    values = [0.1, 0.5, 0.6, 0.9, 1.0]
-    plain, clustered = interval_of(values), interval_of(values, ["a", "b", "c", "d", "e"])
-    assert (clustered.low, clustered.high) == pytest.approx((plain.low, plain.high))
-    assert (clustered.method, clustered.units) == ("t-cluster", 5)
+def test_more_values_than_bins_keep_mean_and_scatter() -> None:
+    values = np.random.default_rng(4).beta(2, 3, 5000)
+    error = values.std() / np.sqrt(len(values))
+    interval = interval_of(list(values), settings=IntervalSettings(replicates=20_000))
+    assert len(set(values.tolist())) > MOST_BINS
+    assert (interval.low + interval.high) / 2 == pytest.approx(values.mean(), abs=0.05 * error)
+    assert interval.high - interval.low == pytest.approx(2 * 1.96 * error, rel=0.03)
+
+
+def test_an_outlier_does_not_hide_the_scatter_inside_a_bin() -> None:
+    # All but one of eight million problems share two of the 256 bins.
+    values, weights = np.append(0.3, np.linspace(0.5, 0.501, 400)), np.append(1, np.full(400, 20_000))
+    interval = mean_interval(values, weights, [None] * 401, SETTINGS)
+    mean = np.average(values, weights=weights)
+    error = np.sqrt(np.average((values - mean) ** 2, weights=weights) / weights.sum())
+    assert interval.high - interval.low == pytest.approx(2 * 1.96 * error, rel=0.1)
+
+
+@pytest.mark.parametrize("measure", [mean_interval, paired_interval])
+@pytest.mark.parametrize("problems", [2, 5, 60, 400])
+def test_clusters_of_one_problem_change_nothing(problems: int, measure: Measure) -> None:
+    values = np.random.default_rng(problems).integers(0, 11, problems) / 10
+    plain = measure(*np.unique(values, return_counts=True), [None] * len(set(values.tolist())), SETTINGS)
+    names = [f"cluster {place}" for place in range(problems)]
+    clustered = measure(values, np.ones(problems, dtype=np.int64), names, SETTINGS)
+    assert clustered == plain
+
+
+@pytest.mark.parametrize("measure", [mean_interval, paired_interval])
+@pytest.mark.parametrize("problems", [40, 400])
+@pytest.mark.parametrize("clusters", [None, 25])
+def test_neither_order_nor_grouping_of_rows_shows(problems: int, clusters: int | None, measure: Measure) -> None:
+    generator = np.random.default_rng(problems)
+    values = generator.integers(0, 8, problems) / 7
+    names = [None if clusters is None else f"cluster {place % clusters}" for place in range(problems)]
+    order = generator.permutation(problems)
+    once = np.ones(problems, dtype=np.int64)
+    straight = measure(values, once, names, SETTINGS)
+    assert measure(values[order], once, [names[place] for place in order], SETTINGS) == straight
+    if clusters is None:
+        distinct, weights = np.unique(values, return_counts=True)
+        assert measure(distinct, weights, [None] * len(distinct), SETTINGS) == straight
 
 
 def test_problems_that_share_a_cluster_widen_the_interval() -> None:
@@ -105,18 +173,77 @@ def test_the_interval_lies_in_bounds_and_holds_the_mean(values: list[float]) -> 
     assert np.mean(values) - 1e-12 <= interval.high <= 1
 
 
-@pytest.mark.parametrize("problems", [30, 100, 300])
-@pytest.mark.parametrize(("n", "k"), [(1, 1), (10, 1), (10, 5)])
-def test_intervals_hold_the_truth_as_often_as_they_say(problems: int, n: int, k: int) -> None:
-    a, b, runs = 0.5, 0.8, 800
-    truth = 1 - np.exp(special.betaln(a, b + k) - special.betaln(a, b))
-    generator = np.random.default_rng(problems * 100 + n * 10 + k)
-    held = 0
-    for _ in range(runs):
-        passes = generator.binomial(n, generator.beta(a, b, problems))
-        distinct, weights = np.unique(passes, return_counts=True)
-        values = pass_at_k_of_pairs(np.full(len(distinct), n), distinct, k)
-        interval = mean_interval(values, weights, [None] * len(distinct), IntervalSettings(replicates=500))
-        held += interval.low <= truth <= interval.high
-    # Three standard errors of the simulation itself.
-    assert held / runs == pytest.approx(0.95, abs=0.023)
+@given(
+    st.lists(st.sampled_from([-1.0, -0.25, 0.0, 0.1, 0.5, 1.0]), min_size=1, max_size=40),
+    st.lists(st.sampled_from([None, "a", "b", "c"]), min_size=40, max_size=40),
+)
+def test_the_paired_interval_lies_in_bounds_and_holds_the_mean(values: list[float], names: list[str | None]) -> None:
+    once = np.ones(len(values), dtype=np.int64)
+    interval = paired_interval(np.array(values), once, names[: len(values)], SETTINGS)
+    assert interval.method in CI_METHODS
+    assert -1 <= interval.low <= np.mean(values) + 1e-12
+    assert np.mean(values) - 1e-12 <= interval.high <= 1
+    assert interval.high > interval.low
+
+
+def test_no_differences_have_no_interval() -> None:
+    nothing = paired_interval(np.array([]), np.array([], dtype=np.int64), [], SETTINGS)
+    assert (nothing.low, nothing.high, nothing.method, nothing.units) == (None, None, None, 0)
+
+
+def test_models_that_never_differ_may_still_differ_elsewhere() -> None:
+    interval = paired_of([0.0] * 20)
+    assert (interval.method, interval.units) == ("wilson-bound", 20)
+    assert (interval.low, interval.high) == pytest.approx((-0.161, 0.161), abs=5e-4)
+
+
+def test_models_that_always_differ_by_the_same_may_differ_otherwise_elsewhere() -> None:
+    interval = paired_of([0.5] * 20)
+    assert interval.method == "wilson-bound"
+    assert (interval.low, interval.high) == pytest.approx((0.5 - 0.1611 * 1.5, 0.5 + 0.1611 * 0.5), abs=5e-4)
+
+
+def test_one_model_better_everywhere_is_certain_on_one_side_only() -> None:
+    interval = paired_of([1.0] * 20)
+    assert interval.high == 1.0
+    assert interval.low == pytest.approx(1 - 2 * 0.1611, abs=5e-4)
+
+
+def test_small_suites_use_student_on_differences() -> None:
+    values = np.random.default_rng(1).uniform(-0.6, 1, 30)
+    reach = special.stdtrit(29, 0.975) * values.std(ddof=1) / np.sqrt(30)
+    interval = paired_of(list(values))
+    assert (interval.method, interval.units) == ("t", 30)
+    assert (interval.low, interval.high) == pytest.approx((values.mean() - reach, values.mean() + reach), abs=1e-4)
+
+
+def test_models_that_hardly_differ_are_not_surer_than_those_that_never_do() -> None:
+    hardly, never = paired_of([0.0] * 29 + [0.0001]), paired_of([0.0] * 30)
+    assert hardly.method == "t"
+    assert hardly.high - hardly.low == pytest.approx(never.high - never.low, rel=0.01)
+
+
+def test_swapping_the_models_mirrors_the_interval() -> None:
+    for size in (30, 300):
+        values = list(np.random.default_rng(size).uniform(-0.6, 1, size))
+        one, other = paired_of(values), paired_of([-value for value in values])
+        # The bootstrap draws anew for the mirrored histogram.
+        assert (one.low, one.high) == pytest.approx((-other.high, -other.low), abs=1e-12 if size == 30 else 0.01)
+
+
+def test_large_suites_use_the_bootstrap_on_differences() -> None:
+    values = np.random.default_rng(2).uniform(-0.6, 1, 3000)
+    interval = paired_of(list(values), IntervalSettings(replicates=10_000))
+    error = values.std() / np.sqrt(3000)
+    assert (interval.method, interval.units) == ("bootstrap", 3000)
+    expected = (values.mean() - 1.96 * error, values.mean() + 1.96 * error)
+    assert (interval.low, interval.high) == pytest.approx(expected, abs=0.1 * error)
+
+
+def test_differences_that_share_a_cluster_widen_the_interval() -> None:
+    values = np.repeat(np.random.default_rng(3).uniform(-1, 1, 20), 4)
+    names = [f"cluster {place // 4}" for place in range(80)]
+    clustered = paired_interval(values, np.ones(80, dtype=np.int64), names, SETTINGS)
+    plain = paired_of(list(values))
+    assert (clustered.method, clustered.units) == ("t-cluster", 20)
+    assert clustered.high - clustered.low > 1.9 * (plain.high - plain.low)

@@ -1,0 +1,197 @@
+"""Intervals hold the truth as often as they say: a simulation, with the seed of each cell fixed.
+
+The truth is the mean over the population that the problems are a random sample of. 95% intervals must hold it 93
+to 97% of the time, give or take what the simulation itself is off by (three standard errors: 1.5 points at 2,000
+runs). At the edges, where the truth lies beyond 0.93 or below 0.07, or two models differ by next to nothing, they
+may hold it more often, since thirty problems that all pass do not tell "always" from "almost always"; never less
+often.
+
+Where the interval is a formula, the simulation runs a vectorised twin, which is first held against the real
+function; the bootstrap is run itself.
+"""
+
+import itertools
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy import special, stats
+
+from touchstone.config import IntervalSettings
+from touchstone.metrics.pass_at_k import pass_at_k_of_pairs
+from touchstone.metrics.uncertainty import BOOTSTRAP_FROM, Interval, mean_interval, paired_interval
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+Ends = tuple[Floats, Floats]
+
+LOWEST, HIGHEST, ERRORS = 0.93, 0.97, 3
+RUNS = 2000
+# The bootstrap is not vectorised over runs: fewer of them, and of replicates.
+BOOTSTRAP_RUNS, PAIRED_BOOTSTRAP_RUNS = 150, 100
+SETTINGS = IntervalSettings(replicates=300)
+TWINS = 8
+
+
+@dataclass(frozen=True)
+class Difficulty:
+    """Chances to pass: Beta(a, b), but for the share of problems that no attempt can pass."""
+
+    a: float
+    b: float
+    impossible: float = 0.0
+
+    def draw(self, generator: np.random.Generator, shape: tuple[int, int]) -> Floats:
+        return generator.beta(self.a, self.b, shape) * (generator.random(shape) >= self.impossible)
+
+    def truth(self, k: int) -> float:
+        failing = np.exp(special.betaln(self.a, self.b + k) - special.betaln(self.a, self.b))
+        return float((1 - self.impossible) * (1 - failing))
+
+
+DIFFICULTIES = {
+    "uniform": Difficulty(1, 1),
+    "all or nothing": Difficulty(0.5, 0.5),
+    "hard": Difficulty(2, 5),
+    "easy": Difficulty(8, 1),
+    "a third impossible": Difficulty(2, 2, impossible=0.3),
+}
+
+
+CELLS = list(itertools.product(DIFFICULTIES, [30, 100, 500], [5, 20, 50], [1, 5]))
+LARGE = [cell for cell in CELLS if cell[1] >= BOOTSTRAP_FROM and cell[0] != "easy"]
+LARGE += [cell for cell in CELLS if cell[1] >= BOOTSTRAP_FROM and cell[0] == "easy" and cell[3] == 1]
+
+
+@pytest.mark.parametrize(("name", "problems", "n", "k"), [cell for cell in CELLS if cell not in LARGE])
+def test_means(name: str, problems: int, n: int, k: int) -> None:
+    truth = DIFFICULTIES[name].truth(k)
+    low, high = _ends(_passes(name, problems, n, k, RUNS), mean_interval, _score_twin)
+    _assert_covered((low <= truth) & (truth <= high), edge=not 0.07 <= truth <= 0.93)
+
+
+def test_means_of_large_suites() -> None:
+    """Few runs a cell can only show what is grossly wrong there: all cells together are held to the full measure."""
+    held = []
+    for name, problems, n, k in LARGE:
+        truth = DIFFICULTIES[name].truth(k)
+        low, high = _ends(_passes(name, problems, n, k, BOOTSTRAP_RUNS), mean_interval)
+        held.append((low <= truth) & (truth <= high))
+        _assert_covered(held[-1])
+    _assert_covered(np.concatenate(held))
+
+
+@pytest.mark.parametrize("k", [1, 5])
+@pytest.mark.parametrize("n", [20])
+@pytest.mark.parametrize("problems", [30, 100])
+@pytest.mark.parametrize("share", [0.01, 0.03, 0.1])
+def test_easy_suites_with_a_few_impossible_problems(share: float, problems: int, n: int, k: int) -> None:
+    """What scatter alone gets wrong in up to two of three suites: those that happen to hold none of the few."""
+    difficulty = Difficulty(8, 1, impossible=share)
+    generator = np.random.default_rng([problems, n, k, int(share * 100)])
+    figures = _per_count(n, k)[generator.binomial(n, difficulty.draw(generator, (RUNS, problems)))]
+    # The floor is 92% here: a suite of thirty with one impossible problem in thirty is the worst there is.
+    low, high = _ends(figures, mean_interval, _score_twin)
+    _assert_covered((low <= difficulty.truth(k)) & (difficulty.truth(k) <= high), edge=True, lowest=0.92)
+
+
+@pytest.mark.parametrize("k", [1, 5])
+@pytest.mark.parametrize("n", [5, 20, 50])
+@pytest.mark.parametrize("problems", [30, 100])
+@pytest.mark.parametrize("name", DIFFICULTIES)
+def test_paired_differences(name: str, problems: int, n: int, k: int) -> None:
+    differences, truth, typical = _gaps(name, problems, n, k, RUNS)
+    low, high = _ends(differences, paired_interval, _student_twin)
+    _assert_covered((low <= truth) & (truth <= high), edge=problems * typical < 3)
+
+
+def test_paired_differences_of_large_suites() -> None:
+    held = []
+    for name, n, k in itertools.product(DIFFICULTIES, [5, 20], [1, 5]):
+        differences, truth, typical = _gaps(name, 500, n, k, PAIRED_BOOTSTRAP_RUNS)
+        low, high = _ends(differences, paired_interval)
+        inside, edge = (low <= truth) & (truth <= high), 500 * typical < 3
+        _assert_covered(inside, edge=edge)
+        held += [] if edge else [inside]
+    _assert_covered(np.concatenate(held))
+
+
+def _passes(name: str, problems: int, n: int, k: int, runs: int) -> Floats:
+    generator = np.random.default_rng([problems, n, k, *name.encode()])
+    return _per_count(n, k)[generator.binomial(n, DIFFICULTIES[name].draw(generator, (runs, problems)))]
+
+
+def _gaps(name: str, problems: int, n: int, k: int, runs: int) -> tuple[Floats, float, float]:
+    """Differences per run and problem, their true mean and their true mean size.
+
+    The other model is better by half a logit, with a logit of luck per problem; what is impossible stays so.
+    """
+    generator = np.random.default_rng([problems, n, k, *name.encode()])
+
+    def chances(shape: tuple[int, int]) -> tuple[Floats, Floats]:
+        first = DIFFICULTIES[name].draw(generator, shape)
+        with np.errstate(divide="ignore"):
+            return first, special.expit(special.logit(first) + generator.normal(0.5, 1, shape))
+
+    one, other = chances((1, 200_000))
+    gaps = (1 - one) ** k - (1 - other) ** k
+    one, other = chances((runs, problems))
+    values = _per_count(n, k)
+    differences = values[generator.binomial(n, other)] - values[generator.binomial(n, one)]
+    return differences, float(gaps.mean()), float(np.abs(gaps).mean())
+
+
+def _per_count(n: int, k: int) -> Floats:
+    return pass_at_k_of_pairs(np.full(n + 1, n), np.arange(n + 1), k)
+
+
+def _assert_covered(held: NDArray[np.bool_], *, edge: bool = False, lowest: float = LOWEST) -> None:
+    slack = ERRORS * np.sqrt(0.95 * 0.05 / len(held))
+    assert lowest - slack <= held.mean() <= (1 if edge else HIGHEST + slack)
+
+
+def _ends(figures: Floats, measure: Callable[..., Interval], twin: Callable[[Floats], Ends] | None = None) -> Ends:
+    """Both ends per run: from the twin where there is one, else from the real function."""
+    if twin is None:
+        real = [_real(row, measure) for row in figures]
+        return np.array([each.low for each in real]), np.array([each.high for each in real])
+    low, high = twin(figures)
+    for run in range(TWINS):
+        interval = _real(figures[run], measure)
+        assert interval.method != "bootstrap"
+        assert (low[run], high[run]) == pytest.approx((interval.low, interval.high), abs=1e-9)
+    return low, high
+
+
+def _real(row: Floats, measure: Callable[..., Interval]) -> Interval:
+    distinct, weights = np.unique(row, return_counts=True)
+    return measure(distinct, weights, [None] * len(distinct), SETTINGS)
+
+
+def _score_twin(figures: Floats) -> Ends:
+    problems = figures.shape[1]
+    mean, variance = figures.mean(axis=1), figures.var(axis=1, ddof=1)
+    most = mean * (1 - mean)
+    variance += np.exp(-problems * np.minimum(mean, 1 - mean) / 0.75) * np.maximum(0, most - variance)
+    plain = np.all((figures == 0) | (figures == 1), axis=1) | (np.ptp(figures, axis=1) <= 1e-12)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        units = np.where(plain, problems, problems * most / variance)
+    z = np.where(plain, stats.norm.ppf(0.975), stats.t.ppf(0.975, problems - 1))
+    centre = (mean + z**2 / (2 * units)) / (1 + z**2 / units)
+    spread = z / (1 + z**2 / units) * np.sqrt(most / units + z**2 / (4 * units**2))
+    return np.where(mean == 0, 0, centre - spread), np.where(mean == 1, 1, centre + spread)
+
+
+def _student_twin(differences: Floats) -> Ends:
+    problems = differences.shape[1]
+    mean, error = differences.mean(axis=1), differences.std(axis=1, ddof=1) / np.sqrt(problems)
+    z = stats.norm.ppf(0.975)
+    unseen = z**2 / (problems + z**2)
+    reach = stats.t.ppf(0.975, problems - 1) * error
+    reach += np.exp(-np.abs(differences).sum(axis=1) / 0.75) * np.maximum(0, unseen - reach)
+    same = np.ptp(differences, axis=1) <= 1e-12
+    low = np.where(same, mean - unseen * (1 + mean), mean - reach)
+    high = np.where(same, mean + unseen * (1 - mean), mean + reach)
+    return np.maximum(-1, low), np.minimum(1, high)
