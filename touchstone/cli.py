@@ -189,6 +189,47 @@ def tables(data: Annotated[Path, typer.Option(help="The output folder of a run."
 
 
 @app.command(cls=ManyValues)
+def compare(
+    baseline: Annotated[str, typer.Option(help="An output folder, results file, or a snapshot's name with --data.")],
+    current: Annotated[str, typer.Option(help="The same for what is new.")],
+    data: Annotated[Path | None, typer.Option(help="The output folder whose snapshots are meant by name.")] = None,
+    problems_csv: Annotated[Path | None, typer.Option(help="The problems of a fixes CSV. [default: beside it]")] = None,
+    threshold: Annotated[float, typer.Option(help="A case that drops by more than this is a regression.")] = 0.05,
+    score: Annotated[
+        Literal["best", "mean", "composite", "code", "pass_rate"], typer.Option(help="What a case's score is.")
+    ] = "best",
+    format: Annotated[
+        Literal["text", "json", "markdown", "junit", "sarif"], typer.Option(help="How to print.")
+    ] = "text",
+    save_to: Annotated[Path | None, typer.Option(help="Also write the report to this file.")] = None,
+    model: Annotated[list[str] | None, typer.Option(metavar="MODEL…", help="Only these models.")] = None,
+    tier: Annotated[list[str] | None, typer.Option(metavar="TIER…", help="Only these tiers.")] = None,
+    fail_on_regression: Annotated[bool, typer.Option(help="Exit with 1 where a case regressed.")] = False,
+    fail_on_verdict: Annotated[
+        Literal["worse"] | None, typer.Option(help="Exit with 1 where a model is worse than it was.")
+    ] = None,
+) -> None:
+    """Compare two evaluations: which cases got worse or better, and whether the difference means anything."""
+    from touchstone.comparing import CompareOptions
+    from touchstone.comparing import compare as compare_sides
+    from touchstone.files import replacing
+    from touchstone.metrics.comparison import ComparisonSettings
+    from touchstone.publish.comparison_report import render
+
+    options = CompareOptions(threshold, score, model or (), tier or (), problems_csv, data)
+    with _working("comparing"):
+        done = compare_sides(baseline, current, options, ComparisonSettings())
+    text = render(done.report, format, colour=sys.stdout.isatty() and format == "text")
+    print(text, end="" if text.endswith("\n") else "\n")
+    if save_to is not None:
+        with replacing(save_to) as scratch:
+            scratch.write_text(render(done.report, format))
+    regressed = fail_on_regression and done.report.counts["regression"] > 0
+    worse = fail_on_verdict is not None and fail_on_verdict in done.verdicts.values()
+    raise typer.Exit(int(regressed or worse))
+
+
+@app.command(cls=ManyValues)
 def validate(
     config: Annotated[Path, typer.Option(help="The evaluation's configuration, JSON or TOML.")],
     problem: Annotated[str, typer.Option(metavar="OID", help="The problem that the fix is for.")],

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import polars as pl
 
 from touchstone.metrics.attempts import cost_of_pass
+from touchstone.metrics.statistics import steady_mean
 
 
 def model_statistics(scores: pl.LazyFrame, pass_at_k: pl.LazyFrame, k_values: Sequence[int]) -> pl.LazyFrame:
@@ -69,7 +70,7 @@ def problem_frontier(per_problem: pl.LazyFrame) -> pl.LazyFrame:
         .agg(pl.col("cost_of_pass", "model", "tier").first())
     )
     hardness = per_problem.group_by("oid").agg(
-        mean_pass_rate=_rate().sort().mean(), models_solving=pl.col("models_solving").max()
+        mean_pass_rate=steady_mean(_rate()), models_solving=pl.col("models_solving").max()
     )
     return hardness.join(cheapest, on="oid", how="left").sort("oid")
 

@@ -7,6 +7,7 @@ extras: they stand beside the plain scores and never replace them.
 import polars as pl
 
 from touchstone.config import SuiteSettings
+from touchstone.metrics.statistics import steady_mean
 from touchstone.vocabulary import CLASSES
 
 RUN = ["model", "tier", "run_id"]
@@ -24,8 +25,8 @@ def suite_scores(scores: pl.LazyFrame, settings: SuiteSettings) -> pl.LazyFrame:
             cases=pl.len().cast(pl.Int64),
             passed=pl.col("accuracy").sum().cast(pl.Int64),
             score=pl.col("accuracy").sum() / pl.len(),
-            weighted_score=pl.col("__credit").sort().mean(),
-            latency_score=pl.col("__latency").sort().mean(),
+            weighted_score=steady_mean(pl.col("__credit")),
+            latency_score=steady_mean(pl.col("__latency")),
             suite_weight=pl.col("__weight").first(),
             **classes,
             class_none=pl.col("classification").is_null().sum().cast(pl.Int64),

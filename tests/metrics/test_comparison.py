@@ -1,0 +1,553 @@
+"""Comparisons: known values, brute force, what must not matter, and that verdicts hold in simulation."""
+
+import math
+import subprocess
+import sys
+from dataclasses import replace
+from itertools import combinations, product
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from touchstone.metrics.comparison import (
+    COMPARISON_SCHEMA,
+    TESTS,
+    VERDICTS,
+    ComparisonSettings,
+    PairResult,
+    _chances,
+    _needed_share,
+    compare_all,
+    compare_pair,
+    holm,
+    sentence,
+    verdict,
+)
+from touchstone.vocabulary import CI_METHODS
+
+SETTINGS = ComparisonSettings(permutations=2000)
+Counts = list[tuple[int, int, int, int]]
+
+SCHEMA = dict.fromkeys(("n_a", "c_a", "n_b", "c_b"), pl.Int64)
+
+
+def frame(counts: Counts, clusters: list[str | None] | None = None) -> pl.DataFrame:
+    table = pl.DataFrame(counts, schema=SCHEMA, orient="row").with_row_index("oid").cast({"oid": pl.String})
+    return table.with_columns(cluster=pl.Series(clusters or [None] * len(counts), dtype=pl.String))
+
+
+def flips(wins: int, losses: int, both: int = 0, neither: int = 0) -> pl.DataFrame:
+    return frame([(1, 0, 1, 1)] * wins + [(1, 1, 1, 0)] * losses + [(1, 1, 1, 1)] * both + [(1, 0, 1, 0)] * neither)
+
+
+def swapped(counts: pl.DataFrame) -> pl.DataFrame:
+    return counts.select("oid", "cluster", n_a="n_b", c_a="c_b", n_b="n_a", c_b="c_a")
+
+
+# Holm
+
+
+def test_holm_worked_example() -> None:
+    assert holm([0.01, 0.04, 0.03, 0.5]) == pytest.approx([0.04, 0.09, 0.09, 0.5], rel=1e-12)
+
+
+def test_holm_leaves_nulls_out_of_the_count() -> None:
+    assert holm([None, 0.02, None, 0.03]) == [None, 0.04, None, 0.04]
+    assert holm([]) == []
+    assert holm([None]) == [None]
+
+
+@given(st.lists(st.none() | st.floats(0, 1), max_size=12))
+def test_holm_lies_between_p_and_bonferroni_and_keeps_the_order(p_values: list[float | None]) -> None:
+    adjusted = holm(p_values)
+    known = [(p, q) for p, q in zip(p_values, adjusted, strict=True) if p is not None and q is not None]
+    assert [q is None for q in adjusted] == [p is None for p in p_values]
+    assert all(p <= q <= min(1.0, p * len(known)) for p, q in known)
+    assert all(q <= s for (p, q), (r, s) in product(known, known) if p <= r)
+
+
+# Tests
+
+
+@pytest.mark.parametrize(
+    ("wins", "losses", "p"),
+    [(9, 1, 0.021484375), (1, 9, 0.021484375), (6, 0, 0.03125), (5, 0, 0.0625), (3, 3, 1.0), (0, 0, 1.0), (1, 0, 1.0)],
+)
+def test_mcnemar_known_values(wins: int, losses: int, p: float) -> None:
+    result = compare_pair(flips(wins, losses, both=7, neither=4), SETTINGS)
+    assert result.test == "mcnemar"
+    assert result.p_value == p
+    assert (result.wins, result.losses, result.ties) == (wins, losses, 11)
+
+
+@pytest.mark.parametrize(("wins", "losses"), [(7, 3), (30, 14), (600, 401), (601, 401), (5200, 5000)])
+def test_mcnemar_agrees_with_scipy(wins: int, losses: int) -> None:
+    p = compare_pair(flips(wins, losses), SETTINGS).p_value
+    assert p == pytest.approx(stats.binomtest(wins, wins + losses).pvalue, rel=1e-9)
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 999, 1000, 1001, 1002, 4001])
+def test_chances_of_fair_flips(count: int) -> None:
+    chances = _chances(count)
+    assert math.fsum(chances) == pytest.approx(1, abs=1e-12)
+    assert np.array_equal(chances, chances[::-1])
+    assert chances == pytest.approx(stats.binom.pmf(np.arange(count + 1), count, 0.5), rel=1e-10, abs=1e-290)
+
+
+def brute_force(differences: list[float]) -> float:
+    observed = abs(math.fsum(differences)) - 1e-9
+    signs = list(product((1, -1), repeat=len(differences)))
+    sums = (math.fsum(s * d for s, d in zip(way, differences, strict=True)) for way in signs)
+    return sum(abs(total) >= observed for total in sums) / len(signs)
+
+
+COUNTS = st.integers(1, 5).flatmap(lambda n: st.tuples(st.just(n), st.integers(0, n)))
+ROWS = st.tuples(COUNTS, COUNTS).map(lambda sides: (*sides[0], *sides[1]))
+
+
+@given(st.lists(ROWS, min_size=1, max_size=9))
+@settings(max_examples=60, deadline=None)
+def test_exact_permutation_is_brute_force(counts: Counts) -> None:
+    result = compare_pair(frame(counts), SETTINGS)
+    assert result.test in ("mcnemar", "permutation-exact")
+    assert result.p_value == pytest.approx(brute_force([d / m - b / n for n, b, m, d in counts]), rel=1e-12)
+
+
+@given(st.lists(st.tuples(ROWS, st.sampled_from(["x", "y", "z", None])), min_size=1, max_size=9))
+@settings(max_examples=60, deadline=None)
+def test_clustered_permutation_is_brute_force_on_sums(rows: list[tuple[tuple[int, int, int, int], str | None]]) -> None:
+    result = compare_pair(frame([counts for counts, _ in rows], [cluster for _, cluster in rows]), SETTINGS)
+    sums: dict[object, list[float]] = {}
+    for place, ((n, b, m, d), cluster) in enumerate(rows):
+        sums.setdefault(place if cluster is None else cluster, []).append(d / m - b / n)
+    assert result.units == len(sums)
+    assert result.p_value == pytest.approx(brute_force([math.fsum(part) for part in sums.values()]), rel=1e-12)
+
+
+def test_monte_carlo_is_near_the_exact_tail() -> None:
+    generator = np.random.default_rng(3)
+    c_a, c_b = generator.binomial(9, 0.5, 90), generator.binomial(9, 0.54, 90)
+    result = compare_pair(frame([(9, int(a), 9, int(b)) for a, b in zip(c_a, c_b, strict=True)]), ComparisonSettings())
+    assert result.test == "permutation"
+    chances = {0: 1.0}
+    for step in np.abs(c_b - c_a).tolist():
+        spread: dict[int, float] = {}
+        for total, chance in chances.items():
+            for end in (total + step, total - step):
+                spread[end] = spread.get(end, 0) + chance / 2
+        chances = spread
+    observed = abs(int((c_b - c_a).sum()))
+    exact = sum(chance for total, chance in chances.items() if abs(total) >= observed)
+    assert 0.001 < exact < 0.2
+    assert result.p_value == pytest.approx(exact, abs=4 * math.sqrt(exact / 20_000))
+
+
+def test_one_attempt_each_in_a_cluster_is_not_mcnemar() -> None:
+    counts = flips(8, 0).with_columns(cluster=pl.Series(["x"] * 4 + ["y"] * 4))
+    result = compare_pair(counts, SETTINGS)
+    assert (result.test, result.p_value, result.units) == ("permutation-exact-cluster", 0.5, 2)
+    assert result.verdict == "underpowered"
+
+
+def test_flips_in_proportion_to_the_pairs_so_that_holm_can_be_passed() -> None:
+    counts = pl.concat(
+        [
+            pl.DataFrame({"model": f"m{place:02}", "oid": [str(i) for i in range(120)]}).with_columns(
+                n=9, c=(pl.int_range(pl.len()) * 7 % 5 + (4 if place == 0 else 0)).cast(pl.Int64)
+            )
+            for place in range(8)
+        ]
+    ).with_columns(tier=pl.lit("T0"))
+    problems = counts.select("oid", cluster=pl.lit(None, pl.String)).unique()
+    table = compare_all(counts.lazy(), problems.lazy(), replace(SETTINGS, permutations=10))
+    assert set(table.filter(pl.col("model_a") == "m00")["verdict"]) == {"worse"}
+
+
+# Pairing
+
+
+def test_pairing_sees_what_two_separate_rates_hide() -> None:
+    result = compare_pair(flips(0, 11, both=84, neither=95), SETTINGS)
+    passed_a, passed_b = 95, 84
+    unpaired = stats.chi2_contingency([[passed_a, 190 - passed_a], [passed_b, 190 - passed_b]], correction=False)
+    assert unpaired.pvalue == pytest.approx(0.26, abs=0.005)
+    assert result.p_value == pytest.approx(0.001, abs=0.0001)
+    assert result.verdict == "worse"
+
+
+def test_problems_on_one_side_are_left_out_and_counted() -> None:
+    shared = flips(9, 1, both=3)
+    lone = pl.DataFrame(
+        {
+            "oid": ["p", "q", "r", "s", "t"],
+            "n_a": [2, 1, None, 0, 0],
+            "c_a": [2, 0, None, 0, 0],
+            "n_b": [None, 0, 4, 3, 0],
+            "c_b": [None, 0, 1, 3, 0],
+            "cluster": [None, "x", "x", None, None],
+        },
+        schema_overrides=SCHEMA,
+    )
+    result = compare_pair(pl.concat([shared, lone.select(shared.columns)]), SETTINGS)
+    assert (result.problems, result.problems_only_a, result.problems_only_b) == (13, 2, 2)
+    assert replace(result, problems_only_a=0, problems_only_b=0) == compare_pair(shared, SETTINGS)
+
+
+def test_nothing_decided_gives_nulls() -> None:
+    for counts in (frame([]), frame([(0, 0, 0, 0), (3, 1, 0, 0)])):
+        result = compare_pair(counts, SETTINGS)
+        nulls = ("difference", "ci_low", "ci_high", "method", "test", "p_value", "effect_size", "rate_a", "rate_b")
+        assert all(getattr(result, name) is None for name in (*nulls, "minimum_detectable_effect"))
+        assert (result.problems, result.units, result.verdict) == (0, 0, "underpowered")
+        assert sentence(result, "atlas", "cedar").endswith("cannot be compared: no problem was decided for both")
+
+
+@pytest.mark.parametrize(("problems", "words"), [(20, "underpowered"), (400, "no evidence")])
+@pytest.mark.parametrize("attempts", [1, 5])
+def test_all_equal(problems: int, words: str, attempts: int) -> None:
+    result = compare_pair(frame([(attempts, attempts, attempts, attempts)] * problems), SETTINGS)
+    assert (result.difference, result.p_value, result.verdict) == (0.0, 1.0, words)
+    assert result.method == "wilson-bound"
+    assert result.ci_low is not None and result.ci_high is not None
+    assert -result.ci_low == result.ci_high > 0
+    assert result.effect_size is None
+    assert result.detectable_method == ("flips" if attempts == 1 else "wilson")
+
+
+def test_all_differ_alike() -> None:
+    result = compare_pair(flips(8, 0), SETTINGS)
+    assert (result.difference, result.ci_high, result.method) == (1.0, 1.0, "wilson-bound")
+    assert result.ci_low == pytest.approx(1 - 2 * 0.3244, abs=1e-3)
+    assert result.verdict == "better"
+
+
+def test_one_problem_says_nothing() -> None:
+    result = compare_pair(frame([(5, 1, 5, 3)]), SETTINGS)
+    assert (result.difference, result.p_value, result.units) == (0.4, 1.0, 1)
+    assert (result.minimum_detectable_effect, result.verdict) == (None, "underpowered")
+    assert "could not have seen a difference of any size" in sentence(result, "atlas", "cedar")
+
+
+def test_interval_and_effect_size_are_those_of_a_paired_t() -> None:
+    generator = np.random.default_rng(5)
+    c_a, c_b = generator.binomial(5, 0.4, 50), generator.binomial(5, 0.6, 50)
+    result = compare_pair(frame([(5, int(a), 5, int(b)) for a, b in zip(c_a, c_b, strict=True)]), SETTINGS)
+    d = (c_b - c_a) / 5
+    ends = stats.ttest_1samp(d, 0).confidence_interval(0.95)
+    assert (result.ci_low, result.ci_high) == pytest.approx((ends.low, ends.high), rel=1e-9)
+    assert result.effect_size == pytest.approx(d.mean() / d.std(ddof=1), rel=1e-12)
+    error = d.std(ddof=1) / math.sqrt(50)
+    effect = (stats.t.ppf(0.975, 49) + stats.t.ppf(0.8, 49)) * error
+    assert result.minimum_detectable_effect == pytest.approx(effect, rel=1e-9)
+    assert result.detectable_method == "t"
+
+
+def test_a_large_suite_has_a_bootstrap_that_mirrors_and_agrees_with_t() -> None:
+    generator = np.random.default_rng(6)
+    c_a, c_b = generator.binomial(5, 0.5, 600), generator.binomial(5, 0.55, 600)
+    counts = frame([(5, int(a), 5, int(b)) for a, b in zip(c_a, c_b, strict=True)])
+    there, back = compare_pair(counts, SETTINGS), compare_pair(swapped(counts), SETTINGS)
+    assert there.method == "bootstrap"
+    assert back.ci_low is not None and back.ci_high is not None
+    assert (there.ci_low, there.ci_high) == (-back.ci_high, -back.ci_low)
+    ends = stats.ttest_1samp((c_b - c_a) / 5, 0).confidence_interval(0.95)
+    assert (there.ci_low, there.ci_high) == pytest.approx((ends.low, ends.high), abs=0.002)
+
+
+def test_detectable_effect_grows_with_power_and_falls_with_alpha() -> None:
+    counts = frame([(5, i % 5, 5, (3 * i + 1) % 6) for i in range(60)])
+    effects = [
+        compare_pair(counts, replace(SETTINGS, power=power)).minimum_detectable_effect or 0 for power in (0.3, 0.5, 0.8)
+    ]
+    assert effects == sorted(set(effects))
+    strict = compare_pair(counts, replace(SETTINGS, alpha=0.01)).minimum_detectable_effect
+    assert strict is not None and strict > effects[-1]
+
+
+def test_a_single_flip_does_not_make_the_data_powerful() -> None:
+    result = compare_pair(flips(1, 0, both=39), SETTINGS)
+    assert result.minimum_detectable_effect is not None
+    assert result.minimum_detectable_effect >= 6 / 40
+    assert result.detectable_method == "flips"
+
+
+def test_needed_share() -> None:
+    for total, needed in ((6, 6), (40, 6), (1_000_000, 12)):
+        share = _needed_share(total, needed, 0.8)
+        assert stats.binom.sf(needed - 1, total, share) == pytest.approx(0.8, rel=1e-6)
+
+
+# What must not matter
+
+
+@given(st.lists(ROWS, max_size=40))
+@settings(max_examples=40, deadline=None)
+def test_clusters_of_one_are_no_clusters(counts: Counts) -> None:
+    alone = compare_pair(frame(counts, [f"c{place}" for place in range(len(counts))]), SETTINGS)
+    assert alone == compare_pair(frame(counts), SETTINGS)
+
+
+CLUSTERED = st.lists(st.tuples(ROWS, st.sampled_from([None, "x", "y", "z", "w"])), max_size=40)
+
+
+@given(CLUSTERED)
+@settings(max_examples=80, deadline=None)
+def test_swapping_sides_mirrors_everything(rows: list[tuple[tuple[int, int, int, int], str | None]]) -> None:
+    counts = frame([row for row, _ in rows], [cluster for _, cluster in rows])
+    there, back = compare_pair(counts, SETTINGS), compare_pair(swapped(counts), SETTINGS)
+
+    def turned(value: float | None) -> float | None:
+        return None if value is None else -value
+
+    mirrored = replace(
+        back,
+        problems_only_a=back.problems_only_b,
+        problems_only_b=back.problems_only_a,
+        rate_a=back.rate_b,
+        rate_b=back.rate_a,
+        difference=turned(back.difference),
+        ci_low=turned(back.ci_high),
+        ci_high=turned(back.ci_low),
+        wins=back.losses,
+        losses=back.wins,
+        effect_size=turned(back.effect_size),
+        verdict={"better": "worse", "worse": "better"}.get(back.verdict, back.verdict),
+    )
+    assert there == mirrored
+
+
+@given(CLUSTERED, st.randoms(use_true_random=False))
+@settings(max_examples=40, deadline=None)
+def test_order_of_rows_never_shows(rows: list[tuple[tuple[int, int, int, int], str | None]], random: object) -> None:
+    shuffled = list(rows)
+    random.shuffle(shuffled)  # type: ignore[attr-defined]
+    results = [
+        compare_pair(frame([row for row, _ in some], [cluster for _, cluster in some]), SETTINGS)
+        for some in (rows, shuffled)
+    ]
+    assert results[0] == results[1]
+
+
+@given(CLUSTERED)
+@settings(max_examples=80, deadline=None)
+def test_every_result_is_sane(rows: list[tuple[tuple[int, int, int, int], str | None]]) -> None:
+    result = compare_pair(frame([row for row, _ in rows], [cluster for _, cluster in rows]), SETTINGS)
+    assert result.verdict in VERDICTS
+    assert result.problems == len(rows) == result.wins + result.losses + result.ties
+    assert sentence(result, "atlas", "cedar").count("\n") == 0
+    if result.difference is None or result.p_value is None or result.ci_low is None or result.ci_high is None:
+        assert not rows
+        return
+    assert result.rate_a is not None and result.rate_b is not None
+    assert result.difference == pytest.approx(result.rate_b - result.rate_a, abs=1e-12)
+    assert -1 <= result.ci_low <= result.difference <= result.ci_high <= 1
+    assert 0 < result.p_value <= 1
+    assert result.test in TESTS
+    assert result.method in CI_METHODS
+    assert result.minimum_detectable_effect is None or 0 < result.minimum_detectable_effect <= 1
+
+
+def test_scipy_is_not_loaded() -> None:
+    code = "import sys, touchstone.metrics.comparison as c; c.holm([.1]); sys.exit('scipy' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+# Words
+
+
+def result_with(**figures: object) -> PairResult:
+    known: dict[str, object] = {
+        "problems": 40,
+        "problems_only_a": 0,
+        "problems_only_b": 0,
+        "difference": -0.121,
+        "ci_low": -0.203,
+        "ci_high": -0.04,
+        "p_adjusted": 0.004,
+        "minimum_detectable_effect": 0.14,
+        "units": 40,
+        "method": "t",
+    }
+    return PairResult(**(known | figures))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("figures", "p", "words"),
+    [
+        ({}, 0.05, "worse"),
+        ({}, 0.0500001, "underpowered"),
+        ({"minimum_detectable_effect": 0.05}, 0.0500001, "no evidence"),
+        ({"minimum_detectable_effect": None}, 0.2, "underpowered"),
+        ({"ci_low": 0.01, "ci_high": 0.2}, 0.01, "better"),
+        ({"ci_low": -0.2, "ci_high": 0.0}, 0.01, "underpowered"),
+        ({}, None, "underpowered"),
+    ],
+)
+def test_verdicts(figures: dict[str, object], p: float | None, words: str) -> None:
+    assert verdict(result_with(**figures), p, alpha=0.05, relevant=0.05) == words
+
+
+@pytest.mark.parametrize(
+    ("figures", "words"),
+    [
+        (
+            {"verdict": "worse", "pairs": 3},
+            "cedar is worse than atlas by 12.1 points "
+            "(95% CI 4.0 to 20.3, p = 0.004 after Holm over 3 pairs, 40 problems)",
+        ),
+        (
+            {"verdict": "better", "difference": 0.5, "ci_low": 0.4, "ci_high": 0.6, "p_adjusted": 1e-9},
+            "cedar is better than atlas by 50.0 points (95% CI 40.0 to 60.0, p < 0.001, 40 problems)",
+        ),
+        (
+            {"verdict": "underpowered", "ci_high": 0.1, "p_adjusted": 0.3, "method": "t-cluster", "units": 9},
+            "too little data to tell cedar from atlas: difference -12.1 points "
+            "(95% CI -20.3 to 10.0, p = 0.300, 40 problems in 9 clusters); "
+            "this data could only have seen a difference of 14 points or more",
+        ),
+        (
+            {"verdict": "no evidence", "difference": 0.0, "minimum_detectable_effect": 0.042, "confidence": 0.9},
+            "no evidence that cedar differs from atlas: difference 0.0 points "
+            "(90% CI -20.3 to -4.0, p = 0.004, 40 problems); "
+            "a difference of 4.2 points or more would probably have been seen",
+        ),
+    ],
+)
+def test_sentences(figures: dict[str, object], words: str) -> None:
+    assert sentence(result_with(**figures), "atlas", "cedar") == words
+
+
+# Tables
+
+
+def run_of(models: int, tiers: int, problems: int = 30) -> tuple[pl.DataFrame, pl.DataFrame]:
+    generator = np.random.default_rng(11)
+    chances = generator.beta(1, 1, problems)
+    rows = [
+        (f"m{model}", f"T{tier}", f"p{problem:03}", 4, int(generator.binomial(4, chances[problem] / (1 + model))))
+        for model in range(models)
+        for tier in range(tiers)
+        for problem in range(problems)
+        if (problem + model) % 7
+    ]
+    clusters = [f"k{problem // 3}" if problem < 12 else None for problem in range(problems)]
+    names = [f"p{problem:03}" for problem in range(problems)]
+    counts = pl.DataFrame(rows, schema=["model", "tier", "oid", "n", "c"], orient="row")
+    return counts, pl.DataFrame({"oid": names, "cluster": clusters})
+
+
+def test_all_pairs_of_models_in_each_tier_and_of_tiers_in_each_model() -> None:
+    counts, problems = run_of(models=3, tiers=2)
+    table = compare_all(counts.lazy(), problems.lazy(), SETTINGS)
+    assert table.schema == pl.Schema(COMPARISON_SCHEMA)
+    keys = ["kind", "model_a", "tier_a", "model_b", "tier_b"]
+    expected = sorted(
+        [("models", a, t, b, t) for t in ("T0", "T1") for a, b in combinations(("m0", "m1", "m2"), 2)]
+        + [("tiers", m, "T0", m, "T1") for m in ("m0", "m1", "m2")]
+    )
+    assert table.select(keys).rows() == expected
+    assert table["p_adjusted"].to_list() == holm(table["p_value"].to_list())
+    assert all("after Holm over 9 pairs" in line for line in table["sentence"])
+    assert table["sentence"][0].count("m0 (T0)") == 1
+
+
+def test_a_row_of_the_table_is_the_pair_on_its_own_but_for_holm() -> None:
+    counts, problems = run_of(models=3, tiers=1)
+    row = compare_all(counts.lazy(), problems.lazy(), SETTINGS).row(1, named=True)
+    sides = [
+        counts.filter(pl.col("model") == model).select("oid", pl.col("n", "c").name.suffix(end))
+        for model, end in (("m0", "_a"), ("m2", "_b"))
+    ]
+    joined = sides[0].join(sides[1], on="oid", how="full", coalesce=True).join(problems, on="oid", how="left")
+    alone = compare_pair(joined, SETTINGS)
+    for name in ("problems", "difference", "ci_low", "ci_high", "test", "p_value", "wins", "effect_size"):
+        assert row[name] == getattr(alone, name)
+    assert (row["only_a"], row["only_b"]) == (alone.problems_only_a, alone.problems_only_b) != (0, 0)
+    assert row["ci_method"] == "t-cluster"
+    strict = compare_pair(joined, replace(SETTINGS, alpha=SETTINGS.alpha / 3))
+    assert row["minimum_detectable_effect"] == strict.minimum_detectable_effect
+
+
+def test_the_table_does_not_depend_on_the_order_of_rows() -> None:
+    counts, problems = run_of(models=4, tiers=2)
+    first = compare_all(counts.lazy(), problems.lazy(), SETTINGS)
+    for seed in range(3):
+        again = compare_all(
+            counts.sample(fraction=1, shuffle=True, seed=seed).lazy(),
+            problems.sample(fraction=1, shuffle=True, seed=seed).lazy(),
+            SETTINGS,
+        )
+        assert again.equals(first)
+
+
+def test_sides_without_a_common_problem_get_a_row_of_nulls_and_do_not_count_for_holm() -> None:
+    counts = pl.DataFrame(
+        {
+            "model": ["a"] * 9 + ["b"] * 9 + ["c"],
+            "tier": "T0",
+            "oid": [str(i) for i in range(9)] * 2 + ["x"],
+            "n": 1,
+            "c": [1] * 9 + [0] * 9 + [1],
+        }
+    )
+    problems = pl.DataFrame({"oid": [str(i) for i in range(9)]}).with_columns(cluster=pl.lit(None))
+    table = compare_all(counts.lazy(), problems.lazy(), SETTINGS)
+    assert table["p_value"].to_list() == [2 / 512, None, None]
+    assert table["p_adjusted"].to_list() == [2 / 512, None, None]
+    assert table["verdict"].to_list() == ["worse", "underpowered", "underpowered"]
+    assert table.select("only_a", "only_b").rows() == [(0, 0), (9, 1), (9, 1)]
+
+
+def test_one_side_has_no_pair() -> None:
+    counts, problems = run_of(models=1, tiers=1)
+    table = compare_all(counts.lazy(), problems.lazy(), SETTINGS)
+    assert table.is_empty()
+    assert table.schema == pl.Schema(COMPARISON_SCHEMA)
+
+
+# Simulation
+
+
+def drawn(chances_a: np.ndarray, chances_b: np.ndarray, attempts: int, seed: int) -> list[pl.DataFrame]:
+    """One table of counts per row of chances."""
+    generator = np.random.default_rng(seed)
+    passed = [generator.binomial(attempts, chances) for chances in (chances_a, chances_b)]
+    names = [str(problem) for problem in range(chances_a.shape[1])]
+    fixed = pl.DataFrame({"oid": names}).with_columns(n_a=attempts, n_b=attempts, cluster=pl.lit(None, pl.String))
+    return [fixed.with_columns(c_a=pl.Series(a), c_b=pl.Series(b)) for a, b in zip(*passed, strict=True)]
+
+
+def share_of(words: set[str], tables: list[pl.DataFrame]) -> float:
+    return sum(compare_pair(table, SETTINGS).verdict in words for table in tables) / len(tables)
+
+
+@pytest.mark.parametrize("problems", [30, 100])
+def test_a_model_against_itself_is_rarely_called_worse(problems: int) -> None:
+    runs = 1000
+    chances = np.random.default_rng(problems).beta(0.8, 0.6, (runs, problems))
+    tables = drawn(chances, chances, attempts=5, seed=problems + 1)
+    error = math.sqrt(0.05 * 0.95 / runs)
+    verdicts = [compare_pair(table, SETTINGS).verdict for table in tables]
+    worse, better = verdicts.count("worse") / runs, verdicts.count("better") / runs
+    print(f"{problems} problems: worse {worse:.3f}, better {better:.3f}")
+    assert worse <= 0.05
+    assert worse + better <= 0.05 + 3 * error
+
+
+@pytest.mark.parametrize("problems", [30, 100])
+def test_a_drop_of_twice_the_detectable_effect_is_found(problems: int) -> None:
+    runs = 400
+    chances = np.random.default_rng(problems).beta(0.8, 0.6, (runs, problems))
+    quiet = drawn(chances[:50], chances[:50], attempts=5, seed=problems + 2)
+    effect = float(np.mean([compare_pair(table, SETTINGS).minimum_detectable_effect or 1 for table in quiet]))
+    shares = {}
+    for times in (1, 2):
+        lowered = chances * (1 - times * effect / chances.mean())
+        shares[times] = share_of({"worse"}, drawn(chances, lowered, attempts=5, seed=problems + 3))
+    print(f"{problems} problems: detectable {effect:.3f}, found at once {shares[1]:.3f}, at twice {shares[2]:.3f}")
+    assert shares[2] >= 0.95
+    assert 0.55 <= shares[1] <= 0.85
