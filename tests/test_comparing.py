@@ -76,6 +76,19 @@ def test_wrong_use_is_one_line(sides: Folder, touchstone: Command, more: list[st
     assert len(done.stderr.strip().splitlines()) == 1
 
 
+def test_refused_rows_and_sides_without_a_common_model_are_told(sides: Folder, touchstone: Command) -> None:
+    new = sides.root / "new" / "m_fixes.csv"
+    new.write_text(fixes(5) + "p00,2,maybe\n")
+    done = touchstone(*asked(sides))
+    assert (
+        done.returncode == 0
+        and "note: m_fixes.csv: 1 row was refused; line 32: plausible_fix is 'maybe'" in done.stderr
+    )
+    new.rename(new.with_name("n_fixes.csv"))
+    done = touchstone(*asked(sides)[:4], str(new.with_name("n_fixes.csv")), *asked(sides)[5:])
+    assert done.returncode == 0 and "note: the two sides have no model and tier in common" in done.stderr
+
+
 def test_snapshots_by_name(folder: Folder) -> None:
     evaluate(folder)
     folder.fixes("m", HEADER + "a,1,true\na,2,true\nb,1,true\nb,2,true\n")

@@ -221,6 +221,8 @@ def compare(
         done = compare_sides(baseline, current, options, ComparisonSettings())
     text = render(done.report, format, colour=sys.stdout.isatty() and format == "text")
     print(text, end="" if text.endswith("\n") else "\n")
+    for line in done.notes:
+        print(f"note: {line}", file=sys.stderr)
     if save_to is not None:
         with replacing(save_to) as scratch:
             scratch.write_text(render(done.report, format))

@@ -14,6 +14,7 @@ from touchstone.comparison_sides import Side, open_side
 from touchstone.errors import TouchstoneError
 from touchstone.metrics.comparison import ComparisonSettings, PairResult, compare_pair, holm, sentence, verdict
 from touchstone.metrics.regressions import How, case_scores, regressions
+from touchstone.plain_text import explain_refusals
 from touchstone.publish.comparison_report import Comparison
 from touchstone.snapshots import find
 
@@ -22,10 +23,11 @@ _GROUP = ["model", "tier"]
 
 @dataclass(frozen=True)
 class Compared:
-    """The report, and the verdict on each model and tier that both sides have."""
+    """The report, the verdict on each model and tier that both sides have, and what the reader must know besides."""
 
     report: Comparison
     verdicts: dict[tuple[str, str], str]
+    notes: list[str]
 
 
 @dataclass(frozen=True)
@@ -53,7 +55,10 @@ def compare(baseline: str, current: str, options: CompareOptions, settings: Comp
     judged = _judged({key: compare_pair(counts, settings) for key, counts in pairs.items()}, settings)
     lines = [_line(key, result, many=len(judged) > 1) for key, result in judged.items()]
     report = Comparison(before.label, after.label, options.threshold, options.score, cases, lines)
-    return Compared(report, {key: result.verdict for key, result in judged.items()})
+    notes = explain_refusals([*before.quarantine, *after.quarantine])
+    if not judged:
+        notes.append("the two sides have no model and tier in common; a file's model is its name less _fixes.csv")
+    return Compared(report, {key: result.verdict for key, result in judged.items()}, notes)
 
 
 def _opened(name: str, options: CompareOptions) -> Side:

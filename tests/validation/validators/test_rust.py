@@ -96,7 +96,7 @@ class TestRecorded:
     @pytest.mark.parametrize(
         "fields",
         [
-            {"tampered": ["/box/work/tests/whole.rs"]},
+            {"tampered": ["/box/crate/tests/whole.rs"]},
             {"programs": [{**findings()["programs"][0], "runs": []}]},
             {"programs": [{**findings()["programs"][0], "listed": step(101, stdout="adds: test\n")}]},
             {"documentation": [{"exit_code": 101, "stdout": SAID}]},
