@@ -22,7 +22,7 @@ from touchstone.validation.validators.python import PythonSettings, PythonValida
 from touchstone.validation.validators.rust import RUST_LIMITS, RustSettings, RustValidator
 from touchstone.validation.validators.terraform import PROVIDER_LIMITS, TerraformSettings, TerraformValidator
 
-LANGUAGES = {".tf": "terraform", ".tofu": "terraform", ".json": "terraform", ".py": "python", ".rs": "rust"}
+LANGUAGES = {".tf": "terraform", ".tf.json": "terraform", ".tofu": "terraform", ".py": "python", ".rs": "rust"}
 DEFAULT_VALIDATORS = {"terraform": "hcl", "python": "python", "rust": "rust"}
 _KEEP_EVERY_SECONDS = 0.5
 VALIDATORS = ("hcl", "python", "terraform", "rust", "command")
@@ -111,10 +111,11 @@ def _command_settings(settings: ValidationSettings) -> CommandSettings:
 def language_of(problem_language: str | None, filename: str) -> str:
     """The language that a problem names, else the one of its file's ending.
 
-    >>> language_of(None, "src/lib.rs"), language_of("Python", "solution.txt")
-    ('rust', 'python')
+    >>> language_of(None, "src/lib.rs"), language_of("Python", "solution.txt"), language_of(None, "package.json")
+    ('rust', 'python', '')
     """
-    return (problem_language or "").strip().lower() or LANGUAGES.get(Path(filename).suffix, "")
+    named = (problem_language or "").strip().lower()
+    return named or next((language for ending, language in LANGUAGES.items() if filename.endswith(ending)), "")
 
 
 @dataclass(frozen=True)

@@ -64,7 +64,7 @@ def run_tests(told: dict[str, Any], connection: int, report: int) -> None:
     for name in told["tests"]:
         prefix = "" if len(told["tests"]) == 1 else f"{name}::"
         if importable:
-            cases += [(f"{prefix}{case}", run) for case, run in _collect(name, say)]
+            cases += [(f"{prefix}{case}", run) for case, run in _collect(name)]
     say(collected=[name for name, _ in cases] if importable else [])
     for name, run in cases:
         say(test=name, **_run(run, talk))
@@ -82,7 +82,7 @@ def _import_candidate(talk: Conversation, module: str, say: Callable[..., None])
     return True
 
 
-def _collect(path: str, say: Callable[..., None]) -> list[Case]:
+def _collect(path: str) -> list[Case]:
     module = types.ModuleType(Path(path).stem)
     module.__dict__.update({"__file__": path, "__touchstone_tests__": True})
     sys.modules[module.__name__] = module
