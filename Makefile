@@ -10,7 +10,7 @@ export UV_COMPILE_BYTECODE := 1
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup sandbox run ui test check format docs sample lock bench clean
+.PHONY: help setup sandbox run demo ui test check format docs sample lock bench clean
 
 help: ## this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -32,6 +32,15 @@ sandbox: ## install bubblewrap, the sandbox of validation, where it is missing a
 
 run: $(READY) sandbox ## evaluate the samples: recorded outcomes, Terraform fixes, Python fixes (CONFIG=... for your own)
 	@for config in $(CONFIG); do echo "touchstone run --config $$config"; $(BIN)/touchstone run --config $$config || exit; done
+
+DEMO := data/output/demo
+demo: $(READY) ## the gate at work: a regression put into the sample, the run that it stops, and the report
+	@$(BIN)/python data/sample/make_regression.py copy $(DEMO)
+	@$(BIN)/touchstone run --config $(DEMO)/evaluation_config.json >/dev/null
+	@$(BIN)/touchstone snapshots pin latest baseline --data $(DEMO)/results
+	@$(BIN)/python data/sample/make_regression.py break $(DEMO)
+	@$(BIN)/touchstone run --config $(DEMO)/evaluation_config.json; test $$? = 1
+	@cat $(DEMO)/results/comparison.md
 
 ui: $(READY) sandbox ## the Dagster UI on http://127.0.0.1:3000
 	@$(BIN)/touchstone ui --config $(firstword $(CONFIG))

@@ -13,6 +13,7 @@ from touchstone.store import Part, digest
 
 EvaluationParam = dg.ResourceParam[Evaluation]
 Metadata = dict[str, Any]
+Figures = dict[str, int | float | None]
 
 # One run for all models is what the graph is built on; the notice that the feature is young helps no user.
 warnings.filterwarnings("ignore", category=dg.BetaWarning)
@@ -63,10 +64,16 @@ def preview(frame: pl.LazyFrame) -> dg.MetadataValue:
     return dg.MetadataValue.md("\n".join(f"| {line} |" for line in lines))
 
 
-def result(table: str, part: Part, figures: dict[str, int | float | None] | None = None) -> dg.MaterializeResult[None]:
+def result(table: str, part: Part, figures: Figures | None = None) -> dg.MaterializeResult[None]:
     """An asset's result for a table that is one part."""
     shown = {name: value for name, value in (figures or {}).items() if value is not None}
     return dg.MaterializeResult(metadata={**made(table, part), **shown}, data_version=dg.DataVersion(part.fingerprint))
+
+
+def plotted(part: Part, names: list[str], figures: list[str]) -> Figures:
+    """Figures as numbers under their group's name, so that the UI plots their history."""
+    rows = pl.read_parquet(part.path).select(*names, *figures).iter_rows(named=True)
+    return {f"{' '.join(str(row[name]) for name in names)} {figure}": row[figure] for row in rows for figure in figures}
 
 
 def per_model(context: dg.AssetExecutionContext, table: str, parts: dict[str, Part]) -> dg.MaterializeResult[None]:
@@ -80,11 +87,11 @@ def per_model(context: dg.AssetExecutionContext, table: str, parts: dict[str, Pa
     return dg.MaterializeResult(data_version=dg.DataVersion(digest(made_from)))
 
 
-def check_result(finding: Finding) -> dg.AssetCheckResult:
-    """A finding as Dagster shows it."""
+def check_result(finding: Finding, told: Metadata | None = None) -> dg.AssetCheckResult:
+    """A finding as Dagster shows it, with whatever else there is to tell."""
     return dg.AssetCheckResult(
         passed=finding.passed,
         severity=dg.AssetCheckSeverity.ERROR if finding.error else dg.AssetCheckSeverity.WARN,
         description=finding.message,
-        metadata=dict(finding.figures),
+        metadata={**finding.figures, **(told or {})},
     )

@@ -1,4 +1,4 @@
-"""Stage 4: the tables become what people read, all of it switched in at once by `warehouse`.
+"""Stage 5: the tables become what people read, all of it switched in at once by `warehouse`.
 
 How the files are made belongs in `touchstone.publish`, where they lie in `touchstone.store`.
 """
@@ -9,7 +9,10 @@ import dagster as dg
 import polars as pl
 
 from assets.common import EvaluationParam, preview, result, table_metadata
+from assets.comparison import model_comparison, regressions
+from assets.economics import economics_, routing, routing_policies
 from assets.metrics import pass_at_k
+from assets.reliability import next_samples, reliability_, reliability_curve
 from assets.scores import cross_tier, model_statistics, problem_frontier, run_scores
 from touchstone.publish.summary import summary, write_summary
 from touchstone.publish.views import build_warehouse
@@ -33,7 +36,21 @@ def summary_pass_at_k(evaluation: EvaluationParam) -> dg.MaterializeResult[None]
 @dg.asset(
     group_name=GROUP,
     kinds={"parquet"},
-    deps=[summary_pass_at_k, cross_tier, run_scores, model_statistics, problem_frontier],
+    deps=[
+        summary_pass_at_k,
+        cross_tier,
+        run_scores,
+        model_statistics,
+        problem_frontier,
+        model_comparison,
+        regressions,
+        reliability_,
+        reliability_curve,
+        next_samples,
+        economics_,
+        routing,
+        routing_policies,
+    ],
     metadata=table_metadata("history"),
 )
 def history(evaluation: EvaluationParam) -> dg.MaterializeResult[None]:

@@ -15,7 +15,7 @@ from assets.common import (
     result,
     table_metadata,
 )
-from assets.ingest import attempts
+from assets.ingest import attempts, problems
 from assets.metrics import pass_at_k, problem_pass_at_k
 from assets.validation import outcomes
 from touchstone import checks
@@ -60,15 +60,20 @@ def tier_statistics(evaluation: EvaluationParam) -> dg.MaterializeResult[None]:
     return result("tier_statistics", part)
 
 
-@dg.asset(group_name=GROUP, kinds={"polars"}, deps=[tier_statistics, attempt_scores], metadata=table_metadata("tiers"))
+@dg.asset(
+    group_name=GROUP,
+    kinds={"polars"},
+    deps=[tier_statistics, attempt_scores, problems],
+    metadata=table_metadata("tiers"),
+)
 def tiers(evaluation: EvaluationParam) -> dg.MaterializeResult[None]:
-    """Grade, pass rate, cost of pass and uplift of every tier."""
-    scoring = evaluation.config.scoring
+    """Grade, pass rate, cost of pass and uplift of every tier, with their confidence intervals."""
+    scoring, intervals = evaluation.config.scoring, evaluation.config.intervals
     part = evaluation.refresh(
         "tiers",
-        ["tier_statistics", "attempt_scores"],
-        scoring.model_dump(),
-        lambda described, scores: tier_metrics.tiers(described, scores, scoring),
+        ["tier_statistics", "attempt_scores", "problems"],
+        [scoring.model_dump(), intervals.model_dump()],
+        lambda described, scores, problems: tier_metrics.tiers(described, scores, problems, scoring, intervals),
     )
     return result("tiers", part, _plotted(part, ["model", "tier"], ["composite_median", "uplift"]))
 
@@ -80,37 +85,51 @@ def cross_tier(evaluation: EvaluationParam) -> dg.MaterializeResult[None]:
     return result("cross_tier", part, _plotted(part, ["model"], ["frontier_cost_of_pass"]))
 
 
-@dg.asset(group_name=GROUP, kinds={"polars"}, deps=[attempt_scores], metadata=table_metadata("suite_scores"))
+@dg.asset(group_name=GROUP, kinds={"polars"}, deps=[attempt_scores, problems], metadata=table_metadata("suite_scores"))
 def suite_scores(evaluation: EvaluationParam) -> dg.MaterializeResult[None]:
-    """The mean accuracy of every suite, with counts per class."""
-    settings = evaluation.config.scoring.suites
+    """The mean accuracy of every suite with its confidence interval, and counts per class."""
+    settings, intervals = evaluation.config.scoring.suites, evaluation.config.intervals
     part = evaluation.refresh(
-        "suite_scores", ["attempt_scores"], settings.model_dump(), lambda scores: suites.suite_scores(scores, settings)
+        "suite_scores",
+        ["attempt_scores", "problems"],
+        [settings.model_dump(), intervals.model_dump()],
+        lambda scores, problems: suites.suite_scores(scores, problems, settings, intervals),
     )
     return result("suite_scores", part)
 
 
-@dg.asset(group_name=GROUP, kinds={"polars"}, deps=[suite_scores], metadata=table_metadata("run_scores"))
+@dg.asset(
+    group_name=GROUP,
+    kinds={"polars"},
+    deps=[suite_scores, attempt_scores, problems],
+    metadata=table_metadata("run_scores"),
+)
 def run_scores(evaluation: EvaluationParam) -> dg.MaterializeResult[None]:
-    """The overall score of every run: the plain mean of its suites."""
-    part = evaluation.refresh("run_scores", ["suite_scores"], None, suites.run_scores)
+    """The overall score of every run, the plain mean of its suites, with its confidence interval."""
+    intervals = evaluation.config.intervals
+    part = evaluation.refresh(
+        "run_scores",
+        ["suite_scores", "attempt_scores", "problems"],
+        intervals.model_dump(),
+        lambda per_suite, scores, problems: suites.run_scores(per_suite, scores, problems, intervals),
+    )
     return result("run_scores", part, _plotted(part, ["model", "tier"], ["overall_score"]))
 
 
 @dg.asset(
     group_name=GROUP,
     kinds={"polars"},
-    deps=[attempt_scores, pass_at_k],
+    deps=[attempt_scores, pass_at_k, problems],
     metadata=table_metadata("model_statistics"),
 )
 def model_statistics(evaluation: EvaluationParam) -> dg.MaterializeResult[None]:
     """What each model does overall: pass@k, compilation, tests, lint, cost, tokens, latency."""
-    k_values = evaluation.config.k_values
+    k_values, intervals = evaluation.config.k_values, evaluation.config.intervals
     part = evaluation.refresh(
         "model_statistics",
-        ["attempt_scores", "pass_at_k"],
-        k_values,
-        lambda scores, figures: aggregates.model_statistics(scores, figures, k_values),
+        ["attempt_scores", "pass_at_k", "problems"],
+        [k_values, intervals.model_dump()],
+        lambda scores, figures, problems: aggregates.model_statistics(scores, figures, problems, k_values, intervals),
     )
     return result("model_statistics", part, _plotted(part, ["model", "tier"], ["total_cost_usd"]))
 

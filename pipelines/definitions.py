@@ -5,7 +5,7 @@ from pathlib import Path
 
 import dagster as dg
 
-from assets import ingest, metrics, publish, scores, validation
+from assets import comparison, economics, ingest, metrics, publish, reliability, scores, validation
 from pipelines.jobs import evaluate
 from pipelines.resources import EvaluationResource
 from pipelines.schedules import nightly
@@ -17,7 +17,7 @@ CONFIG_VARIABLE = "TOUCHSTONE_CONFIG"
 
 def build_defs(evaluation: EvaluationResource) -> dg.Definitions:
     """All definitions, around one evaluation."""
-    stages = [ingest, validation, metrics, scores, publish]
+    stages = [ingest, validation, metrics, scores, reliability, economics, comparison, publish]
     return dg.Definitions(
         assets=dg.load_assets_from_modules(stages),
         asset_checks=dg.load_asset_checks_from_modules(stages),

@@ -43,7 +43,12 @@ def dagster_home(config_file: Path) -> Path:
 
 
 def run_evaluation(
-    config_file: Path, output_dir: Path | None, only: Sequence[str], instance: dg.DagsterInstance | None = None
+    config_file: Path,
+    output_dir: Path | None,
+    only: Sequence[str],
+    instance: dg.DagsterInstance | None = None,
+    *,
+    accept: bool = False,
 ) -> RunOutcome:
     """Materialise the whole job in this process, on the given Dagster instance or the one of DAGSTER_HOME."""
     if instance is None:
@@ -54,6 +59,7 @@ def run_evaluation(
         config_file=str(config_file.absolute()),
         output_dir=str(output_dir.absolute()) if output_dir else None,
         only=list(only),
+        accept=accept,
         wait_for_lock_seconds=0,
     )
     job = build_defs(resource).resolve_job_def(EVALUATE).with_logger_defs({LOGGER: progress_logger})

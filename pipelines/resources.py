@@ -17,12 +17,14 @@ class EvaluationResource(dg.ConfigurableResource[Evaluation]):
     config_file: str
     output_dir: str | None = None
     only: list[str] = Field(default_factory=list)
+    accept: bool = False
     wait_for_lock_seconds: float = 3600.0
 
     def load(self) -> Evaluation:
         """The evaluation as the configuration file has it now."""
         output_dir = Path(self.output_dir) if self.output_dir else None
-        return Evaluation(load_config(Path(self.config_file), output_dir), only=frozenset(self.only))
+        config = load_config(Path(self.config_file), output_dir)
+        return Evaluation(config, only=frozenset(self.only), accept=self.accept)
 
     @contextlib.contextmanager
     def yield_for_execution(self, context: dg.InitResourceContext) -> Generator[Evaluation, None, None]:

@@ -8,6 +8,7 @@ import pytest
 
 from tests.conftest import Command, Folder
 from tests.pipelines.test_run import evaluate
+from touchstone.contracts import TABLES
 from touchstone.errors import TouchstoneError
 from touchstone.snapshots import find, list_snapshots, pin, pins, prune
 
@@ -74,9 +75,30 @@ def test_an_output_folder_without_any(tmp_path: Path) -> None:
 
 
 def test_the_history_of_a_figure_in_sql(twice: Folder, touchstone: Command) -> None:
-    asked = "SELECT value FROM history WHERE figure = 'pass_at_1' ORDER BY made_at, snapshot"
-    done = touchstone("sql", "--data", twice.output, "--format", "csv", asked)
-    assert done.stdout.split() == ["value", "0.25", "0.75"], done.stderr
+    def values(where: str) -> list[str]:
+        asked = f"SELECT value FROM history WHERE {where} ORDER BY made_at, snapshot"
+        done = touchstone("sql", "--data", twice.output, "--format", "csv", asked)
+        assert done.returncode == 0, done.stderr
+        return done.stdout.split()[1:]
+
+    assert values("\"table\" = 'model_statistics' AND figure = 'pass_at_1'") == ["0.25", "0.75"]
+    assert values("\"table\" = 'pass_at_k' AND figure = 'pass_at_k' AND item = '2'") == ["0.5", "1.0"]
+    assert values("\"table\" = 'suite_scores' AND item = 'default' AND figure = 'score'") == ["0.25", "0.75"]
+
+
+def test_every_figure_of_a_model_and_tier_has_a_history(twice: Folder) -> None:
+    told = pl.read_parquet(twice.output / "tables" / "history" / "*.parquet")
+    assert not told.select("snapshot", "table", "model", "tier", "item", "figure").is_duplicated().any()
+    for name, table in TABLES.items():
+        if (
+            {"model", "tier"} <= set(table.key)
+            and "oid" not in table.key
+            and name not in ("history", "baseline_verdicts")
+        ):
+            numbers = [
+                column for column, dtype in table.dtypes.items() if dtype.is_numeric() and column not in table.key
+            ]
+            assert set(numbers) <= set(told.filter(pl.col("table") == name)["figure"]), name
 
 
 def test_the_commands(twice: Folder, touchstone: Command) -> None:

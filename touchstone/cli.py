@@ -74,6 +74,7 @@ def run(
     config: Annotated[Path, typer.Option(help="The evaluation's configuration, JSON or TOML.")],
     output_dir: Annotated[Path | None, typer.Option(help="Write here instead of the config's output_dir.")] = None,
     only: Annotated[list[str] | None, typer.Option(metavar="MODEL…", help="Re-evaluate only these models.")] = None,
+    accept: Annotated[bool, typer.Option("--accept", help="Publish even what fails against the baseline.")] = False,
 ) -> None:
     """Evaluate everything that the configuration names: ingest, validate, score, publish."""
     from touchstone import screens
@@ -83,7 +84,7 @@ def run(
         evaluation = prepare(config, output_dir, only or [])
         from pipelines.launch import run_evaluation
     with evaluation.store.lock():
-        outcome = run_evaluation(config, output_dir, only or [])
+        outcome = run_evaluation(config, output_dir, only or [], accept=accept)
     screens.show_run(evaluation, outcome)
     raise typer.Exit(outcome.exit_code)
 
@@ -302,10 +303,21 @@ def cache_prune(
     print(f"{removed:,} reports removed, {left:,} kept")
 
 
-snapshots_app = typer.Typer(help="Finished runs, frozen so that any two can be compared.", no_args_is_help=True)
-app.add_typer(snapshots_app, name="snapshots")
+snapshots_app = typer.Typer(help="Finished runs, frozen so that any two can be compared.")
+app.add_typer(snapshots_app, name="snapshots", invoke_without_command=True)
 
 _DATA_OPTION = typer.Option(help="The output folder of a run.")
+
+
+@snapshots_app.callback()
+def snapshots(
+    context: typer.Context, data: Annotated[Path | None, typer.Option(help="List those of this output folder.")] = None
+) -> None:
+    """Finished runs, frozen so that any two can be compared."""
+    if context.invoked_subcommand is None:
+        if data is None:
+            raise TouchstoneError("say --data DIR to list the snapshots of a run, or --help for what else there is")
+        snapshots_list(data)
 
 
 @snapshots_app.command("list")

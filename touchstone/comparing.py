@@ -1,10 +1,12 @@
-"""`touchstone compare`: two evaluations side by side, with the cases that changed and what may be said of the whole.
+"""Two evaluations side by side: the cases that changed, and what may be said of the whole.
+
+Behind `touchstone compare`, and behind the gate that holds a run against its pinned baseline.
 
 What a side can be is in `comparison_sides`, which cases changed in `metrics.regressions`, the statistics in
 `metrics.comparison`, and how it is written in `publish.comparison_report`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -19,6 +21,7 @@ from touchstone.publish.comparison_report import Comparison
 from touchstone.snapshots import find
 
 _GROUP = ["model", "tier"]
+Group = tuple[str, str]
 
 
 @dataclass(frozen=True)
@@ -26,7 +29,7 @@ class Compared:
     """The report, the verdict on each model and tier that both sides have, and what the reader must know besides."""
 
     report: Comparison
-    verdicts: dict[tuple[str, str], str]
+    verdicts: dict[Group, str]
     notes: list[str]
 
 
@@ -45,20 +48,59 @@ class CompareOptions:
 def compare(baseline: str, current: str, options: CompareOptions, settings: ComparisonSettings) -> Compared:
     """Compare two sides, each a path or the name of a snapshot in `options.data`."""
     before, after = (_opened(name, options) for name in (baseline, current))
-    old, new = (_chosen(side, options) for side in (before, after))
-    cases = regressions(
-        case_scores(old, options.score, beside=new), case_scores(new, options.score, beside=old), options.threshold
-    ).collect()
+    cases = changed_cases(before, after, options).collect()
     if cases.is_empty():
         raise TouchstoneError("there is nothing to compare: no model and tier that was asked for is on either side")
-    pairs = _pairs(old, new, after.problems if after.problems is not None else before.problems)
-    judged = _judged({key: compare_pair(counts, settings) for key, counts in pairs.items()}, settings)
-    lines = [_line(key, result, many=len(judged) > 1) for key, result in judged.items()]
-    report = Comparison(before.label, after.label, options.threshold, options.score, cases, lines)
+    judged = judge(before, after, options, settings)
+    told = ((result.verdict, *key, sentence(result, "baseline", "current")) for key, result in judged.items())
+    report = Comparison(before.label, after.label, options.threshold, options.score, cases, verdict_lines(told))
     notes = explain_refusals([*before.quarantine, *after.quarantine])
     if not judged:
         notes.append("the two sides have no model and tier in common; a file's model is its name less _fixes.csv")
     return Compared(report, {key: result.verdict for key, result in judged.items()}, notes)
+
+
+def changed_cases(before: Side, after: Side, options: CompareOptions) -> pl.LazyFrame:
+    """What became of every case of either side."""
+    old, new = (_chosen(side, options) for side in (before, after))
+    was, now = case_scores(old, options.score, beside=new), case_scores(new, options.score, beside=old)
+    return regressions(was, now, options.threshold)
+
+
+def judge(before: Side, after: Side, options: CompareOptions, settings: ComparisonSettings) -> dict[Group, PairResult]:
+    """The current side against the baseline, for every model and tier that both have.
+
+    Holm's correction goes over all of them, so that many models raise no more false alarms than one.
+    """
+    old, new = (_chosen(side, options) for side in (before, after))
+    pairs = _pairs(old, new, after.problems if after.problems is not None else before.problems)
+    results = {key: compare_pair(counts, settings, len(pairs)) for key, counts in pairs.items()}
+    adjusted = holm([result.p_value for result in results.values()])
+    same = _ended_alike(old, new)
+    return {
+        key: replace(
+            result,
+            p_adjusted=p,
+            verdict=verdict(result, p, settings.alpha, settings.relevant),
+            same_attempts=key in same,
+        )
+        for (key, result), p in zip(results.items(), adjusted, strict=True)
+    }
+
+
+def verdict_lines(judged: Iterable[tuple[str, str, str, str]]) -> list[str]:
+    """Verdict, model, tier and sentence as lines, what is worse first. Models are named where there are several.
+
+    >>> verdict_lines([("no evidence", "a", "T0", "the same"), ("worse", "b", "T0", "worse"),
+    ...                ("no evidence", "c", "T0", "the same")])
+    ['b T0: worse', 'a T0, c T0: the same']
+    """
+    order = ("worse", "better", "no evidence", "underpowered")
+    ordered = sorted(judged, key=lambda row: (order.index(row[0]), *row[1:]))
+    speaking: dict[str, list[str]] = {}
+    for _, model, tier, words in ordered:
+        speaking.setdefault(words, []).append(f"{model} {tier}")
+    return [f"{', '.join(names)}: " * (len(ordered) > 1) + words for words, names in speaking.items()]
 
 
 def _opened(name: str, options: CompareOptions) -> Side:
@@ -77,7 +119,7 @@ def _chosen(side: Side, options: CompareOptions) -> pl.LazyFrame:
     return scores.filter(pl.col("tier").is_in(options.tiers)) if options.tiers else scores
 
 
-def _pairs(old: pl.LazyFrame, new: pl.LazyFrame, problems: pl.LazyFrame | None) -> dict[tuple[str, str], pl.DataFrame]:
+def _pairs(old: pl.LazyFrame, new: pl.LazyFrame, problems: pl.LazyFrame | None) -> dict[Group, pl.DataFrame]:
     """Attempts and passes per problem on both sides, for each model and tier that both have."""
     joined = _counts(old, "a").join(_counts(new, "b"), on=[*_GROUP, "oid"], how="full", coalesce=True)
     clusters = problems.select("oid", "cluster") if problems is not None else None
@@ -102,22 +144,9 @@ def _counts(scores: pl.LazyFrame, side: str) -> pl.LazyFrame:
     )
 
 
-def _judged(
-    results: dict[tuple[str, str], PairResult], settings: ComparisonSettings
-) -> dict[tuple[str, str], PairResult]:
-    """With Holm's correction over all models and tiers, so that many of them raise no more false alarms than one."""
-    adjusted = holm([result.p_value for result in results.values()])
-    return {
-        key: replace(
-            result,
-            p_adjusted=p,
-            pairs=len(results),
-            verdict=verdict(result, p, settings.alpha, settings.relevant),
-        )
-        for (key, result), p in zip(results.items(), adjusted, strict=True)
-    }
-
-
-def _line(key: tuple[str, str], result: PairResult, *, many: bool) -> str:
-    model, tier = key
-    return f"{model} {tier}: " * many + sentence(result, "baseline", "current")
+def _ended_alike(old: pl.LazyFrame, new: pl.LazyFrame) -> set[Group]:
+    """The models and tiers whose attempts are the same on both sides, one by one, and ended alike."""
+    attempt = pl.struct("oid", "iteration_id", "pass_rate").hash()
+    both = [side.group_by(_GROUP).agg(attempts=pl.len(), outcomes=attempt.sum()) for side in (old, new)]
+    same = both[0].join(both[1], on=[*_GROUP, "attempts", "outcomes"], how="inner").select(_GROUP).collect()
+    return {(str(model), str(tier)) for model, tier in same.iter_rows()}

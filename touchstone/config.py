@@ -47,6 +47,20 @@ class IntervalSettings(_Section):
     seed: int = Field(7, ge=0)
 
 
+class ComparisonConfig(_Section):
+    """How models are compared with each other, and a run with the snapshot that is pinned as its baseline."""
+
+    baseline: str = Field("baseline", min_length=1)
+    on_worse: Literal["ignore", "warn", "fail"] = "warn"
+    on_regression: Literal["ignore", "warn", "fail"] = "warn"
+    threshold: float = Field(0.05, ge=0, allow_inf_nan=False)
+    score: Literal["best", "mean", "composite", "code", "pass_rate"] = "best"
+    alpha: float = Field(0.05, gt=0, lt=1)
+    relevant: float = Field(0.05, gt=0, le=1)
+    power: float = Field(0.8, gt=0, lt=1)
+    permutations: int = Field(20_000, ge=100)
+
+
 class Price(_Section):
     """US dollars per million tokens. Cache writes cost 1.25 times the input price unless said otherwise."""
 
@@ -256,6 +270,7 @@ class EvaluationConfig(_Section):
     synthetic: SyntheticSettings = SyntheticSettings()
     validation: ValidationSettings = ValidationSettings()
     intervals: IntervalSettings = IntervalSettings()
+    comparison: ComparisonConfig = ComparisonConfig()
     scoring: Scoring = Scoring()
     checks: CheckLimits = CheckLimits()
 

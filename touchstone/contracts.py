@@ -42,6 +42,14 @@ def _amount(description: str) -> dy.Float64:
     return dy.Float64(nullable=True, min=0, description=description)
 
 
+def _ci_method(of: str) -> dy.String:
+    return dy.String(
+        nullable=True,
+        check=lambda column: column.is_in(CI_METHODS),
+        description=f"How the interval of {of} was made: " + ", ".join(CI_METHODS) + ".",
+    )
+
+
 class Problems(dy.Schema):
     oid = _id("Unique identifier of the problem.")
     filename = dy.String(nullable=True, description="The file being repaired.")
@@ -165,11 +173,7 @@ class PassAtK(dy.Schema):
     pass_at_k = _share("Mean over the eligible problems; null where there are none.")
     ci_low = _share("Lower end of the confidence interval of pass_at_k.")
     ci_high = _share("Upper end of the confidence interval of pass_at_k.")
-    ci_method = dy.String(
-        nullable=True,
-        check=lambda column: column.is_in(CI_METHODS),
-        description="How the interval was made: " + ", ".join(CI_METHODS) + ".",
-    )
+    ci_method = _ci_method("pass_at_k")
     ci_units = _count("Independent units behind the interval: problems, or clusters where problems share one.")
     pass_at_k_all = _share("The same mean with every unattempted problem counted as 0.")
     pass_hat_k = _share("Mean pass^k over the eligible problems.")
@@ -235,12 +239,27 @@ class Tiers(dy.Schema):
     tier = _id("Tier.")
     attempts = _count("Decided attempts.")
     composite_median = _share("Median composite score.")
+    ci_low = _share("Lower end of the confidence interval of composite_median; 0 with less than six units.")
+    ci_high = _share("Upper end of the confidence interval of composite_median; 1 with less than six units.")
+    ci_method = _ci_method("composite_median")
+    ci_units = _count("Independent units behind the interval: problems, or clusters where problems share one.")
     grade = _letter()
     pass_rate = _share("Mean pass rate over attempts.")
+    pass_rate_ci_low = _share("Lower end of the confidence interval of pass_rate.")
+    pass_rate_ci_high = _share("Upper end of the confidence interval of pass_rate.")
+    pass_rate_ci_method = _ci_method("pass_rate")
     cost_of_pass = _cost_of_pass(
         "Mean cost by mean pass rate: infinity where nothing passes, null where a cost is missing."
     )
+    cost_of_pass_ci_low = _amount("Lower end of the confidence interval of cost_of_pass.")
+    cost_of_pass_ci_high = _cost_of_pass("Upper end of the interval of cost_of_pass; infinity where none may pass.")
+    cost_of_pass_ci_method = _ci_method("cost_of_pass")
     uplift = _figure("(composite_median - baseline) / baseline; null where the baseline is missing or 0.")
+    uplift_ci_low = _figure(
+        "Lower end of the confidence interval of uplift; null for the baseline itself, and with less than six units."
+    )
+    uplift_ci_high = _figure("Upper end of the confidence interval of uplift; null also where it is infinite.")
+    uplift_ci_method = _ci_method("uplift")
     uplift_reason = _text("Why there is no uplift.")
 
 
@@ -266,6 +285,10 @@ class SuiteScores(dy.Schema):
     cases = _count("Decided attempts in the suite.")
     passed = _count("Attempts with accuracy 1.")
     score = _share("Mean accuracy.")
+    ci_low = _share("Lower end of the confidence interval of score.")
+    ci_high = _share("Upper end of the confidence interval of score.")
+    ci_method = _ci_method("score")
+    ci_units = _count("Independent units behind the interval: problems, or clusters where problems share one.")
     weighted_score = _share("Mean credit by class as configured; equal to score without a configuration.")
     latency_score = _share("Mean latency score; null unless a limit is configured.")
     suite_weight = _amount("Weight of the suite in the overall weighted score.")
@@ -288,20 +311,47 @@ class RunScores(dy.Schema):
     cases = _count("Decided attempts.")
     passed = _count("Attempts with accuracy 1.")
     overall_score = _share("Plain mean of the suites' scores.")
+    ci_low = _share("Lower end of the confidence interval of overall_score, for other problems in the same suites.")
+    ci_high = _share("Upper end of the confidence interval of overall_score.")
+    ci_method = _ci_method("overall_score")
+    ci_units = _count("Independent units behind both intervals: problems, or clusters where problems share one.")
     overall_weighted_score = _share("Mean of the suites' weighted scores by their weights.")
     pass_rate = _share("Passed by cases, over all suites together.")
+    pass_rate_ci_low = _share("Lower end of the confidence interval of pass_rate.")
+    pass_rate_ci_high = _share("Upper end of the confidence interval of pass_rate.")
+    pass_rate_ci_method = _ci_method("pass_rate")
 
 
 class ModelStatistics(dy.Schema):
     model = _id("Model.")
     tier = _id("Tier.")
     attempts = _count("Attempts.")
+    ci_low = _share("Lower end of the confidence interval of pass@k for the smallest k.")
+    ci_high = _share("Upper end of the confidence interval of pass@k for the smallest k.")
+    ci_method = _ci_method("pass@k for the smallest k")
+    ci_units = _count("Independent units behind that interval: problems, or clusters where problems share one.")
     avg_compilation_rate = _share("Share of attempts that compile, where that is known.")
+    avg_compilation_rate_ci_low = _share("Lower end of the confidence interval of avg_compilation_rate.")
+    avg_compilation_rate_ci_high = _share("Upper end of the confidence interval of avg_compilation_rate.")
+    avg_compilation_rate_ci_method = _ci_method("avg_compilation_rate")
+    avg_compilation_rate_ci_units = _count("Independent units behind the interval of avg_compilation_rate.")
     avg_test_pass_rate = _share("Mean share of tests passed, over attempts in which tests ran.")
+    avg_test_pass_rate_ci_low = _share("Lower end of the confidence interval of avg_test_pass_rate.")
+    avg_test_pass_rate_ci_high = _share("Upper end of the confidence interval of avg_test_pass_rate.")
+    avg_test_pass_rate_ci_method = _ci_method("avg_test_pass_rate")
+    avg_test_pass_rate_ci_units = _count("Independent units behind the interval of avg_test_pass_rate.")
     avg_test_pass_rate_all = _share("The same over all attempts with a known compilation; 0 where no test ran.")
     tested_attempts = _count("Attempts in which tests ran.")
     avg_lint_score = _share("Mean lint score, over attempts where lint was measured.")
+    avg_lint_score_ci_low = _share("Lower end of the confidence interval of avg_lint_score.")
+    avg_lint_score_ci_high = _share("Upper end of the confidence interval of avg_lint_score.")
+    avg_lint_score_ci_method = _ci_method("avg_lint_score")
+    avg_lint_score_ci_units = _count("Independent units behind the interval of avg_lint_score.")
     avg_code_score = _share("Mean code score.")
+    avg_code_score_ci_low = _share("Lower end of the confidence interval of avg_code_score.")
+    avg_code_score_ci_high = _share("Upper end of the confidence interval of avg_code_score.")
+    avg_code_score_ci_method = _ci_method("avg_code_score")
+    avg_code_score_ci_units = _count("Independent units behind the interval of avg_code_score.")
     total_cost_usd = _amount("Sum of costs; null where one is unknown.")
     unpriced_attempts = _count("Attempts without a cost.")
     total_tokens = _count("Sum of tokens, where given.", nullable=True)
@@ -335,17 +385,216 @@ class ProblemFrontier(dy.Schema):
     tier = _text("The tier of that cost.")
 
 
-class History(dy.Schema):
-    snapshot = _id("Snapshot that the figure is from.")
-    made_at = dy.String(description="When the run finished, in UTC.")
+class VarianceSplit(dy.Schema):
     model = _id("Model.")
     tier = _id("Tier.")
-    figure = _id("Which figure: pass_at_1, pass_hat_1, composite_median, pass_rate, cost_of_pass, …")
+    problems = _count("Problems with at least one decided attempt.")
+    repeated = _count("Problems with at least two, which tell luck from difficulty.")
+    units = _count("Independent units: problems, or clusters where problems share one.")
+    attempts = _count("Decided attempts.")
+    samples = _amount("Attempts per problem: the harmonic mean, which is what counts for the variance.")
+    pass_at_1 = _share("Mean over problems of passed by decided attempts.")
+    standard_error = _amount("Standard error of pass_at_1.")
+    variance_of_mean = _figure("Its square: the sum of the two parts that follow.")
+    from_problems = _figure("The part that comes from which problems there are; an unbiased estimate may be negative.")
+    from_samples = _figure("The part that comes from which attempts there are; null without a repeated problem.")
+    share_from_problems = _share("from_problems by variance_of_mean, kept within [0, 1].")
+    problem_variance = _figure("Variance between problems of their true pass rates, without bias for few attempts.")
+    sampling_variance = _amount("Variance of one attempt at a problem: the mean of p (1 - p), without bias.")
+
+
+class NextSamples(dy.Schema):
+    model = _id("Model.")
+    tier = _id("Tier.")
+    plan = _id("What is done next: now, samples x2, samples x4, problems x2, problems x4.")
+    problems = _count("Problems then.")
+    samples = _amount("Attempts per problem then.")
+    extra_attempts = _count("Attempts more than now.", nullable=True)
+    extra_cost_usd = _amount("What they cost at the mean cost of an attempt so far; null where a cost is unknown.")
+    expected_width = _amount("Expected width of the confidence interval of pass_at_1; null where parts are unknown.")
+    width_saved = _figure("How much narrower than now.")
+    advised = dy.Bool(
+        nullable=True,
+        description="Whether this is the better of the plans with as many more attempts; null: now, or parts unknown.",
+    )
+
+
+class Reliability(dy.Schema):
+    model = _id("Model.")
+    tier = _id("Tier.")
+    problems = _count("Problems with at least one decided attempt.")
+    repeated = _count("Problems with at least two: only these can flip.")
+    always = _count("Repeated problems that every attempt solves.")
+    never = _count("Repeated problems that no attempt solves.")
+    flipping = _count("Repeated problems that are solved sometimes.")
+    flip_rate = _share("flipping by repeated.")
+    flip_rate_ci_low = _share("Lower end of its confidence interval.")
+    flip_rate_ci_high = _share("Upper end of its confidence interval.")
+    flip_rate_ci_method = _ci_method("flip_rate")
+    consistency = _share("Chance that two attempts at the same problem end alike: mean over repeated problems.")
+    consistency_ci_low = _share("Lower end of its confidence interval.")
+    consistency_ci_high = _share("Upper end of its confidence interval.")
+    consistency_ci_method = _ci_method("consistency")
+    ci_units = _count("Independent units behind both intervals.")
+
+
+class ReliabilityCurve(dy.Schema):
+    model = _id("Model.")
+    tier = _id("Tier.")
+    k = dy.Int64(primary_key=True, min=1, metadata={"key": True}, description="Budget of attempts.")
+    pass_at_k = _share("Chance that at least one of k attempts passes: mean over eligible problems.")
+    pass_hat_k = _share("Chance that all of k attempts pass: mean over eligible problems.")
+    ci_low = _share("Lower end of the confidence interval of pass_hat_k.")
+    ci_high = _share("Upper end of the confidence interval of pass_hat_k.")
+    ci_method = _ci_method("pass_hat_k")
+    ci_units = _count("Independent units behind the interval.")
+    eligible = _count("Problems with at least k decided attempts.")
+
+
+class Economics(dy.Schema):
+    model = _id("Model.")
+    tier = _id("Tier.")
+    problems = _count("Problems with a decided attempt.")
+    pass_at_1 = _share("Mean over problems of passed by decided attempts.")
+    cost_per_attempt = _amount("Mean over problems of their mean cost of an attempt; null where a cost is unknown.")
+    cost_of_pass = _cost_of_pass("cost_per_attempt by pass_at_1: infinity where nothing passes.")
+    ci_low = _amount("Lower end of the confidence interval of cost_of_pass.")
+    ci_high = _cost_of_pass("Upper end of the confidence interval of cost_of_pass; may be infinity.")
+    ci_method = _ci_method("cost_of_pass")
+    ci_units = _count("Independent units behind the interval.")
+    on_frontier = dy.Bool(
+        nullable=True, description="Whether its cost of pass is the lowest of all; null: unknown cost."
+    )
+    frontier_probability = _share("How often it is the lowest when problems are drawn again.")
+    pareto = dy.Bool(nullable=True, description="Whether no other is at least as good and as cheap, and better in one.")
+    pareto_probability = _share("How often that holds when problems are drawn again.")
+
+
+class Routing(dy.Schema):
+    suite = _id("Suite.")
+    problems = _count("Problems of the suite that the chosen model and tier attempted.")
+    model = _text("Model with the lowest cost of pass in the suite; null where nobody passes at a known cost.")
+    tier = _text("Its tier.")
+    pass_at_1 = _share("Its pass@1 in the suite.")
+    cost_of_pass = _amount("Its cost of pass in the suite.")
+    probability = _share("How often it is the cheapest when the suite's problems are drawn again.")
+    second_model = _text("The next cheapest model; null where there is none.")
+    second_tier = _text("Its tier.")
+    second_cost_of_pass = _amount("Its cost of pass.")
+
+
+class RoutingPolicies(dy.Schema):
+    policy = _id(
+        "single: the cheapest model for all; suite: the cheapest per suite; problem: the cheapest per problem."
+    )
+    problems = _count("Problems that every model with known costs attempted at least twice.")
+    pass_rate = _share("Mean over problems of the chosen model's pass rate, on attempts that did not choose it.")
+    cost_per_attempt = _amount("Mean over problems of the chosen model's cost of an attempt, on the same attempts.")
+    cost_of_pass = _cost_of_pass("Cost per attempt by pass rate.")
+    saving = _figure("Share of the single model's cost of pass that the policy saves; negative where it costs more.")
+    ci_low = _figure("Lower end of the confidence interval of saving.")
+    ci_high = _figure("Upper end of the confidence interval of saving.")
+    ci_method = _ci_method("saving")
+    ci_units = _count("Independent units behind the interval.")
+
+
+_VERDICTS = ("better", "worse", "no evidence", "underpowered")
+
+
+def _verdict(of: str) -> dy.String:
+    return dy.String(
+        check=lambda column: column.is_in(_VERDICTS),
+        description=f"What may be said of {of}: " + ", ".join(_VERDICTS) + ".",
+    )
+
+
+def _difference(description: str) -> dy.Float64:
+    return dy.Float64(nullable=True, min=-1, max=1, description=description)
+
+
+class ModelComparison(dy.Schema):
+    kind = _id("What is compared: models of one tier, or tiers of one model.")
+    model_a = _id("Model of side a.")
+    tier_a = _id("Tier of side a.")
+    model_b = _id("Model of side b.")
+    tier_b = _id("Tier of side b.")
+    problems = _count("Problems decided on both sides.")
+    only_a = _count("Problems decided on side a only.")
+    only_b = _count("Problems decided on side b only.")
+    rate_a = _share("pass@1 of side a on the shared problems.")
+    rate_b = _share("pass@1 of side b on the shared problems.")
+    difference = _difference("Mean over shared problems of b less a.")
+    ci_low = _difference("Lower end of the confidence interval of difference.")
+    ci_high = _difference("Upper end of the confidence interval of difference.")
+    ci_method = _ci_method("difference")
+    ci_units = _count("Independent units behind interval and test.")
+    test = _text("The test of no difference: McNemar's on flips, or permutation of signs.")
+    p_value = _share("Its two-sided p.")
+    p_adjusted = _share("The same after Holm's correction over all pairs in the table.")
+    wins = _count("Shared problems on which b passes more often.")
+    losses = _count("Shared problems on which b passes less often.")
+    ties = _count("Shared problems on which both pass as often.")
+    effect_size = _figure("difference by the standard deviation of the problems' differences.")
+    minimum_detectable_effect = _share("The smallest true difference that this data would show four times in five.")
+    verdict = _verdict("b")
+    sentence = dy.String(description="The same in words.")
+
+
+class BaselineVerdicts(dy.Schema):
+    model = _id("Model.")
+    tier = _id("Tier.")
+    baseline = dy.String(description="Snapshot that the run is held against.")
+    problems = _count("Problems decided on both sides.")
+    only_baseline = _count("Problems decided in the baseline only.")
+    only_current = _count("Problems decided in this run only.")
+    rate_baseline = _share("pass@1 of the baseline on the shared problems.")
+    rate_current = _share("pass@1 of this run on the shared problems.")
+    difference = _difference("Mean over shared problems of this run less the baseline.")
+    ci_low = _difference("Lower end of the confidence interval of difference.")
+    ci_high = _difference("Upper end of the confidence interval of difference.")
+    ci_method = _ci_method("difference")
+    ci_units = _count("Independent units behind interval and test.")
+    test = _text("The test of no difference: McNemar's on flips, or permutation of signs.")
+    p_value = _share("Its two-sided p.")
+    p_adjusted = _share("The same after Holm's correction over all models and tiers.")
+    wins = _count("Shared problems on which this run passes more often.")
+    losses = _count("Shared problems on which this run passes less often.")
+    ties = _count("Shared problems on which both pass as often.")
+    effect_size = _figure("difference by the standard deviation of the problems' differences.")
+    minimum_detectable_effect = _share("The smallest true difference that this data would show four times in five.")
+    verdict = _verdict("this run")
+    sentence = dy.String(description="The same in words.")
+
+
+class Regressions(dy.Schema):
+    model = _id("Model.")
+    tier = _id("Tier.")
+    oid = _id("Problem.")
+    baseline_score = _share("Score of the case in the pinned baseline.")
+    current_score = _share("Score of the case in this run.")
+    delta = _difference("Current less baseline.")
+    category = _text("What changed: compilation, tests, lint, outcome, or only the score.")
+    kind = dy.String(description="regression, improvement, new, removed or unscored; unchanged cases are left out.")
+
+
+class History(dy.Schema):
+    snapshot = _id("Snapshot that the figure is from.", unique=False)
+    made_at = dy.String(description="When the run finished, in UTC.")
+    table = _id("Table that the figure is from.", unique=False)
+    model = _id("Model.", unique=False)
+    tier = _id("Tier.", unique=False)
+    item = dy.String(
+        metadata={"key": True}, description="What else names the row: the k, suite, run or metric; empty: nothing."
+    )
+    figure = _id("Which figure: the column of that table, such as pass_at_1, composite_median or ci_low.", unique=False)
     value = dy.Float64(nullable=True, allow_inf=True, description="Its value.")
 
 
 _INPUT_COLUMNS = "Further columns of the input travel along as text."
 _PASS_COLUMNS = "One further column `pass_at_<k>` per configured k."
+_PASS_COLUMNS_WITH_INTERVALS = (
+    "Further columns `pass_at_<k>`, `pass_at_<k>_ci_low` and `pass_at_<k>_ci_high` per configured k."
+)
 
 
 @dataclass(frozen=True)
@@ -391,10 +640,20 @@ TABLES: dict[str, Table] = {
         Table("cross_tier", CrossTier, "model"),
         Table("suite_scores", SuiteScores, "model, tier, run and suite"),
         Table("run_scores", RunScores, "model, tier and run"),
-        Table("model_statistics", ModelStatistics, "model and tier", extras=_PASS_COLUMNS),
+        Table("model_statistics", ModelStatistics, "model and tier", extras=_PASS_COLUMNS_WITH_INTERVALS),
         Table("problem_statistics", ProblemStatistics, "model, tier and problem", extras=_PASS_COLUMNS),
         Table("problem_frontier", ProblemFrontier, "problem"),
-        Table("history", History, "snapshot, model, tier and figure"),
+        Table("variance_split", VarianceSplit, "model and tier"),
+        Table("next_samples", NextSamples, "model, tier and plan"),
+        Table("reliability", Reliability, "model and tier"),
+        Table("reliability_curve", ReliabilityCurve, "model, tier and k"),
+        Table("economics", Economics, "model and tier"),
+        Table("routing", Routing, "suite"),
+        Table("routing_policies", RoutingPolicies, "policy"),
+        Table("model_comparison", ModelComparison, "pair of models of a tier, or of tiers of a model"),
+        Table("baseline_verdicts", BaselineVerdicts, "model and tier that the pinned baseline has too"),
+        Table("regressions", Regressions, "case that differs from the pinned baseline"),
+        Table("history", History, "snapshot and figure of a model and tier"),
     )
 }
 

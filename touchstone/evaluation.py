@@ -38,11 +38,13 @@ REFUSED_PART = "@refused"
 class Evaluation:
     """A configuration at work on its output folder.
 
-    Where `only` names models, those are made again even if nothing changed, and the others stay as they are.
+    Where `only` names models, those are made again even if nothing changed, and the others stay as they are. `accept`
+    publishes what is worse than the pinned baseline, with a warning.
     """
 
     config: EvaluationConfig
     only: frozenset[str] = frozenset()
+    accept: bool = False
     store: Store = field(init=False)
     _hashes_of_read: dict[Path, str] = field(init=False, default_factory=dict)
 
@@ -284,7 +286,7 @@ class Evaluation:
         current = self.store.current("history", fingerprint)
         if current is not None:
             return snapshot, current
-        return snapshot, self.store.write("history", history(self.store.root).lazy(), fingerprint)
+        return snapshot, self.store.write("history", history(self.store.root), fingerprint)
 
     def keep_models(self, models: Sequence[str]) -> list[str]:
         """Forget the models whose files are gone; returns their names."""

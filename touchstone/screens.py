@@ -16,6 +16,7 @@ from touchstone.run_outcome import RunOutcome
 
 _MAX_SUITES = 6
 _MAX_ROWS = 30
+_MAX_PAIRS = 10
 
 if TYPE_CHECKING:
     from touchstone.doctor import Item
@@ -43,6 +44,9 @@ def show_run(evaluation: "Evaluation", outcome: RunOutcome) -> None:
         screen.print(leaderboard(store.scan("pass_at_k").collect()))
         screen.print(tier_table(store.scan("tiers").collect(), store.scan("cross_tier").collect()))
         screen.print(suite_table(store.scan("suite_scores").collect(), store.scan("run_scores").collect()))
+        pairs = store.scan("model_comparison").collect()
+        if not pairs.is_empty():
+            screen.print(comparison_table(pairs))
         _show_quarantine(screen, store.scan("quarantine").collect())
     for check in outcome.checks:
         if not check.passed:
@@ -53,7 +57,7 @@ def show_run(evaluation: "Evaluation", outcome: RunOutcome) -> None:
     passed = sum(check.passed for check in outcome.checks)
     screen.print(f"{passed} of {len(outcome.checks)} checks passed; {_reuse(outcome)}")
     if outcome.stopped:
-        screen.print("no score was computed from this; the last finished results are untouched")
+        screen.print("nothing was published; the last finished results are untouched")
     elif not outcome.failures:
         for name in ("summary_pass_at_k.csv", "tables", "warehouse.duckdb"):
             screen.print(f"  {_short(store.root / name)}", soft_wrap=True)
@@ -122,6 +126,34 @@ def suite_table(suites: pl.DataFrame, runs: pl.DataFrame) -> Table:
         drawn.add_row(*(escape(str(part or "-")) for part in key), *cells, _number(overall))
     more = [f"{hidden} more suites: SELECT * FROM suite_scores"] if hidden > 0 else []
     drawn.caption = "".join([*more, _and_more(runs.height, "run_scores")]) or None
+    drawn.caption_justify = "left"
+    return drawn
+
+
+def comparison_table(pairs: pl.DataFrame) -> Table:
+    """Pairs of models and of tiers with the verdict on each, the surest first."""
+    drawn = Table(
+        title=r"compared problem by problem: difference of pass@1 \[confidence interval]", title_justify="left"
+    )
+    for name in ("this", "against", "verdict"):
+        drawn.add_column(name)
+    for name in ("difference", "p after Holm", "could have seen"):
+        drawn.add_column(name, justify="right")
+    tiers = pl.concat([pairs["tier_a"], pairs["tier_b"]]).n_unique() > 1
+    colours = {"better": "green", "worse": "red"}
+    surest_first = pairs.sort("p_adjusted", "model_b", "tier_b", "model_a", "tier_a", nulls_last=True)
+    for row in surest_first.head(_MAX_PAIRS).iter_rows(named=True):
+        sides = [f"{row[f'model_{side}']} {row[f'tier_{side}']}" if tiers else row[f"model_{side}"] for side in "ba"]
+        colour = colours.get(row["verdict"], "dim")
+        drawn.add_row(
+            *(escape(side) for side in sides),
+            f"[{colour}]{row['verdict']}[/]",
+            "-" if row["difference"] is None else f"{row['difference']:+.3f} {_ends(row)}",
+            _chance(row["p_adjusted"]),
+            _number(row["minimum_detectable_effect"]),
+        )
+    hidden = pairs.height - _MAX_PAIRS
+    drawn.caption = f"{hidden} more pairs: SELECT * FROM model_comparison" if hidden > 0 else None
     drawn.caption_justify = "left"
     return drawn
 
@@ -243,6 +275,10 @@ def _number(value: float | None) -> str:
     return "-" if value is None else f"{value:.3f}"
 
 
+def _chance(value: float | None) -> str:
+    return "< 0.001" if value is not None and value < 0.001 else _number(value)
+
+
 def _dollars(value: float | None) -> str:
     if value is None:
         return "-"
@@ -252,7 +288,11 @@ def _dollars(value: float | None) -> str:
 def _figure(row: dict[str, Any]) -> str:
     if row["pass_at_k"] is None:
         return "-"
-    return f"{row['pass_at_k']:.3f} \\[{row['ci_low']:.3f}, {row['ci_high']:.3f}]"
+    return f"{row['pass_at_k']:.3f} {_ends(row)}"
+
+
+def _ends(row: dict[str, Any]) -> str:
+    return f"\\[{row['ci_low']:.3f}, {row['ci_high']:.3f}]"
 
 
 def _show_quarantine(screen: Console, quarantine: pl.DataFrame) -> None:

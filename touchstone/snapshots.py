@@ -3,6 +3,7 @@
 ```
 snapshots/<id>/tables/<table>/*.parquet   hard links to the run's tables, without the texts of fixes
 snapshots/<id>/manifest.json              when, from which config and inputs, by which versions
+snapshots/<id>/figures.parquet            its figures per model and tier in long form, for the table `history`
 snapshots/pins.json                       names that people gave
 ```
 
@@ -21,19 +22,20 @@ from typing import Any
 
 import duckdb
 import polars as pl
+import polars.selectors as cs
 
 from touchstone import __version__
-from touchstone.contracts import TABLES
+from touchstone.contracts import TABLES, Table
 from touchstone.errors import TouchstoneError
 from touchstone.files import link_or_copy, replacing
 from touchstone.ingest.sources import check_name
 from touchstone.store import Store, digest
 
 FOLDER = "snapshots"
-_MANIFEST, _PINS = "manifest.json", "pins.json"
-# Tables that hold the texts of fixes, or that no comparison needs.
-_LEFT_OUT = ("attempts", "outcomes", "quarantine", "history")
-_RESERVED = ("latest", "previous")
+_MANIFEST, _PINS, _FIGURES = "manifest.json", "pins.json", "figures.parquet"
+# Tables that hold the texts of fixes, that no comparison needs, or that speak of another snapshot.
+_LEFT_OUT = ("attempts", "outcomes", "quarantine", "baseline_verdicts", "regressions", "history")
+RESERVED = ("latest", "previous")
 
 
 @dataclass(frozen=True)
@@ -93,7 +95,7 @@ def find(root: Path, name: str) -> Snapshot:
     snapshots = list_snapshots(root)
     if not snapshots:
         raise TouchstoneError(f"{root}: there are no snapshots; every finished `touchstone run` makes one")
-    if name in _RESERVED:
+    if name in RESERVED:
         place = -1 if name == "latest" else -2
         if len(snapshots) < -place:
             raise TouchstoneError(f"{root}: there is only one snapshot, so there is no previous one")
@@ -119,7 +121,7 @@ def pins(root: Path) -> dict[str, str]:
 
 def pin(root: Path, which: str, name: str) -> Snapshot:
     """Give a snapshot a name, or move the name to it."""
-    if check_name(name, "pin") in _RESERVED:
+    if check_name(name, "pin") in RESERVED:
         raise TouchstoneError(f"'{name}' always means what it says; choose another name")
     snapshot = find(root, which)
     with replacing(root / FOLDER / _PINS) as scratch:
@@ -138,36 +140,50 @@ def prune(root: Path, keep: int) -> list[str]:
     return [snapshot.id for snapshot in gone]
 
 
-def history(root: Path) -> pl.DataFrame:
-    """Every figure of every snapshot: one row per snapshot, model, tier and figure."""
-    parts = [_figures(snapshot) for snapshot in list_snapshots(root)]
-    return pl.concat([pl.DataFrame(schema=TABLES["history"].dtypes), *parts])
+def history(root: Path) -> pl.LazyFrame:
+    """Every figure of a model and tier in every snapshot, in long form."""
+    parts = [_kept_figures(snapshot) for snapshot in list_snapshots(root)]
+    return pl.concat([pl.LazyFrame(schema=TABLES["history"].dtypes), *parts])
+
+
+def _kept_figures(snapshot: Snapshot) -> pl.LazyFrame:
+    """A snapshot's figures, which are gathered once: it never changes."""
+    path = snapshot.folder / _FIGURES
+    if not path.is_file():
+        with replacing(path) as scratch:
+            _figures(snapshot).write_parquet(scratch)
+    return pl.scan_parquet(path, glob=False)
 
 
 def _figures(snapshot: Snapshot) -> pl.DataFrame:
-    frames = [_long(snapshot, "pass_at_k", ["pass_at_k", "pass_hat_k"], suffix=True)]
-    frames.append(_long(snapshot, "tiers", ["composite_median", "pass_rate", "cost_of_pass", "uplift"]))
-    frames.append(_long(snapshot, "model_statistics", ["total_cost_usd", "avg_code_score", "avg_test_pass_rate"]))
-    return pl.concat(frames).select(list(TABLES["history"].dtypes)).sort("model", "tier", "figure")
-
-
-def _long(snapshot: Snapshot, table: str, figures: Sequence[str], *, suffix: bool = False) -> pl.DataFrame:
-    files = sorted((snapshot.tables / table).glob("*.parquet"))
     empty = pl.DataFrame(schema=TABLES["history"].dtypes)
+    # Figures of single problems and attempts would be most of it; they are compared, not plotted.
+    told = [table for table in TABLES.values() if {"model", "tier"} <= set(table.key) and "oid" not in table.key]
+    return pl.concat([empty, *(_long(snapshot, table) for table in told if table.name not in _LEFT_OUT)])
+
+
+def _long(snapshot: Snapshot, table: Table) -> pl.DataFrame:
+    files = sorted((snapshot.tables / table.name).glob("*.parquet"))
     if not files:
-        return empty
+        return pl.DataFrame(schema=TABLES["history"].dtypes)
     rows = pl.concat([pl.read_parquet(file, glob=False) for file in files], how="diagonal")
-    keys = ["model", "tier", *(["k"] if suffix else [])]
-    long = rows.select(*keys, *figures).unpivot(index=keys, variable_name="figure", value_name="value")
-    if suffix:
-        long = long.with_columns(figure=pl.col("figure").str.replace("_k", "_") + pl.col("k").cast(pl.String))
-    return long.select(
-        snapshot=pl.lit(snapshot.id),
-        made_at=pl.lit(snapshot.made_at),
-        model="model",
-        tier="tier",
-        figure="figure",
-        value=pl.col("value").cast(pl.Float64),
+    others = [pl.col(name).cast(pl.String) for name in table.key if name not in ("model", "tier")]
+    item = pl.concat_str(others, separator=" ", ignore_nulls=True) if others else pl.lit("")
+    figures = rows.select(~cs.by_name(table.key) & cs.numeric()).columns
+    keyed = rows.select("model", "tier", pl.col(figures).cast(pl.Float64), __item=item)
+    return (
+        keyed.unpivot(figures, index=["model", "tier", "__item"], variable_name="figure", value_name="value")
+        .select(
+            pl.lit(snapshot.id).alias("snapshot"),
+            pl.lit(snapshot.made_at).alias("made_at"),
+            pl.lit(table.name).alias("table"),
+            "model",
+            "tier",
+            pl.col("__item").alias("item"),
+            "figure",
+            "value",
+        )
+        .sort("model", "tier", "item", "figure")
     )
 
 

@@ -23,12 +23,19 @@ CI_METHODS = (
     "wilson",
     "wilson-t",
     "bootstrap",
+    "paired-bootstrap",
+    "woodruff",
+    "fieller",
     "t",
     "wilson-bound",
     "wilson-cluster",
     "wilson-t-cluster",
     "t-cluster",
     "wilson-bound-cluster",
+    "bootstrap-cluster",
+    "paired-bootstrap-cluster",
+    "woodruff-cluster",
+    "fieller-cluster",
 )
 
 TRUE_WORDS = ("true", "1", "yes", "t", "y")

@@ -2,11 +2,17 @@
 
 import math
 
+import numpy as np
 import polars as pl
 import pytest
 
+from touchstone.config import IntervalSettings
+from touchstone.contracts import TABLES, conform, violations
 from touchstone.metrics import aggregates as metric
+from touchstone.metrics.uncertainty import unit_interval, wilson
 
+INTERVALS = IntervalSettings()
+NO_PROBLEMS = pl.LazyFrame(schema={"oid": pl.String, "cluster": pl.String})
 SCORES = {
     "model": pl.String, "tier": pl.String, "oid": pl.String, "iteration_id": pl.String, "compilation_score": pl.Float64,
     "test_score": pl.Float64, "ran_tests": pl.Boolean, "lint_score": pl.Float64, "lint_measured": pl.Boolean,
@@ -29,9 +35,19 @@ def figures(*rows: tuple[str, str, int, int]) -> pl.LazyFrame:
     return pl.LazyFrame(made)
 
 
-def model(*rows: dict[str, object]) -> dict[str, object]:
-    per_model = pl.LazyFrame({"model": ["m"], "tier": ["T0"], "k": [1], "pass_at_k": [0.5]})
-    return metric.model_statistics(scores(*rows), per_model, [1]).collect().row(0, named=True)
+PASS_AT_K = pl.LazyFrame(
+    [("m", "T0", 2, 0.75, 0.6, 0.9, "bootstrap", 300), ("m", "T0", 1, 0.5, 0.25, 0.625, "wilson", 12)],
+    schema=["model", "tier", "k", "pass_at_k", "ci_low", "ci_high", "ci_method", "ci_units"],
+    orient="row",
+)
+
+
+def models(*rows: dict[str, object], problems: pl.LazyFrame = NO_PROBLEMS) -> pl.LazyFrame:
+    return metric.model_statistics(scores(*rows), PASS_AT_K, problems, [1, 2], INTERVALS)
+
+
+def model(*rows: dict[str, object], problems: pl.LazyFrame = NO_PROBLEMS) -> dict[str, object]:
+    return models(*rows, problems=problems).collect().row(0, named=True)
 
 
 def test_test_pass_rate_over_tested_attempts_and_over_all() -> None:
@@ -48,6 +64,62 @@ def test_rates_cost_tokens_and_latency() -> None:
 def test_an_unknown_cost_makes_the_total_unknown() -> None:
     row = model({}, {"cost_usd": None})
     assert (row["total_cost_usd"], row["unpriced_attempts"]) == (None, 1)
+
+
+def test_the_intervals_of_pass_at_k_are_copied() -> None:
+    row = model({})
+    assert (row["ci_low"], row["ci_high"], row["ci_method"], row["ci_units"]) == (0.25, 0.625, "wilson", 12)
+    assert (row["pass_at_1_ci_low"], row["pass_at_1_ci_high"]) == (0.25, 0.625)
+    assert (row["pass_at_2"], row["pass_at_2_ci_low"], row["pass_at_2_ci_high"]) == (0.75, 0.6, 0.9)
+
+
+def test_a_tier_without_a_pass_at_k_has_no_interval_of_it() -> None:
+    row = model({"tier": "T1"})
+    assert (row["pass_at_1"], row["ci_low"], row["ci_method"], row["ci_units"]) == (None, None, None, 0)
+
+
+def test_averages_have_intervals_over_problems() -> None:
+    made = [
+        {"oid": oid, "code_score": score, "compilation_score": float(oid == "a")} for oid in "ab" for score in (0, 0.5)
+    ]
+    row = model(*made, {"oid": "c", "code_score": 1.0})
+    expected = unit_interval(np.array([0.5, 0.5, 1.0]), np.array([2, 2, 1]), np.array([1, 1, 1]), INTERVALS)
+    assert (row["avg_code_score_ci_low"], row["avg_code_score_ci_high"]) == (expected.low, expected.high)
+    assert (row["avg_code_score_ci_method"], row["avg_code_score_ci_units"]) == ("wilson-t-cluster", 3)
+    assert row["avg_compilation_rate_ci_low"] < row["avg_compilation_rate"] < row["avg_compilation_rate_ci_high"]
+
+
+def test_only_attempts_that_count_make_an_interval() -> None:
+    untested = {"oid": "b", "ran_tests": False, "test_score": 0.0, "lint_measured": False}
+    row = model({"test_score": 0.5}, untested)
+    for name, mean in (("avg_test_pass_rate", 0.5), ("avg_lint_score", 1.0)):
+        assert row[f"{name}_ci_units"] == 1
+        assert (row[f"{name}_ci_low"], row[f"{name}_ci_high"]) == wilson(mean, 1, 0.95)
+    nothing = model(untested)
+    assert (nothing["avg_lint_score_ci_low"], nothing["avg_lint_score_ci_method"]) == (None, None)
+    assert nothing["avg_lint_score_ci_units"] == 0
+
+
+def test_all_that_compile_are_not_certain_to() -> None:
+    row = model(*({"oid": f"p{place}"} for place in range(20)))
+    assert (row["avg_compilation_rate_ci_low"], row["avg_compilation_rate_ci_high"]) == wilson(1.0, 20, 0.95)
+
+
+def test_problems_that_share_a_cluster_are_one_unit() -> None:
+    shared = pl.LazyFrame({"oid": ["a", "b", "c"], "cluster": ["x", "x", "y"]})
+    made = [{"oid": oid, "code_score": score} for oid, score in (("a", 0.25), ("b", 0.75), ("c", 1.0))]
+    row = model(*made, problems=shared)
+    assert (row["avg_code_score_ci_method"], row["avg_code_score_ci_units"]) == ("wilson-t-cluster", 2)
+
+
+def test_the_contract_of_model_statistics_holds() -> None:
+    made = [{"oid": f"p{place % 7}", "code_score": place / 50, "tier": f"T{place % 2}"} for place in range(50)]
+    table = models(*made)
+    assert violations(conform(table, TABLES["model_statistics"]), TABLES["model_statistics"]) == {}
+    turned = metric.model_statistics(
+        scores(*made).collect().reverse().lazy(), PASS_AT_K.collect().reverse().lazy(), NO_PROBLEMS, [1, 2], INTERVALS
+    )
+    assert turned.collect().equals(table.collect())
 
 
 def problems(*rows: tuple[str, str, int, int], **score: object) -> dict[tuple[str, str], dict[str, object]]:

@@ -7,7 +7,7 @@ may hold it more often, since thirty problems that all pass do not tell "always"
 often.
 
 Where the interval is a formula, the simulation runs a vectorised twin, which is first held against the real
-function; the bootstrap is run itself.
+function; the bootstrap is run itself. Medians, ratios and what is made for tiers and runs: `test_unit_coverage.py`.
 """
 
 import itertools
@@ -30,7 +30,7 @@ Ends = tuple[Floats, Floats]
 LOWEST, HIGHEST, ERRORS = 0.93, 0.97, 3
 RUNS = 2000
 # The bootstrap is not vectorised over runs: fewer of them, and of replicates.
-BOOTSTRAP_RUNS, PAIRED_BOOTSTRAP_RUNS = 150, 100
+BOOTSTRAP_RUNS = 150
 SETTINGS = IntervalSettings(replicates=300)
 TWINS = 8
 
@@ -99,7 +99,7 @@ def test_easy_suites_with_a_few_impossible_problems(share: float, problems: int,
 
 @pytest.mark.parametrize("k", [1, 5])
 @pytest.mark.parametrize("n", [5, 20, 50])
-@pytest.mark.parametrize("problems", [30, 100])
+@pytest.mark.parametrize("problems", [30, 100, 500])
 @pytest.mark.parametrize("name", DIFFICULTIES)
 def test_paired_differences(name: str, problems: int, n: int, k: int) -> None:
     differences, truth, typical = _gaps(name, problems, n, k, RUNS)
@@ -107,15 +107,36 @@ def test_paired_differences(name: str, problems: int, n: int, k: int) -> None:
     _assert_covered((low <= truth) & (truth <= high), edge=problems * typical < 3)
 
 
-def test_paired_differences_of_large_suites() -> None:
-    held = []
-    for name, n, k in itertools.product(DIFFICULTIES, [5, 20], [1, 5]):
-        differences, truth, typical = _gaps(name, 500, n, k, PAIRED_BOOTSTRAP_RUNS)
-        low, high = _ends(differences, paired_interval)
-        inside, edge = (low <= truth) & (truth <= high), 500 * typical < 3
-        _assert_covered(inside, edge=edge)
-        held += [] if edge else [inside]
-    _assert_covered(np.concatenate(held))
+@pytest.mark.parametrize("paired", [False, True])
+@pytest.mark.parametrize("easier", [0.0, 1.5])
+@pytest.mark.parametrize("clusters", [10, 30, 60])
+def test_clusters_of_four_problems(clusters: int, easier: float, paired: bool) -> None:
+    """Half the variance of difficulty, a logit, is the cluster's, and half of the luck of the other model.
+
+    Few clusters do not fall short: ten hold the truth in 96% to 99% of runs, being wider than they need be.
+    """
+    generator = np.random.default_rng([clusters, int(easier * 10), paired])
+
+    def draw(shape: tuple[int, ...], scale: float) -> Floats:
+        return scale * (generator.normal(0, 1, (*shape[:-1], 1)) + generator.normal(0, 1, shape))
+
+    def figures(shape: tuple[int, ...], n: int | None) -> Floats:
+        difficulty = easier + draw(shape, 1)
+        sides = [difficulty, difficulty + 0.5 + draw(shape, 0.5**0.5)] if paired else [difficulty]
+        chances = [special.expit(side) for side in sides]
+        rates = chances if n is None else [generator.binomial(n, chance) / n for chance in chances]
+        return rates[-1] - (rates[0] if paired else 0)
+
+    truth = figures((200_000, 4), None).mean()
+    per_problem = figures((RUNS, clusters, 4), 5)
+    low, high = (_student_twin if paired else _score_twin)(per_problem.mean(axis=2))
+    names = [f"cluster {place // 4}" for place in range(4 * clusters)]
+    for run in range(TWINS):
+        measure = paired_interval if paired else mean_interval
+        interval = measure(per_problem[run].ravel(), np.ones(4 * clusters, dtype=np.int64), names, SETTINGS)
+        assert interval.units == clusters
+        assert (low[run], high[run]) == pytest.approx((interval.low, interval.high), abs=1e-9)
+    _assert_covered((low <= truth) & (truth <= high), edge=clusters == 10)
 
 
 def _passes(name: str, problems: int, n: int, k: int, runs: int) -> Floats:

@@ -1,32 +1,51 @@
-"""Tiers: the seed's uplifts, their edges, and what tiers differ in."""
+"""Tiers: the seed's uplifts, their edges, what tiers differ in, and the intervals of every figure."""
 
 import math
 
+import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from touchstone.config import Scoring
+from touchstone.config import IntervalSettings, Scoring
+from touchstone.contracts import TABLES, conform, violations
 from touchstone.metrics import tiers as metric
+from touchstone.metrics.medians import Sample
+from touchstone.metrics.ratios import cost_of_pass_interval
+from touchstone.metrics.resampling import uplift_intervals
+from touchstone.metrics.uncertainty import unit_interval, wilson
 
 SCORING = Scoring()
+INTERVALS = IntervalSettings(replicates=200)
+NO_PROBLEMS = pl.LazyFrame(schema={"oid": pl.String, "cluster": pl.String})
 
 
 def scores(*rows: tuple[str, str, float | None, float | None, float | None]) -> pl.LazyFrame:
-    """Attempts as (model, tier, pass_rate, composite_score, cost_usd)."""
+    """Attempts at one problem each as (model, tier, pass_rate, composite_score, cost_usd)."""
     columns = ["model", "tier", "pass_rate", "composite_score", "cost_usd"]
     schema = dict.fromkeys(columns[:2], pl.String) | dict.fromkeys(columns[2:], pl.Float64)
     others = [name for name in metric.METRICS if name not in columns]
-    frame = pl.LazyFrame(rows, schema=schema, orient="row")
+    frame = pl.LazyFrame(rows, schema=schema, orient="row").with_columns(
+        oid=pl.format("p{}", pl.int_range(pl.len()).over("model", "tier"))
+    )
     return frame.with_columns(pl.lit(None, pl.Float64).alias(name) for name in others)
+
+
+def tiers_of(
+    attempts: pl.LazyFrame,
+    problems: pl.LazyFrame = NO_PROBLEMS,
+    scoring: Scoring = SCORING,
+    intervals: IntervalSettings = INTERVALS,
+) -> pl.LazyFrame:
+    return metric.tiers(metric.tier_statistics(attempts), attempts, problems, scoring, intervals)
 
 
 def compared(
     *rows: tuple[str, str, float | None, float | None, float | None],
 ) -> tuple[pl.DataFrame, dict[str, object]]:
     described = metric.tier_statistics(scores(*rows))
-    per_tier = metric.tiers(described, scores(*rows), SCORING)
+    per_tier = tiers_of(scores(*rows))
     return per_tier.collect(), metric.cross_tier(described, per_tier).collect().row(0, named=True)
 
 
@@ -60,7 +79,7 @@ def test_uplift_is_null_with_a_reason(rows: list[tuple[str, str, float, float | 
 
 def test_another_baseline_tier() -> None:
     attempts = scores(("m", "none", 1.0, 0.5, None), ("m", "full", 1.0, 0.6, None))
-    per_tier = metric.tiers(metric.tier_statistics(attempts), attempts, Scoring(baseline_tier="none")).collect()
+    per_tier = tiers_of(attempts, scoring=Scoring(baseline_tier="none")).collect()
     assert dict(per_tier.select("tier", "uplift").iter_rows()) == {"full": pytest.approx(0.2), "none": 0.0}
 
 
@@ -99,3 +118,127 @@ def test_uplift_has_the_sign_of_the_change_and_undoes_itself(baseline: float, sc
     found = per_tier["uplift"][1]
     assert baseline * (1 + found) == pytest.approx(score, abs=1e-12)
     assert (found > 0) == (score > baseline)
+
+
+def many(problems: int = 40, n: int = 3, seed: int = 1) -> pl.LazyFrame:
+    """Three tiers at the same problems; the third lacks half of them, and some costs."""
+    generator = np.random.default_rng(seed)
+    chance = generator.beta(3, 2, problems)
+    rows = []
+    for place, tier in enumerate(("T0", "T1", "T2")):
+        for problem in range(problems if tier != "T2" else problems // 2):
+            for _ in range(n):
+                passed = float(generator.random() < min(1, chance[problem] + 0.1 * place))
+                cost = None if tier == "T2" and problem == 3 else float(generator.integers(1, 9)) / 100
+                score = (passed + generator.integers(0, 11) / 10) / 2
+                rows.append(("m", tier, f"p{problem:02}", passed, score, cost))
+    columns = {"model": pl.String, "tier": pl.String, "oid": pl.String}
+    figures = dict.fromkeys(["pass_rate", "composite_score", "cost_usd"], pl.Float64)
+    frame = pl.LazyFrame(rows, schema={**columns, **figures}, orient="row")
+    return frame.with_columns(pl.lit(None, pl.Float64).alias(name) for name in metric.METRICS if name not in figures)
+
+
+def clusters(problems: int, size: int) -> pl.LazyFrame:
+    oids = [f"p{problem:02}" for problem in range(problems)]
+    return pl.LazyFrame({"oid": oids, "cluster": [f"c{problem // size}" for problem in range(problems)]})
+
+
+def test_every_figure_has_the_interval_of_its_own_kind() -> None:
+    attempts = many()
+    row = tiers_of(attempts).filter(pl.col("tier") == "T1").collect().row(0, named=True)
+    own = (
+        attempts.filter(pl.col("tier") == "T1")
+        .group_by("oid")
+        .agg(pl.col("pass_rate", "cost_usd").sum(), size=pl.len().cast(pl.Int64))
+    )
+    passes, costs, sizes = (own.sort("oid").collect()[name].to_numpy() for name in ("pass_rate", "cost_usd", "size"))
+    rate = unit_interval(passes, sizes, np.ones_like(sizes), INTERVALS)
+    assert (row["pass_rate_ci_low"], row["pass_rate_ci_high"]) == pytest.approx((rate.low, rate.high))
+    assert row["pass_rate_ci_method"] == "wilson-t-cluster"
+    cost = cost_of_pass_interval(costs, sizes, passes, sizes, INTERVALS)
+    assert (row["cost_of_pass_ci_low"], row["cost_of_pass_ci_high"]) == pytest.approx((cost.low, cost.high))
+    assert row["cost_of_pass_ci_method"] == "fieller-cluster"
+    assert (row["ci_method"], row["ci_units"]) == ("woodruff-cluster", 40)
+    assert row["ci_low"] <= row["composite_median"] <= row["ci_high"]
+    sides = []
+    for tier in ("T0", "T1"):
+        part = attempts.filter(pl.col("tier") == tier).sort("oid").collect()
+        codes = np.repeat(np.arange(40), 3)
+        sides.append(Sample(part["composite_score"].to_numpy(), codes, np.ones(len(codes), dtype=np.int64)))
+    uplift = uplift_intervals(sides[0], sides[1:], INTERVALS)[0]
+    assert (row["uplift_ci_low"], row["uplift_ci_high"]) == (uplift.low, uplift.high)
+    assert row["uplift_ci_method"] == "paired-bootstrap"
+
+
+def test_the_contract_holds() -> None:
+    for problems in (NO_PROBLEMS, clusters(40, 4)):
+        table = conform(tiers_of(many(), problems), TABLES["tiers"])
+        assert violations(table, TABLES["tiers"]) == {}
+
+
+def test_the_baseline_itself_has_an_uplift_of_0_without_an_interval() -> None:
+    row = tiers_of(many()).filter(pl.col("tier") == "T0").collect().row(0, named=True)
+    assert row["uplift"] == 0.0
+    assert (row["uplift_ci_low"], row["uplift_ci_high"], row["uplift_ci_method"]) == (None, None, None)
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [("m", "T1", 1.0, 0.9, None)] * 9,
+        [("m", "T0", 0.0, 0.0, None)] * 9 + [("m", "T1", 1.0, 0.9, None)] * 9,
+        [("m", "T0", 1.0, None, None)] * 9 + [("m", "T1", 1.0, 0.9, None)] * 9,
+        [("m", "T0", 1.0, 0.5, None)] * 9 + [("m", "T1", 1.0, None, None)] * 9,
+    ],
+)
+def test_no_uplift_has_no_interval(rows: list[tuple[str, str, float, float | None, None]]) -> None:
+    last = tiers_of(scores(*rows)).filter(pl.col("tier") == "T1").collect().row(0, named=True)
+    assert (last["uplift_ci_low"], last["uplift_ci_high"], last["uplift_ci_method"]) == (None, None, None)
+
+
+def test_an_infinite_end_of_uplift_is_null() -> None:
+    rows = [("m", "T0", 1.0, 0.0 if place < 9 else 0.5, None) for place in range(20)]
+    last = tiers_of(scores(*rows, *[("m", "T1", 1.0, 1.0, None)] * 20)).collect().row(1, named=True)
+    assert (last["uplift_ci_low"], last["uplift_ci_high"], last["uplift_ci_method"]) == (1.0, None, "paired-bootstrap")
+
+
+def test_a_tier_without_a_score_has_no_interval_of_it() -> None:
+    row = tiers_of(scores(*[("m", "T0", None, None, 1.0)] * 8)).collect().row(0, named=True)
+    assert (row["ci_low"], row["ci_method"], row["ci_units"]) == (None, None, 0)
+    assert (row["pass_rate_ci_low"], row["pass_rate_ci_method"], row["cost_of_pass_ci_method"]) == (None, None, None)
+
+
+def test_where_all_pass_or_none_does_there_is_a_real_interval() -> None:
+    rows = [("m", f"T{1 - passed}", float(passed), float(passed), 2.0) for passed in (1, 0) for _ in range(20)]
+    all_pass, none_does = tiers_of(scores(*rows)).collect().rows(named=True)
+    assert (all_pass["pass_rate_ci_low"], all_pass["pass_rate_ci_high"]) == wilson(1.0, 20, 0.95)
+    assert (none_does["pass_rate_ci_low"], none_does["pass_rate_ci_high"]) == wilson(0.0, 20, 0.95)
+    assert 2.0 < all_pass["cost_of_pass_ci_high"] < 3.0
+    assert none_does["cost_of_pass_ci_low"] > 9
+    assert none_does["cost_of_pass_ci_high"] == math.inf
+    # A median may well be sure.
+    assert (all_pass["ci_low"], all_pass["ci_high"], all_pass["ci_method"]) == (1.0, 1.0, "woodruff")
+
+
+def test_one_unknown_cost_leaves_the_cost_of_pass_without_an_interval() -> None:
+    row = tiers_of(many()).filter(pl.col("tier") == "T2").collect().row(0, named=True)
+    assert (row["cost_of_pass"], row["cost_of_pass_ci_low"], row["cost_of_pass_ci_method"]) == (None, None, None)
+    assert row["pass_rate_ci_low"] is not None
+
+
+def test_clusters_of_one_problem_change_nothing_and_larger_ones_are_the_units() -> None:
+    alone = tiers_of(many(), clusters(40, 1)).collect()
+    assert alone.equals(tiers_of(many()).collect())
+    shared = tiers_of(many(), clusters(40, 4)).collect()
+    assert shared["ci_units"].to_list() == [10, 10, 5]
+    assert shared["uplift_ci_method"].to_list() == [None, "paired-bootstrap-cluster", "paired-bootstrap-cluster"]
+    assert shared["composite_median"].equals(alone["composite_median"])
+
+
+@settings(max_examples=10)
+@given(st.integers(0, 1000))
+def test_the_order_of_rows_does_not_show(seed: int) -> None:
+    attempts, problems = many(problems=12).collect(), clusters(12, 2)
+    shuffled = attempts.sample(fraction=1, shuffle=True, seed=seed).lazy()
+    backwards = problems.collect().reverse().lazy()
+    assert tiers_of(shuffled, backwards).collect().equals(tiers_of(attempts.lazy(), problems).collect())

@@ -9,7 +9,15 @@ from hypothesis import strategies as st
 from scipy import special
 
 from touchstone.config import IntervalSettings
-from touchstone.metrics.uncertainty import BOOTSTRAP_FROM, MOST_BINS, Interval, mean_interval, paired_interval, wilson
+from touchstone.metrics.uncertainty import (
+    BOOTSTRAP_FROM,
+    MOST_BINS,
+    Interval,
+    mean_interval,
+    paired_interval,
+    unit_interval,
+    wilson,
+)
 from touchstone.vocabulary import CI_METHODS
 
 SETTINGS = IntervalSettings(replicates=2000)
@@ -166,6 +174,70 @@ def test_one_cluster_says_almost_nothing() -> None:
     assert interval.high - interval.low > 0.7
 
 
+def units_of(*units: tuple[float, int], settings: IntervalSettings = SETTINGS) -> Interval:
+    """Units as (sum, size)."""
+    sums, sizes = np.array([total for total, _ in units], dtype=float), np.array([size for _, size in units])
+    return unit_interval(sums, sizes, np.ones(len(units), dtype=np.int64), settings)
+
+
+def test_worked_example_of_attempts_in_three_problems() -> None:
+    # 2 of 4, 3 of 4 and 8 of 8 passed: 13 of 16, with residuals of -1.25, -0.25 and 1.5.
+    interval = units_of((2, 4), (3, 4), (8, 8))
+    mean, error = 13 / 16, np.sqrt(3 / 2 * (1.25**2 + 0.25**2 + 1.5**2)) / 16
+    most = mean * (1 - mean)
+    variance = 3 * error**2 + np.exp(-3 * (1 - mean) / 0.75) * (most - 3 * error**2)
+    effective, reach = 3 * most / variance, special.stdtrit(2, 0.975)
+    assert (interval.method, interval.units) == ("wilson-t-cluster", 3)
+    for end in (interval.low, interval.high):
+        assert abs(mean - end) == pytest.approx(reach * np.sqrt(end * (1 - end) / effective))
+
+
+def test_attempts_do_not_count_as_problems() -> None:
+    once, often = units_of((1, 1), (0, 1), (1, 1), (0, 1)), units_of((99, 99), (0, 99), (99, 99), (0, 99))
+    assert (once.method, often.method, often.units) == ("wilson", "wilson-t-cluster", 4)
+    assert often.low < once.low and once.high < often.high
+
+
+@pytest.mark.parametrize("rate", [0.0, 0.5, 1.0])
+def test_units_that_all_agree_are_counted_and_not_their_attempts(rate: float) -> None:
+    interval = units_of(*[(rate * size, size) for size in range(2, 22, 2)])
+    assert (interval.low, interval.high) == wilson(rate, 10, 0.95)
+    assert (interval.method, interval.units) == ("wilson-cluster", 10)
+
+
+def test_one_unit_says_almost_nothing() -> None:
+    interval = units_of((7, 10))
+    assert (interval.low, interval.high, interval.units) == (*wilson(0.7, 1, 0.95), 1)
+
+
+def test_units_without_a_value_are_no_units() -> None:
+    assert units_of((0, 0), (1, 1), (0, 1)) == units_of((1, 1), (0, 1))
+    assert units_of((0, 0)) == Interval(None, None, None, 0)
+
+
+@pytest.mark.parametrize("problems", [2, 40, 400])
+def test_units_of_one_value_are_what_a_mean_over_problems_is(problems: int) -> None:
+    values = np.random.default_rng(problems).integers(0, 11, problems) / 10
+    assert units_of(*[(value, 1) for value in values]) == interval_of(list(values))
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 20), st.integers(1, 4)), min_size=1, max_size=30).flatmap(
+        lambda units: st.tuples(st.just(units), st.permutations(units))
+    )
+)
+def test_neither_order_nor_grouping_of_units_shows(
+    orders: tuple[list[tuple[int, int]], list[tuple[int, int]]],
+) -> None:
+    one, other = ([(share / 20 * size, size) for share, size in units] for units in orders)
+    straight = units_of(*one)
+    assert units_of(*other) == straight
+    distinct = sorted(set(one))
+    sums, sizes = np.array([total for total, _ in distinct]), np.array([size for _, size in distinct])
+    assert unit_interval(sums, sizes, np.array([one.count(unit) for unit in distinct]), SETTINGS) == straight
+    assert 0 <= straight.low < straight.high <= 1
+
+
 @given(st.lists(st.sampled_from([0.0, 0.25, 0.5, 1.0]), min_size=1, max_size=40))
 def test_the_interval_lies_in_bounds_and_holds_the_mean(values: list[float]) -> None:
     interval = interval_of(values)
@@ -223,21 +295,19 @@ def test_models_that_hardly_differ_are_not_surer_than_those_that_never_do() -> N
     assert hardly.high - hardly.low == pytest.approx(never.high - never.low, rel=0.01)
 
 
-def test_swapping_the_models_mirrors_the_interval() -> None:
-    for size in (30, 300):
-        values = list(np.random.default_rng(size).uniform(-0.6, 1, size))
-        one, other = paired_of(values), paired_of([-value for value in values])
-        # The bootstrap draws anew for the mirrored histogram.
-        assert (one.low, one.high) == pytest.approx((-other.high, -other.low), abs=1e-12 if size == 30 else 0.01)
+@pytest.mark.parametrize("size", [30, 300])
+def test_swapping_the_models_mirrors_the_interval(size: int) -> None:
+    values = list(np.random.default_rng(size).uniform(-0.6, 1, size))
+    one, other = paired_of(values), paired_of([-value for value in values])
+    assert (one.low, one.high) == pytest.approx((-other.high, -other.low), abs=1e-12)
 
 
-def test_large_suites_use_the_bootstrap_on_differences() -> None:
+def test_large_suites_use_student_on_differences_too() -> None:
     values = np.random.default_rng(2).uniform(-0.6, 1, 3000)
-    interval = paired_of(list(values), IntervalSettings(replicates=10_000))
-    error = values.std() / np.sqrt(3000)
-    assert (interval.method, interval.units) == ("bootstrap", 3000)
-    expected = (values.mean() - 1.96 * error, values.mean() + 1.96 * error)
-    assert (interval.low, interval.high) == pytest.approx(expected, abs=0.1 * error)
+    interval = paired_of(list(values))
+    reach = special.stdtrit(2999, 0.975) * values.std(ddof=1) / np.sqrt(3000)
+    assert (interval.method, interval.units) == ("t", 3000)
+    assert (interval.low, interval.high) == pytest.approx((values.mean() - reach, values.mean() + reach), abs=1e-9)
 
 
 def test_differences_that_share_a_cluster_widen_the_interval() -> None:

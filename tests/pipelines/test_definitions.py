@@ -44,18 +44,44 @@ def test_the_shape_of_the_graph(defs: dg.Definitions) -> None:
         "summary_pass_at_k": ["pass_at_k"],
         "attempt_scores": ["attempts", "outcomes"],
         "tier_statistics": ["attempt_scores"],
-        "tiers": ["attempt_scores", "tier_statistics"],
+        "tiers": ["attempt_scores", "problems", "tier_statistics"],
         "cross_tier": ["tier_statistics", "tiers"],
-        "suite_scores": ["attempt_scores"],
-        "run_scores": ["suite_scores"],
-        "model_statistics": ["attempt_scores", "pass_at_k"],
+        "suite_scores": ["attempt_scores", "problems"],
+        "run_scores": ["attempt_scores", "problems", "suite_scores"],
+        "model_statistics": ["attempt_scores", "pass_at_k", "problems"],
         "problem_statistics": ["attempt_scores", "problem_pass_at_k"],
         "problem_frontier": ["problem_statistics"],
-        "history": ["cross_tier", "model_statistics", "problem_frontier", "run_scores", "summary_pass_at_k"],
+        "reliability": ["problem_pass_at_k", "problems"],
+        "reliability_curve": ["problem_pass_at_k", "problems"],
+        "variance_split": ["problem_pass_at_k", "problems"],
+        "next_samples": ["attempt_scores", "variance_split"],
+        "economics": ["attempt_scores", "problems"],
+        "routing": ["attempt_scores", "problems"],
+        "routing_policies": ["attempt_scores", "problems"],
+        "model_comparison": ["problem_pass_at_k", "problems"],
+        "baseline_verdicts": ["attempt_scores", "problems"],
+        "regressions": ["attempt_scores", "baseline_verdicts", "problems"],
+        "history": [
+            "cross_tier",
+            "economics",
+            "model_comparison",
+            "model_statistics",
+            "next_samples",
+            "problem_frontier",
+            "regressions",
+            "reliability",
+            "reliability_curve",
+            "routing",
+            "routing_policies",
+            "run_scores",
+            "summary_pass_at_k",
+        ],
         "warehouse": ["history"],
     }
     groups = {key.to_user_string(): graph.get(key).group_name for key in graph.get_all_asset_keys()}
-    assert sorted(set(groups.values())) == ["ingest", "metrics", "publish", "scores", "validation"]
+    assert sorted(set(groups.values())) == [
+        "comparison", "economics", "ingest", "metrics", "publish", "reliability", "scores", "validation"
+    ]  # fmt: skip
 
 
 def test_the_names_of_checks_jobs_schedules_and_sensors(defs: dg.Definitions) -> None:
@@ -75,6 +101,7 @@ def test_the_names_of_checks_jobs_schedules_and_sensors(defs: dg.Definitions) ->
         "pass_at_k.within_bounds",
         "quarantine.quarantine_share",
         "quarantine.unknown_oids",
+        "regressions.holds_against_baseline",
         "sources.files_readable",
         "suite_scores.classes_add_up",
         "suite_scores.no_empty_suite",
@@ -102,7 +129,7 @@ def test_what_a_run_tells_the_ui(defs: dg.Definitions, instance: dg.DagsterInsta
         (event.asset_key.to_user_string(), event.partition): event.materialization
         for event in result.get_asset_materialization_events()
     }
-    assert len(events) == 23
+    assert len(events) == 33
     rows = {partition: events["outcomes", partition].metadata["dagster/row_count"].value for partition in ("m", "n")}
     assert rows == {"m": 4, "n": 1}
     figures = events["pass_at_k", None].metadata

@@ -9,6 +9,7 @@ import pytest
 
 from touchstone.config import CodeWeights, CompositeWeights, Scoring
 from touchstone.metrics import attempts as metric
+from touchstone.metrics import reliability
 from touchstone.metrics.tiers import uplift
 from touchstone.publish.views import MACROS
 
@@ -79,3 +80,26 @@ def test_sql_and_polars_agree(connection: duckdb.DuckDBPyConnection, sql: str, e
 def test_composite_score_with_weights(connection: duckdb.DuckDBPyConnection) -> None:
     sql = "SELECT composite_score(0.8, 0.6, pass_weight := 2, impl_weight := 1)"
     assert connection.execute(sql).fetchall()[0][0] == pytest.approx(0.73333, abs=5e-6)
+
+
+def test_flips_and_consistency_agree_with_polars_on_every_small_case(connection: duckdb.DuckDBPyConnection) -> None:
+    pairs = [(n, c) for n in range(31) for c in range(n + 1)] + [(None, 1), (2, None), (None, None)]
+    cases = pl.DataFrame(pairs, schema={"n": pl.Int64, "c": pl.Int64}, orient="row")
+    n, c = pl.col("n"), pl.col("c")
+    ours = cases.select(reliability.flips(n, c), alike=reliability.consistency(n, c)).rows()
+    connection.register("cases", cases.to_arrow())
+    theirs = connection.execute("SELECT flips(n, c), consistency(n, c) FROM cases").fetchall()
+    connection.unregister("cases")
+    assert theirs == ours
+    assert sum(flipped is None for flipped, _ in ours) == sum(alike is None for _, alike in ours) == 6
+
+
+def test_consistency_of_many_attempts_held_as_small_integers(connection: duckdb.DuckDBPyConnection) -> None:
+    sql = "SELECT consistency(100000::INTEGER, 50000::INTEGER), flips(200::UTINYINT, 100::UTINYINT)"
+    assert connection.execute(sql).fetchall() == [(pytest.approx(0.499995, abs=1e-9), True)]
+
+
+@pytest.mark.parametrize("macro", ["flips", "consistency"])
+def test_more_passes_than_attempts_is_an_error(connection: duckdb.DuckDBPyConnection, macro: str) -> None:
+    with pytest.raises(duckdb.Error, match="there cannot be 6 passes among 5 attempts"):
+        connection.execute(f"SELECT {macro}(5, 6)").fetchall()

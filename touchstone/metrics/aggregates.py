@@ -4,46 +4,76 @@ from collections.abc import Sequence
 
 import polars as pl
 
+from touchstone.config import IntervalSettings
 from touchstone.metrics.attempts import cost_of_pass
 from touchstone.metrics.statistics import steady_mean
+from touchstone.metrics.units import beside, exact_mean, exact_sum, mean_intervals, unit_sums
+
+GROUP = ["model", "tier"]
 
 
-def model_statistics(scores: pl.LazyFrame, pass_at_k: pl.LazyFrame, k_values: Sequence[int]) -> pl.LazyFrame:
-    """Per model and tier: pass@k, compilation, tests, lint, cost, tokens and latency."""
+def model_statistics(
+    scores: pl.LazyFrame,
+    pass_at_k: pl.LazyFrame,
+    problems: pl.LazyFrame,
+    k_values: Sequence[int],
+    intervals: IntervalSettings,
+) -> pl.LazyFrame:
+    """Per model and tier: pass@k, compilation, tests, lint, cost, tokens and latency, with the intervals of shares.
+
+    Those of pass@k are copied from its table: `ci_low` and the like are of the smallest k.
+    """
+    averages = {
+        "avg_compilation_rate": pl.col("compilation_score"),
+        "avg_test_pass_rate": pl.when("ran_tests").then("test_score"),
+        "avg_lint_score": pl.when("lint_measured").then("lint_score"),
+        "avg_code_score": pl.col("code_score"),
+    }
+    units = unit_sums(scores, problems, GROUP, [figure.alias(name) for name, figure in averages.items()])
+    table = _overall(scores).join(_pass_columns(pass_at_k, k_values), on=GROUP, how="left").sort(GROUP)
+    found = table.with_columns(pl.col("ci_units").fill_null(0)).collect()
+    for name in averages:
+        found = beside(found, mean_intervals(units, GROUP, name, intervals, f"{name}_"), GROUP)
+    return found.lazy()
+
+
+def _pass_columns(pass_at_k: pl.LazyFrame, k_values: Sequence[int]) -> pl.LazyFrame:
+    """The interval of the smallest k, then every pass@k and the ends of its interval."""
+    ends = ["ci_low", "ci_high", "ci_method", "ci_units"]
+    smallest = pass_at_k.filter(pl.col("k") == min(k_values)).select(*GROUP, *ends)
+    columns = [
+        pl.col(name).filter(pl.col("k") == k).first().alias(pass_column(k) + suffix)
+        for k in k_values
+        for name, suffix in (("pass_at_k", ""), ("ci_low", "_ci_low"), ("ci_high", "_ci_high"))
+    ]
+    return smallest.join(pass_at_k.group_by(GROUP).agg(columns), on=GROUP)
+
+
+def _overall(scores: pl.LazyFrame) -> pl.LazyFrame:
+    """The figures over attempts, without their intervals."""
     tested = pl.col("ran_tests")
-    overall = (
-        scores.sort("model", "tier", "oid", "iteration_id")
-        .group_by("model", "tier", maintain_order=True)
-        .agg(
-            attempts=pl.len().cast(pl.Int64),
-            avg_compilation_rate=pl.col("compilation_score").mean(),
-            avg_test_pass_rate=pl.col("test_score").filter(tested).mean(),
-            avg_test_pass_rate_all=pl.col("test_score").filter(pl.col("compilation_score").is_not_null()).mean(),
-            tested_attempts=tested.sum().cast(pl.Int64),
-            avg_lint_score=pl.col("lint_score").filter("lint_measured").mean(),
-            avg_code_score=pl.col("code_score").mean(),
-            total_cost_usd=_total("cost_usd"),
-            unpriced_attempts=pl.col("cost_usd").is_null().sum().cast(pl.Int64),
-            total_tokens=pl.when(pl.col("total_tokens").count() > 0).then(pl.col("total_tokens").sum()),
-            avg_latency_ms=pl.col("latency_ms").mean(),
-        )
-    )
-    return overall.join(_wide(pass_at_k, ["model", "tier"], k_values), on=["model", "tier"], how="left").sort(
-        "model", "tier"
+    return scores.group_by(GROUP).agg(
+        attempts=pl.len().cast(pl.Int64),
+        avg_compilation_rate=exact_mean(pl.col("compilation_score")),
+        avg_test_pass_rate=exact_mean(pl.col("test_score").filter(tested)),
+        avg_test_pass_rate_all=exact_mean(pl.col("test_score").filter(pl.col("compilation_score").is_not_null())),
+        tested_attempts=tested.sum().cast(pl.Int64),
+        avg_lint_score=exact_mean(pl.col("lint_score").filter("lint_measured")),
+        avg_code_score=exact_mean(pl.col("code_score")),
+        total_cost_usd=_total("cost_usd"),
+        unpriced_attempts=pl.col("cost_usd").is_null().sum().cast(pl.Int64),
+        total_tokens=pl.when(pl.col("total_tokens").count() > 0).then(pl.col("total_tokens").sum()),
+        avg_latency_ms=exact_mean(pl.col("latency_ms")),
     )
 
 
 def problem_statistics(scores: pl.LazyFrame, problem_figures: pl.LazyFrame, k_values: Sequence[int]) -> pl.LazyFrame:
     """Per model, tier and problem: pass@k, mean and best code score, cost of pass, and who solves it."""
     key = ["model", "tier", "oid"]
-    scored = (
-        scores.sort(*key, "iteration_id")
-        .group_by(key, maintain_order=True)
-        .agg(
-            avg_score=pl.col("code_score").mean(),
-            best_score=pl.col("code_score").max(),
-            cost_mean=pl.when(pl.col("cost_usd").is_null().any()).then(None).otherwise(pl.col("cost_usd").mean()),
-        )
+    scored = scores.group_by(key).agg(
+        avg_score=exact_mean(pl.col("code_score")),
+        best_score=pl.col("code_score").max(),
+        cost_mean=pl.when(pl.col("cost_usd").is_not_null().all()).then(exact_mean(pl.col("cost_usd"))),
     )
     counts = problem_figures.filter(pl.col("k") == min(k_values)).select(*key, "n", "c")
     solved = pl.col("c") > 0
@@ -97,4 +127,4 @@ def _wide(figures: pl.LazyFrame, key: list[str], k_values: Sequence[int]) -> pl.
 
 def _total(column: str) -> pl.Expr:
     """The sum, or null where a part of it is unknown: a missing price is not a price of 0."""
-    return pl.when(pl.col(column).is_null().any()).then(None).otherwise(pl.col(column).sum())
+    return pl.when(pl.col(column).is_not_null().all()).then(exact_sum(pl.col(column)))

@@ -58,6 +58,12 @@ def count_outcomes(outcomes: pl.LazyFrame) -> pl.LazyFrame:
     )
 
 
+def problem_counts(problem_figures: pl.LazyFrame) -> pl.LazyFrame:
+    """The counts again, from the table of figures: one row per model, tier and problem."""
+    first = pl.col("k") == pl.col("k").min()
+    return problem_figures.filter(first).select(*GROUP, "oid", "n", "c")
+
+
 def problem_pass_at_k(counts: pl.LazyFrame, k_values: Sequence[int]) -> pl.LazyFrame:
     """pass@k and pass^k per model, tier, problem and k."""
 
@@ -99,7 +105,7 @@ def pass_at_k(
 
     A model whose file was read but held no attempt gets a row without a figure, so that it does not vanish.
     """
-    counts = problem_figures.filter(pl.col("k") == min(k_values)).select(*GROUP, "oid", "n", "c")
+    counts = problem_counts(problem_figures)
     histogram = outcome_histogram(counts, problems).collect()
     groups = set(histogram.select(GROUP).unique().iter_rows())
     read = sources.filter(pl.col("error").is_null()).select("model").collect()["model"]

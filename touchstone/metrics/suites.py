@@ -2,19 +2,47 @@
 
 A large suite counts no more than a small one. Weighted suites, credit per class and a latency score are configured
 extras: they stand beside the plain scores and never replace them.
+
+The suites of a run are taken as given and not as a sample of suites, so the interval of an overall score speaks of
+other problems in the same suites. It is made by linearisation: what a unit adds to the mean of suites is the sum over
+suites of its residual, (sum - mean of the suite * cases) / (suites * cases of the suite), with the small-sample factor
+G / (G - 1) for the G units in the suite and Satterthwaite's degrees of freedom. A suite of one unit shows no scatter,
+so it counts with the most that a share can have, a standard deviation of one half.
 """
 
-import polars as pl
+import math
+from functools import partial
 
-from touchstone.config import SuiteSettings
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from touchstone.config import IntervalSettings, SuiteSettings
 from touchstone.metrics.statistics import steady_mean
+from touchstone.metrics.uncertainty import Interval, score_interval, unit_interval
+from touchstone.metrics.units import UNIT, beside, exact_mean, exact_sum, intervals, mean_intervals, unit_sums
 from touchstone.vocabulary import CLASSES
 
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
 RUN = ["model", "tier", "run_id"]
+# Units that scatter by less are the same, but for rounding.
+_SAME = 1e-12
 
 
-def suite_scores(scores: pl.LazyFrame, settings: SuiteSettings) -> pl.LazyFrame:
-    """Cases, passes, score and class counts per model, tier, run and suite. Only decided cases count."""
+def suite_scores(
+    scores: pl.LazyFrame, problems: pl.LazyFrame, settings: SuiteSettings, interval_settings: IntervalSettings
+) -> pl.LazyFrame:
+    """Cases, passes, score with its interval and class counts per model, tier, run and suite."""
+    group = [*RUN, "suite"]
+    units = unit_sums(scores, problems, group, ["accuracy"])
+    found = mean_intervals(units, group, "accuracy", interval_settings)
+    return beside(_suites(scores, settings).collect(), found, group).lazy()
+
+
+def _suites(scores: pl.LazyFrame, settings: SuiteSettings) -> pl.LazyFrame:
+    """The suites' figures without their interval. Only decided cases count."""
     decided = scores.filter(pl.col("accuracy").is_not_null())
     classes = {f"class_{name}": (pl.col("classification") == name).sum().cast(pl.Int64) for name in CLASSES}
     # A case is worth 0 or 1, so its sum is exact in any order; credits and latencies are sorted before they are summed.
@@ -35,19 +63,63 @@ def suite_scores(scores: pl.LazyFrame, settings: SuiteSettings) -> pl.LazyFrame:
     )
 
 
-def run_scores(suites: pl.LazyFrame) -> pl.LazyFrame:
-    """The overall score of a run: the plain mean of its suites' scores; the pass rate over all cases beside it."""
-    counts = pl.col("suite_weight")
+def run_scores(
+    suites: pl.LazyFrame, scores: pl.LazyFrame, problems: pl.LazyFrame, settings: IntervalSettings
+) -> pl.LazyFrame:
+    """The overall score of a run, the plain mean of its suites' scores, and the pass rate over all its cases."""
+    units = unit_sums(scores, problems, [*RUN, "suite"], ["accuracy"])
+    decided = units.filter(pl.col("accuracy_size") > 0)
+    parts = decided.select(*RUN, pl.col("suite").rank("dense"), UNIT, "accuracy", "accuracy_size")
+    overall = intervals(parts, RUN, partial(overall_interval, settings=settings))
+    pooled = decided.group_by(*RUN, UNIT).agg(pl.col("accuracy", "accuracy_size").sum())
+    rates = mean_intervals(pooled, RUN, "accuracy", settings, "pass_rate_").drop("pass_rate_ci_units")
+    return beside(beside(_runs(suites).collect(), overall, RUN), rates, RUN).lazy()
+
+
+def overall_interval(
+    suites: Integers, units: Integers, sums: Floats, sizes: Integers, settings: IntervalSettings
+) -> Interval:
+    """Interval for the plain mean of the suites' means, from the sum and number of cases of each unit in each suite.
+
+    >>> once = np.ones(4, dtype=np.int64)
+    >>> overall_interval(np.array([1, 1, 2, 2]), np.arange(4), np.array([0.0, 1, 1, 1]), once, IntervalSettings()).units
+    4
+    """
+    if len(np.unique(suites)) == 1:
+        return unit_interval(sums, sizes, np.ones(len(units), dtype=np.int64), settings)
+    # Sorted, so that a unit's parts are added up in the same order whatever that of the rows.
+    order = np.lexsort((suites, units))
+    suites, units, sums, sizes = suites[order], units[order], sums[order], sizes[order]
+    names, suite = np.unique(suites, return_inverse=True)
+    owners, unit = np.unique(units, return_inverse=True)
+    cases, held = np.bincount(suite, weights=sizes), np.bincount(suite)
+    means = np.bincount(suite, weights=sums) / cases
+    overall = math.fsum(means) / len(names)
+    factors = np.sqrt(held / np.maximum(1, held - 1)) / (len(names) * cases)
+    parts = factors[suite] * (sums - means[suite] * sizes)
+    unseen = np.where(held == 1, (0.5 / len(names)) ** 2, 0.0)
+    variance = math.fsum([*(np.bincount(unit, weights=parts) ** 2).tolist(), *unseen.tolist()])
+    clustered = int(sizes.sum()) > len(owners)
+    if overall in (0, 1) or len(owners) == 1 or math.sqrt(variance) <= _SAME:
+        return score_interval(overall, None, len(owners), settings, clustered=clustered)
+    per_suite = np.bincount(suite, weights=parts**2) + unseen
+    degrees = math.fsum(per_suite) ** 2 / math.fsum(per_suite**2 / np.maximum(1, held - 1))
+    degrees = max(1, min(len(owners) - 1, math.floor(degrees + _SAME)))
+    return score_interval(overall, math.sqrt(variance), len(owners), settings, degrees=degrees, clustered=clustered)
+
+
+def _runs(suites: pl.LazyFrame) -> pl.LazyFrame:
+    """The runs' figures without their intervals."""
+    weights = pl.col("suite_weight")
     return (
-        suites.sort(*RUN, "suite", nulls_last=False)
-        .group_by(RUN, maintain_order=True)
+        suites.group_by(RUN)
         .agg(
             suites=pl.len().cast(pl.Int64),
             cases=pl.col("cases").sum(),
             passed=pl.col("passed").sum(),
-            overall_score=pl.col("score").mean(),
-            overall_weighted_score=pl.when(counts.sum() > 0).then(
-                (pl.col("weighted_score") * counts).sum() / counts.sum()
+            overall_score=exact_mean(pl.col("score")),
+            overall_weighted_score=pl.when(weights.sum() > 0).then(
+                exact_sum(pl.col("weighted_score") * weights) / exact_sum(weights)
             ),
             pass_rate=pl.col("passed").sum() / pl.col("cases").sum(),
         )

@@ -1,15 +1,30 @@
 """Tiers of a model: what each scores and costs, how far it lifts the baseline tier, and how much tiers differ.
 
 A tier's `composite_median`, `grade` and `uplift` follow the medians. Medians of pass rates are often all 1, so the
-variance over means is always given beside the one over medians.
+variance over means is always given beside the one over medians. Every figure of a tier has its interval, over problems
+or the clusters that they share: of the median in `medians`, of the cost of pass in `ratios`, of uplift in `resampling`.
 """
 
 import numpy as np
 import polars as pl
 
-from touchstone.config import Scoring
+from touchstone.config import IntervalSettings, Scoring
 from touchstone.metrics.attempts import cost_of_pass, grade
+from touchstone.metrics.medians import Sample, median_interval
+from touchstone.metrics.ratios import cost_of_pass_interval
+from touchstone.metrics.resampling import uplift_intervals
 from touchstone.metrics.statistics import population_variance, statistics
+from touchstone.metrics.uncertainty import Interval
+from touchstone.metrics.units import (
+    UNIT,
+    Key,
+    beside,
+    by_group,
+    interval_columns,
+    mean_intervals,
+    unit_sums,
+    with_units,
+)
 
 METRICS = (
     "pass_rate",
@@ -32,8 +47,72 @@ def tier_statistics(scores: pl.LazyFrame) -> pl.LazyFrame:
     return statistics(as_numbers, GROUP, METRICS).lazy()
 
 
-def tiers(described: pl.LazyFrame, scores: pl.LazyFrame, scoring: Scoring) -> pl.LazyFrame:
-    """Median composite, grade, pass rate, cost of pass and uplift over the baseline tier."""
+def tiers(
+    described: pl.LazyFrame,
+    scores: pl.LazyFrame,
+    problems: pl.LazyFrame,
+    scoring: Scoring,
+    intervals: IntervalSettings,
+) -> pl.LazyFrame:
+    """Median composite, grade, pass rate, cost of pass and uplift over the baseline tier, each with its interval."""
+    table = _figures(described, scores, scoring).collect()
+    units = unit_sums(scores, problems, GROUP, ["pass_rate", "cost_usd"])
+    samples = _samples(scores, problems)
+    medians = {key: median_interval(sample, intervals) for key, sample in samples.items()}
+    found = [
+        interval_columns(table, GROUP, medians),
+        mean_intervals(units, GROUP, "pass_rate", intervals, "pass_rate_").drop("pass_rate_ci_units"),
+        interval_columns(table, GROUP, _costs(units, table, intervals), "cost_of_pass_").drop("cost_of_pass_ci_units"),
+        interval_columns(table, GROUP, _uplifts(table, samples, scoring.baseline_tier, intervals), "uplift_").drop(
+            "uplift_ci_units"
+        ),
+    ]
+    for columns in found:
+        table = beside(table, columns, GROUP)
+    return table.lazy()
+
+
+def _costs(units: pl.DataFrame, table: pl.DataFrame, settings: IntervalSettings) -> dict[Key, Interval]:
+    """The interval of the cost of pass, for every tier that has one."""
+    known = table.filter(pl.col("cost_of_pass").is_not_null())
+    columns = ["cost_usd", "cost_usd_size", "pass_rate", "pass_rate_size"]
+    rows = units.join(known, on=GROUP, how="semi").select(*GROUP, *columns)
+    return {
+        key: cost_of_pass_interval(costs, attempts, passes, decided, settings)
+        for key, (costs, attempts, passes, decided) in by_group(rows, GROUP)
+    }
+
+
+def _uplifts(
+    table: pl.DataFrame, samples: dict[Key, Sample], baseline: str, settings: IntervalSettings
+) -> dict[Key, Interval]:
+    """The interval of the uplift, for every tier that has one; the baseline's own is 0 and nothing else."""
+    known = table.filter(pl.col("uplift").is_not_null() & (pl.col("tier") != baseline))
+    found: dict[Key, Interval] = {}
+    for model, tiers_of_model in known.group_by("model", maintain_order=True).agg("tier").iter_rows():
+        others = [samples[model, tier] for tier in tiers_of_model]
+        for tier, interval in zip(
+            tiers_of_model, uplift_intervals(samples[model, baseline], others, settings), strict=True
+        ):
+            found[model, tier] = interval
+    return found
+
+
+def _samples(scores: pl.LazyFrame, problems: pl.LazyFrame) -> dict[Key, Sample]:
+    """The composite scores of every tier by unit."""
+    scored = scores.select(*GROUP, "oid", "composite_score").drop_nulls("composite_score")
+    counted = scored.group_by(*GROUP, "oid", "composite_score").agg(count=pl.len().cast(pl.Int64))
+    rows = with_units(counted.collect(engine="streaming"), problems)
+    several = rows.group_by(GROUP).agg(pl.col("oid").n_unique() > pl.col(UNIT).n_unique())
+    shared: dict[Key, bool] = {(model, tier): each for model, tier, each in several.iter_rows()}
+    columns = rows.select(*GROUP, "composite_score", UNIT, "count")
+    return {
+        key: Sample(values, units, counts, shared[key]) for key, (values, units, counts) in by_group(columns, GROUP)
+    }
+
+
+def _figures(described: pl.LazyFrame, scores: pl.LazyFrame, scoring: Scoring) -> pl.LazyFrame:
+    """The tiers' figures without their intervals."""
     # A mean over the costs that happen to be known says nothing of the tier, so one unknown cost makes it unknown.
     costless = scores.group_by(GROUP).agg(costless=pl.col("cost_usd").is_null().sum())
     per_tier = (

@@ -1,21 +1,22 @@
-"""Confidence intervals for a mean over problems. The problem is the unit, or the cluster where problems share one.
+"""Confidence intervals for a mean over units. The unit is the problem, or the cluster where problems share one.
 
-The samples of one problem are never taken as independent: they only make that problem's own figure. Which
-method is used at which size was chosen by coverage in simulation (`tests/metrics/test_coverage.py` repeats it) and
-is named with every interval:
+The samples of one problem are never taken as independent: they only make that problem's own figure. A unit is
+known by the sum and the number of its values; the mean is all sums by all numbers, and its standard error comes
+from the units' residuals, sum - mean * number, with the small-sample factor G / (G - 1) and G - 1 degrees of freedom
+for G units. Which method is used at which size was chosen by coverage in simulation
+(`tests/metrics/test_coverage.py` repeats it) and is named with every interval:
 
-- `wilson`: every problem's figure is 0 or 1, so the mean is a plain rate. Also where all agree, where other
-  methods collapse to a point.
+- `wilson`: every unit is one 0 or 1, so the mean is a plain rate. Also where all units agree, where other methods
+  collapse to a point: then on the number of units.
 - `wilson-t`: Wilson's score interval with Student's t for the normal quantile and with the effective number of
-  problems, mean (1 - mean) / variance of the mean. Below `BOOTSTRAP_FROM` problems, and near 0 and 1 at any size:
+  units, mean (1 - mean) / variance of the mean. Below `BOOTSTRAP_FROM` units, and near 0 and 1 at any size:
   with less than `BOOTSTRAP_EVIDENCE` passes or failures. With hardly one of them, the scatter seen says nothing of
-  the rare problem not yet met, so the effective number falls back to the number of problems.
-- `bootstrap`: percentile bootstrap over problems elsewhere, drawn as a multinomial over the histogram of figures,
-  so that a million problems cost what a thousand do.
+  the rare problem not yet met, so the effective number falls back to the number of units.
+- `bootstrap`: percentile bootstrap over units of one value elsewhere, drawn as a multinomial over the histogram of
+  values, so that a million problems cost what a thousand do.
 - `t`: Student's t, for differences, which have no edge that the mean comes near.
 - `wilson-bound`: all differences are the same; see `paired_interval`.
-- `...-cluster`: the same on clusters, with the small-sample factor G / (G - 1) and G - 1 degrees of freedom for G
-  clusters. A cluster of one problem is a problem that stands alone.
+- `...-cluster`: the same where units hold several values: several problems, or several attempts.
 """
 
 import math
@@ -27,10 +28,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from touchstone.config import IntervalSettings
-from touchstone.metrics.quantiles import normal_reach, student_reach
+from touchstone.metrics.quantiles import normal_reach
+from touchstone.metrics.quantiles import student_reach as _student_reach
 
 BOOTSTRAP_FROM = 200
-# So many passes and failures, or problems' worth of differences: with fewer the percentile bootstrap is too narrow.
+# So many passes and failures: with fewer the percentile bootstrap is too narrow.
 BOOTSTRAP_EVIDENCE = 20
 MOST_BINS = 256
 
@@ -42,7 +44,7 @@ _SAME = 1e-12
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-_student_reach = lru_cache(maxsize=256)(student_reach)
+student_reach = lru_cache(maxsize=256)(_student_reach)
 
 
 @dataclass(frozen=True)
@@ -56,19 +58,43 @@ class Interval:
 
 
 @dataclass(frozen=True)
-class _Figures:
-    """Figures as a histogram: sorted and distinct, so that neither the order nor the grouping of rows shows."""
+class Units:
+    """Units as a histogram: sorted and distinct, so that neither the order nor the grouping of rows shows."""
 
-    values: Floats
-    weights: Integers
+    sums: Floats
+    sizes: Integers
+    counts: Integers
     mean: float
-    problems: int
+    total: int
     units: int
     # Standard error of the mean from the scatter of units; None where there is no scatter to see.
     error: float | None
-    clustered: bool
+
+    @classmethod
+    def of(cls, sums: Floats, sizes: Integers, counts: Integers) -> "Units | None":
+        """Units with these sums of so many values, each standing `counts` times; None where there is no value."""
+        present = np.flatnonzero(sizes * counts)
+        if len(present) == 0:
+            return None
+        order = present[np.lexsort((sizes[present], sums[present]))]
+        sums, sizes, counts = sums[order], sizes[order], counts[order]
+        starts = np.flatnonzero(np.append(True, (np.diff(sums) != 0) | (np.diff(sizes) != 0)))
+        sums, sizes, counts = sums[starts], sizes[starts], np.add.reduceat(counts, starts)
+        total, units = int((sizes * counts).sum()), int(counts.sum())
+        mean = math.fsum(sums * counts) / total
+        error = None
+        if units > 1:
+            squares = math.fsum(counts * (sums - mean * sizes) ** 2)
+            error = math.sqrt(units / (units - 1) * squares) / total
+        return cls(sums, sizes, counts, mean, total, units, error if error and error > _SAME else None)
+
+    @property
+    def clustered(self) -> bool:
+        """Whether a unit holds several values."""
+        return self.total > self.units
 
     def named(self, method: str) -> str:
+        """The name of the method on these units."""
         return f"{method}-cluster" if self.clustered else method
 
 
@@ -79,23 +105,66 @@ def mean_interval(
 
     `clusters` names the cluster of each value; null is a problem that stands alone.
     """
-    figures = _figures(values, weights, clusters)
-    if figures is None:
+    return unit_interval(*_in_units(values, weights, clusters), settings)
+
+
+def unit_interval(sums: Floats, sizes: Integers, counts: Integers, settings: IntervalSettings) -> Interval:
+    """Interval for the mean of values in [0, 1] that lie in units, known by the sum and number of their values.
+
+    Each unit stands `counts` times, in any order. Three problems with 2 of 4, 3 of 4 and 8 of 8 attempts passed:
+
+    >>> unit_interval(np.array([2.0, 3, 8]), np.array([4, 4, 8]), np.array([1, 1, 1]), IntervalSettings()).method
+    'wilson-t-cluster'
+    """
+    units = Units.of(sums, sizes, counts)
+    if units is None:
         return Interval(None, None, None, 0)
-    mean, units, error = figures.mean, figures.units, figures.error
-    plain = not figures.clustered and bool(np.all((figures.values == 0) | (figures.values == 1)))
-    if error is None or plain:
+    if not units.clustered and bool(np.all((units.sums == 0) | (units.sums == 1))):
+        low, high = wilson(units.mean, units.units, settings.confidence)
+        return Interval(low, high, "wilson", units.units)
+    if units.error is not None and _bootstraps(units):
+        low, high = _bootstrap(units, settings)
+        return Interval(max(0.0, low), min(1.0, high), "bootstrap", units.units)
+    return score_interval(units.mean, units.error, units.units, settings, clustered=units.clustered)
+
+
+def score_interval(
+    mean: float,
+    error: float | None,
+    units: int,
+    settings: IntervalSettings,
+    *,
+    degrees: int | None = None,
+    clustered: bool = True,
+) -> Interval:
+    """Interval for a mean in [0, 1] with the given standard error; None: the units do not scatter.
+
+    There are `degrees` of freedom behind the error, or one less than units.
+
+    >>> score_interval(1.0, None, 20, IntervalSettings()).method
+    'wilson-cluster'
+    """
+    suffix = "-cluster" if clustered else ""
+    if error is None:
         low, high = wilson(mean, units, settings.confidence)
-        return Interval(low, high, figures.named("wilson"), units)
-    evidence = units * min(mean, 1 - mean)
-    if _bootstraps(figures, evidence):
-        low, high = _bootstrap(figures, settings)
-        return Interval(max(0.0, low), min(1.0, high), "bootstrap", units)
-    most = mean * (1 - mean)
+        return Interval(low, high, f"wilson{suffix}", units)
+    reach = student_reach(units - 1 if degrees is None else degrees, settings.confidence)
+    low, high = _score(mean, effective_units(mean, error, units), reach)
+    return Interval(low, high, f"wilson-t{suffix}", units)
+
+
+def effective_units(share: float, error: float | None, units: int) -> float:
+    """How many independent values of 0 or 1 would scatter as much as the units do; without scatter, their number.
+
+    >>> effective_units(0.5, 0.125, 40), effective_units(1.0, None, 40)
+    (16.0, 40)
+    """
+    most = share * (1 - share)
+    if error is None or most <= 0:
+        return units
     variance = units * error**2
-    variance += _doubt(evidence) * max(0.0, most - variance)
-    low, high = _score(mean, units * most / variance, _student_reach(units - 1, settings.confidence))
-    return Interval(low, high, figures.named("wilson-t"), units)
+    variance += _doubt(units * min(share, 1 - share)) * max(0.0, most - variance)
+    return units * most / variance
 
 
 def paired_interval(
@@ -103,28 +172,24 @@ def paired_interval(
 ) -> Interval:
     """Interval for the mean of per-problem differences in [-1, 1], each standing `weights` times, in any order.
 
-    Student's t on the differences of small suites and of suites that hardly differ, the bootstrap elsewhere.
-    Where all differences are equal (all 0, say) there is no scatter to go by, and the interval is not a point:
-    `wilson-bound` takes Wilson's upper limit h on the share of problems whose difference is another one, after none
-    in `units` was, and lets those lie anywhere in [-1, 1]. From the common d this reaches down to d - h (1 + d) and
-    up to d + h (1 - d): twenty problems without any difference say -0.16 to 0.16. Where the differences add up to
-    hardly one problem, t falls back towards the reach of h.
+    Student's t on the units' differences, at every size. Where all of them are equal (all 0, say) there is no
+    scatter to go by, and the interval is not a point: `wilson-bound` takes Wilson's upper limit h on the share of
+    problems whose difference is another one, after none in `units` was, and lets those lie anywhere in [-1, 1]. From
+    the common d this reaches down to d - h (1 + d) and up to d + h (1 - d): twenty problems without any difference
+    say -0.16 to 0.16. Where the differences add up to hardly one problem, t falls back towards the reach of h.
     """
-    figures = _figures(differences, weights, clusters)
-    if figures is None:
+    units = Units.of(*_in_units(differences, weights, clusters))
+    if units is None:
         return Interval(None, None, None, 0)
-    mean, units, error = figures.mean, figures.units, figures.error
-    _, unseen = wilson(0.0, units, settings.confidence)
-    if error is None:
+    mean = units.mean
+    _, unseen = wilson(0.0, units.units, settings.confidence)
+    if units.error is None:
         low, high = mean - unseen * (1 + mean), mean + unseen * (1 - mean)
-        return Interval(max(-1.0, low), min(1.0, high), figures.named("wilson-bound"), units)
-    evidence = units * math.fsum(np.abs(figures.values) * figures.weights) / figures.problems
-    if _bootstraps(figures, evidence):
-        low, high = _bootstrap(figures, settings)
-        return Interval(max(-1.0, low), min(1.0, high), "bootstrap", units)
-    reach = _student_reach(units - 1, settings.confidence) * error
+        return Interval(max(-1.0, low), min(1.0, high), units.named("wilson-bound"), units.units)
+    reach = student_reach(units.units - 1, settings.confidence) * units.error
+    evidence = units.units * math.fsum(np.abs(units.sums) * units.counts) / units.total
     reach += _doubt(evidence) * max(0.0, unseen - reach)
-    return Interval(max(-1.0, mean - reach), min(1.0, mean + reach), figures.named("t"), units)
+    return Interval(max(-1.0, mean - reach), min(1.0, mean + reach), units.named("t"), units.units)
 
 
 def wilson(rate: float, units: int, confidence: float) -> tuple[float, float]:
@@ -149,61 +214,41 @@ def _doubt(evidence: float) -> float:
     return math.exp(-evidence / _BELIEF)
 
 
-def _figures(values: Floats, weights: Integers, clusters: Sequence[str | None]) -> _Figures | None:
-    problems = int(weights.sum())
-    if problems == 0:
-        return None
-    distinct, places = np.unique(values, return_inverse=True)
-    counts = np.zeros(len(distinct), dtype=np.int64)
-    np.add.at(counts, places, weights)
-    distinct, places, counts = distinct[counts > 0], (np.cumsum(counts > 0) - 1)[places], counts[counts > 0]
-    mean = math.fsum(distinct * counts) / problems
-    shared = _shared_clusters(weights, clusters)
-    units, squares = problems, counts * (distinct - mean) ** 2
-    if shared:
-        # Residuals are summed within clusters before they are squared.
-        residuals: dict[str, list[float]] = {cluster: [] for cluster in shared}
-        alone = counts.copy()
-        for place, value, weight, cluster in zip(
-            places.tolist(), values.tolist(), weights.tolist(), clusters, strict=True
-        ):
-            if cluster in residuals:
-                residuals[cluster].append(weight * (value - mean))
-                alone[place] -= weight
-        units = int(alone.sum()) + len(residuals)
-        within = [math.fsum(parts) ** 2 for parts in residuals.values()]
-        squares = np.array([*(alone * (distinct - mean) ** 2).tolist(), *within])
-    error = None
-    if units > 1 and distinct[-1] - distinct[0] > _SAME:
-        scatter = math.sqrt(units / (units - 1) * math.fsum(squares)) / problems
-        error = scatter if scatter > _SAME else None
-    return _Figures(distinct, counts, mean, problems, units, error, bool(shared))
-
-
-def _shared_clusters(weights: Integers, clusters: Sequence[str | None]) -> set[str]:
-    """The clusters of more than one problem."""
+def _in_units(values: Floats, weights: Integers, clusters: Sequence[str | None]) -> tuple[Floats, Integers, Integers]:
+    """Sums, sizes and counts of units: a value without a cluster is a unit, and so is a cluster."""
     if all(cluster is None for cluster in clusters):
-        return set()
-    sizes: dict[str, int] = {}
-    for weight, cluster in zip(weights.tolist(), clusters, strict=True):
-        if cluster is not None:
-            sizes[cluster] = sizes.get(cluster, 0) + weight
-    return {cluster for cluster, size in sizes.items() if size > 1}
+        return values, np.ones(len(values), dtype=np.int64), weights
+    places: dict[str | None, int] = {None: -1}
+    codes = np.fromiter((places.setdefault(cluster, len(places) - 1) for cluster in clusters), np.int64, len(values))
+    alone = codes < 0
+    # Equal values are put together and the rest sorted before they are added up, so that no order of rows shows.
+    order = np.lexsort((values, codes))
+    order = order[~alone[order]]
+    inside, codes, times = values[order], codes[order], weights[order]
+    starts = np.flatnonzero(np.append(True, (np.diff(inside) != 0) | (np.diff(codes) != 0)))
+    sums = np.bincount(codes[starts], weights=inside[starts] * np.add.reduceat(times, starts))
+    sizes = np.bincount(codes, weights=times).astype(np.int64)
+    return (
+        np.append(values[alone], sums),
+        np.append(np.ones(int(alone.sum()), dtype=np.int64), sizes),
+        np.append(weights[alone], np.ones(len(sums), dtype=np.int64)),
+    )
 
 
-def _bootstraps(figures: _Figures, evidence: float) -> bool:
-    return not figures.clustered and figures.units >= BOOTSTRAP_FROM and evidence >= BOOTSTRAP_EVIDENCE
+def _bootstraps(units: Units) -> bool:
+    evidence = units.units * min(units.mean, 1 - units.mean)
+    return not units.clustered and units.units >= BOOTSTRAP_FROM and evidence >= BOOTSTRAP_EVIDENCE
 
 
-def _bootstrap(figures: _Figures, settings: IntervalSettings) -> tuple[float, float]:
-    values, weights = _binned(figures.values, figures.weights)
+def _bootstrap(units: Units, settings: IntervalSettings) -> tuple[float, float]:
+    values, weights = _binned(units.sums, units.counts)
     generator = np.random.default_rng(settings.seed)
-    draws = generator.multinomial(figures.problems, weights / figures.problems, size=settings.replicates)
-    means = draws @ values / figures.problems
-    if len(values) < len(figures.values):
+    draws = generator.multinomial(units.units, weights / units.units, size=settings.replicates)
+    means = draws @ values / units.units
+    if len(values) < len(units.sums):
         # What scatter the bins hide inside them is given back.
-        seen, kept = (_scatter(figures.mean, *pair) for pair in ((figures.values, figures.weights), (values, weights)))
-        means = figures.mean + (means - figures.mean) * math.sqrt(seen / kept)
+        seen, kept = (_scatter(units.mean, *pair) for pair in ((units.sums, units.counts), (values, weights)))
+        means = units.mean + (means - units.mean) * math.sqrt(seen / kept)
     tail = (1 - settings.confidence) / 2
     low, high = np.quantile(means, [tail, 1 - tail])
     return float(low), float(high)

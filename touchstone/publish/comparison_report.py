@@ -23,6 +23,8 @@ FORMATS = ("text", "json", "markdown", "junit", "sarif")
 
 _WIDTH = 120
 _MOST_ROWS = 50
+# Of a Markdown report's verdicts so many are seen at once; the others are folded.
+_MOST_LINES = 3
 _ALWAYS_COUNTED = ("regression", "improvement", "unchanged")
 _PLURALS = {"regression": "regressions", "improvement": "improvements"}
 _ILLEGAL_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -209,7 +211,10 @@ def _text(comparison: Comparison, colour: bool) -> str:
 
 
 def _markdown(comparison: Comparison) -> str:
-    blocks = [_paragraph(line) for line in comparison.verdict_lines]
+    lines = [_paragraph(line) for line in comparison.verdict_lines]
+    blocks, folded = lines[:_MOST_LINES], lines[_MOST_LINES:]
+    if folded:
+        blocks += [f"<details><summary>{len(folded)} more</summary>", *folded, "</details>"]
     blocks.append(f"**{_count_line(comparison)}** ({_escaped(_sides(comparison))})")
     for section in _sections(comparison):
         texts = len(section.header) - section.numbers

@@ -11,9 +11,9 @@ def summary(pass_at_k: pl.DataFrame) -> pl.DataFrame:
     """`LLM, pass@1, …, attempted, problems` and the intervals; `tier` only where there is more than one.
 
     >>> row = {"model": "m", "tier": "T0", "k": 1, "pass_at_k": .5, "ci_low": .4, "ci_high": .6,
-    ...        "attempted": 9, "problems": 10}
-    >>> summary(pl.DataFrame([row])).columns
-    ['LLM', 'pass@1', 'attempted', 'problems', 'pass@1_ci_low', 'pass@1_ci_high']
+    ...        "ci_method": "wilson", "ci_units": 9, "attempted": 9, "problems": 10}
+    >>> summary(pl.DataFrame([row])).columns[-4:]
+    ['pass@1_ci_low', 'pass@1_ci_high', 'pass@1_ci_method', 'pass@1_ci_units']
     """
     ks = pass_at_k["k"].unique().sort().to_list()
     group = ["model", "tier"] if pass_at_k["tier"].n_unique() > 1 else ["model"]
@@ -28,6 +28,7 @@ def summary(pass_at_k: pl.DataFrame) -> pl.DataFrame:
             *(at(k, "pass_at_k").alias(f"pass@{k}") for k in ks),
             pl.col("attempted", "problems").first(),
             *(at(k, f"ci_{end}").alias(f"pass@{k}_ci_{end}") for k in ks for end in ("low", "high")),
+            *(at(k, f"ci_{end}").alias(f"pass@{k}_ci_{end}") for k in ks for end in ("method", "units")),
         )
         .sort(group)
         .with_columns(pl.col(group).map_elements(spreadsheet_safe, return_dtype=pl.String))

@@ -72,12 +72,31 @@ END
     "CREATE OR REPLACE MACRO uplift(score, baseline) AS (score - baseline)::DOUBLE / nullif(baseline, 0)",
 )
 
+# The formulas of `touchstone.metrics.reliability`.
+_RELIABILITY = (
+    """
+CREATE OR REPLACE MACRO flips(n, c) AS CASE
+    WHEN c < 0 OR c > n THEN error('there cannot be ' || c || ' passes among ' || n || ' attempts')
+    WHEN n >= 2 THEN c > 0 AND c < n
+END
+""",
+    """
+CREATE OR REPLACE MACRO consistency(n, c) AS CASE
+    WHEN c < 0 OR c > n THEN error('there cannot be ' || c || ' passes among ' || n || ' attempts')
+    WHEN n >= 2
+    THEN (c::BIGINT * (c::BIGINT - 1) + (n::BIGINT - c::BIGINT) * (n::BIGINT - c::BIGINT - 1))::DOUBLE
+        / (n::BIGINT * (n::BIGINT - 1))
+END
+""",
+)
+
 MACROS: tuple[str, ...] = (
     _CHANCE_OF_AVOIDING,
     "CREATE OR REPLACE MACRO pass_at_k(n, c, k) AS 1 - chance_of_avoiding(n::BIGINT, c::BIGINT, c::BIGINT, k::BIGINT)",
     "CREATE OR REPLACE MACRO pass_hat_k(n, c, k) AS "
     "chance_of_avoiding(n::BIGINT, c::BIGINT, n::BIGINT - c::BIGINT, k::BIGINT)",
     *_SCORES,
+    *_RELIABILITY,
 )
 
 

@@ -1,0 +1,74 @@
+"""Stage 4: models against each other, and the run against its pinned baseline. The last check is a gate.
+
+The statistics belong in `touchstone.metrics.comparison`, the gate's decision in `touchstone.gate`.
+"""
+
+import dagster as dg
+import polars as pl
+
+from assets.common import EvaluationParam, check_result, result, table_metadata
+from assets.ingest import problems
+from assets.metrics import problem_pass_at_k
+from assets.scores import attempt_scores
+from touchstone import gate
+from touchstone.metrics.comparison import VERDICTS, compare_all
+from touchstone.metrics.pass_at_k import problem_counts
+
+GROUP = "comparison"
+
+
+@dg.asset(
+    group_name=GROUP,
+    kinds={"polars"},
+    deps=[problem_pass_at_k, problems],
+    metadata=table_metadata("model_comparison"),
+)
+def model_comparison(evaluation: EvaluationParam) -> dg.MaterializeResult[None]:
+    """All pairs of models in a tier and of tiers of a model, compared problem by problem, with a verdict on each."""
+    settings = gate.comparison_settings(evaluation.config)
+    part = evaluation.refresh(
+        "model_comparison",
+        ["problem_pass_at_k", "problems"],
+        vars(settings),
+        lambda figures, problems: compare_all(problem_counts(figures), problems, settings).lazy(),
+    )
+    verdicts = pl.read_parquet(part.path)["verdict"].to_list()
+    return result("model_comparison", part, {verdict: verdicts.count(verdict) for verdict in VERDICTS})
+
+
+@dg.asset(
+    group_name=GROUP, kinds={"polars"}, deps=[attempt_scores, problems], metadata=table_metadata("baseline_verdicts")
+)
+def baseline_verdicts(evaluation: EvaluationParam) -> dg.MaterializeResult[None]:
+    """Every model and tier against the snapshot that is pinned as the baseline; empty where none is."""
+    return result("baseline_verdicts", gate.judge_models(evaluation))
+
+
+@dg.asset(
+    group_name=GROUP,
+    kinds={"polars"},
+    deps=[attempt_scores, problems, baseline_verdicts],
+    metadata=table_metadata("regressions"),
+)
+def regressions(evaluation: EvaluationParam) -> dg.MaterializeResult[None]:
+    """Every case that got worse or better than in the pinned baseline, came new or went; empty where none is pinned."""
+    part = gate.find_regressions(evaluation)
+    kinds = pl.read_parquet(part.path)["kind"].to_list()
+    return result("regressions", part, {kind: kinds.count(kind) for kind in ("regression", "improvement")})
+
+
+@dg.asset_check(asset=regressions, blocking=True)
+def holds_against_baseline(evaluation: EvaluationParam) -> dg.AssetCheckResult:
+    """No model is worse than in the pinned baseline, and no case; whether that warns or stops is configured."""
+    held = gate.hold(evaluation)
+    told = {}
+    if held.report is not None and held.path is not None:
+        command = f"touchstone compare --data {evaluation.store.root} --baseline {held.baseline} --current latest"
+        told = {
+            "verdict": held.finding.message,
+            "baseline": held.baseline,
+            "changed_cases": dg.MetadataValue.md(held.report),
+            "diff": dg.MetadataValue.path(held.path),
+            "command": command,
+        }
+    return check_result(held.finding, told)

@@ -1,0 +1,174 @@
+"""The minimum detectable effect is what it says: a true difference of that size is found about four times in five.
+
+The simulation follows a user: one data set without any difference gives the effect, then new problems and new
+attempts of the same kind, with a true difference of exactly that size, are judged by the verdict. The difference is a
+drop in proportion to each problem's rate, or a rise in proportion to what is missing, wherever such a one exists.
+"""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy import stats
+
+from touchstone.metrics.comparison import ComparisonSettings, _compare, _judged
+from touchstone.metrics.detectable import Chances, _needed_share, chances_of, detectable
+from touchstone.metrics.pair_result import PairResult
+from touchstone.metrics.paired_units import sides_of, units_of
+
+SETTINGS = ComparisonSettings()
+RUNS = 80
+ERRORS = 3
+LOWEST, HIGHEST, AT_TWICE = 0.75, 0.92, 0.95
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+
+def judged(attempts: int, passed: list[Integers], clusters: Integers | None = None) -> PairResult:
+    counts = np.stack(passed)
+    alone = np.zeros(counts.shape[1], dtype=np.int64)
+    table = sides_of(np.full(counts.shape, attempts), counts, alone if clusters is None else clusters).pair(0, 1)
+    result = _compare(table, SETTINGS, pairs=1)
+    return _judged(result, result.p_value, SETTINGS)
+
+
+def changed(rates: Floats, mean: float, effect: float, words: str) -> Floats | None:
+    """Rates that are worse or better by the effect on average; null where none can be."""
+    share = effect / (mean if words == "worse" else 1 - mean)
+    if share > 1:
+        return None
+    return rates * (1 - share) if words == "worse" else 1 - (1 - rates) * (1 - share)
+
+
+def found(a: float, b: float, problems: int, attempts: int) -> dict[int, list[bool]]:
+    """Whether each difference of once and of twice the detectable effect was found."""
+    generator = np.random.default_rng([problems, attempts, int(10 * a), int(10 * b)])
+    hits: dict[int, list[bool]] = {1: [], 2: []}
+    for _, times, words in itertools.product(range(RUNS), hits, ("worse", "better")):
+        rates = generator.beta(a, b, problems)
+        quiet = judged(attempts, [generator.binomial(attempts, rates) for _ in range(2)])
+        assert quiet.minimum_detectable_effect is not None
+        rates = generator.beta(a, b, problems)
+        after = changed(rates, a / (a + b), times * quiet.minimum_detectable_effect, words)
+        if after is not None:
+            verdict = judged(attempts, [generator.binomial(attempts, some) for some in (rates, after)]).verdict
+            hits[times].append(verdict == words)
+    return hits
+
+
+@pytest.mark.parametrize("attempts", [1, 5, 20])
+@pytest.mark.parametrize("problems", [30, 100, 500])
+def test_a_difference_of_that_size_is_found_four_times_in_five(problems: int, attempts: int) -> None:
+    """Each difficulty within its own error, all four together within theirs."""
+    pooled: list[bool] = []
+    for a, b in ((1, 1), (2, 5), (8, 1), (0.5, 0.5)):
+        hits = found(a, b, problems, attempts)
+        print(
+            f"{problems} x {attempts}, Beta({a}, {b}): ", *(f"{np.mean(h):.2f} of {len(h)}" for h in hits.values() if h)
+        )
+        _assert_within(hits[1])
+        pooled += hits[1]
+        if hits[2]:
+            assert np.mean(hits[2]) >= AT_TWICE - ERRORS * math.sqrt(0.95 * 0.05 / len(hits[2]))
+    _assert_within(pooled)
+
+
+def _assert_within(hits: list[bool]) -> None:
+    slack = ERRORS * math.sqrt(0.8 * 0.2 / len(hits))
+    assert LOWEST - slack <= np.mean(hits) <= HIGHEST + slack
+
+
+def test_clusters_that_share_their_difficulty() -> None:
+    """A drop in proportion takes more from easy clusters than from hard ones, which the clusters' own scatter shows."""
+    generator = np.random.default_rng(17)
+    clusters = np.repeat(np.arange(1, 31), 4)
+    hits = []
+    for _ in range(200):
+        rates = np.repeat(generator.beta(1, 1, (2, 30)), 4, axis=1)
+        quiet = judged(5, [generator.binomial(5, rates[0]) for _ in range(2)], clusters)
+        after = changed(rates[1], 0.5, quiet.minimum_detectable_effect or 1, "worse")
+        assert after is not None
+        hits.append(judged(5, [generator.binomial(5, some) for some in (rates[1], after)], clusters).verdict == "worse")
+    print(f"found {np.mean(hits):.3f}")
+    _assert_within(hits)
+
+
+# The parts
+
+
+def test_the_effect_solves_its_equation() -> None:
+    generator = np.random.default_rng(5)
+    rates = generator.beta(2, 2, 60)
+    passed = [generator.binomial(4, rates) for _ in range(2)]
+    result = judged(4, passed)
+    a, b = (some / 4 for some in passed)
+    mean, square = (a.mean() + b.mean()) / 2, (a * b).mean()
+    shared = ((a - a.mean()) * (b - b.mean())).mean()
+    reach = stats.t.ppf(0.975, 59) + stats.t.ppf(0.8, 59)
+
+    def solves(effect: float, mean: float, square: float) -> float:
+        f = effect / mean
+        after, before = (1 - f) * mean - (1 - f) ** 2 * square, mean - square
+        variance = (b - a).var(ddof=1) + max(0, f**2 * shared + (after - before) / 4)
+        return 0.25 / 60 + reach * math.sqrt(variance / 60) - effect
+
+    effect = result.minimum_detectable_effect
+    assert effect is not None and result.detectable_method == "t"
+    short = sorted((solves(effect, mean, square), solves(effect, 1 - mean, 1 - 2 * mean + square)))
+    assert short[0] <= 0 and short[1] == pytest.approx(0, abs=1e-9)
+
+
+def test_moments_of_rates_have_no_bias_from_single_attempts() -> None:
+    generator = np.random.default_rng(9)
+    rates = generator.beta(2, 5, 200_000)
+    table = sides_of(
+        np.ones((2, len(rates)), dtype=np.int64), generator.binomial(1, [rates, rates]), np.zeros(len(rates), int)
+    ).pair(0, 1)
+    problems = table.problem_units()
+    chances = chances_of(problems, units_of(table, problems), 1.0)
+    law = stats.beta(2, 5)
+    assert chances.mean == pytest.approx(law.mean(), abs=0.005)
+    assert chances.square == pytest.approx(law.var() + law.mean() ** 2, abs=0.005)
+    assert chances.shared == pytest.approx(law.var(), abs=0.005)
+
+
+def test_turning_twice_changes_nothing() -> None:
+    chances = Chances(0.3, 0.15, 0.06, 0.2)
+    assert vars(chances.turned().turned()) == pytest.approx(vars(chances))
+
+
+def test_a_direction_without_room_leaves_the_other() -> None:
+    """Where nearly all pass, a rise cannot be seen and a drop can; with next to nothing to go by, neither."""
+    most = [np.array([1] * 36 + [0] * 4), np.array([1] * 34 + [0] * 2 + [1] * 2 + [0] * 2)]
+    effect = judged(1, most).minimum_detectable_effect
+    assert effect is not None and effect > 1 - np.mean(most)
+    turned = judged(1, [1 - side for side in most]).minimum_detectable_effect
+    assert turned == pytest.approx(effect, rel=1e-9)
+    half = [np.array([1, 0] * 4), np.array([0, 1] * 4)]
+    assert judged(1, half).minimum_detectable_effect is None
+
+
+def test_power_below_a_half_needs_a_smaller_effect() -> None:
+    passed = np.random.default_rng(3).binomial(5, 0.5, (2, 60))
+    table = sides_of(np.full((2, 60), 5), passed, np.zeros(60, dtype=np.int64)).pair(0, 1)
+    units = table.problem_units()
+    chances = chances_of(units, units, 0.2)
+    effects = [detectable(units, chances, 0.2, 0.05, power, 0.95)[0] or 0 for power in (0.3, 0.5, 0.8, 0.95)]
+    assert effects == sorted(set(effects))
+
+
+def test_however_little_is_asked_six_must_flip_to_be_seen_at_all() -> None:
+    table = sides_of(np.ones((2, 40), dtype=np.int64), np.ones((2, 40), dtype=np.int64), np.zeros(40, int)).pair(0, 1)
+    units = table.problem_units()
+    effect, method = detectable(units, chances_of(units, units, 1.0), 1.0, 0.05, 0.3, 0.95)
+    assert method == "flips" and effect is not None
+    assert stats.binom.sf(5, 40, effect) == pytest.approx(0.3, rel=1e-6)
+
+
+def test_needed_share() -> None:
+    for total, needed in ((6, 6), (40, 6), (1_000_000, 12)):
+        share = _needed_share(total, needed, 0.8)
+        assert stats.binom.sf(needed - 1, total, share) == pytest.approx(0.8, rel=1e-6)

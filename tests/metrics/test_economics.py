@@ -1,0 +1,258 @@
+"""Cost of pass: worked by hand, against brute force, and at the edges."""
+
+import math
+import random
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from touchstone.config import IntervalSettings
+from touchstone.contracts import TABLES, conform, violations
+from touchstone.metrics import economics as metric
+
+SETTINGS = IntervalSettings(replicates=500)
+
+SCORES = {
+    "model": pl.String, "tier": pl.String, "oid": pl.String, "iteration_id": pl.String, "suite": pl.String,
+    "pass_rate": pl.Float64, "cost_usd": pl.Float64,
+}  # fmt: skip
+
+Attempt = tuple[str, str, float | None, float | None]
+Row = dict[str, object]
+
+
+def scores(attempts: list[Attempt]) -> pl.LazyFrame:
+    """(model, oid, pass rate, cost); the suite is the first letter of the problem."""
+    rows = [(model, "T0", oid, str(i), oid[0], rate, cost) for i, (model, oid, rate, cost) in enumerate(attempts)]
+    return pl.LazyFrame(rows, schema=SCORES, orient="row")
+
+
+def problems(attempts: list[Attempt], clusters: dict[str, str] | None = None) -> pl.LazyFrame:
+    oids = sorted({attempt[1] for attempt in attempts})
+    rows = [(oid, oid[0], (clusters or {}).get(oid)) for oid in oids]
+    return pl.LazyFrame(rows, schema={"oid": pl.String, "suite": pl.String, "cluster": pl.String}, orient="row")
+
+
+def economics(attempts: list[Attempt], clusters: dict[str, str] | None = None) -> dict[str, Row]:
+    table = metric.economics(scores(attempts), problems(attempts, clusters), SETTINGS)
+    agreed = conform(table, TABLES["economics"])
+    assert violations(agreed, TABLES["economics"]) == {}
+    return {row["model"]: row for row in agreed.collect().iter_rows(named=True)}
+
+
+def solid(model: str, rates: list[float], cost: float, prefix: str = "p") -> list[Attempt]:
+    return [(model, f"{prefix}{i:02}", rate, cost) for i, rate in enumerate(rates)]
+
+
+# Problem p1 has two attempts of each, the others one: m passes 1/2, 1, 0 at 2, 1, 3; n passes 1, 1, 1 at 4 each.
+BY_HAND: list[Attempt] = [
+    ("m", "p1", 1.0, 1.0), ("m", "p1", 0.0, 3.0), ("m", "p2", 1.0, 1.0), ("m", "p3", 0.0, 3.0),
+    ("n", "p1", 1.0, 4.0), ("n", "p1", 1.0, 4.0), ("n", "p2", 1.0, 4.0), ("n", "p3", 1.0, 4.0),
+]  # fmt: skip
+
+
+def test_two_models_on_three_problems_by_hand() -> None:
+    m, n = (economics(BY_HAND)[name] for name in "mn")
+    assert (m["problems"], m["pass_at_1"], m["cost_per_attempt"], m["cost_of_pass"]) == (3, 0.5, 2.0, 4.0)
+    assert (n["problems"], n["pass_at_1"], n["cost_per_attempt"], n["cost_of_pass"]) == (3, 1.0, 4.0, 4.0)
+    assert m["on_frontier"] and n["on_frontier"], "a tie"
+    assert m["pareto"] and n["pareto"], "one is cheaper, the other better"
+
+
+def test_the_lowest_cost_of_pass_is_the_frontier() -> None:
+    table = economics([*solid("m", [1.0, 0.0] * 10, 1.0), *solid("n", [1.0] * 20, 1.5)])
+    assert (table["m"]["cost_of_pass"], table["n"]["cost_of_pass"]) == (2.0, 1.5)
+    assert (table["m"]["on_frontier"], table["n"]["on_frontier"]) == (False, True)
+    # m is ahead where it passes more than two in three: 14 or more of 20 draws, or 13.33 exactly, which is no number.
+    ahead = sum(math.comb(20, k) for k in range(14, 21)) / 2**20
+    assert table["m"]["frontier_probability"] == pytest.approx(ahead, abs=0.04)
+    assert table["m"]["frontier_probability"] + table["n"]["frontier_probability"] == pytest.approx(1)
+
+
+def test_a_dominated_model_is_not_on_the_pareto_front() -> None:
+    table = economics([*solid("m", [1.0] * 8, 1.0), *solid("n", [1.0, 0.0] * 4, 1.0), *solid("o", [0.0] * 8, 0.5)])
+    assert [table[name]["pareto"] for name in "mno"] == [True, False, True]
+    assert table["m"]["pareto_probability"] == table["o"]["pareto_probability"] == 1
+    # n draws level with m only where all eight draws are of the half that it passes.
+    assert table["n"]["pareto_probability"] == pytest.approx(1 / 256, abs=0.01)
+
+
+def test_the_interval_holds_the_figure_and_names_its_method() -> None:
+    row = economics(solid("m", [1.0, 0.0, 1.0] * 10, 1.0))["m"]
+    assert row["ci_low"] < 1.5 < row["ci_high"]
+    assert (row["ci_method"], row["ci_units"]) == ("bootstrap", 30)
+
+
+def test_an_interval_may_reach_to_infinity() -> None:
+    row = economics(solid("m", [1.0] + [0.0] * 9, 1.0))["m"]
+    assert row["cost_of_pass"] == pytest.approx(10)
+    assert 1 <= row["ci_low"] < 10
+    assert row["ci_high"] == math.inf
+
+
+def test_clusters_are_drawn_whole() -> None:
+    attempts = solid("m", [1.0, 1.0, 0.0, 0.0] * 10, 1.0)
+    paired = {f"p{i:02}": f"c{i // 2}" for i in range(40)}
+    alone, together = economics(attempts)["m"], economics(attempts, paired)["m"]
+    assert (together["ci_method"], together["ci_units"]) == ("bootstrap-cluster", 20)
+    assert alone["cost_of_pass"] == together["cost_of_pass"]
+    assert together["ci_high"] - together["ci_low"] > alone["ci_high"] - alone["ci_low"]
+
+
+def test_many_problems_in_few_clusters_have_no_interval() -> None:
+    row = economics(solid("m", [1.0, 0.0] * 10, 1.0), {f"p{i:02}": f"c{i % 5}" for i in range(20)})["m"]
+    assert (row["ci_units"], row["ci_low"], row["ci_method"], row["pareto_probability"]) == (5, None, None, None)
+
+
+def test_a_cluster_of_one_problem_is_a_problem() -> None:
+    attempts = solid("m", [1.0, 0.0] * 10, 1.0)
+    assert economics(attempts, {f"p{i:02}": f"c{i}" for i in range(20)}) == economics(attempts)
+
+
+def test_where_nothing_passes_the_cost_of_pass_is_infinite_and_still_has_a_lower_end() -> None:
+    row = economics(solid("m", [0.0] * 20, 1.0))["m"]
+    assert (row["cost_of_pass"], row["ci_high"], row["ci_method"]) == (math.inf, math.inf, "wilson")
+    assert row["ci_low"] == pytest.approx(1 / 0.161, rel=0.01), "one pass in 20 problems would not surprise"
+    assert (row["on_frontier"], row["frontier_probability"], row["pareto"]) == (False, 0.0, True)
+
+
+def test_where_everything_passes_the_interval_is_no_point() -> None:
+    row = economics(solid("m", [1.0] * 20, 1.0))["m"]
+    assert (row["cost_of_pass"], row["ci_low"], row["ci_method"]) == (1.0, 1.0, "wilson")
+    assert row["ci_high"] == pytest.approx(1 / 0.839, rel=0.01)
+
+
+def test_an_unknown_cost_leaves_the_model_out() -> None:
+    table = economics([*solid("m", [1.0] * 8, 0.1), ("m", "p00", 0.0, None), *solid("n", [1.0] * 8, 1.0)])
+    figures = ["cost_per_attempt", "cost_of_pass", "ci_low", "ci_high", "ci_method", "on_frontier", "pareto"]
+    assert [table["m"][name] for name in figures] == [None] * len(figures)
+    assert (table["m"]["frontier_probability"], table["m"]["pareto_probability"]) == (None, None)
+    assert table["m"]["pass_at_1"] == pytest.approx(7.5 / 8)
+    assert (table["n"]["on_frontier"], table["n"]["frontier_probability"], table["n"]["pareto"]) == (True, 1.0, True)
+
+
+def test_an_undecided_attempt_counts_for_nothing() -> None:
+    decided = solid("m", [1.0, 0.0] * 4, 1.0)
+    table = economics([*decided, ("m", "p00", None, None), ("m", "p01", None, 100.0), ("m", "p99", None, 1.0)])
+    assert table == economics(decided)
+
+
+def test_a_model_without_a_decided_attempt_keeps_its_row() -> None:
+    table = economics([*solid("m", [1.0] * 8, 1.0), ("n", "p00", None, 1.0)])
+    assert (table["n"]["problems"], table["n"]["pass_at_1"], table["n"]["cost_of_pass"]) == (0, None, None)
+    assert (table["n"]["on_frontier"], table["n"]["ci_units"]) == (None, 0)
+
+
+def test_one_problem_has_figures_and_no_chances() -> None:
+    row = economics([("m", "p1", 1.0, 2.0)])["m"]
+    assert (row["cost_of_pass"], row["on_frontier"], row["pareto"], row["ci_units"]) == (2.0, True, True, 1)
+    assert (row["ci_low"], row["ci_high"], row["ci_method"], row["frontier_probability"]) == (None,) * 4
+
+
+def test_no_attempts_make_no_rows() -> None:
+    assert economics([]) == {}
+
+
+def test_what_is_free_costs_nothing() -> None:
+    table = economics([*solid("m", [1.0, 0.0] * 5, 0.0), *solid("n", [0.0] * 10, 0.0), *solid("o", [1.0] * 10, 1.0)])
+    assert (table["m"]["cost_of_pass"], table["m"]["ci_low"], table["m"]["on_frontier"]) == (0.0, 0.0, True)
+    assert (table["n"]["cost_of_pass"], table["n"]["on_frontier"], table["n"]["pareto"]) == (math.inf, False, False)
+
+
+def test_each_model_is_judged_on_its_own_problems() -> None:
+    table = economics([*solid("m", [1.0] * 10, 1.0), *solid("n", [1.0, 0.0] * 5, 1.0, prefix="q")])
+    assert (table["m"]["ci_units"], table["n"]["ci_units"]) == (10, 10)
+    assert (table["m"]["cost_of_pass"], table["n"]["cost_of_pass"]) == (1.0, 2.0)
+    assert table["n"]["ci_low"] < 2.0 < table["n"]["ci_high"]
+
+
+def test_many_problems_are_drawn_in_groups() -> None:
+    generator = np.random.default_rng(1)
+    count = 4_000
+    passed = (generator.random(count) < 0.5).astype(float).tolist()
+    attempts: list[Attempt] = [("m", f"p{i:04}", rate, 1.0) for i, rate in enumerate(passed)]
+    row = economics(attempts)["m"]
+    error = math.sqrt(0.25 / count) / 0.25
+    assert row["ci_high"] - row["ci_low"] == pytest.approx(2 * 1.96 * error, rel=0.15)
+    assert row["ci_units"] == count
+
+
+def test_equal_models_share_the_frontier_in_every_draw() -> None:
+    generator = np.random.default_rng(2)
+    attempts = [(f"p{i:02}", float(generator.random() < 0.6), float(generator.random())) for i in range(50)]
+    table = economics([(f"m{j}", *attempt) for j in range(7) for attempt in attempts])
+    assert {row["frontier_probability"] for row in table.values()} == {1.0}
+    assert {row["pareto_probability"] for row in table.values()} == {1.0}
+
+
+ATTEMPTS = st.lists(
+    st.tuples(
+        st.sampled_from("mno"),
+        st.sampled_from([f"p{i}" for i in range(9)]),
+        st.sampled_from([0.0, 1.0, 1.0, None]),
+        st.one_of(st.none(), st.floats(0, 10)) | st.floats(0.1, 0.3) | st.floats(0.1, 0.3),
+    ),
+    max_size=60,
+)
+
+
+@settings(max_examples=40)
+@given(ATTEMPTS, st.randoms(use_true_random=False))
+def test_the_order_of_rows_does_not_show(attempts: list[Attempt], chance: random.Random) -> None:
+    numbered = scores(attempts).collect()
+    order = list(range(len(attempts)))
+    chance.shuffle(order)
+    own = problems(attempts, {"p1": "c", "p2": "c"})
+    before = metric.economics(numbered.lazy(), own, SETTINGS).collect()
+    after = metric.economics(numbered[order].lazy(), own.reverse(), SETTINGS).collect()
+    assert before.equals(after, null_equal=True)
+    assert violations(conform(before.lazy(), TABLES["economics"]), TABLES["economics"]) == {}
+
+
+@settings(max_examples=40)
+@given(st.lists(st.tuples(*[st.integers(0, 3)] * 3), min_size=8, max_size=30))
+def test_somebody_is_on_the_frontier_wherever_somebody_passes(costs: list[tuple[int, ...]]) -> None:
+    attempts = [(f"m{j}", f"p{i:02}", 1.0, float(cost)) for i, row in enumerate(costs) for j, cost in enumerate(row)]
+    table = economics(attempts).values()
+    assert sum(float(str(row["frontier_probability"])) for row in table) >= 1
+    assert any(row["on_frontier"] for row in table)
+    assert all(row["pareto"] for row in table if row["on_frontier"])
+
+
+@given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4), st.booleans()), max_size=12))
+def test_the_pareto_front_by_brute_force(points: list[tuple[int, int, bool]]) -> None:
+    cost = np.array([cost / 7 if known else math.nan for cost, _, known in points])
+    rate = np.array([rate / 7 if known else math.nan for _, rate, known in points])
+    expected = [
+        known and not any(c <= a and r >= b and (c < a or r > b) for c, r, other in points if other)
+        for a, b, known in points
+    ]
+    assert metric.undominated(cost, rate).tolist() == expected
+    # In replicates, and off by rounding.
+    noise = 1 + np.random.default_rng(3).choice([0, 1e-15], size=(3, len(points)))
+    assert metric.undominated(cost * noise, rate * noise).tolist() == [expected] * 3
+
+
+def test_draws_follow_the_multinomial() -> None:
+    sums = np.eye(5)
+    drawn = np.concatenate(list(metric.redrawn(sums, IntervalSettings(replicates=20_000))))
+    assert (drawn.sum(axis=1) == 5).all()
+    assert drawn.mean(axis=0) == pytest.approx(np.ones(5), abs=0.03)
+    assert drawn.var(axis=0) == pytest.approx(np.full(5, 0.8), abs=0.04)
+
+
+@pytest.mark.parametrize(("units", "least"), [(8, 0.88), (30, 0.9)])
+def test_the_interval_holds_the_true_cost_of_pass(units: int, least: float) -> None:
+    generator = np.random.default_rng(units)
+    held = 0
+    for _ in range(150):
+        chances = generator.beta(1, 1, units)
+        costs = generator.lognormal(0, 0.5, units) * (1.5 - chances)
+        rates = generator.binomial(4, chances) / 4
+        attempts = [("m", f"p{i:02}", *pair) for i, pair in enumerate(zip(rates.tolist(), costs.tolist(), strict=True))]
+        row = metric.economics(scores(attempts), problems(attempts), SETTINGS).collect().row(0, named=True)
+        held += row["ci_low"] <= 2 * math.exp(0.125) <= row["ci_high"]
+    assert held / 150 >= least

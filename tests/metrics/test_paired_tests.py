@@ -1,0 +1,184 @@
+"""Tests of no difference: against scipy, against brute force, and what must not matter."""
+
+import math
+from itertools import pairwise, product
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from touchstone.metrics import paired_tests
+from touchstone.metrics.paired_tests import LATTICE, drawn_p, exact_p, mcnemar, permutation
+from touchstone.metrics.paired_units import Integers, Units, sides_of, units_of
+
+NONZERO = st.integers(-12, 12).filter(bool)
+
+
+def units(differences: list[int] | Integers, denominator: int = 12, *, exact: bool = True) -> Units:
+    sums = np.asarray(differences, dtype=np.int64)
+    ones = np.ones_like(sums)
+    return Units(0 * sums, sums, denominator, ones, ones, clustered=False, exact=exact)
+
+
+def p_of(differences: list[int] | Integers) -> float:
+    name, p = permutation(units(differences), draws=1000, seed=1)
+    assert name == "permutation-exact"
+    return p
+
+
+# McNemar
+
+
+@pytest.mark.parametrize(
+    ("wins", "losses"),
+    [(0, 0), (1, 0), (3, 3), (7, 3), (30, 14), (600, 401), (5200, 5000), (50_400, 49_600), (501_500, 498_500)],
+)
+def test_mcnemar_is_the_binomial_test_of_scipy(wins: int, losses: int) -> None:
+    expected = stats.binomtest(wins, wins + losses).pvalue if wins + losses else 1.0
+    assert mcnemar(wins, losses) == mcnemar(losses, wins) == pytest.approx(expected, rel=1e-9)
+
+
+def test_mcnemar_is_never_zero() -> None:
+    assert 0 < mcnemar(5000, 0) < 1e-300
+
+
+# Exact
+
+
+def brute_force(differences: list[int]) -> float:
+    signs = list(product((1, -1), repeat=len(differences)))
+    sums = [abs(sum(s * d for s, d in zip(way, differences, strict=True))) for way in signs]
+    return sum(total >= abs(sum(differences)) for total in sums) / len(signs)
+
+
+@given(st.lists(st.integers(-30, 30), max_size=10))
+@settings(max_examples=150, deadline=None)
+def test_exact_is_brute_force(differences: list[int]) -> None:
+    assert p_of(differences) == pytest.approx(brute_force(differences), rel=1e-11)
+
+
+def test_exact_agrees_with_scipy() -> None:
+    generator = np.random.default_rng(2)
+    for _ in range(5):
+        differences = generator.integers(-5, 7, 12)
+        theirs = stats.permutation_test((differences,), np.sum, permutation_type="samples", n_resamples=np.inf)
+        assert p_of(differences) == pytest.approx(theirs.pvalue, rel=1e-9)
+
+
+def whole_tail(differences: Integers) -> float:
+    """The exact tail in whole numbers, one unit after the other."""
+    ways = {0: 1}
+    for size in np.abs(differences).tolist():
+        spread: dict[int, int] = {}
+        for total, count in ways.items():
+            for end in (total + size, total - size):
+                spread[end] = spread.get(end, 0) + count
+        ways = spread
+    observed = abs(int(differences.sum()))
+    return sum(count for total, count in ways.items() if abs(total) >= observed) / 2 ** len(differences)
+
+
+@pytest.mark.parametrize("lean", [0, 1, 3, 8, 15])
+def test_precise_however_small(lean: int) -> None:
+    differences = np.random.default_rng(lean).integers(-9, 10, 300) + lean
+    expected = whole_tail(differences)
+    assert lean < 8 or expected < 1e-60
+    assert p_of(differences) == pytest.approx(expected, rel=1e-9)
+
+
+@pytest.mark.parametrize("count", [7, 400, 20_000, 1_000_000])
+def test_with_one_size_it_is_mcnemar(count: int) -> None:
+    for share in (0, 0.3, 1, 3):
+        losses = max(0, int(count / 2 - share * math.sqrt(count)))
+        reach = count - 2 * losses
+        p = exact_p(np.array([1]), np.array([count]), reach)
+        assert p == pytest.approx(mcnemar(count - losses, losses), rel=1e-6)
+
+
+def test_never_zero_even_where_no_float_is_so_small() -> None:
+    assert 0 < p_of(np.full(2000, 3)) < 1e-300
+    assert 0 < p_of(np.array([3] * 4000 + [-3])) < 1e-300
+
+
+def test_the_largest_lattice_is_used_and_one_more_is_not() -> None:
+    sizes = np.array([LATTICE - 5, 3, 2])
+    assert permutation(units(sizes), 1000, 1) == ("permutation-exact", 0.25)
+    name, p = permutation(units(np.append(sizes, 1)), 10_000, 1)
+    assert name == "permutation" and p == pytest.approx(0.125, abs=0.02)
+
+
+@given(st.lists(NONZERO, min_size=1, max_size=40), st.integers(1, 50), st.randoms(use_true_random=False))
+@settings(max_examples=100, deadline=None)
+def test_sides_scale_zeros_and_order_do_not_matter(differences: list[int], scale: int, random: object) -> None:
+    p = p_of(differences)
+    shuffled = list(differences)
+    random.shuffle(shuffled)  # type: ignore[attr-defined]
+    assert p == p_of([-d for d in differences]) == p_of(shuffled) == p_of([*differences, 0, 0])
+    assert p == p_of([scale * d for d in differences])
+    assert 2 * 0.5 ** len(differences) <= p * (1 + 1e-12) and p <= 1
+
+
+@given(st.lists(NONZERO, min_size=1, max_size=40).map(sorted))
+@settings(max_examples=100, deadline=None)
+def test_more_extreme_never_has_a_larger_p(differences: list[int]) -> None:
+    if sum(differences) < 0:
+        differences = [-d for d in differences]
+    chances = [p_of(differences)]
+    for place, difference in enumerate(differences):
+        if difference < 0:
+            differences = [*differences[:place], -difference, *differences[place + 1 :]]
+            chances.append(p_of(differences))
+    assert all(later <= earlier * (1 + 1e-9) for earlier, later in pairwise(chances))
+
+
+@given(st.lists(st.tuples(st.integers(1, 5), st.integers(1, 5), st.data()), min_size=1, max_size=8))
+@settings(max_examples=50, deadline=None)
+def test_rates_become_whole_numbers_without_loss(rows: list[tuple[int, int, st.DataObject]]) -> None:
+    n = np.array([[one for one, _, _ in rows], [other for _, other, _ in rows]])
+    c = np.array(
+        [[data.draw(st.integers(0, int(side[place]))) for place, (_, _, data) in enumerate(rows)] for side in n]
+    )
+    table = sides_of(n, c, np.zeros(len(rows), dtype=np.int64)).pair(0, 1)
+    pair = table.problem_units()
+    assert pair.exact
+    assert pair.sums / pair.denominator == pytest.approx(table.c_b / table.n_b - table.c_a / table.n_a, abs=1e-15)
+    assert units_of(table, pair) is pair
+
+
+# Beyond the lattice
+
+
+def test_draws_are_near_the_exact_tail() -> None:
+    sizes, counts = np.arange(1, 9), np.arange(8, 0, -1) * 3
+    for reach in (62, 90, 120):
+        exact = exact_p(sizes, counts, reach)
+        assert 0.0005 < exact < 0.2
+        assert drawn_p(sizes, counts, reach, 50_000, 3) == pytest.approx(exact, abs=4 * math.sqrt(exact / 50_000))
+
+
+def test_unequal_attempts_without_a_common_denominator_are_drawn_and_rounded_alike(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    generator = np.random.default_rng(8)
+    n = generator.integers(60, 100, (2, 80))
+    c = generator.binomial(n, generator.beta(2, 2, 80) * np.array([[1.0], [0.94]]))
+    pair = sides_of(n, c, np.zeros(80, dtype=np.int64)).pair(0, 1).problem_units()
+    assert not pair.exact
+    name, drawn = permutation(pair, 40_000, 1)
+    assert name == "permutation"
+    monkeypatch.setattr(paired_tests, "_MOST_DRAWN", 0)
+    name, rounded = permutation(pair, 40_000, 1)
+    assert name == "permutation-rounded"
+    assert rounded == pytest.approx(drawn, abs=4 * math.sqrt(drawn / 40_000) + 0.01 * drawn)
+    assert permutation(pair, 40_000, 2) == (name, rounded)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_rounding_hardly_moves_p(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    differences = np.random.default_rng(seed).integers(-500, 700, 60)
+    exact = p_of(differences)
+    monkeypatch.setattr(paired_tests, "_MOST_DRAWN", 0)
+    name, rounded = permutation(units(differences, exact=False), 1000, 1)
+    assert name == "permutation-rounded" and rounded == pytest.approx(exact, rel=0.05)

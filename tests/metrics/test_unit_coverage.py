@@ -1,0 +1,128 @@
+"""Intervals over attempts in units hold the truth as often as they say: rates, medians, cost of pass, runs, uplift.
+
+As in `test_coverage.py`, 95% intervals must hold it 93 to 97% of the time, give or take three standard errors of the
+simulation (1.5 points at 2,000 runs). They may hold it more often, and never less: medians and their uplift up to 99%,
+since their ends are values of the data and cannot be moved by less than one, and all of the time where values are few;
+suites of a few problems, since little is known of their scatter; and whatever is near an edge.
+"""
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy import special
+
+from touchstone.config import IntervalSettings
+from touchstone.metrics.medians import Sample, median_interval
+from touchstone.metrics.ratios import cost_of_pass_interval
+from touchstone.metrics.resampling import uplift_intervals
+from touchstone.metrics.suites import overall_interval
+from touchstone.metrics.uncertainty import Interval, unit_interval
+
+Floats = NDArray[np.float64]
+
+RUNS, UPLIFT_RUNS = 2000, 1000
+LOWEST, HIGHEST, ERRORS = 0.93, 0.97, 3
+SETTINGS = IntervalSettings(replicates=300)
+
+
+def assert_covered(found: list[Interval], truth: float, highest: float = HIGHEST) -> None:
+    held = np.mean([each.low <= truth <= each.high for each in found])  # type: ignore[operator]
+    slack = ERRORS * np.sqrt(0.95 * 0.05 / len(found))
+    assert LOWEST - slack <= held <= highest + slack
+
+
+@pytest.mark.parametrize("problems", [15, 30, 100])
+@pytest.mark.parametrize("easier", [0.0, 1.5])
+def test_rates_of_attempts_where_problems_have_one_to_ten(easier: float, problems: int) -> None:
+    generator = np.random.default_rng([problems, int(10 * easier)])
+    truth = special.expit(easier + generator.normal(0, 1.5, 400_000)).mean()
+    once = np.ones(problems, dtype=np.int64)
+    found = []
+    for _ in range(RUNS):
+        sizes = generator.integers(1, 11, problems)
+        passes = generator.binomial(sizes, special.expit(easier + generator.normal(0, 1.5, problems)))
+        found.append(unit_interval(passes.astype(float), sizes, once, SETTINGS))
+    assert_covered(found, truth)
+
+
+def composites(generator: np.random.Generator, problems: int, n: int, easier: float = 1.0) -> Floats:
+    """Half for passing and half for a judge's score, both after the same difficulty."""
+    difficulty = easier + generator.normal(0, 1, (problems, 1))
+    passed = generator.random((problems, n)) < special.expit(difficulty)
+    return (passed + special.expit(difficulty + generator.normal(0, 0.7, (problems, n)))) / 2
+
+
+@pytest.mark.parametrize("n", [1, 5, 20])
+@pytest.mark.parametrize("problems", [8, 30, 100])
+def test_medians_of_composite_scores(problems: int, n: int) -> None:
+    generator = np.random.default_rng([problems, n])
+    truth = float(np.median(composites(generator, 400_000, 1)))
+    units, once = np.repeat(np.arange(problems), n), np.ones(problems * n, dtype=np.int64)
+    found = [
+        median_interval(Sample(composites(generator, problems, n).ravel(), units, once), SETTINGS) for _ in range(RUNS)
+    ]
+    assert_covered(found, truth, highest=0.99)
+
+
+@pytest.mark.parametrize("problems", [8, 30])
+def test_medians_of_few_values(problems: int) -> None:
+    generator = np.random.default_rng(problems)
+    units, once = np.repeat(np.arange(problems), 5), np.ones(problems * 5, dtype=np.int64)
+    drawn = [np.round(4 * composites(generator, problems, 5).ravel()) / 4 for _ in range(RUNS)]
+    assert_covered([median_interval(Sample(values, units, once), SETTINGS) for values in drawn], 0.75, highest=1)
+
+
+@pytest.mark.parametrize("easier", [-3, 0, 3])
+@pytest.mark.parametrize("n", [1, 5])
+@pytest.mark.parametrize("problems", [10, 30, 100])
+def test_cost_of_pass_where_hard_problems_cost_more(problems: int, n: int, easier: int) -> None:
+    generator = np.random.default_rng([problems, n, easier + 3])
+
+    def draw(count: int) -> tuple[Floats, Floats]:
+        difficulty = generator.normal(0, 1, count)
+        costs = np.exp(-0.3 * difficulty[:, None] + generator.normal(0, 0.6, (count, n)))
+        return special.expit(easier + difficulty), costs
+
+    chances, costs = draw(300_000)
+    truth = costs.mean() / chances.mean()
+    sizes = np.full(problems, n)
+    found = []
+    for _ in range(RUNS):
+        chances, costs = draw(problems)
+        passes = generator.binomial(n, chances).astype(float)
+        found.append(cost_of_pass_interval(costs.sum(axis=1), sizes, passes, sizes, SETTINGS))
+    assert_covered(found, truth, highest=HIGHEST if problems > 30 else 1)
+
+
+@pytest.mark.parametrize("n", [1, 5])
+@pytest.mark.parametrize("sizes", [[10, 10, 10], [40, 20, 80], [4] * 5, [3, 3, 30], [1, 1, 1, 20, 20]], ids=str)
+def test_overall_scores_of_suites_that_differ(sizes: list[int], n: int) -> None:
+    generator = np.random.default_rng([*sizes, n])
+    levels = np.linspace(-1, 1.5, len(sizes))
+    truth = np.mean([special.expit(level + generator.normal(0, 1, 400_000)).mean() for level in levels])
+    suites, units = np.repeat(np.arange(len(sizes)), sizes), np.arange(sum(sizes))
+    found = []
+    for _ in range(RUNS):
+        chances = special.expit(levels[suites] + generator.normal(0, 1, len(units)))
+        passes = generator.binomial(n, chances).astype(float)
+        found.append(overall_interval(suites, units, passes, np.full(len(units), n), SETTINGS))
+    assert_covered(found, float(truth), highest=HIGHEST if min(sizes) >= 10 else 1)
+
+
+@pytest.mark.parametrize(("problems", "n"), [(40, 1), (40, 5), (150, 3)])
+def test_uplift_of_paired_tiers(problems: int, n: int) -> None:
+    generator = np.random.default_rng([problems, n])
+
+    def draw(count: int) -> tuple[Floats, Floats]:
+        difficulty = generator.normal(0, 1, (count, 1))
+        noise = generator.normal(0, 0.7, (2, count, n))
+        return special.expit(difficulty + noise[0]), special.expit(difficulty + 0.4 + noise[1])
+
+    before, after = draw(200_000)
+    truth = float(np.median(after) / np.median(before) - 1)
+    units, once = np.repeat(np.arange(problems), n), np.ones(problems * n, dtype=np.int64)
+    found = []
+    for _ in range(UPLIFT_RUNS):
+        sides = [Sample(side.ravel(), units, once) for side in draw(problems)]
+        found += uplift_intervals(sides[0], sides[1:], SETTINGS)
+    assert_covered(found, truth, highest=0.99)

@@ -1,0 +1,166 @@
+"""What a pass costs: cost of pass per model and tier, which of them is cheapest, and which no other beats.
+
+Cost of pass is a ratio of two means over problems: the problem's mean cost of an attempt, and its share of passes.
+Only decided attempts count. One of them without a cost makes the costs of its model and tier unknown, and an unknown
+cost is never the lowest. Choosing a model per suite or per problem belongs in `routing`.
+
+Intervals and the chances of being cheapest come from `drawing` the problems again, the same for all models.
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from touchstone.config import IntervalSettings
+from touchstone.contracts import TABLES
+from touchstone.metrics.drawing import FEWEST_UNITS, percentiles, redrawn
+from touchstone.metrics.tally import group_sums, numbered, tally, unit_counts
+from touchstone.metrics.uncertainty import wilson
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+Truths = NDArray[np.bool_]
+
+# Figures that differ by less than this share of themselves are the same, but for rounding.
+SAME = 1e-12
+
+
+@dataclass(frozen=True)
+class Standing:
+    """Figures of every entry, which is the last axis; NaN where undefined."""
+
+    rate: Floats
+    cost: Floats
+    cost_of_pass: Floats
+
+    @classmethod
+    def of_sums(cls, sums: Floats) -> "Standing":
+        """From the sums over problems of rates, costs and ones, side by side."""
+        rate, cost, count = np.split(sums, 3, axis=-1)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            never = (rate == 0) & (count > 0) & ~np.isnan(cost)
+            return cls(rate / count, cost / count, np.where(never, math.inf, cost / rate))
+
+
+def economics(attempt_scores: pl.LazyFrame, problems: pl.LazyFrame, settings: IntervalSettings) -> pl.LazyFrame:
+    """Per model and tier: pass@1, cost of an attempt, cost of pass with its interval, and the chances to be ahead.
+
+    Interval and chances come from the bootstrap and are null below 6 units. Draws cannot show what was never seen, so
+    where no attempt passes, or all do, the end towards the other outcome comes from Wilson's limit on the pass rate
+    (method `wilson`). Nobody is the lowest in a replicate without a pass, and ties count for each.
+
+    >>> cheap, dear = ("a", "T0", "x", 1.0, 0.2), ("b", "T0", "x", 1.0, 0.3)
+    >>> scores = pl.LazyFrame([cheap, dear], schema=["model", "tier", "oid", "pass_rate", "cost_usd"], orient="row")
+    >>> problems = pl.LazyFrame({"oid": ["x"], "cluster": [None]}, schema_overrides={"cluster": pl.String})
+    >>> table = economics(scores, problems, IntervalSettings(replicates=100)).collect()
+    >>> table.select("model", "cost_of_pass", "on_frontier", "frontier_probability").rows()
+    [('a', 0.2, True, None), ('b', 0.3, False, None)]
+    """
+    places = numbered(problems.select("oid", "cluster"))
+    counted = tally(attempt_scores, places)
+    cluster = places["cluster"]
+    units = unit_counts(counted, cluster)
+    sums = group_sums(counted, cluster, settings)
+    point = Standing.of_sums(sums.sum(axis=0))
+    frontier, pareto = cheapest(point.cost_of_pass), undominated(point.cost, point.rate)
+    drawn = _Drawn.from_sums(sums, settings)
+    attempted = np.bincount(counted.entry, minlength=counted.entries.height)
+    rows = []
+    for place, (model, tier) in enumerate(counted.entries.iter_rows()):
+        cost, own_units, tried = point.cost[place], int(units[place]), int(attempted[place])
+        known = not math.isnan(cost)
+        told = known and own_units >= FEWEST_UNITS
+        low, high, method = _interval(point, drawn, place, own_units, settings) if told else (None, None, None)
+        rows.append(
+            {
+                "model": model,
+                "tier": tier,
+                "problems": tried,
+                "pass_at_1": float(point.rate[place]) if tried else None,
+                "cost_per_attempt": float(cost) if known else None,
+                "cost_of_pass": float(point.cost_of_pass[place]) if known else None,
+                "ci_low": low,
+                "ci_high": high,
+                "ci_method": method and (f"{method}-cluster" if own_units < tried else method),
+                "ci_units": own_units,
+                "on_frontier": bool(frontier[place]) if known else None,
+                "frontier_probability": float(drawn.frontier[place]) if told else None,
+                "pareto": bool(pareto[place]) if known else None,
+                "pareto_probability": float(drawn.pareto[place]) if told else None,
+            }
+        )
+    return pl.LazyFrame(rows, schema=TABLES["economics"].dtypes)
+
+
+@dataclass(frozen=True)
+class _Drawn:
+    """What the replicates say: every cost of pass, and the share of replicates in which an entry is ahead."""
+
+    cost_of_pass: Floats
+    frontier: Floats
+    pareto: Floats
+
+    @classmethod
+    def from_sums(cls, sums: Floats, settings: IntervalSettings) -> "_Drawn":
+        entries = sums.shape[1] // 3
+        frontier, pareto = np.zeros(entries), np.zeros(entries)
+        costs = [np.empty((0, entries))]
+        for piece in redrawn(sums, settings):
+            standing = Standing.of_sums(piece)
+            costs.append(standing.cost_of_pass)
+            frontier += cheapest(standing.cost_of_pass).sum(axis=0)
+            pareto += undominated(standing.cost, standing.rate).sum(axis=0)
+        return cls(np.concatenate(costs), frontier / settings.replicates, pareto / settings.replicates)
+
+
+def _interval(
+    point: Standing, drawn: _Drawn, place: int, units: int, settings: IntervalSettings
+) -> tuple[float, float, str]:
+    costs = drawn.cost_of_pass[:, place]
+    low, high = percentiles(costs[~np.isnan(costs)], units, settings.confidence)
+    rate, cost = float(point.rate[place]), float(point.cost[place])
+    if 0 < rate < 1:
+        return low, high, "bootstrap"
+    least, most = wilson(rate, units, settings.confidence)
+    return (cost / most, math.inf, "wilson") if rate == 0 else (low, max(high, cost / least), "wilson")
+
+
+def cheapest(cost_of_pass: Floats) -> Truths:
+    """Which entries have the lowest finite cost of pass, in every replicate: all of them on a tie.
+
+    >>> cheapest(np.array([[2.0, 1.0, 1.0], [np.inf, np.nan, np.inf]])).tolist()
+    [[False, True, True], [False, False, False]]
+    """
+    finite = np.isfinite(cost_of_pass)
+    lowest = np.where(finite, cost_of_pass, math.inf).min(axis=-1, keepdims=True, initial=math.inf)
+    ahead: Truths = finite & (cost_of_pass <= lowest * (1 + SAME))
+    return ahead
+
+
+def undominated(cost: Floats, rate: Floats) -> Truths:
+    """Which entries no other beats: as cheap and as good, and better in one. In every replicate; NaN is out.
+
+    >>> undominated(np.array([1.0, 2.0, 2.0, 3.0]), np.array([0.5, 0.7, 0.6, 0.7])).tolist()
+    [True, True, False, False]
+    """
+    known = ~np.isnan(cost)
+    price, quality = np.where(known, cost, math.inf), np.where(known, rate, -math.inf)
+    order = np.argsort(price, axis=-1, kind="stable")
+    price, quality = np.take_along_axis(price, order, -1), np.take_along_axis(quality, order, -1)
+    # Entries of one price stand together: what beats them is as good and cheaper, or better at the same price.
+    dearer = np.ones(price.shape, dtype=bool)
+    dearer[..., 1:] = price[..., 1:] > price[..., :-1] * (1 + SAME)
+    last = np.ones(price.shape, dtype=bool)
+    last[..., :-1] = dearer[..., 1:]
+    best = np.maximum.accumulate(quality, axis=-1)
+    before = np.full(price.shape, -math.inf)
+    before[..., 1:] = best[..., :-1]
+    cheaper = np.maximum.accumulate(np.where(dearer, before, -math.inf), axis=-1)
+    up_to_price = np.minimum.accumulate(np.where(last, best, math.inf)[..., ::-1], axis=-1)[..., ::-1]
+    beaten = (cheaper >= quality - SAME) | (up_to_price > quality + SAME)
+    result = np.empty(price.shape, dtype=bool)
+    np.put_along_axis(result, order, ~beaten, axis=-1)
+    return result & known

@@ -1,0 +1,52 @@
+"""Confidence intervals for a ratio of two means over the same units: what a pass costs.
+
+`fieller`: a ratio r is held where mean cost - r * mean pass rate is off 0 by no more than Student's t allows, with
+G - 1 degrees of freedom for G units. The variance of the cost and its covariance with passing come from the residuals
+of units, with the factor G / (G - 1). The variance of the pass rate is that of a rate of mean cost / r over the
+effective number of units, as in a score interval, and not that of the rate seen: where all pass, or none does, the rate
+seen has no variance at all. So a cost that is always the same gives that cost by the ends of the score interval of the
+pass rate, and the upper end is infinite just where nothing passes. `fieller-cluster` where units hold several attempts.
+"""
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from touchstone.config import IntervalSettings
+from touchstone.metrics.quantiles import normal_reach
+from touchstone.metrics.uncertainty import Interval, Units, effective_units, student_reach
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+
+def cost_of_pass_interval(
+    costs: Floats, attempts: Integers, passes: Floats, decided: Integers, settings: IntervalSettings
+) -> Interval:
+    """Interval for mean cost by mean pass rate, from what each unit cost and how many of its attempts passed.
+
+    >>> ones = np.ones(20, dtype=np.int64)
+    >>> found = cost_of_pass_interval(ones * 3.0, ones, ones * 1.0, ones, IntervalSettings())
+    >>> round(found.low, 2), round(found.high, 2), found.method
+    (3.0, 3.66, 'fieller')
+    """
+    passing = Units.of(passes, decided, np.ones(len(costs), dtype=np.int64))
+    total = int(attempts.sum())
+    if passing is None or total == 0:
+        return Interval(None, None, None, 0)
+    units = int(((attempts > 0) | (decided > 0)).sum())
+    cost, rate = math.fsum(costs) / total, passing.mean
+    factor = units / max(1, units - 1)
+    over, above = (costs - cost * attempts) / total, (passes - rate * decided) / passing.total
+    of_cost, together = factor * math.fsum(over**2), factor * math.fsum(over * above)
+    reach = student_reach(units - 1, settings.confidence) if units > 1 else normal_reach(settings.confidence)
+    of_one = cost / effective_units(rate, passing.error, passing.units)
+    # Squared and sorted by powers of r: the ratios held lie between the roots of a parabola.
+    square, half = rate * rate, cost * rate + reach**2 * (of_one / 2 - together)
+    rest = cost * cost + reach**2 * (cost * of_one - of_cost)
+    root = math.sqrt(max(0.0, half * half - square * rest))
+    # The smaller root in the form that does not divide by a pass rate of 0.
+    low = max(0.0, rest / (half + root)) if half + root > 0 else 0.0
+    high = (half + root) / square if square > 0 else math.inf
+    return Interval(low, high, passing.named("fieller"), units)

@@ -1,0 +1,137 @@
+"""From attempts to units: what every interval over attempts starts from.
+
+Attempts at one problem are not independent, nor are problems that share a cluster. So attempts are added up by
+problem, and problems by cluster, before any interval is made. Which interval belongs elsewhere in this package; here
+is only how a table gets to units and how intervals get back into a table.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import polars as pl
+from numpy.typing import NDArray
+
+from touchstone.config import IntervalSettings
+from touchstone.metrics.uncertainty import Interval, unit_interval
+
+Key = tuple[str | None, ...]
+Array = NDArray[Any]
+
+UNIT = "unit"
+# A power of two, so that 0 and 1 and what has few binary digits are whole numbers of it.
+_STEP = 2.0**-64
+_COLUMNS: dict[str, type[pl.DataType]] = {"low": pl.Float64, "high": pl.Float64, "method": pl.String, "units": pl.Int64}
+
+
+def with_units(rows: pl.DataFrame, problems: pl.LazyFrame) -> pl.DataFrame:
+    """The rows with the number of the unit that their problem is in: that of the first problem of its cluster.
+
+    A cluster counts only where problems share it. The numbers follow the problems' ids and no order of rows.
+
+    >>> problems = pl.LazyFrame({"oid": ["a", "b", "c"], "cluster": ["x", "y", "x"]})
+    >>> with_units(pl.DataFrame({"oid": ["c", "b", "a"]}), problems)["unit"].to_list()
+    [0, 1, 0]
+    """
+    shared = problems.select("oid", "cluster").filter(pl.col("cluster").is_not_null() & (pl.len().over("cluster") > 1))
+    numbers = rows.select("oid").unique().sort("oid").with_row_index(UNIT).with_columns(pl.col(UNIT).cast(pl.Int64))
+    clustered = numbers.join(shared.collect(), on="oid", how="left")
+    first = pl.when(pl.col("cluster").is_null()).then(UNIT).otherwise(pl.col(UNIT).min().over("cluster"))
+    return rows.join(clustered.select("oid", first), on="oid", how="left")
+
+
+def unit_sums(
+    attempts: pl.LazyFrame, problems: pl.LazyFrame, group: Sequence[str], figures: Sequence[str | pl.Expr]
+) -> pl.DataFrame:
+    """Per group and unit the sum of each figure, under its name, and how many values it has, under `<name>_size`.
+
+    Sums are taken over whole numbers of `_STEP`, which is fast and the same in any order of rows.
+
+    >>> attempts = pl.LazyFrame({"model": ["m"] * 3, "oid": ["a", "a", "b"], "score": [0.25, 0.5, None]})
+    >>> problems = pl.LazyFrame({"oid": ["a", "b"], "cluster": [None, None]}, schema_overrides={"cluster": pl.String})
+    >>> unit_sums(attempts, problems, ["model"], ["score"]).sort("unit").rows()
+    [('m', 0, 0.75, 2), ('m', 1, 0.0, 0)]
+    """
+    values = [pl.col(figure) if isinstance(figure, str) else figure for figure in figures]
+    names = [value.meta.output_name() for value in values]
+    per_problem = attempts.group_by(*group, "oid").agg(
+        *(_whole(value).sum().alias(name) for name, value in zip(names, values, strict=True)),
+        *(value.count().cast(pl.Int64).alias(_size(name)) for name, value in zip(names, values, strict=True)),
+    )
+    return (
+        with_units(per_problem.collect(engine="streaming"), problems)
+        .group_by(*group, UNIT)
+        .agg(
+            *(pl.col(name).sum().cast(pl.Float64) * _STEP for name in names),
+            *(pl.col(_size(name)).sum() for name in names),
+        )
+    )
+
+
+def mean_intervals(
+    units: pl.DataFrame, group: Sequence[str], figure: str, settings: IntervalSettings, prefix: str = ""
+) -> pl.DataFrame:
+    """The interval of a figure's mean per group, from `unit_sums`."""
+    histogram = (
+        units.select(*group, figure, _size(figure))
+        .group_by(*group, figure, _size(figure))
+        .agg(count=pl.len().cast(pl.Int64))
+    )
+    return intervals(histogram, group, lambda sums, sizes, counts: unit_interval(sums, sizes, counts, settings), prefix)
+
+
+def intervals(
+    rows: pl.DataFrame, group: Sequence[str], measure: Callable[..., Interval], prefix: str = ""
+) -> pl.DataFrame:
+    """One interval per group, as columns: `measure` gets the other columns of the group's rows as arrays."""
+    return interval_columns(rows, group, {key: measure(*arrays) for key, arrays in by_group(rows, group)}, prefix)
+
+
+def by_group(rows: pl.DataFrame, group: Sequence[str]) -> Iterator[tuple[Key, list[Array]]]:
+    """The columns of each group's rows as arrays."""
+    ordered = rows.sort(group, nulls_last=False)
+    sizes = ordered.group_by(group, maintain_order=True).len()
+    arrays = [ordered[name].to_numpy() for name in rows.columns if name not in group]
+    end = 0
+    for *key, size in sizes.iter_rows():
+        start, end = end, end + size
+        yield tuple(key), [array[start:end] for array in arrays]
+
+
+def interval_columns(
+    keyed: pl.DataFrame, group: Sequence[str], found: Mapping[Key, Interval], prefix: str = ""
+) -> pl.DataFrame:
+    """Intervals as the columns `<prefix>ci_low`, `_high`, `_method` and `_units` beside the key of each group."""
+    schema: dict[str, pl.DataType | type[pl.DataType]] = {name: keyed.schema[name] for name in group}
+    schema |= {f"{prefix}ci_{end}": dtype for end, dtype in _COLUMNS.items()}
+    rows = [(*key, each.low, each.high, each.method, each.units) for key, each in found.items()]
+    return pl.DataFrame(rows, schema=schema, orient="row")
+
+
+def beside(table: pl.DataFrame, found: pl.DataFrame, group: Sequence[str]) -> pl.DataFrame:
+    """The table with the interval columns of its groups; a group without an interval has no units."""
+    units = [name for name in found.columns if name.endswith("ci_units")]
+    joined = table.join(found, on=group, how="left", nulls_equal=True, maintain_order="left")
+    return joined.with_columns(pl.col(units).fill_null(0))
+
+
+def exact_sum(values: pl.Expr) -> pl.Expr:
+    """The sum of a group, the same to the last digit whatever the order of its rows, and as fast as a plain sum.
+
+    >>> frame = pl.DataFrame({"x": [0.1, 0.2, None, 0.3]})
+    >>> frame.select(exact_sum(pl.col("x"))).item() == frame.reverse().select(exact_sum(pl.col("x"))).item() == 0.6
+    True
+    """
+    return _whole(values).sum().cast(pl.Float64) * _STEP
+
+
+def exact_mean(values: pl.Expr) -> pl.Expr:
+    """The mean of a group in the same way; null where there is no value."""
+    return pl.when(values.count() > 0).then(exact_sum(values) / values.count())
+
+
+def _whole(values: pl.Expr) -> pl.Expr:
+    return (values / _STEP).cast(pl.Int128)
+
+
+def _size(name: str) -> str:
+    return f"{name}_size"
