@@ -1,6 +1,11 @@
-"""What the asset files share: the partition per model, and how an asset tells the UI what it made."""
+"""What the asset files share: the partition per model, steps, and how an asset tells the UI what it made.
+
+A step of Dagster's costs more than making a small table or judging it. So tables that belong together are made in one
+step, and the checks of a table judge in one; each is an asset or a check of its own all the same.
+"""
 
 import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import dagster as dg
@@ -9,6 +14,7 @@ import polars as pl
 from touchstone.checks import Finding
 from touchstone.contracts import TABLES
 from touchstone.evaluation import Evaluation
+from touchstone.progress import tell
 from touchstone.store import Part, digest
 
 EvaluationParam = dg.ResourceParam[Evaluation]
@@ -22,8 +28,58 @@ models = dg.DynamicPartitionsDefinition(name="models")
 ALL_MODELS = "touchstone/all_models"
 all_models_in_one_run = dg.BackfillPolicy.single_run()
 
+# How a table is made, and how one is judged: functions whose names and docstrings are those of the asset or check.
+Maker = Callable[[Evaluation], dg.MaterializeResult[None]]
+Judge = Callable[[Evaluation], dg.AssetCheckResult]
+
 _PREVIEW_ROWS = 5
 _PREVIEW_WIDTH = 80
+
+
+def tables_in_one_step(group: str, tables: Mapping[Maker, Sequence[str]]) -> dg.AssetsDefinition:
+    """Assets for tables that are made one after the other; each maker comes with the assets that it reads."""
+    makers = {_name(make): make for make in tables}
+    specs = [
+        dg.AssetSpec(
+            _name(make),
+            deps=reads,
+            description=make.__doc__,
+            group_name=group,
+            kinds={"polars"},
+            metadata=table_metadata(_name(make)),
+        )
+        for make, reads in tables.items()
+    ]
+
+    @dg.multi_asset(name=f"{group}_tables", specs=specs, can_subset=True)
+    def step(context: dg.AssetExecutionContext, evaluation: EvaluationParam) -> Iterator[dg.MaterializeResult[None]]:
+        for name, make in makers.items():
+            if dg.AssetKey(name) in context.selected_asset_keys:
+                tell(name)
+                yield make(evaluation)._replace(asset_key=dg.AssetKey(name))
+
+    return step
+
+
+def checks_in_one_step(asset: str, judges: Sequence[Judge], gates: Sequence[Judge] = ()) -> dg.AssetChecksDefinition:
+    """Checks of one asset. Where a gate finds an error, nothing that depends on the asset is made."""
+    by_name = {_name(judge): judge for judge in (*gates, *judges)}
+    specs = [
+        dg.AssetCheckSpec(_name(judge), asset=asset, description=judge.__doc__, blocking=judge in gates)
+        for judge in by_name.values()
+    ]
+
+    @dg.multi_asset_check(name=f"{asset}_checks", specs=specs)
+    def step(evaluation: EvaluationParam) -> Iterator[dg.AssetCheckResult]:
+        for name, judge in by_name.items():
+            yield judge(evaluation)._replace(check_name=name, asset_key=dg.AssetKey(asset))
+
+    return step
+
+
+def _name(function: Maker | Judge) -> str:
+    # A table that has the name of its module ends in an underscore there.
+    return function.__name__.rstrip("_")
 
 
 def column_schema(table: str, part: Part | None = None) -> dg.TableSchema:

@@ -6,24 +6,16 @@ The statistics belong in `touchstone.metrics.comparison`, the gate's decision in
 import dagster as dg
 import polars as pl
 
-from assets.common import EvaluationParam, check_result, result, table_metadata
-from assets.ingest import problems
-from assets.metrics import problem_pass_at_k
-from assets.scores import attempt_scores
+from assets.common import check_result, checks_in_one_step, result, tables_in_one_step
 from touchstone import gate
+from touchstone.evaluation import Evaluation
 from touchstone.metrics.comparison import VERDICTS, compare_all
 from touchstone.metrics.pass_at_k import problem_counts
 
 GROUP = "comparison"
 
 
-@dg.asset(
-    group_name=GROUP,
-    kinds={"polars"},
-    deps=[problem_pass_at_k, problems],
-    metadata=table_metadata("model_comparison"),
-)
-def model_comparison(evaluation: EvaluationParam) -> dg.MaterializeResult[None]:
+def model_comparison(evaluation: Evaluation) -> dg.MaterializeResult[None]:
     """All pairs of models in a tier and of tiers of a model, compared problem by problem, with a verdict on each."""
     settings = gate.comparison_settings(evaluation.config)
     part = evaluation.refresh(
@@ -36,29 +28,19 @@ def model_comparison(evaluation: EvaluationParam) -> dg.MaterializeResult[None]:
     return result("model_comparison", part, {verdict: verdicts.count(verdict) for verdict in VERDICTS})
 
 
-@dg.asset(
-    group_name=GROUP, kinds={"polars"}, deps=[attempt_scores, problems], metadata=table_metadata("baseline_verdicts")
-)
-def baseline_verdicts(evaluation: EvaluationParam) -> dg.MaterializeResult[None]:
+def baseline_verdicts(evaluation: Evaluation) -> dg.MaterializeResult[None]:
     """Every model and tier against the snapshot that is pinned as the baseline; empty where none is."""
     return result("baseline_verdicts", gate.judge_models(evaluation))
 
 
-@dg.asset(
-    group_name=GROUP,
-    kinds={"polars"},
-    deps=[attempt_scores, problems, baseline_verdicts],
-    metadata=table_metadata("regressions"),
-)
-def regressions(evaluation: EvaluationParam) -> dg.MaterializeResult[None]:
+def regressions(evaluation: Evaluation) -> dg.MaterializeResult[None]:
     """Every case that got worse or better than in the pinned baseline, came new or went; empty where none is pinned."""
     part = gate.find_regressions(evaluation)
     kinds = pl.read_parquet(part.path)["kind"].to_list()
     return result("regressions", part, {kind: kinds.count(kind) for kind in ("regression", "improvement")})
 
 
-@dg.asset_check(asset=regressions, blocking=True)
-def holds_against_baseline(evaluation: EvaluationParam) -> dg.AssetCheckResult:
+def holds_against_baseline(evaluation: Evaluation) -> dg.AssetCheckResult:
     """No model is worse than in the pinned baseline, and no case; whether that warns or stops is configured."""
     held = gate.hold(evaluation)
     told = {}
@@ -72,3 +54,14 @@ def holds_against_baseline(evaluation: EvaluationParam) -> dg.AssetCheckResult:
             "command": command,
         }
     return check_result(held.finding, told)
+
+
+comparison_tables = tables_in_one_step(
+    GROUP,
+    {
+        model_comparison: ["problem_pass_at_k", "problems"],
+        baseline_verdicts: ["attempt_scores", "problems"],
+        regressions: ["attempt_scores", "problems", "baseline_verdicts"],
+    },
+)
+regression_checks = checks_in_one_step("regressions", [], gates=[holds_against_baseline])

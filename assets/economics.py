@@ -5,9 +5,8 @@ The formulas belong in `touchstone.metrics.economics` and `touchstone.metrics.ro
 
 import dagster as dg
 
-from assets.common import EvaluationParam, plotted, result, table_metadata
-from assets.ingest import problems
-from assets.scores import attempt_scores
+from assets.common import plotted, result, tables_in_one_step
+from touchstone.evaluation import Evaluation
 from touchstone.metrics import economics as metric
 from touchstone.metrics import routing as routes
 
@@ -15,14 +14,7 @@ GROUP = "economics"
 _READS = ["attempt_scores", "problems"]
 
 
-@dg.asset(
-    name="economics",
-    group_name=GROUP,
-    kinds={"polars"},
-    deps=[attempt_scores, problems],
-    metadata=table_metadata("economics"),
-)
-def economics_(evaluation: EvaluationParam) -> dg.MaterializeResult[None]:
+def economics_(evaluation: Evaluation) -> dg.MaterializeResult[None]:
     """What a pass costs, and how likely each model is the cheapest or one that no other beats."""
     intervals = evaluation.config.intervals
     part = evaluation.refresh(
@@ -34,8 +26,7 @@ def economics_(evaluation: EvaluationParam) -> dg.MaterializeResult[None]:
     return result("economics", part, plotted(part, ["model", "tier"], ["frontier_probability", "pareto_probability"]))
 
 
-@dg.asset(group_name=GROUP, kinds={"polars"}, deps=[attempt_scores, problems], metadata=table_metadata("routing"))
-def routing(evaluation: EvaluationParam) -> dg.MaterializeResult[None]:
+def routing(evaluation: Evaluation) -> dg.MaterializeResult[None]:
     """The cheapest model for every suite, how sure that is, and the next cheapest."""
     intervals = evaluation.config.intervals
     part = evaluation.refresh(
@@ -47,10 +38,7 @@ def routing(evaluation: EvaluationParam) -> dg.MaterializeResult[None]:
     return result("routing", part)
 
 
-@dg.asset(
-    group_name=GROUP, kinds={"polars"}, deps=[attempt_scores, problems], metadata=table_metadata("routing_policies")
-)
-def routing_policies(evaluation: EvaluationParam) -> dg.MaterializeResult[None]:
+def routing_policies(evaluation: Evaluation) -> dg.MaterializeResult[None]:
     """What choosing the cheapest model per suite or per problem would save, on attempts that did not choose it."""
     intervals = evaluation.config.intervals
     part = evaluation.refresh(
@@ -60,3 +48,6 @@ def routing_policies(evaluation: EvaluationParam) -> dg.MaterializeResult[None]:
         lambda scores, problems: routes.routing_policies(scores, problems, intervals),
     )
     return result("routing_policies", part, plotted(part, ["policy"], ["saving"]))
+
+
+economics_tables = tables_in_one_step(GROUP, dict.fromkeys([economics_, routing, routing_policies], _READS))

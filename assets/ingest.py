@@ -11,6 +11,7 @@ from assets.common import (
     EvaluationParam,
     all_models_in_one_run,
     check_result,
+    checks_in_one_step,
     made,
     models,
     per_model,
@@ -20,6 +21,7 @@ from assets.common import (
 from touchstone import checks
 from touchstone.contracts import TABLES
 from touchstone.errors import TouchstoneError
+from touchstone.evaluation import Evaluation
 from touchstone.progress import tell
 
 GROUP = "ingest"
@@ -92,30 +94,31 @@ def quarantine(evaluation: EvaluationParam) -> dg.MaterializeResult[None]:
     )
 
 
-@dg.asset_check(asset=sources)
-def files_readable(evaluation: EvaluationParam) -> dg.AssetCheckResult:
+def files_readable(evaluation: Evaluation) -> dg.AssetCheckResult:
     """Every fixes file could be read."""
     return check_result(checks.files_readable(evaluation.store.scan("quarantine").collect()))
 
 
-@dg.asset_check(asset=quarantine)
-def quarantine_share(evaluation: EvaluationParam) -> dg.AssetCheckResult:
+def quarantine_share(evaluation: Evaluation) -> dg.AssetCheckResult:
     """No file has more refused rows than `checks.max_quarantine_share` allows."""
     return check_result(checks.quarantine_share(_sources(evaluation), evaluation.config.checks))
 
 
-@dg.asset_check(asset=quarantine)
-def unknown_oids(evaluation: EvaluationParam) -> dg.AssetCheckResult:
+def unknown_oids(evaluation: Evaluation) -> dg.AssetCheckResult:
     """The fixes speak of problems that the problems file knows."""
     refused = evaluation.store.scan("quarantine").collect()
     return check_result(checks.unknown_oids(_sources(evaluation), refused, evaluation.config.checks))
 
 
-@dg.asset_check(asset=attempts)
-def unique_keys(evaluation: EvaluationParam) -> dg.AssetCheckResult:
+def unique_keys(evaluation: Evaluation) -> dg.AssetCheckResult:
     """No two attempts share a key."""
     return check_result(checks.unique_keys(evaluation.store.scan("attempts"), TABLES["attempts"].key))
 
 
-def _sources(evaluation: EvaluationParam) -> pl.DataFrame:
+def _sources(evaluation: Evaluation) -> pl.DataFrame:
     return evaluation.store.scan("sources").collect()
+
+
+attempt_checks = checks_in_one_step("attempts", [unique_keys])
+source_checks = checks_in_one_step("sources", [files_readable])
+quarantine_checks = checks_in_one_step("quarantine", [quarantine_share, unknown_oids])

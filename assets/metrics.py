@@ -3,17 +3,15 @@
 import dagster as dg
 import polars as pl
 
-from assets.common import EvaluationParam, check_result, result, table_metadata
-from assets.ingest import problems
-from assets.validation import outcomes
+from assets.common import check_result, checks_in_one_step, result, tables_in_one_step
 from touchstone import checks
+from touchstone.evaluation import Evaluation
 from touchstone.metrics import pass_at_k as metric
 
 GROUP = "metrics"
 
 
-@dg.asset(group_name=GROUP, kinds={"polars"}, deps=[outcomes], metadata=table_metadata("problem_pass_at_k"))
-def problem_pass_at_k(evaluation: EvaluationParam) -> dg.MaterializeResult[None]:
+def problem_pass_at_k(evaluation: Evaluation) -> dg.MaterializeResult[None]:
     """pass@k and pass^k of every model on every problem that it attempted."""
     k_values = evaluation.config.k_values
     part = evaluation.refresh(
@@ -25,13 +23,7 @@ def problem_pass_at_k(evaluation: EvaluationParam) -> dg.MaterializeResult[None]
     return result("problem_pass_at_k", part)
 
 
-@dg.asset(
-    group_name=GROUP,
-    kinds={"polars"},
-    deps=[problem_pass_at_k, problems],
-    metadata=table_metadata("pass_at_k"),
-)
-def pass_at_k(evaluation: EvaluationParam) -> dg.MaterializeResult[None]:
+def pass_at_k(evaluation: Evaluation) -> dg.MaterializeResult[None]:
     """pass@k of every model and tier: the mean over problems, with its confidence interval."""
     config = evaluation.config
     part = evaluation.refresh(
@@ -47,19 +39,22 @@ def pass_at_k(evaluation: EvaluationParam) -> dg.MaterializeResult[None]:
     return result("pass_at_k", part, plotted)
 
 
-@dg.asset_check(asset=pass_at_k)
-def coverage(evaluation: EvaluationParam) -> dg.AssetCheckResult:
+def coverage(evaluation: Evaluation) -> dg.AssetCheckResult:
     """Every model and tier attempted at least `checks.min_coverage` of the problems."""
     return check_result(checks.coverage(evaluation.store.scan("pass_at_k").collect(), evaluation.config.checks))
 
 
-@dg.asset_check(asset=pass_at_k)
-def enough_samples(evaluation: EvaluationParam) -> dg.AssetCheckResult:
+def enough_samples(evaluation: Evaluation) -> dg.AssetCheckResult:
     """Every attempted problem has at least k decided attempts, for every k."""
     return check_result(checks.enough_samples(evaluation.store.scan("pass_at_k").collect()))
 
 
-@dg.asset_check(asset=pass_at_k)
-def within_bounds(evaluation: EvaluationParam) -> dg.AssetCheckResult:
+def within_bounds(evaluation: Evaluation) -> dg.AssetCheckResult:
     """Every figure lies in [0, 1] and inside its interval."""
     return check_result(checks.within_bounds(evaluation.store.scan("pass_at_k").collect()))
+
+
+pass_at_k_tables = tables_in_one_step(
+    GROUP, {problem_pass_at_k: ["outcomes"], pass_at_k: ["problem_pass_at_k", "problems"]}
+)
+pass_at_k_checks = checks_in_one_step("pass_at_k", [coverage, enough_samples, within_bounds])

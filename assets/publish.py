@@ -9,11 +9,6 @@ import dagster as dg
 import polars as pl
 
 from assets.common import EvaluationParam, preview, result, table_metadata
-from assets.comparison import model_comparison, regressions
-from assets.economics import economics_, routing, routing_policies
-from assets.metrics import pass_at_k
-from assets.reliability import next_samples, reliability_, reliability_curve
-from assets.scores import cross_tier, model_statistics, problem_frontier, run_scores
 from touchstone.publish.summary import summary, write_summary
 from touchstone.publish.views import build_warehouse
 from touchstone.store import SUMMARY, WAREHOUSE, digest
@@ -21,7 +16,7 @@ from touchstone.store import SUMMARY, WAREHOUSE, digest
 GROUP = "publish"
 
 
-@dg.asset(group_name=GROUP, kinds={"csv"}, deps=[pass_at_k])
+@dg.asset(group_name=GROUP, kinds={"csv"}, deps=["pass_at_k"])
 def summary_pass_at_k(evaluation: EvaluationParam) -> dg.MaterializeResult[None]:
     """The summary CSV, one row per model. It reaches the output folder with `warehouse`."""
     evaluation.require("pass_at_k")
@@ -38,18 +33,18 @@ def summary_pass_at_k(evaluation: EvaluationParam) -> dg.MaterializeResult[None]
     kinds={"parquet"},
     deps=[
         summary_pass_at_k,
-        cross_tier,
-        run_scores,
-        model_statistics,
-        problem_frontier,
-        model_comparison,
-        regressions,
-        reliability_,
-        reliability_curve,
-        next_samples,
-        economics_,
-        routing,
-        routing_policies,
+        "cross_tier",
+        "run_scores",
+        "model_statistics",
+        "problem_frontier",
+        "model_comparison",
+        "regressions",
+        "reliability",
+        "reliability_curve",
+        "next_samples",
+        "economics",
+        "routing",
+        "routing_policies",
     ],
     metadata=table_metadata("history"),
 )

@@ -5,10 +5,8 @@ The formulas belong in `touchstone.metrics.reliability` and `touchstone.metrics.
 
 import dagster as dg
 
-from assets.common import EvaluationParam, plotted, result, table_metadata
-from assets.ingest import problems
-from assets.metrics import problem_pass_at_k
-from assets.scores import attempt_scores
+from assets.common import plotted, result, tables_in_one_step
+from touchstone.evaluation import Evaluation
 from touchstone.metrics import reliability as metric
 from touchstone.metrics import variance
 from touchstone.metrics.pass_at_k import problem_counts
@@ -17,14 +15,7 @@ GROUP = "reliability"
 _READS = ["problem_pass_at_k", "problems"]
 
 
-@dg.asset(
-    name="reliability",
-    group_name=GROUP,
-    kinds={"polars"},
-    deps=[problem_pass_at_k, problems],
-    metadata=table_metadata("reliability"),
-)
-def reliability_(evaluation: EvaluationParam) -> dg.MaterializeResult[None]:
+def reliability_(evaluation: Evaluation) -> dg.MaterializeResult[None]:
     """Flip rate and consistency: whether attempts at the same problem end alike."""
     intervals = evaluation.config.intervals
     part = evaluation.refresh(
@@ -36,13 +27,7 @@ def reliability_(evaluation: EvaluationParam) -> dg.MaterializeResult[None]:
     return result("reliability", part, plotted(part, ["model", "tier"], ["flip_rate", "consistency"]))
 
 
-@dg.asset(
-    group_name=GROUP,
-    kinds={"polars"},
-    deps=[problem_pass_at_k, problems],
-    metadata=table_metadata("reliability_curve"),
-)
-def reliability_curve(evaluation: EvaluationParam) -> dg.MaterializeResult[None]:
+def reliability_curve(evaluation: Evaluation) -> dg.MaterializeResult[None]:
     """pass@k and pass^k as k grows: one success among k, and all of k."""
     intervals = evaluation.config.intervals
     part = evaluation.refresh(
@@ -54,10 +39,7 @@ def reliability_curve(evaluation: EvaluationParam) -> dg.MaterializeResult[None]
     return result("reliability_curve", part)
 
 
-@dg.asset(
-    group_name=GROUP, kinds={"polars"}, deps=[problem_pass_at_k, problems], metadata=table_metadata("variance_split")
-)
-def variance_split(evaluation: EvaluationParam) -> dg.MaterializeResult[None]:
+def variance_split(evaluation: Evaluation) -> dg.MaterializeResult[None]:
     """How much of the uncertainty of pass@1 comes from the problems, and how much from the attempts."""
     part = evaluation.refresh(
         "variance_split",
@@ -68,10 +50,7 @@ def variance_split(evaluation: EvaluationParam) -> dg.MaterializeResult[None]:
     return result("variance_split", part, plotted(part, ["model", "tier"], ["standard_error", "share_from_problems"]))
 
 
-@dg.asset(
-    group_name=GROUP, kinds={"polars"}, deps=[variance_split, attempt_scores], metadata=table_metadata("next_samples")
-)
-def next_samples(evaluation: EvaluationParam) -> dg.MaterializeResult[None]:
+def next_samples(evaluation: Evaluation) -> dg.MaterializeResult[None]:
     """What more problems or more samples would bring: the interval's expected width, and the cost."""
     intervals = evaluation.config.intervals
     part = evaluation.refresh(
@@ -81,3 +60,14 @@ def next_samples(evaluation: EvaluationParam) -> dg.MaterializeResult[None]:
         lambda split, scores: variance.next_samples(split, scores, intervals),
     )
     return result("next_samples", part)
+
+
+reliability_tables = tables_in_one_step(
+    GROUP,
+    {
+        reliability_: _READS,
+        reliability_curve: _READS,
+        variance_split: _READS,
+        next_samples: ["variance_split", "attempt_scores"],
+    },
+)

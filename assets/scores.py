@@ -10,23 +10,24 @@ from assets.common import (
     EvaluationParam,
     all_models_in_one_run,
     check_result,
+    checks_in_one_step,
     models,
     per_model,
+    plotted,
     result,
     table_metadata,
+    tables_in_one_step,
 )
-from assets.ingest import attempts, problems
-from assets.metrics import pass_at_k, problem_pass_at_k
+from assets.ingest import attempts
 from assets.validation import outcomes
 from touchstone import checks
+from touchstone.evaluation import Evaluation
 from touchstone.metrics import aggregates, suites
 from touchstone.metrics import attempts as attempt_metrics
 from touchstone.metrics import tiers as tier_metrics
 from touchstone.progress import tell
-from touchstone.store import Part
 
 GROUP = "scores"
-Figures = dict[str, int | float | None]
 
 
 @dg.asset(
@@ -53,20 +54,13 @@ def attempt_scores(context: dg.AssetExecutionContext, evaluation: EvaluationPara
     return per_model(context, "attempt_scores", parts)
 
 
-@dg.asset(group_name=GROUP, kinds={"polars"}, deps=[attempt_scores], metadata=table_metadata("tier_statistics"))
-def tier_statistics(evaluation: EvaluationParam) -> dg.MaterializeResult[None]:
+def tier_statistics(evaluation: Evaluation) -> dg.MaterializeResult[None]:
     """Median, mean, mode, extremes and spread of every metric, per model and tier."""
     part = evaluation.refresh("tier_statistics", ["attempt_scores"], None, tier_metrics.tier_statistics)
     return result("tier_statistics", part)
 
 
-@dg.asset(
-    group_name=GROUP,
-    kinds={"polars"},
-    deps=[tier_statistics, attempt_scores, problems],
-    metadata=table_metadata("tiers"),
-)
-def tiers(evaluation: EvaluationParam) -> dg.MaterializeResult[None]:
+def tiers(evaluation: Evaluation) -> dg.MaterializeResult[None]:
     """Grade, pass rate, cost of pass and uplift of every tier, with their confidence intervals."""
     scoring, intervals = evaluation.config.scoring, evaluation.config.intervals
     part = evaluation.refresh(
@@ -75,18 +69,16 @@ def tiers(evaluation: EvaluationParam) -> dg.MaterializeResult[None]:
         [scoring.model_dump(), intervals.model_dump()],
         lambda described, scores, problems: tier_metrics.tiers(described, scores, problems, scoring, intervals),
     )
-    return result("tiers", part, _plotted(part, ["model", "tier"], ["composite_median", "uplift"]))
+    return result("tiers", part, plotted(part, ["model", "tier"], ["composite_median", "uplift"]))
 
 
-@dg.asset(group_name=GROUP, kinds={"polars"}, deps=[tier_statistics, tiers], metadata=table_metadata("cross_tier"))
-def cross_tier(evaluation: EvaluationParam) -> dg.MaterializeResult[None]:
+def cross_tier(evaluation: Evaluation) -> dg.MaterializeResult[None]:
     """How much a model's tiers differ, and the cheapest tier that passes."""
     part = evaluation.refresh("cross_tier", ["tier_statistics", "tiers"], None, tier_metrics.cross_tier)
-    return result("cross_tier", part, _plotted(part, ["model"], ["frontier_cost_of_pass"]))
+    return result("cross_tier", part, plotted(part, ["model"], ["frontier_cost_of_pass"]))
 
 
-@dg.asset(group_name=GROUP, kinds={"polars"}, deps=[attempt_scores, problems], metadata=table_metadata("suite_scores"))
-def suite_scores(evaluation: EvaluationParam) -> dg.MaterializeResult[None]:
+def suite_scores(evaluation: Evaluation) -> dg.MaterializeResult[None]:
     """The mean accuracy of every suite with its confidence interval, and counts per class."""
     settings, intervals = evaluation.config.scoring.suites, evaluation.config.intervals
     part = evaluation.refresh(
@@ -98,13 +90,7 @@ def suite_scores(evaluation: EvaluationParam) -> dg.MaterializeResult[None]:
     return result("suite_scores", part)
 
 
-@dg.asset(
-    group_name=GROUP,
-    kinds={"polars"},
-    deps=[suite_scores, attempt_scores, problems],
-    metadata=table_metadata("run_scores"),
-)
-def run_scores(evaluation: EvaluationParam) -> dg.MaterializeResult[None]:
+def run_scores(evaluation: Evaluation) -> dg.MaterializeResult[None]:
     """The overall score of every run, the plain mean of its suites, with its confidence interval."""
     intervals = evaluation.config.intervals
     part = evaluation.refresh(
@@ -113,16 +99,10 @@ def run_scores(evaluation: EvaluationParam) -> dg.MaterializeResult[None]:
         intervals.model_dump(),
         lambda per_suite, scores, problems: suites.run_scores(per_suite, scores, problems, intervals),
     )
-    return result("run_scores", part, _plotted(part, ["model", "tier"], ["overall_score"]))
+    return result("run_scores", part, plotted(part, ["model", "tier"], ["overall_score"]))
 
 
-@dg.asset(
-    group_name=GROUP,
-    kinds={"polars"},
-    deps=[attempt_scores, pass_at_k, problems],
-    metadata=table_metadata("model_statistics"),
-)
-def model_statistics(evaluation: EvaluationParam) -> dg.MaterializeResult[None]:
+def model_statistics(evaluation: Evaluation) -> dg.MaterializeResult[None]:
     """What each model does overall: pass@k, compilation, tests, lint, cost, tokens, latency."""
     k_values, intervals = evaluation.config.k_values, evaluation.config.intervals
     part = evaluation.refresh(
@@ -131,16 +111,10 @@ def model_statistics(evaluation: EvaluationParam) -> dg.MaterializeResult[None]:
         [k_values, intervals.model_dump()],
         lambda scores, figures, problems: aggregates.model_statistics(scores, figures, problems, k_values, intervals),
     )
-    return result("model_statistics", part, _plotted(part, ["model", "tier"], ["total_cost_usd"]))
+    return result("model_statistics", part, plotted(part, ["model", "tier"], ["total_cost_usd"]))
 
 
-@dg.asset(
-    group_name=GROUP,
-    kinds={"polars"},
-    deps=[attempt_scores, problem_pass_at_k],
-    metadata=table_metadata("problem_statistics"),
-)
-def problem_statistics(evaluation: EvaluationParam) -> dg.MaterializeResult[None]:
+def problem_statistics(evaluation: Evaluation) -> dg.MaterializeResult[None]:
     """What each problem does to each model: pass@k, scores, cost of pass, who solves it."""
     k_values = evaluation.config.k_values
     part = evaluation.refresh(
@@ -152,36 +126,43 @@ def problem_statistics(evaluation: EvaluationParam) -> dg.MaterializeResult[None
     return result("problem_statistics", part)
 
 
-@dg.asset(group_name=GROUP, kinds={"polars"}, deps=[problem_statistics], metadata=table_metadata("problem_frontier"))
-def problem_frontier(evaluation: EvaluationParam) -> dg.MaterializeResult[None]:
+def problem_frontier(evaluation: Evaluation) -> dg.MaterializeResult[None]:
     """Per problem how hard it is, and the model that solves it at the lowest cost."""
     part = evaluation.refresh("problem_frontier", ["problem_statistics"], None, aggregates.problem_frontier)
     unsolved = pl.scan_parquet(part.path).filter(pl.col("models_solving") == 0).select(pl.len()).collect().item()
     return result("problem_frontier", part, {"unsolved_problems": unsolved})
 
 
-@dg.asset_check(asset=attempt_scores)
-def every_model_priced(evaluation: EvaluationParam) -> dg.AssetCheckResult:
+def every_model_priced(evaluation: Evaluation) -> dg.AssetCheckResult:
     """Every attempt that counts tokens has a cost."""
     store = evaluation.store
     return check_result(checks.every_model_priced(store.scan("attempts"), store.scan("attempt_scores")))
 
 
-@dg.asset_check(asset=suite_scores)
-def classes_add_up(evaluation: EvaluationParam) -> dg.AssetCheckResult:
+def classes_add_up(evaluation: Evaluation) -> dg.AssetCheckResult:
     """The counts per class of a suite add up to its cases."""
     return check_result(checks.classes_add_up(evaluation.store.scan("suite_scores").collect()))
 
 
-@dg.asset_check(asset=suite_scores)
-def no_empty_suite(evaluation: EvaluationParam) -> dg.AssetCheckResult:
+def no_empty_suite(evaluation: Evaluation) -> dg.AssetCheckResult:
     """Every suite of the problems file has a decided case."""
     store = evaluation.store
     empty = suites.empty_suites(store.scan("problems"), store.scan("suite_scores"))
     return check_result(checks.no_empty_suite(empty.collect()))
 
 
-def _plotted(part: Part, names: list[str], figures: list[str]) -> Figures:
-    """Figures as numbers under their group's name, so that the UI plots their history."""
-    rows = pl.read_parquet(part.path).select(*names, *figures).iter_rows(named=True)
-    return {f"{' '.join(str(row[name]) for name in names)} {figure}": row[figure] for row in rows for figure in figures}
+score_tables = tables_in_one_step(
+    GROUP,
+    {
+        tier_statistics: ["attempt_scores"],
+        tiers: ["tier_statistics", "attempt_scores", "problems"],
+        cross_tier: ["tier_statistics", "tiers"],
+        suite_scores: ["attempt_scores", "problems"],
+        run_scores: ["suite_scores", "attempt_scores", "problems"],
+        model_statistics: ["attempt_scores", "pass_at_k", "problems"],
+        problem_statistics: ["attempt_scores", "problem_pass_at_k"],
+        problem_frontier: ["problem_statistics"],
+    },
+)
+attempt_checks = checks_in_one_step("attempt_scores", [every_model_priced])
+suite_checks = checks_in_one_step("suite_scores", [classes_add_up, no_empty_suite])

@@ -10,6 +10,7 @@ from assets.common import (
     EvaluationParam,
     all_models_in_one_run,
     check_result,
+    checks_in_one_step,
     models,
     per_model,
     result,
@@ -17,6 +18,7 @@ from assets.common import (
 )
 from assets.ingest import attempts, problems
 from touchstone import checks
+from touchstone.evaluation import Evaluation
 from touchstone.progress import tell
 from touchstone.store import Part
 
@@ -59,45 +61,44 @@ def _figures(part: Part) -> dict[str, int]:
     return counts.collect().row(0, named=True)
 
 
-@dg.asset_check(asset=baselines, blocking=True)
-def baselines_fail_as_recorded(evaluation: EvaluationParam) -> dg.AssetCheckResult:
+def baselines_fail_as_recorded(evaluation: Evaluation) -> dg.AssetCheckResult:
     """The unmodified problems have the errors that they are about."""
     found = evaluation.store.scan("baselines").collect()
     return check_result(checks.baselines_fail_as_recorded(found, evaluation.config.checks))
 
 
-@dg.asset_check(asset=baselines, blocking=True)
-def reference_fixes_pass(evaluation: EvaluationParam) -> dg.AssetCheckResult:
+def reference_fixes_pass(evaluation: Evaluation) -> dg.AssetCheckResult:
     """Every reference fix passes."""
     found = evaluation.store.scan("baselines").collect()
     return check_result(checks.reference_fixes_pass(found, evaluation.config.checks))
 
 
-@dg.asset_check(asset=outcomes)
-def all_decided(evaluation: EvaluationParam) -> dg.AssetCheckResult:
+def all_decided(evaluation: Evaluation) -> dg.AssetCheckResult:
     """Every attempt has an outcome."""
     return check_result(checks.all_decided(evaluation.store.scan("outcomes")))
 
 
-@dg.asset_check(asset=outcomes, blocking=True)
-def undecided_share(evaluation: EvaluationParam) -> dg.AssetCheckResult:
+def undecided_share(evaluation: Evaluation) -> dg.AssetCheckResult:
     """Validation decided nearly all that it was given."""
     return check_result(checks.undecided_share(evaluation.store.scan("outcomes"), evaluation.config.checks))
 
 
-@dg.asset_check(asset=outcomes)
-def reports_consistent(evaluation: EvaluationParam) -> dg.AssetCheckResult:
+def reports_consistent(evaluation: Evaluation) -> dg.AssetCheckResult:
     """A validator's exit code and its report agree."""
     return check_result(checks.reports_consistent(evaluation.store.scan("outcomes")))
 
 
-@dg.asset_check(asset=outcomes, blocking=True)
-def funnel_is_monotone(evaluation: EvaluationParam) -> dg.AssetCheckResult:
+def funnel_is_monotone(evaluation: Evaluation) -> dg.AssetCheckResult:
     """Attempted >= applied >= compiled >= passed."""
     return check_result(checks.funnel_is_monotone(evaluation.store.scan("outcomes")))
 
 
-@dg.asset_check(asset=outcomes, blocking=True)
-def one_fidelity(evaluation: EvaluationParam) -> dg.AssetCheckResult:
+def one_fidelity(evaluation: Evaluation) -> dg.AssetCheckResult:
     """No figure mixes verdicts that mean different things."""
     return check_result(checks.one_fidelity(evaluation.store.scan("outcomes")))
+
+
+baseline_checks = checks_in_one_step("baselines", [], gates=[baselines_fail_as_recorded, reference_fixes_pass])
+outcome_checks = checks_in_one_step(
+    "outcomes", [all_decided, reports_consistent], gates=[undecided_share, funnel_is_monotone, one_fidelity]
+)
