@@ -1,4 +1,4 @@
-"""How fast the bootstrap of `touchstone.metrics.uncertainty` is, beside resampling the problems one by one.
+"""How fast the bootstrap of `touchstone.inference.uncertainty` is, beside resampling the problems one by one.
 
     python benchmarks/uncertainty.py [--problems 164 10000 1000000] [--replicates 10000] [--quick]
 
@@ -144,7 +144,7 @@ def touchstone(values: object, replicates: int) -> Callable[[], Ends]:
     import numpy as np
 
     from touchstone.config import IntervalSettings
-    from touchstone.metrics import uncertainty
+    from touchstone.inference import uncertainty
 
     # 164 problems are below the size from which the bootstrap is used.
     uncertainty.BOOTSTRAP_FROM = 0

@@ -8,7 +8,8 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from tests.conftest import PROJECT, Command, Folder, run_command, small_folder
+from tests.conftest import PROJECT, Command, Folder, small_folder
+from tests.pipelines.test_run import evaluate, evaluate_config
 
 HEADER = "oid,iteration_id,plausible_fix\n"
 
@@ -102,9 +103,7 @@ def test_a_model_name_with_a_quote(folder: Folder, touchstone: Command) -> None:
 
 def test_pass_at_k_and_run_agree_on_the_sample(touchstone: Command, tmp_path: Path) -> None:
     sample = PROJECT / "data" / "sample"
-    assert (
-        touchstone("run", "--config", sample / "evaluation_config.json", "--output-dir", tmp_path / "o").returncode == 0
-    )
+    assert evaluate_config(sample / "evaluation_config.json", output=tmp_path / "o").exit_code == 0
     quick = touchstone(
         "pass-at-k", "--problems-csv", sample / "problems.csv", "--fixes-csv", *sorted(sample.glob("*_fixes.csv")),
         "--format", "csv",
@@ -155,7 +154,7 @@ def test_synth_refuses_odd_models(touchstone: Command, tmp_path: Path, model: st
 def evaluated(tmp_path_factory: pytest.TempPathFactory) -> Folder:
     """A folder with the results of one run."""
     folder = small_folder(tmp_path_factory.mktemp("evaluated"))
-    assert run_command(folder.root, "run", "--config", folder.config).returncode == 0
+    assert evaluate(folder).exit_code == 0
     return folder
 
 

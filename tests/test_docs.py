@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 from pydantic import BaseModel
 
-from tests.conftest import PROJECT, run_command
+from tests.conftest import PROJECT
+from tests.pipelines.test_run import evaluate_config
 from touchstone.config import EvaluationConfig
 from touchstone.publish.query import run_query
 
@@ -47,7 +48,7 @@ QUERIES = re.findall(r"## (.*?)\n\n```sql\n(.*?)```", (PROJECT / "docs" / "queri
 def sample_results(tmp_path_factory: pytest.TempPathFactory) -> Path:
     home = tmp_path_factory.mktemp("sample")
     config = PROJECT / "data" / "sample" / "evaluation_config.json"
-    assert run_command(home, "run", "--config", config, "--output-dir", home / "out").returncode == 0
+    assert evaluate_config(config, output=home / "out").exit_code == 0
     return home / "out" / "tables"
 
 

@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 from pathlib import Path
 
 import dagster as dg
@@ -28,10 +29,10 @@ def fixes(passing: int) -> str:
     return HEADER + "".join(f"p{place:02},1,{place < passing}\n" for place in range(PROBLEMS))
 
 
-@pytest.fixture
-def held(tmp_path: Path) -> Folder:
+@pytest.fixture(scope="module")
+def pinned(tmp_path_factory: pytest.TempPathFactory) -> Folder:
     """A folder with a finished run that is pinned, and a gate that fails."""
-    folder = Folder(tmp_path)
+    folder = Folder(tmp_path_factory.mktemp("pinned"))
     folder.problems("oid,filename\n" + "".join(f"p{place:02},a.tf\n" for place in range(PROBLEMS)))
     folder.fixes("m", fixes(25))
     folder.fixes("n", fixes(20))
@@ -39,6 +40,12 @@ def held(tmp_path: Path) -> Folder:
     assert evaluate(folder).exit_code == 0
     pin(folder.output, "latest", "baseline")
     return folder
+
+
+@pytest.fixture
+def held(pinned: Folder, tmp_path: Path) -> Folder:
+    """A copy of it, to change."""
+    return Folder(shutil.copytree(pinned.root, tmp_path / "held", symlinks=True))
 
 
 def gate_of(outcome: RunOutcome) -> tuple[bool, bool, str]:
@@ -76,8 +83,7 @@ def test_a_worse_model_stops_the_run_before_anything_is_published(held: Folder) 
 
 def test_what_is_meant_can_be_accepted_and_becomes_the_baseline(held: Folder, touchstone: Command) -> None:
     held.fixes("m", fixes(5))
-    done = touchstone("run", "--config", held.config)
-    assert done.returncode == 1 and "nothing was published" in done.stdout
+    assert evaluate(held).exit_code == 1
     done = touchstone("run", "--config", held.config, "--accept")
     assert done.returncode == 0 and f"check warns {GATE}" in done.stdout
     kinds = table(held, "regressions")["kind"].to_list()
@@ -167,7 +173,7 @@ def test_the_workflows_gate_on_results_as_it_keeps_them(held: Folder, touchstone
     """What the artifact holds is enough for the other side of the comparison."""
     held.fixes("m", fixes(5))
     other = held.root / "results"
-    assert touchstone("run", "--config", held.config, "--output-dir", other).returncode == 0
+    assert evaluate(held, output=other).exit_code == 0
     kept = held.root / "baseline"
     kept.mkdir()
     (held.output / "tables").resolve().rename(kept / "tables")

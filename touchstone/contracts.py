@@ -465,9 +465,9 @@ class Economics(dy.Schema):
     on_frontier = dy.Bool(
         nullable=True, description="Whether its cost of pass is the lowest of all; null: unknown cost."
     )
-    frontier_probability = _share("How often it is the lowest when problems are drawn again.")
+    frontier_probability = _share("How often it is the lowest when problems are drawn again; null below 6 units.")
     pareto = dy.Bool(nullable=True, description="Whether no other is at least as good and as cheap, and better in one.")
-    pareto_probability = _share("How often that holds when problems are drawn again.")
+    pareto_probability = _share("How often that holds when problems are drawn again; null below 6 units.")
 
 
 class Routing(dy.Schema):
@@ -477,7 +477,7 @@ class Routing(dy.Schema):
     tier = _text("Its tier.")
     pass_at_1 = _share("Its pass@1 in the suite.")
     cost_of_pass = _amount("Its cost of pass in the suite.")
-    probability = _share("How often it is the cheapest when the suite's problems are drawn again.")
+    probability = _share("How often it is the cheapest when the suite's problems are drawn again; null below 6 units.")
     second_model = _text("The next cheapest model; null where there is none.")
     second_tier = _text("Its tier.")
     second_cost_of_pass = _amount("Its cost of pass.")

@@ -210,7 +210,7 @@ def engine_version() -> str:
     """A hash of the code that makes tables, so that figures made by other code are never taken for current."""
     package = Path(__file__).parent
     makers = [package / name for name in ("config.py", "contracts.py", "vocabulary.py", "evaluation.py")]
-    for folder in ("ingest", "validation", "metrics"):
+    for folder in ("ingest", "validation", "inference", "metrics"):
         makers += sorted((package / folder).rglob("*.py"))
     code = {str(path.relative_to(package)): hashlib.sha256(path.read_bytes()).hexdigest() for path in makers}
     return digest([code, pl.__version__, np.__version__])

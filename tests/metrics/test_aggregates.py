@@ -8,8 +8,8 @@ import pytest
 
 from touchstone.config import IntervalSettings
 from touchstone.contracts import TABLES, conform, violations
+from touchstone.inference.uncertainty import unit_interval, wilson
 from touchstone.metrics import aggregates as metric
-from touchstone.metrics.uncertainty import unit_interval, wilson
 
 INTERVALS = IntervalSettings()
 NO_PROBLEMS = pl.LazyFrame(schema={"oid": pl.String, "cluster": pl.String})

@@ -13,7 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from touchstone.metrics import paired_tests
+from touchstone.inference import paired_tests
+from touchstone.inference.paired_tests import drawn_p
 from touchstone.metrics.comparison import (
     COMPARISON_SCHEMA,
     TESTS,
@@ -26,7 +27,6 @@ from touchstone.metrics.comparison import (
     sentence,
     verdict,
 )
-from touchstone.metrics.paired_tests import drawn_p
 from touchstone.progress import listen
 from touchstone.vocabulary import CI_METHODS
 

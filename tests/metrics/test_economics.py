@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from touchstone.config import IntervalSettings
 from touchstone.contracts import TABLES, conform, violations
+from touchstone.inference.drawing import redrawn
 from touchstone.metrics import economics as metric
 
 SETTINGS = IntervalSettings(replicates=500)
@@ -83,28 +84,28 @@ def test_a_dominated_model_is_not_on_the_pareto_front() -> None:
 def test_the_interval_holds_the_figure_and_names_its_method() -> None:
     row = economics(solid("m", [1.0, 0.0, 1.0] * 10, 1.0))["m"]
     assert row["ci_low"] < 1.5 < row["ci_high"]
-    assert (row["ci_method"], row["ci_units"]) == ("bootstrap", 30)
+    assert (row["ci_method"], row["ci_units"]) == ("fieller", 30)
 
 
-def test_an_interval_may_reach_to_infinity() -> None:
+def test_one_pass_in_ten_leaves_much_open() -> None:
     row = economics(solid("m", [1.0] + [0.0] * 9, 1.0))["m"]
     assert row["cost_of_pass"] == pytest.approx(10)
-    assert 1 <= row["ci_low"] < 10
-    assert row["ci_high"] == math.inf
+    assert 1 <= row["ci_low"] < 3
+    assert row["ci_high"] > 50
 
 
 def test_clusters_are_drawn_whole() -> None:
     attempts = solid("m", [1.0, 1.0, 0.0, 0.0] * 10, 1.0)
     paired = {f"p{i:02}": f"c{i // 2}" for i in range(40)}
     alone, together = economics(attempts)["m"], economics(attempts, paired)["m"]
-    assert (together["ci_method"], together["ci_units"]) == ("bootstrap-cluster", 20)
+    assert (together["ci_method"], together["ci_units"]) == ("fieller-cluster", 20)
     assert alone["cost_of_pass"] == together["cost_of_pass"]
     assert together["ci_high"] - together["ci_low"] > alone["ci_high"] - alone["ci_low"]
 
 
-def test_many_problems_in_few_clusters_have_no_interval() -> None:
+def test_many_problems_in_few_clusters_have_no_chances() -> None:
     row = economics(solid("m", [1.0, 0.0] * 10, 1.0), {f"p{i:02}": f"c{i % 5}" for i in range(20)})["m"]
-    assert (row["ci_units"], row["ci_low"], row["ci_method"], row["pareto_probability"]) == (5, None, None, None)
+    assert (row["ci_units"], row["ci_method"], row["pareto_probability"]) == (5, "fieller-cluster", None)
 
 
 def test_a_cluster_of_one_problem_is_a_problem() -> None:
@@ -114,15 +115,15 @@ def test_a_cluster_of_one_problem_is_a_problem() -> None:
 
 def test_where_nothing_passes_the_cost_of_pass_is_infinite_and_still_has_a_lower_end() -> None:
     row = economics(solid("m", [0.0] * 20, 1.0))["m"]
-    assert (row["cost_of_pass"], row["ci_high"], row["ci_method"]) == (math.inf, math.inf, "wilson")
-    assert row["ci_low"] == pytest.approx(1 / 0.161, rel=0.01), "one pass in 20 problems would not surprise"
+    assert (row["cost_of_pass"], row["ci_high"], row["ci_method"]) == (math.inf, math.inf, "fieller")
+    assert row["ci_low"] == pytest.approx(1 / 0.161, rel=0.15), "one pass in 20 problems would not surprise"
     assert (row["on_frontier"], row["frontier_probability"], row["pareto"]) == (False, 0.0, True)
 
 
 def test_where_everything_passes_the_interval_is_no_point() -> None:
     row = economics(solid("m", [1.0] * 20, 1.0))["m"]
-    assert (row["cost_of_pass"], row["ci_low"], row["ci_method"]) == (1.0, 1.0, "wilson")
-    assert row["ci_high"] == pytest.approx(1 / 0.839, rel=0.01)
+    assert (row["cost_of_pass"], row["ci_low"], row["ci_method"]) == (1.0, 1.0, "fieller")
+    assert row["ci_high"] == pytest.approx(1 / 0.839, rel=0.05)
 
 
 def test_an_unknown_cost_leaves_the_model_out() -> None:
@@ -238,13 +239,13 @@ def test_the_pareto_front_by_brute_force(points: list[tuple[int, int, bool]]) ->
 
 def test_draws_follow_the_multinomial() -> None:
     sums = np.eye(5)
-    drawn = np.concatenate(list(metric.redrawn(sums, IntervalSettings(replicates=20_000))))
+    drawn = np.concatenate(list(redrawn(sums, IntervalSettings(replicates=20_000))))
     assert (drawn.sum(axis=1) == 5).all()
     assert drawn.mean(axis=0) == pytest.approx(np.ones(5), abs=0.03)
     assert drawn.var(axis=0) == pytest.approx(np.full(5, 0.8), abs=0.04)
 
 
-@pytest.mark.parametrize(("units", "least"), [(8, 0.88), (30, 0.9)])
+@pytest.mark.parametrize(("units", "least"), [(8, 0.9), (30, 0.91)])
 def test_the_interval_holds_the_true_cost_of_pass(units: int, least: float) -> None:
     generator = np.random.default_rng(units)
     held = 0

@@ -13,9 +13,9 @@ from scipy.special import beta
 from tests.metrics.test_variance import Pair, Row, Suite, pairs, suites, tables
 from touchstone.config import IntervalSettings
 from touchstone.contracts import TABLES, conform, violations
+from touchstone.inference.uncertainty import mean_interval, wilson
 from touchstone.metrics import reliability as metric
 from touchstone.metrics.pass_at_k import pass_at_k_of, pass_hat_k_of
-from touchstone.metrics.uncertainty import mean_interval, wilson
 from touchstone.metrics.variance import variance_split
 
 SETTINGS = IntervalSettings(replicates=300)

@@ -9,8 +9,8 @@ from scipy import special
 
 from touchstone.config import IntervalSettings, SuiteSettings
 from touchstone.contracts import TABLES, conform, violations
+from touchstone.inference.uncertainty import unit_interval, wilson
 from touchstone.metrics import suites as metric
-from touchstone.metrics.uncertainty import unit_interval, wilson
 from touchstone.vocabulary import CLASSES
 
 PLAIN = SuiteSettings()

@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 from touchstone.config import IntervalSettings, Scoring
 from touchstone.contracts import TABLES, conform, violations
+from touchstone.inference.medians import Sample
+from touchstone.inference.ratios import cost_of_pass_interval
+from touchstone.inference.uncertainty import unit_interval, wilson
+from touchstone.inference.uplift import uplift_intervals
 from touchstone.metrics import tiers as metric
-from touchstone.metrics.medians import Sample
-from touchstone.metrics.ratios import cost_of_pass_interval
-from touchstone.metrics.resampling import uplift_intervals
-from touchstone.metrics.uncertainty import unit_interval, wilson
 
 SCORING = Scoring()
 INTERVALS = IntervalSettings(replicates=200)

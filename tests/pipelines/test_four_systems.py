@@ -6,7 +6,8 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from tests.conftest import Folder, run_command
+from tests.conftest import Folder
+from tests.pipelines.test_run import evaluate
 
 SCYLLA = """experiment,agent_model,tier,subtest,run_number,score,impl_rate,passed,grade,cost_usd,duration_seconds,code
 repair,scylla model,T0,001,1,0.9,1.028,True,A,0.5,NaN,0
@@ -60,8 +61,8 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
     lines += [failproof_line("c2", "r1", "pass", 0, 1), "not json\n"]
     (fixes / "run_results.jsonl").write_text("".join(lines))
     folder.configure(k_values=[1], checks={"max_quarantine_share": 0.5, "min_coverage": 0})
-    done = run_command(folder.root, "run", "--config", folder.config)
-    assert done.returncode == 0, done.stdout + done.stderr
+    outcome = evaluate(folder)
+    assert outcome.exit_code == 0, outcome
     return folder.output
 
 

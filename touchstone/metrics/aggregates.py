@@ -5,9 +5,9 @@ from collections.abc import Sequence
 import polars as pl
 
 from touchstone.config import IntervalSettings
+from touchstone.inference.exact import exact_mean, exact_sum
+from touchstone.inference.units import beside, mean_intervals, unit_sums
 from touchstone.metrics.attempts import cost_of_pass
-from touchstone.metrics.statistics import steady_mean
-from touchstone.metrics.units import beside, exact_mean, exact_sum, mean_intervals, unit_sums
 
 GROUP = ["model", "tier"]
 
@@ -100,7 +100,7 @@ def problem_frontier(per_problem: pl.LazyFrame) -> pl.LazyFrame:
         .agg(pl.col("cost_of_pass", "model", "tier").first())
     )
     hardness = per_problem.group_by("oid").agg(
-        mean_pass_rate=steady_mean(_rate()), models_solving=pl.col("models_solving").max()
+        mean_pass_rate=exact_mean(_rate()), models_solving=pl.col("models_solving").max()
     )
     return hardness.join(cheapest, on="oid", how="left").sort("oid")
 

@@ -21,11 +21,11 @@ import numpy as np
 import polars as pl
 
 from touchstone.config import IntervalSettings
-from touchstone.metrics.detectable import chances_of, detectable, scatter_of
+from touchstone.inference.detectable import chances_of, detectable, scatter_of
+from touchstone.inference.paired_tests import mcnemar, permutation
+from touchstone.inference.paired_units import Integers, PairTable, Sides, Units, sides_of, units_of
+from touchstone.inference.uncertainty import Interval, paired_interval
 from touchstone.metrics.pair_result import VERDICTS, PairResult, sentence, verdict
-from touchstone.metrics.paired_tests import mcnemar, permutation
-from touchstone.metrics.paired_units import Integers, PairTable, Sides, Units, sides_of, units_of
-from touchstone.metrics.uncertainty import Interval, paired_interval
 from touchstone.progress import counting
 
 __all__ = [

@@ -4,11 +4,13 @@ Cost of pass is a ratio of two means over problems: the problem's mean cost of a
 Only decided attempts count. One of them without a cost makes the costs of its model and tier unknown, and an unknown
 cost is never the lowest. Choosing a model per suite or per problem belongs in `routing`.
 
-Intervals and the chances of being cheapest come from `drawing` the problems again, the same for all models.
+The interval of a cost of pass is Fieller's (`ratios`). The chances of being cheapest come from `drawing` the problems
+again, the same for all models.
 """
 
 import math
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import polars as pl
@@ -16,9 +18,10 @@ from numpy.typing import NDArray
 
 from touchstone.config import IntervalSettings
 from touchstone.contracts import TABLES
-from touchstone.metrics.drawing import FEWEST_UNITS, percentiles, redrawn
-from touchstone.metrics.tally import group_sums, numbered, tally, unit_counts
-from touchstone.metrics.uncertainty import wilson
+from touchstone.inference.drawing import FEWEST_UNITS, redrawn, units_of
+from touchstone.inference.ratios import cost_of_pass_interval
+from touchstone.inference.uncertainty import Interval
+from touchstone.metrics.tally import Tally, group_sums, numbered, tally
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -48,9 +51,7 @@ class Standing:
 def economics(attempt_scores: pl.LazyFrame, problems: pl.LazyFrame, settings: IntervalSettings) -> pl.LazyFrame:
     """Per model and tier: pass@1, cost of an attempt, cost of pass with its interval, and the chances to be ahead.
 
-    Interval and chances come from the bootstrap and are null below 6 units. Draws cannot show what was never seen, so
-    where no attempt passes, or all do, the end towards the other outcome comes from Wilson's limit on the pass rate
-    (method `wilson`). Nobody is the lowest in a replicate without a pass, and ties count for each.
+    Chances are null below 6 units. Nobody is the lowest in a replicate without a pass, and ties count for each.
 
     >>> cheap, dear = ("a", "T0", "x", 1.0, 0.2), ("b", "T0", "x", 1.0, 0.3)
     >>> scores = pl.LazyFrame([cheap, dear], schema=["model", "tier", "oid", "pass_rate", "cost_usd"], orient="row")
@@ -62,7 +63,7 @@ def economics(attempt_scores: pl.LazyFrame, problems: pl.LazyFrame, settings: In
     places = numbered(problems.select("oid", "cluster"))
     counted = tally(attempt_scores, places)
     cluster = places["cluster"]
-    units = unit_counts(counted, cluster)
+    intervals = _intervals(counted, cluster, settings)
     sums = group_sums(counted, cluster, settings)
     point = Standing.of_sums(sums.sum(axis=0))
     frontier, pareto = cheapest(point.cost_of_pass), undominated(point.cost, point.rate)
@@ -70,10 +71,9 @@ def economics(attempt_scores: pl.LazyFrame, problems: pl.LazyFrame, settings: In
     attempted = np.bincount(counted.entry, minlength=counted.entries.height)
     rows = []
     for place, (model, tier) in enumerate(counted.entries.iter_rows()):
-        cost, own_units, tried = point.cost[place], int(units[place]), int(attempted[place])
+        cost, interval, tried = point.cost[place], intervals[place], int(attempted[place])
         known = not math.isnan(cost)
-        told = known and own_units >= FEWEST_UNITS
-        low, high, method = _interval(point, drawn, place, own_units, settings) if told else (None, None, None)
+        told = known and interval.units >= FEWEST_UNITS
         rows.append(
             {
                 "model": model,
@@ -82,10 +82,10 @@ def economics(attempt_scores: pl.LazyFrame, problems: pl.LazyFrame, settings: In
                 "pass_at_1": float(point.rate[place]) if tried else None,
                 "cost_per_attempt": float(cost) if known else None,
                 "cost_of_pass": float(point.cost_of_pass[place]) if known else None,
-                "ci_low": low,
-                "ci_high": high,
-                "ci_method": method and (f"{method}-cluster" if own_units < tried else method),
-                "ci_units": own_units,
+                "ci_low": interval.low,
+                "ci_high": interval.high,
+                "ci_method": interval.method,
+                "ci_units": interval.units,
                 "on_frontier": bool(frontier[place]) if known else None,
                 "frontier_probability": float(drawn.frontier[place]) if told else None,
                 "pareto": bool(pareto[place]) if known else None,
@@ -97,9 +97,8 @@ def economics(attempt_scores: pl.LazyFrame, problems: pl.LazyFrame, settings: In
 
 @dataclass(frozen=True)
 class _Drawn:
-    """What the replicates say: every cost of pass, and the share of replicates in which an entry is ahead."""
+    """The share of replicates in which an entry is ahead."""
 
-    cost_of_pass: Floats
     frontier: Floats
     pareto: Floats
 
@@ -107,25 +106,27 @@ class _Drawn:
     def from_sums(cls, sums: Floats, settings: IntervalSettings) -> "_Drawn":
         entries = sums.shape[1] // 3
         frontier, pareto = np.zeros(entries), np.zeros(entries)
-        costs = [np.empty((0, entries))]
         for piece in redrawn(sums, settings):
             standing = Standing.of_sums(piece)
-            costs.append(standing.cost_of_pass)
             frontier += cheapest(standing.cost_of_pass).sum(axis=0)
             pareto += undominated(standing.cost, standing.rate).sum(axis=0)
-        return cls(np.concatenate(costs), frontier / settings.replicates, pareto / settings.replicates)
+        return cls(frontier / settings.replicates, pareto / settings.replicates)
 
 
-def _interval(
-    point: Standing, drawn: _Drawn, place: int, units: int, settings: IntervalSettings
-) -> tuple[float, float, str]:
-    costs = drawn.cost_of_pass[:, place]
-    low, high = percentiles(costs[~np.isnan(costs)], units, settings.confidence)
-    rate, cost = float(point.rate[place]), float(point.cost[place])
-    if 0 < rate < 1:
-        return low, high, "bootstrap"
-    least, most = wilson(rate, units, settings.confidence)
-    return (cost / most, math.inf, "wilson") if rate == 0 else (low, max(high, cost / least), "wilson")
+def _intervals(counted: Tally, clusters: pl.Series, settings: IntervalSettings) -> list[Interval]:
+    """Fieller's interval of the cost of pass of every entry, on its own units."""
+    units = units_of(clusters)[counted.problem] if len(counted.problem) else counted.problem
+    ends = np.searchsorted(counted.entry, np.arange(counted.entries.height + 1))
+    found = []
+    for start, end in pairwise(ends.tolist()):
+        if start == end or math.isnan(counted.cost[start]):
+            found.append(Interval(None, None, None, len(np.unique(units[start:end]))))
+            continue
+        _, place, sizes = np.unique(units[start:end], return_inverse=True, return_counts=True)
+        costs = np.bincount(place, weights=counted.cost[start:end]).astype(np.float64)
+        rates = np.bincount(place, weights=counted.rate[start:end]).astype(np.float64)
+        found.append(cost_of_pass_interval(costs, sizes, rates, sizes, settings))
+    return found
 
 
 def cheapest(cost_of_pass: Floats) -> Truths:

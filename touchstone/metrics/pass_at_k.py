@@ -13,7 +13,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from touchstone.config import IntervalSettings
-from touchstone.metrics.uncertainty import mean_interval
+from touchstone.inference.uncertainty import mean_interval
 from touchstone.vocabulary import DEFAULT_TIER
 
 Floats = NDArray[np.float64]

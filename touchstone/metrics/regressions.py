@@ -11,7 +11,7 @@ from typing import Literal, get_args
 import polars as pl
 
 from touchstone.errors import TouchstoneError
-from touchstone.metrics.statistics import steady_mean
+from touchstone.inference.exact import exact_mean
 
 KEY = ["model", "tier", "oid"]
 KINDS = ("regression", "improvement", "new", "removed", "unchanged", "unscored")
@@ -108,14 +108,14 @@ def _best(attempts: pl.LazyFrame) -> pl.LazyFrame:
     """The best attempt's score and parts; of equal ones the one with the better parts, whatever the order of rows."""
     ranked = attempts.sort("score", "compilation", "tests", "lint", descending=True, nulls_last=True)
     return ranked.group_by(KEY).agg(
-        pl.col("basis", "score", "compilation", "tests", "lint").first(), outcome=steady_mean(pl.col("outcome"))
+        pl.col("basis", "score", "compilation", "tests", "lint").first(), outcome=exact_mean(pl.col("outcome"))
     )
 
 
 def _means(attempts: pl.LazyFrame) -> pl.LazyFrame:
     return attempts.group_by(KEY).agg(
         pl.col("basis").first(),
-        *(steady_mean(pl.col(name)).alias(name) for name in ("score", "compilation", "tests", "lint", "outcome")),
+        *(exact_mean(pl.col(name)).alias(name) for name in ("score", "compilation", "tests", "lint", "outcome")),
     )
 
 

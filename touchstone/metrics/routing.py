@@ -15,13 +15,12 @@ from numpy.typing import NDArray
 
 from touchstone.config import IntervalSettings
 from touchstone.contracts import TABLES
-from touchstone.metrics.drawing import FEWEST_UNITS, groups_of, percentiles, redrawn, units_of
+from touchstone.inference.drawing import FEWEST_UNITS, groups_of, percentiles, redrawn, units_of
+from touchstone.inference.exact import as_steps, of_steps
 from touchstone.metrics.economics import Standing, cheapest
 from touchstone.metrics.tally import (
     Tally,
-    dollars,
     entries_of,
-    fixed_point,
     group_sums,
     in_cells,
     numbered,
@@ -154,7 +153,7 @@ def _halves(attempt_scores: pl.LazyFrame, places: pl.DataFrame) -> pl.DataFrame:
     entries = entries_of(attempt_scores)
     first = (pl.col("cell") != pl.col("cell").shift()).fill_null(True)
     turn = (pl.col("row") - pl.when(first).then("row").forward_fill()) % 2
-    parts = {"rate": pl.col("pass_rate"), "cost": fixed_point(pl.col("cost_usd"))}
+    parts = {"rate": pl.col("pass_rate"), "cost": as_steps(pl.col("cost_usd"))}
     dealt = [
         pl.when(turn == half).then(part).alias(f"{name}_{half}") for half in (0, 1) for name, part in parts.items()
     ]
@@ -176,7 +175,7 @@ def _halves(attempt_scores: pl.LazyFrame, places: pl.DataFrame) -> pl.DataFrame:
             "cell",
             "unpriced",
             *(pl.col(f"rate_{half}") / pl.col(f"n_{half}") for half in (0, 1)),
-            *(dollars(pl.col(f"cost_{half}")) / pl.col(f"n_{half}") for half in (0, 1)),
+            *(of_steps(pl.col(f"cost_{half}")) / pl.col(f"n_{half}") for half in (0, 1)),
             in_both=pl.col("n_1") > 0,
         )
         .collect(engine="streaming")

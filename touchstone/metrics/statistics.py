@@ -28,18 +28,6 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 
-def steady_mean(values: pl.Expr) -> pl.Expr:
-    """The mean of a group, the same to the last digit whatever the order of its rows; null where there is no value.
-
-    Polars drops a sort before a plain mean or sum, so the sum is taken as the last of running sums.
-
-    >>> frame = pl.DataFrame({"x": [0.1, 0.2, None, 0.3]})
-    >>> frame.select(steady_mean(pl.col("x"))).item() == frame.reverse().select(steady_mean(pl.col("x"))).item()
-    True
-    """
-    return values.sort().cum_sum().last() / values.count()
-
-
 def statistics(frame: pl.LazyFrame, group: Sequence[str], metrics: Sequence[str]) -> pl.DataFrame:
     """One row per group and metric, in order.
 

@@ -18,9 +18,9 @@ import polars as pl
 from numpy.typing import NDArray
 
 from touchstone.config import IntervalSettings, SuiteSettings
-from touchstone.metrics.statistics import steady_mean
-from touchstone.metrics.uncertainty import Interval, score_interval, unit_interval
-from touchstone.metrics.units import UNIT, beside, exact_mean, exact_sum, intervals, mean_intervals, unit_sums
+from touchstone.inference.exact import exact_mean, exact_sum
+from touchstone.inference.uncertainty import Interval, score_interval, unit_interval
+from touchstone.inference.units import UNIT, beside, intervals, mean_intervals, unit_sums
 from touchstone.vocabulary import CLASSES
 
 Floats = NDArray[np.float64]
@@ -53,8 +53,8 @@ def _suites(scores: pl.LazyFrame, settings: SuiteSettings) -> pl.LazyFrame:
             cases=pl.len().cast(pl.Int64),
             passed=pl.col("accuracy").sum().cast(pl.Int64),
             score=pl.col("accuracy").sum() / pl.len(),
-            weighted_score=steady_mean(pl.col("__credit")),
-            latency_score=steady_mean(pl.col("__latency")),
+            weighted_score=exact_mean(pl.col("__credit")),
+            latency_score=exact_mean(pl.col("__latency")),
             suite_weight=pl.col("__weight").first(),
             **classes,
             class_none=pl.col("classification").is_null().sum().cast(pl.Int64),

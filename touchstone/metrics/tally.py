@@ -11,14 +11,13 @@ import polars as pl
 from numpy.typing import NDArray
 
 from touchstone.config import IntervalSettings
-from touchstone.metrics.drawing import groups_of, units_of
+from touchstone.inference.drawing import groups_of, units_of
+from touchstone.inference.exact import as_steps, of_steps
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 GROUP = ["model", "tier"]
-# Costs are added up in whole 2^-64 dollars: sums of integers are the same in any order, and cost a plain sum.
-_FIXED_POINT = 2.0**64
 
 
 @dataclass(frozen=True)
@@ -51,7 +50,7 @@ def tally(attempt_scores: pl.LazyFrame, places: pl.DataFrame) -> Tally:
         .select(
             "cell",
             "pass_rate",
-            cost=pl.when(decided).then(fixed_point(pl.col("cost_usd"))),
+            cost=pl.when(decided).then(as_steps(pl.col("cost_usd"))),
             unpriced=decided & pl.col("cost_usd").is_null(),
         )
         .group_by("cell")
@@ -62,7 +61,7 @@ def tally(attempt_scores: pl.LazyFrame, places: pl.DataFrame) -> Tally:
             unpriced=pl.col("unpriced").any(),
         )
         .filter(pl.col("n") > 0)
-        .select("cell", "unpriced", rate=pl.col("c") / pl.col("n"), cost=dollars(pl.col("cost")) / pl.col("n"))
+        .select("cell", "unpriced", rate=pl.col("c") / pl.col("n"), cost=of_steps(pl.col("cost")) / pl.col("n"))
         .collect(engine="streaming")
         .sort("cell")
     )
@@ -84,21 +83,6 @@ def in_cells(attempt_scores: pl.LazyFrame, entries: pl.DataFrame, places: pl.Dat
         .join(entries.lazy().with_row_index("entry"), on=GROUP)
         .with_columns(cell=pl.col("entry").cast(pl.Int64) * places.height + pl.col("problem"))
     )
-
-
-def fixed_point(cost: pl.Expr) -> pl.Expr:
-    """Dollars as whole numbers, to be added up in any order; `dollars` turns the sum back.
-
-    >>> frame = pl.DataFrame({"x": [1e16, 0.1, -1e16]})
-    >>> frame.select(dollars(fixed_point(pl.col("x")).sum())).item()
-    0.1
-    """
-    return (cost * _FIXED_POINT).cast(pl.Int128)
-
-
-def dollars(fixed: pl.Expr) -> pl.Expr:
-    """The dollars of a sum of `fixed_point`."""
-    return fixed.cast(pl.Float64) / _FIXED_POINT
 
 
 def unit_counts(counted: Tally, clusters: pl.Series) -> Integers:

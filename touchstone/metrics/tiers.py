@@ -9,13 +9,10 @@ import numpy as np
 import polars as pl
 
 from touchstone.config import IntervalSettings, Scoring
-from touchstone.metrics.attempts import cost_of_pass, grade
-from touchstone.metrics.medians import Sample, median_interval
-from touchstone.metrics.ratios import cost_of_pass_interval
-from touchstone.metrics.resampling import uplift_intervals
-from touchstone.metrics.statistics import population_variance, statistics
-from touchstone.metrics.uncertainty import Interval
-from touchstone.metrics.units import (
+from touchstone.inference.medians import Sample, median_interval
+from touchstone.inference.ratios import cost_of_pass_interval
+from touchstone.inference.uncertainty import Interval
+from touchstone.inference.units import (
     UNIT,
     Key,
     beside,
@@ -25,6 +22,9 @@ from touchstone.metrics.units import (
     unit_sums,
     with_units,
 )
+from touchstone.inference.uplift import uplift_intervals
+from touchstone.metrics.attempts import cost_of_pass, grade
+from touchstone.metrics.statistics import population_variance, statistics
 
 METRICS = (
     "pass_rate",

@@ -22,9 +22,9 @@ from numpy.typing import NDArray
 
 from touchstone.config import IntervalSettings
 from touchstone.contracts import TABLES
+from touchstone.inference.exact import exact_mean
+from touchstone.inference.quantiles import student_reach
 from touchstone.metrics.pass_at_k import GROUP, outcome_histogram
-from touchstone.metrics.quantiles import student_reach
-from touchstone.metrics.statistics import steady_mean
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -232,7 +232,7 @@ def next_samples(split: pl.LazyFrame, costs: pl.LazyFrame, settings: IntervalSet
     the width, they are advised. That is so where less than about a tenth of the variance comes from problems.
     """
     dear = pl.col("cost_usd")
-    means = costs.group_by(GROUP).agg(cost_per_attempt=pl.when(dear.is_not_null().all()).then(steady_mean(dear)))
+    means = costs.group_by(GROUP).agg(cost_per_attempt=pl.when(dear.is_not_null().all()).then(exact_mean(dear)))
     groups = split.join(means, on=GROUP, how="left").sort(GROUP).collect()
     rows = [row for group in groups.iter_rows(named=True) for row in _plans(group, settings)]
     return pl.LazyFrame(rows, schema=TABLES["next_samples"].dtypes)

@@ -15,7 +15,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from touchstone.config import IntervalSettings
-from touchstone.metrics.quantiles import student_reach
+from touchstone.inference.quantiles import student_reach
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -67,14 +67,14 @@ def redrawn(sums: Floats, settings: IntervalSettings) -> Iterator[Floats]:
     groups, columns = sums.shape
     if groups == 0:
         return
-    draws = _draws(groups, settings.replicates, settings.seed)
+    draws = draws_of(groups, settings.replicates, settings.seed)
     most = max(1, _PIECE // max(groups, columns))
     for start in range(0, settings.replicates, most):
         yield draws[start : start + most].astype(np.float64) @ sums
 
 
 @lru_cache(maxsize=2)
-def _draws(groups: int, replicates: int, seed: int) -> NDArray[np.uint8]:
+def draws_of(groups: int, replicates: int, seed: int) -> NDArray[np.uint8]:
     """How often each group is in each replicate. Kept, since many suites and all three tables draw from as many."""
     generator = np.random.default_rng([seed, _DRAWING])
     # Counting draws is a multinomial that takes a quarter of the time of numpy's. That one of a thousand groups is

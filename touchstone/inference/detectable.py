@@ -22,9 +22,9 @@ import math
 from dataclasses import dataclass
 from functools import lru_cache
 
-from touchstone.metrics.paired_units import Floats, Units
-from touchstone.metrics.quantiles import student_reach
-from touchstone.metrics.uncertainty import wilson
+from touchstone.inference.paired_units import Floats, Units
+from touchstone.inference.quantiles import student_reach
+from touchstone.inference.uncertainty import wilson
 
 _HALVINGS = 40
 # A scatter per problem below this is rounding: all units agree.

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from touchstone.config import IntervalSettings
-from touchstone.metrics.uncertainty import wilson
-from touchstone.metrics.units import beside, mean_intervals, unit_sums, with_units
+from touchstone.inference.uncertainty import wilson
+from touchstone.inference.units import beside, mean_intervals, unit_sums, with_units
 
 GROUP = ["model", "run_id"]
 

@@ -12,14 +12,13 @@ import polars as pl
 from numpy.typing import NDArray
 
 from touchstone.config import IntervalSettings
-from touchstone.metrics.uncertainty import Interval, unit_interval
+from touchstone.inference.exact import as_steps, of_steps
+from touchstone.inference.uncertainty import Interval, unit_interval
 
 Key = tuple[str | None, ...]
 Array = NDArray[Any]
 
 UNIT = "unit"
-# A power of two, so that 0 and 1 and what has few binary digits are whole numbers of it.
-_STEP = 2.0**-64
 _COLUMNS: dict[str, type[pl.DataType]] = {"low": pl.Float64, "high": pl.Float64, "method": pl.String, "units": pl.Int64}
 
 
@@ -44,7 +43,7 @@ def unit_sums(
 ) -> pl.DataFrame:
     """Per group and unit the sum of each figure, under its name, and how many values it has, under `<name>_size`.
 
-    Sums are taken over whole numbers of `_STEP`, which is fast and the same in any order of rows.
+    Sums are exact: the same in any order of rows.
 
     >>> attempts = pl.LazyFrame({"model": ["m"] * 3, "oid": ["a", "a", "b"], "score": [0.25, 0.5, None]})
     >>> problems = pl.LazyFrame({"oid": ["a", "b"], "cluster": [None, None]}, schema_overrides={"cluster": pl.String})
@@ -54,14 +53,14 @@ def unit_sums(
     values = [pl.col(figure) if isinstance(figure, str) else figure for figure in figures]
     names = [value.meta.output_name() for value in values]
     per_problem = attempts.group_by(*group, "oid").agg(
-        *(_whole(value).sum().alias(name) for name, value in zip(names, values, strict=True)),
+        *(as_steps(value).sum().alias(name) for name, value in zip(names, values, strict=True)),
         *(value.count().cast(pl.Int64).alias(_size(name)) for name, value in zip(names, values, strict=True)),
     )
     return (
         with_units(per_problem.collect(engine="streaming"), problems)
         .group_by(*group, UNIT)
         .agg(
-            *(pl.col(name).sum().cast(pl.Float64) * _STEP for name in names),
+            *(of_steps(pl.col(name).sum()) for name in names),
             *(pl.col(_size(name)).sum() for name in names),
         )
     )
@@ -112,25 +111,6 @@ def beside(table: pl.DataFrame, found: pl.DataFrame, group: Sequence[str]) -> pl
     units = [name for name in found.columns if name.endswith("ci_units")]
     joined = table.join(found, on=group, how="left", nulls_equal=True, maintain_order="left")
     return joined.with_columns(pl.col(units).fill_null(0))
-
-
-def exact_sum(values: pl.Expr) -> pl.Expr:
-    """The sum of a group, the same to the last digit whatever the order of its rows, and as fast as a plain sum.
-
-    >>> frame = pl.DataFrame({"x": [0.1, 0.2, None, 0.3]})
-    >>> frame.select(exact_sum(pl.col("x"))).item() == frame.reverse().select(exact_sum(pl.col("x"))).item() == 0.6
-    True
-    """
-    return _whole(values).sum().cast(pl.Float64) * _STEP
-
-
-def exact_mean(values: pl.Expr) -> pl.Expr:
-    """The mean of a group in the same way; null where there is no value."""
-    return pl.when(values.count() > 0).then(exact_sum(values) / values.count())
-
-
-def _whole(values: pl.Expr) -> pl.Expr:
-    return (values / _STEP).cast(pl.Int128)
 
 
 def _size(name: str) -> str:

@@ -3,7 +3,7 @@
 import pytest
 from scipy import special
 
-from touchstone.metrics.quantiles import normal_reach, student_reach
+from touchstone.inference.quantiles import normal_reach, student_reach
 
 
 @pytest.mark.parametrize("confidence", [0.5, 0.8, 0.9, 0.95, 0.99, 0.999])

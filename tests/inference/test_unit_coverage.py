@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 from scipy import special
 
 from touchstone.config import IntervalSettings
-from touchstone.metrics.medians import Sample, median_interval
-from touchstone.metrics.ratios import cost_of_pass_interval
-from touchstone.metrics.resampling import uplift_intervals
+from touchstone.inference.medians import Sample, median_interval
+from touchstone.inference.ratios import cost_of_pass_interval
+from touchstone.inference.uncertainty import Interval, unit_interval
+from touchstone.inference.uplift import uplift_intervals
 from touchstone.metrics.suites import overall_interval
-from touchstone.metrics.uncertainty import Interval, unit_interval
 
 Floats = NDArray[np.float64]
 

@@ -4,7 +4,7 @@ The samples of one problem are never taken as independent: they only make that p
 known by the sum and the number of its values; the mean is all sums by all numbers, and its standard error comes
 from the units' residuals, sum - mean * number, with the small-sample factor G / (G - 1) and G - 1 degrees of freedom
 for G units. Which method is used at which size was chosen by coverage in simulation
-(`tests/metrics/test_coverage.py` repeats it) and is named with every interval:
+(`tests/inference/test_coverage.py` repeats it) and is named with every interval:
 
 - `wilson`: every unit is one 0 or 1, so the mean is a plain rate. Also where all units agree, where other methods
   collapse to a point: then on the number of units.
@@ -28,8 +28,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from touchstone.config import IntervalSettings
-from touchstone.metrics.quantiles import normal_reach
-from touchstone.metrics.quantiles import student_reach as _student_reach
+from touchstone.inference.quantiles import normal_reach
+from touchstone.inference.quantiles import student_reach as _student_reach
 
 BOOTSTRAP_FROM = 200
 # So many passes and failures: with fewer the percentile bootstrap is too narrow.

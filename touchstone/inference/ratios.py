@@ -14,8 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from touchstone.config import IntervalSettings
-from touchstone.metrics.quantiles import normal_reach
-from touchstone.metrics.uncertainty import Interval, Units, effective_units, student_reach
+from touchstone.inference.uncertainty import Interval, Units, effective_units, student_reach
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -26,6 +25,8 @@ def cost_of_pass_interval(
 ) -> Interval:
     """Interval for mean cost by mean pass rate, from what each unit cost and how many of its attempts passed.
 
+    A single unit does not tell how far costs scatter: it has none.
+
     >>> ones = np.ones(20, dtype=np.int64)
     >>> found = cost_of_pass_interval(ones * 3.0, ones, ones * 1.0, ones, IntervalSettings())
     >>> round(found.low, 2), round(found.high, 2), found.method
@@ -33,14 +34,14 @@ def cost_of_pass_interval(
     """
     passing = Units.of(passes, decided, np.ones(len(costs), dtype=np.int64))
     total = int(attempts.sum())
-    if passing is None or total == 0:
-        return Interval(None, None, None, 0)
     units = int(((attempts > 0) | (decided > 0)).sum())
+    if passing is None or total == 0 or units < 2:
+        return Interval(None, None, None, units)
     cost, rate = math.fsum(costs) / total, passing.mean
-    factor = units / max(1, units - 1)
+    factor = units / (units - 1)
     over, above = (costs - cost * attempts) / total, (passes - rate * decided) / passing.total
     of_cost, together = factor * math.fsum(over**2), factor * math.fsum(over * above)
-    reach = student_reach(units - 1, settings.confidence) if units > 1 else normal_reach(settings.confidence)
+    reach = student_reach(units - 1, settings.confidence)
     of_one = cost / effective_units(rate, passing.error, passing.units)
     # Squared and sorted by powers of r: the ratios held lie between the roots of a parabola.
     square, half = rate * rate, cost * rate + reach**2 * (of_one / 2 - together)
@@ -49,4 +50,6 @@ def cost_of_pass_interval(
     # The smaller root in the form that does not divide by a pass rate of 0.
     low = max(0.0, rest / (half + root)) if half + root > 0 else 0.0
     high = (half + root) / square if square > 0 else math.inf
-    return Interval(low, high, passing.named("fieller"), units)
+    # Where all cost the same and all pass, a rounding would leave the ratio itself outside.
+    ratio = cost / rate if rate > 0 else math.inf
+    return Interval(min(low, ratio), max(high, ratio), passing.named("fieller"), units)

@@ -13,10 +13,10 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
+from touchstone.inference.detectable import Chances, _needed_share, chances_of, detectable
+from touchstone.inference.paired_units import sides_of, units_of
 from touchstone.metrics.comparison import ComparisonSettings, _compare, _judged
-from touchstone.metrics.detectable import Chances, _needed_share, chances_of, detectable
 from touchstone.metrics.pair_result import PairResult
-from touchstone.metrics.paired_units import sides_of, units_of
 
 SETTINGS = ComparisonSettings()
 RUNS = 80

@@ -23,8 +23,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from touchstone.config import IntervalSettings
-from touchstone.metrics.quantiles import normal_reach
-from touchstone.metrics.uncertainty import Interval, Units, effective_units, student_reach
+from touchstone.inference.quantiles import normal_reach
+from touchstone.inference.uncertainty import Interval, Units, effective_units, student_reach
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]

@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from touchstone.metrics import paired_tests
-from touchstone.metrics.paired_tests import LATTICE, drawn_p, exact_p, mcnemar, permutation
-from touchstone.metrics.paired_units import Integers, Units, sides_of, units_of
+from touchstone.inference import paired_tests
+from touchstone.inference.paired_tests import LATTICE, drawn_p, exact_p, mcnemar, permutation
+from touchstone.inference.paired_units import Integers, Units, sides_of, units_of
 
 NONZERO = st.integers(-12, 12).filter(bool)
 

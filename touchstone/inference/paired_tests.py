@@ -19,7 +19,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from touchstone.metrics.paired_units import Floats, Integers, Units
+from touchstone.inference.paired_units import Floats, Integers, Units
 
 LATTICE = 2**20
 

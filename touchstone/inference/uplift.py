@@ -5,23 +5,22 @@ out. A draw is a row of how often each unit is in it, and a tier is a table of h
 point: their product gives the values of every replicate in order, all in whole numbers, which come out the same on
 every machine and in any order of rows.
 
-The cost does not grow with the number of problems: beyond `MOST_GROUPS` units, they are put into that many random
-groups, which are drawn instead; beyond `MOST_VALUES` distinct values, those are put into as many bins of equal count.
+The cost does not grow with the number of problems: groups of units are drawn where there are many (`drawing`), and
+beyond `MOST_VALUES` distinct values, those are put into as many bins of equal count.
 """
 
 import math
 from collections.abc import Iterator, Sequence
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from touchstone.config import IntervalSettings
-from touchstone.metrics.medians import Sample, enough_units
-from touchstone.metrics.uncertainty import Interval
+from touchstone.inference.drawing import draws_of, groups_of
+from touchstone.inference.medians import Sample, enough_units
+from touchstone.inference.uncertainty import Interval
 
-MOST_GROUPS = 1000
 MOST_VALUES = 1000
 # Largest whole number up to which single precision counts without a gap.
 _EXACT = 2**24
@@ -47,9 +46,9 @@ def uplift_intervals(baseline: Sample, tiers: Sequence[Sample], settings: Interv
     """
     samples = [baseline, *tiers]
     names, codes = np.unique(np.concatenate([sample.units for sample in samples]), return_inverse=True)
-    groups = _groups(len(names), settings.seed)
+    groups = groups_of(np.arange(len(names)), settings)
     parts = np.split(groups[codes], np.cumsum([len(sample.units) for sample in samples])[:-1])
-    draws = _draws(int(groups.max(initial=-1)) + 1, settings.replicates, settings.seed)
+    draws = draws_of(int(groups.max(initial=-1)) + 1, settings.replicates, settings.seed)
     before, *after = (_medians(sample, part, draws) for sample, part in zip(samples, parts, strict=True))
     return [_percentiles(baseline, tier, before, each, settings) for tier, each in zip(tiers, after, strict=True)]
 
@@ -71,25 +70,6 @@ def _percentiles(baseline: Sample, tier: Sample, before: Floats, after: Floats, 
 
 def _finite(end: float) -> float | None:
     return end if math.isfinite(end) else None
-
-
-def _groups(units: int, seed: int) -> Integers:
-    """The group of each unit: its own, or one of as many random groups as are drawn at most."""
-    if units <= MOST_GROUPS:
-        return np.arange(units)
-    groups = np.empty(units, dtype=np.int64)
-    groups[np.random.default_rng(seed).permutation(units)] = np.arange(units) % MOST_GROUPS
-    return groups
-
-
-@lru_cache(maxsize=2)
-def _draws(groups: int, replicates: int, seed: int) -> NDArray[np.uint8]:
-    """How often each group is in each replicate. Kept, since the models of a benchmark have as many problems."""
-    generator = np.random.default_rng(seed)
-    drawn = np.empty((replicates, groups), dtype=np.uint8)
-    for place in range(replicates):
-        drawn[place] = np.bincount(generator.integers(0, groups, groups), minlength=groups)
-    return drawn
 
 
 def _medians(sample: Sample, groups: Integers, draws: NDArray[np.uint8]) -> Floats:

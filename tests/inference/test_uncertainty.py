@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy import special
 
 from touchstone.config import IntervalSettings
-from touchstone.metrics.uncertainty import (
+from touchstone.inference.uncertainty import (
     BOOTSTRAP_FROM,
     MOST_BINS,
     Interval,

@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 from scipy import special, stats
 
 from touchstone.config import IntervalSettings
+from touchstone.inference.uncertainty import BOOTSTRAP_FROM, Interval, mean_interval, paired_interval
 from touchstone.metrics.pass_at_k import pass_at_k_of_pairs
-from touchstone.metrics.uncertainty import BOOTSTRAP_FROM, Interval, mean_interval, paired_interval
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]

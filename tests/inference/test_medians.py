@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from scipy import special
 
 from touchstone.config import IntervalSettings
-from touchstone.metrics.medians import Sample, median_interval
-from touchstone.metrics.uncertainty import Interval
+from touchstone.inference.medians import Sample, median_interval
+from touchstone.inference.uncertainty import Interval
 
 SETTINGS = IntervalSettings()
 
