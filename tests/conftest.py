@@ -88,3 +88,9 @@ def command_environment(tmp_path: Path) -> dict[str, str]:
     if not settings_file.exists():
         settings_file.write_text((PROJECT / "dagster.yaml").read_text())
     return {**os.environ, "DAGSTER_HOME": str(home), "COLUMNS": "160"}
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Whole runs first: the longest of them would otherwise be left to one core at the end."""
+    long = ("tests/pipelines/", "tests/test_gate.py", "tests/test_cli.py", "tests/test_comparing.py")
+    items.sort(key=lambda item: not item.nodeid.startswith(long))

@@ -19,7 +19,7 @@ from touchstone.metrics.comparison import ComparisonSettings, _compare, _judged
 from touchstone.metrics.pair_result import PairResult
 
 SETTINGS = ComparisonSettings()
-RUNS = 80
+RUNS = 60
 ERRORS = 3
 LOWEST, HIGHEST, AT_TWICE = 0.75, 0.92, 0.95
 

@@ -19,7 +19,7 @@ from touchstone.metrics.pass_at_k import outcome_histogram, summarise
 from touchstone.metrics.variance import PLANS, VarianceParts
 
 SETTINGS = IntervalSettings(replicates=300)
-RUNS = 2000
+RUNS = 1000
 # How many standard errors of the simulation a mean may lie off.
 ERRORS = 4
 
