@@ -111,7 +111,9 @@ def test_pass_at_k_and_run_agree_on_the_sample(touchstone: Command, tmp_path: Pa
     assert quick.stdout == (tmp_path / "o" / "summary_pass_at_k.csv").read_text()
 
 
-@pytest.mark.parametrize("module", ["touchstone.cli", "touchstone.calculator", "touchstone.publish.query"])
+@pytest.mark.parametrize(
+    "module", ["touchstone.cli", "touchstone.calculator", "touchstone.publish.query", "touchstone.comparing"]
+)
 def test_the_fast_path_imports_no_dagster(module: str) -> None:
     code = (
         f"import {module}, sys; print(sorted(m for m in sys.modules if m.split('.')[0] in ('dagster', 'dataframely')))"

@@ -15,6 +15,7 @@ import polars as pl
 from touchstone.config import EvaluationConfig, find_problems_csv, first_problems_csv
 from touchstone.contracts import TABLES
 from touchstone.errors import InputFileError, TouchstoneError
+from touchstone.freezing import freeze, history
 from touchstone.ingest.fixes import FIXES, KEY, IngestedFixes, in_order, read_attempts, read_fixes
 from touchstone.ingest.foreign.common import KIND, MODEL, ForeignTable
 from touchstone.ingest.problems import derived_problems, read_problems
@@ -22,7 +23,7 @@ from touchstone.ingest.quarantine import SCHEMA as QUARANTINE_SCHEMA
 from touchstone.ingest.quarantine import Refusal, quarantine_frame, refused_file
 from touchstone.ingest.sources import NATIVE, ContentHashes, Discovery, Source, discover
 from touchstone.ingest.text import BROKEN, LINE
-from touchstone.snapshots import Snapshot, freeze, history, list_snapshots
+from touchstone.snapshots import Snapshot, list_snapshots
 from touchstone.store import Part, Store, digest, engine_version
 from touchstone.validation.judging import judge_attempts, judge_problems
 from touchstone.validation.recorded import recorded_outcomes

@@ -79,7 +79,7 @@ def leaderboard(pass_at_k: pl.DataFrame) -> Table:
     for model, tier in best_first.select("model", "tier").iter_rows():
         rows = pass_at_k.filter(pl.col("model") == model, pl.col("tier") == tier).sort("k")
         first = rows.row(0, named=True)
-        figures = [_figure(row) for row in rows.iter_rows(named=True)]
+        figures = [_with_ends(row, "pass_at_k", "", "{:.3f}") for row in rows.iter_rows(named=True)]
         drawn.add_row(
             model, escape(tier), *figures, f"{first['attempted']}/{first['problems']}", first["ci_method"] or "-"
         )
@@ -88,7 +88,7 @@ def leaderboard(pass_at_k: pl.DataFrame) -> Table:
 
 def tier_table(tiers: pl.DataFrame, cross_tier: pl.DataFrame) -> Table:
     """Grades, uplift and cost of pass of every tier; the tier on the cost frontier is marked."""
-    drawn = Table(title="tiers: grade of the median composite score", title_justify="left")
+    drawn = Table(title=r"tiers: grade of the median composite score \[confidence interval]", title_justify="left")
     for name in ("model", "tier", "grade"):
         drawn.add_column(name)
     for name in ("composite", "uplift", "pass rate", "cost of pass"):
@@ -100,9 +100,9 @@ def tier_table(tiers: pl.DataFrame, cross_tier: pl.DataFrame) -> Table:
             row["model"],
             escape(row["tier"]),
             row["grade"] or "-",
-            _number(row["composite_median"]),
-            "-" if row["uplift"] is None else f"{row['uplift']:+.1%}",
-            _number(row["pass_rate"]),
+            _with_ends(row, "composite_median", "", "{:.3f}"),
+            _with_ends(row, "uplift", "uplift_", "{:+.1%}"),
+            _with_ends(row, "pass_rate", "pass_rate_", "{:.3f}"),
             _dollars(row["cost_of_pass"]) + cheapest,
         )
     drawn.caption = "* the model's cheapest tier that passes" + _and_more(tiers.height, "tiers")
@@ -121,9 +121,11 @@ def suite_table(suites: pl.DataFrame, runs: pl.DataFrame) -> Table:
     for name in (*shown, "overall"):
         drawn.add_column(escape(name), justify="right")
     scores = {row[:-1]: row[-1] for row in suites.select(*group, "suite", "score").iter_rows()}
-    for *key, overall in runs.head(_MAX_ROWS).select(*group, "overall_score").iter_rows():
+    for row in runs.head(_MAX_ROWS).iter_rows(named=True):
+        key = tuple(row[name] for name in group)
         cells = [_number(scores.get((*key, suite))) for suite in shown]
-        drawn.add_row(*(escape(str(part or "-")) for part in key), *cells, _number(overall))
+        overall = _with_ends(row, "overall_score", "", "{:.3f}")
+        drawn.add_row(*(escape(str(part or "-")) for part in key), *cells, overall)
     more = [f"{hidden} more suites: SELECT * FROM suite_scores"] if hidden > 0 else []
     drawn.caption = "".join([*more, _and_more(runs.height, "run_scores")]) or None
     drawn.caption_justify = "left"
@@ -148,7 +150,7 @@ def comparison_table(pairs: pl.DataFrame) -> Table:
         drawn.add_row(
             *(escape(side) for side in sides),
             f"[{colour}]{row['verdict']}[/]",
-            "-" if row["difference"] is None else f"{row['difference']:+.3f} {_ends(row)}",
+            _with_ends(row, "difference", "", "{:+.3f}"),
             _chance(row["p_adjusted"]),
             _number(row["minimum_detectable_effect"]),
         )
@@ -285,14 +287,15 @@ def _dollars(value: float | None) -> str:
     return "never passes" if math.isinf(value) else f"${value:.4f}"
 
 
-def _figure(row: dict[str, Any]) -> str:
-    if row["pass_at_k"] is None:
+def _with_ends(row: dict[str, Any], figure: str, prefix: str, style: str) -> str:
+    """A figure with its interval, as far as there is one."""
+    value, low, high = row[figure], row[f"{prefix}ci_low"], row[f"{prefix}ci_high"]
+    if value is None:
         return "-"
-    return f"{row['pass_at_k']:.3f} {_ends(row)}"
-
-
-def _ends(row: dict[str, Any]) -> str:
-    return f"\\[{row['ci_low']:.3f}, {row['ci_high']:.3f}]"
+    if low is None and high is None:
+        return style.format(value)
+    ends = ["…" if end is None else style.format(end) for end in (low, high)]
+    return f"{style.format(value)} \\[{', '.join(ends)}]"
 
 
 def _show_quarantine(screen: Console, quarantine: pl.DataFrame) -> None:
