@@ -45,13 +45,12 @@ def holds_against_baseline(evaluation: Evaluation) -> dg.AssetCheckResult:
     held = gate.hold(evaluation)
     told = {}
     if held.report is not None and held.path is not None:
-        command = f"touchstone compare --data {evaluation.store.root} --baseline {held.baseline} --current latest"
+        verdicts = evaluation.store.scan("baseline_verdicts").sort("model", "tier").collect()
         told = {
-            "verdict": held.finding.message,
+            "verdict": "; ".join(f"{row['model']} {row['tier']}: {row['verdict']}" for row in verdicts.to_dicts()),
             "baseline": held.baseline,
             "changed_cases": dg.MetadataValue.md(held.report),
             "diff": dg.MetadataValue.path(held.path),
-            "command": command,
         }
     return check_result(held.finding, told)
 
