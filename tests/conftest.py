@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-settings.register_profile("touchstone", deadline=None, max_examples=60, derandomize=True)
+settings.register_profile("touchstone", deadline=None, max_examples=30, derandomize=True)
 settings.load_profile("touchstone")
 
 PROJECT = Path(__file__).parent.parent
