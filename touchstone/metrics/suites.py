@@ -45,7 +45,7 @@ def _suites(scores: pl.LazyFrame, settings: SuiteSettings) -> pl.LazyFrame:
     """The suites' figures without their interval. Only decided cases count."""
     decided = scores.filter(pl.col("accuracy").is_not_null())
     classes = {f"class_{name}": (pl.col("classification") == name).sum().cast(pl.Int64) for name in CLASSES}
-    # A case is worth 0 or 1, so its sum is exact in any order; credits and latencies are sorted before they are summed.
+    # A case is worth 0 or 1, so its plain sum is exact in any order; credits and latencies are not.
     return (
         decided.with_columns(__credit=credit(settings), __latency=latency_score(settings), __weight=weight(settings))
         .group_by(*RUN, "suite")

@@ -2,7 +2,7 @@
 
 A tier's `composite_median`, `grade` and `uplift` follow the medians. Medians of pass rates are often all 1, so the
 variance over means is always given beside the one over medians. Every figure of a tier has its interval, over problems
-or the clusters that they share: of the median in `medians`, of the cost of pass in `ratios`, of uplift in `resampling`.
+or the clusters that they share: of the median in `medians`, of the cost of pass in `ratios`, of uplift in `uplift`.
 """
 
 import numpy as np
