@@ -152,7 +152,7 @@ def comparison_table(pairs: pl.DataFrame) -> Table:
             f"[{colour}]{row['verdict']}[/]",
             _with_ends(row, "difference", "", "{:+.3f}"),
             _chance(row["p_adjusted"]),
-            _number(row["minimum_detectable_effect"]),
+            _number(row["minimum_detectable_effect"]) if row["minimum_detectable_effect"] is not None else "nothing",
         )
     hidden = pairs.height - _MAX_PAIRS
     drawn.caption = f"{hidden} more pairs: SELECT * FROM model_comparison" if hidden > 0 else None
