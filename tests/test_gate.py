@@ -15,7 +15,8 @@ from pipelines.resources import EvaluationResource
 from tests.conftest import PROJECT, Command, Folder
 from tests.pipelines.test_run import evaluate, failed
 from touchstone.config import ComparisonConfig
-from touchstone.gate import judge_changes
+from touchstone.gate import hold, judge_changes
+from touchstone.preparation import prepare
 from touchstone.run_outcome import RunOutcome
 from touchstone.snapshots import list_snapshots, pin
 
@@ -98,6 +99,10 @@ def test_a_better_model_passes(held: Folder) -> None:
     outcome = evaluate(held)
     assert outcome.exit_code == 0 and gate_of(outcome)[0]
     assert table(held, "regressions")["kind"].to_list() == ["improvement"] * 5
+    # Judged again from the UI, when somebody has taken the report away.
+    (held.output / "comparison.md").unlink()
+    again = hold(prepare(held.config, None, []))
+    assert again.finding.passed and again.report is None
 
 
 def test_the_baseline_may_be_the_last_run(held: Folder) -> None:

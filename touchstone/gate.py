@@ -97,6 +97,7 @@ def hold(evaluation: Evaluation) -> Held:
     baseline, store = pinned_baseline(evaluation), evaluation.store
     if baseline is None:
         return Held(_nothing_pinned(evaluation))
+    evaluation.require("baseline_verdicts", "regressions")
     wanted = evaluation.config.comparison
     if evaluation.accept:
         wanted = wanted.model_copy(
@@ -107,7 +108,7 @@ def hold(evaluation: Evaluation) -> Held:
     if found.error:
         what_to_do = f"see {report}; where this is meant, run again with --accept and pin the new baseline"
         found = replace(found, message=f"{found.message}; {what_to_do}")
-    return Held(found, report.read_text(), report, baseline.id)
+    return Held(found, report.read_text() if report.is_file() else None, report, baseline.id)
 
 
 def judge_changes(verdicts: pl.DataFrame, cases: pl.DataFrame, wanted: ComparisonConfig) -> Finding:
