@@ -1,7 +1,7 @@
 """Intervals hold the truth as often as they say: a simulation, with the seed of each cell fixed.
 
 The truth is the mean over the population that the problems are a random sample of. 95% intervals must hold it 93
-to 97% of the time, give or take what the simulation itself is off by (three standard errors: 1.5 points at 2,000
+to 97% of the time, give or take what the simulation itself is off by (three standard errors: 1.7 points at 1,500
 runs). At the edges, where the truth lies beyond 0.93 or below 0.07, or two models differ by next to nothing, they
 may hold it more often, since thirty problems that all pass do not tell "always" from "almost always"; never less
 often.
@@ -28,7 +28,7 @@ Integers = NDArray[np.int64]
 Ends = tuple[Floats, Floats]
 
 LOWEST, HIGHEST, ERRORS = 0.93, 0.97, 3
-RUNS = 2000
+RUNS = 1500
 # The bootstrap is not vectorised over runs: fewer of them, and of replicates.
 BOOTSTRAP_RUNS = 150
 SETTINGS = IntervalSettings(replicates=300)
