@@ -67,7 +67,7 @@ def test_every_format_is_whole_and_the_same_twice(sides: Folder, touchstone: Com
         (["--threshold", "-1"], "threshold"),
         (["--format", "yaml"], "format"),
         (["--model", "nobody"], "nothing to compare"),
-        (["--baseline", "nowhere.csv"], "nowhere.csv"),
+        (["--baseline", "latest"], "for a snapshot by its name add --data DIR"),
     ],
 )
 def test_wrong_use_is_one_line(sides: Folder, touchstone: Command, more: list[str], words: str) -> None:

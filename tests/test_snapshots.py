@@ -105,8 +105,10 @@ def test_the_commands(twice: Folder, touchstone: Command) -> None:
     first, second = list_snapshots(twice.output)
     done = touchstone("snapshots", "pin", "latest", "release", "--data", twice.output)
     assert done.returncode == 0 and done.stdout.strip() == f"release is now {second.id}"
-    done = touchstone("snapshots", "list", "--data", twice.output)
+    done = touchstone("snapshots", "--data", twice.output)
     assert done.returncode == 0 and first.id in done.stdout and "release" in done.stdout
+    done = touchstone("snapshots", "list", "--data", twice.root / "nowhere")
+    assert done.returncode == 2 and "there are no snapshots" in done.stderr
     done = touchstone("snapshots", "pin", "nobody", "x", "--data", twice.output)
     assert done.returncode == 2 and len(done.stderr.strip().splitlines()) == 1
 

@@ -326,7 +326,10 @@ def snapshots_list(data: Annotated[Path, _DATA_OPTION]) -> None:
     from touchstone import screens
     from touchstone.snapshots import list_snapshots, pins
 
-    screens.show_snapshots(list_snapshots(data), pins(data))
+    found = list_snapshots(data)
+    if not found:
+        raise TouchstoneError(f"{data}: there are no snapshots; every finished `touchstone run` makes one")
+    screens.show_snapshots(found, pins(data))
 
 
 @snapshots_app.command("pin")

@@ -109,6 +109,8 @@ def _opened(name: str, options: CompareOptions) -> Side:
         snapshot = find(options.data, name)
         label = name if name == snapshot.id else f"{name} ({snapshot.id})"
         return replace(open_side(str(snapshot.folder)), label=label)
+    if name.strip() and not Path(name).exists():
+        raise TouchstoneError(f"{name}: no such file or folder; for a snapshot by its name add --data DIR")
     return open_side(name, options.problems_csv)
 
 
