@@ -201,3 +201,15 @@ def test_an_unexpected_error_shows_no_traceback(folder: Folder, touchstone: Comm
     done = pass_at_k(touchstone, folder, "--save-to", folder.root / "blocker" / "out.csv")
     assert done.returncode == 2
     assert "Traceback" not in done.stderr and done.stderr.startswith("error: ")
+
+
+def test_the_installed_program(folder: Folder) -> None:
+    """Most tests call the command line in their own process; this one is the program itself."""
+    program = Path(sys.executable).with_name("touchstone")
+    files = ["--problems-csv", folder.root / "fixes" / "problems.csv", "--fixes-csv"]
+    good = [program, "pass-at-k", *files, folder.root / "fixes" / "m_fixes.csv", "--k-values", "1", "--format", "csv"]
+    done = subprocess.run(good, capture_output=True, text=True, check=False)
+    assert done.returncode == 0 and done.stdout.splitlines()[1].startswith("m,0.25,2,2,")
+    wrong = [program, "compare", "--baseline", "nowhere", "--current", "nowhere"]
+    done = subprocess.run(wrong, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
