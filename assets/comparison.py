@@ -9,8 +9,9 @@ import polars as pl
 from assets.common import check_result, checks_in_one_step, result, tables_in_one_step
 from touchstone import gate
 from touchstone.evaluation import Evaluation
-from touchstone.metrics.comparison import VERDICTS, compare_all
+from touchstone.metrics.comparison import compare_all
 from touchstone.metrics.pass_at_k import problem_counts
+from touchstone.vocabulary import VERDICTS
 
 GROUP = "comparison"
 

@@ -19,6 +19,7 @@ from touchstone.metrics.regressions import How, case_scores, regressions
 from touchstone.plain_text import explain_refusals
 from touchstone.publish.comparison_report import Comparison
 from touchstone.snapshots import find
+from touchstone.vocabulary import VERDICTS
 
 _GROUP = ["model", "tier"]
 Group = tuple[str, str]
@@ -95,8 +96,7 @@ def verdict_lines(judged: Iterable[tuple[str, str, str, str]]) -> list[str]:
     ...                ("no evidence", "c", "T0", "the same")])
     ['b T0: worse', 'a T0, c T0: the same']
     """
-    order = ("worse", "better", "no evidence", "underpowered")
-    ordered = sorted(judged, key=lambda row: (order.index(row[0]), *row[1:]))
+    ordered = sorted(judged, key=lambda row: (VERDICTS.index(row[0]), *row[1:]))
     speaking: dict[str, list[str]] = {}
     for _, model, tier, words in ordered:
         speaking.setdefault(words, []).append(f"{model} {tier}")

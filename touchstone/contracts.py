@@ -11,7 +11,7 @@ from functools import cached_property
 import dataframely as dy
 import polars as pl
 
-from touchstone.vocabulary import CI_METHODS, CLASSES, DEFAULT_SUITE, DEFAULT_TIER, MAX_ID_LENGTH, STATUSES
+from touchstone.vocabulary import CI_METHODS, CLASSES, DEFAULT_SUITE, DEFAULT_TIER, MAX_ID_LENGTH, STATUSES, VERDICTS
 
 
 def _id(description: str, *, key: bool = True, unique: bool = True) -> dy.String:
@@ -498,13 +498,10 @@ class RoutingPolicies(dy.Schema):
     ci_units = _count("Independent units behind the interval.")
 
 
-_VERDICTS = ("better", "worse", "no evidence", "underpowered")
-
-
 def _verdict(of: str) -> dy.String:
     return dy.String(
-        check=lambda column: column.is_in(_VERDICTS),
-        description=f"What may be said of {of}: " + ", ".join(_VERDICTS) + ".",
+        check=lambda column: column.is_in(VERDICTS),
+        description=f"What may be said of {of}: " + ", ".join(VERDICTS) + ".",
     )
 
 

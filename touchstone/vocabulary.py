@@ -38,5 +38,8 @@ CI_METHODS = (
     "fieller-cluster",
 )
 
+# What may be said of one side against another; what calls for action first.
+VERDICTS = ("worse", "better", "no evidence", "underpowered")
+
 TRUE_WORDS = ("true", "1", "yes", "t", "y")
 FALSE_WORDS = ("false", "0", "no", "f", "n")

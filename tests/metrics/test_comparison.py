@@ -18,7 +18,6 @@ from touchstone.inference.paired_tests import drawn_p
 from touchstone.metrics.comparison import (
     COMPARISON_SCHEMA,
     TESTS,
-    VERDICTS,
     ComparisonSettings,
     PairResult,
     compare_all,
@@ -28,7 +27,7 @@ from touchstone.metrics.comparison import (
     verdict,
 )
 from touchstone.progress import listen
-from touchstone.vocabulary import CI_METHODS
+from touchstone.vocabulary import CI_METHODS, VERDICTS
 
 SETTINGS = ComparisonSettings(permutations=2000)
 Counts = list[tuple[int, int, int, int]]

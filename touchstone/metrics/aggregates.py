@@ -8,6 +8,7 @@ from touchstone.config import IntervalSettings
 from touchstone.inference.exact import exact_mean, exact_sum
 from touchstone.inference.units import beside, mean_intervals, unit_sums
 from touchstone.metrics.attempts import cost_of_pass
+from touchstone.metrics.pass_at_k import problem_counts
 
 GROUP = ["model", "tier"]
 
@@ -75,7 +76,7 @@ def problem_statistics(scores: pl.LazyFrame, problem_figures: pl.LazyFrame, k_va
         best_score=pl.col("code_score").max(),
         cost_mean=pl.when(pl.col("cost_usd").is_not_null().all()).then(exact_mean(pl.col("cost_usd"))),
     )
-    counts = problem_figures.filter(pl.col("k") == min(k_values)).select(*key, "n", "c")
+    counts = problem_counts(problem_figures)
     solved = pl.col("c") > 0
     return (
         counts.join(_wide(problem_figures, key, k_values), on=key)

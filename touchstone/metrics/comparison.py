@@ -25,11 +25,11 @@ from touchstone.inference.detectable import chances_of, detectable, scatter_of
 from touchstone.inference.paired_tests import mcnemar, permutation
 from touchstone.inference.paired_units import Integers, PairTable, Sides, Units, sides_of, units_of
 from touchstone.inference.uncertainty import Interval, paired_interval
-from touchstone.metrics.pair_result import VERDICTS, PairResult, sentence, verdict
+from touchstone.metrics.pair_result import PairResult, sentence, verdict
 from touchstone.progress import counting
 
 __all__ = [
-    "COMPARISON_SCHEMA", "TESTS", "VERDICTS", "ComparisonSettings", "PairResult",
+    "COMPARISON_SCHEMA", "TESTS", "ComparisonSettings", "PairResult",
     "compare_all", "compare_pair", "holm", "sentence", "verdict",
 ]  # fmt: skip
 

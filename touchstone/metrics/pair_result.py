@@ -2,8 +2,6 @@
 
 from dataclasses import dataclass
 
-VERDICTS = ("better", "worse", "no evidence", "underpowered")
-
 
 @dataclass(frozen=True)
 class PairResult:

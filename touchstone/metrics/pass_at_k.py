@@ -6,7 +6,7 @@ estimator is evaluated once per pair, and the mean over problems is a weighted s
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import polars as pl
@@ -92,6 +92,13 @@ def outcome_histogram(counts: pl.LazyFrame, problems: pl.LazyFrame) -> pl.LazyFr
     clusters = problems.join(shared, on="cluster", how="semi").select("oid", "cluster")
     keys = [*GROUP, "cluster", "n", "c"]
     return counts.join(clusters, on="oid", how="left").group_by(keys).agg(problems=pl.len().cast(pl.Int64))
+
+
+def histograms(counts: pl.LazyFrame, problems: pl.LazyFrame) -> Iterator[tuple[dict[str, object], pl.DataFrame]]:
+    """The histogram of outcomes of each model and tier, all sorted: neither the order of rows nor of files shows."""
+    ordered = outcome_histogram(counts, problems).sort(*GROUP, "cluster", "n", "c", nulls_last=False).collect()
+    for key, histogram in ordered.group_by(GROUP, maintain_order=True):
+        yield dict(zip(GROUP, key, strict=True)), histogram
 
 
 def pass_at_k(

@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 from touchstone.config import IntervalSettings
 from touchstone.contracts import TABLES
 from touchstone.inference.uncertainty import mean_interval
-from touchstone.metrics.pass_at_k import pass_at_k_of_pairs, pass_hat_k_of_pairs
-from touchstone.metrics.variance import histograms
+from touchstone.metrics.pass_at_k import histograms, pass_at_k_of_pairs, pass_hat_k_of_pairs
 
 Floats = NDArray[np.float64]
 

@@ -24,7 +24,7 @@ from touchstone.config import IntervalSettings
 from touchstone.contracts import TABLES
 from touchstone.inference.exact import exact_mean
 from touchstone.inference.quantiles import student_reach
-from touchstone.metrics.pass_at_k import GROUP, outcome_histogram
+from touchstone.metrics.pass_at_k import GROUP, histograms
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -236,13 +236,6 @@ def next_samples(split: pl.LazyFrame, costs: pl.LazyFrame, settings: IntervalSet
     groups = split.join(means, on=GROUP, how="left").sort(GROUP).collect()
     rows = [row for group in groups.iter_rows(named=True) for row in _plans(group, settings)]
     return pl.LazyFrame(rows, schema=TABLES["next_samples"].dtypes)
-
-
-def histograms(counts: pl.LazyFrame, problems: pl.LazyFrame) -> Iterator[tuple[dict[str, object], pl.DataFrame]]:
-    """The histogram of outcomes of each model and tier, all sorted: neither the order of rows nor of files shows."""
-    ordered = outcome_histogram(counts, problems).sort(*GROUP, "cluster", "n", "c", nulls_last=False).collect()
-    for key, histogram in ordered.group_by(GROUP, maintain_order=True):
-        yield dict(zip(GROUP, key, strict=True)), histogram
 
 
 def _figures(outcomes: Outcomes) -> dict[str, object]:
