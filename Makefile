@@ -10,10 +10,10 @@ export UV_COMPILE_BYTECODE := 1
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup sandbox run demo ui test check format docs sample lock bench clean
+.PHONY: help setup sandbox run demo ui test test-nightly check format docs sample lock bench clean
 
 help: ## this list
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
 setup: $(READY) ## make the environment in .venv
 
@@ -47,6 +47,9 @@ ui: $(READY) sandbox ## the Dagster UI on http://127.0.0.1:3000
 
 test: $(READY) sandbox ## run the tests
 	@$(BIN)/pytest -n 3 --dist worksteal
+
+test-nightly: $(READY) ## the long simulations: coverage, power, false alarms
+	@$(BIN)/pytest -m nightly -n 2 --dist worksteal
 
 check: $(READY) ## format, lint, types, generated files
 	@$(BIN)/ruff format --check .

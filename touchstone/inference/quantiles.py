@@ -5,6 +5,9 @@ from statistics import NormalDist
 
 _LARGE = 1000
 _HALVINGS = 60
+# Terms of the continued fraction: some 20 are used up to a thousand degrees of freedom.
+_MOST_TERMS = 500
+_TINY = 1e-300
 
 
 def normal_reach(confidence: float) -> float:
@@ -16,34 +19,64 @@ def normal_reach(confidence: float) -> float:
     return NormalDist().inv_cdf((1 + confidence) / 2)
 
 
-def student_reach(degrees: int, confidence: float) -> float:
-    """The same for Student's t.
+def student_reach(degrees: float, confidence: float) -> float:
+    """The same for Student's t, whose degrees of freedom may be fractional.
 
-    >>> round(student_reach(4, 0.95), 6)
-    2.776445
+    >>> round(student_reach(4, 0.95), 6), round(student_reach(4.5, 0.95), 6)
+    (2.776445, 2.658912)
     """
     if degrees > _LARGE:
         return _expanded(degrees, normal_reach(confidence))
+    beyond = _whole_tail if degrees == int(degrees) else _tail
     low, high = 0.0, math.pi / 2
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
-        low, high = (middle, high) if _share_within(middle, degrees) < confidence else (low, middle)
+        low, high = (middle, high) if beyond(middle, degrees) > 1 - confidence else (low, middle)
     return math.tan(low) * math.sqrt(degrees)
 
 
-def _share_within(angle: float, degrees: int) -> float:
-    """P(|T| < t) for t = tan(angle) * sqrt(degrees): the finite sums of Abramowitz and Stegun, 26.7.3 and 26.7.4."""
+def _whole_tail(angle: float, degrees: float) -> float:
+    """P(|T| > t) for t = tan(angle) * sqrt(degrees): the finite sums of Abramowitz and Stegun, 26.7.3 and 26.7.4."""
     sine, cosine = math.sin(angle), math.cos(angle)
-    odd = degrees % 2
+    odd = int(degrees) % 2
     term = cosine if odd else 1.0
     total = 0.0
-    for place in range(1 + odd, degrees, 2):
+    for place in range(1 + odd, int(degrees), 2):
         total += term
         term *= cosine * cosine * place / (place + 1)
-    return 2 / math.pi * (angle + sine * total) if odd else sine * total
+    return 1 - (2 / math.pi * (angle + sine * total) if odd else sine * total)
 
 
-def _expanded(degrees: int, z: float) -> float:
+def _tail(angle: float, degrees: float) -> float:
+    """The same for any degrees of freedom: the regularised incomplete beta function at cos(angle)^2."""
+    x, y = math.cos(angle) ** 2, math.sin(angle) ** 2
+    a, b = degrees / 2, 0.5
+    if x <= 0 or y <= 0:
+        return 1.0 if y <= 0 else 0.0
+    log_front = math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b) + a * math.log(x) + b * math.log(y)
+    # The continued fraction converges quickly on one side of the distribution's middle: use the symmetry on the other.
+    if x < (a + 1) / (a + b + 2):
+        return math.exp(log_front) * _beta_fraction(a, b, x) / a
+    return 1 - math.exp(log_front) * _beta_fraction(b, a, y) / b
+
+
+def _beta_fraction(a: float, b: float, x: float) -> float:
+    """Continued fraction of the incomplete beta function by Lentz's method (Numerical Recipes, section 6.4)."""
+    c, d = 1.0, 1 / (1 - (a + b) * x / (a + 1) or _TINY)
+    fraction = d
+    for m in range(1, _MOST_TERMS):
+        even = m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m))
+        odd = -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1))
+        for coefficient in (even, odd):
+            d = 1 / (1 + coefficient * d or _TINY)
+            c = 1 + coefficient / c or _TINY
+            fraction *= c * d
+        if abs(c * d - 1) < 1e-15:
+            break
+    return fraction
+
+
+def _expanded(degrees: float, z: float) -> float:
     """Cornish and Fisher's expansion around the normal quantile; its error falls with the fifth power of degrees."""
     terms = (
         (z**3 + z) / 4,
