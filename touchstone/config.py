@@ -22,7 +22,7 @@ from pydantic import (
 )
 
 from touchstone.errors import TouchstoneError
-from touchstone.vocabulary import CLASSES, DEFAULT_TIER
+from touchstone.vocabulary import CLASSES, DEFAULT_TIER, Success
 
 
 class _Section(BaseModel):
@@ -222,7 +222,7 @@ class ValidationSettings(_Section):
 
     mode: Literal["missing", "always", "never"] = "missing"
     apply: Literal["auto", "file", "block"] = "auto"
-    success: Literal["plausible", "fixed", "strict_block", "strict_module"] = "plausible"
+    success: Success = "plausible"
     validators: dict[str, Literal["hcl", "terraform", "python", "rust", "command"]] = {}
     sandbox: Literal["auto", "bubblewrap", "landlock"] = "auto"
     unsandboxed: bool = False

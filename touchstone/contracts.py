@@ -128,6 +128,12 @@ class Outcomes(dy.Schema):
     introduced_block = _count("New errors and warnings in the block that was to be fixed.", nullable=True)
     introduced_file = _count("New errors and warnings in the file.", nullable=True)
     introduced_module = _count("New errors and warnings anywhere.", nullable=True)
+    introduced_errors = _count("New errors anywhere.", nullable=True)
+    block_errors = _count(
+        "Errors in the block that was to be fixed, with the fix in place; null: the problem has no lines.",
+        nullable=True,
+    )
+    module_errors = _count("Errors anywhere, with the fix in place.", nullable=True)
     consistent = dy.Bool(nullable=True, description="Whether the validator's exit code and its report agree.")
     compiled = dy.Bool(nullable=True, description="Whether the fixed code compiled.")
     tests_passed = _count("Tests that passed.", nullable=True)

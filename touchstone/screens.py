@@ -208,8 +208,13 @@ def show_validation(shown: "Shown") -> None:
     colour = {"passed": "green", "failed": "red"}.get(verdict.status, "yellow")
     screen.print(f"[{colour}]{verdict.status}[/] {escape(verdict.note)}".rstrip())
     if verdict.introduced_module is not None:
-        counts = f"block {verdict.introduced_block}, file {verdict.introduced_file}, module {verdict.introduced_module}"
-        screen.print(f"  the problem's own errors are {'gone' if verdict.fixed else 'not gone'}; new in the {counts}")
+        new = f"{verdict.introduced_block} in block, {verdict.introduced_file} in file"
+        in_block = "" if verdict.block_errors is None else f"{verdict.block_errors} in block, "
+        screen.print(
+            f"  Target errors {'are gone' if verdict.fixed else 'remain'}. New diagnostics: {new}, "
+            f"{verdict.introduced_module} in module."
+        )
+        screen.print(f"  Errors left: {in_block}{verdict.module_errors} in module. Success rule: {shown.success}.")
 
 
 def _show_report(screen: Console, when: str, report: "Report") -> None:

@@ -1,4 +1,6 @@
-"""The fixed words and limits that the whole engine shares. Imports nothing, so the fast commands stay fast."""
+"""The fixed words and limits that the whole engine shares. Imports next to nothing, so the fast commands stay fast."""
+
+from typing import Literal
 
 DEFAULT_TIER = "T0"
 DEFAULT_SUITE = "default"
@@ -18,6 +20,9 @@ STATUSES = (
     "validator_unavailable",
     "unsafe_input",
 )
+
+# What a validated fix must achieve to count as passed (`validation.success`).
+Success = Literal["plausible", "clean", "fixed", "strict_block", "strict_module"]
 
 CI_METHODS = (
     "wilson",

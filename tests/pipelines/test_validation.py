@@ -2,6 +2,7 @@
 
 import csv
 import io
+import json
 import os
 import signal
 import sqlite3
@@ -137,18 +138,51 @@ def test_what_passed_means_is_configured(tmp_path: Path) -> None:
         "4": 'output "cidr" {\n  value = var.cidr\n}\n# nothing\n' + rest,
     }
     folder.fixes("m", rows(("oid", "iteration_id", "fixed_file"), *(("p", *fix) for fix in fixes.items())))
-    expected = {"plausible": {"1"}, "fixed": {"1", "2", "3"}, "strict_block": {"1", "3"}, "strict_module": {"1"}}
+    expected = {
+        "plausible": {"1"},
+        "clean": {"1"},
+        "fixed": {"1", "2", "3"},
+        "strict_block": {"1", "3"},
+        "strict_module": {"1"},
+    }
     for success in ("plausible", "strict_block"):
         folder.configure(clones_dir="clones", k_values=[1], validation={"success": success})
         assert evaluate(folder).exit_code == 0
         assert {name for name, status in verdicts(folder).items() if status == "passed"} == expected[success]
     by_columns = {
+        "plausible": pl.col("fixed") & (pl.col("introduced_errors") == 0) & (pl.col("block_errors") == 0),
+        "clean": pl.col("fixed") & (pl.col("introduced_errors") == 0) & (pl.col("module_errors") == 0),
         "fixed": pl.col("fixed"),
-        "strict_block": pl.col("fixed") & (pl.col("introduced_block") == 0),
-        "strict_module": pl.col("fixed") & (pl.col("introduced_module") == 0),
+        "strict_block": pl.col("fixed") & (pl.col("introduced_block") == 0) & (pl.col("block_errors") == 0),
+        "strict_module": pl.col("fixed") & (pl.col("introduced_module") == 0) & (pl.col("block_errors") == 0),
     }
     for success, passed in by_columns.items():
         assert set(outcomes(folder).filter(passed)["iteration_id"]) == expected[success]
+
+
+def test_a_fix_that_leaves_another_error_in_its_block_has_not_passed(tmp_path: Path) -> None:
+    """Two errors in one resource: the named one is gone, "Missing required argument" is still there."""
+    folder = Folder(tmp_path)
+    clone = tmp_path / "clones" / "site"
+    clone.mkdir(parents=True)
+    (clone / "main.tf").write_text('resource "store_bucket" "site" {\n  tag = "x"\n}\n')
+    block = {"attributes": {"name": {"type": "string", "required": True}, "tags": {"type": "string", "optional": True}}}
+    schema = {
+        "provider_schemas": {"example/store": {"resource_schemas": {"store_bucket": {"version": 0, "block": block}}}}
+    }
+    header = ("oid", "filename", "working_directory", "line_start", "line_end", "summary", "resource_schema")
+    folder.problems(rows(header, ("p", "main.tf", "site", 1, 3, "Unsupported argument", json.dumps(schema))))
+    fixes = {
+        "half": 'resource "store_bucket" "site" {\n  tags = "x"\n}\n',
+        "whole": 'resource "store_bucket" "site" {\n  name = "site"\n  tags = "x"\n}\n',
+    }
+    folder.fixes("m", rows(("oid", "iteration_id", "fixed_code"), *(("p", *fix) for fix in fixes.items())))
+    folder.configure(clones_dir="clones", k_values=[1])
+    assert evaluate(folder).exit_code == 0
+    assert verdicts(folder) == {"half": "failed", "whole": "passed"}
+    left = outcomes(folder).filter(pl.col("iteration_id") == "half")
+    assert "left in the block: error: Missing required argument" in left["diagnostics"].item()
+    assert left.select("fixed", "introduced_errors", "block_errors", "module_errors").row(0) == (True, 0, 1, 1)
 
 
 @pytest.mark.parametrize("sandbox", ["landlock", "none"])

@@ -139,7 +139,7 @@ def _lines(content: bytes) -> list[bytes]:
 def _range_after(original: bytes, content: bytes, problem: Problem) -> tuple[int, int]:
     """The new file's lines that the problem's lines have become; all of them where the problem has none."""
     old, new = _lines(original), _lines(content)
-    start, end = problem.line_start, problem.line_end
+    start, end = problem.line_start or problem.line_end, problem.line_end or problem.line_start
     if start is None or end is None or not 1 <= start <= end <= len(old) + 1:
         return 1, len(new)
     begin, stop = min(start, len(old)) - 1, min(end, len(old))

@@ -11,6 +11,7 @@ from touchstone.validation.protocol import UNDECIDED, Report
 from touchstone.validation.subjects import NoSubject, Subject
 from touchstone.validation.validating import Known, Request, Validation
 from touchstone.validation.verdicts import Verdict, judge, targets
+from touchstone.vocabulary import Success
 
 _MAX_DIAGNOSTICS = 2000
 Row = dict[str, Any]
@@ -40,7 +41,8 @@ def judge_problems(subjects: Mapping[str, Subject | NoSubject], validation: Vali
             continue
         baseline = reports[baselines[oid].key].report
         applied, request = references[oid]
-        verdict = _reference_verdict(subject, baseline, applied, reports[request.key].report if request else None)
+        report = reports[request.key].report if request else None
+        verdict = _reference_verdict(subject, baseline, applied, report, validation.settings.success)
         rows.append(_problem_row(subject, baseline, verdict, validation))
     return rows
 
@@ -122,6 +124,9 @@ _NOTHING: Row = {
     "introduced_block": None,
     "introduced_file": None,
     "introduced_module": None,
+    "introduced_errors": None,
+    "block_errors": None,
+    "module_errors": None,
     "consistent": None,
     "compiled": None,
     "tests_passed": None,
@@ -160,6 +165,9 @@ def _validated(known: Known, verdict: Verdict, subject: Subject, validation: Val
         "introduced_block": verdict.introduced_block,
         "introduced_file": verdict.introduced_file,
         "introduced_module": verdict.introduced_module,
+        "introduced_errors": verdict.introduced_errors,
+        "block_errors": verdict.block_errors,
+        "module_errors": verdict.module_errors,
         "consistent": report.consistent,
         "compiled": _compiled(report, verdict) if decided else None,
         "tests_passed": sum(tests) if report.tests else None,
@@ -213,15 +221,15 @@ def _reference_fix(text: str, settings: ValidationSettings) -> Fix:
 
 
 def _reference_verdict(
-    subject: Subject, baseline: Report, applied: Applied | NotApplied | None, report: Report | None
+    subject: Subject, baseline: Report, applied: Applied | NotApplied | None, report: Report | None, success: Success
 ) -> Verdict | None:
-    """What became of the reference fix; None where there is none."""
+    """What became of the reference fix by the rule that fixes are judged by; None where there is none."""
     if applied is None:
         return None
     if isinstance(applied, NotApplied):
         return Verdict(applied.status, fixed=False, note=applied.reason)
     assert report is not None
-    return judge(baseline, report, subject.problem, applied.first_line, applied.last_line, "plausible")
+    return judge(baseline, report, subject.problem, applied.first_line, applied.last_line, success)
 
 
 def _untrusted(oid: str, why: NoSubject) -> Row:

@@ -16,6 +16,7 @@ from touchstone.validation.protocol import Report
 from touchstone.validation.subjects import COLUMNS, NoSubject, Subject, Subjects
 from touchstone.validation.validating import Validation
 from touchstone.validation.verdicts import Verdict, judge
+from touchstone.vocabulary import Success
 
 
 @dataclass(frozen=True)
@@ -31,6 +32,7 @@ class Shown:
     report: Report | None
     cached: bool
     verdict: Verdict
+    success: Success
 
 
 def validate_files(config: EvaluationConfig, oid: str, fixes: list[Path], kind: Kind | None) -> list[Shown]:
@@ -97,6 +99,7 @@ def _validate(validation: Validation, subject: Subject, path: Path, fix: Fix) ->
         report=known[after.key].report if after else None,
         cached=known[after.key].cached if after else False,
         verdict=verdict,
+        success=validation.settings.success,
     )
 
 

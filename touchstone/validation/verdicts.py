@@ -9,11 +9,9 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
-from typing import Literal
 
 from touchstone.validation.protocol import UNDECIDED, Diagnostic, Problem, Report, Severity
-
-Success = Literal["plausible", "fixed", "strict_block", "strict_module"]
+from touchstone.vocabulary import Success
 
 _FINISHED = ("passed", "failed")
 
@@ -23,7 +21,8 @@ class Verdict:
     """What became of a fix. None is unknown, and `fixed` of None means undecided.
 
     The introduced complaints are errors and warnings in the block, in its file and in the whole tree, each scope within
-    the next; `introduced_errors` are the errors in the whole tree.
+    the next; `introduced_errors` are the errors in the whole tree. `block_errors` and `module_errors` count all errors,
+    old and new, with the fix in place: in the target's block (None: the problem has no lines) and anywhere.
     """
 
     status: str
@@ -32,6 +31,8 @@ class Verdict:
     introduced_file: int | None = None
     introduced_module: int | None = None
     introduced_errors: int | None = None
+    block_errors: int | None = None
+    module_errors: int | None = None
     plausible: bool | None = None
     note: str = ""
 
@@ -123,6 +124,7 @@ def judge(
     hidden = report.compiled is False and baseline.compiled is not False
     fixed = not remaining and not hidden and (baseline.status in _FINISHED or report.status == "passed")
     errors = sum(excess for excess, alike in new if alike[0].severity == "error")
+    left = _left_in_block(baseline, report, problem, (first_line, last_line))
     verdict = Verdict(
         "failed",
         fixed=fixed,
@@ -130,8 +132,10 @@ def judge(
         introduced_file=_count_in(new, problem.path, None),
         introduced_module=sum(excess for excess, _ in new),
         introduced_errors=errors,
-        plausible=fixed and errors == 0,
-        note=_note(remaining, new),
+        block_errors=len(left) if _named_lines(problem) else None,
+        module_errors=sum(found.severity == "error" for found in report.diagnostics),
+        plausible=fixed and errors == 0 and not left,
+        note=_note(remaining, left, new),
     )
     return replace(verdict, status="passed") if succeeded(verdict, success) else verdict
 
@@ -139,17 +143,19 @@ def judge(
 def succeeded(verdict: Verdict, success: Success) -> bool | None:
     """Whether a fix counts as a success under the chosen rule; None: undecided.
 
-    >>> verdict = Verdict("passed", True, 0, 0, 1, 0, True)
-    >>> succeeded(verdict, "strict_block"), succeeded(verdict, "strict_module")
+    >>> one_new_warning = Verdict("passed", True, 0, 0, 1, 0, 0, 0, True)
+    >>> succeeded(one_new_warning, "strict_block"), succeeded(one_new_warning, "strict_module")
     (True, False)
     """
     if verdict.fixed is None:
         return None
+    repaired = verdict.fixed and not verdict.block_errors
     return {
         "plausible": verdict.plausible is True,
+        "clean": verdict.plausible is True and verdict.module_errors == 0,
         "fixed": verdict.fixed,
-        "strict_block": verdict.fixed and verdict.introduced_block == 0,
-        "strict_module": verdict.fixed and verdict.introduced_module == 0,
+        "strict_block": repaired and verdict.introduced_block == 0,
+        "strict_module": repaired and verdict.introduced_module == 0,
     }[success]
 
 
@@ -198,6 +204,38 @@ def _remaining(baseline: Report, report: Report, meant: Sequence[Diagnostic]) ->
     return [target for target in meant if remains(target)]
 
 
+def _left_in_block(baseline: Report, report: Report, problem: Problem, lines: tuple[int, int]) -> list[Diagnostic]:
+    """The errors in the repaired block, and those of the broken block that a fix only moved out of it.
+
+    Only what has a position counts: an old error without one cannot be pinned on the block, and a new one counts as
+    introduced anyway. An old error from outside the block stays outside: where a rewritten file has no line in common
+    with the original, the repaired block is all of it.
+    """
+    named = _named_lines(problem)
+    if named is None:
+        return []
+    broken = [found for found in baseline.diagnostics if _is_error_at(found, problem.path, named)]
+    before, after, was_here = _counts(baseline.diagnostics), _counts(report.diagnostics), _counts(broken)
+    inside = [
+        found
+        for found in report.diagnostics
+        if _is_error_at(found, problem.path, lines)
+        and (was_here[found.identity] or after[found.identity] > before[found.identity])
+    ]
+    is_here = _counts(inside)
+    moved: list[Diagnostic] = []
+    for identity, found in {found.identity: found for found in sorted(broken, key=_by_weight)}.items():
+        kept = after[identity] - (before[identity] - was_here[identity])
+        moved += [found] * max(0, kept - is_here[identity])
+    return [*inside, *moved]
+
+
+def _is_error_at(found: Diagnostic, path: str, lines: tuple[int, int]) -> bool:
+    """Whether it is an error whose position is known and lies in these lines of the file."""
+    placed = found.test is None and found.file is not None and found.line is not None
+    return found.severity == "error" and placed and _is_in(found, path, lines)
+
+
 def _counts(diagnostics: Iterable[Diagnostic]) -> Counter[tuple[str, ...]]:
     return Counter(found.identity for found in diagnostics)
 
@@ -225,11 +263,22 @@ def _count_in(new: Sequence[tuple[int, list[Diagnostic]]], path: str, lines: tup
     return sum(min(excess, sum(_is_in(found, path, lines) for found in alike)) for excess, alike in new)
 
 
-def _note(remaining: Sequence[Diagnostic], new: Sequence[tuple[int, list[Diagnostic]]]) -> str:
-    """The first complaint that is still there and the first new one, errors before warnings, whatever their order."""
-    still = sorted(remaining, key=_by_weight)[:1]
-    come = sorted((found for _, alike in new for found in alike), key=_by_weight)[:1]
-    return "; ".join([*(f"still there: {found}" for found in still), *(f"new: {found}" for found in come)])
+def _note(
+    remaining: Sequence[Diagnostic], left: Sequence[Diagnostic], new: Sequence[tuple[int, list[Diagnostic]]]
+) -> str:
+    """The first of the targets that remain, of the other old errors left in the block, and of the new complaints.
+
+    Errors come before warnings, whatever their order in the report.
+    """
+    come = [found for _, alike in new for found in alike]
+    told = {found.identity for found in (*remaining, *come)}
+    groups = {
+        "still there": remaining,
+        "left in the block": [found for found in left if found.identity not in told],
+        "new": come,
+    }
+    first = {label: min(group, key=_by_weight) for label, group in groups.items() if group}
+    return "; ".join(f"{label}: {found}" for label, found in first.items())
 
 
 def _by_weight(found: Diagnostic) -> tuple[str, str]:
