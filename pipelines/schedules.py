@@ -5,9 +5,13 @@ import dagster as dg
 from assets.common import EvaluationParam
 from pipelines.jobs import evaluate
 from pipelines.partitions import register_models
+from touchstone.errors import TouchstoneError
 
 
 @dg.schedule(job=evaluate, cron_schedule="0 2 * * *", default_status=dg.DefaultScheduleStatus.STOPPED)
-def nightly(context: dg.ScheduleEvaluationContext, evaluation: EvaluationParam) -> dg.RunRequest:
+def nightly(context: dg.ScheduleEvaluationContext, evaluation: EvaluationParam) -> dg.RunRequest | dg.SkipReason:
     """Every night at two."""
-    return dg.RunRequest(tags=register_models(context.instance, evaluation))
+    try:
+        return dg.RunRequest(tags=register_models(context.instance, evaluation))
+    except TouchstoneError as error:
+        return dg.SkipReason(str(error))

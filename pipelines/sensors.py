@@ -8,12 +8,14 @@ from assets.common import EvaluationParam
 from pipelines.jobs import evaluate
 from pipelines.partitions import register_models
 from touchstone.errors import TouchstoneError
+from touchstone.preparation import require_models
 
 
 @dg.sensor(job=evaluate, minimum_interval_seconds=30, default_status=dg.DefaultSensorStatus.STOPPED)
 def fixes_folder(context: dg.SensorEvaluationContext, evaluation: EvaluationParam) -> dg.RunRequest | dg.SkipReason:
     """Runs the evaluation when a fixes file is new, changed by content, or gone, or the problems file changed."""
     try:
+        require_models(evaluation)
         now = evaluation.input_state()
     except TouchstoneError as error:
         return dg.SkipReason(str(error))

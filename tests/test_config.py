@@ -95,3 +95,18 @@ def test_problems_file_is_looked_for_beside_the_fixes_and_in_the_output(tmp_path
     (tmp_path / "f").mkdir()
     (tmp_path / "f" / "problems.csv").write_text("x")
     assert find_problems_csv(config) == tmp_path / "f" / "problems.csv"
+
+
+def test_a_tilde_is_the_home_folder_in_every_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    home = tmp_path / "home"
+    monkeypatch.setenv("HOME", str(home))
+    names = ("fixes_dir", "output_dir", "problems_csv", "clones_dir")
+    config = load_config(write(tmp_path, {name: f"~/{name}" for name in names} | {"validation": {"cache_dir": "~/c"}}))
+    assert [getattr(config, name) for name in names] == [home / name for name in names]
+    assert config.validation.cache_dir == home / "c"
+    assert load_config(write(tmp_path, SEED), Path("~/elsewhere")).output_dir == home / "elsewhere"
+
+
+def test_a_home_folder_that_nobody_has(tmp_path: Path) -> None:
+    with pytest.raises(TouchstoneError, match="'~nobody-of-this-name/x': there is no such home folder"):
+        load_config(write(tmp_path, SEED | {"fixes_dir": "~nobody-of-this-name/x"}))

@@ -24,6 +24,8 @@ from pydantic import (
 from touchstone.errors import TouchstoneError
 from touchstone.vocabulary import CLASSES, DEFAULT_TIER, Success
 
+_MAX_WEIGHT = 1_000_000
+
 
 class _Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -117,8 +119,8 @@ class SuiteSettings(_Section):
     @classmethod
     def _not_negative(cls, weights: dict[str, float]) -> dict[str, float]:
         for suite, weight in weights.items():
-            if not weight >= 0:
-                raise ValueError(f"the weight of suite '{suite}' must be at least 0, got {weight:g}")
+            if not 0 <= weight <= _MAX_WEIGHT:
+                raise ValueError(f"the weight of suite '{suite}' must be from 0 to {_MAX_WEIGHT:,}, got {weight:g}")
         return weights
 
     @field_validator("class_credit")
@@ -238,7 +240,7 @@ class ValidationSettings(_Section):
         """With paths made absolute that are relative to the config file's folder."""
 
         def absolute(path: Path | None) -> Path | None:
-            return None if path is None else (base / path.expanduser()).absolute()
+            return None if path is None else (base / expanded(path)).absolute()
 
         return self.model_copy(
             update={
@@ -249,7 +251,7 @@ class ValidationSettings(_Section):
                 "python": self.python.model_copy(update={"interpreter": absolute(self.python.interpreter)}),
                 "rust": RustProgram(cargo=absolute(self.rust.cargo), vendor_dir=absolute(self.rust.vendor_dir)),
                 "command": self.command.model_copy(
-                    update={"readable": [(base / path.expanduser()).absolute() for path in self.command.readable]}
+                    update={"readable": [(base / expanded(path)).absolute() for path in self.command.readable]}
                 ),
             }
         )
@@ -309,18 +311,29 @@ def load_config(path: Path, output_dir: Path | None = None) -> EvaluationConfig:
     """Read and check a configuration file; `output_dir` replaces the one in the file."""
     data = _read_mapping(path)
     if output_dir is not None:
-        data["output_dir"] = str(output_dir.absolute())
+        data["output_dir"] = str(expanded(output_dir).absolute())
     try:
         config = EvaluationConfig.model_validate(data)
     except ValidationError as error:
         raise TouchstoneError(f"{path}: {_first_problem(error)}") from None
     base = path.parent.absolute()
-    absolute = {
-        name: (base / value).resolve()
-        for name in ("fixes_dir", "output_dir", "problems_csv", "clones_dir")
-        if (value := getattr(config, name)) is not None
-    }
-    return config.model_copy(update={**absolute, "validation": config.validation.anchored(base)})
+    try:
+        absolute = {
+            name: (base / expanded(value)).resolve()
+            for name in ("fixes_dir", "output_dir", "problems_csv", "clones_dir")
+            if (value := getattr(config, name)) is not None
+        }
+        return config.model_copy(update={**absolute, "validation": config.validation.anchored(base)})
+    except TouchstoneError as error:
+        raise TouchstoneError(f"{path}: {error}") from None
+
+
+def expanded(path: Path) -> Path:
+    """The path with `~` or `~user` at its start replaced by that home folder."""
+    try:
+        return path.expanduser()
+    except RuntimeError:
+        raise TouchstoneError(f"'{path}': there is no such home folder") from None
 
 
 def first_problems_csv(config: EvaluationConfig) -> Path | None:

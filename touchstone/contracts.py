@@ -11,7 +11,16 @@ from functools import cached_property
 import dataframely as dy
 import polars as pl
 
-from touchstone.vocabulary import CI_METHODS, CLASSES, DEFAULT_SUITE, DEFAULT_TIER, MAX_ID_LENGTH, STATUSES, VERDICTS
+from touchstone.vocabulary import (
+    CI_METHODS,
+    CLASSES,
+    DEFAULT_SUITE,
+    DEFAULT_TIER,
+    MAX_AMOUNT,
+    MAX_ID_LENGTH,
+    STATUSES,
+    VERDICTS,
+)
 
 
 def _id(description: str, *, key: bool = True, unique: bool = True) -> dy.String:
@@ -40,6 +49,11 @@ def _share(description: str) -> dy.Float64:
 
 def _amount(description: str) -> dy.Float64:
     return dy.Float64(nullable=True, min=0, description=description)
+
+
+def _attempt_amount(description: str) -> dy.Float64:
+    # The limit is what keeps sums over attempts from overflowing; see `inference.exact`.
+    return dy.Float64(nullable=True, min=0, max=MAX_AMOUNT, description=description)
 
 
 def _ci_method(of: str) -> dy.String:
@@ -80,9 +94,9 @@ class Attempts(dy.Schema):
     output_tokens = _count("Completion tokens.", nullable=True)
     cache_read_tokens = _count("Tokens read from the prompt cache.", nullable=True)
     cache_write_tokens = _count("Tokens written to the prompt cache.", nullable=True)
-    cost_usd = _amount("Cost of the attempt in US dollars, as given.")
-    duration_seconds = _amount("Duration of the attempt in seconds, as given.")
-    latency_ms = _amount("Latency of the model's answer in milliseconds.")
+    cost_usd = _attempt_amount("Cost of the attempt in US dollars, as given.")
+    duration_seconds = _attempt_amount("Duration of the attempt in seconds, as given.")
+    latency_ms = _attempt_amount("Latency of the model's answer in milliseconds.")
 
 
 class Quarantine(dy.Schema):
@@ -210,9 +224,9 @@ class AttemptScores(dy.Schema):
     classification = _text("Outcome class, where the file names one.")
     pass_rate = _share("1 where it passed, 0 where it failed, null where nobody decided.")
     impl_rate = _share("The judge's weighted score, clamped to [0, 1].")
-    cost_usd = _amount("Cost as given, else tokens times the model's price; null where there is no price.")
-    duration_seconds = _amount("Duration in seconds.")
-    latency_ms = _amount("Latency of the model's answer in milliseconds.")
+    cost_usd = _attempt_amount("Cost as given, else tokens times the model's price; null where there is no price.")
+    duration_seconds = _attempt_amount("Duration in seconds.")
+    latency_ms = _attempt_amount("Latency of the model's answer in milliseconds.")
     total_tokens = _count("All tokens of the attempt.", nullable=True)
     cost_of_pass = _cost_of_pass("Cost by pass rate: infinity where it failed.")
     composite_score = _share("Weighted mean of pass_rate and impl_rate.")

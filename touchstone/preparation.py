@@ -15,15 +15,21 @@ def prepare(config_file: Path, output_dir: Path | None, only: Sequence[str]) -> 
     if config.generate_synthetic_data:
         _generate(config)
     evaluation = Evaluation(config, only=frozenset(only))
-    models = evaluation.discovery.sources
-    if evaluation.problems_csv is not None and not evaluation.problems_csv.is_file():
-        raise TouchstoneError(f"{evaluation.problems_csv}: no such problems file; set 'problems_csv' in the config")
-    if not models:
-        raise TouchstoneError("; ".join(sorted(set(evaluation.discovery.refused.values()))))
+    models = require_models(evaluation)
     for model in only:
         if model not in models:
             raise TouchstoneError(f"--only {model}: no such model; there are: {', '.join(models)}")
     return evaluation
+
+
+def require_models(evaluation: Evaluation) -> list[str]:
+    """The models that can be evaluated; an error that says why where there is none, or no list of problems."""
+    models = list(evaluation.discovery.sources)
+    if evaluation.problems_csv is not None and not evaluation.problems_csv.is_file():
+        raise TouchstoneError(f"{evaluation.problems_csv}: no such problems file; set 'problems_csv' in the config")
+    if not models:
+        raise TouchstoneError("; ".join(sorted(set(evaluation.discovery.refused.values()))))
+    return models
 
 
 def _generate(config: EvaluationConfig) -> None:

@@ -6,6 +6,11 @@ DEFAULT_TIER = "T0"
 DEFAULT_SUITE = "default"
 MAX_ID_LENGTH = 200
 
+# Beyond these a cell is a mistake, not a measurement: dollars, seconds or milliseconds of one attempt, and tokens or
+# tests of one. They also keep every sum over attempts from overflowing; see `inference.exact`.
+MAX_AMOUNT = 1_000_000_000
+MAX_COUNT = 1_000_000_000_000
+
 CLASSES = ("pass", "fail", "error", "refusal", "wrong_format", "policy_violation", "crash", "timeout")
 
 STATUSES = (
@@ -46,5 +51,6 @@ CI_METHODS = (
 # What may be said of one side against another; what calls for action first.
 VERDICTS = ("worse", "better", "no evidence", "underpowered")
 
-TRUE_WORDS = ("true", "1", "yes", "t", "y")
-FALSE_WORDS = ("false", "0", "no", "f", "n")
+# pandas writes a column of booleans with gaps as 1.0 and 0.0.
+TRUE_WORDS = ("true", "1", "yes", "t", "y", "1.0")
+FALSE_WORDS = ("false", "0", "no", "f", "n", "0.0")

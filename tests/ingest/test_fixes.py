@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import pandas
 import polars as pl
 import pytest
 
@@ -139,22 +140,30 @@ def test_malformed_quotes_spoil_only_their_row(tmp_path: Path) -> None:
     assert len(accepted(result)) == 2
 
 
-@pytest.mark.parametrize("word", ["true", "TRUE", "1", "yes", "Yes", "t", "Y", " true ", "\tT"])
+@pytest.mark.parametrize("word", ["true", "TRUE", "1", "yes", "Yes", "t", "Y", " true ", "\tT", "1.0"])
 def test_words_for_true(tmp_path: Path, word: str) -> None:
     assert accepted(read(tmp_path, HEADER + f"a,1,{word}\n")) == [("a", "1", True)]
 
 
-@pytest.mark.parametrize("word", ["false", "False", "0", "no", "NO", "f", "n", " false"])
+@pytest.mark.parametrize("word", ["false", "False", "0", "no", "NO", "f", "n", " false", "0.0"])
 def test_words_for_false(tmp_path: Path, word: str) -> None:
     assert accepted(read(tmp_path, HEADER + f"a,1,{word}\n")) == [("a", "1", False)]
 
 
-@pytest.mark.parametrize("word", ["2", "maybe", "None", "nan", "-1", "1.0", "null"])
+@pytest.mark.parametrize("word", ["2", "maybe", "None", "nan", "-1", "1.5", "1.00", "null"])
 def test_no_boolean_is_guessed(tmp_path: Path, word: str) -> None:
     result = read(tmp_path, HEADER + f"a,1,{word}\nb,1,true\n")
     assert accepted(result) == [("b", "1", True)]
     assert refused(result) == [(2, "bad_boolean")]
-    assert f"plausible_fix is '{word}', which is no boolean" in result.quarantine["reason"].item()
+    assert f"plausible_fix: '{word}' is not a boolean" in result.quarantine["reason"].item()
+
+
+def test_a_column_of_booleans_with_gaps_as_pandas_writes_it(tmp_path: Path) -> None:
+    frame = pandas.DataFrame({"oid": ["a", "a", "b"], "iteration_id": [1, 2, 1], "plausible_fix": [1.0, None, 0.0]})
+    frame.to_csv(tmp_path / "m_fixes.csv")
+    result = read_fixes(tmp_path / "m_fixes.csv", "m", problems(), tmp_path / "scratch.parquet")
+    assert accepted(result) == [("a", "1", True), ("a", "2", None), ("b", "1", False)]
+    assert result.quarantine.is_empty()
 
 
 def test_empty_outcome_is_undecided_and_not_false(tmp_path: Path) -> None:
@@ -229,7 +238,7 @@ def test_a_file_with_no_rows(tmp_path: Path) -> None:
 def test_bad_number(tmp_path: Path, cell: str) -> None:
     result = read(tmp_path, f'oid,iteration_id,plausible_fix,cost_usd\na,1,true,"{cell}"\nb,1,true,0.5\n')
     assert refused(result) == [(2, "bad_number")]
-    assert result.quarantine["reason"].item() == f"cost_usd is '{cell}', which is no non-negative number"
+    assert result.quarantine["reason"].item() == f"cost_usd: '{cell}' is not a number of at least 0"
 
 
 def test_counts_are_whole_numbers(tmp_path: Path) -> None:
@@ -333,3 +342,47 @@ def test_another_key_column(tmp_path: Path) -> None:
     assert accepted(result) == [("a", "1", True), ("b", "1", False)]
     assert result.attempts.collect()["input_oid"].to_list() == ["same", "same"]
     assert refused(result) == [(4, "unknown_oid")]
+
+
+@pytest.mark.parametrize(
+    ("column", "cell", "reason"),
+    [
+        ("cost_usd", "1e19", "cost_usd: '1e19' is too large (at most 1,000,000,000)"),
+        ("latency_ms", "1000000001", "latency_ms: '1000000001' is too large (at most 1,000,000,000)"),
+        ("duration_seconds", "1e300", "duration_seconds: '1e300' is too large (at most 1,000,000,000)"),
+        ("output_tokens", "1e13", "output_tokens: '1e13' is too large (at most 1,000,000,000,000)"),
+        ("tests_passed", "9e15", "tests_passed: '9e15' is too large (at most 1,000,000,000,000)"),
+    ],
+)
+def test_an_absurd_amount_is_refused_and_the_largest_allowed_one_is_not(
+    tmp_path: Path, column: str, cell: str, reason: str
+) -> None:
+    text = f"oid,iteration_id,passed,{column}\na,1,1,{cell}\na,2,1,1e9\n"
+    result = read(tmp_path, text)
+    assert result.quarantine.select("line", "kind", "reason").rows() == [(2, "bad_number", reason)]
+    assert result.attempts.select(column).collect().item() == 1e9
+
+
+def test_a_duration_between_absurd_times_is_unknown(tmp_path: Path) -> None:
+    result = read(tmp_path, "oid,iteration_id,passed,start_time,end_time\na,1,1,0,1e12\na,2,1,0,5\n")
+    assert result.attempts.select("duration_seconds").collect().to_series().to_list() == [None, 5.0]
+
+
+INTERNAL = ("__line", "__broken", "__kind", "__refused", "__offender", "__problem_suite", "__model", "__oid")
+
+
+@pytest.mark.parametrize("quoted", [False, True])
+@pytest.mark.parametrize("name", INTERNAL)
+def test_an_input_column_may_have_the_name_of_an_internal_one(tmp_path: Path, name: str, quoted: bool) -> None:
+    cell = '"x"' if quoted else "x"
+    result = read(tmp_path, f"oid,iteration_id,passed,{name}\na,1,1,{cell}\nb,1,0,y\nnobody,1,0,z\n")
+    assert accepted(result) == [("a", "1", True), ("b", "1", False)]
+    assert result.attempts.select(f"input_{name}").collect().to_series().to_list() == ["x", "y"]
+    assert refused(result) == [(4, "unknown_oid")]
+
+
+def test_no_renamed_column_replaces_another(tmp_path: Path) -> None:
+    header = "oid,iteration_id,passed,model,input_model,__line,input___line\n"
+    attempts = read(tmp_path, header + "a,1,1,theirs,other,3,4\n").attempts.collect()
+    assert attempts.select("model", "input_model", "input_input_model").row(0) == ("m", "other", "theirs")
+    assert attempts.select("input___line", "input_input___line").row(0) == ("4", "3")

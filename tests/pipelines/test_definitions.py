@@ -1,8 +1,10 @@
 """The graph's shape, its sensor and its schedule, through the same `build_defs` that users run."""
 
 import json
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import dagster as dg
 import pytest
@@ -186,11 +188,22 @@ def stored(tmp_path: Path) -> Iterator[dg.DagsterInstance]:
 def sense(
     defs: dg.Definitions, instance: dg.DagsterInstance, cursor: str | None
 ) -> tuple[list[dg.RunRequest], str | None]:
+    tick = sensor_tick(defs, instance, cursor)
+    return list(tick.run_requests or []), tick.cursor
+
+
+def sensor_tick(defs: dg.Definitions, instance: dg.DagsterInstance, cursor: str | None = None) -> Any:
     (sensor,) = defs.get_repository_def().sensor_defs
     resources = {"evaluation": (defs.resources or {})["evaluation"]}
     with dg.build_sensor_context(instance=instance, cursor=cursor, resources=resources) as context:
-        tick = sensor.evaluate_tick(context)
-    return list(tick.run_requests or []), tick.cursor
+        return sensor.evaluate_tick(context)
+
+
+def schedule_tick(defs: dg.Definitions, instance: dg.DagsterInstance) -> Any:
+    (schedule,) = defs.get_repository_def().schedule_defs
+    resources = {"evaluation": (defs.resources or {})["evaluation"]}
+    with dg.build_schedule_context(instance=instance, resources=resources) as context:
+        return schedule.evaluate_tick(context)
 
 
 def test_the_sensor_sees_new_changed_and_vanished_files(
@@ -240,10 +253,24 @@ def test_the_sensor_says_why_it_does_nothing(defs: dg.Definitions, stored: dg.Da
 
 def test_the_schedule_covers_all_models(defs: dg.Definitions, stored: dg.DagsterInstance, folder: Folder) -> None:
     folder.fixes("n", HEADER)
-    (schedule,) = defs.get_repository_def().schedule_defs
-    resources = {"evaluation": (defs.resources or {})["evaluation"]}
-    with dg.build_schedule_context(instance=stored, resources=resources) as context:
-        tick = schedule.evaluate_tick(context)
-    (request,) = tick.run_requests or []
+    (request,) = schedule_tick(defs, stored).run_requests or []
     assert request.tags["dagster/asset_partition_range_start"] == "m"
     assert request.tags["dagster/asset_partition_range_end"] == "n"
+
+
+@pytest.mark.parametrize("trouble", ["all files refused", "no folder", "no problems file"])
+def test_sensor_and_schedule_skip_with_the_reason_where_no_model_is_usable(
+    defs: dg.Definitions, stored: dg.DagsterInstance, folder: Folder, trouble: str
+) -> None:
+    if trouble == "all files refused":
+        folder.fixes("m_synthetic", HEADER + "a,1,true\n")
+        reason = "both speak for the model 'm'"
+    elif trouble == "no folder":
+        shutil.rmtree(folder.root / "fixes")
+        reason = "no such folder; set 'fixes_dir'"
+    else:
+        (folder.root / "fixes" / "problems.csv").unlink()
+        reason = "no problems file: looked for"
+    for tick in (sensor_tick(defs, stored), schedule_tick(defs, stored)):
+        assert not tick.run_requests
+        assert reason in str(tick.skip_message)

@@ -4,12 +4,13 @@ A rule never guesses: what it cannot read is refused with a reason, and an empty
 file has and what they mean together belongs in `problems` and `fixes`.
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import polars as pl
 
-from touchstone.vocabulary import CLASSES, FALSE_WORDS, MAX_ID_LENGTH, TRUE_WORDS
+from touchstone.vocabulary import CLASSES, FALSE_WORDS, MAX_AMOUNT, MAX_COUNT, MAX_ID_LENGTH, TRUE_WORDS
 
 REFUSED = "__refused"
 OFFENDER = "__offender"
@@ -51,41 +52,50 @@ def identifier(column: str, default: str | None = None) -> Rule:
 
 
 def boolean(column: str) -> Rule:
-    """true/false, 1/0, yes/no, t/f, y/n in any case."""
+    """true/false, 1/0, 1.0/0.0, yes/no, t/f, y/n in any case."""
     word = _trimmed(column).str.to_lowercase()
     value = pl.when(word.is_in(TRUE_WORDS)).then(True).when(word.is_in(FALSE_WORDS)).then(False)
 
     def explain(text: str) -> str:
-        return f"{column} is {text!r}, which is no boolean (true/false, 1/0, yes/no, t/f, y/n)"
+        return f"{column}: {text!r} is not a boolean (expected true/false, 1/0, yes/no, t/f or y/n)"
 
     refused = word.is_not_null() & ~word.is_in((*TRUE_WORDS, *FALSE_WORDS))
     return Rule(column, value, refused, "bad_boolean", explain)
 
 
-def amount(column: str, *, signed: bool = False) -> Rule:
-    """A finite number, at least 0 unless signed."""
+def score(column: str) -> Rule:
+    """A finite number of either sign."""
     text = _trimmed(column)
     number = text.cast(pl.Float64, strict=False)
-    fine = number.is_finite() if signed else number.is_finite() & (number >= 0)
 
     def explain(cell: str) -> str:
-        return f"{column} is {cell!r}, which is no {'' if signed else 'non-negative '}number"
+        return f"{column}: {cell!r} is not a number"
 
-    refused = text.is_not_null() & ~fine.fill_null(False)
+    refused = text.is_not_null() & ~number.is_finite().fill_null(False)
+    return Rule(column, number, refused, "bad_number", explain)
+
+
+def amount(column: str, at_most: int = MAX_AMOUNT, what: str = "number") -> Rule:
+    """A number from 0 to a limit that nothing measured exceeds."""
+    text = _trimmed(column)
+    number = text.cast(pl.Float64, strict=False)
+
+    def explain(cell: str) -> str:
+        if _is_finite_number(cell) and float(cell) > at_most:
+            return f"{column}: {cell!r} is too large (at most {at_most:,})"
+        return f"{column}: {cell!r} is not a {what} of at least 0"
+
+    refused = text.is_not_null() & ~number.is_between(0, at_most).fill_null(False)
     return Rule(column, number, refused, "bad_number", explain)
 
 
 def count(column: str) -> Rule:
     """A whole number, at least 0; `12.0` is 12."""
-    rule = amount(column)
+    rule = amount(column, MAX_COUNT, "whole number")
     whole = rule.value.round(0)
-
-    def explain(cell: str) -> str:
-        return f"{column} is {cell!r}, which is no non-negative whole number"
-
-    refused = rule.refused | (rule.value != whole).fill_null(False) | (rule.value > 2**53).fill_null(False)
+    refused = rule.refused | (rule.value != whole).fill_null(False)
     value = pl.when(~refused).then(whole).cast(pl.Int64)
-    return Rule(column, value, refused, "bad_number", explain)
+    return Rule(column, value, refused, "bad_number", rule.explain)
 
 
 def moment(column: str) -> Rule:
@@ -121,6 +131,13 @@ def verdict(rules: list[Rule]) -> list[pl.Expr]:
         refused = pl.when(rule.refused).then(pl.lit(place, pl.Int16)).otherwise(refused)
         offender = pl.when(rule.refused).then(pl.col(rule.column)).otherwise(offender)
     return [refused.alias(REFUSED), offender.alias(OFFENDER)]
+
+
+def _is_finite_number(cell: str) -> bool:
+    try:
+        return math.isfinite(float(cell))
+    except ValueError:
+        return False
 
 
 def _trimmed(column: str) -> pl.Expr:

@@ -10,8 +10,8 @@ from touchstone.errors import InputFileError
 from touchstone.ingest import cells
 from touchstone.ingest.quarantine import Refusal, quarantine_frame
 from touchstone.ingest.staging import AnyTable, find_duplicates, stage, without
-from touchstone.ingest.text import LINE, TextTable, open_table, require_columns
-from touchstone.vocabulary import DEFAULT_SUITE, DEFAULT_TIER
+from touchstone.ingest.text import LINE, TextTable, free_name, open_table, require_columns
+from touchstone.vocabulary import DEFAULT_SUITE, DEFAULT_TIER, MAX_AMOUNT
 
 STATED = ("plausible_fix", "passed")
 IMPLIED = ("compiled", "tests_passed", "tests_failed")
@@ -60,7 +60,7 @@ def rules_for(table: AnyTable, key: str = "oid") -> list[cells.Rule]:
     rules += [cells.boolean(name) for name in (*STATED, "compiled") if name in has]
     rules += [cells.disagreement("passed", "plausible_fix")] if has.issuperset(STATED) else []
     rules += [cells.count(name) for name in (*COUNTS, *TOKENS) if name in has]
-    rules += [cells.amount(name, signed=True) for name in SCORES if name in has]
+    rules += [cells.score(name) for name in SCORES if name in has]
     rules += [cells.outcome_class("classification")] if "classification" in has else []
     rules += [cells.amount(name) for name in AMOUNTS if name in has]
     rules += [cells.moment(name) for name in TIMES if has.issuperset(TIMES) and "duration_seconds" not in has]
@@ -80,7 +80,7 @@ def read_attempts(
     ruled = {rule.column for rule in rules}
     reserved = (*_RESERVED, "oid") if key != "oid" else _RESERVED
     carried = {name: pl.col(name) for name in table.columns if name not in ruled and name not in reserved}
-    renamed = {f"input_{name}": pl.col(name) for name in reserved if name in table.columns}
+    renamed = {free_name(name, table.columns): pl.col(name) for name in reserved if name in table.columns}
     staged = stage(table, rules, carried | renamed, scratch)
     staged = replace(staged, accepted=staged.accepted.rename({key: "oid"}))
 
@@ -141,9 +141,9 @@ def _as_attempts(rows: pl.LazyFrame, model: str) -> pl.LazyFrame:
     }
     timed = rows.collect_schema().get("end_time") == pl.Float64
     if timed:
-        # A clock that was set back gives no duration.
+        # A clock that was set back, or that was never set, gives no duration.
         elapsed = pl.col("end_time") - pl.col("start_time")
-        typed["duration_seconds"] = pl.when(elapsed >= 0).then(elapsed)
+        typed["duration_seconds"] = pl.when(elapsed.is_between(0, MAX_AMOUNT)).then(elapsed)
     used = {*typed, *STATED, *SCORES, *(TIMES if timed else ()), LINE, "__problem_suite"}
     extras = [name for name in rows.collect_schema().names() if name not in used]
     return in_order(rows.select(**typed, **{name: pl.col(name) for name in extras}))

@@ -11,7 +11,7 @@ from touchstone.ingest.cells import Rule, identifier
 from touchstone.ingest.foreign.common import ForeignTable
 from touchstone.ingest.quarantine import quarantine_frame
 from touchstone.ingest.staging import find_duplicates, stage, without
-from touchstone.ingest.text import BROKEN, LINE, TextTable, open_table, require_columns
+from touchstone.ingest.text import BROKEN, LINE, TextTable, free_name, open_table, require_columns
 from touchstone.vocabulary import DEFAULT_SUITE, MAX_ID_LENGTH
 
 _OWN = ("oid", "filename", "suite", "cluster")
@@ -39,7 +39,7 @@ def read_problems(path: Path, scratch: Path, key: str = "oid") -> IngestedProble
     cluster = next((name for name in ("cluster", "project_name") if name in table.columns), None)
     rules: list[Rule] = [identifier(key)]
     carried = [name for name in table.columns if name not in (*_OWN, key)]
-    renamed = {"input_oid": pl.col("oid")} if key != "oid" and "oid" in table.columns else {}
+    renamed = {free_name("oid", table.columns): pl.col("oid")} if key != "oid" and "oid" in table.columns else {}
     also = {
         "filename": pl.col("filename"),
         "suite": pl.col("suite").fill_null(DEFAULT_SUITE) if "suite" in table.columns else pl.lit(DEFAULT_SUITE),

@@ -17,6 +17,8 @@ from touchstone.ingest.text import BROKEN, LINE, TextTable, careful_rows, plain_
 
 _OWN = (LINE, KIND, BROKEN, cells.REFUSED, cells.OFFENDER)
 
+_COUNT = "__count"
+
 AnyTable = TextTable | ForeignTable
 
 
@@ -76,16 +78,18 @@ def without(rows: pl.LazyFrame, refusals: Sequence[Refusal]) -> pl.LazyFrame:
 
 def find_duplicates(rows: pl.LazyFrame, key: list[str]) -> list[Refusal]:
     """Rows that share a key: of equal rows the first stays, of rows that differ all go."""
-    repeated = rows.group_by(key).len().filter(pl.col("len") > 1).select(key).collect(engine="streaming")
+    counted = rows.group_by(key).agg(pl.len().alias(_COUNT)).filter(pl.col(_COUNT) > 1)
+    repeated = counted.select(key).collect(engine="streaming")
     if repeated.is_empty():
         return []
     suspects = rows.join(repeated.lazy(), on=key, how="semi").collect().sort(LINE)
     content = [name for name in suspects.columns if name != LINE]
-    groups = suspects.group_by(key, maintain_order=True).agg(LINE, versions=pl.struct(content).n_unique())
+    versions = pl.struct(content).n_unique().alias(_COUNT)
+    groups = suspects.group_by(key, maintain_order=True).agg(LINE, versions)
     names = ", ".join(key)
     refusals = []
-    for lines, versions in groups.select(LINE, "versions").iter_rows():
-        if versions == 1:
+    for lines, different in groups.select(LINE, _COUNT).iter_rows():
+        if different == 1:
             refusals += [Refusal(line, "duplicate", f"repeats line {lines[0]}") for line in lines[1:]]
             continue
         for line in lines:

@@ -9,7 +9,7 @@ each row starts and survives ragged rows.
 import codecs
 import csv
 import sys
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -77,7 +77,28 @@ def open_table(path: Path) -> TextTable:
     twice = next((name for name in columns if columns.count(name) > 1), None)
     if twice is not None:
         raise InputFileError(f"{path}: the column '{twice}' appears twice in the header")
-    return TextTable(path, columns, survey.is_plain(len(columns)), survey.lines)
+    return TextTable(path, _without_internal_names(columns), survey.is_plain(len(columns)), survey.lines)
+
+
+def free_name(name: str, taken: Collection[str]) -> str:
+    """The name under which an input column is carried along where its own belongs to a table: `input_` in front.
+
+    >>> free_name("model", ["oid", "model"]), free_name("model", ["model", "input_model"])
+    ('input_model', 'input_input_model')
+    """
+    free = f"input_{name}"
+    while free in taken:
+        free = f"input_{free}"
+    return free
+
+
+def _without_internal_names(columns: tuple[str, ...]) -> tuple[str, ...]:
+    """Columns of the engine start with two underscores while a file is read; a file's own must not."""
+    names = list(columns)
+    for place, name in enumerate(columns):
+        if name.startswith("__"):
+            names[place] = free_name(name, names)
+    return tuple(names)
 
 
 @contextmanager

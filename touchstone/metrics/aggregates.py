@@ -63,7 +63,9 @@ def _overall(scores: pl.LazyFrame) -> pl.LazyFrame:
         avg_code_score=exact_mean(pl.col("code_score")),
         total_cost_usd=_total("cost_usd"),
         unpriced_attempts=pl.col("cost_usd").is_null().sum().cast(pl.Int64),
-        total_tokens=pl.when(pl.col("total_tokens").count() > 0).then(pl.col("total_tokens").sum()),
+        total_tokens=pl.when(pl.col("total_tokens").count() > 0).then(
+            pl.col("total_tokens").cast(pl.Int128).sum().cast(pl.Int64, strict=False)
+        ),
         avg_latency_ms=exact_mean(pl.col("latency_ms")),
     )
 

@@ -7,6 +7,7 @@ is null. What several attempts say together belongs in `statistics`, `tiers` and
 import polars as pl
 
 from touchstone.config import CodeWeights, CompositeWeights, Price, Scoring, simplified
+from touchstone.vocabulary import MAX_AMOUNT
 
 KEY = ["model", "tier", "oid", "iteration_id"]
 _MILLION = 1_000_000
@@ -104,7 +105,7 @@ def cost_by_model(model: pl.Expr, scoring: Scoring) -> pl.Expr:
 
 
 def token_cost(price: Price) -> pl.Expr:
-    """Tokens times price. Null where no tokens are given, or tokens that have no price."""
+    """Tokens times price. Null where no tokens are given, or tokens that have no price, or the cost is absurd."""
     write_price = price.cache_write if price.cache_write is not None else price.input * _CACHE_WRITE_FACTOR
     prices = (price.input, price.output, price.cache_read, write_price)
     given = pl.col("input_tokens").is_not_null() & pl.col("output_tokens").is_not_null()
@@ -113,7 +114,7 @@ def token_cost(price: Price) -> pl.Expr:
         count = pl.col(tokens).fill_null(0)
         unpriced = pl.when(count == 0).then(0.0)
         total = total + (unpriced if dollars is None else count * dollars / _MILLION)
-    return pl.when(given).then(total)
+    return pl.when(given & (total <= MAX_AMOUNT)).then(total)
 
 
 def _total_tokens() -> pl.Expr:

@@ -154,7 +154,6 @@ def test_models_that_would_share_a_name_are_refused(tmp_path: Path) -> None:
         (HEADER + 'e,"m\n', "the quote opened at line 2 is never closed"),
         (HEADER.encode() + b"\xe9,m,T0\n", "not UTF-8"),
         (SMALL + ",x,x\n", "the column 'x' appears twice"),
-        (SMALL + ",__line\ne,m,T0,00,1,True,1\n", "the column name '__line' is reserved"),
     ],
 )
 def test_files_that_cannot_be_read(tmp_path: Path, text: str | bytes, message: str) -> None:

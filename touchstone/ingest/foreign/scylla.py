@@ -8,7 +8,6 @@ from pathlib import Path
 
 import polars as pl
 
-from touchstone.errors import InputFileError
 from touchstone.ingest.foreign.common import KIND, ForeignTable, carried_name, finished_table
 from touchstone.ingest.text import (
     BROKEN,
@@ -35,9 +34,6 @@ def read_scylla(path: Path) -> ForeignTable:
     """Read a runs file into rows of text cells."""
     table = open_table(path)
     require_columns(table, *REQUIRED)
-    reserved = next((name for name in table.columns if name in (LINE, BROKEN)), None)
-    if reserved is not None:
-        raise InputFileError(f"{path}: the column name '{reserved}' is reserved; rename it")
     cells = _cells(table)
     rows = _rows(table).with_columns(_oid().alias("__oid"))
     frame = rows.select(LINE, *_verdict(), **cells)
