@@ -139,6 +139,17 @@ def every_model_priced(evaluation: Evaluation) -> dg.AssetCheckResult:
     return check_result(checks.every_model_priced(store.scan("attempts"), store.scan("attempt_scores")))
 
 
+def known_classes(evaluation: Evaluation) -> dg.AssetCheckResult:
+    """Every class is one of the known ones; any other scores 0."""
+    return check_result(checks.known_classes(evaluation.store.scan("attempt_scores")))
+
+
+def classes_match_outcomes(evaluation: Evaluation) -> dg.AssetCheckResult:
+    """Where a validator decided here, it agrees with the class in the file."""
+    store = evaluation.store
+    return check_result(checks.classes_match_outcomes(store.scan("attempts"), store.scan("outcomes")))
+
+
 def classes_add_up(evaluation: Evaluation) -> dg.AssetCheckResult:
     """The counts per class of a suite add up to its cases."""
     return check_result(checks.classes_add_up(evaluation.store.scan("suite_scores").collect()))
@@ -164,5 +175,5 @@ score_tables = tables_in_one_step(
         problem_frontier: ["problem_statistics"],
     },
 )
-attempt_checks = checks_in_one_step("attempt_scores", [every_model_priced])
+attempt_checks = checks_in_one_step("attempt_scores", [every_model_priced, known_classes, classes_match_outcomes])
 suite_checks = checks_in_one_step("suite_scores", [classes_add_up, no_empty_suite])

@@ -113,6 +113,28 @@ def test_classes_add_up() -> None:
     assert (found.passed, found.error) == (False, True)
 
 
+def test_unknown_classes_are_reported_with_their_counts() -> None:
+    scores = pl.LazyFrame({"classification": ["pass", "babble", None, "hallucination", "babble"]})
+    found = checks.known_classes(scores)
+    assert (found.passed, found.error) == (False, False)
+    assert found.message.startswith("3 of 5 attempts have an unknown class and score 0: babble 2, hallucination 1; ")
+    assert found.figures == {"unknown_class_attempts": 3, "class babble": 2, "class hallucination": 1}
+    assert checks.known_classes(scores.filter(pl.col("classification").is_in(["pass"]))).passed
+
+
+def test_classes_that_a_validator_here_contradicts_are_reported() -> None:
+    key = {"model": "m", "tier": "T0", "oid": "a", "iteration_id": ["1", "2", "3", "4"]}
+    attempts = pl.LazyFrame({**key, "classification": ["pass", "refusal", "pass", None]})
+    outcomes = pl.LazyFrame({**key, "passed": [False, True, None, True]})
+    found = checks.classes_match_outcomes(attempts, outcomes)
+    assert (found.passed, found.error) == (False, False)
+    assert found.message == (
+        "2 attempts were validated here with another outcome than their class says (1 of class pass failed, "
+        "1 of another class passed); the validator's outcome counts"
+    )
+    assert checks.classes_match_outcomes(attempts, outcomes.filter(pl.col("iteration_id") > "2")).passed
+
+
 def test_no_empty_suite() -> None:
     assert checks.no_empty_suite(pl.DataFrame({"suite": []}, schema={"suite": pl.String})).passed
     found = checks.no_empty_suite(pl.DataFrame({"suite": ["lonely"]}))

@@ -37,7 +37,7 @@ def test_every_kind_of_refusal_is_documented() -> None:
             )
         )
     text = (PROJECT / "docs" / "inputs.md").read_text()
-    assert len(used) == 11
+    assert len(used) == 10
     assert all(f"`{kind}`" in text for kind in used)
 
 

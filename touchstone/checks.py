@@ -2,10 +2,15 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import islice
 
 import polars as pl
 
 from touchstone.config import CheckLimits
+from touchstone.vocabulary import CLASSES, PASS_CLASS
+
+# How many classes a message lists by name.
+_MOST_NAMED = 20
 
 
 @dataclass(frozen=True)
@@ -190,6 +195,44 @@ def every_model_priced(attempts: pl.LazyFrame, scores: pl.LazyFrame) -> Finding:
         f"no cost for {names}: add a price to 'scoring.prices' in the config" if names else "every attempt has a cost"
     )
     return Finding(missing.is_empty(), message, figures={"unpriced_attempts": int(missing["len"].sum())})
+
+
+def known_classes(scores: pl.LazyFrame) -> Finding:
+    """Every class is one of the known ones; any other scores 0."""
+    name = pl.col("classification")
+    total = scores.select(pl.len()).collect().item()
+    counts = scores.filter(name.is_not_null() & ~name.is_in(CLASSES)).group_by(name).len()
+    unknown = dict(counts.sort("len", name, descending=[True, False]).collect().iter_rows())
+    found = sum(unknown.values())
+    if not unknown:
+        return Finding(True, "every class is known", figures={"unknown_class_attempts": 0})
+    shown = ", ".join(f"{each} {count:,}" for each, count in islice(unknown.items(), _MOST_NAMED))
+    more = f" and {len(unknown) - _MOST_NAMED} more" if len(unknown) > _MOST_NAMED else ""
+    message = (
+        f"{found:,} of {total:,} attempts have an unknown class and score 0: {shown}{more}; "
+        f"known classes: {', '.join(CLASSES)}"
+    )
+    figures = {f"class {each}": count for each, count in islice(unknown.items(), _MOST_NAMED)}
+    return Finding(False, message, figures={"unknown_class_attempts": found} | figures)
+
+
+def classes_match_outcomes(attempts: pl.LazyFrame, outcomes: pl.LazyFrame) -> Finding:
+    """Where a validator decided here, it agrees with the class in the file."""
+    key = ["model", "tier", "oid", "iteration_id"]
+    classed = attempts.filter(pl.col("classification").is_not_null()).select(*key, "classification")
+    said_pass, passed = pl.col("classification") == PASS_CLASS, pl.col("passed")
+    lost, won = (
+        classed.join(outcomes.select(*key, "passed"), on=key)
+        .select(lost=(said_pass & ~passed).sum(), won=(~said_pass & passed).sum())
+        .collect()
+        .row(0)
+    )
+    message = (
+        f"{lost + won:,} attempts were validated here with another outcome than their class says ({lost:,} of class "
+        f"{PASS_CLASS} failed, {won:,} of another class passed); the validator's outcome counts"
+    )
+    figures = {"contradicted_classes": lost + won}
+    return Finding(lost + won == 0, message if lost + won else "every class agrees with its outcome", figures=figures)
 
 
 def classes_add_up(suite_scores: pl.DataFrame) -> Finding:

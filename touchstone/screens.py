@@ -127,7 +127,10 @@ def suite_table(suites: pl.DataFrame, runs: pl.DataFrame) -> Table:
         overall = _with_ends(row, "overall_score", "", "{:.3f}")
         drawn.add_row(*(escape(str(part or "-")) for part in key), *cells, overall)
     more = [f"{hidden} more suites: SELECT * FROM suite_scores"] if hidden > 0 else []
-    drawn.caption = "".join([*more, _and_more(runs.height, "run_scores")]) or None
+    undecided = int((runs["cases"] - runs["decided"]).sum())
+    if undecided:
+        more.append(f"{undecided:,} cases without an outcome count as not passed; decided_score leaves them out")
+    drawn.caption = "\n".join(more) + _and_more(runs.height, "run_scores") or None
     drawn.caption_justify = "left"
     return drawn
 

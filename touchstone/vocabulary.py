@@ -11,7 +11,9 @@ MAX_ID_LENGTH = 200
 MAX_AMOUNT = 1_000_000_000
 MAX_COUNT = 1_000_000_000_000
 
-CLASSES = ("pass", "fail", "error", "refusal", "wrong_format", "policy_violation", "crash", "timeout")
+# The class of an attempt that passed; every other class, known or not, is a failure.
+PASS_CLASS = "pass"
+CLASSES = (PASS_CLASS, "fail", "error", "refusal", "wrong_format", "policy_violation", "crash", "timeout")
 
 STATUSES = (
     "passed",

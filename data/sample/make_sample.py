@@ -333,8 +333,11 @@ def spoil(rows: list[list[str]], defect: Defect) -> None:
         case "repeated":
             rows.insert(place + 1, list(row))
         case "contradicted":
-            opposite = "false" if row[outcome] == "true" else "true"
-            rows.insert(place + 1, [*row[:outcome], opposite, *row[outcome + 1 :]])
+            passed = row[outcome] == "true"
+            opposite = list(row)
+            opposite[outcome] = "false" if passed else "true"
+            opposite[FIXES_HEADER.index("classification")] = "fail" if passed else "pass"
+            rows.insert(place + 1, opposite)
         case "stranger":
             rows.insert(place + 1, ["tf-021", *row[1:]])
         case _:

@@ -248,10 +248,37 @@ def test_counts_are_whole_numbers(tmp_path: Path) -> None:
     assert refused(result) == [(3, "bad_number")]
 
 
-def test_classification(tmp_path: Path) -> None:
-    result = read(tmp_path, "oid,iteration_id,passed,classification\na,1,1,PASS\na,2,0,Refusal\nb,1,0,oops\n")
-    assert result.attempts.collect()["classification"].to_list() == ["pass", "refusal"]
-    assert refused(result) == [(4, "bad_class")]
+def test_a_class_that_is_not_known_keeps_its_name_and_its_row(tmp_path: Path) -> None:
+    result = read(tmp_path, "oid,iteration_id,passed,classification\na,1,1,PASS\na,2,0,Refusal\nb,1,0, Oops \n")
+    assert result.attempts.collect()["classification"].to_list() == ["pass", "refusal", "oops"]
+    assert refused(result) == []
+
+
+@pytest.mark.parametrize("stated", ["passed", "plausible_fix"])
+def test_an_outcome_that_contradicts_its_class_is_refused(tmp_path: Path, stated: str) -> None:
+    rows = "a,1,true,fail\na,2,false,pass\na,3,true,oops\nb,1,true,Pass\nb,2,false,timeout\nb,3,true,\n"
+    result = read(tmp_path, f"oid,iteration_id,{stated},classification\n" + rows)
+    assert refused(result) == [(2, "contradiction"), (3, "contradiction"), (4, "contradiction")]
+    assert result.quarantine["reason"][0] == (
+        f"classification is 'fail' but {stated} says the opposite; only the class 'pass' is a pass"
+    )
+    assert accepted(result) == [("b", "1", True), ("b", "2", False), ("b", "3", True)]
+
+
+def test_a_class_is_the_outcome_where_none_is_stated(tmp_path: Path) -> None:
+    stated = read(tmp_path, "oid,iteration_id,passed,classification\na,1,,pass\na,2,,refusal\nb,1,,\n")
+    assert accepted(stated) == [("a", "1", True), ("a", "2", False), ("b", "1", None)]
+    alone = read(tmp_path, "oid,iteration_id,classification\na,1,pass\na,2,hallucination\nb,1,\n")
+    assert accepted(alone) == [("a", "1", True), ("a", "2", False), ("b", "1", None)]
+    assert refused(alone) == []
+
+
+def test_a_class_wins_over_an_outcome_that_compile_and_tests_imply(tmp_path: Path) -> None:
+    header = "oid,iteration_id,compiled,tests_passed,tests_failed,classification\n"
+    assert accepted(read(tmp_path, header + "a,1,1,3,0,policy_violation\na,2,1,3,0,\n")) == [
+        ("a", "1", False),
+        ("a", "2", True),
+    ]
 
 
 @pytest.mark.parametrize(

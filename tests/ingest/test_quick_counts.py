@@ -88,6 +88,17 @@ def test_a_bad_number_in_another_column_refuses_the_short_cut(tmp_path: Path) ->
     assert quick(write(tmp_path, problems, fixes.format("x"))) is None
 
 
+def test_classes_that_agree_with_the_outcomes_take_the_short_cut_and_others_do_not(tmp_path: Path) -> None:
+    fixes = "oid,iteration_id,plausible_fix,classification,note\na,1,True,pass,n\na,2,False,{},n\n"
+    problems = "oid,filename\na,x\n"
+    for fine in ("fail", "Timeout", "hallucination", ""):
+        files = write(tmp_path, problems, fixes.format(fine))
+        found = quick(files)
+        assert found is not None
+        assert found[0].select([*KEYS, "problems"]).sort(KEYS).equals(careful(files, tmp_path))
+    assert quick(write(tmp_path, problems, fixes.format("pass"))) is None
+
+
 def test_a_problem_repeated_257_times_is_not_taken_for_one(tmp_path: Path) -> None:
     assert quick(write(tmp_path, "oid,filename\nb,y\n" + "a,x\n" * 257, CLEAN)) is None
 

@@ -122,6 +122,26 @@ def test_accuracy(name: str | None, rate: float | None, expected: float | None) 
     assert value(metric.accuracy(pl.lit(name, pl.String), lit(rate))) == expected
 
 
+@pytest.mark.parametrize(
+    ("recorded", "passed", "status", "expected"),
+    [
+        ("refusal", False, "failed", "refusal"),
+        ("hallucination", False, "failed", "hallucination"),
+        ("pass", True, "passed", "pass"),
+        ("pass", False, "failed", "fail"),
+        ("pass", False, "timeout", "timeout"),
+        ("refusal", True, "passed", "pass"),
+        ("pass", None, "sandbox_error", None),
+        (None, True, "passed", None),
+    ],
+)
+def test_the_class_of_an_attempt_agrees_with_its_outcome(
+    recorded: str | None, passed: bool | None, status: str, expected: str | None
+) -> None:
+    outcome = pl.lit(passed, pl.Boolean)
+    assert value(metric.agreed_class(pl.lit(recorded, pl.String), outcome, pl.lit(status))) == expected
+
+
 def tokens(
     model: str, given_in: int | None, out: int | None, read: int | None = None, write: int | None = None
 ) -> object:

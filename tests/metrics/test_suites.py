@@ -69,12 +69,37 @@ def test_runs_are_kept_apart() -> None:
     assert dict(runs.select("run_id", "overall_score").iter_rows()) == {"r1": 1.0, "r2": 0.0}
 
 
-def test_undecided_cases_do_not_count_and_an_empty_suite_is_left_out_and_reported() -> None:
-    scores = cases(("s", 2, 1)).with_columns(accuracy=pl.when(pl.col("accuracy") == 1).then(1.0))
-    suites = suites_of(scores)
-    assert suites.collect()["cases"].to_list() == [1]
-    problems = pl.LazyFrame({"suite": ["s", "empty"]})
-    assert metric.empty_suites(problems, suites).collect()["suite"].to_list() == ["empty"]
+def test_an_unknown_class_scores_0_and_keeps_its_name_in_the_counts() -> None:
+    classes = ["pass"] * 70 + ["fail"] * 26 + ["hallucination"] * 3 + ["babble"]
+    scores = cases(("s", 100, 70)).with_columns(classification=pl.Series(classes))
+    row = suites_of(scores).collect().row(0, named=True)
+    assert (row["cases"], row["passed"], row["score"]) == (100, 70, 0.7)
+    assert (row["class_pass"], row["class_fail"], row["class_other"]) == (70, 26, 4)
+    assert row["other_classes"] == "babble 1, hallucination 3"
+
+
+def test_a_case_without_a_class_counts_in_the_denominator_and_the_decided_score_leaves_it_out() -> None:
+    undecided = pl.int_range(pl.len()) >= 8
+    scores = cases(("s", 10, 6)).with_columns(
+        accuracy=pl.when(~undecided).then("accuracy"), classification=pl.when(~undecided).then("classification")
+    )
+    row = suites_of(scores).collect().row(0, named=True)
+    assert (row["cases"], row["decided"], row["passed"]) == (10, 8, 6)
+    assert (row["score"], row["decided_score"]) == (0.6, 0.75)
+    assert (row["ci_low"], row["ci_high"]) == wilson(0.6, 10, 0.95)
+    assert (row["decided_score_ci_low"], row["decided_score_ci_high"]) == wilson(0.75, 8, 0.95)
+    assert row["class_none"] == 2
+    run = overall(scores)
+    assert (run["cases"], run["decided"], run["overall_score"], run["overall_decided_score"]) == (10, 8, 0.6, 0.75)
+    assert run["pass_rate"] == 0.75, "as everywhere: of the decided attempts"
+    assert (run["ci_low"], run["ci_high"]) == wilson(0.6, 10, 0.95)
+
+
+def test_a_suite_without_a_decided_case_is_left_out_and_reported() -> None:
+    suites = suites_of(pl.concat([cases(("s", 2, 1)), cases(("t", 2, 0)).with_columns(accuracy=pl.lit(None, float))]))
+    assert suites.collect()["suite"].to_list() == ["s"]
+    problems = pl.LazyFrame({"suite": ["s", "t"]})
+    assert metric.empty_suites(problems, suites).collect()["suite"].to_list() == ["t"]
 
 
 def test_extras_stand_beside_the_plain_scores() -> None:
@@ -92,7 +117,7 @@ def test_weights_that_leave_nothing_give_no_weighted_score() -> None:
     assert overall(cases(("a", 2, 1)), SuiteSettings(weights={"a": 0}))["overall_weighted_score"] is None
 
 
-@given(st.lists(st.sampled_from([*CLASSES, None]), min_size=1, max_size=50))
+@given(st.lists(st.sampled_from([*CLASSES, "hallucination", "babble", None]), min_size=1, max_size=50))
 def test_class_counts_add_up_to_the_cases(classes: list[str | None]) -> None:
     scores = cases(("s", len(classes), 0)).with_columns(classification=pl.Series(classes, dtype=pl.String))
     row = suites_of(scores).collect().row(0, named=True)

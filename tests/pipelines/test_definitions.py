@@ -89,7 +89,9 @@ def test_the_shape_of_the_graph(defs: dg.Definitions) -> None:
 def test_the_names_of_checks_jobs_schedules_and_sensors(defs: dg.Definitions) -> None:
     checks = {f"{key.asset_key.to_user_string()}.{key.name}" for key in defs.resolve_asset_graph().asset_check_keys}
     assert checks == {
+        "attempt_scores.classes_match_outcomes",
         "attempt_scores.every_model_priced",
+        "attempt_scores.known_classes",
         "attempts.unique_keys",
         "baselines.baselines_fail_as_recorded",
         "baselines.reference_fixes_pass",

@@ -5,12 +5,12 @@ file has and what they mean together belongs in `problems` and `fixes`.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import polars as pl
 
-from touchstone.vocabulary import CLASSES, FALSE_WORDS, MAX_AMOUNT, MAX_COUNT, MAX_ID_LENGTH, TRUE_WORDS
+from touchstone.vocabulary import FALSE_WORDS, MAX_AMOUNT, MAX_COUNT, MAX_ID_LENGTH, PASS_CLASS, TRUE_WORDS
 
 REFUSED = "__refused"
 OFFENDER = "__offender"
@@ -113,15 +113,17 @@ def moment(column: str) -> Rule:
     return Rule(column, value, text.is_not_null() & ~value.is_finite().fill_null(False), "bad_time", explain)
 
 
-def outcome_class(column: str) -> Rule:
-    """One of the known classes, in any case."""
+def outcome_class(column: str, stated: Sequence[str] = ()) -> Rule:
+    """A class in lower case: any word, but not one that contradicts an outcome stated in another column."""
     word = _trimmed(column).str.to_lowercase()
+    outcome = pl.coalesce(pl.lit(None, pl.Boolean), *(boolean(name).value for name in stated))
 
     def explain(cell: str) -> str:
-        return f"{column} is {cell!r}; known classes: {', '.join(CLASSES)}"
+        other = " or ".join(stated)
+        return f"{column} is {cell!r} but {other} says the opposite; only the class {PASS_CLASS!r} is a pass"
 
-    refused = word.is_not_null() & ~word.is_in(CLASSES)
-    return Rule(column, word, refused, "bad_class", explain)
+    refused = ((word == PASS_CLASS) != outcome).fill_null(False)
+    return Rule(column, word, refused, "contradiction", explain)
 
 
 def verdict(rules: list[Rule]) -> list[pl.Expr]:

@@ -11,9 +11,10 @@ from touchstone.ingest import cells
 from touchstone.ingest.quarantine import Refusal, quarantine_frame
 from touchstone.ingest.staging import AnyTable, find_duplicates, stage, without
 from touchstone.ingest.text import LINE, TextTable, free_name, open_table, require_columns
-from touchstone.vocabulary import DEFAULT_SUITE, DEFAULT_TIER, MAX_AMOUNT
+from touchstone.vocabulary import DEFAULT_SUITE, DEFAULT_TIER, MAX_AMOUNT, PASS_CLASS
 
 STATED = ("plausible_fix", "passed")
+CLASS = "classification"
 IMPLIED = ("compiled", "tests_passed", "tests_failed")
 FIXES = ("fixed_file", "fixed_block_content", "fixed_code")
 COUNTS = ("tests_passed", "tests_failed", "lint_warnings")
@@ -42,11 +43,11 @@ def open_fixes(path: Path, key: str = "oid") -> TextTable:
     """Open a fixes file and refuse it where it lacks what every attempt needs."""
     table = open_table(path)
     require_columns(table, key, "iteration_id")
-    states = any(name in table.columns for name in (*STATED, *FIXES))
+    states = any(name in table.columns for name in (*STATED, CLASS, *FIXES))
     implies = all(name in table.columns for name in IMPLIED)
     if not states and not implies:
         raise InputFileError(
-            f"{path}: no outcome and no fix; it needs a column {' or '.join(STATED)}, the columns "
+            f"{path}: no outcome and no fix; it needs a column {' or '.join((*STATED, CLASS))}, the columns "
             f"{', '.join(IMPLIED)}, or a fix in {' or '.join(FIXES)}"
         )
     return table
@@ -61,7 +62,8 @@ def rules_for(table: AnyTable, key: str = "oid") -> list[cells.Rule]:
     rules += [cells.disagreement("passed", "plausible_fix")] if has.issuperset(STATED) else []
     rules += [cells.count(name) for name in (*COUNTS, *TOKENS) if name in has]
     rules += [cells.score(name) for name in SCORES if name in has]
-    rules += [cells.outcome_class("classification")] if "classification" in has else []
+    stated = [name for name in STATED if name in has]
+    rules += [cells.outcome_class(CLASS, stated)] if CLASS in has else []
     rules += [cells.amount(name) for name in AMOUNTS if name in has]
     rules += [cells.moment(name) for name in TIMES if has.issuperset(TIMES) and "duration_seconds" not in has]
     return rules
@@ -101,18 +103,19 @@ def read_attempts(
 
 
 def outcome(present: set[str]) -> pl.Expr:
-    """The outcome that a row states, else the one that its compile and test columns imply."""
-    stated = [pl.col(name) for name in STATED if name in present]
-    if not present.issuperset(IMPLIED):
-        return pl.coalesce(stated) if stated else pl.lit(None, pl.Boolean)
-    tested = pl.col("tests_passed").is_not_null() & pl.col("tests_failed").is_not_null()
-    implied = (
-        pl.when(~pl.col("compiled"))
-        .then(False)
-        .when(pl.col("compiled") & tested)
-        .then((pl.col("tests_passed") > 0) & (pl.col("tests_failed") == 0))
-    )
-    return pl.coalesce(*stated, implied)
+    """The outcome that a row states, else that of its class, else the one that compile and test columns imply."""
+    found = [pl.lit(None, pl.Boolean), *(pl.col(name) for name in STATED if name in present)]
+    if CLASS in present:
+        found.append(pl.col(CLASS) == PASS_CLASS)
+    if present.issuperset(IMPLIED):
+        tested = pl.col("tests_passed").is_not_null() & pl.col("tests_failed").is_not_null()
+        found.append(
+            pl.when(~pl.col("compiled"))
+            .then(False)
+            .when(pl.col("compiled") & tested)
+            .then((pl.col("tests_passed") > 0) & (pl.col("tests_failed") == 0))
+        )
+    return pl.coalesce(found)
 
 
 def _as_attempts(rows: pl.LazyFrame, model: str) -> pl.LazyFrame:
@@ -135,7 +138,7 @@ def _as_attempts(rows: pl.LazyFrame, model: str) -> pl.LazyFrame:
         "compiled": given("compiled", pl.Boolean),
         **{name: given(name, pl.Int64) for name in COUNTS},
         "weighted_score": pl.coalesce(scores) if scores else pl.lit(None, pl.Float64),
-        "classification": given("classification", pl.String),
+        CLASS: given(CLASS, pl.String),
         **{name: given(name, pl.Int64) for name in TOKENS},
         **{name: given(name, pl.Float64) for name in AMOUNTS},
     }

@@ -14,9 +14,9 @@ import operator
 
 import polars as pl
 
-from touchstone.ingest.fixes import STATED, rules_for
+from touchstone.ingest.fixes import CLASS, STATED, rules_for
 from touchstone.ingest.text import TextTable
-from touchstone.vocabulary import DEFAULT_TIER, MAX_ID_LENGTH
+from touchstone.vocabulary import DEFAULT_TIER, MAX_ID_LENGTH, PASS_CLASS
 
 _BITS = 62
 _MAX_WORDS = 8
@@ -73,7 +73,12 @@ def _attempts(fixes: TextTable, stated: str, outcome_type: type[pl.DataType], wo
     outcome, iteration = pl.col(stated), pl.col("iteration_id")
     yes, no = (outcome, ~outcome) if outcome_type is pl.Boolean else (outcome == 1, outcome == 0)
     tally = pl.when(yes).then(pl.lit(1, pl.Int64)).when(no).then(pl.lit(0, pl.Int64)).otherwise(_DOUBT)
-    doubts = [rule.refused for rule in rules_for(fixes) if rule.column not in ("oid", "iteration_id", stated)]
+    # Outcomes are parsed here and text to the rules, so the one rule that looks at them is put in other words.
+    own = ("oid", "iteration_id", stated, CLASS)
+    doubts = [rule.refused for rule in rules_for(fixes) if rule.column not in own]
+    if CLASS in fixes.columns:
+        word = pl.col(CLASS).str.strip_chars().str.to_lowercase()
+        doubts.append(pl.col(CLASS).is_not_null() & ((word == PASS_CLASS) != yes))
     if fixes.columns[-1] != stated:
         doubts.append(pl.col(fixes.columns[-1]).is_null())
     if doubts:

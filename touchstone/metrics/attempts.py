@@ -7,7 +7,7 @@ is null. What several attempts say together belongs in `statistics`, `tiers` and
 import polars as pl
 
 from touchstone.config import CodeWeights, CompositeWeights, Price, Scoring, simplified
-from touchstone.vocabulary import MAX_AMOUNT
+from touchstone.vocabulary import MAX_AMOUNT, PASS_CLASS
 
 KEY = ["model", "tier", "oid", "iteration_id"]
 _MILLION = 1_000_000
@@ -17,14 +17,14 @@ _TOKENS = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_to
 
 def attempt_scores(attempts: pl.LazyFrame, outcomes: pl.LazyFrame, scoring: Scoring) -> pl.LazyFrame:
     """Every attempt with its scores. The verdict is the outcome's, the rest is what the input brought."""
-    validated = ["passed", "compiled", "tests_passed", "tests_failed", "lint_warnings"]
+    validated = ["passed", "status", "compiled", "tests_passed", "tests_failed", "lint_warnings"]
     verdicts = outcomes.select(*KEY, *(pl.col(name).alias(f"__{name}") for name in validated))
     with_parts = attempts.join(verdicts, on=KEY, how="left").select(
         *KEY,
         "run_id",
         "suite",
-        "classification",
         "latency_ms",
+        classification=agreed_class(pl.col("classification"), pl.col("__passed"), pl.col("__status")),
         pass_rate=pass_rate(pl.col("__passed")),
         impl_rate=impl_rate(pl.col("weighted_score")),
         cost_usd=pl.coalesce("cost_usd", cost_by_model(pl.col("model"), scoring)),
@@ -82,9 +82,19 @@ def code_score(compiled: pl.Expr, tests: pl.Expr, lint: pl.Expr, weights: CodeWe
     return pl.when(compiled == 1).then(scored).when(compiled == 0).then(0.0)
 
 
+def agreed_class(recorded: pl.Expr, passed: pl.Expr, status: pl.Expr) -> pl.Expr:
+    """The class in the file, unless a validator here decided otherwise: then `pass`, `timeout` or `fail`.
+
+    Null where the file has none, and where the validator could not decide.
+    """
+    agrees = (recorded == PASS_CLASS) == passed
+    ours = pl.when(passed).then(pl.lit(PASS_CLASS)).when(status == "timeout").then(pl.lit("timeout"))
+    return pl.when(agrees).then(recorded).when(agrees.is_not_null()).then(ours.otherwise(pl.lit("fail")))
+
+
 def accuracy(classification: pl.Expr, rate: pl.Expr) -> pl.Expr:
     """1 for the class `pass`, 0 for any other; where there is no class, whether it passed."""
-    return pl.when(classification.is_not_null()).then((classification == "pass").cast(pl.Float64)).otherwise(rate)
+    return pl.when(classification.is_not_null()).then((classification == PASS_CLASS).cast(pl.Float64)).otherwise(rate)
 
 
 def grade(score: pl.Expr, scoring: Scoring) -> pl.Expr:

@@ -1,5 +1,8 @@
 """Suites and runs: the mean accuracy of a suite, and the plain mean of suites for a run.
 
+`score` divides by all cases of the suite, so a case without a class or outcome counts as not passed; `decided_score`
+leaves such cases out. A class that is not known scores 0 like any failure. A suite without any decided case has no row.
+
 A large suite counts no more than a small one. Weighted suites, credit per class and a latency score are configured
 extras: they stand beside the plain scores and never replace them.
 
@@ -21,12 +24,13 @@ from touchstone.config import IntervalSettings, SuiteSettings
 from touchstone.inference.exact import exact_mean, exact_sum
 from touchstone.inference.uncertainty import Interval, score_interval, unit_interval
 from touchstone.inference.units import UNIT, beside, intervals, mean_intervals, unit_sums
-from touchstone.vocabulary import CLASSES
+from touchstone.vocabulary import CLASSES, PASS_CLASS
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 RUN = ["model", "tier", "run_id"]
+SUITE = [*RUN, "suite"]
 # Units that scatter by less are the same, but for rounding.
 _SAME = 1e-12
 
@@ -34,45 +38,76 @@ _SAME = 1e-12
 def suite_scores(
     scores: pl.LazyFrame, problems: pl.LazyFrame, settings: SuiteSettings, interval_settings: IntervalSettings
 ) -> pl.LazyFrame:
-    """Cases, passes, score with its interval and class counts per model, tier, run and suite."""
-    group = [*RUN, "suite"]
-    units = unit_sums(scores, problems, group, ["accuracy"])
-    found = mean_intervals(units, group, "accuracy", interval_settings)
-    return beside(_suites(scores, settings).collect(), found, group).lazy()
+    """Cases, passes, scores with their intervals and class counts per model, tier, run and suite."""
+    units = unit_sums(scores, problems, SUITE, [_worth().alias("score"), pl.col("accuracy").alias("decided_score")])
+    found = [
+        mean_intervals(units, SUITE, "score", interval_settings),
+        mean_intervals(units, SUITE, "decided_score", interval_settings, "decided_score_").drop(
+            "decided_score_ci_units"
+        ),
+        _other_classes(scores),
+    ]
+    table = _suites(scores, settings).collect()
+    for columns in found:
+        table = beside(table, columns, SUITE)
+    return table.lazy()
+
+
+def _worth() -> pl.Expr:
+    """What a case adds to the score of its suite: an undecided one adds nothing and still counts."""
+    return pl.col("accuracy").fill_null(0.0)
 
 
 def _suites(scores: pl.LazyFrame, settings: SuiteSettings) -> pl.LazyFrame:
-    """The suites' figures without their interval. Only decided cases count."""
-    decided = scores.filter(pl.col("accuracy").is_not_null())
-    classes = {f"class_{name}": (pl.col("classification") == name).sum().cast(pl.Int64) for name in CLASSES}
+    """The suites' figures without their intervals."""
+    name = pl.col("classification")
+    classes = {f"class_{known}": (name == known).sum().cast(pl.Int64) for known in CLASSES}
     # A case is worth 0 or 1, so its plain sum is exact in any order; credits and latencies are not.
+    passed = pl.col("accuracy").sum()
     return (
-        decided.with_columns(__credit=credit(settings), __latency=latency_score(settings), __weight=weight(settings))
-        .group_by(*RUN, "suite")
+        scores.with_columns(__credit=credit(settings), __latency=latency_score(settings), __weight=weight(settings))
+        .group_by(SUITE)
         .agg(
             cases=pl.len().cast(pl.Int64),
-            passed=pl.col("accuracy").sum().cast(pl.Int64),
-            score=pl.col("accuracy").sum() / pl.len(),
+            decided=pl.col("accuracy").count().cast(pl.Int64),
+            passed=passed.cast(pl.Int64),
+            score=passed / pl.len(),
+            decided_score=passed / pl.col("accuracy").count(),
             weighted_score=exact_mean(pl.col("__credit")),
             latency_score=exact_mean(pl.col("__latency")),
             suite_weight=pl.col("__weight").first(),
             **classes,
-            class_none=pl.col("classification").is_null().sum().cast(pl.Int64),
+            class_other=_is_other().sum().cast(pl.Int64),
+            class_none=name.is_null().sum().cast(pl.Int64),
         )
-        .sort(*RUN, "suite", nulls_last=False)
+        .filter(pl.col("decided") > 0)
+        .sort(SUITE, nulls_last=False)
     )
+
+
+def _is_other() -> pl.Expr:
+    name = pl.col("classification")
+    return name.is_not_null() & ~name.is_in(CLASSES)
+
+
+def _other_classes(scores: pl.LazyFrame) -> pl.DataFrame:
+    """Per suite the classes that are not known, by name with their counts, as text."""
+    counted = scores.filter(_is_other()).group_by(*SUITE, "classification").len().sort(*SUITE, "classification")
+    told = counted.with_columns(other_classes=pl.format("{} {}", "classification", "len"))
+    return told.group_by(SUITE, maintain_order=True).agg(pl.col("other_classes").str.join(", ")).collect()
 
 
 def run_scores(
     suites: pl.LazyFrame, scores: pl.LazyFrame, problems: pl.LazyFrame, settings: IntervalSettings
 ) -> pl.LazyFrame:
     """The overall score of a run, the plain mean of its suites' scores, and the pass rate over all its cases."""
-    units = unit_sums(scores, problems, [*RUN, "suite"], ["accuracy"])
-    decided = units.filter(pl.col("accuracy_size") > 0)
-    parts = decided.select(*RUN, pl.col("suite").rank("dense"), UNIT, "accuracy", "accuracy_size")
+    figures = [_worth().alias("score"), pl.col("accuracy").alias("decided")]
+    in_suites = suites.select(SUITE).collect()
+    units = unit_sums(scores, problems, SUITE, figures).join(in_suites, on=SUITE, how="semi", nulls_equal=True)
+    parts = units.select(*RUN, pl.col("suite").rank("dense"), UNIT, "score", "score_size")
     overall = intervals(parts, RUN, partial(overall_interval, settings=settings))
-    pooled = decided.group_by(*RUN, UNIT).agg(pl.col("accuracy", "accuracy_size").sum())
-    rates = mean_intervals(pooled, RUN, "accuracy", settings, "pass_rate_").drop("pass_rate_ci_units")
+    pooled = units.group_by(*RUN, UNIT).agg(pl.col("decided", "decided_size").sum())
+    rates = mean_intervals(pooled, RUN, "decided", settings, "pass_rate_").drop("pass_rate_ci_units")
     return beside(beside(_runs(suites).collect(), overall, RUN), rates, RUN).lazy()
 
 
@@ -116,12 +151,14 @@ def _runs(suites: pl.LazyFrame) -> pl.LazyFrame:
         .agg(
             suites=pl.len().cast(pl.Int64),
             cases=pl.col("cases").sum(),
+            decided=pl.col("decided").sum(),
             passed=pl.col("passed").sum(),
             overall_score=exact_mean(pl.col("score")),
+            overall_decided_score=exact_mean(pl.col("decided_score")),
             overall_weighted_score=pl.when(weights.sum() > 0).then(
                 exact_sum(pl.col("weighted_score") * weights) / exact_sum(weights)
             ),
-            pass_rate=pl.col("passed").sum() / pl.col("cases").sum(),
+            pass_rate=pl.col("passed").sum() / pl.col("decided").sum(),
         )
         .sort(RUN, nulls_last=False)
     )
@@ -134,9 +171,9 @@ def empty_suites(problems: pl.LazyFrame, suites: pl.LazyFrame) -> pl.LazyFrame:
 
 def credit(settings: SuiteSettings) -> pl.Expr:
     """What a case is worth: 1 for a pass, what the configuration gives its class, else 0."""
-    worth = pl.col("accuracy")
+    worth = _worth()
     for name, value in settings.class_credit.items():
-        if name != "pass":
+        if name != PASS_CLASS:
             worth = pl.when(pl.col("classification") == name).then(value).otherwise(worth)
     return worth
 
