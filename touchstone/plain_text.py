@@ -1,8 +1,13 @@
-"""What `touchstone pass-at-k` prints: the seed's table, and notes in plain words. Without rich, which loads slowly."""
+"""Figures and notes as plain text, and the table of `touchstone pass-at-k`. Without rich, which loads slowly."""
 
+import math
 from collections.abc import Iterable, Sequence
 
 import polars as pl
+
+_SIGNIFICANT_DIGITS = 5
+# Joins the parts of one emoji or ligature; the other invisible characters are shown as escapes.
+_JOINERS = "\u200c\u200d"
 
 
 def seed_table(summary: pl.DataFrame, k_values: Sequence[int]) -> str:
@@ -50,3 +55,39 @@ def explain_refusals(quarantine: Iterable[pl.DataFrame]) -> list[str]:
         rows = "1 row was" if refused.height == 1 else f"{refused.height:,} rows were"
         lines.append(f"{first['source_file']}: {rows} refused; line {first['line']}: {first['reason']}")
     return lines
+
+
+def significant(value: float, digits: int = _SIGNIFICANT_DIGITS) -> str:
+    """A figure to so many significant digits; whole numbers stay whole, and zeros at the end mean that it was rounded.
+
+    >>> significant(1.0728836059570e-06), significant(0.25), significant(0.9999999), significant(1234567.8)
+    ('1.0729e-06', '0.25', '1.0000', '1234568')
+    """
+    if not math.isfinite(value):
+        return str(value)
+    if abs(value) >= 10 ** (digits - 1) and abs(value) < 1e15:
+        return f"{value:.0f}"
+    short = f"{value:.{digits}g}"
+    return short if float(short) == value else f"{value:#.{digits}g}".rstrip(".")
+
+
+def counted(count: int, noun: str) -> str:
+    """A count with its noun.
+
+    >>> counted(1, "row"), counted(1200, "row")
+    ('1 row', '1,200 rows')
+    """
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
+def visible(text: str) -> str:
+    r"""Text on one line, in which nothing steers a terminal.
+
+    >>> visible("a\x1b[31m\nü")
+    'a\\x1b[31m\\nü'
+    """
+    if text.isprintable():
+        return text
+    return "".join(
+        one if one.isprintable() or one in _JOINERS else one.encode("unicode_escape").decode() for one in text
+    )

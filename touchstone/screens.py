@@ -10,8 +10,10 @@ import polars as pl
 from rich.console import Console
 from rich.markup import escape
 from rich.syntax import Syntax
-from rich.table import Table
+from rich.text import Text
 
+from touchstone.fitted_table import Column, FittedTable, names, numbers, prose, terminal
+from touchstone.plain_text import counted, visible
 from touchstone.run_outcome import RunOutcome
 
 _MAX_SUITES = 6
@@ -28,32 +30,24 @@ if TYPE_CHECKING:
     from touchstone.validation.single import Shown
 
 
-def console(stderr: bool = False) -> Console:
-    """The terminal, or plain text at a sensible width where there is none."""
-    screen = Console(stderr=stderr, highlight=False)
-    if not screen.is_terminal:
-        screen = Console(stderr=stderr, highlight=False, width=max(screen.width, 140))
-    return screen
-
-
 def show_run(evaluation: "Evaluation", outcome: RunOutcome) -> None:
     """The leaderboard, what was refused, the checks that did not pass, and where everything is."""
-    screen = console()
+    screen = terminal()
     store = evaluation.store
     if not outcome.failures and not outcome.stopped:
-        screen.print(leaderboard(store.scan("pass_at_k").collect()))
-        screen.print(tier_table(store.scan("tiers").collect(), store.scan("cross_tier").collect()))
-        screen.print(suite_table(store.scan("suite_scores").collect(), store.scan("run_scores").collect()))
+        leaderboard(store.scan("pass_at_k").collect()).print(screen)
+        tier_table(store.scan("tiers").collect(), store.scan("cross_tier").collect()).print(screen)
+        suite_table(store.scan("suite_scores").collect(), store.scan("run_scores").collect()).print(screen)
         pairs = store.scan("model_comparison").collect()
         if not pairs.is_empty():
-            screen.print(comparison_table(pairs))
+            comparison_table(pairs).print(screen)
         _show_quarantine(screen, store.scan("quarantine").collect())
     for check in outcome.checks:
         if not check.passed:
             label = "[red]check failed[/]" if check.error else "[yellow]check warns[/]"
             screen.print(f"{label} {check.name}: {escape(check.message)}")
     for failure in outcome.failures:
-        console(stderr=True).print(f"[red]error:[/] {escape(failure)}", soft_wrap=True)
+        terminal(stderr=True).print(f"[red]error:[/] {escape(failure)}", soft_wrap=True)
     passed = sum(check.passed for check in outcome.checks)
     screen.print(f"{passed} of {len(outcome.checks)} checks passed; {_reuse(outcome)}")
     if outcome.stopped:
@@ -63,142 +57,129 @@ def show_run(evaluation: "Evaluation", outcome: RunOutcome) -> None:
             screen.print(f"  {_short(store.root / name)}", soft_wrap=True)
 
 
-def leaderboard(pass_at_k: pl.DataFrame) -> Table:
+def leaderboard(pass_at_k: pl.DataFrame) -> FittedTable:
     """Models by pass@k with their intervals, best first."""
     ks = pass_at_k["k"].unique().sort().to_list()
-    drawn = Table(title=r"pass@k: mean over problems \[confidence interval]", title_justify="left")
-    drawn.add_column("model")
-    drawn.add_column("tier")
-    for k in ks:
-        drawn.add_column(f"pass@{k}", justify="right")
-    drawn.add_column("attempted", justify="right")
-    drawn.add_column("interval by")
+    drawn = FittedTable(
+        [*names("model", "tier"), *numbers(*(f"pass@{k}" for k in ks), "attempted"), *names("interval by")],
+        title="pass@k: mean over problems [confidence interval]",
+    )
     best_first = pass_at_k.filter(pl.col("k") == ks[0]).sort(
         "pass_at_k", "model", "tier", descending=[True, False, False], nulls_last=True
     )
     for model, tier in best_first.select("model", "tier").iter_rows():
         rows = pass_at_k.filter(pl.col("model") == model, pl.col("tier") == tier).sort("k")
         first = rows.row(0, named=True)
-        figures = [_with_ends(row, "pass_at_k", "", "{:.3f}") for row in rows.iter_rows(named=True)]
-        drawn.add_row(
-            model, escape(tier), *figures, f"{first['attempted']}/{first['problems']}", first["ci_method"] or "-"
-        )
+        cells = [_with_ends(row, "pass_at_k", "", "{:.3f}") for row in rows.iter_rows(named=True)]
+        drawn.add_row(model, tier, *cells, f"{first['attempted']}/{first['problems']}", first["ci_method"] or "-")
     return drawn
 
 
-def tier_table(tiers: pl.DataFrame, cross_tier: pl.DataFrame) -> Table:
+def tier_table(tiers: pl.DataFrame, cross_tier: pl.DataFrame) -> FittedTable:
     """Grades, uplift and cost of pass of every tier; the tier on the cost frontier is marked."""
-    drawn = Table(title=r"tiers: grade of the median composite score \[confidence interval]", title_justify="left")
-    for name in ("model", "tier", "grade"):
-        drawn.add_column(name)
-    for name in ("composite", "uplift", "pass rate", "cost of pass"):
-        drawn.add_column(name, justify="right")
+    drawn = FittedTable(
+        [*names("model", "tier", "grade"), *numbers("composite", "uplift", "pass rate", "cost of pass")],
+        title="tiers: grade of the median composite score [confidence interval]",
+        caption="* the model's cheapest tier that passes" + _and_more(tiers.height, "tiers"),
+    )
     frontier = dict(cross_tier.select("model", "frontier_tier").iter_rows())
     for row in tiers.head(_MAX_ROWS).iter_rows(named=True):
         cheapest = " *" if frontier.get(row["model"]) == row["tier"] else "  "
         drawn.add_row(
             row["model"],
-            escape(row["tier"]),
+            row["tier"],
             row["grade"] or "-",
             _with_ends(row, "composite_median", "", "{:.3f}"),
             _with_ends(row, "uplift", "uplift_", "{:+.1%}"),
             _with_ends(row, "pass_rate", "pass_rate_", "{:.3f}"),
             _dollars(row["cost_of_pass"]) + cheapest,
         )
-    drawn.caption = "* the model's cheapest tier that passes" + _and_more(tiers.height, "tiers")
-    drawn.caption_justify = "left"
     return drawn
 
 
-def suite_table(suites: pl.DataFrame, runs: pl.DataFrame) -> Table:
+def suite_table(suites: pl.DataFrame, runs: pl.DataFrame) -> FittedTable:
     """Suite scores side by side and their plain mean, per model, tier and run."""
-    names = suites["suite"].unique().sort().to_list()
-    shown, hidden = names[:_MAX_SUITES], len(names) - _MAX_SUITES
-    drawn = Table(title="suites: mean accuracy, and the plain mean of suites", title_justify="left")
+    all_suites = suites["suite"].unique().sort().to_list()
+    shown, hidden = all_suites[:_MAX_SUITES], len(all_suites) - _MAX_SUITES
     group = ["model", "tier", "run_id"] if runs["run_id"].count() else ["model", "tier"]
-    for name in group:
-        drawn.add_column(name.removesuffix("_id"))
-    for name in (*shown, "overall"):
-        drawn.add_column(escape(name), justify="right")
-    scores = {row[:-1]: row[-1] for row in suites.select(*group, "suite", "score").iter_rows()}
-    for row in runs.head(_MAX_ROWS).iter_rows(named=True):
-        key = tuple(row[name] for name in group)
-        cells = [_number(scores.get((*key, suite))) for suite in shown]
-        overall = _with_ends(row, "overall_score", "", "{:.3f}")
-        drawn.add_row(*(escape(str(part or "-")) for part in key), *cells, overall)
     more = [f"{hidden} more suites: SELECT * FROM suite_scores"] if hidden > 0 else []
     undecided = int((runs["cases"] - runs["decided"]).sum())
     if undecided:
         more.append(f"{undecided:,} cases without an outcome count as not passed; decided_score leaves them out")
-    drawn.caption = "\n".join(more) + _and_more(runs.height, "run_scores") or None
-    drawn.caption_justify = "left"
+    drawn = FittedTable(
+        [*names(*(part.removesuffix("_id") for part in group)), *numbers(*shown, "overall")],
+        title="suites: mean accuracy, and the plain mean of suites",
+        caption=("\n".join(more) + _and_more(runs.height, "run_scores")).strip(),
+    )
+    scores = {row[:-1]: row[-1] for row in suites.select(*group, "suite", "score").iter_rows()}
+    for row in runs.head(_MAX_ROWS).iter_rows(named=True):
+        key = tuple(row[part] for part in group)
+        cells = [_number(scores.get((*key, suite))) for suite in shown]
+        overall = _with_ends(row, "overall_score", "", "{:.3f}")
+        drawn.add_row(*(str(part or "-") for part in key), *cells, overall)
     return drawn
 
 
-def comparison_table(pairs: pl.DataFrame) -> Table:
+def comparison_table(pairs: pl.DataFrame) -> FittedTable:
     """Pairs of models and of tiers with the verdict on each, the surest first."""
-    drawn = Table(
-        title=r"compared problem by problem: difference of pass@1 \[confidence interval]", title_justify="left"
+    hidden = pairs.height - _MAX_PAIRS
+    drawn = FittedTable(
+        [*names("this", "against", "verdict"), *numbers("difference", "p after Holm", "could have seen")],
+        title="compared problem by problem: difference of pass@1 [confidence interval]",
+        caption=f"{hidden} more pairs: SELECT * FROM model_comparison" if hidden > 0 else "",
     )
-    for name in ("this", "against", "verdict"):
-        drawn.add_column(name)
-    for name in ("difference", "p after Holm", "could have seen"):
-        drawn.add_column(name, justify="right")
     tiers = pl.concat([pairs["tier_a"], pairs["tier_b"]]).n_unique() > 1
     colours = {"better": "green", "worse": "red"}
     surest_first = pairs.sort("p_adjusted", "model_b", "tier_b", "model_a", "tier_a", nulls_last=True)
     for row in surest_first.head(_MAX_PAIRS).iter_rows(named=True):
         sides = [f"{row[f'model_{side}']} {row[f'tier_{side}']}" if tiers else row[f"model_{side}"] for side in "ba"]
-        colour = colours.get(row["verdict"], "dim")
         drawn.add_row(
-            *(escape(side) for side in sides),
-            f"[{colour}]{row['verdict']}[/]",
+            *sides,
+            Text(row["verdict"], style=colours.get(row["verdict"], "dim")),
             _with_ends(row, "difference", "", "{:+.3f}"),
             _chance(row["p_adjusted"]),
             _number(row["minimum_detectable_effect"]) if row["minimum_detectable_effect"] is not None else "nothing",
         )
-    hidden = pairs.height - _MAX_PAIRS
-    drawn.caption = f"{hidden} more pairs: SELECT * FROM model_comparison" if hidden > 0 else None
-    drawn.caption_justify = "left"
     return drawn
 
 
 def show_result(result: Any) -> None:
-    """A query's result."""
-    from touchstone.publish.rendering import iter_rows
+    """A query's result, its figures rounded to significant digits."""
+    from touchstone.publish.rendering import displayed
 
-    drawn = Table()
-    for name in result.column_names:
-        drawn.add_column(escape(name))
-    for row in iter_rows(result):
-        drawn.add_row(*("" if value is None else escape(str(value)) for value in row))
-    screen = console()
-    screen.print(drawn)
-    screen.print(f"{result.num_rows:,} rows")
+    columns, rows = displayed(result)
+    drawn = FittedTable(
+        [Column(header, kind) for header, kind in columns],
+        hint="use --format csv or a wider terminal",
+    )
+    for row in rows:
+        drawn.add_row(*row)
+    screen = terminal()
+    drawn.print(screen)
+    screen.print(counted(result.num_rows, "row"))
 
 
 def show_tables(listing: Iterable[tuple[str, int, list[tuple[str, str]]]]) -> None:
     """Tables with their rows and columns."""
-    drawn = Table("table", "rows", "columns", show_lines=True)
-    for name, rows, columns in listing:
-        drawn.add_row(
-            name, f"{rows:,}", ", ".join(f"{escape(column)} [dim]{escape(kind)}[/]" for column, kind in columns)
-        )
-    console().print(drawn)
+    drawn = FittedTable([*names("table"), *numbers("rows"), *prose("columns")], lines_between_rows=True)
+    for table, rows, columns in listing:
+        described = [Text.assemble(visible(column), " ", (kind, "dim")) for column, kind in columns]
+        drawn.add_row(table, f"{rows:,}", Text(", ").join(described))
+    drawn.print(terminal())
 
 
 def show_doctor(items: Iterable["Item"]) -> None:
     """What was found, and what to do about the rest."""
-    drawn = Table("", "what", "detail")
+    drawn = FittedTable([*names("", "what"), *prose("detail")])
     for item in items:
-        mark = "[green]ok[/]" if item.good else ("[red]missing[/]" if item.needed else "[yellow]optional[/]")
+        mark = _mark("ok") if item.good else (_mark("missing", "red") if item.needed else _mark("optional", "yellow"))
         drawn.add_row(mark, item.name, item.detail)
-    console().print(drawn)
+    drawn.print(terminal())
 
 
 def show_validation(shown: "Shown") -> None:
     """One fix in full: what it changes, what was said before and after, and the verdict."""
-    screen = console()
+    screen = terminal()
     problem, verdict = shown.subject.problem, shown.verdict
     validator = f"{shown.subject.validator}, fidelity {shown.fidelity or '-'}, sandbox {shown.sandbox}"
     cached = ", from the cache" if shown.cached else ""
@@ -227,27 +208,25 @@ def _show_report(screen: Console, when: str, report: "Report") -> None:
     more = "; ".join([*tests, *lint, *([escape(report.note)] if report.note else [])])
     screen.print(f"[bold]{when}:[/] {report.status}{f' ({more})' if more else ''}")
     if report.diagnostics:
-        drawn = Table("severity", "what", "where")
+        drawn = FittedTable([*names("severity"), *prose("what"), *names("where")])
         for one in report.diagnostics:
             words = one.summary + (f"\n{one.detail}" if one.detail else "")
-            drawn.add_row(one.severity, escape(words), escape(f"{one.file or '-'}{f':{one.line}' if one.line else ''}"))
-        screen.print(drawn)
+            drawn.add_row(one.severity, words, f"{one.file or '-'}{f':{one.line}' if one.line else ''}")
+        drawn.print(screen)
 
 
 def show_inventory(entries: Iterable["Entry"]) -> None:
     """Sandboxes and validators, and what to do about those that are missing."""
-    drawn = Table("", "what", "fidelity", "detail")
+    drawn = FittedTable([*names("", "what", "fidelity"), *prose("detail")])
     for entry in entries:
-        mark = "[green]usable[/]" if entry.usable else "[yellow]missing[/]"
-        drawn.add_row(mark, f"{entry.kind} {entry.name}", entry.fidelity, escape(entry.detail))
-    console().print(drawn)
+        mark = _mark("usable") if entry.usable else _mark("missing", "yellow")
+        drawn.add_row(mark, f"{entry.kind} {entry.name}", entry.fidelity, entry.detail)
+    drawn.print(terminal())
 
 
 def show_cache(statistics: "CacheStatistics") -> None:
     """How much is kept, by validator."""
-    drawn = Table(title=f"{_short(statistics.path)}", title_justify="left")
-    drawn.add_column("validator")
-    drawn.add_column("reports", justify="right")
+    drawn = FittedTable([*names("validator"), *numbers("reports")], title=str(_short(statistics.path)))
     for validator, count in statistics.by_validator.items():
         drawn.add_row(validator, f"{count:,}")
     since = (
@@ -255,22 +234,26 @@ def show_cache(statistics: "CacheStatistics") -> None:
         if statistics.oldest is not None and statistics.newest is not None
         else ""
     )
-    screen = console()
-    screen.print(drawn)
-    screen.print(f"{statistics.entries:,} reports, {statistics.bytes / 2**20:,.1f} MiB{since}")
+    screen = terminal()
+    drawn.print(screen)
+    screen.print(f"{counted(statistics.entries, 'report')}, {statistics.bytes / 2**20:,.1f} MiB{since}")
 
 
 def show_snapshots(snapshots: Sequence["Snapshot"], pinned: Mapping[str, str]) -> None:
     """Snapshots, newest first."""
-    names: dict[str, list[str]] = {}
-    for name, identity in pinned.items():
-        names.setdefault(identity, []).append(name)
-    drawn = Table("snapshot", "made (UTC)", "pinned as", "inputs", "validators")
+    pinned_as: dict[str, list[str]] = {}
+    for pin, identity in pinned.items():
+        pinned_as.setdefault(identity, []).append(pin)
+    drawn = FittedTable([*names("snapshot", "made (UTC)", "pinned as"), *numbers("inputs"), *prose("validators")])
     for snapshot in reversed(snapshots):
-        validators = snapshot.versions.get("validators", "")
-        pins = ", ".join(sorted(names.get(snapshot.id, [])))
-        drawn.add_row(snapshot.id, snapshot.made_at, pins, f"{len(snapshot.inputs)} files", escape(validators))
-    console().print(drawn)
+        pins = ", ".join(sorted(pinned_as.get(snapshot.id, [])))
+        files = counted(len(snapshot.inputs), "file")
+        drawn.add_row(snapshot.id, snapshot.made_at, pins, files, snapshot.versions.get("validators", ""))
+    drawn.print(terminal())
+
+
+def _mark(word: str, style: str = "green") -> Text:
+    return Text(word, style=style)
 
 
 def _day(moment: float) -> str:
@@ -292,7 +275,11 @@ def _chance(value: float | None) -> str:
 def _dollars(value: float | None) -> str:
     if value is None:
         return "-"
-    return "never passes" if math.isinf(value) else f"${value:.4f}"
+    if math.isinf(value):
+        return "never passes"
+    # A fix by a small model costs a fraction of a cent: four decimals would leave one digit of it.
+    decimals = 4 if value <= 0 else max(4, 2 - math.floor(math.log10(value)))
+    return f"${value:.{decimals}f}"
 
 
 def _with_ends(row: dict[str, Any], figure: str, prefix: str, style: str) -> str:
@@ -303,19 +290,19 @@ def _with_ends(row: dict[str, Any], figure: str, prefix: str, style: str) -> str
     if low is None and high is None:
         return style.format(value)
     ends = ["…" if end is None else style.format(end) for end in (low, high)]
-    return f"{style.format(value)} \\[{', '.join(ends)}]"
+    return f"{style.format(value)} [{', '.join(ends)}]"
 
 
 def _show_quarantine(screen: Console, quarantine: pl.DataFrame) -> None:
     if quarantine.is_empty():
         return
-    drawn = Table(title="quarantine: rows that were refused", title_justify="left")
-    for name in ("file", "line", "reason"):
-        drawn.add_column(name, overflow="fold")
+    drawn = FittedTable(
+        [*names("file"), *numbers("line"), *prose("reason")], title="quarantine: rows that were refused"
+    )
     shown = quarantine.sort("source_file", "line", nulls_last=False)
     for row in shown.head(12).iter_rows(named=True):
-        drawn.add_row(escape(row["source_file"]), str(row["line"] or "-"), escape(row["reason"]))
-    screen.print(drawn)
+        drawn.add_row(row["source_file"], str(row["line"] or "-"), row["reason"])
+    drawn.print(screen)
     if shown.height > 12:
         screen.print(f"… and {shown.height - 12:,} more: SELECT * FROM quarantine")
 

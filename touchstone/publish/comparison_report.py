@@ -18,6 +18,7 @@ import polars as pl
 
 from touchstone.errors import TouchstoneError
 from touchstone.metrics.regressions import CATEGORIES, KINDS
+from touchstone.plain_text import visible
 
 FORMATS = ("text", "json", "markdown", "junit", "sarif")
 
@@ -157,17 +158,6 @@ def _sides(comparison: Comparison) -> str:
     return f"{labels}, {comparison.score} score, threshold {comparison.threshold:g}"
 
 
-def _visible(text: str) -> str:
-    r"""Text on one line, in which nothing steers a terminal.
-
-    >>> _visible("a\x1b[31m\nü")
-    'a\\x1b[31m\\nü'
-    """
-    if text.isprintable():
-        return text
-    return "".join(one if one.isprintable() else one.encode("unicode_escape").decode() for one in text)
-
-
 def _text(comparison: Comparison, colour: bool) -> str:
     from rich.box import SIMPLE_HEAD
     from rich.console import Console
@@ -188,9 +178,9 @@ def _text(comparison: Comparison, colour: bool) -> str:
         no_color=not colour,
     )
     for line in comparison.verdict_lines:
-        screen.print(Text(_visible(line), style="bold"), soft_wrap=True)
+        screen.print(Text(visible(line), style="bold"), soft_wrap=True)
     screen.print(Text(_count_line(comparison)), soft_wrap=True)
-    screen.print(Text(_visible(_sides(comparison)), style="dim"), soft_wrap=True)
+    screen.print(Text(visible(_sides(comparison)), style="dim"), soft_wrap=True)
     for section in _sections(comparison):
         style = {"Regressions": "red", "Improvements": "green"}.get(section.title, "")
         screen.print()
@@ -200,7 +190,7 @@ def _text(comparison: Comparison, colour: bool) -> str:
             is_number = place >= len(section.header) - section.numbers
             table.add_column(name, justify="right" if is_number else "left", no_wrap=is_number, overflow="fold")
         for row in section.rows:
-            table.add_row(*(Text(_visible(cell)) for cell in row))
+            table.add_row(*(Text(visible(cell)) for cell in row))
         screen.print(table)
         if section.more:
             screen.print(Text(f"… and {section.more:,} more"))
@@ -241,7 +231,7 @@ def _escaped(text: str) -> str:
     >>> _escaped("a|b `c`")
     'a\\|b \\`c\\`'
     """
-    return re.sub(r"[\\`*_\[\]<>|~#&$]", r"\\\g<0>", _visible(text))
+    return re.sub(r"[\\`*_\[\]<>|~#&$]", r"\\\g<0>", visible(text))
 
 
 # For programs

@@ -10,14 +10,17 @@ from collections.abc import Iterator
 from datetime import date, time
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from touchstone.errors import TouchstoneError
 from touchstone.files import replacing, spreadsheet_safe
+from touchstone.plain_text import significant
 from touchstone.publish.views import one_line
+
+ColumnKind = Literal["name", "number", "text"]
 
 FORMATS = ("csv", "json", "markdown", "parquet")
 
@@ -28,6 +31,18 @@ def iter_rows(table: pa.Table) -> Iterator[tuple[Any, ...]]:
     """The rows as Python values, without holding all of them at once."""
     for batch in table.to_batches(max_chunksize=_BATCH_ROWS):
         yield from zip(*map(_values, batch.schema.names, batch.columns), strict=True)
+
+
+def displayed(table: pa.Table) -> tuple[list[tuple[str, ColumnKind]], list[list[str]]]:
+    """Columns with their kinds and rows of text, for a table on the terminal. Figures are rounded, names are whole."""
+    rows = [
+        [significant(value) if isinstance(value, float) else _cell(value) for value in row] for row in iter_rows(table)
+    ]
+    kinds: list[ColumnKind] = []
+    for place, field in enumerate(table.schema):
+        is_name = not any(re.search(r"\s", row[place]) for row in rows)
+        kinds.append("number" if _is_number(field.type) else "name" if is_name else "text")
+    return list(zip(table.column_names, kinds, strict=True)), rows
 
 
 def render(table: pa.Table, fmt: str) -> str:
