@@ -198,8 +198,8 @@ class PassAtK(dy.Schema):
     eligible = _count("Problems with at least k decided attempts.")
 
 
-def _figure(description: str) -> dy.Float64:
-    return dy.Float64(nullable=True, description=description)
+def _figure(description: str, *, infinite: bool = False) -> dy.Float64:
+    return dy.Float64(nullable=True, allow_inf=infinite, description=description)
 
 
 def _cost_of_pass(description: str) -> dy.Float64:
@@ -265,16 +265,19 @@ class Tiers(dy.Schema):
     pass_rate_ci_high = _share("Upper end of the confidence interval of pass_rate.")
     pass_rate_ci_method = _ci_method("pass_rate")
     cost_of_pass = _cost_of_pass(
-        "Mean cost by mean pass rate: infinity where nothing passes, null where a cost is missing."
+        "Mean cost by mean pass rate of decided attempts: infinity where nothing passes, null where a cost is missing."
     )
     cost_of_pass_ci_low = _amount("Lower end of the confidence interval of cost_of_pass.")
     cost_of_pass_ci_high = _cost_of_pass("Upper end of the interval of cost_of_pass; infinity where none may pass.")
     cost_of_pass_ci_method = _ci_method("cost_of_pass")
     uplift = _figure("(composite_median - baseline) / baseline; null where the baseline is missing or 0.")
     uplift_ci_low = _figure(
-        "Lower end of the confidence interval of uplift; null for the baseline itself, and with less than six units."
+        "Lower end of the confidence interval of uplift; null for the baseline itself, and with less than six units.",
+        infinite=True,
     )
-    uplift_ci_high = _figure("Upper end of the confidence interval of uplift; null also where it is infinite.")
+    uplift_ci_high = _figure(
+        "Upper end of the confidence interval of uplift; infinity where the baseline's median may be 0.", infinite=True
+    )
     uplift_ci_method = _ci_method("uplift")
     uplift_reason = _text("Why there is no uplift.")
 
@@ -392,7 +395,7 @@ class ProblemStatistics(dy.Schema):
     avg_score = _share("Mean code score over the attempts.")
     best_score = _share("Best code score of the attempts.")
     cost_of_pass = _cost_of_pass(
-        "Mean cost by pass rate: infinity where it never passes, null where a cost is unknown."
+        "Mean cost by pass rate of decided attempts: infinity where none passes, null where a cost is unknown."
     )
     solved = dy.Bool(description="Whether any attempt passed.")
     models_solving = _count("How many models solve the problem in some tier.")
@@ -480,9 +483,9 @@ class Economics(dy.Schema):
     model = _id("Model.")
     tier = _id("Tier.")
     problems = _count("Problems with a decided attempt.")
-    pass_at_1 = _share("Mean over problems of passed by decided attempts.")
-    cost_per_attempt = _amount("Mean over problems of their mean cost of an attempt; null where a cost is unknown.")
-    cost_of_pass = _cost_of_pass("cost_per_attempt by pass_at_1: infinity where nothing passes.")
+    pass_rate = _share("Mean pass rate over decided attempts.")
+    cost_per_attempt = _amount("Mean cost of a decided attempt; null where a cost is unknown.")
+    cost_of_pass = _cost_of_pass("cost_per_attempt by pass_rate, as in tiers: infinity where nothing passes.")
     ci_low = _amount("Lower end of the confidence interval of cost_of_pass.")
     ci_high = _cost_of_pass("Upper end of the confidence interval of cost_of_pass; may be infinity.")
     ci_method = _ci_method("cost_of_pass")
@@ -500,8 +503,8 @@ class Routing(dy.Schema):
     problems = _count("Problems of the suite that the chosen model and tier attempted.")
     model = _text("Model with the lowest cost of pass in the suite; null where nobody passes at a known cost.")
     tier = _text("Its tier.")
-    pass_at_1 = _share("Its pass@1 in the suite.")
-    cost_of_pass = _amount("Its cost of pass in the suite.")
+    pass_rate = _share("Its mean pass rate over decided attempts in the suite.")
+    cost_of_pass = _amount("Its mean cost of a decided attempt in the suite by pass_rate.")
     probability = _share("How often it is the cheapest when the suite's problems are drawn again; null below 6 units.")
     second_model = _text("The next cheapest model; null where there is none.")
     second_tier = _text("Its tier.")
@@ -515,7 +518,7 @@ class RoutingPolicies(dy.Schema):
     problems = _count("Problems that every model with known costs attempted at least twice.")
     pass_rate = _share("Mean over problems of the chosen model's pass rate, on attempts that did not choose it.")
     cost_per_attempt = _amount("Mean over problems of the chosen model's cost of an attempt, on the same attempts.")
-    cost_of_pass = _cost_of_pass("Cost per attempt by pass rate.")
+    cost_of_pass = _cost_of_pass("cost_per_attempt by pass_rate, in which every problem counts the same.")
     saving = _figure("Share of the single model's cost of pass that the policy saves; negative where it costs more.")
     ci_low = _figure("Lower end of the confidence interval of saving.")
     ci_high = _figure("Upper end of the confidence interval of saving.")

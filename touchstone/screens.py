@@ -1,6 +1,7 @@
 """What the commands show on the terminal, drawn by rich. Plain text is in `touchstone.plain_text`."""
 
 import math
+import re
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -289,7 +290,7 @@ def _with_ends(row: dict[str, Any], figure: str, prefix: str, style: str) -> str
         return "-"
     if low is None and high is None:
         return style.format(value)
-    ends = ["…" if end is None else style.format(end) for end in (low, high)]
+    ends = ["…" if end is None else re.sub("inf%?", "∞", style.format(end)) for end in (low, high)]
     return f"{style.format(value)} [{', '.join(ends)}]"
 
 

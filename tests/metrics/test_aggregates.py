@@ -12,19 +12,20 @@ from touchstone.inference.uncertainty import unit_interval, wilson
 from touchstone.metrics import aggregates as metric
 
 INTERVALS = IntervalSettings()
-NO_PROBLEMS = pl.LazyFrame(schema={"oid": pl.String, "cluster": pl.String})
+NO_PROBLEMS = pl.LazyFrame(schema={"oid": pl.String, "pass_rate": pl.Float64, "cluster": pl.String})
 SCORES = {
-    "model": pl.String, "tier": pl.String, "oid": pl.String, "iteration_id": pl.String, "compilation_score": pl.Float64,
-    "test_score": pl.Float64, "ran_tests": pl.Boolean, "lint_score": pl.Float64, "lint_measured": pl.Boolean,
+    "model": pl.String, "tier": pl.String, "oid": pl.String, "iteration_id": pl.String, "pass_rate": pl.Float64,
+    "compilation_score": pl.Float64, "test_score": pl.Float64, "ran_tests": pl.Boolean,
+    "lint_score": pl.Float64, "lint_measured": pl.Boolean,
     "code_score": pl.Float64, "cost_usd": pl.Float64, "total_tokens": pl.Int64, "latency_ms": pl.Float64,
 }  # fmt: skip
 
 
 def scores(*rows: dict[str, object]) -> pl.LazyFrame:
     defaults: dict[str, object] = {
-        "model": "m", "tier": "T0", "oid": "a", "compilation_score": 1.0, "test_score": 1.0, "ran_tests": True,
-        "lint_score": 1.0, "lint_measured": True, "code_score": 1.0, "cost_usd": 1.0, "total_tokens": 10,
-        "latency_ms": 5.0,
+        "model": "m", "tier": "T0", "oid": "a", "pass_rate": 1.0, "compilation_score": 1.0, "test_score": 1.0,
+        "ran_tests": True, "lint_score": 1.0, "lint_measured": True, "code_score": 1.0, "cost_usd": 1.0,
+        "total_tokens": 10, "latency_ms": 5.0,
     }  # fmt: skip
     return pl.LazyFrame([defaults | {"iteration_id": str(i)} | row for i, row in enumerate(rows)], schema=SCORES)
 
@@ -138,6 +139,12 @@ def test_cost_of_pass_per_problem() -> None:
     table = problems(("m", "a", 4, 1), ("m", "b", 2, 0))
     assert (table["m", "a"]["cost_of_pass"], table["m", "b"]["cost_of_pass"]) == (4.0, math.inf)
     assert problems(("m", "a", 1, 1), cost_usd=None)["m", "a"]["cost_of_pass"] is None
+
+
+def test_an_undecided_attempt_does_not_count_in_the_cost_of_pass() -> None:
+    made = scores({"cost_usd": 1.0}, {"cost_usd": 3.0}, {"pass_rate": None, "cost_usd": None}, {"pass_rate": None})
+    row = metric.problem_statistics(made, figures(("m", "a", 2, 1)), [1]).collect().row(0, named=True)
+    assert row["cost_of_pass"] == 4.0
 
 
 def test_average_and_best_score() -> None:

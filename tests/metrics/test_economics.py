@@ -9,10 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from touchstone.config import IntervalSettings
+from touchstone.config import IntervalSettings, Scoring
 from touchstone.contracts import TABLES, conform, violations
 from touchstone.inference.drawing import redrawn
 from touchstone.metrics import economics as metric
+from touchstone.metrics.routing import routing
+from touchstone.metrics.tiers import METRICS, tier_statistics, tiers
 
 SETTINGS = IntervalSettings(replicates=500)
 
@@ -57,10 +59,35 @@ BY_HAND: list[Attempt] = [
 
 def test_two_models_on_three_problems_by_hand() -> None:
     m, n = (economics(BY_HAND)[name] for name in "mn")
-    assert (m["problems"], m["pass_at_1"], m["cost_per_attempt"], m["cost_of_pass"]) == (3, 0.5, 2.0, 4.0)
-    assert (n["problems"], n["pass_at_1"], n["cost_per_attempt"], n["cost_of_pass"]) == (3, 1.0, 4.0, 4.0)
+    assert (m["problems"], m["pass_rate"], m["cost_per_attempt"], m["cost_of_pass"]) == (3, 0.5, 2.0, 4.0)
+    assert (n["problems"], n["pass_rate"], n["cost_per_attempt"], n["cost_of_pass"]) == (3, 1.0, 4.0, 4.0)
     assert m["on_frontier"] and n["on_frontier"], "a tie"
     assert m["pareto"] and n["pareto"], "one is cheaper, the other better"
+
+
+# Ten attempts, most of them at a problem that is dear and hard.
+UNBALANCED: list[Attempt] = [
+    *[("m", "p1", float(place < 3), 0.9) for place in range(7)], ("m", "p2", 1.0, 0.2), ("m", "p2", 1.0, 0.3),
+    ("m", "p3", 0.0, 0.4), ("m", "p3", None, 99.0), ("m", "p4", None, None),
+]  # fmt: skip
+
+
+def test_cost_of_pass_is_the_same_figure_in_every_table() -> None:
+    row = economics(UNBALANCED)["m"]
+    attempts = scores(UNBALANCED).with_columns(
+        pl.lit(None, pl.Float64).alias(name) for name in METRICS if name not in ("pass_rate", "cost_usd")
+    )
+    described = tier_statistics(attempts)
+    tier = tiers(described, attempts, problems(UNBALANCED), Scoring(), SETTINGS).collect().row(0, named=True)
+    # What ten decided attempts cost by what passed: 7 * 0.9 + 0.2 + 0.3 + 0.4 dollars for 5 passes.
+    assert row["cost_of_pass"] == pytest.approx(7.2 / 5)
+    assert (row["pass_rate"], row["cost_per_attempt"]) == (0.5, pytest.approx(0.72))
+    assert tier["cost_of_pass"] == pytest.approx(row["cost_of_pass"], rel=1e-12)
+    assert tier["pass_rate"] == row["pass_rate"]
+    for end in ("ci_low", "ci_high"):
+        assert tier[f"cost_of_pass_{end}"] == pytest.approx(row[end], rel=1e-12)
+    suite = routing(scores(UNBALANCED), problems(UNBALANCED), SETTINGS).collect().row(0, named=True)
+    assert (suite["pass_rate"], suite["cost_of_pass"]) == (0.5, pytest.approx(7.2 / 5))
 
 
 def test_the_lowest_cost_of_pass_is_the_frontier() -> None:
@@ -131,7 +158,7 @@ def test_an_unknown_cost_leaves_the_model_out() -> None:
     figures = ["cost_per_attempt", "cost_of_pass", "ci_low", "ci_high", "ci_method", "on_frontier", "pareto"]
     assert [table["m"][name] for name in figures] == [None] * len(figures)
     assert (table["m"]["frontier_probability"], table["m"]["pareto_probability"]) == (None, None)
-    assert table["m"]["pass_at_1"] == pytest.approx(7.5 / 8)
+    assert table["m"]["pass_rate"] == pytest.approx(8 / 9)
     assert (table["n"]["on_frontier"], table["n"]["frontier_probability"], table["n"]["pareto"]) == (True, 1.0, True)
 
 
@@ -143,7 +170,7 @@ def test_an_undecided_attempt_counts_for_nothing() -> None:
 
 def test_a_model_without_a_decided_attempt_keeps_its_row() -> None:
     table = economics([*solid("m", [1.0] * 8, 1.0), ("n", "p00", None, 1.0)])
-    assert (table["n"]["problems"], table["n"]["pass_at_1"], table["n"]["cost_of_pass"]) == (0, None, None)
+    assert (table["n"]["problems"], table["n"]["pass_rate"], table["n"]["cost_of_pass"]) == (0, None, None)
     assert (table["n"]["on_frontier"], table["n"]["ci_units"]) == (None, 0)
 
 

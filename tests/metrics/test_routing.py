@@ -73,7 +73,7 @@ def specialists(count: int) -> Attempts:
 
 def test_the_cheapest_model_of_each_suite_by_hand() -> None:
     table = routing(BY_HAND)
-    names = ["problems", "model", "tier", "pass_at_1", "cost_of_pass", "second_model", "second_cost_of_pass"]
+    names = ["problems", "model", "tier", "pass_rate", "cost_of_pass", "second_model", "second_cost_of_pass"]
     assert [table["a"][name] for name in names] == [2, "m", "T0", 1.0, 1.0, "n", 2.0]
     assert [table["b"][name] for name in names] == [1, "n", "T0", 1.0, 1.5, "m", 2.0]
     assert table["a"]["probability"] is None, "two problems say nothing of others"

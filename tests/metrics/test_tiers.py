@@ -196,10 +196,13 @@ def test_no_uplift_has_no_interval(rows: list[tuple[str, str, float, float | Non
     assert (last["uplift_ci_low"], last["uplift_ci_high"], last["uplift_ci_method"]) == (None, None, None)
 
 
-def test_an_infinite_end_of_uplift_is_null() -> None:
+def test_an_infinite_end_of_uplift_is_infinite_and_not_unknown() -> None:
     rows = [("m", "T0", 1.0, 0.0 if place < 9 else 0.5, None) for place in range(20)]
-    last = tiers_of(scores(*rows, *[("m", "T1", 1.0, 1.0, None)] * 20)).collect().row(1, named=True)
-    assert (last["uplift_ci_low"], last["uplift_ci_high"], last["uplift_ci_method"]) == (1.0, None, "paired-bootstrap")
+    table = tiers_of(scores(*rows, *[("m", "T1", 1.0, 1.0, None)] * 20))
+    last = table.collect().row(1, named=True)
+    assert (last["uplift_ci_low"], last["uplift_ci_high"]) == (1.0, math.inf)
+    assert last["uplift_ci_method"] == "paired-bootstrap"
+    assert violations(conform(table, TABLES["tiers"]), TABLES["tiers"]) == {}
 
 
 def test_a_tier_without_a_score_has_no_interval_of_it() -> None:

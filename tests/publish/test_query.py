@@ -397,11 +397,17 @@ def test_csv_of_one_column_has_no_empty_lines() -> None:
     assert render(pa.table({"a": [None, "", "x"]}), "csv") == 'a\n""\n""\nx\n'
 
 
+def test_json_tells_infinity_from_what_is_unknown() -> None:
+    shares = [row["share"] for row in json.loads(render(RESULT, "json"))]
+    assert shares == [0.5, None, "Infinity", "-Infinity", None]
+    assert [float(share) for share in shares[2:4]] == [math.inf, -math.inf]
+
+
 def test_json() -> None:
     def refuse(constant: str) -> None:
         raise AssertionError(f"{constant} is not JSON")
 
-    first, second, third, fourth, fifth = json.loads(render(RESULT, "json"), parse_constant=refuse)
+    first, second, third, _, fifth = json.loads(render(RESULT, "json"), parse_constant=refuse)
     assert first == {
         "text": "=1+1",
         "number": -1,
@@ -412,9 +418,8 @@ def test_json() -> None:
         "moment": "2026-01-02T03:04:05",
         "many": [1.0, None],
     }
-    assert (second["share"], third["share"], fourth["share"]) == (None, None, None)
     assert (second["text"], second["amount"], fifth["text"]) == ("a|b\nc", 7, "ü")
-    assert set(third.values()) == {None}
+    assert set(third.values()) == {None, "Infinity"}
     assert json.loads(render(RESULT.slice(0, 0), "json")) == []
 
 

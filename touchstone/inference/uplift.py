@@ -35,8 +35,8 @@ Counts = NDArray[np.floating[Any]]
 def uplift_intervals(baseline: Sample, tiers: Sequence[Sample], settings: IntervalSettings) -> list[Interval]:
     """Interval for (median of a tier - median of the baseline) / median of the baseline, for each of the tiers.
 
-    The ends are percentiles of the replicates. A replicate whose baseline median is 0 has an infinite uplift, and an
-    end that is infinite is null; one without any uplift (0 / 0, or a tier of which nothing was drawn) is left out.
+    The ends are percentiles of the replicates. A replicate whose baseline median is 0 has an infinite uplift, so an end
+    may be infinite; one without any uplift (0 / 0, or a tier of which nothing was drawn) is left out.
     With too few units for a median both ends are null.
 
     >>> once = np.ones(8, dtype=np.int64)
@@ -65,11 +65,7 @@ def _percentiles(baseline: Sample, tier: Sample, before: Floats, after: Floats, 
     low = float(np.quantile(uplifts, tail, method="lower"))
     high = float(np.quantile(uplifts, 1 - tail, method="higher"))
     method = "paired-bootstrap-cluster" if baseline.shared or tier.shared else "paired-bootstrap"
-    return Interval(_finite(low), _finite(high), method, units)
-
-
-def _finite(end: float) -> float | None:
-    return end if math.isfinite(end) else None
+    return Interval(low, high, method, units)
 
 
 def _medians(sample: Sample, groups: Integers, draws: NDArray[np.uint8]) -> Floats:

@@ -7,7 +7,7 @@ import polars as pl
 from touchstone.config import IntervalSettings
 from touchstone.inference.exact import exact_mean, exact_sum
 from touchstone.inference.units import beside, mean_intervals, unit_sums
-from touchstone.metrics.attempts import cost_of_pass
+from touchstone.metrics.attempts import cost_of_pass, mean_decided_cost
 from touchstone.metrics.pass_at_k import problem_counts
 
 GROUP = ["model", "tier"]
@@ -76,7 +76,7 @@ def problem_statistics(scores: pl.LazyFrame, problem_figures: pl.LazyFrame, k_va
     scored = scores.group_by(key).agg(
         avg_score=exact_mean(pl.col("code_score")),
         best_score=pl.col("code_score").max(),
-        cost_mean=pl.when(pl.col("cost_usd").is_not_null().all()).then(exact_mean(pl.col("cost_usd"))),
+        cost_mean=mean_decided_cost(),
     )
     counts = problem_counts(problem_figures)
     solved = pl.col("c") > 0

@@ -7,6 +7,7 @@ is null. What several attempts say together belongs in `statistics`, `tiers` and
 import polars as pl
 
 from touchstone.config import CodeWeights, CompositeWeights, Price, Scoring, simplified
+from touchstone.inference.exact import exact_mean
 from touchstone.vocabulary import MAX_AMOUNT, PASS_CLASS
 
 KEY = ["model", "tier", "oid", "iteration_id"]
@@ -58,6 +59,17 @@ def impl_rate(weighted_score: pl.Expr) -> pl.Expr:
 def cost_of_pass(cost: pl.Expr, rate: pl.Expr) -> pl.Expr:
     """What one pass costs, of one attempt or by means of many: infinity where it never passes, null where unknown."""
     return pl.when(cost.is_not_null() & (rate == 0)).then(float("inf")).otherwise(cost / rate)
+
+
+def decided_cost() -> pl.Expr:
+    """The cost of an attempt that has an outcome: a cost of pass is a ratio over the same attempts above and below."""
+    return pl.when(pl.col("pass_rate").is_not_null()).then("cost_usd").alias("cost_usd")
+
+
+def mean_decided_cost() -> pl.Expr:
+    """The mean of it over a group; null where one is unknown, for the known ones alone say nothing of the group."""
+    unknown = pl.col("pass_rate").is_not_null() & pl.col("cost_usd").is_null()
+    return pl.when(~unknown.any()).then(exact_mean(decided_cost()))
 
 
 def composite_score(rate: pl.Expr, impl: pl.Expr, weights: CompositeWeights) -> pl.Expr:

@@ -1,8 +1,9 @@
 """What a pass costs: cost of pass per model and tier, which of them is cheapest, and which no other beats.
 
-Cost of pass is a ratio of two means over problems: the problem's mean cost of an attempt, and its share of passes.
-Only decided attempts count. One of them without a cost makes the costs of its model and tier unknown, and an unknown
-cost is never the lowest. Choosing a model per suite or per problem belongs in `routing`.
+Cost of pass is what the decided attempts cost by how many of them passed: mean cost by mean pass rate, both over
+attempts. It is the same figure as in the tables `tiers` and `problem_statistics`. One decided attempt without a cost
+makes the costs of its model and tier unknown, and an unknown cost is never the lowest. Choosing a model per suite or
+per problem belongs in `routing`.
 
 The interval of a cost of pass is Fieller's (`ratios`). The chances of being cheapest come from `drawing` the problems
 again, the same for all models.
@@ -41,15 +42,15 @@ class Standing:
 
     @classmethod
     def of_sums(cls, sums: Floats) -> "Standing":
-        """From the sums over problems of rates, costs and ones, side by side."""
-        rate, cost, count = np.split(sums, 3, axis=-1)
+        """From the sums over problems of passes, costs and attempts, side by side."""
+        passes, cost, attempts = np.split(sums, 3, axis=-1)
         with np.errstate(divide="ignore", invalid="ignore"):
-            never = (rate == 0) & (count > 0) & ~np.isnan(cost)
-            return cls(rate / count, cost / count, np.where(never, math.inf, cost / rate))
+            never = (passes == 0) & (attempts > 0) & ~np.isnan(cost)
+            return cls(passes / attempts, cost / attempts, np.where(never, math.inf, cost / passes))
 
 
 def economics(attempt_scores: pl.LazyFrame, problems: pl.LazyFrame, settings: IntervalSettings) -> pl.LazyFrame:
-    """Per model and tier: pass@1, cost of an attempt, cost of pass with its interval, and the chances to be ahead.
+    """Per model and tier: pass rate, cost of an attempt, cost of pass with its interval, and the chances to be ahead.
 
     Chances are null below 6 units. Nobody is the lowest in a replicate without a pass, and ties count for each.
 
@@ -79,7 +80,7 @@ def economics(attempt_scores: pl.LazyFrame, problems: pl.LazyFrame, settings: In
                 "model": model,
                 "tier": tier,
                 "problems": tried,
-                "pass_at_1": float(point.rate[place]) if tried else None,
+                "pass_rate": float(point.rate[place]) if tried else None,
                 "cost_per_attempt": float(cost) if known else None,
                 "cost_of_pass": float(point.cost_of_pass[place]) if known else None,
                 "ci_low": interval.low,
@@ -122,10 +123,11 @@ def _intervals(counted: Tally, clusters: pl.Series, settings: IntervalSettings) 
         if start == end or math.isnan(counted.cost[start]):
             found.append(Interval(None, None, None, len(np.unique(units[start:end]))))
             continue
-        _, place, sizes = np.unique(units[start:end], return_inverse=True, return_counts=True)
+        _, place = np.unique(units[start:end], return_inverse=True)
         costs = np.bincount(place, weights=counted.cost[start:end]).astype(np.float64)
-        rates = np.bincount(place, weights=counted.rate[start:end]).astype(np.float64)
-        found.append(cost_of_pass_interval(costs, sizes, rates, sizes, settings))
+        passes = np.bincount(place, weights=counted.passes[start:end]).astype(np.float64)
+        attempts = np.bincount(place, weights=counted.attempts[start:end]).astype(np.int64)
+        found.append(cost_of_pass_interval(costs, attempts, passes, attempts, settings))
     return found
 
 

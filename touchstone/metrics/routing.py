@@ -125,7 +125,7 @@ def _suite_choice(counted: Tally, clusters: pl.Series, settings: IntervalSetting
         "problems": int((counted.entry == first).sum()),
         "model": model,
         "tier": tier,
-        "pass_at_1": float(point.rate[first]),
+        "pass_rate": float(point.rate[first]),
         "cost_of_pass": float(point.cost_of_pass[first]),
         "probability": probability,
         "second_model": second_model,

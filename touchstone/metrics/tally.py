@@ -27,13 +27,15 @@ class Tally:
     entries: pl.DataFrame
     entry: Integers
     problem: Integers
-    rate: Floats
-    # Mean cost of an attempt; NaN throughout an entry with an unknown cost.
+    attempts: Integers
+    passes: Floats
+    # What the attempts cost together; NaN throughout an entry with an unknown cost.
     cost: Floats
 
     def part(self, rows: Integers) -> "Tally":
         """The same entries on some of the rows."""
-        return Tally(self.entries, self.entry[rows], self.problem[rows], self.rate[rows], self.cost[rows])
+        entry, problem, attempts = self.entry[rows], self.problem[rows], self.attempts[rows]
+        return Tally(self.entries, entry, problem, attempts, self.passes[rows], self.cost[rows])
 
 
 def numbered(problems: pl.LazyFrame) -> pl.DataFrame:
@@ -61,14 +63,14 @@ def tally(attempt_scores: pl.LazyFrame, places: pl.DataFrame) -> Tally:
             unpriced=pl.col("unpriced").any(),
         )
         .filter(pl.col("n") > 0)
-        .select("cell", "unpriced", rate=pl.col("c") / pl.col("n"), cost=of_steps(pl.col("cost")) / pl.col("n"))
+        .select("cell", "unpriced", "c", pl.col("n").cast(pl.Int64), cost=of_steps(pl.col("cost")))
         .collect(engine="streaming")
         .sort("cell")
     )
     entry, problem = np.divmod(reduced["cell"].to_numpy(), max(1, places.height))
     unpriced = np.bincount(entry, weights=reduced["unpriced"].to_numpy(), minlength=entries.height) > 0
     cost = np.where(unpriced[entry], math.nan, reduced["cost"].to_numpy())
-    return Tally(entries, entry, problem, reduced["rate"].to_numpy(), cost)
+    return Tally(entries, entry, problem, reduced["n"].to_numpy(), reduced["c"].to_numpy(), cost)
 
 
 def entries_of(attempt_scores: pl.LazyFrame) -> pl.DataFrame:
@@ -95,12 +97,12 @@ def unit_counts(counted: Tally, clusters: pl.Series) -> Integers:
 
 
 def group_sums(counted: Tally, clusters: pl.Series, settings: IntervalSettings) -> Floats:
-    """What is drawn: one row per unit or group of units, with the sums of rates, costs and ones of every entry."""
+    """What is drawn: one row per unit or group of units, with the passes, costs and attempts of every entry."""
     attempted = np.bincount(counted.problem, minlength=len(clusters)) > 0
     problem = (np.cumsum(attempted) - 1)[counted.problem]
     groups = groups_of(units_of(clusters.filter(pl.Series(attempted))), settings)
     shape = (int(groups.max(initial=-1)) + 1, counted.entries.height)
     cell = groups[problem] * shape[1] + counted.entry
-    parts = (counted.rate, counted.cost, np.ones(len(cell)))
+    parts = (counted.passes, counted.cost, counted.attempts)
     size = shape[0] * shape[1]
     return np.hstack([np.bincount(cell, weights=part, minlength=size).reshape(shape) for part in parts])

@@ -23,7 +23,7 @@ from touchstone.inference.units import (
     with_units,
 )
 from touchstone.inference.uplift import uplift_intervals
-from touchstone.metrics.attempts import cost_of_pass, grade
+from touchstone.metrics.attempts import cost_of_pass, decided_cost, grade, mean_decided_cost
 from touchstone.metrics.statistics import population_variance, statistics
 
 METRICS = (
@@ -56,7 +56,7 @@ def tiers(
 ) -> pl.LazyFrame:
     """Median composite, grade, pass rate, cost of pass and uplift over the baseline tier, each with its interval."""
     table = _figures(described, scores, scoring).collect()
-    units = unit_sums(scores, problems, GROUP, ["pass_rate", "cost_usd"])
+    units = unit_sums(scores, problems, GROUP, ["pass_rate", decided_cost()])
     samples = _samples(scores, problems)
     medians = {key: median_interval(sample, intervals) for key, sample in samples.items()}
     found = [
@@ -113,18 +113,14 @@ def _samples(scores: pl.LazyFrame, problems: pl.LazyFrame) -> dict[Key, Sample]:
 
 def _figures(described: pl.LazyFrame, scores: pl.LazyFrame, scoring: Scoring) -> pl.LazyFrame:
     """The tiers' figures without their intervals."""
-    # A mean over the costs that happen to be known says nothing of the tier, so one unknown cost makes it unknown.
-    costless = scores.group_by(GROUP).agg(costless=pl.col("cost_usd").is_null().sum())
     per_tier = (
         described.group_by(GROUP)
         .agg(
             composite_median=_of("composite_score", "median"),
             pass_rate=_of("pass_rate", "mean"),
-            cost_mean=_of("cost_usd", "mean"),
             attempts=_of("pass_rate", "count"),
         )
-        .join(costless, on=GROUP)
-        .with_columns(cost_mean=pl.when(pl.col("costless") == 0).then("cost_mean"))
+        .join(scores.group_by(GROUP).agg(cost_mean=mean_decided_cost()), on=GROUP)
     )
     baselines = per_tier.filter(pl.col("tier") == scoring.baseline_tier).select(
         "model", baseline="composite_median", has_baseline=pl.lit(True)

@@ -25,6 +25,7 @@ ColumnKind = Literal["name", "number", "text"]
 FORMATS = ("csv", "json", "markdown", "parquet")
 
 _BATCH_ROWS = 20_000
+_NOT_FINITE = {math.inf: "Infinity", -math.inf: "-Infinity"}
 
 
 def iter_rows(table: pa.Table) -> Iterator[tuple[Any, ...]]:
@@ -136,10 +137,14 @@ def _cell(value: Any) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """The value in the types that JSON has. It has no NaN and no infinity, so those become null."""
+    """The value in the types that JSON has. It has no NaN, which becomes null, and no infinity.
+
+    Infinity is the text "Infinity" or "-Infinity", which `float` in Python and `Number` in JavaScript read back: a cost
+    of pass where nothing passes is known to be infinite, and null is what is not known.
+    """
     match value:
         case float():
-            return value if math.isfinite(value) else None
+            return value if math.isfinite(value) else _NOT_FINITE.get(value)
         case Decimal():
             return int(value) if value == value.to_integral_value() else float(value)
         case date() | time():
