@@ -19,6 +19,7 @@ from touchstone.vocabulary import (
     MAX_AMOUNT,
     MAX_ID_LENGTH,
     STATUSES,
+    TESTS,
     VERDICTS,
 )
 
@@ -533,6 +534,15 @@ def _verdict(of: str) -> dy.String:
     )
 
 
+def _test() -> dy.String:
+    return dy.String(
+        nullable=True,
+        check=lambda column: column.is_in(TESTS),
+        description="The test of no difference: mcnemar (one attempt each), permutation (of signs), or, for unequal "
+        "attempts, permutation-hypergeometric: the larger p of that and of exchanging attempts within problems.",
+    )
+
+
 def _difference(description: str) -> dy.Float64:
     return dy.Float64(nullable=True, min=-1, max=1, description=description)
 
@@ -553,7 +563,7 @@ class ModelComparison(dy.Schema):
     ci_high = _difference("Upper end of the confidence interval of difference.")
     ci_method = _ci_method("difference")
     ci_units = _count("Independent units behind interval and test.")
-    test = _text("The test of no difference: McNemar's on flips, or permutation of signs.")
+    test = _test()
     p_value = _share("Its two-sided p.")
     p_adjusted = _share("The same after Holm's correction over all pairs in the table.")
     wins = _count("Shared problems on which b passes more often.")
@@ -579,7 +589,7 @@ class BaselineVerdicts(dy.Schema):
     ci_high = _difference("Upper end of the confidence interval of difference.")
     ci_method = _ci_method("difference")
     ci_units = _count("Independent units behind interval and test.")
-    test = _text("The test of no difference: McNemar's on flips, or permutation of signs.")
+    test = _test()
     p_value = _share("Its two-sided p.")
     p_adjusted = _share("The same after Holm's correction over all models and tiers.")
     wins = _count("Shared problems on which this run passes more often.")

@@ -50,6 +50,23 @@ CI_METHODS = (
     "fieller-cluster",
 )
 
+# Tests of "no difference" between two sides; see `inference.paired_tests`.
+TESTS = (
+    "mcnemar",
+    "permutation-exact",
+    "permutation",
+    "permutation-rounded",
+    "permutation-hypergeometric",
+    "permutation-hypergeometric-rounded",
+    "permutation-hypergeometric-saddlepoint",
+    "permutation-exact-cluster",
+    "permutation-cluster",
+    "permutation-rounded-cluster",
+    "permutation-hypergeometric-cluster",
+    "permutation-hypergeometric-rounded-cluster",
+    "permutation-hypergeometric-saddlepoint-cluster",
+)
+
 # What may be said of one side against another; what calls for action first.
 VERDICTS = ("worse", "better", "no evidence", "underpowered")
 

@@ -2,36 +2,56 @@
 
 - McNemar's exact test, for one attempt per problem and side: only problems that flipped count, and under the null each
   flip is a fair coin.
-- The permutation of signs, for everything else: under the null a unit's difference is as likely to be turned round.
-  How far the sum of differences may come by such turns has an exact distribution. On whole numbers it is got from its
-  characteristic function by one Fourier transform (Pagano and Tritchler 1983), at a cost that grows with the sum of
-  the differences and not with the 2^units ways to turn them. It is first tilted so that it peaks at the observed sum
-  (Esscher's transform), which makes a p of 1e-50 as precise as one of 0.05.
+- The permutation of signs, for equal attempts: under the null a unit's difference is as likely to have the other sign.
+- Where a problem has more attempts on one side, its difference is not symmetric under the null, and the permutation of
+  signs is exact no longer: of 1 attempt against 20 at an easy problem the difference is nearly always a small plus. So
+  the p-value is the larger of two. The second is the within-problem permutation of attempts: given how many attempts at
+  a problem passed on both sides together, those of one side are hypergeometric.
 
-Flipping signs is exact where both sides have as many attempts at a problem. Where they do not, differences under the
-null have mean zero but are not symmetric, and it holds for many units only.
+What is exact. If both sides have the same pass rate at every problem (the sharp null: a model against itself), each of
+these rejects at most at its level, whatever the rates, the numbers of attempts and the clusters are. If the sides'
+rates differ from problem to problem and only their mean is equal, the permutation of signs holds its level where the
+units' differences are symmetric, and approximately for many units otherwise; the hypergeometric test does not, which
+is why it never decides alone.
 """
 
 import math
-import sys
-from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
-from touchstone.inference.paired_units import Floats, Integers, Units
+from touchstone.inference.hypergeometric import hypergeometric
+from touchstone.inference.paired_units import Integers, PairTable, Units
+from touchstone.inference.tails import LATTICE, SMALLEST_P, Terms, lattice_tail, two_sided
 
-LATTICE = 2**20
-
-# Random flips beyond this take longer than anyone waits for one pair.
-_MOST_DRAWN = 2**25
-# What is rounded has a grid of so many steps for the typical difference, and in all no less than the other.
+# A rounded permutation has a grid of so many steps per unit, and in all at least this many.
 _STEPS, _LEAST_STEPS = 32, 2**12
-# Below this a frequency's share is lost in the roundings of the others.
-_NOTHING = 1e-16
-_TILTS = 100
-# The chance is never 0, even where no float is small enough to hold it.
-_LEAST = sys.float_info.min
+# Where attempts are unequal the permutation is not exact anyway, and rounded sooner.
+_UNEQUAL_LATTICE = 2**16
+# More random flips than this take too long for one pair.
+_MOST_DRAWN = 2**25
+
+
+def paired_test(table: PairTable, problems: Units, units: Units, draws: int, seed: int) -> tuple[str, float]:
+    """The test that fits the pair and its two-sided p-value.
+
+    `problems` are the pair's problems and `units` what is independent: the same, or clusters of them.
+    """
+    if not np.array_equal(table.n_a, table.n_b):
+        return _unequal_attempts(table, problems, units)
+    if int(table.n_a.max()) == 1 and not units.clustered:
+        wins, losses = (int(units.counts[turned > 0].sum()) for turned in (units.sums, -units.sums))
+        return "mcnemar", mcnemar(wins, losses)
+    return permutation(units, draws, seed)
+
+
+def _unequal_attempts(table: PairTable, problems: Units, units: Units) -> tuple[str, float]:
+    signs, p_signs = permutation(units, 0, 0, _UNEQUAL_LATTICE)
+    towards_b = problems.mean(problems.sums) >= 0
+    computed, p_attempts = hypergeometric(table if towards_b else table.swapped())
+    if computed == "exact" and "rounded" in signs:
+        computed = "rounded"
+    name = "permutation-hypergeometric" + ("" if computed == "exact" else f"-{computed}")
+    return units.named(name), max(p_signs, p_attempts)
 
 
 def mcnemar(wins: int, losses: int) -> float:
@@ -43,17 +63,26 @@ def mcnemar(wins: int, losses: int) -> float:
     # Imported here: it takes longer than all else that a comparison does.
     from scipy.special import bdtr  # type: ignore[import-untyped]
 
-    return min(1.0, max(2 * float(bdtr(min(wins, losses), wins + losses, 0.5)), _LEAST))
+    return min(1.0, max(2 * float(bdtr(min(wins, losses), wins + losses, 0.5)), SMALLEST_P))
 
 
-def permutation(units: Units, draws: int, seed: int) -> tuple[str, float]:
-    """Which permutation test fits the units, and its p.
+def smallest_p(units: int) -> float:
+    """The smallest two-sided p-value that so many units can give: all differ, and all in the same direction.
 
-    - `permutation-exact` where the differences, as whole numbers, add up to at most `LATTICE`.
+    >>> smallest_p(6)
+    0.03125
+    """
+    return max(math.ldexp(2.0, -units), SMALLEST_P) if units > 0 else 1.0
+
+
+def permutation(units: Units, draws: int, seed: int, lattice: int | None = None) -> tuple[str, float]:
+    """Which permutation of signs fits the units, and its p. 0 draws: no random ones.
+
+    - `permutation-exact` where the differences, as whole numbers, add up to at most `lattice` (else `LATTICE`).
     - `permutation` beyond it: random flips, p = (as extreme + 1) / (draws + 1).
     - `permutation-rounded` where so many draws would take too long: the differences are rounded to a coarser grid and
       the exact test is made of those. That costs next to no power, and the level stays exact: a rounded difference is
-      as likely to be turned round as the difference itself.
+      as likely to have the other sign as the difference itself.
 
     >>> ones = np.ones(3, dtype=np.int64)
     >>> permutation(Units(0 * ones, np.array([3, 6, 6]), 9, ones, ones, clustered=False, exact=True), 100, 7)
@@ -64,9 +93,9 @@ def permutation(units: Units, draws: int, seed: int) -> tuple[str, float]:
     reach = abs(int((sums * counts).sum()))
     sizes, many = _distinct(sums, counts)
     total = int((sizes * many).sum())
-    if units.exact and total <= LATTICE:
+    if units.exact and total <= (LATTICE if lattice is None else lattice):
         return units.named("permutation-exact"), exact_p(sizes, many, reach)
-    if len(sizes) * draws <= _MOST_DRAWN:
+    if 0 < len(sizes) * draws <= _MOST_DRAWN:
         # Rates that were rounded may part what are ties, by a step or two for each problem.
         slack = 0 if units.exact else 2 * units.problems
         return units.named("permutation"), drawn_p(sizes, many, reach - slack, draws, seed)
@@ -87,12 +116,9 @@ def exact_p(sizes: Integers, counts: Integers, reach: int) -> float:
         return 1.0
     if reach == total:
         # At once, and to the last digit: all signs agree.
-        return max(math.ldexp(2.0, -int(counts.sum())), _LEAST)
-    tilt = _tilt(sizes, counts, reach)
-    chances = _tilted_chances(sizes, counts, tilt, total)[(total + reach) // 2 : total + 1]
-    weights = np.exp(-tilt * np.arange(len(chances)))
-    scale = math.fsum(counts * (np.logaddexp(tilt * sizes / 2, -tilt * sizes / 2) - math.log(2))) - tilt * reach / 2
-    return min(1.0, max(2 * math.exp(scale) * math.fsum(chances * weights), _LEAST))
+        return smallest_p(int(counts.sum()))
+    coins = Terms(sizes, np.full((len(sizes), 2), 0.5), counts)
+    return two_sided(lattice_tail(coins, (total + reach) // 2))
 
 
 def drawn_p(sizes: Integers, counts: Integers, reach: int, draws: int, seed: int) -> float:
@@ -110,42 +136,3 @@ def _distinct(sums: Integers, counts: Integers) -> tuple[Integers, Integers]:
     many = np.zeros(len(sizes), dtype=np.int64)
     np.add.at(many, places, counts)
     return sizes[sizes > 0], many[sizes > 0]
-
-
-def _tilt(sizes: Integers, counts: Integers, reach: int) -> float:
-    """The tilt under which the sum is expected to be about `reach`: Newton's steps, which only ever fall short."""
-    tilt = 0.0
-    for _ in range(_TILTS):
-        lean = np.tanh(tilt * sizes / 2)
-        missing = reach - float((counts * sizes * lean).sum())
-        slope = float((counts * sizes**2 * (1 - lean**2)).sum()) / 2
-        if missing**2 < slope / 4:
-            break
-        tilt += missing / slope
-    return tilt
-
-
-def _tilted_chances(sizes: Integers, counts: Integers, tilt: float, total: int) -> Floats:
-    """Chances of the plus signs adding up to 0, 1, … `total`, where a plus has the odds exp(tilt * size)."""
-    points = 1 << total.bit_length()
-    places, turns = np.arange(points // 2 + 1), _turns(points)
-    values = np.ones(len(places), dtype=np.complex128)
-    # The commonest first: they leave the fewest frequencies to go on with.
-    for row, place in enumerate(np.argsort(-counts, kind="stable").tolist()):
-        size, count = int(sizes[place]), int(counts[place])
-        plus = (1 + math.tanh(tilt * size / 2)) / 2
-        # The remainder by a power of two, at a fifth of the price of a division.
-        factors = plus * turns[(places * size) & (points - 1)] + (1 - plus)
-        values *= factors**count if count > 1 else factors
-        if row % 4 == 0:
-            kept = np.abs(values) > _NOTHING
-            places, values = places[kept], values[kept]
-    spectrum = np.zeros(points // 2 + 1, dtype=np.complex128)
-    spectrum[places] = np.conj(values)
-    return np.maximum(np.fft.irfft(spectrum, points), 0.0)
-
-
-@lru_cache(maxsize=4)
-def _turns(points: int) -> NDArray[np.complex128]:
-    turns: NDArray[np.complex128] = np.exp(2j * np.pi * np.arange(points) / points)
-    return turns

@@ -87,6 +87,10 @@ class PairTable:
         """A name per row for those who tell clusters by name."""
         return [str(cluster) if cluster else None for cluster in self.clusters.tolist()]
 
+    def swapped(self) -> "PairTable":
+        """The same with the sides exchanged."""
+        return PairTable(self.n_b, self.c_b, self.n_a, self.c_a, self.weights, self.clusters, self.only_b, self.only_a)
+
     def problem_units(self) -> Units:
         """Each problem on its own, in the order of the rows."""
         a, b, denominator, exact = _numerators(self)

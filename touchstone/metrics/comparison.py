@@ -4,8 +4,8 @@ Both sides attempt the same problems, so what counts is the difference of pass@1
 hard a problem is cancels out, and a difference shows that two separate intervals would hide. The unit is the
 problem, or the cluster where compared problems share one (`paired_units`).
 
-- Test, always two-sided and named with every result: `mcnemar` for one attempt per problem on both sides, else a
-  permutation of signs, `permutation-exact` wherever that fits. They are in `paired_tests`.
+- Test, always two-sided and named with every result: `mcnemar` for one attempt per problem on both sides, a
+  permutation of signs for equal attempts, and the larger p of two permutations for unequal ones; see `paired_tests`.
 - Interval: `uncertainty.paired_interval`, which names its method.
 - Minimum detectable effect: `detectable`.
 - Verdict: from the p corrected over all pairs, the interval, and what could have been seen; see `pair_result`.
@@ -22,25 +22,16 @@ import polars as pl
 
 from touchstone.config import IntervalSettings
 from touchstone.inference.detectable import chances_of, detectable, scatter_of
-from touchstone.inference.paired_tests import mcnemar, permutation
+from touchstone.inference.paired_tests import paired_test
 from touchstone.inference.paired_units import Integers, PairTable, Sides, Units, sides_of, units_of
 from touchstone.inference.uncertainty import Interval, paired_interval
 from touchstone.metrics.pair_result import PairResult, sentence, verdict
 from touchstone.progress import counting
 
 __all__ = [
-    "COMPARISON_SCHEMA", "TESTS", "ComparisonSettings", "PairResult",
+    "COMPARISON_SCHEMA", "ComparisonSettings", "PairResult",
     "compare_all", "compare_pair", "holm", "sentence", "verdict",
 ]  # fmt: skip
-
-TESTS = (
-    "mcnemar",
-    *(
-        name + units
-        for name in ("permutation-exact", "permutation", "permutation-rounded")
-        for units in ("", "-cluster")
-    ),
-)
 
 # With many pairs Holm asks for a small p, which few random flips could not give however large the difference.
 _DRAWS_PER_LEVEL = 10
@@ -228,11 +219,8 @@ def _compare(table: PairTable, settings: ComparisonSettings, pairs: int) -> Pair
     most = int(max(table.n_a.max(), table.n_b.max()))
     interval = _interval(table, problems, settings)
     level = settings.alpha / pairs
-    if most == 1 and not units.clustered:
-        test, p_value = "mcnemar", mcnemar(wins, losses)
-    else:
-        draws = max(settings.permutations, math.ceil(_DRAWS_PER_LEVEL / level))
-        test, p_value = permutation(units, draws, settings.seed)
+    draws = max(settings.permutations, math.ceil(_DRAWS_PER_LEVEL / level))
+    test, p_value = paired_test(table, problems, units, draws, settings.seed)
     luck = max(math.fsum(table.weights / n) / count for n in (table.n_a, table.n_b))
     chances = chances_of(problems, units, luck)
     effect, detectable_method = detectable(units, chances, 1 / most, level, settings.power, settings.confidence)
