@@ -1,10 +1,9 @@
-"""What the asset files share: the partition per model, steps, and how an asset tells the UI what it made.
+"""What the asset files share: steps, and how an asset tells the UI what it made.
 
 A step of Dagster's costs more than making a small table or judging it. So tables that belong together are made in one
 step, and the checks of a table judge in one; each is an asset or a check of its own all the same.
 """
 
-import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -21,18 +20,16 @@ EvaluationParam = dg.ResourceParam[Evaluation]
 Metadata = dict[str, Any]
 Figures = dict[str, int | float | None]
 
-# One run for all models is what the graph is built on; the notice that the feature is young helps no user.
-warnings.filterwarnings("ignore", category=dg.BetaWarning)
-
-models = dg.DynamicPartitionsDefinition(name="models")
-ALL_MODELS = "touchstone/all_models"
-all_models_in_one_run = dg.BackfillPolicy.single_run()
-
 # How a table is made, and how one is judged: functions whose names and docstrings are those of the asset or check.
 Maker = Callable[[Evaluation], dg.MaterializeResult[None]]
 Judge = Callable[[Evaluation], dg.AssetCheckResult]
 
+# Metadata of an asset: whether its table was up to date already, or how many models' parts were.
+REUSED = "unchanged_and_reused"
+PARTS_MADE, PARTS_REUSED = "models_made", "models_reused"
+
 _PREVIEW_ROWS = 5
+_MAX_MODELS = 200
 _PREVIEW_WIDTH = 80
 
 
@@ -62,7 +59,10 @@ def tables_in_one_step(group: str, tables: Mapping[Maker, Sequence[str]]) -> dg.
 
 
 def checks_in_one_step(asset: str, judges: Sequence[Judge], gates: Sequence[Judge] = ()) -> dg.AssetChecksDefinition:
-    """Checks of one asset. Where a gate finds an error, nothing that depends on the asset is made."""
+    """Checks of one asset. Where a gate finds an error, nothing that depends on the asset is made.
+
+    An error of another check fails the step too, and so the run, but everything else goes on and is published.
+    """
     by_name = {_name(judge): judge for judge in (*gates, *judges)}
     specs = [
         dg.AssetCheckSpec(_name(judge), asset=asset, description=judge.__doc__, blocking=judge in gates)
@@ -71,10 +71,23 @@ def checks_in_one_step(asset: str, judges: Sequence[Judge], gates: Sequence[Judg
 
     @dg.multi_asset_check(name=f"{asset}_checks", specs=specs)
     def step(evaluation: EvaluationParam) -> Iterator[dg.AssetCheckResult]:
+        errors = []
         for name, judge in by_name.items():
-            yield judge(evaluation)._replace(check_name=name, asset_key=dg.AssetKey(asset))
+            found = judge(evaluation)._replace(check_name=name, asset_key=dg.AssetKey(asset))
+            yield found
+            if not found.passed and found.severity == dg.AssetCheckSeverity.ERROR and judge not in gates:
+                errors.append(f"{asset}.{name}: {found.description}")
+        if errors:
+            raise CheckFailed("; ".join(errors))
 
     return step
+
+
+class CheckFailed(dg.Failure):
+    """A check of severity error failed. Dagster itself fails a run only where a check blocks."""
+
+    def __init__(self, description: str) -> None:
+        super().__init__(description, allow_retries=False)
 
 
 def _name(function: Maker | Judge) -> str:
@@ -109,13 +122,13 @@ def made(table: str, part: Part) -> Metadata:
         "dagster/row_count": part.rows,
         **columns,
         "preview": preview(pl.scan_parquet(part.path, glob=False)),
-        "unchanged_and_reused": part.reused,
+        REUSED: part.reused,
     }
 
 
-def preview(frame: pl.LazyFrame) -> dg.MetadataValue:
+def preview(frame: pl.LazyFrame, most: int = _PREVIEW_ROWS) -> dg.MetadataValue:
     """The first rows as a Markdown table."""
-    rows = frame.head(_PREVIEW_ROWS).collect()
+    rows = frame.head(most).collect()
     cut = rows.select(pl.all().cast(pl.String).str.replace_all(r"[|\r\n]+", " ").str.head(_PREVIEW_WIDTH))
     lines = [" | ".join(cut.columns), " | ".join("---" for _ in cut.columns)]
     lines += [" | ".join(cell if cell is not None else "" for cell in row) for row in cut.iter_rows()]
@@ -134,15 +147,32 @@ def plotted(part: Part, names: list[str], figures: list[str]) -> Figures:
     return {f"{' '.join(str(row[name]) for name in names)} {figure}": row[figure] for row in rows for figure in figures}
 
 
-def per_model(context: dg.AssetExecutionContext, table: str, parts: dict[str, Part]) -> dg.MaterializeResult[None]:
-    """A partitioned asset's result: each model's partition gets its own figures."""
-    for model, part in parts.items():
-        figures = {"dagster/row_count": part.rows, "unchanged_and_reused": part.reused}
-        context.add_asset_metadata(figures, partition_key=model)
+def per_model(table: str, parts: Mapping[str, Part], figures: Mapping[str, Figures]) -> dg.MaterializeResult[None]:
+    """The result of a table that has a part per model: totals, and a line per model with its figures."""
+    lines = [
+        {"model": model, "rows": part.rows, REUSED: part.reused, **figures.get(model, {})}
+        for model, part in parts.items()
+    ]
     reused = sum(part.reused for part in parts.values())
-    context.log.info(f"{table}: {len(parts) - reused} of {len(parts)} models made, {reused} unchanged and reused")
     made_from = {model: part.fingerprint for model, part in parts.items()}
-    return dg.MaterializeResult(data_version=dg.DataVersion(digest(made_from)))
+    return dg.MaterializeResult(
+        metadata={
+            "dagster/row_count": sum(part.rows for part in parts.values()),
+            PARTS_MADE: len(parts) - reused,
+            PARTS_REUSED: reused,
+            "models": preview(pl.LazyFrame(lines), _MAX_MODELS),
+        },
+        data_version=dg.DataVersion(digest(made_from)),
+    )
+
+
+def parts_of(metadata: Mapping[str, dg.MetadataValue]) -> tuple[int, int]:
+    """How many parts of tables a materialization made, and how many it found up to date."""
+    if REUSED in metadata:
+        reused = bool(metadata[REUSED].value)
+        return int(not reused), int(reused)
+    made, kept = (metadata[name].value if name in metadata else 0 for name in (PARTS_MADE, PARTS_REUSED))
+    return int(str(made)), int(str(kept))
 
 
 def check_result(finding: Finding, told: Metadata | None = None) -> dg.AssetCheckResult:

@@ -7,20 +7,17 @@ import dagster as dg
 import polars as pl
 
 from assets.common import (
-    ALL_MODELS,
     EvaluationParam,
-    all_models_in_one_run,
     check_result,
     checks_in_one_step,
     made,
-    models,
     per_model,
     preview,
     table_metadata,
 )
+from assets.models import register_models
 from touchstone import checks
 from touchstone.contracts import TABLES
-from touchstone.errors import TouchstoneError
 from touchstone.evaluation import Evaluation
 from touchstone.progress import tell
 
@@ -39,25 +36,21 @@ def problems(evaluation: EvaluationParam) -> dg.MaterializeResult[None]:
     group_name=GROUP,
     kinds={"csv", "polars"},
     deps=[problems],
-    partitions_def=models,
-    backfill_policy=all_models_in_one_run,
     metadata=table_metadata("attempts"),
 )
 def attempts(context: dg.AssetExecutionContext, evaluation: EvaluationParam) -> dg.MaterializeResult[None]:
     """Every attempt of every model, as its fixes file states it. Refused rows go to `quarantine`."""
-    found = set(evaluation.discovery.sources)
-    if ALL_MODELS in context.run.tags and found != set(context.partition_keys):
-        raise TouchstoneError("the fixes files, or the models that Dagster knows, changed since the launch; run again")
+    register_models(context.instance, evaluation)
     gone = evaluation.keep_models(list(evaluation.discovery.sources))
     if gone:
         context.log.warning(f"the fixes files of {', '.join(gone)} are gone; their results are removed")
     evaluation.note_refused_files()
     parts = {}
-    for model in context.partition_keys:
+    for model in evaluation.discovery.sources:
         tell(f"attempts: {model}")
         parts[model] = evaluation.ingest_model(model)
     evaluation.remember_hashes()
-    return per_model(context, "attempts", parts)
+    return per_model("attempts", parts, {})
 
 
 @dg.asset(group_name=GROUP, kinds={"parquet"}, deps=[attempts], metadata=table_metadata("sources"))

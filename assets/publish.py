@@ -9,6 +9,7 @@ import dagster as dg
 import polars as pl
 
 from assets.common import EvaluationParam, preview, result, table_metadata
+from assets.models import published_models
 from touchstone.publish.summary import summary, write_summary
 from touchstone.publish.views import build_warehouse
 from touchstone.store import SUMMARY, WAREHOUSE, digest
@@ -56,7 +57,7 @@ def history(evaluation: EvaluationParam) -> dg.MaterializeResult[None]:
 
 
 @dg.asset(group_name=GROUP, kinds={"duckdb", "parquet"}, deps=[history])
-def warehouse(evaluation: EvaluationParam) -> dg.MaterializeResult[None]:
+def warehouse(context: dg.AssetExecutionContext, evaluation: EvaluationParam) -> dg.MaterializeResult[None]:
     """Publishes the run: tables, summary and SQL views replace the last ones in the output folder in one step."""
     figures = evaluation.store.scan("pass_at_k").collect()
     views: list[str] = []
@@ -65,6 +66,8 @@ def warehouse(evaluation: EvaluationParam) -> dg.MaterializeResult[None]:
         views.extend(build_warehouse(generation / WAREHOUSE, generation / "tables"))
 
     evaluation.store.publish(fill)
+    for model in published_models(evaluation):
+        context.log_event(model)
     rows = {view: evaluation.store.scan(view).select(pl.len()).collect().item() for view in views}
     return dg.MaterializeResult(
         metadata={

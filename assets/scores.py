@@ -8,10 +8,8 @@ import polars as pl
 
 from assets.common import (
     EvaluationParam,
-    all_models_in_one_run,
     check_result,
     checks_in_one_step,
-    models,
     per_model,
     plotted,
     result,
@@ -34,15 +32,13 @@ GROUP = "scores"
     group_name=GROUP,
     kinds={"polars"},
     deps=[attempts, outcomes],
-    partitions_def=models,
-    backfill_policy=all_models_in_one_run,
     metadata=table_metadata("attempt_scores"),
 )
-def attempt_scores(context: dg.AssetExecutionContext, evaluation: EvaluationParam) -> dg.MaterializeResult[None]:
+def attempt_scores(evaluation: EvaluationParam) -> dg.MaterializeResult[None]:
     """Every attempt with its scores: composite, code score, cost, cost of pass, accuracy, grade."""
     scoring = evaluation.config.scoring
     parts = {}
-    for model in context.partition_keys:
+    for model in evaluation.discovery.sources:
         tell(f"scores: {model}")
         parts[model] = evaluation.refresh_model(
             "attempt_scores",
@@ -51,7 +47,7 @@ def attempt_scores(context: dg.AssetExecutionContext, evaluation: EvaluationPara
             settings=scoring.model_dump(),
             make=lambda attempts, outcomes: attempt_metrics.attempt_scores(attempts, outcomes, scoring),
         )
-    return per_model(context, "attempt_scores", parts)
+    return per_model("attempt_scores", parts, {})
 
 
 def tier_statistics(evaluation: Evaluation) -> dg.MaterializeResult[None]:

@@ -8,10 +8,9 @@ import polars as pl
 
 from assets.common import (
     EvaluationParam,
-    all_models_in_one_run,
+    Figures,
     check_result,
     checks_in_one_step,
-    models,
     per_model,
     result,
     table_metadata,
@@ -35,21 +34,18 @@ def baselines(evaluation: EvaluationParam) -> dg.MaterializeResult[None]:
     group_name=GROUP,
     kinds={"polars"},
     deps=[attempts, baselines],
-    partitions_def=models,
-    backfill_policy=all_models_in_one_run,
     metadata=table_metadata("outcomes"),
 )
-def outcomes(context: dg.AssetExecutionContext, evaluation: EvaluationParam) -> dg.MaterializeResult[None]:
+def outcomes(evaluation: EvaluationParam) -> dg.MaterializeResult[None]:
     """The verdict on every attempt: passed, failed, or not decided."""
     parts = {}
-    for model in context.partition_keys:
+    for model in evaluation.discovery.sources:
         tell(f"outcomes: {model}")
         parts[model] = evaluation.validate_model(model)
-        context.add_asset_metadata(_figures(parts[model]), partition_key=model)
-    return per_model(context, "outcomes", parts)
+    return per_model("outcomes", parts, {model: _figures(part) for model, part in parts.items()})
 
 
-def _figures(part: Part) -> dict[str, int]:
+def _figures(part: Part) -> Figures:
     """Where a model's outcomes came from."""
     rows = pl.scan_parquet(part.path, glob=False)
     counts = rows.select(

@@ -1,5 +1,6 @@
 """Runs the evaluation in this process, and starts the Dagster UI, for the command line."""
 
+import fcntl
 import logging
 import os
 import re
@@ -12,16 +13,18 @@ from typing import NoReturn
 
 import dagster as dg
 
+from assets.common import CheckFailed, parts_of
+from assets.publish import warehouse
 from pipelines.definitions import CONFIG_VARIABLE, SAMPLE_CONFIG, build_defs
 from pipelines.jobs import EVALUATE
-from pipelines.partitions import register_models
 from pipelines.progress import LOGGER, progress_logger
 from pipelines.resources import EvaluationResource
+from touchstone.errors import TouchstoneError
 from touchstone.run_outcome import CheckOutcome, RunOutcome
 from touchstone.store import digest
 
 PROCESS = "touchstone/process"
-_FAILED_GATE = "DagsterAssetCheckFailedError"
+_FAILED_CHECKS = ("DagsterAssetCheckFailedError", CheckFailed.__name__)
 _PROJECT = Path(__file__).parent.parent
 
 
@@ -67,7 +70,7 @@ def run_evaluation(
         _bury_the_dead(dagster)
         outcome = job.execute_in_process(
             instance=dagster,
-            tags={**register_models(dagster, resource.load()), PROCESS: _this_process(os.getpid())},
+            tags={PROCESS: _this_process(os.getpid())},
             run_config={"loggers": {LOGGER: {}}},
             raise_on_error=False,
         )
@@ -107,23 +110,24 @@ def _read_outcome(outcome: dg.ExecuteInProcessResult) -> RunOutcome:
         )
         for evaluation in outcome.get_asset_check_evaluations()
     ]
-    reused = [
-        event.materialization.metadata["unchanged_and_reused"].value
-        for event in outcome.get_asset_materialization_events()
-        if "unchanged_and_reused" in event.materialization.metadata
-    ]
+    made = [event.materialization for event in outcome.get_asset_materialization_events()]
+    parts = [parts_of(one.metadata) for one in made]
     errors = {event.step_key: event.step_failure_data.error for event in outcome.get_step_failure_events()}
-    # A check that blocks fails its own step; what it found is among the checks.
-    failures = [f"{step}: {_innermost(error)}" for step, error in errors.items() if _FAILED_GATE not in str(error)]
+    # A failed check fails its own step; what it found is among the checks.
+    failures = [
+        f"{step}: {_innermost(error)}"
+        for step, error in errors.items()
+        if not any(name in str(error) for name in _FAILED_CHECKS)
+    ]
     if any(dg.DagsterExecutionInterruptedError.__name__ in failure for failure in failures):
         # Dagster turns Ctrl-C into a failed step; for whoever pressed it, it is still Ctrl-C.
         raise KeyboardInterrupt
     return RunOutcome(
         checks,
         failures,
-        made=reused.count(False),
-        reused=reused.count(True),
-        stopped=len(failures) < len(errors),
+        made=sum(new for new, _ in parts),
+        reused=sum(old for _, old in parts),
+        stopped=not failures and not any(one.asset_key == warehouse.key for one in made),
     )
 
 
@@ -136,10 +140,11 @@ def _innermost(error: object) -> str:
     return message.splitlines()[0] if message else "unknown error"
 
 
-def start_ui(config_file: Path | None, port: int) -> NoReturn:
+def start_ui(config_file: Path | None, host: str, port: int) -> NoReturn:
     """Become `dagster dev` on this workspace. It takes this process's place, so that Ctrl-C reaches it."""
     config_file = (config_file or SAMPLE_CONFIG).absolute()
     home = dagster_home(config_file)
+    _claim(home, f"http://{host}:{port}")
     os.environ[CONFIG_VARIABLE] = str(config_file)
     # `dagster dev` warns that `dg dev` supersedes it, which does not read workspace.yaml by itself.
     os.environ.setdefault("PYTHONWARNINGS", "ignore")
@@ -147,4 +152,20 @@ def start_ui(config_file: Path | None, port: int) -> NoReturn:
         signal.signal(stop, signal.SIG_DFL)
     os.chdir(home)
     command = [sys.executable, "-m", "dagster", "dev", "--workspace", str(_PROJECT / "workspace.yaml")]
-    os.execv(sys.executable, [*command, "--host", "127.0.0.1", "--port", str(port)])
+    os.execv(sys.executable, [*command, "--host", host, "--port", str(port)])
+
+
+def _claim(home: Path, url: str) -> None:
+    """Refuse a second UI on the same Dagster instance: their daemons would launch everything twice.
+
+    The lock belongs to the open file, which this process keeps when it becomes `dagster dev`.
+    """
+    claim = os.open(home / "touchstone_ui.lock", os.O_RDWR | os.O_CREAT, 0o644)
+    try:
+        fcntl.flock(claim, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        running = os.read(claim, 200).decode()
+        raise TouchstoneError(f"the UI of this evaluation is already running: {running}") from None
+    os.ftruncate(claim, 0)
+    os.write(claim, f"{url} (process {os.getpid()})".encode())
+    os.set_inheritable(claim, True)

@@ -9,6 +9,10 @@ from pydantic import Field
 
 from touchstone.config import load_config
 from touchstone.evaluation import Evaluation
+from touchstone.preparation import generate_if_asked, require_only
+
+# The tag of a run in the UI that does what `touchstone run --only` does: models, separated by commas.
+ONLY = "touchstone/only"
 
 
 class EvaluationResource(dg.ConfigurableResource[Evaluation]):
@@ -24,6 +28,7 @@ class EvaluationResource(dg.ConfigurableResource[Evaluation]):
         """The evaluation as the configuration file has it now."""
         output_dir = Path(self.output_dir) if self.output_dir else None
         config = load_config(Path(self.config_file), output_dir)
+        generate_if_asked(config)
         return Evaluation(config, only=frozenset(self.only), accept=self.accept)
 
     @contextlib.contextmanager
@@ -33,6 +38,9 @@ class EvaluationResource(dg.ConfigurableResource[Evaluation]):
         if context.run is None:
             yield evaluation
             return
+        if ONLY in context.run.tags:
+            evaluation.only = frozenset(context.run.tags[ONLY].replace(",", " ").split())
+            require_only(evaluation, sorted(evaluation.only), ONLY)
         with evaluation.store.lock(self.wait_for_lock_seconds), contextlib.closing(evaluation):
             yield evaluation
 

@@ -5,8 +5,8 @@ import json
 import dagster as dg
 
 from assets.common import EvaluationParam
+from assets.models import register_models
 from pipelines.jobs import evaluate
-from pipelines.partitions import register_models
 from touchstone.errors import TouchstoneError
 from touchstone.preparation import require_models
 
@@ -30,5 +30,6 @@ def fixes_folder(context: dg.SensorEvaluationContext, evaluation: EvaluationPara
     context.update_cursor(json.dumps(now))
     tags = {"touchstone/new": len(new), "touchstone/changed": len(changed), "touchstone/gone": len(gone)}
     counts = {name: str(count) for name, count in tags.items()}
+    register_models(context.instance, evaluation)
     # No run key: a file that was changed and changed back must be evaluated again, and a key would forbid it.
-    return dg.RunRequest(tags={**register_models(context.instance, evaluation), **counts})
+    return dg.RunRequest(tags=counts)

@@ -23,6 +23,8 @@ _POLARS_SETTINGS = {"POLARS_CSV_CHUNK_SIZE": "2000000", "POLARS_GROUP_BY_NUM_PAR
 # The exit code of a program that Ctrl-C ended. The command line's library gives it too, without a word.
 _STOPPED = 130
 
+_UI_HOST = "127.0.0.1"
+
 # Bytes of CSV that take about a second: below, loading a display would cost more than it tells.
 _LARGE = 100_000_000
 
@@ -362,13 +364,16 @@ def ui(
     port: Annotated[int, typer.Option(help="Port on 127.0.0.1.")] = 3000,
 ) -> None:
     """Start the Dagster UI and its daemon on this project. Ends with Ctrl-C."""
-    if config is not None:
-        from touchstone.config import load_config
+    from touchstone.config import load_config
+    from touchstone.preparation import require_free_port
 
+    if config is not None:
         load_config(config)
+    require_free_port(_UI_HOST, port)
+    print(f"starting the Dagster UI on http://{_UI_HOST}:{port} (Ctrl-C ends it)", file=sys.stderr, flush=True)
     from pipelines.launch import start_ui
 
-    start_ui(config, port)
+    start_ui(config, _UI_HOST, port)
 
 
 @app.command()

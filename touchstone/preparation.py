@@ -1,6 +1,8 @@
-"""What happens before a run: check the configuration, write synthetic data where asked, look which files there are."""
+"""What happens before a run or the UI: check configuration and port, write synthetic data, look for the files."""
 
-from collections.abc import Sequence
+import errno
+import socket
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from touchstone.config import EvaluationConfig, load_config
@@ -12,14 +14,18 @@ from touchstone.synth import synthesise
 def prepare(config_file: Path, output_dir: Path | None, only: Sequence[str]) -> Evaluation:
     """The evaluation, known to have a problems file and at least one model to evaluate."""
     config = load_config(config_file, output_dir)
-    if config.generate_synthetic_data:
-        _generate(config)
+    generate_if_asked(config)
     evaluation = Evaluation(config, only=frozenset(only))
+    require_only(evaluation, only, "--only")
+    return evaluation
+
+
+def require_only(evaluation: Evaluation, only: Iterable[str], option: str) -> None:
+    """Refuse a name that is not among the models that can be evaluated."""
     models = require_models(evaluation)
     for model in only:
         if model not in models:
-            raise TouchstoneError(f"--only {model}: no such model; there are: {', '.join(models)}")
-    return evaluation
+            raise TouchstoneError(f"{option} {model}: no such model; there are: {', '.join(models)}")
 
 
 def require_models(evaluation: Evaluation) -> list[str]:
@@ -32,10 +38,23 @@ def require_models(evaluation: Evaluation) -> list[str]:
     return models
 
 
-def _generate(config: EvaluationConfig) -> None:
-    """Write the synthetic files unless they are there already."""
+def require_free_port(host: str, port: int) -> None:
+    """Refuse a port that another program listens on."""
+    with socket.socket() as probe:
+        # As the server does: a port whose last connections are still closing is free.
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, port))
+        except (OSError, OverflowError) as error:
+            busy = isinstance(error, OSError) and error.errno == errno.EADDRINUSE
+            reason = "is in use" if busy else f"cannot be used ({error})"
+            raise TouchstoneError(f"port {port} on {host} {reason}; choose another with --port") from None
+
+
+def generate_if_asked(config: EvaluationConfig) -> None:
+    """Write the synthetic files where the configuration asks for them, unless they are there already."""
     wanted = config.synthetic
-    if any(config.fixes_dir.glob("*_synthetic_fixes.csv")):
+    if not config.generate_synthetic_data or any(config.fixes_dir.glob("*_synthetic_fixes.csv")):
         return
     synthesise(
         config.fixes_dir,

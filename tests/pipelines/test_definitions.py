@@ -10,6 +10,7 @@ import dagster as dg
 import pytest
 
 from pipelines.definitions import build_defs
+from pipelines.definitions import defs as load_definitions
 from pipelines.resources import EvaluationResource
 from tests.conftest import Folder
 from touchstone.contracts import TABLES
@@ -79,6 +80,7 @@ def test_the_shape_of_the_graph(defs: dg.Definitions) -> None:
             "summary_pass_at_k",
         ],
         "warehouse": ["history"],
+        "models": ["warehouse"],
     }
     groups = {key.to_user_string(): graph.get(key).group_name for key in graph.get_all_asset_keys()}
     assert sorted(set(groups.values())) == [
@@ -126,16 +128,17 @@ def test_every_table_asset_shows_its_columns_with_descriptions(defs: dg.Definiti
 
 def test_what_a_run_tells_the_ui(defs: dg.Definitions, instance: dg.DagsterInstance, folder: Folder) -> None:
     folder.fixes("n", HEADER + "a,1,true\n")
-    instance.add_dynamic_partitions("models", ["m", "n"])
-    tags = {"dagster/asset_partition_range_start": "m", "dagster/asset_partition_range_end": "n"}
-    result = defs.resolve_job_def("evaluate").execute_in_process(instance=instance, tags=tags)
+    result = defs.resolve_job_def("evaluate").execute_in_process(instance=instance)
     events = {
         (event.asset_key.to_user_string(), event.partition): event.materialization
         for event in result.get_asset_materialization_events()
     }
-    assert len(events) == 33
-    rows = {partition: events["outcomes", partition].metadata["dagster/row_count"].value for partition in ("m", "n")}
-    assert rows == {"m": 4, "n": 1}
+    assert len(events) == 32
+    outcomes = events["outcomes", None].metadata
+    assert outcomes["dagster/row_count"].value == 5
+    assert "| m | 4 | false | 1 |" in outcomes["models"].value and "| n | 1 | false | 1 |" in outcomes["models"].value
+    assert events["models", "m"].metadata["T0 pass@1"].value == 0.25
+    assert events["models", "n"].metadata["accepted"].value == 1
     figures = events["pass_at_k", None].metadata
     assert figures["m T0 pass@1"].value == 0.25
     assert "| m | T0 | 1 | 0.25 |" in figures["preview"].value
@@ -145,31 +148,78 @@ def test_what_a_run_tells_the_ui(defs: dg.Definitions, instance: dg.DagsterInsta
     assert failed == {"coverage", "enough_samples"}
 
 
-def test_one_model_can_be_materialised_alone(
+def test_all_assets_can_be_materialized_together_without_choosing_a_partition(defs: dg.Definitions) -> None:
+    """A single partitioned asset would turn "Materialize all" into a dialog, and its run into a backfill of many."""
+    graph = defs.resolve_asset_graph()
+    partitioned = {key.to_user_string() for key in graph.get_all_asset_keys() if graph.get(key).partitions_def}
+    executable = {key.to_user_string() for key in graph.executable_asset_keys}
+    assert partitioned == {"models"}
+    assert executable == {key.to_user_string() for key in graph.get_all_asset_keys()} - {"models"}
+
+
+def test_a_run_can_be_limited_to_some_models_by_a_tag(
     defs: dg.Definitions, instance: dg.DagsterInstance, folder: Folder
 ) -> None:
     folder.fixes("n", HEADER + "a,1,true\n")
-    instance.add_dynamic_partitions("models", ["m", "n"])
     job = defs.resolve_job_def("evaluate")
-    result = job.execute_in_process(instance=instance, partition_key="n", asset_selection=[dg.AssetKey("problems")])
-    assert result.success
-    selection = [dg.AssetKey(name) for name in ("attempts", "outcomes", "attempt_scores")]
-    result = job.execute_in_process(instance=instance, partition_key="n", asset_selection=selection)
-    events = result.get_asset_materialization_events()
-    assert {event.partition for event in events} == {"n"} and len(events) == 3
+
+    def pass_at_1(**tags: str) -> dict[str, object]:
+        result = job.execute_in_process(instance=instance, tags=tags)
+        made = [event.materialization for event in result.get_asset_materialization_events()]
+        return {str(one.partition): one.metadata["T0 pass@1"].value for one in made if one.partition}
+
+    assert pass_at_1() == {"m": 0.25, "n": 1.0}
+    folder.fixes("m", HEADER + "a,1,true\nb,1,true\n")
+    folder.fixes("n", HEADER + "a,1,false\n")
+    assert pass_at_1(**{"touchstone/only": "n"}) == {"m": 0.25, "n": 0.0}
+    with pytest.raises(dg.DagsterResourceFunctionError) as refused:
+        pass_at_1(**{"touchstone/only": "n, nobody"})
+    assert "touchstone/only nobody: no such model; there are: m, n" in str(refused.value.__cause__)
+
+
+def test_the_models_are_registered_when_dagster_loads_the_definitions(
+    folder: Folder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DAGSTER_HOME", str(tmp_path))
+    monkeypatch.setenv("TOUCHSTONE_CONFIG", str(folder.config))
+
+    def registered() -> list[str]:
+        load_definitions()
+        with dg.DagsterInstance.get() as instance:
+            return list(instance.get_dynamic_partitions("models"))
+
+    assert registered() == ["m"]
+    folder.fixes("n", HEADER)
+    assert registered() == ["m", "n"]
+    folder.configure(fixes_dir="not_there_yet")
+    assert registered() == ["m", "n"], "a folder without files must not keep the UI from loading"
+
+
+def test_a_failed_check_fails_the_run_and_what_does_not_depend_on_it_is_published(
+    defs: dg.Definitions, instance: dg.DagsterInstance, folder: Folder
+) -> None:
+    folder.fixes("n", b"\xff")
+    result = defs.resolve_job_def("evaluate").execute_in_process(instance=instance, raise_on_error=False)
+    assert not result.success
+    (failure,) = result.get_step_failure_events()
+    assert failure.step_key == "sources_checks"
+    assert "sources.files_readable: " in str(failure.step_failure_data.error)
+    evaluated = {check.check_name: check.passed for check in result.get_asset_check_evaluations()}
+    assert len(evaluated) == 20 and not evaluated["files_readable"]
+    models = {event.partition for event in result.get_asset_materialization_events() if event.partition}
+    assert models == {"m"}, "a model whose file cannot be read has no figures"
+    assert (folder.output / "summary_pass_at_k.csv").is_file()
 
 
 def test_data_versions_follow_the_files_contents(
     defs: dg.Definitions, instance: dg.DagsterInstance, folder: Folder
 ) -> None:
-    instance.add_dynamic_partitions("models", ["m"])
-    tags = {"dagster/asset_partition_range_start": "m", "dagster/asset_partition_range_end": "m"}
-
     def versions() -> dict[str, str]:
-        result = defs.resolve_job_def("evaluate").execute_in_process(instance=instance, tags=tags)
+        result = defs.resolve_job_def("evaluate").execute_in_process(instance=instance)
         return {
             event.asset_key.to_user_string(): (event.materialization.tags or {})["dagster/data_version"]
             for event in result.get_asset_materialization_events()
+            if event.partition is None
         }
 
     first, second = versions(), versions()
@@ -219,7 +269,7 @@ def test_the_sensor_sees_new_changed_and_vanished_files(
     new = folder.fixes("n", HEADER + "a,1,true\n")
     requests, cursor = sense(defs, stored, cursor)
     assert requests[0].tags["touchstone/new"] == "1"
-    assert requests[0].tags["dagster/asset_partition_range_end"] == "n"
+    assert stored.get_dynamic_partitions("models") == ["m", "n"]
 
     folder.fixes("n", HEADER + "a,1,false\n")
     requests, cursor = sense(defs, stored, cursor)
@@ -255,9 +305,8 @@ def test_the_sensor_says_why_it_does_nothing(defs: dg.Definitions, stored: dg.Da
 
 def test_the_schedule_covers_all_models(defs: dg.Definitions, stored: dg.DagsterInstance, folder: Folder) -> None:
     folder.fixes("n", HEADER)
-    (request,) = schedule_tick(defs, stored).run_requests or []
-    assert request.tags["dagster/asset_partition_range_start"] == "m"
-    assert request.tags["dagster/asset_partition_range_end"] == "n"
+    assert len(schedule_tick(defs, stored).run_requests or []) == 1
+    assert stored.get_dynamic_partitions("models") == ["m", "n"]
 
 
 @pytest.mark.parametrize("trouble", ["all files refused", "no folder", "no problems file"])

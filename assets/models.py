@@ -1,0 +1,43 @@
+"""The models as partitions: one dynamic partition per model that has a fixes file, with its published figures.
+
+The assets that compute are not partitioned. Dagster cannot put partitioned and unpartitioned assets into one run of the
+UI: "Materialize all" would be a backfill of many runs. So every run covers all models, and `models` is the asset in
+which the UI shows them one by one. Nothing computes it; publishing a run reports a materialization per model.
+"""
+
+import dagster as dg
+import polars as pl
+
+from touchstone.evaluation import Evaluation
+from touchstone.preparation import require_models
+
+PARTITIONS = "models"
+
+models = dg.AssetSpec(
+    "models",
+    deps=["warehouse"],
+    group_name="publish",
+    description="Every model that has a fixes file, and the figures that were last published of it.",
+    partitions_def=dg.DynamicPartitionsDefinition(name=PARTITIONS),
+)
+
+
+def register_models(instance: dg.DagsterInstance, evaluation: Evaluation) -> None:
+    """Make the partitions the models that have a fixes file; an error where there is none."""
+    found, known = require_models(evaluation), instance.get_dynamic_partitions(PARTITIONS)
+    for gone in set(known) - set(found):
+        instance.delete_dynamic_partition(PARTITIONS, gone)
+    new = [model for model in found if model not in known]
+    if new:
+        instance.add_dynamic_partitions(PARTITIONS, new)
+
+
+def published_models(evaluation: Evaluation) -> list[dg.AssetMaterialization]:
+    """A materialization of every model: the rows of its files, and pass@k of its tiers as numbers to plot."""
+    files = evaluation.store.scan("sources").group_by("model").agg(pl.col("rows", "accepted", "quarantined").sum())
+    counts = {row.pop("model"): row for row in files.collect().to_dicts()}
+    figures = evaluation.store.scan("pass_at_k").select("model", "tier", "k", "pass_at_k").collect()
+    shown: dict[str, dict[str, float]] = {model: counts[model] for model in figures["model"].unique().sort()}
+    for model, tier, k, value in figures.drop_nulls().iter_rows():
+        shown[model][f"{tier} pass@{k}"] = value
+    return [dg.AssetMaterialization(models.key, partition=model, metadata=seen) for model, seen in shown.items()]

@@ -1,0 +1,141 @@
+"""`touchstone ui` on a new project, through the requests that the Dagster UI itself sends: real server, real daemon."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from tests.conftest import Command, Folder, command_environment
+
+# Generous: a machine whose cores are busy needs a minute to start Dagster.
+PATIENCE_SECONDS = 300
+
+ASSETS = """
+{ assetNodes {
+    assetKey { path } isExecutable jobNames partitionDefinition { name }
+    repository { name location { name } }
+    assetChecksOrError { ... on AssetChecks { checks { name jobNames } } } } }
+"""
+LAUNCH = """
+mutation($params: ExecutionParams!) {
+  launchRun(executionParams: $params) { __typename ... on LaunchRunSuccess { run { runId } } } }
+"""
+RUNS = "{ runsOrError { ... on Runs { results { runId status } } } }"
+PARTITIONS = '{ assetNodeOrError(assetKey: {path: ["models"]}) { ... on AssetNode { partitionKeys } } }'
+
+
+class Server:
+    """A running `touchstone ui`, asked as a browser asks it."""
+
+    def __init__(self, port: int) -> None:
+        self.port = port
+
+    def ask(self, query: str, **variables: object) -> Any:
+        body = json.dumps({"query": query, "variables": variables}).encode()
+        request = urllib.request.Request(
+            f"http://127.0.0.1:{self.port}/graphql", body, {"Content-Type": "application/json"}
+        )
+        with urllib.request.urlopen(request, timeout=60) as response:
+            answer = json.load(response)
+        assert "errors" not in answer, answer
+        return answer["data"]
+
+    def materialize_all(self) -> str:
+        """What a click on "Materialize all" sends, where no asset asks for a partition first; returns the run's id."""
+        assets = [asset for asset in self.ask(ASSETS)["assetNodes"] if asset["isExecutable"]]
+        assert [asset["assetKey"]["path"] for asset in assets if asset["partitionDefinition"]] == []
+        job = next(name for name in assets[0]["jobNames"] if all(name in asset["jobNames"] for asset in assets))
+        checks = [
+            {"assetKey": {"path": asset["assetKey"]["path"]}, "name": check["name"]}
+            for asset in assets
+            for check in asset["assetChecksOrError"]["checks"]
+            if job in check["jobNames"]
+        ]
+        selector = {
+            "repositoryName": assets[0]["repository"]["name"],
+            "repositoryLocationName": assets[0]["repository"]["location"]["name"],
+            "pipelineName": job,
+            "assetSelection": [{"path": asset["assetKey"]["path"]} for asset in assets],
+            "assetCheckSelection": checks,
+        }
+        params = {"mode": "default", "runConfigData": "{}", "selector": selector, "executionMetadata": {"tags": []}}
+        launched = self.ask(LAUNCH, params=params)["launchRun"]
+        assert launched["__typename"] == "LaunchRunSuccess", launched
+        return str(launched["run"]["runId"])
+
+    def finished(self) -> dict[str, str]:
+        """The status of every run, once all have ended."""
+        unfinished = {"QUEUED", "NOT_STARTED", "STARTING", "STARTED"}
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while time.monotonic() < deadline:
+            runs = {run["runId"]: run["status"] for run in self.ask(RUNS)["runsOrError"]["results"]}
+            if not unfinished & set(runs.values()):
+                return runs
+            time.sleep(0.5)
+        raise TimeoutError(f"runs did not end: {runs}")
+
+
+@contextmanager
+def serving(config: Path, home: Path) -> Iterator[Server]:
+    """`touchstone ui` in a process group of its own, which is ended with all its children."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    command = [Path(sys.executable).with_name("touchstone"), "ui", "--config", config, "--port", str(port)]
+    log = home / "ui.log"
+    with log.open("w") as output:
+        process = subprocess.Popen(
+            command, env=command_environment(home), stdout=output, stderr=output, start_new_session=True
+        )
+        try:
+            yield _when_ready(Server(port), process, log)
+        finally:
+            os.killpg(process.pid, signal.SIGTERM)
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(timeout=60)
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+
+
+def _when_ready(server: Server, process: "subprocess.Popen[bytes]", log: Path) -> Server:
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while time.monotonic() < deadline and process.poll() is None:
+        try:
+            if server.ask(ASSETS)["assetNodes"]:
+                return server
+        except (OSError, AssertionError):
+            time.sleep(0.5)
+    raise AssertionError(f"the UI did not start: {log.read_text()}")
+
+
+def test_materialize_all_on_a_new_project_is_one_run_of_all_models_and_a_failed_check_fails_it(
+    folder: Folder, touchstone: Command, tmp_path: Path
+) -> None:
+    folder.fixes("n", "oid,iteration_id,plausible_fix\na,1,true\na,2,true\nb,1,false\nb,2,true\n")
+    with serving(folder.config, tmp_path) as server:
+        assert server.ask(PARTITIONS)["assetNodeOrError"]["partitionKeys"] == ["m", "n"]
+
+        again = touchstone("ui", "--config", folder.config, "--port", server.port)
+        assert again.returncode == 2
+        assert again.stderr == f"error: port {server.port} on 127.0.0.1 is in use; choose another with --port\n"
+        elsewhere = touchstone("ui", "--config", folder.config, "--port", 0)
+        assert elsewhere.returncode == 2
+        assert f"already running: http://127.0.0.1:{server.port} (process " in elsewhere.stderr.splitlines()[-1]
+
+        first = server.materialize_all()
+        assert server.finished() == {first: "SUCCESS"}
+        summary = (folder.output / "summary_pass_at_k.csv").read_text().splitlines()
+        assert [line.split(",")[:2] for line in summary[1:]] == [["m", "0.25"], ["n", "0.75"]]
+
+        folder.fixes("broken", b"\xff")
+        second = server.materialize_all()
+        assert server.finished() == {first: "SUCCESS", second: "FAILURE"}
