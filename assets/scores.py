@@ -130,9 +130,9 @@ def problem_frontier(evaluation: Evaluation) -> dg.MaterializeResult[None]:
 
 
 def every_model_priced(evaluation: Evaluation) -> dg.AssetCheckResult:
-    """Every attempt that counts tokens has a cost."""
-    store = evaluation.store
-    return check_result(checks.every_model_priced(store.scan("attempts"), store.scan("attempt_scores")))
+    """Every attempt of a model that brings tokens or costs has a cost."""
+    store, scoring = evaluation.store, evaluation.config.scoring
+    return check_result(checks.every_model_priced(store.scan("attempts"), store.scan("attempt_scores"), scoring))
 
 
 def known_classes(evaluation: Evaluation) -> dg.AssetCheckResult:

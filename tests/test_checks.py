@@ -4,7 +4,8 @@ import polars as pl
 import pytest
 
 from touchstone import checks
-from touchstone.config import CheckLimits
+from touchstone.config import CheckLimits, Price, Scoring
+from touchstone.metrics.prices import cost_by_model
 
 LIMITS = CheckLimits()
 TOKENS = ["input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens"]
@@ -41,6 +42,22 @@ def test_quarantine_share(refused: int, passed: bool) -> None:
     assert found.figures["worst_share"] == refused / 100
 
 
+def test_quarantine_share_names_every_file_over_the_limit() -> None:
+    files = pl.DataFrame(
+        {
+            "model": ["a", "b", "c"],
+            "source_file": ["a_fixes.csv", "b_fixes.csv", "c_fixes.csv"],
+            "rows": [100, 100, 100],
+            "quarantined": [6, 5, 50],
+        }
+    )
+    found = checks.quarantine_share(files, LIMITS)
+    assert found.message == (
+        "61 of 300 rows are in quarantine; more than 5.0%: 50.0% of c_fixes.csv (c), 6.0% of a_fixes.csv (a)"
+    )
+    assert found.figures == {"quarantined_rows": 61, "worst_share": 0.5, "over": 2}
+
+
 def test_quarantine_share_of_nothing() -> None:
     assert checks.quarantine_share(sources(0, 0), LIMITS).passed
 
@@ -49,6 +66,7 @@ def test_unknown_oids() -> None:
     assert checks.unknown_oids(sources(100, 1), quarantine("unknown_oid"), LIMITS).passed
     found = checks.unknown_oids(sources(100, 2), quarantine("unknown_oid", "unknown_oid"), LIMITS)
     assert (found.passed, found.error, found.figures["unknown_oids"]) == (False, False, 2)
+    assert found.message.endswith("(for example m_fixes.csv, line 1: because of unknown_oid)")
 
 
 def test_unique_keys() -> None:
@@ -94,16 +112,59 @@ def test_figures_in_bounds_or_undefined() -> None:
     assert checks.within_bounds(undefined).passed
 
 
+def priced(*rows: dict[str, object], prices: dict[str, Price] | None = None) -> checks.Finding:
+    """The check on attempts of the model m, scored at these prices."""
+    names = ["cost_usd", *TOKENS]
+    made = [
+        {"model": "m", "tier": "T0", "oid": "a", "iteration_id": str(i)} | dict.fromkeys(names) | row
+        for i, row in enumerate(rows)
+    ]
+    types = {name: pl.Float64 if name == "cost_usd" else pl.Int64 for name in names}
+    attempts = pl.LazyFrame(made, schema_overrides=types)
+    scoring = Scoring(prices=prices or {})
+    scores = attempts.with_columns(
+        cost_usd=pl.coalesce("cost_usd", cost_by_model(pl.col("model"), scoring)),
+        total_tokens=pl.coalesce(pl.sum_horizontal(TOKENS).replace(0, None)),
+    )
+    return checks.every_model_priced(attempts, scores, scoring)
+
+
+M_PRICE = {"m": Price(input=1, output=1)}
+COUNTED: dict[str, object] = {"input_tokens": 5, "output_tokens": 5}
+
+
 def test_every_model_priced() -> None:
-    key = {"model": ["m"], "tier": ["T0"], "oid": ["a"], "iteration_id": ["1"]}
-    counted = pl.LazyFrame(key | {"input_tokens": [5]} | {name: [None] for name in TOKENS[1:]})
-    silent = counted.with_columns(input_tokens=pl.lit(None, pl.Int64))
-    unknown = pl.LazyFrame(key | {"cost_usd": [None]}, schema_overrides={"cost_usd": pl.Float64})
-    found = checks.every_model_priced(counted, unknown)
-    assert (found.passed, found.figures["unpriced_attempts"]) == (False, 1)
-    assert "no cost for m: add a price" in found.message
-    assert checks.every_model_priced(silent, unknown).passed, "without tokens there is nothing to price"
-    assert checks.every_model_priced(counted, unknown.with_columns(cost_usd=pl.lit(0.1))).passed
+    assert priced(COUNTED, prices=M_PRICE).passed
+    assert priced({"cost_usd": 0.1}).passed
+    assert priced({}).passed, "without tokens or costs there is nothing to price"
+    found = priced(COUNTED, COUNTED)
+    assert (found.passed, found.error, found.figures["unpriced_attempts"]) == (False, False, 2)
+    assert found.message == "no price for m: add one to 'scoring.prices' in the config"
+
+
+@pytest.mark.parametrize(
+    ("odd", "others", "prices", "why"),
+    [
+        ({}, {"cost_usd": 0.5}, {}, "cost_usd is missing"),
+        (COUNTED, {"cost_usd": 0.5}, {}, "cost_usd is missing"),
+        ({"input_tokens": 5}, COUNTED, M_PRICE, "input_tokens or output_tokens is missing"),
+        ({}, COUNTED, M_PRICE, "input_tokens or output_tokens is missing"),
+        (COUNTED | {"cache_read_tokens": 3}, COUNTED, M_PRICE, "the price 'm' has no 'cache_read'"),
+        (
+            COUNTED | {"input_tokens": 10**12},
+            COUNTED,
+            {"m": Price(input=1e5, output=1)},
+            "the price 'm' gives more than $1,000,000,000",
+        ),
+    ],
+)
+def test_a_missing_cost_is_not_blamed_on_the_price(
+    odd: dict[str, object], others: dict[str, object], prices: dict[str, Price], why: str
+) -> None:
+    found = priced(odd, *[others] * 59, prices=prices)
+    assert (found.passed, found.message) == (False, f"m: 1 of 60 attempts has no cost ({why})")
+    two = priced(odd, odd, *[others] * 58, prices=prices)
+    assert two.message == f"m: 2 of 60 attempts have no cost ({why})"
 
 
 def test_classes_add_up() -> None:

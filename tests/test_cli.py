@@ -51,6 +51,32 @@ def test_options_take_many_values_or_are_repeated(folder: Folder, touchstone: Co
     assert together == apart and together.startswith("LLM,pass@1,pass@2,")
 
 
+@pytest.mark.parametrize("written", [["2,1"], ["2,", "1"], ["1,2,"], ["1", "2,1"]])
+def test_k_values_may_be_separated_by_commas(folder: Folder, touchstone: Command, written: list[str]) -> None:
+    done = pass_at_k(touchstone, folder, "--k-values", *written, "--format", "csv")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("LLM,pass@1,pass@2,")
+    assert pass_at_k(touchstone, folder, f"--k-values={','.join(written)}", "--format", "csv").stdout == done.stdout
+
+
+@pytest.mark.parametrize("written", ["1,x", "1;5", "0,1"])
+def test_k_values_that_are_none_are_one_line(folder: Folder, touchstone: Command, written: str) -> None:
+    done = pass_at_k(touchstone, folder, "--k-values", written)
+    assert done.returncode == 2 and done.stderr.count("\n") == 1 and "--k-values" in done.stderr
+
+
+@pytest.mark.parametrize("command", [("run",), ("validate", "--problem", "a", "--fix", "x")])
+def test_without_a_config_the_one_in_this_folder_counts(
+    touchstone: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    done = touchstone(*command)
+    assert done.returncode == 2
+    assert done.stderr == "error: there is no evaluation_config.json in this folder; pass --config FILE\n"
+    (tmp_path / "evaluation_config.json").write_text("{}")
+    assert "evaluation_config.json: the key 'fixes_dir' is missing" in touchstone(*command).stderr
+
+
 def test_refused_rows_and_short_samples_are_told(folder: Folder, touchstone: Command) -> None:
     folder.fixes("m", HEADER + "a,1,true\nb,1,maybe\n")
     done = pass_at_k(touchstone, folder, "--k-values", 1, 5)
@@ -73,7 +99,7 @@ def test_one_unreadable_file_does_not_stop_the_others(folder: Folder, touchstone
     [
         (("--k-values", "0"), "error: --k-values: k must be at least 1, got 0"),
         (("--k-values", "-3"), "error: --k-values: k must be at least 1, got -3"),
-        (("--k-values", "x"), "error: Invalid value for '--k-values': Input should be a valid integer"),
+        (("--k-values", "x"), "error: --k-values: 'x' is not a whole number"),
         (("--format", "xml"), "error: Invalid value for '--format'"),
         (("--nope",), "error: No such option"),
     ],

@@ -1,5 +1,6 @@
 """pass@k straight from CSV files, without a graph or an output folder: the engine behind `touchstone pass-at-k`."""
 
+import re
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -7,7 +8,7 @@ from pathlib import Path
 
 import polars as pl
 
-from touchstone.config import IntervalSettings
+from touchstone.config import IntervalSettings, sorted_k_values
 from touchstone.errors import InputFileError, TouchstoneError
 from touchstone.ingest.fixes import open_fixes, read_fixes
 from touchstone.ingest.problems import open_problems, read_problems
@@ -50,6 +51,22 @@ def calculate(
         raise TouchstoneError("; ".join(done.unreadable))
     done.table = pl.concat(parts).sort("model", "tier", "k")
     return done
+
+
+def parse_k_values(texts: Sequence[str]) -> list[int]:
+    """The k values of the command line, separated by spaces or commas.
+
+    >>> parse_k_values(["10,1", "5"])
+    [1, 5, 10]
+    """
+    words = [word.strip() for text in texts for word in text.split(",") if word.strip()]
+    wrong = next((word for word in words if not re.fullmatch(r"[+-]?\d{1,9}", word)), None)
+    if wrong is not None:
+        raise TouchstoneError(f"--k-values: '{wrong}' is not a whole number")
+    try:
+        return sorted_k_values([int(word) for word in words])
+    except ValueError as error:
+        raise TouchstoneError(f"--k-values: {error}") from None
 
 
 class _Reader:

@@ -6,8 +6,10 @@ from itertools import islice
 
 import polars as pl
 
-from touchstone.config import CheckLimits
-from touchstone.vocabulary import CLASSES, PASS_CLASS
+from touchstone.config import CheckLimits, Scoring
+from touchstone.ingest.fixes import KEY
+from touchstone.metrics.prices import price_name
+from touchstone.vocabulary import CLASSES, MAX_AMOUNT, PASS_CLASS
 
 # How many classes a message lists by name.
 _MOST_NAMED = 20
@@ -33,23 +35,31 @@ def files_readable(quarantine: pl.DataFrame) -> Finding:
 def quarantine_share(sources: pl.DataFrame, limits: CheckLimits) -> Finding:
     """No file has more refused rows than allowed."""
     judged = sources.filter(pl.col("rows") > 0).with_columns(share=pl.col("quarantined") / pl.col("rows"))
-    worst = judged.sort("share", "model", descending=[True, False]).head(1)
-    share = worst["share"].item() if worst.height else 0.0
+    worst_first = judged.sort("share", "model", "source_file", descending=[True, False, False])
+    over = worst_first.filter(pl.col("share") > limits.max_quarantine_share)
     refused, rows = int(sources["quarantined"].sum()), int(sources["rows"].sum())
     message = f"{refused:,} of {rows:,} rows are in quarantine"
-    if share > limits.max_quarantine_share:
-        message += f"; {worst['source_file'].item()} has {share:.1%}, more than {limits.max_quarantine_share:.1%}"
-    figures = {"quarantined_rows": refused, "worst_share": share}
-    return Finding(share <= limits.max_quarantine_share, message, error=True, figures=figures)
+    if over.height:
+        named = [
+            f"{share:.1%} of {file}" + (f" ({model})" if model else "")
+            for share, file, model in over.select("share", "source_file", "model").iter_rows()
+        ]
+        message += f"; more than {limits.max_quarantine_share:.1%}: {', '.join(named)}"
+    worst = worst_first["share"][0] if worst_first.height else 0.0
+    figures = {"quarantined_rows": refused, "worst_share": worst, "over": over.height}
+    return Finding(over.is_empty(), message, error=True, figures=figures)
 
 
 def unknown_oids(sources: pl.DataFrame, quarantine: pl.DataFrame, limits: CheckLimits) -> Finding:
     """The fixes speak of problems that the problems file knows."""
-    strangers = quarantine.filter(pl.col("kind") == "unknown_oid").height
+    strangers = quarantine.filter(pl.col("kind") == "unknown_oid").sort("source_file", "line")
     rows = int(sources["rows"].sum())
-    share = strangers / rows if rows else 0.0
-    message = f"{strangers:,} of {rows:,} rows name an oid that is not in the problems file"
-    figures = {"unknown_oids": strangers, "share": share}
+    share = strangers.height / rows if rows else 0.0
+    message = f"{strangers.height:,} of {rows:,} rows name an oid that is not in the problems file"
+    if strangers.height:
+        file, line, reason = strangers.select("source_file", "line", "reason").row(0)
+        message += f" (for example {file}, line {line}: {reason})"
+    figures = {"unknown_oids": strangers.height, "share": share}
     return Finding(share <= limits.max_unknown_oid_share, message, figures=figures)
 
 
@@ -183,18 +193,43 @@ def enough_samples(pass_at_k: pl.DataFrame) -> Finding:
     return Finding(short.is_empty(), message if short.height else "n >= k everywhere", figures=figures)
 
 
-def every_model_priced(attempts: pl.LazyFrame, scores: pl.LazyFrame) -> Finding:
-    """Every attempt that counts tokens has a cost: given, or by the model's price."""
-    tokens = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens")
-    counted = attempts.filter(pl.any_horizontal(pl.col(name).is_not_null() for name in tokens))
-    key = ["model", "tier", "oid", "iteration_id"]
-    costless = scores.filter(pl.col("cost_usd").is_null()).select(key)
-    missing = counted.join(costless, on=key, how="semi").group_by("model").len().sort("model").collect()
-    names = ", ".join(missing["model"])
-    message = (
-        f"no cost for {names}: add a price to 'scoring.prices' in the config" if names else "every attempt has a cost"
+def every_model_priced(attempts: pl.LazyFrame, scores: pl.LazyFrame, scoring: Scoring) -> Finding:
+    """Every attempt of a model that brings tokens or costs has a cost: given, or by the model's price."""
+    no_cost = pl.col("cost_usd").is_null()
+    counts = scores.group_by("model").agg(
+        attempts=pl.len(),
+        missing=no_cost.sum(),
+        costs=pl.col("cost_usd").count(),
+        tokens=pl.col("total_tokens").count(),
     )
-    return Finding(missing.is_empty(), message, figures={"unpriced_attempts": int(missing["len"].sum())})
+    affected = counts.filter((pl.col("missing") > 0) & (pl.col("costs") + pl.col("tokens") > 0)).sort("model")
+    found = affected.with_columns(price=price_name(pl.col("model"), scoring)).collect()
+    without_price = (pl.col("costs") == 0) & pl.col("price").is_null()
+    names = ", ".join(found.filter(without_price)["model"])
+    messages = [f"no price for {names}: add one to 'scoring.prices' in the config"] if names else []
+    for row in found.filter(~without_price).iter_rows(named=True):
+        keys = scores.filter((pl.col("model") == row["model"]) & no_cost).select("model", *KEY)
+        rows = attempts.join(keys, on=["model", *KEY], how="semi")
+        have = "has" if row["missing"] == 1 else "have"
+        why = _why_no_cost(rows, row["price"], scoring)
+        messages.append(f"{row['model']}: {row['missing']:,} of {row['attempts']:,} attempts {have} no cost ({why})")
+    figures = {"unpriced_attempts": int(found["missing"].sum())}
+    return Finding(found.is_empty(), "; ".join(messages) or "every attempt has a cost", figures=figures)
+
+
+def _why_no_cost(attempts: pl.LazyFrame, price_name: str | None, scoring: Scoring) -> str:
+    if price_name is None:
+        return "cost_usd is missing"
+    uncounted = pl.col("input_tokens").is_null() | pl.col("output_tokens").is_null()
+    unpriced = (pl.col("cache_read_tokens") > 0) & pl.lit(scoring.all_prices[price_name].cache_read is None)
+    reason = (
+        pl.when(uncounted)
+        .then(pl.lit("input_tokens or output_tokens is missing"))
+        .when(unpriced)
+        .then(pl.lit(f"the price '{price_name}' has no 'cache_read'"))
+        .otherwise(pl.lit(f"the price '{price_name}' gives more than ${MAX_AMOUNT:,}"))
+    )
+    return ", or ".join(attempts.select(reason.alias("reason").unique().sort()).collect()["reason"])
 
 
 def known_classes(scores: pl.LazyFrame) -> Finding:

@@ -71,9 +71,20 @@ def _options(
     pass
 
 
+_DEFAULT_CONFIG = Path("evaluation_config.json")
+_CONFIG_OPTION = typer.Option(help=f"The evaluation's configuration, JSON or TOML. [default: {_DEFAULT_CONFIG} here]")
+
+
+def _config_or_default(config: Path | None) -> Path:
+    """The configuration that was named, else the one in the current folder."""
+    if config is None and not _DEFAULT_CONFIG.is_file():
+        raise TouchstoneError(f"there is no {_DEFAULT_CONFIG} in this folder; pass --config FILE")
+    return config or _DEFAULT_CONFIG
+
+
 @app.command(cls=ManyValues)
 def run(
-    config: Annotated[Path, typer.Option(help="The evaluation's configuration, JSON or TOML.")],
+    config: Annotated[Path | None, _CONFIG_OPTION] = None,
     output_dir: Annotated[Path | None, typer.Option(help="Write here instead of the config's output_dir.")] = None,
     only: Annotated[list[str] | None, typer.Option(metavar="MODEL…", help="Re-evaluate only these models.")] = None,
     accept: Annotated[bool, typer.Option("--accept", help="Publish even what fails against the baseline.")] = False,
@@ -82,6 +93,7 @@ def run(
     from touchstone import screens
     from touchstone.preparation import prepare
 
+    config = _config_or_default(config)
     with _working("loading Dagster"):
         evaluation = prepare(config, output_dir, only or [])
         from pipelines.launch import run_evaluation
@@ -96,21 +108,18 @@ def pass_at_k(
     problems_csv: Annotated[Path, typer.Option(help="The problems file.")],
     fixes_csv: Annotated[list[Path], typer.Option(metavar="FILE…", help="One or more <model>_fixes.csv files.")],
     k_values: Annotated[
-        list[int] | None, typer.Option(metavar="K…", help="Budgets of attempts. [default: 1 5 10]")
+        list[str] | None, typer.Option(metavar="K…", help="Budgets of attempts: 1 5 10, or 1,5,10. [default: 1 5 10]")
     ] = None,
     save_to: Annotated[Path | None, typer.Option(help="Also write the summary CSV here.")] = None,
     format: Annotated[Literal["table", "csv", "json"], typer.Option(help="How to print.")] = "table",
 ) -> None:
     """Compute pass@k straight from CSV files, without Dagster."""
     from touchstone import plain_text
-    from touchstone.calculator import calculate
-    from touchstone.config import IntervalSettings, sorted_k_values
+    from touchstone.calculator import calculate, parse_k_values
+    from touchstone.config import IntervalSettings
     from touchstone.publish.summary import summary, write_summary
 
-    try:
-        ks = sorted_k_values(k_values or [1, 5, 10])
-    except ValueError as error:
-        raise TouchstoneError(f"--k-values: {error}") from None
+    ks = parse_k_values(k_values or ["1,5,10"])
     large = sum(path.stat().st_size for path in fixes_csv if path.is_file()) > _LARGE
     with _working("reading") if large else nullcontext():
         done = calculate(problems_csv, fixes_csv, ks, IntervalSettings())
@@ -236,9 +245,9 @@ def compare(
 
 @app.command(cls=ManyValues)
 def validate(
-    config: Annotated[Path, typer.Option(help="The evaluation's configuration, JSON or TOML.")],
     problem: Annotated[str, typer.Option(metavar="OID", help="The problem that the fix is for.")],
     fix: Annotated[list[Path], typer.Option(metavar="FILE…", help="Files that hold a fix each.")],
+    config: Annotated[Path | None, _CONFIG_OPTION] = None,
     kind: Annotated[
         Literal["file", "block"] | None,
         typer.Option("--as", help="Whether a fix is the whole file or stands for the problem's lines."),
@@ -250,7 +259,7 @@ def validate(
     from touchstone.validation.single import validate_files
 
     with _working("validating"):
-        shown = validate_files(load_config(config), problem, fix, kind)
+        shown = validate_files(load_config(_config_or_default(config)), problem, fix, kind)
     for one in shown:
         screens.show_validation(one)
     if any(one.verdict.fixed is None for one in shown):

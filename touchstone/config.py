@@ -153,19 +153,32 @@ class Scoring(_Section):
             raise ValueError("two grades have the same threshold")
         return ordered
 
+    @field_validator("prices")
+    @classmethod
+    def _one_price_a_model(cls, prices: dict[str, Price]) -> dict[str, Price]:
+        seen: dict[str, str] = {}
+        for name in prices:
+            other = seen.setdefault(price_key(name), name)
+            if other != name:
+                raise ValueError(f"'{other}' and '{name}' are the same model; give one price")
+        return prices
+
     @property
     def all_prices(self) -> dict[str, Price]:
-        """The default prices with the configured ones on top, by simplified model name."""
-        return {simplified(name): price for name, price in (DEFAULT_PRICES | self.prices).items()}
+        """The configured prices and the default ones of other models, by the names that they are given under."""
+        configured = {price_key(name) for name in self.prices}
+        return {
+            name: price for name, price in DEFAULT_PRICES.items() if price_key(name) not in configured
+        } | self.prices
 
 
-def simplified(model: str) -> str:
-    """A model's name as prices are looked up by it: "Claude Opus 4.5" is "claude-opus-4.5".
+def price_key(model: str) -> str:
+    """A model's name as prices are looked up by it: "Claude Opus 4.5" and "claude-opus-4-5" are one.
 
-    >>> simplified("Claude Opus_4.5")
-    'claude-opus-4.5'
+    >>> price_key("Claude Opus_4.5")
+    'claude-opus-4-5'
     """
-    return re.sub(r"[\s_]+", "-", model.strip().lower())
+    return re.sub(r"[\s_.]+", "-", model.strip().lower())
 
 
 class SyntheticSettings(_Section):

@@ -14,6 +14,7 @@ from rich.syntax import Syntax
 from rich.text import Text
 
 from touchstone.fitted_table import Column, FittedTable, names, numbers, prose, terminal
+from touchstone.input_screens import show_inputs
 from touchstone.plain_text import counted, visible
 from touchstone.run_outcome import RunOutcome
 
@@ -42,7 +43,7 @@ def show_run(evaluation: "Evaluation", outcome: RunOutcome) -> None:
         pairs = store.scan("model_comparison").collect()
         if not pairs.is_empty():
             comparison_table(pairs).print(screen)
-        _show_quarantine(screen, store.scan("quarantine").collect())
+        show_inputs(screen, store.scan("quarantine").collect(), store.scan("model_statistics").collect())
     for check in outcome.checks:
         if not check.passed:
             label = "[red]check failed[/]" if check.error else "[yellow]check warns[/]"
@@ -292,20 +293,6 @@ def _with_ends(row: dict[str, Any], figure: str, prefix: str, style: str) -> str
         return style.format(value)
     ends = ["…" if end is None else re.sub("inf%?", "∞", style.format(end)) for end in (low, high)]
     return f"{style.format(value)} [{', '.join(ends)}]"
-
-
-def _show_quarantine(screen: Console, quarantine: pl.DataFrame) -> None:
-    if quarantine.is_empty():
-        return
-    drawn = FittedTable(
-        [*names("file"), *numbers("line"), *prose("reason")], title="quarantine: rows that were refused"
-    )
-    shown = quarantine.sort("source_file", "line", nulls_last=False)
-    for row in shown.head(12).iter_rows(named=True):
-        drawn.add_row(row["source_file"], str(row["line"] or "-"), row["reason"])
-    drawn.print(screen)
-    if shown.height > 12:
-        screen.print(f"… and {shown.height - 12:,} more: SELECT * FROM quarantine")
 
 
 def _reuse(outcome: RunOutcome) -> str:

@@ -1,5 +1,6 @@
 """Reading fixes files: what is accepted, what is refused, and in which words. One test per kind of trouble."""
 
+import re
 from pathlib import Path
 
 import pandas
@@ -56,6 +57,20 @@ def test_empty_file(tmp_path: Path, content: bytes) -> None:
 def test_missing_column(tmp_path: Path) -> None:
     with pytest.raises(InputFileError, match=r"missing column iteration_id \(found: oid, plausible_fix\)"):
         read(tmp_path, "oid,plausible_fix\na,1\n")
+
+
+@pytest.mark.parametrize(("separator", "name"), [(";", "';'"), ("\t", "tabs"), ("|", "'|'")])
+def test_another_separator_is_named(tmp_path: Path, separator: str, name: str) -> None:
+    text = (HEADER + "a,1,true\n").replace(",", separator)
+    with pytest.raises(
+        InputFileError, match=f"the cells are separated by {re.escape(name)}: save the file with commas"
+    ):
+        read(tmp_path, text)
+
+
+def test_no_separator_is_suspected_where_there_is_none(tmp_path: Path) -> None:
+    with pytest.raises(InputFileError, match=r"\(found: oid\)$"):
+        read(tmp_path, "oid\na\n")
 
 
 def test_neither_outcome_nor_fix(tmp_path: Path) -> None:
@@ -413,3 +428,25 @@ def test_no_renamed_column_replaces_another(tmp_path: Path) -> None:
     attempts = read(tmp_path, header + "a,1,1,theirs,other,3,4\n").attempts.collect()
     assert attempts.select("model", "input_model", "input_input_model").row(0) == ("m", "other", "theirs")
     assert attempts.select("input___line", "input_input___line").row(0) == ("4", "3")
+
+
+@pytest.mark.parametrize(
+    ("oid", "hint"),
+    [
+        ("07", "; it has '007': zeros were lost or added, keep the ids as text"),
+        ("7", "; it has '007': zeros were lost or added, keep the ids as text"),
+        ("7.0", "; it has '007': zeros were lost or added, keep the ids as text"),
+        ("00042", "; it has '42': zeros were lost or added, keep the ids as text"),
+        ("42.0", "; it has '42': zeros were lost or added, keep the ids as text"),
+        ("00", "; it has '0': zeros were lost or added, keep the ids as text"),
+        ("8", ""),
+        ("x7", ""),
+    ],
+)
+def test_lost_zeros_are_hinted_at_and_never_repaired(tmp_path: Path, oid: str, hint: str) -> None:
+    path = tmp_path / "m_fixes.csv"
+    path.write_text(HEADER + f"{oid},1,true\n007,1,true\n")
+    listed = pl.LazyFrame({"oid": ["007", "42", "0", "x"], "suite": ["s"] * 4})
+    result = read_fixes(path, "m", listed, tmp_path / "scratch.parquet")
+    assert accepted(result) == [("007", "1", True)]
+    assert result.quarantine["reason"].to_list() == [f"the oid '{oid}' is not in the problems file{hint}"]

@@ -18,6 +18,7 @@ SCORES = {
     "compilation_score": pl.Float64, "test_score": pl.Float64, "ran_tests": pl.Boolean,
     "lint_score": pl.Float64, "lint_measured": pl.Boolean,
     "code_score": pl.Float64, "cost_usd": pl.Float64, "total_tokens": pl.Int64, "latency_ms": pl.Float64,
+    "priced_as": pl.String,
 }  # fmt: skip
 
 

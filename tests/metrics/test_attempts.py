@@ -10,6 +10,7 @@ from pydantic import ValidationError
 
 from touchstone.config import CodeWeights, CompositeWeights, Price, Scoring
 from touchstone.metrics import attempts as metric
+from touchstone.metrics.prices import cost_by_model
 
 SCORING = Scoring()
 EQUAL = CompositeWeights()
@@ -153,7 +154,7 @@ def tokens(
         {name: [cell] for name, cell in row.items()}, schema_overrides=dict.fromkeys(list(row)[1:], pl.Int64)
     )
     scoring = Scoring(prices={"mine": Price(input=2, output=4)})
-    return frame.select(metric.cost_by_model(pl.col("model"), scoring)).collect().item()
+    return frame.select(cost_by_model(pl.col("model"), scoring)).collect().item()
 
 
 @pytest.mark.parametrize(

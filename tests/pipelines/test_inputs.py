@@ -33,3 +33,14 @@ def test_twenty_large_costs_add_up(folder: Folder) -> None:
     folder.fixes("m", "oid,iteration_id,passed,cost_usd\n" + rows)
     assert evaluate(folder).failures == []
     assert query(folder, "SELECT total_cost_usd FROM model_statistics") == [(2e10,)]
+
+
+def test_a_dated_model_finds_its_price_and_the_match_is_in_the_tables(folder: Folder) -> None:
+    text = "oid,iteration_id,passed,input_tokens,output_tokens\na,1,1,1000000,0\n"
+    for model in ("claude-opus-4-5-20251101", "gpt-4o-mini"):
+        folder.fixes(model, text)
+    outcome = evaluate(folder)
+    rows = query(folder, "SELECT model, priced_as, total_cost_usd FROM model_statistics WHERE model <> 'm'")
+    assert sorted(rows) == [("claude-opus-4-5-20251101", "claude-opus-4.5", 15.0), ("gpt-4o-mini", None, None)]
+    (told,) = [check.message for check in outcome.checks if check.name == "attempt_scores.every_model_priced"]
+    assert told == "no price for gpt-4o-mini: add one to 'scoring.prices' in the config"

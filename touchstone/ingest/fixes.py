@@ -87,10 +87,7 @@ def read_attempts(
     staged = replace(staged, accepted=staged.accepted.rename({key: "oid"}))
 
     known = problems.select("oid", pl.col("suite").alias("__problem_suite"))
-    strangers = [
-        Refusal(line, "unknown_oid", f"the oid {oid!r} is not in the problems file")
-        for line, oid in staged.accepted.join(known, on="oid", how="anti").select(LINE, "oid").collect().iter_rows()
-    ]
+    strangers = _unknown_problems(staged.accepted, known)
     rows = without(staged.accepted, strangers)
     if "tier" not in table.columns:
         rows = rows.with_columns(tier=pl.lit(DEFAULT_TIER))
@@ -100,6 +97,26 @@ def read_attempts(
     refused = [*staged.refusals, *strangers, *duplicates]
     attempts = _as_attempts(rows.join(known, on="oid", how="left"), model)
     return IngestedFixes(attempts, quarantine_frame(table, refused), staged.rows, staged.rows - len(refused))
+
+
+def _unknown_problems(rows: pl.LazyFrame, known: pl.LazyFrame) -> list[Refusal]:
+    """The rows of problems that nobody listed, with a hint where only the digits were written differently."""
+    unknown = rows.join(known.select("oid"), on="oid", how="anti").select(LINE, "oid").collect()
+    if unknown.is_empty():
+        return []
+    # What a spreadsheet or pandas makes of "001": 1, or 1.0 in a column with gaps.
+    number = pl.col("oid").str.strip_chars().str.replace(r"\.0$", "").str.strip_chars_start("0").alias("number")
+    numeric = pl.col("oid").str.contains(r"^\s*\d+(\.0)?\s*$")
+    listed = known.filter(numeric).group_by(number).agg(meant=pl.col("oid").min())
+    alike = unknown.lazy().with_columns(pl.when(numeric).then(number)).join(listed, on="number", how="left")
+    return [
+        Refusal(line, "unknown_oid", f"the oid {oid!r} is not in the problems file" + _digits_hint(meant))
+        for line, oid, meant in alike.select(LINE, "oid", "meant").collect().iter_rows()
+    ]
+
+
+def _digits_hint(meant: str | None) -> str:
+    return "" if meant is None else f"; it has {meant!r}: zeros were lost or added, keep the ids as text"
 
 
 def outcome(present: set[str]) -> pl.Expr:

@@ -120,7 +120,19 @@ def require_columns(table: TextTable, *names: str) -> None:
     if missing:
         found = ", ".join(table.columns)
         noun = "column" if len(missing) == 1 else "columns"
-        raise InputFileError(f"{table.path}: missing {noun} {', '.join(missing)} (found: {found})")
+        hint = _other_separator(table)
+        raise InputFileError(f"{table.path}: missing {noun} {', '.join(missing)} (found: {found}){hint}")
+
+
+def _other_separator(table: TextTable) -> str:
+    """A hint for a file whose header makes one column here and several with another separator."""
+    if len(table.columns) > 1:
+        return ""
+    separators = {";": "';'", "\t": "tabs", "|": "'|'"}
+    used = max(separators, key=table.columns[0].count)
+    if used not in table.columns[0]:
+        return ""
+    return f"; the cells are separated by {separators[used]}: save the file with commas"
 
 
 def plain_rows(table: TextTable) -> pl.LazyFrame:

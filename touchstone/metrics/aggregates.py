@@ -62,6 +62,7 @@ def _overall(scores: pl.LazyFrame) -> pl.LazyFrame:
         avg_lint_score=exact_mean(pl.col("lint_score").filter("lint_measured")),
         avg_code_score=exact_mean(pl.col("code_score")),
         total_cost_usd=_total("cost_usd"),
+        priced_as=pl.col("priced_as").max(),
         unpriced_attempts=pl.col("cost_usd").is_null().sum().cast(pl.Int64),
         total_tokens=pl.when(pl.col("total_tokens").count() > 0).then(
             pl.col("total_tokens").cast(pl.Int128).sum().cast(pl.Int64, strict=False)

@@ -1,25 +1,25 @@
 """Scores of a single attempt: pass rate, judge's score, cost, cost of pass, composite, code score, accuracy, grade.
 
 Each formula is a function from expressions to an expression, used here on columns and in tests on literals. Undefined
-is null. What several attempts say together belongs in `statistics`, `tiers` and `suites`.
+is null. What several attempts say together belongs in `statistics`, `tiers` and `suites`; what tokens
+cost in `prices`.
 """
 
 import polars as pl
 
-from touchstone.config import CodeWeights, CompositeWeights, Price, Scoring, simplified
+from touchstone.config import CodeWeights, CompositeWeights, Scoring
 from touchstone.inference.exact import exact_mean
-from touchstone.vocabulary import MAX_AMOUNT, PASS_CLASS
+from touchstone.metrics.prices import TOKENS, cost_by_model, price_name
+from touchstone.vocabulary import PASS_CLASS
 
 KEY = ["model", "tier", "oid", "iteration_id"]
-_MILLION = 1_000_000
-_CACHE_WRITE_FACTOR = 1.25
-_TOKENS = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens")
 
 
 def attempt_scores(attempts: pl.LazyFrame, outcomes: pl.LazyFrame, scoring: Scoring) -> pl.LazyFrame:
     """Every attempt with its scores. The verdict is the outcome's, the rest is what the input brought."""
     validated = ["passed", "status", "compiled", "tests_passed", "tests_failed", "lint_warnings"]
     verdicts = outcomes.select(*KEY, *(pl.col(name).alias(f"__{name}") for name in validated))
+    by_tokens = cost_by_model(pl.col("model"), scoring)
     with_parts = attempts.join(verdicts, on=KEY, how="left").select(
         *KEY,
         "run_id",
@@ -28,7 +28,10 @@ def attempt_scores(attempts: pl.LazyFrame, outcomes: pl.LazyFrame, scoring: Scor
         classification=agreed_class(pl.col("classification"), pl.col("__passed"), pl.col("__status")),
         pass_rate=pass_rate(pl.col("__passed")),
         impl_rate=impl_rate(pl.col("weighted_score")),
-        cost_usd=pl.coalesce("cost_usd", cost_by_model(pl.col("model"), scoring)),
+        cost_usd=pl.coalesce("cost_usd", by_tokens),
+        priced_as=pl.when(pl.col("cost_usd").is_null() & by_tokens.is_not_null()).then(
+            price_name(pl.col("model"), scoring)
+        ),
         duration_seconds="duration_seconds",
         total_tokens=_total_tokens(),
         ran_tests=(pl.col("__tests_passed").fill_null(0) + pl.col("__tests_failed").fill_null(0)) > 0,
@@ -117,28 +120,6 @@ def grade(score: pl.Expr, scoring: Scoring) -> pl.Expr:
     return letter
 
 
-def cost_by_model(model: pl.Expr, scoring: Scoring) -> pl.Expr:
-    """The cost of the tokens at the model's price; null for a model without a price."""
-    name = model.str.strip_chars().str.to_lowercase().str.replace_all(r"[\s_]+", "-")
-    cost = pl.lit(None, pl.Float64)
-    for known, price in scoring.all_prices.items():
-        cost = pl.when(name == simplified(known)).then(token_cost(price)).otherwise(cost)
-    return cost
-
-
-def token_cost(price: Price) -> pl.Expr:
-    """Tokens times price. Null where no tokens are given, or tokens that have no price, or the cost is absurd."""
-    write_price = price.cache_write if price.cache_write is not None else price.input * _CACHE_WRITE_FACTOR
-    prices = (price.input, price.output, price.cache_read, write_price)
-    given = pl.col("input_tokens").is_not_null() & pl.col("output_tokens").is_not_null()
-    total = pl.lit(0.0)
-    for tokens, dollars in zip(_TOKENS, prices, strict=True):
-        count = pl.col(tokens).fill_null(0)
-        unpriced = pl.when(count == 0).then(0.0)
-        total = total + (unpriced if dollars is None else count * dollars / _MILLION)
-    return pl.when(given & (total <= MAX_AMOUNT)).then(total)
-
-
 def _total_tokens() -> pl.Expr:
-    known = pl.any_horizontal(pl.col(name).is_not_null() for name in _TOKENS)
-    return pl.when(known).then(pl.sum_horizontal(pl.col(name) for name in _TOKENS))
+    known = pl.any_horizontal(pl.col(name).is_not_null() for name in TOKENS)
+    return pl.when(known).then(pl.sum_horizontal(pl.col(name) for name in TOKENS))
