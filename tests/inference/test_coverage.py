@@ -133,7 +133,7 @@ def test_clusters_of_four_problems(clusters: int, easier: float, paired: bool) -
 
     truth = figures((200_000, 4), None).mean()
     per_problem = figures((RUNS, clusters, 4), 5)
-    low, high = (_student_twin if paired else _score_twin)(per_problem.mean(axis=2))
+    low, high = _student_twin(per_problem.mean(axis=2), size=4) if paired else _score_twin(per_problem.mean(axis=2))
     names = [f"cluster {place // 4}" for place in range(4 * clusters)]
     for run in range(TWINS):
         measure = paired_interval if paired else mean_interval
@@ -209,13 +209,16 @@ def _score_twin(figures: Floats) -> Ends:
     return np.where(mean == 0, 0, centre - spread), np.where(mean == 1, 1, centre + spread)
 
 
-def _student_twin(differences: Floats) -> Ends:
+def _student_twin(differences: Floats, size: int = 1) -> Ends:
+    """From the mean differences of units that hold `size` problems each."""
     problems = differences.shape[1]
     mean, error = differences.mean(axis=1), differences.std(axis=1, ddof=1) / np.sqrt(problems)
     z = stats.norm.ppf(0.975)
     unseen = z**2 / (problems + z**2)
     reach = stats.t.ppf(0.975, problems - 1) * error
-    reach += np.exp(-np.abs(differences).sum(axis=1) / 0.75) * np.maximum(0, unseen - reach)
+    evidence = np.minimum(1, size * np.abs(differences)).sum(axis=1)
+    widened = reach + np.exp(-evidence / 0.75) * np.maximum(0, unseen - reach)
+    reach = np.where(widened > 1.01 * reach, widened, reach)
     same = np.ptp(differences, axis=1) <= 1e-12
     low = np.where(same, mean - unseen * (1 + mean), mean - reach)
     high = np.where(same, mean + unseen * (1 - mean), mean + reach)

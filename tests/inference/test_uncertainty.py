@@ -15,6 +15,7 @@ from touchstone.inference.uncertainty import (
     Interval,
     mean_interval,
     paired_interval,
+    paired_t_interval,
     unit_interval,
     wilson,
 )
@@ -181,12 +182,15 @@ def units_of(*units: tuple[float, int], settings: IntervalSettings = SETTINGS) -
 
 
 def test_worked_example_of_attempts_in_three_problems() -> None:
-    # 2 of 4, 3 of 4 and 8 of 8 passed: 13 of 16, with residuals of -1.25, -0.25 and 1.5.
+    # 2 of 4, 3 of 4 and 8 of 8 passed: 13 of 16, with residuals of -1.25, -0.25 and 1.5, which keep 3/4, 3/4 and 1/2
+    # of their variance. With b = 16/12, 16/12 and 64/8 there are 256 / (96 + 10.67^2 - 67.56) degrees of freedom.
     interval = units_of((2, 4), (3, 4), (8, 8))
-    mean, error = 13 / 16, np.sqrt(3 / 2 * (1.25**2 + 0.25**2 + 1.5**2)) / 16
-    most = mean * (1 - mean)
-    variance = 3 * error**2 + np.exp(-3 * (1 - mean) / 0.75) * (most - 3 * error**2)
-    effective, reach = 3 * most / variance, special.stdtrit(2, 0.975)
+    mean, error = 13 / 16, np.sqrt((1.25**2 + 0.25**2) / 0.75 + 1.5**2 / 0.5) / 16
+    degrees = 256 / (96 + (32 / 3) ** 2 - (64 + 2 * 16 / 9))
+    most, reach = mean * (1 - mean), special.stdtrit(degrees, 0.975)
+    unseen = most * (special.stdtrit(2, 0.975) / reach) ** 2
+    variance = 3 * error**2 + np.exp(-3 * (1 - mean) / 0.75) * max(0, unseen - 3 * error**2)
+    effective = 3 * most / variance
     assert (interval.method, interval.units) == ("wilson-t-cluster", 3)
     for end in (interval.low, interval.high):
         assert abs(mean - end) == pytest.approx(reach * np.sqrt(end * (1 - end) / effective))
@@ -291,7 +295,7 @@ def test_small_suites_use_student_on_differences() -> None:
 
 def test_models_that_hardly_differ_are_not_surer_than_those_that_never_do() -> None:
     hardly, never = paired_of([0.0] * 29 + [0.0001]), paired_of([0.0] * 30)
-    assert hardly.method == "t"
+    assert hardly.method == "t-widened"
     assert hardly.high - hardly.low == pytest.approx(never.high - never.low, rel=0.01)
 
 
@@ -308,6 +312,32 @@ def test_large_suites_use_student_on_differences_too() -> None:
     reach = special.stdtrit(2999, 0.975) * values.std(ddof=1) / np.sqrt(3000)
     assert (interval.method, interval.units) == ("t", 3000)
     assert (interval.low, interval.high) == pytest.approx((values.mean() - reach, values.mean() + reach), abs=1e-9)
+
+
+def test_an_interval_called_t_is_the_plain_one() -> None:
+    some, names = np.array([0.5] * 6 + [-0.5] * 2 + [0.0] * 12), ["x", "x", *["y"] * 4, *[None] * 14]
+    for clusters in (names, [None] * 20):
+        ones = np.ones(20, dtype=np.int64)
+        shown, plain = paired_interval(some, ones, clusters, SETTINGS), paired_t_interval(some, ones, clusters, 0.95)
+        assert (shown.method, plain.method) in (("t", "t"), ("t-cluster", "t-cluster"))
+        assert shown == plain
+
+
+def test_the_plain_interval_is_narrower_than_the_widened_one_and_takes_any_confidence() -> None:
+    few, ones = np.array([0.2, 0.1] + [0.0] * 18), np.ones(20, dtype=np.int64)
+    shown, plain = paired_interval(few, ones, [None] * 20, SETTINGS), paired_t_interval(few, ones, [None] * 20, 0.95)
+    assert (shown.method, plain.method) == ("t-widened", "t")
+    assert shown.low < plain.low and plain.high < shown.high
+    strict = paired_t_interval(few, ones, [None] * 20, 1 - 0.05 / 8911)
+    reach = special.stdtrit(19, 1 - 0.025 / 8911) * few.std(ddof=1) / np.sqrt(20)
+    assert (strict.low, strict.high) == pytest.approx((few.mean() - reach, few.mean() + reach))
+
+
+@pytest.mark.parametrize("differences", [[0.5], [0.25] * 8])
+def test_differences_without_scatter_have_no_plain_interval(differences: list[float]) -> None:
+    ones = np.ones(len(differences), dtype=np.int64)
+    found = paired_t_interval(np.array(differences), ones, [None] * len(ones), 0.95)
+    assert found == Interval(None, None, None, len(ones))
 
 
 def test_differences_that_share_a_cluster_widen_the_interval() -> None:

@@ -163,12 +163,13 @@ def test_worked_example_of_an_overall_interval() -> None:
     row = runs_of(made).collect().row(0, named=True)
     # Residuals of 1/3, -2/3 and 1/3 over 3 cases with the factor 3/2; of 1/2 and -1/2 over 4 with the factor 2.
     parts = [3 / 2 * (1 / 9 + 4 / 9 + 1 / 9) / 9 / 4, 2 * (1 / 4 + 1 / 4) / 16 / 4]
-    degrees = int(sum(parts) ** 2 / (parts[0] ** 2 / 2 + parts[1] ** 2 / 1))
+    degrees = sum(parts) ** 2 / (parts[0] ** 2 / 2 + parts[1] ** 2 / 1)
     mean = (2 / 3 + 3 / 4) / 2
     most = mean * (1 - mean)
-    variance = 5 * sum(parts)
-    variance += np.exp(-5 * (1 - mean) / 0.75) * max(0, most - variance)
-    reach = special.stdtrit(degrees, 0.975)
+    variance, reach = 5 * sum(parts), special.stdtrit(degrees, 0.975)
+    # What was not seen has the degrees of freedom of all units.
+    unseen = most * (special.stdtrit(4, 0.975) / reach) ** 2
+    variance += np.exp(-5 * (1 - mean) / 0.75) * max(0, unseen - variance)
     assert (row["ci_method"], row["ci_units"]) == ("wilson-t-cluster", 5)
     for end in (row["ci_low"], row["ci_high"]):
         assert abs(mean - end) == pytest.approx(reach * np.sqrt(end * (1 - end) * variance / 5 / most))

@@ -47,11 +47,16 @@ def robust_error(sums: Floats, sizes: Integers, counts: Integers) -> RobustError
     """
     if int(counts[sizes > 0].sum()) < 2:
         return None
+    squares = math.fsum(counts * adjusted_residuals(sums, sizes, counts) ** 2)
+    return RobustError(math.sqrt(squares), degrees_of_freedom(sizes, counts))
+
+
+def adjusted_residuals(sums: Floats, sizes: Integers, counts: Integers | int = 1) -> Floats:
+    """The CR2 residuals of two or more clusters, by the number of values: their squares are the mean's variance."""
     total = int((sizes * counts).sum())
     mean = math.fsum(sums * counts) / total
-    kept = 1 - sizes / total
-    squares = math.fsum(counts * (sums - mean * sizes) ** 2 / kept)
-    return RobustError(math.sqrt(squares) / total, degrees_of_freedom(sizes, counts))
+    residuals: Floats = (sums - mean * sizes) / np.sqrt(1 - sizes / total) / total
+    return residuals
 
 
 def degrees_of_freedom(sizes: Integers, counts: Integers) -> float:

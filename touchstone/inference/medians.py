@@ -8,7 +8,8 @@ allows:
   cluster-robust scatter of the share of values up to the point nearest the median; with hardly a value on one side of
   it, it falls back to the number of units.
 - `woodruff`: each unit is one value, so the scatter is known and the normal quantile is used. `woodruff-cluster`:
-  units hold several values, the scatter is estimated, and Student's t with G - 1 degrees of freedom for G units is.
+  units hold several values, the scatter is estimated, and Student's t with its degrees of freedom is
+  (`cluster_robust`: one less than units where all hold as many values, fewer where they do not).
 - The ends are values of the data, or 0 and 1 where the data ends before chance does.
 
 A median needs six units: that all of five lie on one side of it happens one time in 16, which is more than 5%. With
@@ -62,8 +63,10 @@ def median_interval(sample: Sample, settings: IntervalSettings) -> Interval:
     if len(values) == 1:
         return Interval(float(values[0]), float(values[0]), method, units.units)
     confidence = settings.confidence
-    reach = student_reach(units.units - 1, confidence) if units.clustered else normal_reach(confidence)
-    least = 0.5 - reach / (2 * math.sqrt(effective_units(units.mean, units.error, units.units)))
+    degrees = units.degrees
+    reach = student_reach(degrees, confidence) if units.clustered and degrees else normal_reach(confidence)
+    effective = effective_units(units.mean, units.error, units.units, degrees, confidence)
+    least = 0.5 - reach / (2 * math.sqrt(effective))
     if least <= 0:
         return Interval(0.0, 1.0, method, units.units)
     from_on = 1 - np.append(0.0, up_to[:-1])

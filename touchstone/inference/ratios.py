@@ -1,8 +1,8 @@
 """Confidence intervals for a ratio of two means over the same units: what a pass costs.
 
-`fieller`: a ratio r is held where mean cost - r * mean pass rate is off 0 by no more than Student's t allows, with
-G - 1 degrees of freedom for G units. The variance of the cost and its covariance with passing come from the residuals
-of units, with the factor G / (G - 1). The variance of the pass rate is that of a rate of mean cost / r over the
+`fieller`: a ratio r is held where mean cost - r * mean pass rate is off 0 by no more than Student's t allows. The
+variance of the cost, its covariance with passing and the degrees of freedom come from the residuals of units
+(`cluster_robust`: CR2 and Bell-McCaffrey). The variance of the pass rate is that of a rate of mean cost / r over the
 effective number of units, as in a score interval, and not that of the rate seen: where all pass, or none does, the rate
 seen has no variance at all. So a cost that is always the same gives that cost by the ends of the score interval of the
 pass rate, and the upper end is infinite just where nothing passes. `fieller-cluster` where units hold several attempts.
@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from touchstone.config import IntervalSettings
+from touchstone.inference.cluster_robust import adjusted_residuals
 from touchstone.inference.uncertainty import Interval, Units, effective_units, student_reach
 
 Floats = NDArray[np.float64]
@@ -25,24 +26,24 @@ def cost_of_pass_interval(
 ) -> Interval:
     """Interval for mean cost by mean pass rate, from what each unit cost and how many of its attempts passed.
 
-    A single unit does not tell how far costs scatter: it has none.
+    A single unit does not show how far costs scatter: it has none.
 
     >>> ones = np.ones(20, dtype=np.int64)
     >>> found = cost_of_pass_interval(ones * 3.0, ones, ones * 1.0, ones, IntervalSettings())
     >>> round(found.low, 2), round(found.high, 2), found.method
     (3.0, 3.66, 'fieller')
     """
-    passing = Units.of(passes, decided, np.ones(len(costs), dtype=np.int64))
-    total = int(attempts.sum())
+    once = np.ones(len(costs), dtype=np.int64)
+    spending, passing = Units.of(costs, attempts, once), Units.of(passes, decided, once)
     units = int(((attempts > 0) | (decided > 0)).sum())
-    if passing is None or total == 0 or units < 2:
+    if spending is None or passing is None or spending.degrees is None or passing.degrees is None:
         return Interval(None, None, None, units)
-    cost, rate = math.fsum(costs) / total, passing.mean
-    factor = units / (units - 1)
-    over, above = (costs - cost * attempts) / total, (passes - rate * decided) / passing.total
-    of_cost, together = factor * math.fsum(over**2), factor * math.fsum(over * above)
-    reach = student_reach(units - 1, settings.confidence)
-    of_one = cost / effective_units(rate, passing.error, passing.units)
+    cost, rate = spending.mean, passing.mean
+    over, above = adjusted_residuals(costs, attempts), adjusted_residuals(passes, decided)
+    of_cost, together = math.fsum(over**2), math.fsum(over * above)
+    degrees = min(spending.degrees, passing.degrees)
+    reach = student_reach(degrees, settings.confidence)
+    of_one = cost / effective_units(rate, passing.error, passing.units, degrees, settings.confidence)
     # Squared and sorted by powers of r: the ratios held lie between the roots of a parabola.
     square, half = rate * rate, cost * rate + reach**2 * (of_one / 2 - together)
     rest = cost * cost + reach**2 * (cost * of_one - of_cost)

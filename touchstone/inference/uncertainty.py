@@ -1,10 +1,10 @@
 """Confidence intervals for a mean over units. The unit is the problem, or the cluster where problems share one.
 
 The samples of one problem are never taken as independent: they only make that problem's own figure. A unit is
-known by the sum and the number of its values; the mean is all sums by all numbers, and its standard error comes
-from the units' residuals, sum - mean * number, with the small-sample factor G / (G - 1) and G - 1 degrees of freedom
-for G units. Which method is used at which size was chosen by coverage in simulation
-(`tests/inference/test_coverage.py` repeats it) and is named with every interval:
+known by the sum and the number of its values; the mean is all sums by all numbers, and its standard error and degrees
+of freedom come from the units' residuals (`cluster_robust`: CR2 and Bell-McCaffrey, which for G units of equal size are
+the factor G / (G - 1) and G - 1). Which method is used at which size was chosen by coverage in simulation
+(`tests/inference/test_coverage.py` and `test_cluster_coverage.py` repeat it) and is named with every interval:
 
 - `wilson`: every unit is one 0 or 1, so the mean is a plain rate. Also where all units agree, where other methods
   collapse to a point: then on the number of units.
@@ -15,19 +15,21 @@ for G units. Which method is used at which size was chosen by coverage in simula
 - `bootstrap`: percentile bootstrap over units of one value elsewhere, drawn as a multinomial over the histogram of
   values, so that a million problems cost what a thousand do.
 - `t`: Student's t, for differences, which have no edge that the mean comes near.
-- `wilson-bound`: all differences are the same; see `paired_interval`.
+- `t-widened`: the same, widened because hardly any difference was seen; `wilson-bound`: all differences are the same.
+  See `paired_interval`.
 - `...-cluster`: the same where units hold several values: several problems, or several attempts.
 """
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
 from touchstone.config import IntervalSettings
+from touchstone.inference.cluster_robust import robust_error
 from touchstone.inference.quantiles import normal_reach
 from touchstone.inference.quantiles import student_reach as _student_reach
 
@@ -38,13 +40,15 @@ MOST_BINS = 256
 
 # How fast the scatter seen is believed: with this many failures (or passes) it counts for 63%, with thrice for 95%.
 _BELIEF = 0.75
+# A t interval is widened by this share at least, or not at all: then it is called `t`.
+_LEAST_WIDENING = 0.01
 # Figures that differ by less are the same, but for rounding.
 _SAME = 1e-12
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-student_reach = lru_cache(maxsize=256)(_student_reach)
+student_reach = lru_cache(maxsize=4096)(_student_reach)
 
 
 @dataclass(frozen=True)
@@ -69,6 +73,8 @@ class Units:
     units: int
     # Standard error of the mean from the scatter of units; None where there is no scatter to see.
     error: float | None
+    # Degrees of freedom behind the error; None of one unit.
+    degrees: float | None
 
     @classmethod
     def of(cls, sums: Floats, sizes: Integers, counts: Integers) -> "Units | None":
@@ -82,11 +88,9 @@ class Units:
         sums, sizes, counts = sums[starts], sizes[starts], np.add.reduceat(counts, starts)
         total, units = int((sizes * counts).sum()), int(counts.sum())
         mean = math.fsum(sums * counts) / total
-        error = None
-        if units > 1:
-            squares = math.fsum(counts * (sums - mean * sizes) ** 2)
-            error = math.sqrt(units / (units - 1) * squares) / total
-        return cls(sums, sizes, counts, mean, total, units, error if error and error > _SAME else None)
+        robust = robust_error(sums, sizes, counts)
+        error = robust.error if robust and robust.error > _SAME else None
+        return cls(sums, sizes, counts, mean, total, units, error, robust.degrees if robust else None)
 
     @property
     def clustered(self) -> bool:
@@ -125,71 +129,97 @@ def unit_interval(sums: Floats, sizes: Integers, counts: Integers, settings: Int
     if units.error is not None and _bootstraps(units):
         low, high = _bootstrap(units, settings)
         return Interval(max(0.0, low), min(1.0, high), "bootstrap", units.units)
-    return score_interval(units.mean, units.error, units.units, settings, clustered=units.clustered)
+    found = score_interval(units.mean, units.error, units.units, units.degrees, settings)
+    return replace(found, method=units.named(str(found.method)))
 
 
 def score_interval(
-    mean: float,
-    error: float | None,
-    units: int,
-    settings: IntervalSettings,
-    *,
-    degrees: int | None = None,
-    clustered: bool = True,
+    mean: float, error: float | None, units: int, degrees: float | None, settings: IntervalSettings
 ) -> Interval:
-    """Interval for a mean in [0, 1] with the given standard error; None: the units do not scatter.
+    """Interval for a mean in [0, 1] with this standard error and its degrees of freedom; None: units do not scatter.
 
-    There are `degrees` of freedom behind the error, or one less than units.
-
-    >>> score_interval(1.0, None, 20, IntervalSettings()).method
-    'wilson-cluster'
+    >>> score_interval(1.0, None, 20, 19, IntervalSettings()).method
+    'wilson'
     """
-    suffix = "-cluster" if clustered else ""
-    if error is None:
+    if error is None or degrees is None:
         low, high = wilson(mean, units, settings.confidence)
-        return Interval(low, high, f"wilson{suffix}", units)
-    reach = student_reach(units - 1 if degrees is None else degrees, settings.confidence)
-    low, high = _score(mean, effective_units(mean, error, units), reach)
-    return Interval(low, high, f"wilson-t{suffix}", units)
+        return Interval(low, high, "wilson", units)
+    reach = student_reach(degrees, settings.confidence)
+    low, high = _score(mean, effective_units(mean, error, units, degrees, settings.confidence), reach)
+    return Interval(low, high, "wilson-t", units)
 
 
-def effective_units(share: float, error: float | None, units: int) -> float:
+def effective_units(share: float, error: float | None, units: int, degrees: float | None, confidence: float) -> float:
     """How many independent values of 0 or 1 would scatter as much as the units do; without scatter, their number.
 
-    >>> effective_units(0.5, 0.125, 40), effective_units(1.0, None, 40)
+    >>> effective_units(0.5, 0.125, 40, 39, 0.95), effective_units(1.0, None, 40, 39, 0.95)
     (16.0, 40)
     """
     most = share * (1 - share)
-    if error is None or most <= 0:
+    if error is None or degrees is None or most <= 0:
         return units
+    # Unequal units leave few degrees of freedom to what was seen. What was not seen has those of all units.
+    unseen = (student_reach(units - 1, confidence) / student_reach(degrees, confidence)) ** 2
     variance = units * error**2
-    variance += _doubt(units * min(share, 1 - share)) * max(0.0, most - variance)
+    variance += _doubt(units * min(share, 1 - share)) * max(0.0, most * unseen - variance)
     return units * most / variance
 
 
 def paired_interval(
     differences: Floats, weights: Integers, clusters: Sequence[str | None], settings: IntervalSettings
 ) -> Interval:
-    """Interval for the mean of per-problem differences in [-1, 1], each standing `weights` times, in any order.
+    """Interval to show for the mean of per-problem differences in [-1, 1], each standing `weights` times, in any order.
 
-    Student's t on the units' differences, at every size. Where all of them are equal (all 0, say) there is no
-    scatter to go by, and the interval is not a point: `wilson-bound` takes Wilson's upper limit h on the share of
-    problems whose difference is another one, after none in `units` was, and lets those lie anywhere in [-1, 1]. From
-    the common d this reaches down to d - h (1 + d) and up to d + h (1 - d): twenty problems without any difference
-    say -0.16 to 0.16. Where the differences add up to hardly one problem, t falls back towards the reach of h.
+    Student's t on the units' differences, at every size (`t_interval`), unless hardly any difference was seen:
+
+    - `wilson-bound`: all differences are equal (all 0, say), so there is no scatter to go by. The interval is not a
+      point: it takes Wilson's upper limit h on the share of problems whose difference is another one, after none in
+      `units` was, and lets those lie anywhere in [-1, 1]. From the common d this reaches down to d - h (1 + d) and up
+      to d + h (1 - d): twenty problems without any difference say -0.16 to 0.16.
+    - `t-widened`: the differences add up to hardly one problem, or in hardly one cluster to a problem or more. The
+      interval falls back towards a reach of h to either side.
     """
-    units = Units.of(*_in_units(differences, weights, clusters))
+    units = difference_units(differences, weights, clusters)
     if units is None:
         return Interval(None, None, None, 0)
     mean = units.mean
     _, unseen = wilson(0.0, units.units, settings.confidence)
-    if units.error is None:
+    if units.error is None or units.degrees is None:
         low, high = mean - unseen * (1 + mean), mean + unseen * (1 - mean)
         return Interval(max(-1.0, low), min(1.0, high), units.named("wilson-bound"), units.units)
-    reach = student_reach(units.units - 1, settings.confidence) * units.error
-    evidence = units.units * math.fsum(np.abs(units.sums) * units.counts) / units.total
-    reach += _doubt(evidence) * max(0.0, unseen - reach)
-    return Interval(max(-1.0, mean - reach), min(1.0, mean + reach), units.named("t"), units.units)
+    reach = student_reach(units.degrees, settings.confidence) * units.error
+    evidence = math.fsum(np.minimum(np.abs(units.sums), 1) * units.counts)
+    wider = reach + _doubt(evidence) * max(0.0, unseen - reach)
+    if wider <= reach * (1 + _LEAST_WIDENING):
+        return t_interval(units, settings.confidence)
+    return Interval(max(-1.0, mean - wider), min(1.0, mean + wider), units.named("t-widened"), units.units)
+
+
+def paired_t_interval(
+    differences: Floats, weights: Integers, clusters: Sequence[str | None], confidence: float
+) -> Interval:
+    """The plain t interval of the same mean, never widened: what a test at this confidence would say.
+
+    >>> ones = np.ones(4, dtype=np.int64)
+    >>> found = paired_t_interval(np.array([0.0, 0.5, 0.5, 1.0]), ones, [None] * 4, 0.9)
+    >>> round(found.low, 3), round(found.high, 3), found.method
+    (0.02, 0.98, 't')
+    """
+    units = difference_units(differences, weights, clusters)
+    return Interval(None, None, None, 0) if units is None else t_interval(units, confidence)
+
+
+def t_interval(units: Units, confidence: float) -> Interval:
+    """Student's t interval for a mean of differences in [-1, 1]; undefined where the units show no scatter."""
+    if units.error is None or units.degrees is None:
+        return Interval(None, None, None, units.units)
+    reach = student_reach(units.degrees, confidence) * units.error
+    return Interval(max(-1.0, units.mean - reach), min(1.0, units.mean + reach), units.named("t"), units.units)
+
+
+def difference_units(differences: Floats, weights: Integers, clusters: Sequence[str | None]) -> Units | None:
+    """Differences added up by cluster; one without a cluster is a unit of its own. None where there is none."""
+    return Units.of(*_in_units(differences, weights, clusters))
 
 
 def wilson(rate: float, units: int, confidence: float) -> tuple[float, float]:

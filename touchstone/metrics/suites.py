@@ -8,19 +8,23 @@ extras: they stand beside the plain scores and never replace them.
 
 The suites of a run are taken as given and not as a sample of suites, so the interval of an overall score speaks of
 other problems in the same suites. It is made by linearisation: what a unit adds to the mean of suites is the sum over
-suites of its residual, (sum - mean of the suite * cases) / (suites * cases of the suite), with the small-sample factor
-G / (G - 1) for the G units in the suite and Satterthwaite's degrees of freedom. A suite of one unit shows no scatter,
-so it counts with the most that a share can have, a standard deviation of one half.
+suites of its CR2 residual there (`cluster_robust`) by the number of suites. Degrees of freedom are Bell-McCaffrey's
+within each suite, put together by Satterthwaite's rule. A suite of one unit shows no scatter, so it counts with the
+most that a share can have, a standard deviation of one half.
 """
 
 import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
 from touchstone.config import IntervalSettings, SuiteSettings
+from touchstone.inference.cluster_robust import adjusted_residuals, degrees_of_freedom
 from touchstone.inference.exact import exact_mean, exact_sum
 from touchstone.inference.uncertainty import Interval, score_interval, unit_interval
 from touchstone.inference.units import UNIT, beside, intervals, mean_intervals, unit_sums
@@ -33,6 +37,8 @@ RUN = ["model", "tier", "run_id"]
 SUITE = [*RUN, "suite"]
 # Units that scatter by less are the same, but for rounding.
 _SAME = 1e-12
+# Of a share: half of all cases 0 and half 1.
+_LARGEST_VARIANCE = 0.25
 
 
 def suite_scores(
@@ -123,24 +129,51 @@ def overall_interval(
     if len(np.unique(suites)) == 1:
         return unit_interval(sums, sizes, np.ones(len(units), dtype=np.int64), settings)
     # Sorted, so that a unit's parts are added up in the same order whatever that of the rows.
-    order = np.lexsort((suites, units))
+    order = np.lexsort((units, suites))
     suites, units, sums, sizes = suites[order], units[order], sums[order], sizes[order]
-    names, suite = np.unique(suites, return_inverse=True)
+    parts_by_suite = [_SuitePart.of(*part) for part in _split(suites, sums, sizes)]
+    count = len(parts_by_suite)
+    overall = math.fsum(part.mean for part in parts_by_suite) / count
     owners, unit = np.unique(units, return_inverse=True)
-    cases, held = np.bincount(suite, weights=sizes), np.bincount(suite)
-    means = np.bincount(suite, weights=sums) / cases
-    overall = math.fsum(means) / len(names)
-    factors = np.sqrt(held / np.maximum(1, held - 1)) / (len(names) * cases)
-    parts = factors[suite] * (sums - means[suite] * sizes)
-    unseen = np.where(held == 1, (0.5 / len(names)) ** 2, 0.0)
-    variance = math.fsum([*(np.bincount(unit, weights=parts) ** 2).tolist(), *unseen.tolist()])
+    parts = np.concatenate([part.residuals for part in parts_by_suite]) / count
+    unseen = [part.unseen / count**2 for part in parts_by_suite]
+    variance = math.fsum([*(np.bincount(unit, weights=parts) ** 2).tolist(), *unseen])
     clustered = int(sizes.sum()) > len(owners)
-    if overall in (0, 1) or len(owners) == 1 or math.sqrt(variance) <= _SAME:
-        return score_interval(overall, None, len(owners), settings, clustered=clustered)
-    per_suite = np.bincount(suite, weights=parts**2) + unseen
-    degrees = math.fsum(per_suite) ** 2 / math.fsum(per_suite**2 / np.maximum(1, held - 1))
-    degrees = max(1, min(len(owners) - 1, math.floor(degrees + _SAME)))
-    return score_interval(overall, math.sqrt(variance), len(owners), settings, degrees=degrees, clustered=clustered)
+    error = None if overall in (0, 1) or len(owners) == 1 or math.sqrt(variance) <= _SAME else math.sqrt(variance)
+    degrees = max(1.0, min(len(owners) - 1, _satterthwaite(parts_by_suite)))
+    found = score_interval(overall, error, len(owners), degrees, settings)
+    return replace(found, method=f"{found.method}-cluster" if clustered else found.method)
+
+
+@dataclass(frozen=True)
+class _SuitePart:
+    """What one suite adds: its mean, the residuals of its units, and the variance where one unit shows none."""
+
+    mean: float
+    residuals: Floats
+    unseen: float
+    degrees: float
+
+    @classmethod
+    def of(cls, sums: Floats, sizes: Integers) -> "_SuitePart":
+        mean = math.fsum(sums) / int(sizes.sum())
+        if len(sums) == 1:
+            return cls(mean, np.zeros(1), _LARGEST_VARIANCE, 1)
+        degrees = degrees_of_freedom(sizes, np.ones(len(sizes), dtype=np.int64))
+        return cls(mean, adjusted_residuals(sums, sizes), 0.0, degrees)
+
+
+def _satterthwaite(parts: Sequence[_SuitePart]) -> float:
+    """Degrees of freedom of a sum of independent variances; infinite where all of them are 0."""
+    variances = [math.fsum(part.residuals**2) + part.unseen for part in parts]
+    spread = math.fsum(variance**2 / part.degrees for variance, part in zip(variances, parts, strict=True))
+    return math.fsum(variances) ** 2 / spread if spread > 0 else math.inf
+
+
+def _split(suites: Integers, *columns: NDArray[Any]) -> Iterator[tuple[NDArray[Any], ...]]:
+    """The columns of each suite's rows, which stand together."""
+    starts = np.flatnonzero(np.diff(suites, prepend=suites[0]))
+    return zip(*(np.split(column, starts) for column in columns), strict=True)
 
 
 def _runs(suites: pl.LazyFrame) -> pl.LazyFrame:
