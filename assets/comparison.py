@@ -35,10 +35,16 @@ def baseline_verdicts(evaluation: Evaluation) -> dg.MaterializeResult[None]:
 
 
 def regressions(evaluation: Evaluation) -> dg.MaterializeResult[None]:
-    """Every case that got worse or better than in the pinned baseline, came new or went; empty where none is pinned."""
+    """Every case that differs from the pinned baseline: worse, better, new, removed or lost; empty without one."""
     part = gate.find_regressions(evaluation)
-    kinds = pl.read_parquet(part.path)["kind"].to_list()
-    return result("regressions", part, {kind: kinds.count(kind) for kind in ("regression", "improvement")})
+    shown = ("regressions", "expected_by_chance", "improvements", "lost", "compared_by_pass_rate")
+    counts = pl.read_parquet(gate.count_regressions(evaluation).path).select(pl.col(shown).sum())
+    return result("regressions", part, counts.row(0, named=True))
+
+
+def regression_counts(evaluation: Evaluation) -> dg.MaterializeResult[None]:
+    """How many cases regressed per model and tier, and how many would by chance alone; empty without a baseline."""
+    return result("regression_counts", gate.count_regressions(evaluation))
 
 
 def holds_against_baseline(evaluation: Evaluation) -> dg.AssetCheckResult:
@@ -62,6 +68,7 @@ comparison_tables = tables_in_one_step(
         model_comparison: ["problem_pass_at_k", "problems"],
         baseline_verdicts: ["attempt_scores", "problems"],
         regressions: ["attempt_scores", "problems", "baseline_verdicts"],
+        regression_counts: ["attempt_scores", "problems"],
     },
 )
 regression_checks = checks_in_one_step("regressions", [], gates=[holds_against_baseline])

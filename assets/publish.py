@@ -40,6 +40,7 @@ def summary_pass_at_k(evaluation: EvaluationParam) -> dg.MaterializeResult[None]
         "problem_frontier",
         "model_comparison",
         "regressions",
+        "regression_counts",
         "reliability",
         "reliability_curve",
         "next_samples",

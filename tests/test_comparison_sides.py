@@ -231,8 +231,8 @@ def test_folders_are_opened_without_contracts_readers_and_dagster(tmp_path: Path
     script = (
         "import sys; from touchstone.comparison_sides import open_side; from touchstone.metrics.regressions import *\n"
         "from touchstone.publish.comparison_report import Comparison, render\n"
-        "cases = case_scores(open_side(sys.argv[1]).attempt_scores, 'best')\n"
-        "render(Comparison('a', 'b', 0.05, 'best', regressions(cases, cases).collect()), 'json')\n"
+        "scores = open_side(sys.argv[1]).attempt_scores\n"
+        "render(Comparison('a', 'b', 0.05, 'best', compare_cases(scores, scores)), 'json')\n"
         "heavy = ('dagster', 'dataframely', 'duckdb', 'pydantic', 'rich', 'touchstone.ingest')\n"
         "print([name for name in heavy if name in sys.modules])"
     )

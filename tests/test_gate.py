@@ -15,7 +15,7 @@ from pipelines.resources import EvaluationResource
 from tests.conftest import PROJECT, Command, Folder
 from tests.pipelines.test_run import evaluate, failed
 from touchstone.config import ComparisonConfig
-from touchstone.gate import hold, judge_changes
+from touchstone.gate import counts_by_model, hold, judge_changes
 from touchstone.preparation import prepare
 from touchstone.run_outcome import RunOutcome
 from touchstone.snapshots import list_snapshots, pin
@@ -74,12 +74,15 @@ def test_a_worse_model_stops_the_run_before_anything_is_published(held: Folder) 
     assert failed(outcome).keys() == {GATE}
     message = failed(outcome)[GATE]
     assert message.startswith("m T0: this run is worse than the baseline by 66.7 points (95% CI ")
-    assert "20 cases regressed, 0 improved" in message and "run again with --accept" in message
+    assert (
+        "20 cases regressed (10.0 expected by chance alone), 0 improved" in message
+        and "run again with --accept" in message
+    )
     assert (held.output / "summary_pass_at_k.csv").read_bytes() == before
     assert len(list_snapshots(held.output)) == 1
     report = (held.output / "comparison.md").read_text()
     assert report.startswith("m T0: this run is worse") and "| p05 | m | 1.000 | 0.000 | -1.000 |" in report
-    assert "**20 regressions, 0 improvements, 40 unchanged**" in report
+    assert "**20 regressions (10.0 expected by chance alone), 0 improvements, 40 unchanged**" in report
 
 
 def test_what_is_meant_can_be_accepted_and_becomes_the_baseline(held: Folder, touchstone: Command) -> None:
@@ -137,7 +140,14 @@ def test_the_ui_shows_the_verdict_the_cases_and_where_the_diff_is(held: Folder) 
 
 
 VERDICTS = pl.DataFrame({"model": ["m"], "tier": "T0", "verdict": "worse", "sentence": "it is worse"})
-CASES = pl.DataFrame({"kind": ["regression", "improvement", "new"]})
+CASES = pl.DataFrame(
+    {
+        **{name: ["m"] * 3 for name in ("model", "tier", "oid")},
+        "kind": ["regression", "improvement", "new"],
+        "fallback": False,
+        "chance_of_regression": 0.5,
+    }
+)
 
 
 @pytest.mark.parametrize(
@@ -157,7 +167,7 @@ CASES = pl.DataFrame({"kind": ["regression", "improvement", "new"]})
 def test_the_configuration_decides(
     verdicts: pl.DataFrame, cases: pl.DataFrame, settings: dict[str, object], passed: bool, error: bool
 ) -> None:
-    found = judge_changes(verdicts, cases, ComparisonConfig.model_validate(settings))
+    found = judge_changes(verdicts, cases, counts_by_model(cases), ComparisonConfig.model_validate(settings))
     assert (found.passed, found.error) == (passed, error)
 
 

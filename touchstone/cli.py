@@ -216,7 +216,7 @@ def compare(
     save_to: Annotated[Path | None, typer.Option(help="Also write the report to this file.")] = None,
     model: Annotated[list[str] | None, typer.Option(metavar="MODEL…", help="Only these models.")] = None,
     tier: Annotated[list[str] | None, typer.Option(metavar="TIER…", help="Only these tiers.")] = None,
-    fail_on_regression: Annotated[bool, typer.Option(help="Exit with 1 where a case regressed.")] = False,
+    fail_on_regression: Annotated[bool, typer.Option(help="Exit with 1 where a case regressed or was lost.")] = False,
     fail_on_verdict: Annotated[
         Literal["worse"] | None, typer.Option(help="Exit with 1 where a model is worse than it was.")
     ] = None,
@@ -238,7 +238,7 @@ def compare(
     if save_to is not None:
         with replacing(save_to) as scratch:
             scratch.write_text(render(done.report, format))
-    regressed = fail_on_regression and done.report.counts["regression"] > 0
+    regressed = fail_on_regression and done.report.counts["regression"] + done.report.counts["lost"] > 0
     worse = fail_on_verdict is not None and fail_on_verdict in done.verdicts.values()
     raise typer.Exit(int(regressed or worse))
 

@@ -15,7 +15,7 @@ import polars as pl
 from touchstone.comparison_sides import Side, open_side
 from touchstone.errors import TouchstoneError
 from touchstone.metrics.comparison import ComparisonSettings, PairResult, compare_pair, holm, sentence, verdict
-from touchstone.metrics.regressions import How, case_scores, regressions
+from touchstone.metrics.regressions import How, compare_cases
 from touchstone.plain_text import explain_refusals
 from touchstone.publish.comparison_report import Comparison
 from touchstone.snapshots import find
@@ -49,7 +49,7 @@ class CompareOptions:
 def compare(baseline: str, current: str, options: CompareOptions, settings: ComparisonSettings) -> Compared:
     """Compare two sides, each a path or the name of a snapshot in `options.data`."""
     before, after = (_opened(name, options) for name in (baseline, current))
-    cases = changed_cases(before, after, options).collect()
+    cases = changed_cases(before, after, options)
     if cases.is_empty():
         raise TouchstoneError("there is nothing to compare: no model and tier that was asked for is on either side")
     judged = judge(before, after, options, settings)
@@ -61,11 +61,10 @@ def compare(baseline: str, current: str, options: CompareOptions, settings: Comp
     return Compared(report, {key: result.verdict for key, result in judged.items()}, notes)
 
 
-def changed_cases(before: Side, after: Side, options: CompareOptions) -> pl.LazyFrame:
+def changed_cases(before: Side, after: Side, options: CompareOptions) -> pl.DataFrame:
     """What became of every case of either side."""
     old, new = (_chosen(side, options) for side in (before, after))
-    was, now = case_scores(old, options.score, beside=new), case_scores(new, options.score, beside=old)
-    return regressions(was, now, options.threshold)
+    return compare_cases(old, new, options.score, options.threshold, listed=after.problems)
 
 
 def judge(before: Side, after: Side, options: CompareOptions, settings: ComparisonSettings) -> dict[Group, PairResult]:

@@ -611,7 +611,24 @@ class Regressions(dy.Schema):
     current_score = _share("Score of the case in this run.")
     delta = _difference("Current less baseline.")
     category = _text("What changed: compilation, tests, lint, outcome, or only the score.")
-    kind = dy.String(description="regression, improvement, new, removed or unscored; unchanged cases are left out.")
+    kind = dy.String(description="regression, improvement, new, removed, lost or unscored; unchanged is left out.")
+    basis = _text("Score that both sides were compared by: code_score, composite_score or pass_rate.")
+    fallback = dy.Bool(description="Attempts lack the chosen score, so the pass rate was compared.")
+    chance_of_regression = _share("Probability that chance alone, dealing out the attempts, makes the case regress.")
+
+
+class RegressionCounts(dy.Schema):
+    model = _id("Model.")
+    tier = _id("Tier.")
+    regressions = _count("Cases whose score dropped by more than the threshold.")
+    expected_by_chance = _figure("Regressions to expect if no case had changed: the sum of chance_of_regression.")
+    improvements = _count("Cases whose score rose by more than the threshold.")
+    unchanged = _count("Cases whose score changed by no more than the threshold.")
+    new = _count("Cases that the baseline lacks.")
+    removed = _count("Cases of the baseline that are gone.")
+    lost = _count("Cases judged in the baseline that have no decided attempt now.")
+    unscored = _count("Cases that could not be judged in the baseline.")
+    compared_by_pass_rate = _count("Cases compared by pass rate because attempts lack the chosen score.")
 
 
 class History(dy.Schema):
@@ -690,6 +707,7 @@ TABLES: dict[str, Table] = {
         Table("model_comparison", ModelComparison, "pair of models of a tier, or of tiers of a model"),
         Table("baseline_verdicts", BaselineVerdicts, "model and tier that the pinned baseline has too"),
         Table("regressions", Regressions, "case that differs from the pinned baseline"),
+        Table("regression_counts", RegressionCounts, "model and tier of the run or of the pinned baseline"),
         Table("history", History, "snapshot and figure of a model and tier"),
     )
 }

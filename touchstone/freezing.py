@@ -24,7 +24,7 @@ from touchstone.store import Store, digest
 
 _FIGURES = "figures.parquet"
 # Tables that hold the texts of fixes, that no comparison needs, or that speak of another snapshot.
-_LEFT_OUT = ("attempts", "outcomes", "quarantine", "baseline_verdicts", "regressions", "history")
+_LEFT_OUT = ("attempts", "outcomes", "quarantine", "baseline_verdicts", "regressions", "regression_counts", "history")
 
 
 def freeze(store: Store, config_hash: str, inputs: Mapping[str, str], validators: Sequence[str]) -> Snapshot:

@@ -1,11 +1,12 @@
 """The gate: a run held against the snapshot that is pinned as its baseline, before anything is published.
 
-It makes the tables `baseline_verdicts` and `regressions` and the report `comparison.md` in the output folder, and
-decides by the configuration whether a model that got worse, or a case that did, is ignored, told, or stops the run.
+It makes the tables `baseline_verdicts`, `regressions` and `regression_counts` and the report `comparison.md` in the
+output folder, and decides by the configuration whether a worse model or a regressed or lost case is ignored, warned
+about, or blocks publishing.
 Comparing itself is in `touchstone.comparing`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -18,13 +19,17 @@ from touchstone.config import ComparisonConfig, EvaluationConfig
 from touchstone.contracts import TABLES
 from touchstone.evaluation import Evaluation
 from touchstone.files import replacing
+from touchstone.inference.exact import exact_sum
 from touchstone.metrics.comparison import ComparisonSettings, PairResult, sentence
+from touchstone.metrics.regressions import KINDS
 from touchstone.publish.comparison_report import Comparison, render
 from touchstone.snapshots import RESERVED, Snapshot, find, list_snapshots, pins
 from touchstone.store import Part
+from touchstone.vocabulary import counted
 
 REPORT = "comparison.md"
 _READS = ["attempt_scores", "problems"]
+_MADE = ("baseline_verdicts", "regressions", "regression_counts")
 _MOST_TOLD = 3
 
 
@@ -76,20 +81,46 @@ def judge_models(evaluation: Evaluation) -> Part:
 
 def find_regressions(evaluation: Evaluation) -> Part:
     """Bring `regressions` and the report up to date: every case that differs from the baseline."""
-    baseline, wanted, store = pinned_baseline(evaluation), evaluation.config.comparison, evaluation.store
-    settings = [_identity(baseline), wanted.threshold, wanted.score]
+    baseline, store = pinned_baseline(evaluation), evaluation.store
     report = store.root / REPORT
     if baseline is None:
         report.unlink(missing_ok=True)
         nothing = pl.LazyFrame(schema=TABLES["regressions"].dtypes)
-        return evaluation.refresh("regressions", _READS, settings, lambda scores, problems: nothing)
+        return _refresh(evaluation, baseline, "regressions", lambda scores, problems: nothing)
     evaluation.require(*_READS, "baseline_verdicts")
-    this_run = Side("this run", store.scan("attempt_scores"), store.scan("problems"))
-    cases = changed_cases(_frozen(baseline), this_run, CompareOptions(wanted.threshold, wanted.score)).collect()
+    cases = _cases(evaluation, baseline, *(store.scan(name) for name in _READS))
     with replacing(report) as scratch:
         scratch.write_text(_report(evaluation, baseline, cases))
+    # Both tables from one comparison; the asset of the second finds it made.
+    _refresh(evaluation, baseline, "regression_counts", lambda scores, problems: counts_by_model(cases).lazy())
     changed = cases.lazy().filter(pl.col("kind") != "unchanged")
-    return evaluation.refresh("regressions", _READS, settings, lambda scores, problems: changed)
+    return _refresh(evaluation, baseline, "regressions", lambda scores, problems: changed)
+
+
+def count_regressions(evaluation: Evaluation) -> Part:
+    """Bring `regression_counts` up to date: the cases of each kind per model and tier."""
+    baseline = pinned_baseline(evaluation)
+
+    def make(scores: pl.LazyFrame, problems: pl.LazyFrame) -> pl.LazyFrame:
+        if baseline is None:
+            return pl.LazyFrame(schema=TABLES["regression_counts"].dtypes)
+        return counts_by_model(_cases(evaluation, baseline, scores, problems)).lazy()
+
+    return _refresh(evaluation, baseline, "regression_counts", make)
+
+
+def counts_by_model(cases: pl.DataFrame) -> pl.DataFrame:
+    """How many cases of each kind there are per model and tier, and how many regressions to expect by chance."""
+    names = {kind: {"regression": "regressions", "improvement": "improvements"}.get(kind, kind) for kind in KINDS}
+    return (
+        cases.group_by("model", "tier")
+        .agg(
+            *((pl.col("kind") == kind).sum().cast(pl.Int64).alias(name) for kind, name in names.items()),
+            expected_by_chance=exact_sum(pl.col("chance_of_regression")),
+            compared_by_pass_rate=pl.col("fallback").sum().cast(pl.Int64),
+        )
+        .sort("model", "tier")
+    )
 
 
 def hold(evaluation: Evaluation) -> Held:
@@ -97,13 +128,14 @@ def hold(evaluation: Evaluation) -> Held:
     baseline, store = pinned_baseline(evaluation), evaluation.store
     if baseline is None:
         return Held(_nothing_pinned(evaluation))
-    evaluation.require("baseline_verdicts", "regressions")
+    evaluation.require(*_MADE)
     wanted = evaluation.config.comparison
     if evaluation.accept:
         wanted = wanted.model_copy(
             update={name: "warn" for name in ("on_worse", "on_regression") if getattr(wanted, name) == "fail"}
         )
-    found = judge_changes(store.scan("baseline_verdicts").collect(), store.scan("regressions").collect(), wanted)
+    verdicts, cases, counts = (store.scan(name).collect() for name in _MADE)
+    found = judge_changes(verdicts, cases, counts, wanted)
     report = store.root / REPORT
     if found.error:
         what_to_do = f"see {report}; where this is meant, run again with --accept and pin the new baseline"
@@ -111,25 +143,49 @@ def hold(evaluation: Evaluation) -> Held:
     return Held(found, report.read_text() if report.is_file() else None, report, baseline.id)
 
 
-def judge_changes(verdicts: pl.DataFrame, cases: pl.DataFrame, wanted: ComparisonConfig) -> Finding:
-    """What the verdicts and the changed cases mean by the configuration: all well, a warning or an error."""
+def judge_changes(
+    verdicts: pl.DataFrame, cases: pl.DataFrame, counted_cases: pl.DataFrame, wanted: ComparisonConfig
+) -> Finding:
+    """What the verdicts and the changed cases mean by the configuration: all well, a warning or an error.
+
+    A case that was judged in the baseline and has no decided attempt now cannot be shown to hold, so it counts like a
+    regression.
+    """
     worse = verdicts.filter(pl.col("verdict") == "worse").sort("model", "tier")
-    counts: Mapping[str, int] = {
+    counts: dict[str, int | float] = {
         "worse": worse.height,
         "better": verdicts.filter(pl.col("verdict") == "better").height,
-        **{name: cases.filter(pl.col("kind") == kind).height for name, kind in _KINDS.items()},
+        **{name: int(counted_cases[name].sum()) for name in _COUNTS},
+        "expected_by_chance": float(counted_cases["expected_by_chance"].sum()),
     }
-    answers = {wanted.on_worse: counts["worse"] > 0}
-    answers[wanted.on_regression] = answers.get(wanted.on_regression, False) or counts["regressions"] > 0
+    answers = {wanted.on_worse: worse.height > 0}
+    holds_not = counts["regressions"] + counts["lost"] > 0
+    answers[wanted.on_regression] = answers.get(wanted.on_regression, False) or holds_not
     fails, warns = answers.get("fail", False), answers.get("warn", False)
     told = [f"{model} {tier}: {words}" for model, tier, words in worse.select("model", "tier", "sentence").iter_rows()]
     more = [f"{len(told) - _MOST_TOLD} more models and tiers are worse"] if len(told) > _MOST_TOLD else []
-    cases_told = f"{counts['regressions']:,} cases regressed, {counts['improvements']:,} improved"
     parts = [*told[:_MOST_TOLD], *more] or ["no model is worse than the baseline"]
-    return Finding(not (fails or warns), "; ".join([*parts, cases_told]), error=fails, figures=counts)
+    parts += [_changes_told(counts), *_lost_told(cases.filter(pl.col("kind") == "lost"))]
+    return Finding(not (fails or warns), "; ".join(parts), error=fails, figures=counts)
 
 
-_KINDS = {"regressions": "regression", "improvements": "improvement", "new": "new", "removed": "removed"}
+_COUNTS = ("regressions", "improvements", "new", "removed", "lost", "compared_by_pass_rate")
+
+
+def _changes_told(counts: Mapping[str, int | float]) -> str:
+    regressed = counted(int(counts["regressions"]), "case regressed", "cases regressed")
+    chance = f" ({counts['expected_by_chance']:,.1f} expected by chance alone)" if counts["regressions"] else ""
+    removed = f", {counts['removed']:,} removed" if counts["removed"] else ""
+    return f"{regressed}{chance}, {counts['improvements']:,} improved{removed}"
+
+
+def _lost_told(lost: pl.DataFrame) -> list[str]:
+    if lost.is_empty():
+        return []
+    named = lost.sort("model", "tier", "oid").head(_MOST_TOLD).select("oid", "model", "tier").iter_rows()
+    names = ", ".join(f"{oid} of {model} at {tier}" for oid, model, tier in named)
+    more = f" and {lost.height - _MOST_TOLD:,} more" if lost.height > _MOST_TOLD else ""
+    return [f"{counted(lost.height, 'case')} lost: no decided attempt now ({names}{more})"]
 
 
 def _nothing_pinned(evaluation: Evaluation) -> Finding:
@@ -140,6 +196,18 @@ def _nothing_pinned(evaluation: Evaluation) -> Finding:
 
 def _identity(baseline: Snapshot | None) -> str | None:
     return baseline.id if baseline is not None else None
+
+
+def _cases(evaluation: Evaluation, baseline: Snapshot, scores: pl.LazyFrame, problems: pl.LazyFrame) -> pl.DataFrame:
+    """Every case of the run or of the baseline, with what became of it."""
+    wanted = evaluation.config.comparison
+    this_run = Side("this run", scores, problems)
+    return changed_cases(_frozen(baseline), this_run, CompareOptions(wanted.threshold, wanted.score))
+
+
+def _refresh(evaluation: Evaluation, baseline: Snapshot | None, table: str, make: Callable[..., pl.LazyFrame]) -> Part:
+    wanted = evaluation.config.comparison
+    return evaluation.refresh(table, _READS, [_identity(baseline), wanted.threshold, wanted.score], make)
 
 
 def _frozen(baseline: Snapshot) -> Side:

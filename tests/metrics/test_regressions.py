@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from touchstone.comparison_sides import open_side
 from touchstone.errors import TouchstoneError
-from touchstone.metrics.regressions import CATEGORIES, KEY, KINDS, How, case_scores, regressions
+from touchstone.metrics.regressions import CATEGORIES, KEY, KINDS, How, case_scores, compare_cases, regressions
 
-COLUMNS = ["model", "tier", "oid", "baseline_score", "current_score", "delta", "category", "kind"]
+COLUMNS = ["model", "tier", "oid", "baseline_score", "current_score", "delta", "category", "kind", "basis", "fallback"]
 CASES = {
     **dict.fromkeys(KEY, pl.String),
     **dict.fromkeys(["score", "compilation", "tests", "lint", "outcome"], pl.Float64),
@@ -144,11 +144,11 @@ def test_the_category_is_the_most_basic_part_that_went_along(
     assert rose.select("kind", "category").row(0) == ("improvement", category)
 
 
-def test_a_score_that_is_missing_or_no_number_is_unscored() -> None:
+def test_a_case_without_a_score_is_lost_or_was_never_scored() -> None:
     before = cases(("a", None), ("b", 1.0), ("c", None), ("d", float("nan")), ("gone", None))
     after = cases(("a", 1.0), ("b", None), ("c", None), ("d", 1.0), ("here", None))
     rows = regressions(before, after).collect()
-    assert kinds(rows) == {**dict.fromkeys("abcd", "unscored"), "gone": "removed", "here": "new"}
+    assert kinds(rows) == {**dict.fromkeys("acd", "unscored"), "b": "lost", "gone": "removed", "here": "new"}
     assert rows["delta"].null_count() == rows.height
 
 
@@ -156,8 +156,57 @@ def test_scores_of_different_things_are_not_compared() -> None:
     before = cases(("a", 1.0)).with_columns(basis=pl.lit("code_score"))
     after = cases(("a", 0.0)).with_columns(basis=pl.lit("pass_rate"))
     row = regressions(before, after).collect().row(0, named=True)
-    assert (row["kind"], row["delta"]) == ("unscored", None)
+    assert (row["kind"], row["delta"]) == ("lost", None)
     assert regressions(before, cases(("a", 0.0))).collect()["kind"].item() == "regression"
+
+
+def rate(oid: str, score: float | None, outcome: float | None) -> tuple[object, ...]:
+    return (oid, score, None, None, None, outcome)
+
+
+def test_where_a_side_lacks_the_score_both_are_compared_by_pass_rate() -> None:
+    before = cases(rate("a", 0.9, 1.0), rate("b", None, 0.0), rate("c", None, 0.5), rate("d", 0.9, 1.0))
+    after = cases(rate("a", None, 0.0), rate("b", 0.9, 1.0), rate("c", None, 0.5), rate("d", 0.8, 1.0))
+    rows = regressions(before, after).sort("oid").collect()
+    told = rows.select("oid", "kind", "baseline_score", "current_score", "fallback").rows()
+    assert told == [
+        ("a", "regression", 1.0, 0.0, True),
+        ("b", "improvement", 0.0, 1.0, True),
+        ("c", "unchanged", 0.5, 0.5, True),
+        ("d", "regression", 0.9, 0.8, False),
+    ]
+    assert rows.filter("fallback")["basis"].unique().to_list() == ["pass_rate"]
+
+
+def test_where_some_attempts_lack_the_score_lost_passes_count_and_else_the_scores() -> None:
+    before = cases(rate("a", 0.9, 1.0), rate("b", 0.9, 1.0), rate("c", 0.9, 0.5))
+    after = cases(rate("a", 0.9, 1 / 3), rate("b", 0.7, 1.0), rate("c", 0.9, 0.5))
+    partly = after.with_columns(complete=pl.lit(False))
+    for old, new in ((before, partly), (before.with_columns(complete=pl.lit(False)), after)):
+        rows = regressions(old, new).sort("oid").collect()
+        assert rows.select("kind", "fallback").rows() == [
+            ("regression", True),
+            ("regression", False),
+            ("unchanged", False),
+        ]
+    whole = regressions(before, after).sort("oid").collect()
+    assert whole["kind"].to_list() == ["unchanged", "regression", "unchanged"] and not whole["fallback"].any()
+
+
+def test_a_score_is_never_compared_with_a_pass_rate() -> None:
+    """One side has a score but no outcome, the other an outcome but no score."""
+    rows = regressions(cases(rate("a", 0.5, None)), cases(rate("a", None, 1.0))).collect()
+    assert rows.select("kind", "delta", "fallback").row(0) == ("lost", None, False)
+
+
+def test_a_missing_case_is_lost_where_its_problem_is_still_listed_and_the_model_was_run() -> None:
+    before = cases(("a", 1.0), ("b", 1.0), ("c", None), ("d", 1.0))
+    listed = pl.LazyFrame({"oid": ["a", "b", "c"]})
+    rows = regressions(before, cases(("a", 1.0)), listed=listed).collect()
+    assert kinds(rows) == {"a": "unchanged", "b": "lost", "c": "removed", "d": "removed"}
+    elsewhere = cases(("a", 1.0)).with_columns(tier=pl.lit("T1"))
+    rows = regressions(before, elsewhere, listed=listed).collect()
+    assert set(rows.filter(pl.col("tier") == "T0")["kind"]) == {"removed"}
 
 
 def test_the_order_is_kind_then_largest_drop_then_names() -> None:
@@ -257,15 +306,23 @@ def test_the_choice_of_score_is_one_per_model_and_tier(how: How) -> None:
     ]
 
 
-def test_beside_another_side_the_choice_is_what_both_have() -> None:
+def test_beside_another_side_a_score_that_both_have_goes_first() -> None:
+    both = attempts({"code_score": 0.5, "composite_score": 0.9, "pass_rate": 1.0})
+    other = attempts({"composite_score": 0.2, "pass_rate": 0.0})
+    assert score(both, "best", beside=other) == 0.9
+    assert score(other, "best", beside=both) == 0.2
+
+
+def test_beside_a_side_without_scores_cases_fall_back_to_the_pass_rate() -> None:
     rich = attempts({"code_score": 0.5, "pass_rate": 1.0}, {"model": "alone", "code_score": 0.5, "pass_rate": 1.0})
-    poor = attempts({"pass_rate": 0.0})
-    told = case_scores(rich, "best", beside=poor).select("model", "score", "basis").collect().rows()
-    assert told == [("alone", 0.5, "code_score"), ("m", 1.0, "pass_rate")]
-    assert score(poor, "best", beside=rich) == 0.0
-    compared = regressions(case_scores(rich, "best", poor), case_scores(poor, "best", rich)).collect()
-    assert dict(compared.select("model", "kind").iter_rows()) == {"m": "regression", "alone": "removed"}
-    assert score(attempts({"code_score": 0.5}), "best", beside=poor) is None
+    poor = attempts({"pass_rate": 0.0}, {"pass_rate": 1.0})
+    rows = compare_cases(rich, poor, "best")
+    told = rows.select("model", "kind", "baseline_score", "current_score", "basis", "fallback").rows()
+    assert told == [
+        ("m", "regression", 1.0, 0.5, "pass_rate", True),
+        ("alone", "removed", 0.5, None, "code_score", False),
+    ]
+    assert compare_cases(attempts({"code_score": 0.5}), poor)["kind"].to_list() == ["lost"]
 
 
 def test_the_parts_are_those_of_the_best_attempt_or_means() -> None:
@@ -307,13 +364,16 @@ def frame_of(made: Cases, order: Sequence[int] | None = None) -> pl.LazyFrame:
 @given(side, side, st.sampled_from([0.0, 0.05, 0.5]))
 def test_swapping_the_sides_turns_regressions_into_improvements(before: Cases, after: Cases, threshold: float) -> None:
     swapped = {"regression": "improvement", "improvement": "regression", "new": "removed", "removed": "new"}
-    there = regressions(frame_of(before), frame_of(after), threshold).collect()
-    back = regressions(frame_of(after), frame_of(before), threshold).collect()
+    # Whether a case that cannot be compared is lost depends on the side that lacks it.
+    swapped |= dict.fromkeys(["lost", "unscored"], "not compared")
+    there = regressions(frame_of(before), frame_of(after), threshold).drop("basis").collect()
+    back = regressions(frame_of(after), frame_of(before), threshold).drop("basis").collect()
     expected = {
-        (m, t, o): (b, a, -d if d is not None else None, category, swapped.get(kind, kind))
-        for m, t, o, a, b, d, category, kind in there.iter_rows()
+        (m, t, o): (b, a, -d if d is not None else None, category, swapped.get(kind, kind), fallback)
+        for m, t, o, a, b, d, category, kind, fallback in there.iter_rows()
     }
-    assert {row[:3]: row[3:] for row in back.iter_rows()} == expected
+    uncompared = pl.col("kind").replace(["lost", "unscored"], "not compared")
+    assert {row[:3]: row[3:] for row in back.with_columns(uncompared).iter_rows()} == expected
 
 
 @given(side, side)

@@ -64,6 +64,7 @@ def test_the_shape_of_the_graph(defs: dg.Definitions) -> None:
         "model_comparison": ["problem_pass_at_k", "problems"],
         "baseline_verdicts": ["attempt_scores", "problems"],
         "regressions": ["attempt_scores", "baseline_verdicts", "problems"],
+        "regression_counts": ["attempt_scores", "problems"],
         "history": [
             "cross_tier",
             "economics",
@@ -71,6 +72,7 @@ def test_the_shape_of_the_graph(defs: dg.Definitions) -> None:
             "model_statistics",
             "next_samples",
             "problem_frontier",
+            "regression_counts",
             "regressions",
             "reliability",
             "reliability_curve",
@@ -133,7 +135,7 @@ def test_what_a_run_tells_the_ui(defs: dg.Definitions, instance: dg.DagsterInsta
         (event.asset_key.to_user_string(), event.partition): event.materialization
         for event in result.get_asset_materialization_events()
     }
-    assert len(events) == 32
+    assert len(events) == 33
     outcomes = events["outcomes", None].metadata
     assert outcomes["dagster/row_count"].value == 5
     assert "| m | 4 | false | 1 |" in outcomes["models"].value and "| n | 1 | false | 1 |" in outcomes["models"].value

@@ -15,7 +15,9 @@ from touchstone.publish.comparison_report import FORMATS, Comparison, render
 SCHEMA = {
     **dict.fromkeys(["model", "tier", "oid"], pl.String),
     **dict.fromkeys(["baseline_score", "current_score", "delta"], pl.Float64),
-    **dict.fromkeys(["category", "kind"], pl.String),
+    **dict.fromkeys(["category", "kind", "basis"], pl.String),
+    "fallback": pl.Boolean,
+    "chance_of_regression": pl.Float64,
 }
 
 Row = tuple[object, ...]
@@ -24,26 +26,35 @@ IMPROVEMENT: Row = ("m", "T0", "better", 0.0, 0.9, 0.9, "compilation", "improvem
 SAME: Row = ("m", "T0", "same", 1.0, 1.0, 0.0, None, "unchanged")
 NEW: Row = ("m", "T0", "fresh", None, 0.9, None, None, "new")
 REMOVED: Row = ("m", "T0", "gone", 0.8, None, None, None, "removed")
+LOST: Row = ("m", "T0", "lost", 0.7, None, None, None, "lost")
 UNSCORED: Row = ("m", "T0", "dark", None, 1.0, None, None, "unscored")
 
 
 def comparison(*rows: Row, verdict: tuple[str, ...] = ("It got worse.",)) -> Comparison:
-    return Comparison("old", "new", 0.05, "best", pl.DataFrame(list(rows), SCHEMA, orient="row"), list(verdict))
+    """Rows without their last three cells were compared by code score, and regress by chance one time in four."""
+    whole = [(*row, "code_score", False, 0.25)[: len(SCHEMA)] for row in rows]
+    return Comparison("old", "new", 0.05, "best", pl.DataFrame(whole, SCHEMA, orient="row"), list(verdict))
 
 
-EVERYTHING = comparison(REGRESSION, IMPROVEMENT, NEW, REMOVED, SAME, UNSCORED)
+EVERYTHING = comparison(REGRESSION, IMPROVEMENT, NEW, REMOVED, SAME, LOST, UNSCORED)
 
 
 def test_text_in_full() -> None:
     assert render(EVERYTHING, "text") == (
         """It got worse.
-1 regression, 1 improvement, 1 unchanged, 1 new, 1 removed, 1 unscored
+1 regression (1.8 expected by chance alone), 1 improvement, 1 unchanged, 1 new, 1 removed, 1 lost, 1 unscored
 old → new, best score, threshold 0.05
+1 case lost: judged in the baseline, no decided attempt now
 
 Regressions
 case    model   baseline   current    delta
 ───────────────────────────────────────────
 worse   m          1.000     0.667   -0.333
+
+Lost cases
+case   model   baseline
+───────────────────────
+lost   m          0.700
 
 Improvements
 case     model   baseline   current    delta
@@ -67,13 +78,22 @@ def test_markdown_in_full() -> None:
     assert render(EVERYTHING, "markdown") == (
         """It got worse.
 
-**1 regression, 1 improvement, 1 unchanged, 1 new, 1 removed, 1 unscored** (old → new, best score, threshold 0.05)
+**1 regression (1.8 expected by chance alone), 1 improvement, 1 unchanged, 1 new, 1 removed, 1 lost, 1 unscored** \
+(old → new, best score, threshold 0.05)
+
+1 case lost: judged in the baseline, no decided attempt now
 
 #### Regressions
 
 | case | model | baseline | current | delta |
 | --- | --- | ---: | ---: | ---: |
 | worse | m | 1.000 | 0.667 | -0.333 |
+
+#### Lost cases
+
+| case | model | baseline |
+| --- | --- | ---: |
+| lost | m | 0.700 |
 
 #### Improvements
 
@@ -102,27 +122,32 @@ def test_json_holds_all_of_it_with_floats_as_they_are() -> None:
     assert told["counts"] == dict.fromkeys(KINDS, 1)
     assert (told["baseline"], told["current"], told["score"], told["threshold"]) == ("old", "new", "best", 0.05)
     assert told["verdict"] == ["It got worse."]
+    assert told["expected_by_chance"] == pytest.approx(7 * 0.25) and told["compared_by_pass_rate"] == 0
+    assert told["notes"] == ["1 case lost: judged in the baseline, no decided attempt now"]
     assert json.loads(render(comparison(), "json"))["cases"] == []
 
 
 def test_junit_has_a_testcase_per_compared_case_and_a_failure_per_regression() -> None:
     root = ET.fromstring(render(EVERYTHING, "junit"))
     suite = root[0]
-    assert (suite.get("tests"), suite.get("failures"), suite.get("skipped")) == ("4", "1", "1")
+    assert [suite.get(name) for name in ("tests", "failures", "errors", "skipped")] == ["5", "1", "1", "1"]
     found = {case.get("name"): [child.tag for child in case] for case in suite.iter("testcase")}
-    assert found == {"worse": ["failure"], "better": [], "same": [], "dark": ["skipped"]}
+    assert found == {"worse": ["failure"], "better": [], "same": [], "lost": ["error"], "dark": ["skipped"]}
     failure = suite.find("testcase/failure")
     assert failure is not None
     assert failure.get("type") == "regression/tests"
     assert failure.get("message") == "worse of m at T0: the score fell from 1.000 to 0.667 (-0.333); tests got worse"
 
 
-def test_sarif_has_a_result_per_regression() -> None:
+def test_sarif_has_a_result_per_regression_and_lost_case() -> None:
     report = json.loads(render(EVERYTHING, "sarif"))
     assert report["version"] == "2.1.0"
     run = report["runs"][0]
-    assert [rule["id"] for rule in run["tool"]["driver"]["rules"]] == [f"regression/{name}" for name in CATEGORIES]
-    (found,) = run["results"]
+    rules = [rule["id"] for rule in run["tool"]["driver"]["rules"]]
+    assert rules == [*(f"regression/{name}" for name in CATEGORIES), "lost"]
+    found, lost = run["results"]
+    assert lost["ruleId"] == rules[lost["ruleIndex"]] == "lost"
+    assert lost["message"]["text"] == "lost of m at T0: scored 0.700 in the baseline, no decided attempt now"
     assert (found["ruleId"], found["level"]) == ("regression/tests", "error")
     assert run["tool"]["driver"]["rules"][found["ruleIndex"]]["id"] == found["ruleId"]
     assert found["message"]["text"].startswith("worse of m at T0: the score fell from 1.000")
@@ -144,11 +169,22 @@ def test_fifty_rows_of_each_and_then_how_many_more(format: str) -> None:
         ("m", "T0", f"d{place:03}", 0.0, place / 100, place / 100, "tests", "improvement") for place in range(10, 61)
     ]
     told = render(comparison(*fell, *rose), format)
-    assert "53 regressions, 51 improvements, 0 unchanged" in told
+    assert "53 regressions (26.0 expected by chance alone), 51 improvements, 0 unchanged" in told
     assert "c049" in told and "c050" not in told
     assert "… and 3 more" in told and "… and 1 more" in told
     # The largest rise is what people want to see, so the smallest is left out.
     assert "d060" in told and "d010" not in told
+
+
+@pytest.mark.parametrize("format", ["text", "markdown"])
+def test_cases_compared_by_pass_rate_are_marked_and_counted(format: str) -> None:
+    fell: Row = ("m", "T0", "fell", 1.0, 0.0, -1.0, "outcome", "regression", "pass_rate", True, 0.5)
+    told = render(comparison(REGRESSION, fell), format)
+    assert "1 case was compared by pass rate, because attempts on at least one side lack the score" in told
+    (row,) = [line for line in told.splitlines() if "fell" in line and "m" in line]
+    (other,) = [line for line in told.splitlines() if "worse" in line and "m  " in line.replace("| m |", "m  ")]
+    assert "compared by" in told and "pass rate" in row and "code" in other
+    assert "compared by" not in render(comparison(REGRESSION), format)
 
 
 @pytest.mark.parametrize("format", ["text", "markdown"])
@@ -202,7 +238,9 @@ def test_an_unknown_format_is_refused() -> None:
 
 name = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=30)
 number = st.none() | st.floats()
-row = st.tuples(name, name, name, number, number, number, st.sampled_from(CATEGORIES), st.sampled_from(KINDS))
+chance = st.none() | st.floats(0, 1)
+case = (name, name, name, number, number, number, st.sampled_from(CATEGORIES), st.sampled_from(KINDS))
+row = st.tuples(*case, st.sampled_from([None, "code_score", "pass_rate"]), st.booleans(), chance)
 
 
 @given(st.lists(row, max_size=8), st.lists(name, max_size=3), name)
@@ -215,7 +253,7 @@ def test_any_names_give_valid_files_and_the_same_bytes_each_time(rows: list[Row]
     finite = cases.with_columns(pl.when(pl.col(pl.Float64).is_finite()).then(pl.col(pl.Float64)))
     assert report["cases"] == finite.to_dicts()
     assert sum(report["counts"].values()) == cases.height
-    fell = cases.filter(pl.col("kind") == "regression").height
-    assert len(json.loads(made["sarif"])["runs"][0]["results"]) == fell
+    fell, lost = (cases.filter(pl.col("kind") == kind).height for kind in ("regression", "lost"))
+    assert len(json.loads(made["sarif"])["runs"][0]["results"]) == fell + lost
     assert len(ET.fromstring(made["junit"].encode()).findall("testsuite/testcase/failure")) == fell
     assert all(character.isprintable() or character == "\n" for character in made["text"])

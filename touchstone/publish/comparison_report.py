@@ -19,6 +19,7 @@ import polars as pl
 from touchstone.errors import TouchstoneError
 from touchstone.metrics.regressions import CATEGORIES, KINDS
 from touchstone.plain_text import visible
+from touchstone.vocabulary import counted
 
 FORMATS = ("text", "json", "markdown", "junit", "sarif")
 
@@ -30,20 +31,26 @@ _ALWAYS_COUNTED = ("regression", "improvement", "unchanged")
 _PLURALS = {"regression": "regressions", "improvement": "improvements"}
 _ILLEGAL_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _SARIF_SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
+_LOST_RULE = "lost"
 _RULES = {
     "compilation": "Compiles less often than in the baseline.",
     "tests": "Passes fewer tests than in the baseline.",
     "lint": "Has more lint warnings than in the baseline.",
     "outcome": "Passes less often than in the baseline.",
     "score": "Scores lower than in the baseline.",
+    _LOST_RULE: "Was judged in the baseline and has no decided attempt now.",
 }
+_RULE_IDS = [*(f"regression/{name}" for name in CATEGORIES), _LOST_RULE]
 
 Row = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """Two sides compared: `cases` is what `regressions` gives, `verdict_lines` what it means, in words."""
+    """Two sides compared: `cases` is what `compare_cases` gives, `verdict_lines` what it means, in words.
+
+    `remarks` are further lines for the reader, such as a difference in how the sides were validated.
+    """
 
     baseline_label: str
     current_label: str
@@ -51,12 +58,32 @@ class Comparison:
     score: str
     cases: pl.DataFrame
     verdict_lines: list[str] = field(default_factory=list)
+    remarks: list[str] = field(default_factory=list)
 
     @cached_property
     def counts(self) -> dict[str, int]:
         """How many cases there are of each kind."""
         found = dict(self.cases.group_by("kind").len().iter_rows())
         return {kind: found.get(kind, 0) for kind in KINDS}
+
+    @cached_property
+    def compared_by_pass_rate(self) -> int:
+        """How many cases were compared by pass rate because attempts lack the chosen score."""
+        return int(self.cases["fallback"].sum())
+
+    @cached_property
+    def expected_by_chance(self) -> float:
+        """How many regressions to expect if no case had changed."""
+        return math.fsum(self.cases["chance_of_regression"].drop_nulls())
+
+    @cached_property
+    def notes(self) -> list[str]:
+        """What else the reader must know, a line each."""
+        rates, lost = self.compared_by_pass_rate, self.counts["lost"]
+        reason = "compared by pass rate, because attempts on at least one side lack the score"
+        told = [f"{counted(rates, 'case was', 'cases were')} {reason}"] if rates else []
+        told += [f"{counted(lost, 'case')} lost: judged in the baseline, no decided attempt now"] if lost else []
+        return [*told, *self.remarks]
 
     @cached_property
     def has_tiers(self) -> bool:
@@ -74,11 +101,12 @@ def render(comparison: Comparison, format: str, colour: bool = False) -> str:
     """The comparison in one of the formats; colour is for text on a terminal.
 
     >>> cases = pl.DataFrame({"model": "m", "tier": "T0", "oid": "a", "baseline_score": [1.0], "current_score": 0.6,
-    ...     "delta": -0.4, "category": "tests", "kind": "regression"})
+    ...     "delta": -0.4, "category": "tests", "kind": "regression", "basis": "code_score", "fallback": False,
+    ...     "chance_of_regression": 0.5})
     >>> print(render(Comparison("old", "new", 0.05, "best", cases, ["Worse."]), "markdown").partition("|")[0].strip())
     Worse.
     <BLANKLINE>
-    **1 regression, 0 improvements, 0 unchanged** (old → new, best score, threshold 0.05)
+    **1 regression (0.5 expected by chance alone), 0 improvements, 0 unchanged** (old → new, best score, threshold 0.05)
     <BLANKLINE>
     #### Regressions
     """
@@ -112,6 +140,7 @@ class _Section:
 def _sections(comparison: Comparison) -> Iterator[_Section]:
     for kind, title, numbers in (
         ("regression", "Regressions", ("baseline_score", "current_score", "delta")),
+        ("lost", "Lost cases", ("baseline_score",)),
         ("improvement", "Improvements", ("baseline_score", "current_score", "delta")),
         ("new", "New cases", ("current_score",)),
         ("removed", "Removed cases", ("baseline_score",)),
@@ -120,15 +149,19 @@ def _sections(comparison: Comparison) -> Iterator[_Section]:
         if rows.is_empty():
             continue
         names = ["case", "model", *(["tier"] if comparison.has_tiers else [])]
+        names += ["compared by"] if comparison.compared_by_pass_rate and "delta" in numbers else []
         shown = [
-            [
-                *(str(row["oid" if name == "case" else name]) for name in names),
-                *(_number(name, row) for name in numbers),
-            ]
+            [*(_name(name, row) for name in names), *(_number(name, row) for name in numbers)]
             for row in rows.head(_MOST_ROWS).iter_rows(named=True)
         ]
         header = [*names, *(name.removesuffix("_score") for name in numbers)]
         yield _Section(title, header, shown, max(rows.height - _MOST_ROWS, 0), len(numbers))
+
+
+def _name(name: str, row: Row) -> str:
+    if name == "compared by":
+        return str(row["basis"] or "score").removesuffix("_score").replace("_", " ")
+    return str(row["oid" if name == "case" else name])
 
 
 def _number(name: str, row: Row) -> str:
@@ -141,16 +174,16 @@ def _number(name: str, row: Row) -> str:
 def _count_line(comparison: Comparison) -> str:
     """The counts in words.
 
-    >>> cases = pl.DataFrame({"kind": ["new", "regression"]})
+    >>> cases = pl.DataFrame({"kind": ["new", "regression"], "chance_of_regression": [None, 0.25]})
     >>> _count_line(Comparison("a", "b", 0.05, "best", cases))
-    '1 regression, 0 improvements, 0 unchanged, 1 new'
+    '1 regression (0.2 expected by chance alone), 0 improvements, 0 unchanged, 1 new'
     """
-    kinds = [*_ALWAYS_COUNTED, *(kind for kind in KINDS if kind not in _ALWAYS_COUNTED and comparison.counts[kind])]
-    return ", ".join(f"{(count := comparison.counts[kind]):,} {_noun(kind, count)}" for kind in kinds)
-
-
-def _noun(kind: str, count: int) -> str:
-    return kind if count == 1 else _PLURALS.get(kind, kind)
+    counts = comparison.counts
+    kinds = [*_ALWAYS_COUNTED, *(kind for kind in KINDS if kind not in _ALWAYS_COUNTED and counts[kind])]
+    told = {kind: counted(counts[kind], kind, _PLURALS.get(kind, kind)) for kind in kinds}
+    if counts["regression"]:
+        told["regression"] += f" ({comparison.expected_by_chance:,.1f} expected by chance alone)"
+    return ", ".join(told.values())
 
 
 def _sides(comparison: Comparison) -> str:
@@ -181,8 +214,10 @@ def _text(comparison: Comparison, colour: bool) -> str:
         screen.print(Text(visible(line), style="bold"), soft_wrap=True)
     screen.print(Text(_count_line(comparison)), soft_wrap=True)
     screen.print(Text(visible(_sides(comparison)), style="dim"), soft_wrap=True)
+    for line in comparison.notes:
+        screen.print(Text(visible(line)), soft_wrap=True)
     for section in _sections(comparison):
-        style = {"Regressions": "red", "Improvements": "green"}.get(section.title, "")
+        style = {"Regressions": "red", "Lost cases": "red", "Improvements": "green"}.get(section.title, "")
         screen.print()
         screen.print(Text(section.title, style=f"bold {style}"))
         table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False)
@@ -206,6 +241,7 @@ def _markdown(comparison: Comparison) -> str:
     if folded:
         blocks += [f"<details><summary>{len(folded)} more</summary>", *folded, "</details>"]
     blocks.append(f"**{_count_line(comparison)}** ({_escaped(_sides(comparison))})")
+    blocks += [_paragraph(line) for line in comparison.notes]
     for section in _sections(comparison):
         texts = len(section.header) - section.numbers
         rules = ["---"] * texts + ["---:"] * section.numbers
@@ -245,6 +281,9 @@ def _json(comparison: Comparison) -> str:
         "threshold": _finite(comparison.threshold),
         "verdict": comparison.verdict_lines,
         "counts": comparison.counts,
+        "expected_by_chance": comparison.expected_by_chance,
+        "compared_by_pass_rate": comparison.compared_by_pass_rate,
+        "notes": comparison.notes,
     }
     told = "".join(f" {_dumped(name)}: {_dumped(value)},\n" for name, value in head.items())
     finite = pl.when(pl.col(pl.Float64).is_finite()).then(pl.col(pl.Float64))
@@ -266,11 +305,11 @@ def _rows(comparison: Comparison) -> Iterator[dict[str, Any]]:
 
 def _junit(comparison: Comparison) -> str:
     counts = comparison.counts
-    total = sum(counts[kind] for kind in ("regression", "improvement", "unchanged", "unscored"))
+    total = sum(counts[kind] for kind in ("regression", "improvement", "unchanged", "lost", "unscored"))
     figures = {
         "tests": str(total),
         "failures": str(counts["regression"]),
-        "errors": "0",
+        "errors": str(counts["lost"]),
         "skipped": str(counts["unscored"]),
     }
     root = ET.Element("testsuites", {"name": "touchstone compare", **figures})
@@ -279,7 +318,8 @@ def _junit(comparison: Comparison) -> str:
     for row in _rows(comparison):
         if row["kind"] not in ("new", "removed"):
             _add_testcase(suite, comparison, row)
-    ET.SubElement(suite, "system-out").text = _legal("\n".join([*comparison.verdict_lines, _count_line(comparison)]))
+    told = [*comparison.verdict_lines, _count_line(comparison), *comparison.notes]
+    ET.SubElement(suite, "system-out").text = _legal("\n".join(told))
     ET.indent(root, " ")
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{ET.tostring(root, encoding="unicode")}\n'
 
@@ -290,6 +330,8 @@ def _add_testcase(suite: ET.Element, comparison: Comparison, row: Row) -> None:
     if row["kind"] == "regression":
         message = _legal(_message(row))
         ET.SubElement(case, "failure", {"type": f"regression/{row['category']}", "message": message})
+    elif row["kind"] == "lost":
+        ET.SubElement(case, "error", {"type": _LOST_RULE, "message": _legal(_message(row))})
     elif row["kind"] == "unscored":
         ET.SubElement(case, "skipped", {"message": "not scored on both sides"})
 
@@ -299,19 +341,25 @@ def _legal(text: str) -> str:
 
 
 def _message(row: Row) -> str:
+    if row["kind"] == "lost":
+        was = _number("baseline_score", row)
+        return f"{row['oid']} of {row['model']} at {row['tier']}: scored {was} in the baseline, no decided attempt now"
     scores = f"{_number('baseline_score', row)} to {_number('current_score', row)} ({_number('delta', row)})"
     return f"{row['oid']} of {row['model']} at {row['tier']}: the score fell from {scores}; {row['category']} got worse"
 
 
 def _sarif(comparison: Comparison) -> str:
-    rules = [{"id": f"regression/{name}", "shortDescription": {"text": _RULES[name]}} for name in CATEGORIES]
-    results = [_result(row) for row in _rows(comparison) if row["kind"] == "regression"]
+    texts = [_RULES[name] for name in (*CATEGORIES, _LOST_RULE)]
+    rules = [{"id": name, "shortDescription": {"text": text}} for name, text in zip(_RULE_IDS, texts, strict=True)]
+    results = [_result(row) for row in _rows(comparison) if row["kind"] in ("regression", "lost")]
     properties = {
         "baseline": comparison.baseline_label,
         "current": comparison.current_label,
         "score": comparison.score,
         "threshold": _finite(comparison.threshold),
         "verdict": comparison.verdict_lines,
+        "expected_by_chance": comparison.expected_by_chance,
+        "notes": comparison.notes,
     }
     run = {"tool": {"driver": {"name": "touchstone", "rules": rules}}, "results": results, "properties": properties}
     report = {"$schema": _SARIF_SCHEMA, "version": "2.1.0", "runs": [run]}
@@ -323,9 +371,10 @@ def _result(row: Row) -> dict[str, object]:
     message = _message(row).replace("{", "{{").replace("}", "}}")
     location = {"name": row["oid"], "fullyQualifiedName": f"{row['model']}/{row['tier']}/{row['oid']}"}
     figures = {name: _finite(row[name]) for name in ("baseline_score", "current_score", "delta")}
+    rule = _LOST_RULE if row["kind"] == "lost" else f"regression/{row['category']}"
     return {
-        "ruleId": f"regression/{row['category']}",
-        "ruleIndex": CATEGORIES.index(row["category"]),
+        "ruleId": rule,
+        "ruleIndex": _RULE_IDS.index(rule),
         "level": "error",
         "message": {"text": message},
         "locations": [{"logicalLocations": [location]}],
