@@ -82,7 +82,7 @@ def test_refused_rows_and_sides_without_a_common_model_are_told(sides: Folder, t
     done = touchstone(*asked(sides))
     assert (
         done.returncode == 0
-        and "note: m_fixes.csv: 1 row was refused; line 32: plausible_fix is 'maybe'" in done.stderr
+        and "note: m_fixes.csv: 1 row was refused; line 32: plausible_fix: 'maybe' is not a boolean" in done.stderr
     )
     new.rename(new.with_name("n_fixes.csv"))
     done = touchstone(*asked(sides)[:4], str(new.with_name("n_fixes.csv")), *asked(sides)[5:])
