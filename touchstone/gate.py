@@ -22,10 +22,10 @@ from touchstone.files import replacing
 from touchstone.inference.exact import exact_sum
 from touchstone.metrics.comparison import ComparisonSettings, PairResult, sentence
 from touchstone.metrics.regressions import KINDS
+from touchstone.plain_text import counted
 from touchstone.publish.comparison_report import Comparison, render
 from touchstone.snapshots import RESERVED, Snapshot, find, list_snapshots, pins
 from touchstone.store import Part
-from touchstone.vocabulary import counted
 
 REPORT = "comparison.md"
 _READS = ["attempt_scores", "problems"]

@@ -71,13 +71,13 @@ def significant(value: float, digits: int = _SIGNIFICANT_DIGITS) -> str:
     return short if float(short) == value else f"{value:#.{digits}g}".rstrip(".")
 
 
-def counted(count: int, noun: str) -> str:
-    """A count with its noun.
+def counted(count: int, noun: str, plural: str | None = None) -> str:
+    """A count with its noun in the right number.
 
-    >>> counted(1, "row"), counted(1200, "row")
-    ('1 row', '1,200 rows')
+    >>> counted(1, "row"), counted(1200, "row"), counted(2, "case was lost", "cases were lost")
+    ('1 row', '1,200 rows', '2 cases were lost')
     """
-    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+    return f"{count:,} {noun if count == 1 else plural or noun + 's'}"
 
 
 def visible(text: str) -> str:

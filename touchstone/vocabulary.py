@@ -75,12 +75,3 @@ VERDICTS = ("worse", "better", "no evidence", "underpowered")
 # pandas writes a column of booleans with gaps as 1.0 and 0.0.
 TRUE_WORDS = ("true", "1", "yes", "t", "y", "1.0")
 FALSE_WORDS = ("false", "0", "no", "f", "n", "0.0")
-
-
-def counted(count: int, noun: str, plural: str | None = None) -> str:
-    """A count with its noun in the right number.
-
-    >>> counted(1, "row"), counted(1200, "row"), counted(2, "case is lost", "cases are lost")
-    ('1 row', '1,200 rows', '2 cases are lost')
-    """
-    return f"{count:,} {noun if count == 1 else plural or noun + 's'}"

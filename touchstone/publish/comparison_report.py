@@ -18,8 +18,7 @@ import polars as pl
 
 from touchstone.errors import TouchstoneError
 from touchstone.metrics.regressions import CATEGORIES, KINDS
-from touchstone.plain_text import visible
-from touchstone.vocabulary import counted
+from touchstone.plain_text import counted, visible
 
 FORMATS = ("text", "json", "markdown", "junit", "sarif")
 
