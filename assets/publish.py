@@ -34,6 +34,7 @@ def summary_pass_at_k(evaluation: EvaluationParam) -> dg.MaterializeResult[None]
     kinds={"parquet"},
     deps=[
         summary_pass_at_k,
+        "settings",
         "cross_tier",
         "run_scores",
         "model_statistics",

@@ -24,6 +24,7 @@ from touchstone.metrics import aggregates, suites
 from touchstone.metrics import attempts as attempt_metrics
 from touchstone.metrics import tiers as tier_metrics
 from touchstone.progress import tell
+from touchstone.run_settings import settings_table
 
 GROUP = "scores"
 
@@ -48,6 +49,12 @@ def attempt_scores(evaluation: EvaluationParam) -> dg.MaterializeResult[None]:
             make=lambda attempts, outcomes: attempt_metrics.attempt_scores(attempts, outcomes, scoring),
         )
     return per_model("attempt_scores", parts, {})
+
+
+def settings(evaluation: Evaluation) -> dg.MaterializeResult[None]:
+    """The settings that the figures depend on. The SQL macros take their weights and grades from here."""
+    table = settings_table(evaluation.config)
+    return result("settings", evaluation.refresh("settings", [], table.collect().rows(), lambda: table))
 
 
 def tier_statistics(evaluation: Evaluation) -> dg.MaterializeResult[None]:
@@ -161,6 +168,7 @@ def no_empty_suite(evaluation: Evaluation) -> dg.AssetCheckResult:
 score_tables = tables_in_one_step(
     GROUP,
     {
+        settings: [],
         tier_statistics: ["attempt_scores"],
         tiers: ["tier_statistics", "attempt_scores", "problems"],
         cross_tier: ["tier_statistics", "tiers"],

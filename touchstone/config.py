@@ -80,10 +80,11 @@ DEFAULT_PRICES = {
 
 
 class CompositeWeights(_Section):
-    """How much passing and the judge's score count in the composite score."""
+    """How much passing and the judge's score count in the composite score, and what a missing judge's score is."""
 
     pass_rate: float = Field(0.5, ge=0, allow_inf_nan=False)
     impl_rate: float = Field(0.5, ge=0, allow_inf_nan=False)
+    missing: Literal["exclude", "zero"] = "exclude"
 
     @model_validator(mode="after")
     def _something_counts(self) -> Self:

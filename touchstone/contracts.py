@@ -65,6 +65,11 @@ def _ci_method(of: str) -> dy.String:
     )
 
 
+class Settings(dy.Schema):
+    key = _id("Key of the configuration, with dots between sections, such as `scoring.composite.missing`.")
+    value = dy.String(description="Its value as JSON.")
+
+
 class Problems(dy.Schema):
     oid = _id("Unique identifier of the problem.")
     filename = dy.String(nullable=True, description="The file being repaired.")
@@ -680,6 +685,7 @@ class Table:
 TABLES: dict[str, Table] = {
     table.name: table
     for table in (
+        Table("settings", Settings, "setting that the figures depend on"),
         Table("problems", Problems, "problem", extras=_INPUT_COLUMNS),
         Table("attempts", Attempts, "attempt, as ingested", extras=_INPUT_COLUMNS, per_model=True),
         Table("quarantine", Quarantine, "refused row"),

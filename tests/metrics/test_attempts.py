@@ -51,6 +51,14 @@ def test_composite_without_an_impl_rate_is_null() -> None:
     assert value(metric.composite_score(lit(1.0), lit(None), EQUAL)) is None
 
 
+def test_a_missing_judges_score_may_count_as_0() -> None:
+    zero = CompositeWeights(missing="zero")
+    assert value(metric.composite_score(lit(1.0), lit(None), zero)) == 0.5
+    assert value(metric.composite_score(lit(0.0), lit(None), zero)) == 0.0
+    assert value(metric.composite_score(lit(None), lit(0.9), zero)) is None, "nobody decided"
+    assert value(metric.composite_score(lit(1.0), lit(0.8), zero)) == 0.9
+
+
 def test_weights_that_are_both_zero_are_refused_in_the_config() -> None:
     with pytest.raises(ValidationError, match="cannot both be 0"):
         CompositeWeights(pass_rate=0, impl_rate=0)

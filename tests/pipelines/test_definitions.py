@@ -36,6 +36,7 @@ def test_the_shape_of_the_graph(defs: dg.Definitions) -> None:
         for key in graph.get_all_asset_keys()
     }
     assert shape == {
+        "settings": [],
         "problems": [],
         "attempts": ["problems"],
         "sources": ["attempts"],
@@ -79,6 +80,7 @@ def test_the_shape_of_the_graph(defs: dg.Definitions) -> None:
             "routing",
             "routing_policies",
             "run_scores",
+            "settings",
             "summary_pass_at_k",
         ],
         "warehouse": ["history"],

@@ -2,10 +2,12 @@
 
 from pathlib import Path
 
+import duckdb
 import polars as pl
 
 from tests.conftest import Folder
 from tests.pipelines.test_run import evaluate
+from touchstone.publish.query import run_query
 from touchstone.run_outcome import RunOutcome
 
 
@@ -47,3 +49,29 @@ def test_suite_score_and_pass_at_k_agree_because_a_contradiction_is_refused(tmp_
     assert outcome.exit_code == 0
     assert table(folder, "quarantine").select("line", "kind").rows() == [(41, "contradiction")]
     assert table(folder, "suite_scores")["score"].item() == table(folder, "pass_at_k")["pass_at_k"].item() == 20 / 39
+
+
+def test_sql_macros_use_the_settings_of_the_run(tmp_path: Path) -> None:
+    scoring = {
+        "composite": {"pass_rate": 3, "impl_rate": 1, "missing": "zero"},
+        "code": {"compilation": 0.1, "tests": 0.8, "lint": 0.1, "per_warning": 0.5},
+        "grades": {"good": 0.8, "fair": 0.3},
+        "failing_grade": "bad",
+    }
+    header = "oid,iteration_id,passed,compiled,tests_passed,tests_failed,lint_warnings,weighted_score\n"
+    rows = "a,1,1,1,4,0,1,0.8\na,2,0,1,1,3,0,\nb,1,1,1,2,0,0,\nb,2,0,0,0,0,0,0.1\n"
+    folder, _ = evaluation(tmp_path, header + rows, scoring=scoring)
+    query = """
+        SELECT count(*) FILTER (
+            s.composite_score IS DISTINCT FROM composite_score(s.pass_rate, s.impl_rate)
+            OR s.code_score IS DISTINCT FROM code_score(o.compiled, o.tests_passed, o.tests_failed, o.lint_warnings)
+            OR s.grade IS DISTINCT FROM letter_grade(s.composite_score)
+        ) AS wrong, count(DISTINCT grade) AS grades, count(s.composite_score) AS scored
+        FROM attempt_scores AS s JOIN outcomes AS o USING (model, tier, oid, iteration_id)
+    """
+    asked = run_query(folder.output / "tables", query).to_pylist()
+    assert asked == [{"wrong": 0, "grades": 3, "scored": 4}]
+    with duckdb.connect(str(folder.output / "warehouse.duckdb"), read_only=True) as warehouse:
+        assert warehouse.sql(query).fetchall() == [(0, 3, 4)]
+        told = dict(warehouse.sql("SELECT key, value FROM settings").fetchall())
+    assert told["scoring.composite.missing"] == '"zero"'

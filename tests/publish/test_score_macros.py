@@ -11,11 +11,18 @@ from touchstone.config import CodeWeights, CompositeWeights, Scoring
 from touchstone.metrics import attempts as metric
 from touchstone.metrics import reliability
 from touchstone.metrics.tiers import uplift
-from touchstone.publish.views import MACROS
+from touchstone.publish.macros import macros
+from touchstone.run_settings import scoring_settings
 
 ROWS = 3000
 EDGES = [None, 0.0, 0.65, 0.75, 0.85, 0.95, 1.0]
-CODE = CodeWeights()
+DEFAULT = Scoring()
+OTHER = Scoring(
+    composite=CompositeWeights(pass_rate=2, impl_rate=1, missing="zero"),
+    code=CodeWeights(compilation=0.2, tests=0.7, lint=0.1, per_warning=0.25),
+    grades={"fine": 0.75, "it's excellent": 0.85, "fair": 0.4, "poor": 0.1},
+    failing_grade="none",
+)
 
 
 def random_rows() -> pl.DataFrame:
@@ -35,39 +42,41 @@ def random_rows() -> pl.DataFrame:
     return pl.DataFrame(rows, schema=schema, orient="row")
 
 
+def connected(settings: dict[str, object]) -> duckdb.DuckDBPyConnection:
+    made = duckdb.connect()
+    for macro in macros(settings):
+        made.execute(macro)
+    return made
+
+
 @pytest.fixture(scope="module")
 def connection() -> Iterator[duckdb.DuckDBPyConnection]:
-    with duckdb.connect() as made:
-        for macro in MACROS:
-            made.execute(macro)
+    with connected({}) as made:
         yield made
 
 
-@pytest.mark.parametrize(
-    ("sql", "expression"),
-    [
-        ("composite_score(rate, score)", metric.composite_score(pl.col("rate"), pl.col("score"), CompositeWeights())),
-        ("cost_of_pass(cost, rate)", metric.cost_of_pass(pl.col("cost"), pl.col("rate"))),
-        ("letter_grade(score)", metric.grade(pl.col("score"), Scoring())),
-        ("uplift(score, rate)", uplift(pl.col("score"), pl.col("rate"))),
-        (
-            "code_score(compiled, passed, failed, warnings)",
-            metric.code_score(
-                pl.col("compiled").cast(pl.Float64),
-                metric.test_score(pl.col("passed"), pl.col("failed")),
-                metric.lint_score(pl.col("warnings"), CODE),
-                CODE,
-            ),
+def formulas(scoring: Scoring) -> dict[str, pl.Expr]:
+    tests = metric.test_score(pl.col("passed"), pl.col("failed"))
+    lint = metric.lint_score(pl.col("warnings"), scoring.code)
+    return {
+        "composite_score(rate, score)": metric.composite_score(pl.col("rate"), pl.col("score"), scoring.composite),
+        "cost_of_pass(cost, rate)": metric.cost_of_pass(pl.col("cost"), pl.col("rate")),
+        "letter_grade(score)": metric.grade(pl.col("score"), scoring),
+        "uplift(score, rate)": uplift(pl.col("score"), pl.col("rate")),
+        "code_score(compiled, passed, failed, warnings)": metric.code_score(
+            pl.col("compiled").cast(pl.Float64), tests, lint, scoring.code
         ),
-    ],
-    ids=lambda case: case if isinstance(case, str) else "",
-)
-def test_sql_and_polars_agree(connection: duckdb.DuckDBPyConnection, sql: str, expression: pl.Expr) -> None:
+    }
+
+
+@pytest.mark.parametrize("sql", formulas(DEFAULT))
+@pytest.mark.parametrize("scoring", [DEFAULT, OTHER], ids=["defaults", "configured"])
+def test_sql_and_polars_agree(scoring: Scoring, sql: str) -> None:
     rows = random_rows()
-    ours = rows.select(value=expression)["value"]
-    connection.register("rows", rows.to_arrow())
-    theirs = pl.Series(value for (value,) in connection.execute(f"SELECT {sql} FROM rows").fetchall())
-    connection.unregister("rows")
+    ours = rows.select(value=formulas(scoring)[sql])["value"]
+    with connected(scoring_settings(scoring)) as connection:
+        connection.register("rows", rows.to_arrow())
+        theirs = pl.Series(value for (value,) in connection.execute(f"SELECT {sql} FROM rows").fetchall())
     assert ours.null_count() > 0 and ours.drop_nulls().n_unique() > 4
     assert theirs.is_null().equals(ours.is_null())
     if ours.dtype == pl.String:
@@ -75,6 +84,12 @@ def test_sql_and_polars_agree(connection: duckdb.DuckDBPyConnection, sql: str, e
     else:
         near = ((theirs - ours).abs() <= 1e-12 * ours.abs().clip(1)) | (theirs == ours)
         assert near.drop_nulls().all()
+
+
+def test_what_a_run_of_another_version_does_not_say_is_the_default() -> None:
+    with connected({"scoring.code.tests": 0.6, "scoring.new": 1}) as connection:
+        sql = "SELECT code_score(true, 1, 0, 0), letter_grade(0.9), composite_score(1, NULL)"
+        assert connection.execute(sql).fetchall() == [(pytest.approx(1.1), "B", None)]
 
 
 def test_composite_score_with_weights(connection: duckdb.DuckDBPyConnection) -> None:

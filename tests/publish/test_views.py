@@ -14,7 +14,8 @@ import pytest
 
 from touchstone.errors import TouchstoneError
 from touchstone.metrics.pass_at_k import pass_at_k_of, pass_hat_k_of
-from touchstone.publish.views import MACROS, build_warehouse, create_views, replacing
+from touchstone.publish.macros import macros as statements
+from touchstone.publish.views import build_warehouse, create_views, replacing
 
 ESTIMATORS = {"pass_at_k": pass_at_k_of, "pass_hat_k": pass_hat_k_of}
 
@@ -22,7 +23,7 @@ ESTIMATORS = {"pass_at_k": pass_at_k_of, "pass_hat_k": pass_hat_k_of}
 @pytest.fixture(scope="module")
 def macros() -> Iterator[duckdb.DuckDBPyConnection]:
     with duckdb.connect() as connection:
-        for macro in MACROS:
+        for macro in statements({}):
             connection.execute(macro)
         yield connection
 

@@ -76,8 +76,12 @@ def mean_decided_cost() -> pl.Expr:
 
 
 def composite_score(rate: pl.Expr, impl: pl.Expr, weights: CompositeWeights) -> pl.Expr:
-    """The weighted mean of passing and the judge's score; null without either."""
-    return (rate * weights.pass_rate + impl * weights.impl_rate) / (weights.pass_rate + weights.impl_rate)
+    """The weighted mean of passing and the judge's score.
+
+    Null where nobody decided. Without a judge's score it is null too, unless that counts as 0 by the configuration.
+    """
+    judged = impl.fill_null(0.0) if weights.missing == "zero" else impl
+    return (rate * weights.pass_rate + judged * weights.impl_rate) / (weights.pass_rate + weights.impl_rate)
 
 
 def test_score(passed: pl.Expr, failed: pl.Expr) -> pl.Expr:

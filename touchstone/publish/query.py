@@ -22,7 +22,8 @@ import duckdb
 import pyarrow as pa
 
 from touchstone.errors import TouchstoneError
-from touchstone.publish.views import create_views, one_line, pattern, sql_text, table_files
+from touchstone.publish.macros import sql_text
+from touchstone.publish.views import create_views, one_line, pattern, table_files
 
 _GIB = 2**30
 _REFUSED, _OUT_OF_MEMORY = 3, 4
