@@ -142,6 +142,12 @@ def every_model_priced(evaluation: Evaluation) -> dg.AssetCheckResult:
     return check_result(checks.every_model_priced(store.scan("attempts"), store.scan("attempt_scores"), scoring))
 
 
+def missing_scores(evaluation: Evaluation) -> dg.AssetCheckResult:
+    """Attempts without a judge's score do not fail more often than the others, whose scores alone are graded."""
+    missing = evaluation.config.scoring.composite.missing
+    return check_result(checks.missing_scores(evaluation.store.scan("attempt_scores"), missing))
+
+
 def known_classes(evaluation: Evaluation) -> dg.AssetCheckResult:
     """Every class is one of the known ones; any other scores 0."""
     return check_result(checks.known_classes(evaluation.store.scan("attempt_scores")))
@@ -180,4 +186,5 @@ score_tables = tables_in_one_step(
     },
 )
 attempt_checks = checks_in_one_step("attempt_scores", [every_model_priced, known_classes, classes_match_outcomes])
+tier_checks = checks_in_one_step("tiers", [missing_scores])
 suite_checks = checks_in_one_step("suite_scores", [classes_add_up, no_empty_suite])

@@ -1,5 +1,6 @@
 """The checks judge frames: each passes on good data and speaks up on bad."""
 
+import numpy as np
 import polars as pl
 import pytest
 
@@ -194,6 +195,56 @@ def test_classes_that_a_validator_here_contradicts_are_reported() -> None:
         "1 of another class passed); the validator's outcome counts"
     )
     assert checks.classes_match_outcomes(attempts, outcomes.filter(pl.col("iteration_id") > "2")).passed
+
+
+def judged(*counts: int, model: str = "m") -> pl.LazyFrame:
+    """Attempts: passed and scored, failed and scored, passed and not scored, failed and not scored."""
+    kinds = [(1.0, 0.9), (0.0, 0.9), (1.0, None), (0.0, None)]
+    rows = [(model, "T0", *kind) for kind, count in zip(kinds, counts, strict=True) for _ in range(count)]
+    schema = {"model": pl.String, "tier": pl.String, "pass_rate": pl.Float64, "impl_rate": pl.Float64}
+    return pl.LazyFrame(rows, schema=schema, orient="row")
+
+
+@pytest.mark.parametrize(
+    ("counts", "passed"),
+    [
+        ((85, 5, 0, 45), False),
+        ((85, 50, 0, 0), True),
+        ((0, 0, 85, 50), True),
+        ((60, 30, 20, 10), True),
+        ((30, 30, 20, 0), True),
+        ((2, 1, 0, 1), True),
+        ((5000, 4950, 0, 50), True),
+        ((0, 90, 0, 45), True),
+    ],
+    ids=["gone with failing", "none", "no judge", "as often", "with passing", "too few", "too little", "all failed"],
+)
+def test_missing_scores(counts: tuple[int, ...], passed: bool) -> None:
+    found = checks.missing_scores(judged(*counts), "exclude")
+    assert (found.passed, found.error) == (passed, False)
+    assert found.figures["unscored_attempts"] == (counts[2] + counts[3] if counts[0] + counts[1] else 0)
+
+
+def test_missing_scores_that_count_as_0_hide_nothing() -> None:
+    assert checks.missing_scores(judged(85, 5, 0, 45), "zero").passed
+
+
+def test_missing_scores_names_every_group_and_how_many_failed() -> None:
+    found = checks.missing_scores(pl.concat([judged(85, 5, 1, 44), judged(30, 0, 0, 9, model="n")]), "exclude")
+    assert found.message.startswith("m T0: 45 of 135 attempts have no judge's score and 44 of the 45 failed, so")
+    assert "; n T0: 9 of 39 attempts have no judge's score and all 9 failed" in found.message
+
+
+def test_chance_alone_rarely_looks_like_missing_with_failing() -> None:
+    generator = np.random.default_rng(1)
+    alarms = 0
+    for _ in range(200):
+        passed, scored = generator.random((2, 100)) < 0.6
+        frame = pl.LazyFrame(
+            {"model": "m", "tier": "T0", "pass_rate": passed * 1.0, "impl_rate": np.where(scored, 0.5, np.nan)}
+        )
+        alarms += not checks.missing_scores(frame.with_columns(pl.col("impl_rate").fill_nan(None)), "exclude").passed
+    assert alarms <= 16
 
 
 def test_no_empty_suite() -> None:

@@ -1,5 +1,6 @@
 """What the commands show on terminals of several widths and in a pipe, from real tables."""
 
+import math
 import re
 from pathlib import Path
 
@@ -8,6 +9,7 @@ import pytest
 
 from tests.conftest import Command, Folder
 from tests.terminal import on_terminal
+from touchstone.screens import tier_table
 
 MODELS = ["claude-sonnet-4-20250514", "claude-sonnet-4-5-20250929", "m" * 100]
 P_VALUE = 1.0728836059570312e-06
@@ -104,3 +106,21 @@ def test_every_command_is_whole_on_terminals_of_any_width(folder: Folder, touchs
             seen = on_terminal(tmp_path, columns, *listing, folder.output)
             assert "…" not in seen and max(map(len, seen.splitlines())) <= columns
     assert "…" not in piped
+
+
+def test_a_grade_is_shown_with_its_range_and_how_many_attempts_were_scored() -> None:
+    figures = {
+        "model": "m", "tier": "T5", "attempts": 135, "scored": 90, "composite_median": 0.925, "ci_low": 0.425,
+        "ci_high": 0.925, "grade": "B", "grade_low": "F", "grade_high": "B", "pass_rate": 0.63,
+        "pass_rate_ci_low": 0.5, "pass_rate_ci_high": 0.75, "uplift": 0.1, "uplift_ci_low": -0.5,
+        "uplift_ci_high": math.inf, "cost_of_pass": math.inf,
+    }  # fmt: skip
+    sure = figures | {"tier": "T6", "grade_low": "B", "scored": 135}
+    none = figures | {"tier": "T7", "grade": None, "grade_low": None, "grade_high": None, "composite_median": None}
+    across = pl.DataFrame({"model": ["m"], "frontier_tier": ["T5"]})
+    drawn = tier_table(pl.DataFrame([figures, sure, none]), across)
+    headers = [column.header for column in drawn.columns]
+    cells = [dict(zip(headers, row, strict=True)) for row in drawn.rows]
+    assert [row["grade"] for row in cells] == ["B, F to B", "B", "-"]
+    assert [row["scored"] for row in cells] == ["90 of 135", "135 of 135", "90 of 135"]
+    assert cells[0]["uplift"] == "+10.0% [-50.0%, +∞]"

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import islice
+from typing import Any
 
 import polars as pl
 
@@ -11,8 +12,12 @@ from touchstone.ingest.fixes import KEY
 from touchstone.metrics.prices import price_name
 from touchstone.vocabulary import CLASSES, MAX_AMOUNT, PASS_CLASS
 
-# How many classes a message lists by name.
+# How many classes, or models and tiers, a message lists by name.
 _MOST_NAMED = 20
+_MOST_GROUPS = 5
+# When missing scores are held to go with failing: the level of the test, and the pass rate that they hide.
+_ALPHA = 0.05
+_LEAST_BIAS = 0.01
 
 
 @dataclass(frozen=True)
@@ -230,6 +235,61 @@ def _why_no_cost(attempts: pl.LazyFrame, price_name: str | None, scoring: Scorin
         .otherwise(pl.lit(f"the price '{price_name}' gives more than ${MAX_AMOUNT:,}"))
     )
     return ", or ".join(attempts.select(reason.alias("reason").unique().sort()).collect()["reason"])
+
+
+def missing_scores(scores: pl.LazyFrame, missing: str) -> Finding:
+    """Attempts without a judge's score do not fail more often than the others, whose scores alone are graded.
+
+    Per model and tier by Fisher's exact test, one-sided, at 5% over all of them (Bonferroni). It takes attempts for
+    independent, which is good enough for a warning. What moves the pass rate by less than a point is left alone.
+    """
+    scored, failed = pl.col("impl_rate").is_not_null(), pl.col("pass_rate") == 0
+    groups = (
+        scores.filter(pl.col("pass_rate").is_not_null())
+        .group_by("model", "tier")
+        .agg(attempts=pl.len(), failed=failed.sum(), unscored=(~scored).sum(), lost=(~scored & failed).sum())
+        .filter(pl.col("unscored").is_between(1, pl.col("attempts") - 1))
+        .sort("model", "tier")
+        .collect()
+    )
+    figures = {"unscored_attempts": int(groups["unscored"].sum())}
+    if groups.is_empty() or missing == "zero":
+        message = "missing judge's scores count as 0" if groups.height else "every attempt or none has a judge's score"
+        return Finding(True, message, figures=figures)
+    gone = [row for row in groups.iter_rows(named=True) if _missing_with_failing(row, groups.height)]
+    if not gone:
+        return Finding(True, "judge's scores are missing about as often where attempts pass", figures=figures)
+    shown = "; ".join(_survivors(row) for row in gone[:_MOST_GROUPS])
+    more = f"; and {len(gone) - _MOST_GROUPS} more" if len(gone) > _MOST_GROUPS else ""
+    return Finding(False, f'{shown}{more}; scoring.composite.missing = "zero" counts them in', figures=figures)
+
+
+def _missing_with_failing(row: Mapping[str, int], tests: int) -> bool:
+    # Loading scipy's distributions takes half a second, and few runs lack scores.
+    from scipy.stats import hypergeom  # type: ignore[import-untyped]
+
+    if _scored_pass_rate(row) - _pass_rate(row) < _LEAST_BIAS:
+        return False
+    chance = hypergeom.sf(row["lost"] - 1, row["attempts"], row["failed"], row["unscored"])
+    return bool(chance * tests <= _ALPHA)
+
+
+def _pass_rate(row: Mapping[str, int]) -> float:
+    return 1 - row["failed"] / row["attempts"]
+
+
+def _scored_pass_rate(row: Mapping[str, int]) -> float:
+    return 1 - (row["failed"] - row["lost"]) / (row["attempts"] - row["unscored"])
+
+
+def _survivors(row: Mapping[str, Any]) -> str:
+    attempts, unscored, lost = row["attempts"], row["unscored"], row["lost"]
+    how_many = f"all {lost:,}" if lost == unscored else f"{lost:,} of the {unscored:,}"
+    return (
+        f"{row['model']} {row['tier']}: {unscored:,} of {attempts:,} attempts have no judge's score and {how_many} "
+        f"failed, so composite, grade and uplift describe the {attempts - unscored:,} others (pass rate "
+        f"{_scored_pass_rate(row):.3f} instead of {_pass_rate(row):.3f})"
+    )
 
 
 def known_classes(scores: pl.LazyFrame) -> Finding:

@@ -80,7 +80,7 @@ def leaderboard(pass_at_k: pl.DataFrame) -> FittedTable:
 def tier_table(tiers: pl.DataFrame, cross_tier: pl.DataFrame) -> FittedTable:
     """Grades, uplift and cost of pass of every tier; the tier on the cost frontier is marked."""
     drawn = FittedTable(
-        [*names("model", "tier", "grade"), *numbers("composite", "uplift", "pass rate", "cost of pass")],
+        [*names("model", "tier", "grade"), *numbers("scored", "composite", "uplift", "pass rate", "cost of pass")],
         title="tiers: grade of the median composite score [confidence interval]",
         caption="* the model's cheapest tier that passes" + _and_more(tiers.height, "tiers"),
     )
@@ -90,13 +90,22 @@ def tier_table(tiers: pl.DataFrame, cross_tier: pl.DataFrame) -> FittedTable:
         drawn.add_row(
             row["model"],
             row["tier"],
-            row["grade"] or "-",
+            _grade(row),
+            f"{row['scored']:,} of {row['attempts']:,}",
             _with_ends(row, "composite_median", "", "{:.3f}"),
             _with_ends(row, "uplift", "uplift_", "{:+.1%}"),
             _with_ends(row, "pass_rate", "pass_rate_", "{:.3f}"),
             _dollars(row["cost_of_pass"]) + cheapest,
         )
     return drawn
+
+
+def _grade(row: dict[str, Any]) -> str:
+    """A grade with the range that its interval leaves, such as `B, F to B`."""
+    if row["grade"] is None:
+        return "-"
+    low, high = row["grade_low"], row["grade_high"]
+    return str(row["grade"]) if low == high else f"{row['grade']}, {low} to {high}"
 
 
 def suite_table(suites: pl.DataFrame, runs: pl.DataFrame) -> FittedTable:

@@ -170,6 +170,22 @@ def test_every_figure_has_the_interval_of_its_own_kind() -> None:
     assert row["uplift_ci_method"] == "paired-bootstrap"
 
 
+def test_a_grade_has_the_range_of_its_interval() -> None:
+    rows = [("m", "T0", 1.0, 0.9 if place < 12 else 0.3, None) for place in range(20)]
+    row = tiers_of(scores(*rows)).collect().row(0, named=True)
+    assert (row["ci_low"], row["composite_median"], row["ci_high"]) == (0.3, 0.9, 0.9)
+    assert (row["grade_low"], row["grade"], row["grade_high"]) == ("F", "B", "B")
+    nothing = tiers_of(scores(("m", "T0", 1.0, None, None))).collect().row(0, named=True)
+    assert (nothing["grade_low"], nothing["grade"], nothing["grade_high"]) == (None, None, None)
+
+
+def test_scored_counts_the_decided_attempts_that_a_judge_scored() -> None:
+    attempts = scores(*[("m", "T0", 1.0, 0.9, None)] * 3, ("m", "T0", 0.0, None, None), ("m", "T0", None, None, None))
+    judged = attempts.with_columns(impl_rate=pl.Series([0.8, 0.8, 0.8, None, 0.5]))
+    row = tiers_of(judged).collect().row(0, named=True)
+    assert (row["attempts"], row["scored"]) == (4, 3)
+
+
 def test_the_contract_holds() -> None:
     for problems in (NO_PROBLEMS, clusters(40, 4)):
         table = conform(tiers_of(many(), problems), TABLES["tiers"])

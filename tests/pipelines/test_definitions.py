@@ -115,6 +115,7 @@ def test_the_names_of_checks_jobs_schedules_and_sensors(defs: dg.Definitions) ->
         "sources.files_readable",
         "suite_scores.classes_add_up",
         "suite_scores.no_empty_suite",
+        "tiers.missing_scores",
     }
     repository = defs.get_repository_def()
     assert [job.name for job in repository.get_all_jobs() if not job.name.startswith("__")] == ["evaluate"]

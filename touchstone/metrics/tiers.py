@@ -1,8 +1,10 @@
 """Tiers of a model: what each scores and costs, how far it lifts the baseline tier, and how much tiers differ.
 
-A tier's `composite_median`, `grade` and `uplift` follow the medians. Medians of pass rates are often all 1, so the
-variance over means is always given beside the one over medians. Every figure of a tier has its interval, over problems
-or the clusters that they share: of the median in `medians`, of the cost of pass in `ratios`, of uplift in `uplift`.
+A tier's `composite_median`, `grade` and `uplift` follow the medians, over the attempts that have a judge's score unless
+the configuration counts a missing one as 0; `scored` says how many of the `attempts` have one. Medians of pass rates
+are often all 1, so the variance over means is always given beside the one over medians. Every figure of a tier has its
+interval, over problems or the clusters that they share: of the median in `medians`, of the cost of pass in `ratios`, of
+uplift in `uplift`.
 """
 
 import numpy as np
@@ -69,7 +71,8 @@ def tiers(
     ]
     for columns in found:
         table = beside(table, columns, GROUP)
-    return table.lazy()
+    ends = {f"grade_{end}": grade(pl.col(f"ci_{end}"), scoring) for end in ("low", "high")}
+    return table.with_columns(**ends).lazy()
 
 
 def _costs(units: pl.DataFrame, table: pl.DataFrame, settings: IntervalSettings) -> dict[Key, Interval]:
@@ -120,7 +123,7 @@ def _figures(described: pl.LazyFrame, scores: pl.LazyFrame, scoring: Scoring) ->
             pass_rate=_of("pass_rate", "mean"),
             attempts=_of("pass_rate", "count"),
         )
-        .join(scores.group_by(GROUP).agg(cost_mean=mean_decided_cost()), on=GROUP)
+        .join(scores.group_by(GROUP).agg(cost_mean=mean_decided_cost(), scored=_is_scored().sum()), on=GROUP)
     )
     baselines = per_tier.filter(pl.col("tier") == scoring.baseline_tier).select(
         "model", baseline="composite_median", has_baseline=pl.lit(True)
@@ -140,6 +143,7 @@ def _figures(described: pl.LazyFrame, scores: pl.LazyFrame, scoring: Scoring) ->
     return compared.select(
         *GROUP,
         "attempts",
+        "scored",
         "composite_median",
         grade=grade(score, scoring),
         pass_rate="pass_rate",
@@ -147,6 +151,11 @@ def _figures(described: pl.LazyFrame, scores: pl.LazyFrame, scoring: Scoring) ->
         uplift=uplift(score, baseline),
         uplift_reason=reason,
     ).sort(GROUP)
+
+
+def _is_scored() -> pl.Expr:
+    """Whether an attempt has an outcome and a judge's score, which is what a composite score is made of."""
+    return pl.col("pass_rate").is_not_null() & pl.col("impl_rate").is_not_null()
 
 
 def uplift(score: pl.Expr, baseline: pl.Expr) -> pl.Expr:
@@ -165,6 +174,8 @@ def cross_tier(described: pl.LazyFrame, per_tier: pl.LazyFrame) -> pl.LazyFrame:
 CROSS_TIER_SCHEMA = {
     "model": pl.String,
     "tiers": pl.Int64,
+    "attempts": pl.Int64,
+    "scored": pl.Int64,
     "pass_rate_variance": pl.Float64,
     "pass_rate_variance_of_means": pl.Float64,
     "cost_variance": pl.Float64,
@@ -190,6 +201,8 @@ def _compare(model: str, described: pl.DataFrame, per_tier: pl.DataFrame) -> dic
     return {
         "model": model,
         "tiers": priced.height,
+        "attempts": priced["attempts"].sum(),
+        "scored": priced["scored"].sum(),
         "pass_rate_variance": variance("pass_rate", "median"),
         "pass_rate_variance_of_means": variance("pass_rate", "mean"),
         "cost_variance": variance("cost_usd", "median"),
