@@ -436,6 +436,7 @@ class VarianceSplit(dy.Schema):
     samples = _amount("Attempts per problem: the harmonic mean, which is what counts for the variance.")
     pass_at_1 = _share("Mean over problems of passed by decided attempts.")
     standard_error = _amount("Standard error of pass_at_1.")
+    degrees_of_freedom = _amount("Of that error: one less than units, fewer where units differ in size.")
     variance_of_mean = _figure("Its square: the sum of the two parts that follow.")
     from_problems = _figure("The part that comes from which problems there are; an unbiased estimate may be negative.")
     from_samples = _figure("The part that comes from which attempts there are; null without a repeated problem.")

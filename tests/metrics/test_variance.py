@@ -75,10 +75,13 @@ def test_four_problems_by_hand() -> None:
 
 def test_problems_that_share_a_cluster_are_one_unit() -> None:
     row = split(FOUR, ["x", "x", None, None])
-    # Residuals 9/16 and 1/16 are one of 10/16: (100 + 9 + 49) / 256, times 3/2, by 16.
-    assert (row["units"], row["variance_of_mean"]) == (3, pytest.approx(158 / 256 * 3 / 2 / 16))
+    # Residuals 9/16 and 1/16 are one of 10/16, which keeps 1/2 of its variance; 3/16 and 7/16 keep 3/4.
+    whole = (100 * 2 + (9 + 49) * 4 / 3) / 256 / 16
+    assert (row["units"], row["variance_of_mean"]) == (3, pytest.approx(whole))
+    # b is 4/2, 1/3 and 1/3: 16 / (4 + 1 + 1 + (8/3)^2 - 4 - 2/9).
+    assert row["degrees_of_freedom"] == pytest.approx(16 / (6 + 64 / 9 - 38 / 9))
     assert row["from_samples"] == pytest.approx(7 / 768)
-    assert row["problem_variance"] == pytest.approx(35 / 256 + 158 / 256 * 3 / 2 / 16 - 7 / 192)
+    assert row["problem_variance"] == pytest.approx(35 / 256 + whole - 7 / 192)
 
 
 def test_a_single_attempt_borrows_the_mean_of_the_repeated_problems() -> None:
@@ -174,13 +177,16 @@ Suite = list[tuple[Pair, str | None]]
 def reference(suite: Suite) -> dict[str, Fraction | None]:
     """Problem by problem, in fractions."""
     units: dict[object, Fraction] = {}
+    held: dict[object, int] = {}
     decided = [(place, n, c, cluster) for place, ((n, c), cluster) in enumerate(suite) if n]
     mean = sum((Fraction(c, n) for _, n, c, _ in decided), Fraction()) / len(decided)
     for place, n, c, cluster in decided:
         units[cluster or place] = units.get(cluster or place, Fraction()) + Fraction(c, n) - mean
+        held[cluster or place] = held.get(cluster or place, 0) + 1
     attempts = {place: Fraction(c * (n - c), n * (n - 1)) for place, n, c, _ in decided if n > 1}
     size, known = len(decided), len(units)
-    whole = Fraction(known, known - 1) * sum(r * r for r in units.values()) / size**2 if known > 1 else None
+    parts = [r * r / (1 - Fraction(held[unit], size)) for unit, r in units.items()] if known > 1 else []
+    whole = sum(parts, Fraction()) / size**2 if parts else None
     typical = sum(attempts.values(), Fraction()) / len(attempts) if attempts else None
     noise = None if typical is None else [attempts.get(place, typical) / n for place, n, _, _ in decided]
     samples = None if noise is None else sum(noise, Fraction()) / size**2
@@ -276,7 +282,7 @@ def test_new_problems_come_in_clusters_like_those_at_hand() -> None:
     clusters = [f"c{i // 4}" for i in range(100)]
     whole = 2 * split(FOUR * 25, clusters)["from_samples"]  # type: ignore[operator]
     parts = VarianceParts(whole, whole / 2, whole / 2)
-    assert [plan.variance(parts) for plan in PLANS] == pytest.approx(
+    assert [plan.variance(parts, 1e6) for plan in PLANS] == pytest.approx(
         [whole * f for f in (1, 3 / 4, 5 / 8, 1 / 2, 1 / 4)]
     )
     table = plans([(4, 4)] * 48 + [(4, 1)] * 52, clusters)
@@ -285,11 +291,54 @@ def test_new_problems_come_in_clusters_like_those_at_hand() -> None:
     assert table["problems x4"]["expected_width"] == pytest.approx(width(row["variance_of_mean"] / 4, 100))  # type: ignore[operator]
 
 
-def test_more_samples_are_advised_where_all_is_luck() -> None:
+def test_more_samples_are_advised_where_many_problems_show_that_all_is_luck() -> None:
     # As many of each count as two fair coins would give: the problems do not differ.
-    table = plans([(2, 0)] * 50 + [(2, 1)] * 101 + [(2, 2)] * 50)
+    table = plans([(2, 0)] * 500 + [(2, 1)] * 1001 + [(2, 2)] * 500)
     assert [row["advised"] for row in table.values()] == [None, True, True, False, False]
     assert table["problems x2"]["expected_width"] < table["samples x2"]["expected_width"]  # type: ignore[operator]
+
+
+# Less scatter than luck alone explains.
+BELOW_LUCK = [(4, 2)] * 4 + [(4, 1)] * 3 + [(4, 3)] * 3
+
+
+def test_the_width_now_is_that_of_the_interval_also_where_luck_explains_more_than_all() -> None:
+    row, table = split(BELOW_LUCK), plans(BELOW_LUCK)
+    assert row["from_problems"] < 0  # type: ignore[operator]
+    whole = row["variance_of_mean"]
+    assert table["now"]["expected_width"] == pytest.approx(width(whole, 10))  # type: ignore[arg-type]
+    assert table["problems x2"]["expected_width"] == pytest.approx(width(whole / 2, 20))  # type: ignore[operator]
+
+
+def test_a_part_from_problems_estimated_below_0_is_not_taken_as_0() -> None:
+    row, table = split(BELOW_LUCK), plans(BELOW_LUCK)
+    nothing_from_problems = width(row["from_samples"] / 4, 10)  # type: ignore[operator]
+    assert table["samples x4"]["expected_width"] > 1.01 * nothing_from_problems  # type: ignore[operator]
+    assert table["samples x4"]["expected_width"] <= table["now"]["expected_width"]  # type: ignore[operator]
+
+
+def test_the_part_from_problems_is_a_median_given_that_it_is_not_negative() -> None:
+    whole, degrees = 0.04, 30
+    error = whole * math.sqrt(2 / degrees)
+    for z in (-12.0, -3.0, 0.0, 1.0, 3.0):
+        parts = VarianceParts(whole, z * error, whole - z * error)
+        expected = stats.truncnorm.median(-z, np.inf, loc=z * error, scale=error)
+        assert parts.expected_from_problems(degrees) == pytest.approx(expected, rel=0.02)
+
+
+@pytest.mark.parametrize("size", [10, 30])
+@pytest.mark.parametrize("alike", [1.0, 4.0])
+def test_more_samples_are_seldom_promised_too_much(size: int, alike: float) -> None:
+    """A standard error more than a fifth below the one that comes true: a third of the time where 0 was the floor."""
+    runs, attempts = 2000, 5
+    chances = np.random.default_rng([size, int(alike)]).beta(alike, alike, (runs, size))
+    table = metric.variance_split(*simulated(chances, np.full(size, attempts), seed=18)).collect()
+    between, within = 0.25 / (2 * alike + 1), 0.25 - 0.25 / (2 * alike + 1)
+    truth = (between + within / attempts / 4) / size
+    rows = table.filter(pl.col("variance_of_mean") > 0).select("variance_of_mean", "from_problems", "from_samples")
+    foreseen = np.array([PLANS[2].variance(VarianceParts(*row), size - 1) for row in rows.iter_rows()])
+    assert PLANS[2].name == "samples x4"
+    assert np.mean(np.sqrt(foreseen / truth) < 0.8) < 0.2
 
 
 def test_an_unknown_cost_leaves_the_price_of_a_plan_unknown() -> None:
@@ -407,4 +456,5 @@ def test_plans_come_true(a: float, b: float) -> None:
         intervals = summarise(histogram, groups, size * plan.problems, [1], settings)
         real = (intervals["ci_high"] - intervals["ci_low"]).mean()
         expected = foreseen.filter(pl.col("plan") == plan.name)["expected_width"].mean()
-        assert expected == pytest.approx(real, rel=0.04), plan.name
+        # With more samples the forecast is cautious: what comes from problems is not known to be nothing.
+        assert -0.04 < expected / real - 1 < (0.1 if plan.samples > 1 else 0.04), plan.name

@@ -6,15 +6,16 @@ one attempt at that problem. Problems with a single attempt borrow the mean of s
 where it does not depend on difficulty which problems were repeated. What is left of the variance of the mean comes
 from the problems. Both parts are without bias, so the part from problems may come out negative where it is small.
 
-Problems that share a cluster are one unit: their residuals are summed before they are squared, and the part from
-problems holds what the problems of a cluster have in common.
+Problems that share a cluster are one unit: their residuals are summed before they are squared (`cluster_robust`: CR2,
+so that clusters may differ in size), and the part from problems holds what the problems of a cluster have in common.
 """
 
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Any, Self
+from statistics import NormalDist
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import polars as pl
@@ -22,6 +23,7 @@ from numpy.typing import NDArray
 
 from touchstone.config import IntervalSettings
 from touchstone.contracts import TABLES
+from touchstone.inference.cluster_robust import RobustError, robust_error
 from touchstone.inference.exact import exact_mean
 from touchstone.inference.quantiles import student_reach
 from touchstone.metrics.pass_at_k import GROUP, histograms
@@ -35,8 +37,18 @@ TIE = 0.05
 _TOLERANCE = 1e-9
 # A standard error below this is nothing but rounding.
 _NOTHING = 1e-12
+# So many errors below 0 the normal distribution has no float that is exact enough.
+_FAR_BELOW = -8.0
 
 _reach = lru_cache(maxsize=1024)(student_reach)
+
+
+class UnitSums(NamedTuple):
+    """Sums of so many rates (`sizes`), each kind of unit standing `counts` times."""
+
+    sums: Floats
+    sizes: Integers
+    counts: Integers
 
 
 @dataclass(frozen=True)
@@ -66,9 +78,23 @@ class Outcomes:
         return int(self.weights[self.n > 1].sum())
 
     @cached_property
+    def unit_sums(self) -> UnitSums:
+        """Rates added up by unit: the problems that stand alone, then the clusters."""
+        rates, inside = self.c / self.n, self.clusters >= 0
+        sizes = np.bincount(self.clusters[inside], weights=self.weights[inside])
+        sums = np.bincount(self.clusters[inside], weights=(self.weights * rates)[inside])
+        # A number may be left out where the cluster has no decided problem.
+        sums, sizes = sums[sizes > 0], sizes[sizes > 0].astype(np.int64)
+        alone = ~inside
+        return UnitSums(
+            np.append(rates[alone], sums),
+            np.append(np.ones(int(alone.sum()), dtype=np.int64), sizes),
+            np.append(self.weights[alone], np.ones(len(sizes), dtype=np.int64)),
+        )
+
+    @cached_property
     def units(self) -> int:
-        alone = self.clusters < 0
-        return int(self.weights[alone].sum()) + len(np.unique(self.clusters[~alone]))
+        return int(self.unit_sums.counts.sum())
 
     @cached_property
     def residuals(self) -> Floats:
@@ -101,13 +127,18 @@ class Outcomes:
     @cached_property
     def variance_of_mean(self) -> float | None:
         """Squared standard error of the mean rate from the scatter of units; null of one unit."""
-        if self.units < 2:
+        if self._robust is None:
             return None
-        alone = self.clusters < 0
-        sums = np.bincount(self.clusters[~alone], weights=(self.weights * self.residuals)[~alone])
-        squares = np.concatenate([(self.weights * self.residuals**2)[alone], sums**2])
-        variance = self.units / (self.units - 1) * math.fsum(squares) / self.problems**2
-        return variance if math.sqrt(variance) > _NOTHING else 0.0
+        return self._robust.error**2 if self._robust.error > _NOTHING else 0.0
+
+    @cached_property
+    def degrees(self) -> float | None:
+        """Degrees of freedom behind `variance_of_mean`."""
+        return None if self._robust is None else self._robust.degrees
+
+    @cached_property
+    def _robust(self) -> RobustError | None:
+        return robust_error(*self.unit_sums)
 
     @cached_property
     def problem_variance(self) -> float | None:
@@ -167,6 +198,28 @@ class VarianceParts:
             return None
         return min(1.0, max(0.0, self.from_problems / self.of_mean))
 
+    def expected_from_problems(self, degrees: float) -> float | None:
+        """The part from problems that a plan reckons with: not below 0, where its estimate may lie.
+
+        Clipping at 0 would promise that more attempts leave no variance at all just where the estimate came out too
+        low. This is the median of what the part may be, given the estimate with its error, variance of the mean *
+        sqrt(2 / degrees of freedom), and that it is not negative: a normal distribution cut off at 0. An estimate of
+        three errors or more stays as it is.
+
+        >>> round(VarianceParts(0.04, 0.03, 0.01).expected_from_problems(100), 9)
+        0.03
+        >>> round(VarianceParts(0.04, -0.01, 0.05).expected_from_problems(30), 4)
+        0.0043
+        """
+        if not self.of_mean or self.from_problems is None:
+            return None
+        error = self.of_mean * math.sqrt(2 / degrees)
+        z = self.from_problems / error
+        if z < _FAR_BELOW:
+            # The far tail of a normal distribution falls off exponentially.
+            return math.log(2) * error / -z
+        return self.from_problems - error * NormalDist().inv_cdf(NormalDist().cdf(z) / 2)
+
 
 @dataclass(frozen=True)
 class Plan:
@@ -180,20 +233,23 @@ class Plan:
     def attempts(self) -> int:
         return self.problems * self.samples
 
-    def variance(self, parts: VarianceParts) -> float | None:
-        """Expected variance of the mean under the plan.
+    def variance(self, parts: VarianceParts, degrees: float) -> float | None:
+        """Expected variance of the mean under the plan, for parts with so many degrees of freedom.
 
-        New problems are taken to come in clusters like those at hand, so both parts shrink with them; new attempts
-        shrink their own part only. An estimate below 0 of what comes from problems is taken as 0.
+        New problems are taken to come in clusters like those at hand, so the whole variance shrinks with them; new
+        attempts shrink their own part only.
 
-        >>> Plan("samples x2", problems=1, samples=2).variance(VarianceParts(0.04, 0.01, 0.03))
-        0.025
+        >>> round(Plan("samples x2", problems=1, samples=2).variance(VarianceParts(0.04, 0.03, 0.01), 100), 6)
+        0.035
         """
         if parts.of_mean is None:
             return None
-        if parts.from_problems is None or parts.from_samples is None:
-            return parts.of_mean / self.problems if self.samples == 1 else None
-        return max(0.0, parts.from_problems) / self.problems + parts.from_samples / self.attempts
+        if self.samples == 1:
+            return parts.of_mean / self.problems
+        from_problems = parts.expected_from_problems(degrees)
+        if from_problems is None or parts.from_samples is None:
+            return None
+        return min(parts.of_mean, from_problems + parts.from_samples / self.samples) / self.problems
 
 
 NOW = Plan("now", problems=1, samples=1)
@@ -224,12 +280,13 @@ def next_samples(split: pl.LazyFrame, costs: pl.LazyFrame, settings: IntervalSet
 
     `split` is the table `variance_split`. `costs` has model, tier and cost_usd: `attempt_scores`, or one row per model
     and tier with a mean cost. The width is that of Student's t, at most 1, with the degrees of freedom that the plan
-    will have; near 0 and 1, where intervals lean inwards, the interval of `pass_at_k` is another. Where no scatter was
-    seen at all there is no width to foresee, and it is null rather than 0.
+    will have, which is exact for units of equal size; near 0 and 1, where intervals lean inwards, the interval of
+    `pass_at_k` is another. Where no scatter was seen at all there is no width to foresee: it is null rather than 0.
 
     Of two plans with as many more attempts, the one with the smaller expected width is advised. More problems are never
     worse, but new problems are harder to come by than attempts at known ones: where more samples come within `TIE` of
-    the width, they are advised. That is so where less than about a tenth of the variance comes from problems.
+    the width, they are advised. That is so where less than about a tenth of the variance comes from problems, and
+    enough problems show it: an estimate of nothing from a few problems does not (`expected_from_problems`).
     """
     dear = pl.col("cost_usd")
     means = costs.group_by(GROUP).agg(cost_per_attempt=pl.when(dear.is_not_null().all()).then(exact_mean(dear)))
@@ -250,6 +307,7 @@ def _figures(outcomes: Outcomes) -> dict[str, object]:
         # Rounding may carry a mean of shares past 1.
         "pass_at_1": min(1.0, math.fsum(outcomes.c / outcomes.n * weights) / problems) if problems else None,
         "standard_error": None if parts.of_mean is None else math.sqrt(parts.of_mean),
+        "degrees_of_freedom": outcomes.degrees,
         "variance_of_mean": parts.of_mean,
         "from_problems": parts.from_problems,
         "from_samples": parts.from_samples,
@@ -261,7 +319,7 @@ def _figures(outcomes: Outcomes) -> dict[str, object]:
 
 def _plans(group: dict[str, Any], settings: IntervalSettings) -> Iterator[dict[str, object]]:
     parts = VarianceParts(group["variance_of_mean"], group["from_problems"], group["from_samples"])
-    reaches = {plan: _half_width(plan, parts, group["units"], settings) for plan in PLANS}
+    reaches = {plan: _half_width(plan, parts, group["degrees_of_freedom"], settings) for plan in PLANS}
     widths = {plan: None if reach is None else min(1.0, 2 * reach) for plan, reach in reaches.items()}
     now, samples, cost = widths[NOW], group["samples"], group["cost_per_attempt"]
     for plan, width in widths.items():
@@ -280,11 +338,11 @@ def _plans(group: dict[str, Any], settings: IntervalSettings) -> Iterator[dict[s
         }
 
 
-def _half_width(plan: Plan, parts: VarianceParts, units: int, settings: IntervalSettings) -> float | None:
-    variance = plan.variance(parts)
-    if not variance:
+def _half_width(plan: Plan, parts: VarianceParts, degrees: float | None, settings: IntervalSettings) -> float | None:
+    variance = None if degrees is None else plan.variance(parts, degrees)
+    if degrees is None or not variance:
         return None
-    return _reach(units * plan.problems - 1, settings.confidence) * math.sqrt(variance)
+    return _reach((degrees + 1) * plan.problems - 1, settings.confidence) * math.sqrt(variance)
 
 
 def _advised(plan: Plan, reaches: dict[Plan, float | None]) -> bool | None:
