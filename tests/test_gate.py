@@ -194,3 +194,24 @@ def test_the_workflows_gate_on_results_as_it_keeps_them(held: Folder, touchstone
     assert done.returncode == 1
     assert (held.root / "comparison.md").read_text() == done.stdout
     assert done.stdout.startswith("m T0: current is worse than baseline by 66.7 points")
+
+
+@pytest.mark.parametrize("baseline", ["baseline", "latest"])
+def test_a_baseline_whose_manifest_cannot_be_read_never_lets_a_run_through_unseen(held: Folder, baseline: str) -> None:
+    (snapshot,) = list_snapshots(held.output)
+    (snapshot.folder / "manifest.json").write_text("{")
+    held.configure(comparison={"baseline": baseline, "on_worse": "fail"}, k_values=[1])
+    held.fixes("m", fixes(5))
+    outcome = evaluate(held)
+    assert outcome.exit_code == 2
+    assert f"{snapshot.id}/manifest.json: cannot be read" in outcome.failures[0]
+
+
+def test_another_snapshot_that_cannot_be_read_is_a_warning(held: Folder) -> None:
+    broken = held.output / "snapshots" / "20200101-000000-aaaaaaaa"
+    broken.mkdir()
+    (broken / "manifest.json").write_text("[]")
+    outcome = evaluate(held)
+    passed, error, message = gate_of(outcome)
+    assert outcome.exit_code == 0 and not passed and not error
+    assert f"{broken / 'manifest.json'}: cannot be read (not a JSON object)" in message

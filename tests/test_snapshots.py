@@ -1,7 +1,9 @@
 """Snapshots: every finished run is kept, named, listed, and told from the next by what it found."""
 
+import hashlib
 import json
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
@@ -10,7 +12,9 @@ from tests.conftest import Command, Folder
 from tests.pipelines.test_run import evaluate
 from touchstone.contracts import TABLES
 from touchstone.errors import TouchstoneError
-from touchstone.snapshots import find, list_snapshots, pin, pins, prune
+from touchstone.ingest.fixes import read_fixes
+from touchstone.preparation import prepare
+from touchstone.snapshots import find, list_snapshots, pin, pins, prune, unreadable_snapshots
 
 HEADER = "oid,iteration_id,plausible_fix\n"
 
@@ -125,8 +129,105 @@ def test_pruning_keeps_the_newest_and_the_pinned(tmp_path: Path) -> None:
     assert [each.id[:8] for each in list_snapshots(tmp_path)] == ["20260101", "20260103", "20260104"]
 
 
-def test_a_broken_manifest_hides_no_other(twice: Folder) -> None:
-    broken = twice.output / "snapshots" / "zzz"
+def manifests(root: Path, **more: object) -> Path:
+    """A folder with a snapshot as version 0.1 wrote it, whose manifest is changed by `more`."""
+    folder = root / "snapshots" / "20260101-000000-aaaa"
+    folder.mkdir(parents=True)
+    told = {"id": folder.name, "made_at": "2026-01-01T00:00:00Z", "fingerprint": "f", "config_hash": "c"}
+    told |= {"inputs": {"m_fixes.csv": "h"}, "versions": {"validators": "recorded"}, "rows": {"pass_at_k": 2}}
+    (folder / "manifest.json").write_text(json.dumps({**told, **more}))
+    return folder / "manifest.json"
+
+
+def test_a_field_of_a_newer_version_hides_no_snapshot(tmp_path: Path) -> None:
+    manifests(tmp_path, fields_to_come={"a": 1})
+    (found,) = list_snapshots(tmp_path)
+    assert (found.id, found.inputs) == ("20260101-000000-aaaa", {"m_fixes.csv": "h"})
+
+
+def test_a_manifest_of_an_older_version_may_lack_fields(tmp_path: Path) -> None:
+    manifest = manifests(tmp_path)
+    for keep in ({"id", "made_at"}, set()):
+        manifest.write_text(json.dumps(dict.fromkeys(keep, "x")))
+        (found,) = list_snapshots(tmp_path)
+        assert found.rows == {} and found.versions == {} and found.validation == ()
+    assert found.id == "20260101-000000-aaaa"
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '{"inputs": 3}', ""])
+def test_a_manifest_that_cannot_be_read_is_named(tmp_path: Path, touchstone: Command, text: str) -> None:
+    manifests(tmp_path)
+    broken = tmp_path / "snapshots" / "20260102-000000-bbbb"
     broken.mkdir()
-    (broken / "manifest.json").write_text("{")
-    assert len(list_snapshots(twice.output)) == 2
+    (broken / "manifest.json").write_text(text)
+    assert [each.id for each in list_snapshots(tmp_path)] == ["20260101-000000-aaaa"]
+    done = touchstone("snapshots", "list", "--data", tmp_path)
+    assert done.returncode == 0 and "20260101" in done.stdout
+    (warning,) = done.stderr.splitlines()
+    assert warning.startswith(f"warning: {broken / 'manifest.json'}: cannot be read (")
+    with pytest.raises(TouchstoneError, match=r"no previous one; .*bbbb/manifest\.json: cannot be read"):
+        find(tmp_path, "previous")
+    with pytest.raises(TouchstoneError, match=r"is called '20260102'.*bbbb/manifest\.json: cannot be read"):
+        find(tmp_path, "20260102")
+    done = touchstone("snapshots", "prune", "--keep", 1, "--data", tmp_path)
+    assert done.stdout == "0 snapshots removed\n" and "bbbb" in done.stderr and broken.is_dir()
+
+
+def test_a_snapshot_that_was_cut_short_is_none(tmp_path: Path) -> None:
+    manifest = manifests(tmp_path)
+    manifest.parent.rename(manifest.parent.with_name(".20260101-000000-aaaa.tmp"))
+    assert list_snapshots(tmp_path) == [] and unreadable_snapshots(tmp_path) == {}
+
+
+# What a snapshot was made from
+
+
+def sha256(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def test_the_manifest_has_the_hashes_of_the_bytes_that_were_read(folder: Folder) -> None:
+    fixes, problems = folder.root / "fixes" / "m_fixes.csv", folder.root / "fixes" / "problems.csv"
+    read = {"m_fixes.csv": sha256(fixes), "problems": sha256(problems)}
+    evaluation = prepare(folder.config, None, [])
+    evaluation.ingest_problems()
+    evaluation.ingest_model("m")
+    evaluation.validate_model("m")
+    # Both files are replaced while the run goes on.
+    fixes.write_text(HEADER + "a,1,false\n")
+    problems.write_text("oid,filename\na,other.tf\n")
+    snapshot, _ = evaluation.freeze()
+    assert snapshot.inputs == read
+    assert list_snapshots(folder.output)[-1].inputs == read
+    recorded = {"model": "m", "tier": "T0", "validator": "recorded", "fidelity": "recorded"}
+    assert snapshot.validation == [{**recorded, "validator_version": None, "sandbox": None}]
+
+
+def test_parts_that_are_reused_keep_the_hashes_of_what_they_were_read_from(folder: Folder) -> None:
+    folder.fixes("n", HEADER + "a,1,true\n")
+    assert evaluate(folder).exit_code == 0
+    n = folder.fixes("n", HEADER + "a,1,true\nb,1,true\n")
+    m = folder.root / "fixes" / "m_fixes.csv"
+    before = sha256(m)
+    folder.fixes("m", HEADER + "a,1,true\n")
+    assert evaluate(folder, "n").exit_code == 0
+    assert {name: hash for name, hash in list_snapshots(folder.output)[-1].inputs.items() if name != "problems"} == {
+        "m_fixes.csv": before,
+        "n_fixes.csv": sha256(n),
+    }
+
+
+def test_a_file_that_changes_while_it_is_read_is_not_used(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = folder.root / "fixes" / "m_fixes.csv"
+
+    def read_and_change(*arguments: Any) -> Any:
+        done = read_fixes(*arguments)
+        path.write_text(path.read_text() + "b,3,true\n")
+        return done
+
+    monkeypatch.setattr("touchstone.evaluation.read_fixes", read_and_change)
+    evaluation = prepare(folder.config, None, [])
+    evaluation.ingest_problems()
+    assert evaluation.ingest_model("m").rows == 0
+    (reason,) = evaluation.store.scan("sources").collect()["error"]
+    assert reason == f"{path}: changed while it was being read; run again"

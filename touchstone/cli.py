@@ -9,13 +9,17 @@ import os
 import sys
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 from typer.core import TyperCommand
 
 from touchstone import __version__
 from touchstone.errors import TouchstoneError
+
+if TYPE_CHECKING:
+    from touchstone.comparing import CompareOptions
+    from touchstone.metrics.comparison import ComparisonSettings
 
 # Smaller pieces in flight: the same speed at 10 million rows, and half the memory. Polars reads these when it starts.
 _POLARS_SETTINGS = {"POLARS_CSV_CHUNK_SIZE": "2000000", "POLARS_GROUP_BY_NUM_PARTITIONS": "32"}
@@ -168,27 +172,30 @@ def sql(
     query: Annotated[str, typer.Argument(help="One SELECT over the tables.")],
     data: Annotated[Path, typer.Option(help="The output folder of a run.")],
     format: Annotated[
-        Literal["table", "csv", "json", "markdown", "parquet"], typer.Option(help="How to print or save.")
-    ] = "table",
+        Literal["table", "csv", "json", "markdown", "parquet"] | None,
+        typer.Option(help="How to print or save. [default: table, or what the file's name implies]"),
+    ] = None,
     save_to: Annotated[Path | None, typer.Option(help="Write the result to this file instead of the screen.")] = None,
 ) -> None:
     """Ask the results a question in SQL."""
     from touchstone import screens
+    from touchstone.formats import RESULT_SUFFIXES, file_format
     from touchstone.publish.query import run_query
     from touchstone.publish.rendering import render, save
 
     if format == "parquet" and save_to is None:
         raise TouchstoneError("--format parquet needs --save-to FILE")
-    if format == "table" and save_to is not None:
-        raise TouchstoneError("--save-to needs --format csv, json, markdown or parquet")
+    saved_as = file_format(save_to, format, RESULT_SUFFIXES) if save_to is not None else None
+    if save_to is not None and saved_as in (None, "table"):
+        raise TouchstoneError(f"--save-to {save_to.name}: add --format csv, json, markdown or parquet")
     with _working("running the query"):
         result = run_query(data / "tables", query)
-    if save_to is not None:
-        save(result, format, save_to)
-    elif format == "table":
+    if save_to is not None and saved_as is not None:
+        save(result, saved_as, save_to)
+    elif format in (None, "table"):
         screens.show_result(result)
     else:
-        print(render(result, format), end="")
+        print(render(result, str(format)), end="")
 
 
 @app.command()
@@ -204,16 +211,25 @@ def tables(data: Annotated[Path, typer.Option(help="The output folder of a run."
 def compare(
     baseline: Annotated[str, typer.Option(help="An output folder, results file, or a snapshot's name with --data.")],
     current: Annotated[str, typer.Option(help="The same for what is new.")],
+    config: Annotated[
+        Path | None,
+        typer.Option(help="A configuration whose scoring, problems and comparison settings count; options go first."),
+    ] = None,
     data: Annotated[Path | None, typer.Option(help="The output folder whose snapshots are meant by name.")] = None,
     problems_csv: Annotated[Path | None, typer.Option(help="The problems of a fixes CSV. [default: beside it]")] = None,
-    threshold: Annotated[float, typer.Option(help="A case that drops by more than this is a regression.")] = 0.05,
+    threshold: Annotated[
+        float | None, typer.Option(help="A case that drops by more than this is a regression. [default: 0.05]")
+    ] = None,
     score: Annotated[
-        Literal["best", "mean", "composite", "code", "pass_rate"], typer.Option(help="What a case's score is.")
-    ] = "best",
+        Literal["best", "mean", "composite", "code", "pass_rate"] | None,
+        typer.Option(help="What a case's score is. [default: best]"),
+    ] = None,
     format: Annotated[
-        Literal["text", "json", "markdown", "junit", "sarif"], typer.Option(help="How to print.")
-    ] = "text",
-    save_to: Annotated[Path | None, typer.Option(help="Also write the report to this file.")] = None,
+        Literal["text", "json", "markdown", "junit", "sarif"] | None, typer.Option(help="How to print. [default: text]")
+    ] = None,
+    save_to: Annotated[
+        Path | None, typer.Option(help="Also write the report to this file, in the format that its name implies.")
+    ] = None,
     model: Annotated[list[str] | None, typer.Option(metavar="MODEL…", help="Only these models.")] = None,
     tier: Annotated[list[str] | None, typer.Option(metavar="TIER…", help="Only these tiers.")] = None,
     fail_on_regression: Annotated[bool, typer.Option(help="Exit with 1 where a case regressed or was lost.")] = False,
@@ -222,25 +238,44 @@ def compare(
     ] = None,
 ) -> None:
     """Compare two evaluations: which cases got worse or better, and whether the difference means anything."""
-    from touchstone.comparing import CompareOptions
     from touchstone.comparing import compare as compare_sides
     from touchstone.files import replacing
-    from touchstone.metrics.comparison import ComparisonSettings
+    from touchstone.formats import REPORT_SUFFIXES, file_format
     from touchstone.publish.comparison_report import render
 
-    options = CompareOptions(threshold, score, model or (), tier or (), problems_csv, data)
+    shown_as = format or "text"
+    saved_as = file_format(save_to, format, REPORT_SUFFIXES) if save_to is not None else None
+    given = {"threshold": threshold, "score": score, "problems_csv": problems_csv, "data": data}
+    options, settings = _comparison(config, models=model or (), tiers=tier or (), **given)
     with _working("comparing"):
-        done = compare_sides(baseline, current, options, ComparisonSettings())
-    text = render(done.report, format, colour=sys.stdout.isatty() and format == "text")
+        done = compare_sides(baseline, current, options, settings)
+    text = render(done.report, shown_as, colour=sys.stdout.isatty() and shown_as == "text")
     print(text, end="" if text.endswith("\n") else "\n")
     for line in done.notes:
         print(f"note: {line}", file=sys.stderr)
     if save_to is not None:
         with replacing(save_to) as scratch:
-            scratch.write_text(render(done.report, format))
+            scratch.write_text(render(done.report, saved_as or shown_as))
     regressed = fail_on_regression and done.report.counts["regression"] + done.report.counts["lost"] > 0
     worse = fail_on_verdict is not None and fail_on_verdict in done.verdicts.values()
     raise typer.Exit(int(regressed or worse))
+
+
+def _comparison(config: Path | None, **given: Any) -> "tuple[CompareOptions, ComparisonSettings]":
+    """What and how to compare: as given, else as configured, else as usual."""
+    from dataclasses import replace
+
+    from touchstone.comparing import CompareOptions, configured_options
+    from touchstone.metrics.comparison import ComparisonSettings
+
+    explicit = {name: value for name, value in given.items() if value is not None}
+    if config is None:
+        return CompareOptions(**explicit), ComparisonSettings()
+    from touchstone.config import load_config
+    from touchstone.gate import comparison_settings
+
+    loaded = load_config(config)
+    return replace(configured_options(loaded), **explicit), comparison_settings(loaded)
 
 
 @app.command(cls=ManyValues)
@@ -335,12 +370,13 @@ def snapshots(
 def snapshots_list(data: Annotated[Path, _DATA_OPTION]) -> None:
     """List the snapshots, newest first, with their pinned names."""
     from touchstone import screens
-    from touchstone.snapshots import list_snapshots, pins
+    from touchstone.snapshots import explain_unreadable, list_snapshots, pins
 
-    found = list_snapshots(data)
-    if not found:
+    found, broken = list_snapshots(data), explain_unreadable(data)
+    if not found and not broken:
         raise TouchstoneError(f"{data}: there are no snapshots; every finished `touchstone run` makes one")
     screens.show_snapshots(found, pins(data))
+    _warn(broken)
 
 
 @snapshots_app.command("pin")
@@ -361,10 +397,12 @@ def snapshots_prune(
     keep: Annotated[int, typer.Option(min=1, help="How many of the newest to keep; pinned ones stay anyway.")],
 ) -> None:
     """Remove old snapshots that nobody pinned."""
-    from touchstone.snapshots import prune
+    from touchstone.plain_text import counted
+    from touchstone.snapshots import explain_unreadable, prune
 
     gone = prune(data, keep)
-    print(f"{len(gone)} snapshots removed" + (f": {', '.join(gone)}" if gone else ""))
+    print(f"{counted(len(gone), 'snapshot')} removed" + (f": {', '.join(gone)}" if gone else ""))
+    _warn(explain_unreadable(data))
 
 
 @app.command()
@@ -395,6 +433,11 @@ def doctor() -> None:
     screens.show_doctor(findings)
     if any(finding.needed and not finding.good for finding in findings):
         raise typer.Exit(1)
+
+
+def _warn(lines: list[str]) -> None:
+    for line in lines:
+        print(f"warning: {line}", file=sys.stderr)
 
 
 def _working(what: str) -> AbstractContextManager[object]:

@@ -9,6 +9,7 @@ What a side can be is in `comparison_sides`, which cases changed in `metrics.reg
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import polars as pl
 
@@ -18,8 +19,12 @@ from touchstone.metrics.comparison import ComparisonSettings, PairResult, compar
 from touchstone.metrics.regressions import How, compare_cases
 from touchstone.plain_text import explain_refusals
 from touchstone.publish.comparison_report import Comparison
-from touchstone.snapshots import find
+from touchstone.snapshots import explain_unreadable, find
+from touchstone.validation_differences import validation_differences
 from touchstone.vocabulary import VERDICTS
+
+if TYPE_CHECKING:
+    from touchstone.config import EvaluationConfig, Scoring
 
 _GROUP = ["model", "tier"]
 Group = tuple[str, str]
@@ -44,6 +49,22 @@ class CompareOptions:
     tiers: Sequence[str] = ()
     problems_csv: Path | None = None
     data: Path | None = None
+    scoring: "Scoring | None" = None
+    problem_key: str = "oid"
+
+
+def configured_options(config: "EvaluationConfig") -> CompareOptions:
+    """The options as a configuration has them. Scoring, problems and their key matter for sides that are files."""
+    from touchstone.config import first_problems_csv
+
+    return CompareOptions(
+        threshold=config.comparison.threshold,
+        score=config.comparison.score,
+        problems_csv=config.problems_csv or first_problems_csv(config),
+        data=config.output_dir,
+        scoring=config.scoring,
+        problem_key=config.problem_key,
+    )
 
 
 def compare(baseline: str, current: str, options: CompareOptions, settings: ComparisonSettings) -> Compared:
@@ -54,8 +75,10 @@ def compare(baseline: str, current: str, options: CompareOptions, settings: Comp
         raise TouchstoneError("there is nothing to compare: no model and tier that was asked for is on either side")
     judged = judge(before, after, options, settings)
     told = ((result.verdict, *key, sentence(result, "baseline", "current")) for key, result in judged.items())
-    report = Comparison(before.label, after.label, options.threshold, options.score, cases, verdict_lines(told))
-    notes = explain_refusals([*before.quarantine, *after.quarantine])
+    remarks = validation_remarks(before, after, options)
+    lines = verdict_lines(told)
+    report = Comparison(before.label, after.label, options.threshold, options.score, cases, lines, remarks)
+    notes = [*_unread_snapshots(baseline, current, options), *explain_refusals([*before.quarantine, *after.quarantine])]
     if not judged:
         notes.append("the two sides have no model and tier in common; a file's model is its name less _fixes.csv")
     return Compared(report, {key: result.verdict for key, result in judged.items()}, notes)
@@ -65,6 +88,15 @@ def changed_cases(before: Side, after: Side, options: CompareOptions) -> pl.Data
     """What became of every case of either side."""
     old, new = (_chosen(side, options) for side in (before, after))
     return compare_cases(old, new, options.score, options.threshold, listed=after.problems)
+
+
+def validation_remarks(before: Side, after: Side, options: CompareOptions) -> list[str]:
+    """Where the outcomes of the two sides were not decided alike, a line that says so."""
+    old, new = (
+        _only(side.validators.lazy(), options).collect() if side.validators is not None else None
+        for side in (before, after)
+    )
+    return validation_differences(old, new)
 
 
 def judge(before: Side, after: Side, options: CompareOptions, settings: ComparisonSettings) -> dict[Group, PairResult]:
@@ -104,20 +136,35 @@ def verdict_lines(judged: Iterable[tuple[str, str, str, str]]) -> list[str]:
 
 def _opened(name: str, options: CompareOptions) -> Side:
     """A path that exists is that; else the name may be that of a snapshot."""
-    if options.data is not None and not Path(name).exists():
+    if _is_snapshot_name(name, options) and options.data is not None:
         snapshot = find(options.data, name)
         label = name if name == snapshot.id else f"{name} ({snapshot.id})"
         return replace(open_side(str(snapshot.folder)), label=label)
     if name.strip() and not Path(name).exists():
         raise TouchstoneError(f"{name}: no such file or folder; for a snapshot by its name add --data DIR")
-    return open_side(name, options.problems_csv)
+    return open_side(name, options.problems_csv, options.scoring, options.problem_key)
+
+
+def _is_snapshot_name(name: str, options: CompareOptions) -> bool:
+    return options.data is not None and not Path(name).exists()
+
+
+def _unread_snapshots(baseline: str, current: str, options: CompareOptions) -> list[str]:
+    """`latest` and `previous` may mean other snapshots than one expects where some cannot be read."""
+    if options.data is None or not any(_is_snapshot_name(name, options) for name in (baseline, current)):
+        return []
+    return explain_unreadable(options.data)
 
 
 def _chosen(side: Side, options: CompareOptions) -> pl.LazyFrame:
-    scores = side.attempt_scores
+    return _only(side.attempt_scores, options)
+
+
+def _only(rows: pl.LazyFrame, options: CompareOptions) -> pl.LazyFrame:
+    """The rows of the models and tiers that were asked for."""
     if options.models:
-        scores = scores.filter(pl.col("model").is_in(options.models))
-    return scores.filter(pl.col("tier").is_in(options.tiers)) if options.tiers else scores
+        rows = rows.filter(pl.col("model").is_in(options.models))
+    return rows.filter(pl.col("tier").is_in(options.tiers)) if options.tiers else rows
 
 
 def _pairs(old: pl.LazyFrame, new: pl.LazyFrame, problems: pl.LazyFrame | None) -> dict[Group, pl.DataFrame]:

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from touchstone.errors import TouchstoneError
+from touchstone.snapshots import read_snapshot
+from touchstone.validation_differences import SCHEMA, frozen_validators, recorded_validators, validators_used
 
 if TYPE_CHECKING:
     from touchstone.config import Scoring
@@ -32,12 +34,17 @@ _FOREIGN_SUFFIXES = (".json", ".jsonl", ".ndjson")
 
 @dataclass(frozen=True)
 class Side:
-    """One side of a comparison; `quarantine` holds the rows of its files that were refused."""
+    """One side of a comparison.
+
+    `quarantine` holds the rows of its files that were refused; `validators` says what decided the outcomes, and is None
+    where that was not recorded.
+    """
 
     label: str
     attempt_scores: pl.LazyFrame
     problems: pl.LazyFrame | None = None
     quarantine: tuple[pl.DataFrame, ...] = ()
+    validators: pl.DataFrame | None = None
 
 
 def open_side(
@@ -69,7 +76,18 @@ def _open_folder(label: str, folder: Path) -> Side:
     scores = _scan(label, tables / "attempt_scores", _COLUMNS)
     if scores is None or scores.select(pl.len()).collect().item() == 0:
         raise TouchstoneError(f"{label}: there are no attempts in tables/attempt_scores")
-    return Side(label, scores, _scan(label, tables / "problems", {"oid": pl.String}))
+    problems = _scan(label, tables / "problems", {"oid": pl.String})
+    return Side(label, scores, problems, validators=_validators_of_folder(label, folder, tables))
+
+
+def _validators_of_folder(label: str, folder: Path, tables: Path) -> pl.DataFrame | None:
+    """A run's tables hold its outcomes; a snapshot's manifest says what decided them, unless it is an old one."""
+    needed = {**dict.fromkeys(SCHEMA, pl.String), "passed": pl.Boolean}
+    outcomes = _scan(label, tables / "outcomes", needed)
+    if outcomes is not None:
+        return validators_used(outcomes)
+    snapshot = read_snapshot(folder)
+    return frozen_validators(snapshot.validation) if snapshot is not None and snapshot.validation else None
 
 
 def _scan(label: str, table: Path, needed: dict[str, type[pl.DataType]]) -> pl.LazyFrame | None:
@@ -112,7 +130,7 @@ def _open_file(label: str, path: Path, problems_csv: Path | None, scoring: "Scor
         scores = _scored(reads, scoring)
     if scores.is_empty():
         raise TouchstoneError(f"{label}: there is no usable attempt in the file{_first_refusal(quarantine)}")
-    return Side(label, scores.lazy(), problems.lazy(), quarantine)
+    return Side(label, scores.lazy(), problems.lazy(), quarantine, recorded_validators(scores))
 
 
 _Read = tuple[pl.DataFrame, list["IngestedFixes"], list[pl.DataFrame]]

@@ -153,14 +153,17 @@ class Evaluation:
             return current
         tables = [self.discovery.foreign[path] for path in self._problem_bringers]
         problems = derived_problems(tables).lazy()
+        inputs = {path.name: self.file_hash(path) for path in self._problem_bringers}
         self.store.remove("quarantine", PROBLEMS_PART)
         if self.problems_csv is not None:
             scratch = self.store.scratch("problems.parquet")
+            inputs["problems"] = self.file_hash(self.problems_csv)
             read = read_problems(self.problems_csv, scratch, self.config.problem_key)
+            self._require_unchanged(self.problems_csv, inputs["problems"])
             self.store.write("quarantine", read.quarantine.lazy(), fingerprint, PROBLEMS_PART)
             more = problems.join(read.problems, on="oid", how="anti")
             problems = pl.concat([read.problems, more], how="diagonal").sort("oid")
-        part = self.store.write("problems", problems, fingerprint)
+        part = self.store.write("problems", problems, fingerprint, inputs=inputs)
         self.store.clear_scratch()
         return part
 
@@ -174,14 +177,16 @@ class Evaluation:
         if kept is not None and self.only and model not in self.only:
             return kept
         made_from = [self.store.fingerprint("problems"), self.config.problem_key, self.engine]
-        contents = [(source.path.name, source.format, self._hash_or_none(source.path)) for source in sources]
+        hashes = {source.path: self._hash_or_none(source.path) for source in sources}
+        contents = [(source.path.name, source.format, hashes[source.path]) for source in sources]
         fingerprint = digest(["attempts", model, contents, made_from])
         current = self.store.current("attempts", fingerprint, model)
         if current is not None and model not in self.only:
             return current
         reports, parts = [], []
         for place, source in enumerate(sources):
-            report, read = self._read_source(source, self.store.scratch(f"fixes-{place}.parquet"))
+            scratch = self.store.scratch(f"fixes-{place}.parquet")
+            report, read = self._read_source(source, hashes[source.path], scratch)
             reports.append(report)
             parts.append(read)
         error = _first_clash(model, sources, parts)
@@ -196,7 +201,8 @@ class Evaluation:
         self.store.write("sources", pl.LazyFrame(reports, schema=TABLES["sources"].dtypes), fingerprint, model)
         # The attempts last: their stamp says that all of it is current.
         attempts = pl.concat([part.attempts for part in parts], how="diagonal")
-        part = self.store.write("attempts", in_order(attempts), fingerprint, model)
+        inputs = {path.name: content or "unreadable" for path, content in hashes.items()}
+        part = self.store.write("attempts", in_order(attempts), fingerprint, model, inputs)
         self.store.clear_scratch()
         return part
 
@@ -277,11 +283,8 @@ class Evaluation:
 
     def freeze(self) -> tuple[Snapshot, Part]:
         """Keep the finished run as a snapshot, and bring the history of figures up to date."""
-        outcomes = self.store.scan("outcomes").filter(pl.col("validator").is_not_null())
-        by = outcomes.select("validator", "validator_version").unique().sort("validator", "validator_version").collect()
-        validators = [" ".join(part for part in row if part) for row in by.iter_rows()]
         config_hash = digest(self.config.model_dump(mode="json", exclude={"fixes_dir", "output_dir"}))
-        snapshot = freeze(self.store, config_hash, self.input_state(), validators)
+        snapshot = freeze(self.store, config_hash)
         kept = [each.id for each in list_snapshots(self.store.root)]
         fingerprint = digest(["history", kept, self.engine])
         current = self.store.current("history", fingerprint)
@@ -311,17 +314,25 @@ class Evaluation:
         except InputFileError:
             return None
 
-    def _read_source(self, source: Source, scratch: Path) -> tuple[dict[str, object], IngestedFixes]:
+    def _require_unchanged(self, path: Path, content: str) -> None:
+        """Refuse what was read from a file that no longer has the bytes that were hashed before."""
+        if self.file_hash(path) != content:
+            raise InputFileError(f"{path}: changed while it was being read; run again")
+
+    def _read_source(
+        self, source: Source, content: str | None, scratch: Path
+    ) -> tuple[dict[str, object], IngestedFixes]:
         problems = self.store.scan_with_extras("problems")
         try:
-            content = self.file_hash(source.path)
+            content = content or self.file_hash(source.path)
             if source.format == NATIVE:
                 read = read_fixes(source.path, source.model, problems, scratch, self.config.problem_key)
             else:
                 table = self.discovery.foreign[source.path].for_model(source.model)
                 read = read_attempts(table, source.model, problems, scratch)
+            self._require_unchanged(source.path, content)
         except InputFileError as error:
-            return _report(source, self._hash_or_none(source.path), 0, 0, str(error)), _nothing(source, str(error))
+            return _report(source, content, 0, 0, str(error)), _nothing(source, str(error))
         return _report(source, content, read.rows, read.accepted, None), read
 
 

@@ -7,10 +7,8 @@ import json
 import platform
 import shutil
 import time
-from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 import duckdb
 import polars as pl
@@ -21,13 +19,16 @@ from touchstone.contracts import TABLES, Table
 from touchstone.files import link_or_copy, replacing
 from touchstone.snapshots import FOLDER, MANIFEST, Snapshot, list_snapshots
 from touchstone.store import Store, digest
+from touchstone.validation_differences import validators_used
 
 _FIGURES = "figures.parquet"
+# Tables whose parts are made from input files.
+_READ_FROM_FILES = ("problems", "attempts")
 # Tables that hold the texts of fixes, that no comparison needs, or that speak of another snapshot.
 _LEFT_OUT = ("attempts", "outcomes", "quarantine", "baseline_verdicts", "regressions", "regression_counts", "history")
 
 
-def freeze(store: Store, config_hash: str, inputs: Mapping[str, str], validators: Sequence[str]) -> Snapshot:
+def freeze(store: Store, config_hash: str) -> Snapshot:
     """Keep the run's tables. A run that made the same as the last one is that one."""
     tables = [name for name in TABLES if name not in _LEFT_OUT]
     fingerprint = digest([config_hash, {name: store.fingerprint(name) for name in tables}])
@@ -41,7 +42,18 @@ def freeze(store: Store, config_hash: str, inputs: Mapping[str, str], validators
     scratch = folder.with_name(f".{identity}.tmp")
     shutil.rmtree(scratch, ignore_errors=True)
     rows = {name: _link_table(store, name, scratch / "tables" / name) for name in tables}
-    made = Snapshot(identity, made_at, fingerprint, config_hash, dict(inputs), _versions(validators), rows, folder)
+    validation = validators_used(store.scan("outcomes"))
+    made = Snapshot(
+        id=identity,
+        folder=folder,
+        made_at=made_at,
+        fingerprint=fingerprint,
+        config_hash=config_hash,
+        inputs=store.inputs(*_READ_FROM_FILES),
+        versions=_versions(validation),
+        rows=rows,
+        validation=validation.to_dicts(),
+    )
     manifest = {name: value for name, value in asdict(made).items() if name != "folder"}
     (scratch / MANIFEST).write_text(json.dumps(manifest, indent=1, sort_keys=True))
     scratch.rename(folder)
@@ -106,7 +118,9 @@ def _link_table(store: Store, table: str, target: Path) -> int:
     return rows
 
 
-def _versions(validators: Sequence[str]) -> dict[str, Any]:
+def _versions(validation: pl.DataFrame) -> dict[str, str]:
+    named = validation.select("validator", "validator_version").unique().sort("validator", "validator_version")
+    validators = [" ".join(part for part in row if part) for row in named.iter_rows()]
     return {
         "touchstone": __version__,
         "python": platform.python_version(),

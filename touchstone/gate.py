@@ -24,8 +24,17 @@ from touchstone.metrics.comparison import ComparisonSettings, PairResult, senten
 from touchstone.metrics.regressions import KINDS
 from touchstone.plain_text import counted
 from touchstone.publish.comparison_report import Comparison, render
-from touchstone.snapshots import RESERVED, Snapshot, find, list_snapshots, pins
+from touchstone.snapshots import (
+    RESERVED,
+    Snapshot,
+    explain_unreadable,
+    find,
+    list_snapshots,
+    pins,
+    unreadable_snapshots,
+)
 from touchstone.store import Part
+from touchstone.validation_differences import validation_differences, validators_used
 
 REPORT = "comparison.md"
 _READS = ["attempt_scores", "problems"]
@@ -59,8 +68,9 @@ def comparison_settings(config: EvaluationConfig) -> ComparisonSettings:
 def pinned_baseline(evaluation: Evaluation) -> Snapshot | None:
     """The snapshot that the configuration names; none where nothing has that name yet."""
     root, name = evaluation.store.root, evaluation.config.comparison.baseline
-    snapshots = list_snapshots(root)
-    known = name in pins(root) or (name in RESERVED and snapshots) or any(name == each.id for each in snapshots)
+    broken = unreadable_snapshots(root)
+    ids = [*broken, *(snapshot.id for snapshot in list_snapshots(root))]
+    known = name in pins(root) or name in ids or (name in RESERVED and ids)
     return find(root, name) if known else None
 
 
@@ -126,8 +136,9 @@ def counts_by_model(cases: pl.DataFrame) -> pl.DataFrame:
 def hold(evaluation: Evaluation) -> Held:
     """Whether the run holds against its baseline, with the report of what changed."""
     baseline, store = pinned_baseline(evaluation), evaluation.store
+    unreadable = explain_unreadable(store.root)
     if baseline is None:
-        return Held(_nothing_pinned(evaluation))
+        return Held(_with_remarks(_nothing_pinned(evaluation), unreadable))
     evaluation.require(*_MADE)
     wanted = evaluation.config.comparison
     if evaluation.accept:
@@ -136,6 +147,7 @@ def hold(evaluation: Evaluation) -> Held:
         )
     verdicts, cases, counts = (store.scan(name).collect() for name in _MADE)
     found = judge_changes(verdicts, cases, counts, wanted)
+    found = _with_remarks(found, unreadable, *_validation_remarks(evaluation, baseline))
     report = store.root / REPORT
     if found.error:
         what_to_do = f"see {report}; where this is meant, run again with --accept and pin the new baseline"
@@ -194,6 +206,12 @@ def _nothing_pinned(evaluation: Evaluation) -> Finding:
     return Finding(True, f"no snapshot is pinned as '{name}', so nothing was compared; to pin one: {command}")
 
 
+def _with_remarks(found: Finding, unreadable: list[str], *remarks: str) -> Finding:
+    """With what else must be said. A snapshot that cannot be read is at least a warning: it may be the baseline."""
+    told = "; ".join([found.message, *remarks, *unreadable])
+    return replace(found, message=told, passed=found.passed and not unreadable)
+
+
 def _identity(baseline: Snapshot | None) -> str | None:
     return baseline.id if baseline is not None else None
 
@@ -208,6 +226,12 @@ def _cases(evaluation: Evaluation, baseline: Snapshot, scores: pl.LazyFrame, pro
 def _refresh(evaluation: Evaluation, baseline: Snapshot | None, table: str, make: Callable[..., pl.LazyFrame]) -> Part:
     wanted = evaluation.config.comparison
     return evaluation.refresh(table, _READS, [_identity(baseline), wanted.threshold, wanted.score], make)
+
+
+def _validation_remarks(evaluation: Evaluation, baseline: Snapshot) -> list[str]:
+    return validation_differences(
+        _frozen(baseline).validators, validators_used(evaluation.store.scan("outcomes")), current="this run"
+    )
 
 
 def _frozen(baseline: Snapshot) -> Side:
@@ -234,4 +258,5 @@ def _report(evaluation: Evaluation, baseline: Snapshot, cases: pl.DataFrame) -> 
     judged = evaluation.store.scan("baseline_verdicts").select("verdict", "model", "tier", "sentence").collect()
     lines = verdict_lines(judged.iter_rows())
     label = f"{wanted.baseline} ({baseline.id})"
-    return render(Comparison(label, "this run", wanted.threshold, wanted.score, cases, lines), "markdown")
+    remarks = _validation_remarks(evaluation, baseline)
+    return render(Comparison(label, "this run", wanted.threshold, wanted.score, cases, lines, remarks), "markdown")

@@ -12,9 +12,10 @@ Finding, naming and removing them is here; making them is in `freezing`. This mo
 
 import json
 import shutil
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from pathlib import Path
+from typing import Any
 
 from touchstone.errors import TouchstoneError
 from touchstone.files import replacing
@@ -27,16 +28,22 @@ _PINS = "pins.json"
 
 @dataclass(frozen=True)
 class Snapshot:
-    """A frozen run. `fingerprint` is the same for two runs that made the same tables."""
+    """A frozen run. `fingerprint` is the same for two runs that made the same tables.
+
+    `inputs` has the SHA-256 of every file as it was read, by name, and of the problems file as `problems`. `validation`
+    says what decided the outcomes. A manifest need not have every field: older versions wrote fewer, newer ones may
+    write more.
+    """
 
     id: str
-    made_at: str
-    fingerprint: str
-    config_hash: str
-    inputs: Mapping[str, str]
-    versions: Mapping[str, str]
-    rows: Mapping[str, int]
     folder: Path = field(compare=False)
+    made_at: str = ""
+    fingerprint: str = ""
+    config_hash: str = ""
+    inputs: Mapping[str, str] = field(default_factory=dict)
+    versions: Mapping[str, str] = field(default_factory=dict)
+    rows: Mapping[str, int] = field(default_factory=dict)
+    validation: Sequence[Mapping[str, str | None]] = ()
 
     @property
     def tables(self) -> Path:
@@ -44,33 +51,80 @@ class Snapshot:
         return self.folder / "tables"
 
 
+def read_snapshot(folder: Path) -> Snapshot | None:
+    """The snapshot in a folder; none where there is no manifest that can be read."""
+    try:
+        return _read(folder / MANIFEST)
+    except (OSError, ValueError):
+        return None
+
+
 def list_snapshots(root: Path) -> list[Snapshot]:
-    """All snapshots of an output folder, oldest first. A folder without a readable manifest is none."""
-    found = []
-    for manifest in sorted((root / FOLDER).glob(f"*/{MANIFEST}")):
+    """All snapshots of an output folder that can be read, oldest first; `unreadable_snapshots` has the others."""
+    found = [read_snapshot(manifest.parent) for manifest in _manifests(root)]
+    readable = [snapshot for snapshot in found if snapshot is not None]
+    return sorted(readable, key=lambda snapshot: (snapshot.made_at, snapshot.id))
+
+
+def unreadable_snapshots(root: Path) -> dict[str, str]:
+    """The names of snapshot folders whose manifest cannot be read, each with the reason."""
+    broken = {}
+    for manifest in _manifests(root):
         try:
-            told = json.loads(manifest.read_text())
-            found.append(Snapshot(folder=manifest.parent, **told))
-        except (OSError, ValueError, TypeError):
-            continue
-    return sorted(found, key=lambda snapshot: (snapshot.made_at, snapshot.id))
+            _read(manifest)
+        except (OSError, ValueError) as error:
+            broken[manifest.parent.name] = " ".join(str(error).split())
+    return broken
+
+
+def explain_unreadable(root: Path) -> list[str]:
+    """A line for every snapshot that is left out because its manifest cannot be read."""
+    return [
+        f"{root / FOLDER / name / MANIFEST}: cannot be read ({reason}); this snapshot is left out"
+        for name, reason in unreadable_snapshots(root).items()
+    ]
+
+
+def _manifests(root: Path) -> list[Path]:
+    # A folder whose name begins with a dot is a snapshot in the making, or one whose making was cut short.
+    return [path for path in sorted((root / FOLDER).glob(f"*/{MANIFEST}")) if not path.parent.name.startswith(".")]
+
+
+def _read(manifest: Path) -> Snapshot:
+    told = json.loads(manifest.read_text())
+    if not isinstance(told, dict):
+        raise ValueError("not a JSON object")
+    values: dict[str, Any] = {}
+    for known in fields(Snapshot):
+        if known.name in told and known.name != "folder":
+            expected = _KINDS.get(known.name, str)
+            if not isinstance(told[known.name], expected):
+                raise ValueError(f"{known.name}: expected {expected.__name__}, got {type(told[known.name]).__name__}")
+            values[known.name] = told[known.name]
+    return Snapshot(**{"id": manifest.parent.name, **values, "folder": manifest.parent})
+
+
+_KINDS: Mapping[str, type] = {**dict.fromkeys(("inputs", "versions", "rows"), dict), "validation": list}
 
 
 def find(root: Path, name: str) -> Snapshot:
     """A snapshot by its id or the beginning of it, as `latest` or `previous`, or by a pinned name."""
     snapshots = list_snapshots(root)
+    broken = "".join(f"; {line}" for line in explain_unreadable(root))
     if not snapshots:
-        raise TouchstoneError(f"{root}: there are no snapshots; every finished `touchstone run` makes one")
+        raise TouchstoneError(f"{root}: there are no snapshots; every finished `touchstone run` makes one{broken}")
     if name in RESERVED:
         place = -1 if name == "latest" else -2
         if len(snapshots) < -place:
-            raise TouchstoneError(f"{root}: there is only one snapshot, so there is no previous one")
+            raise TouchstoneError(f"{root}: there is only one snapshot, so there is no previous one{broken}")
         return snapshots[place]
     wanted = pins(root).get(name, name)
     matching = [snapshot for snapshot in snapshots if snapshot.id.startswith(wanted)]
     if len(matching) != 1:
         what = "no snapshot or pin" if not matching else "more than one snapshot"
-        raise TouchstoneError(f"{root}: {what} is called '{name}'; see `touchstone snapshots list --data {root}`")
+        raise TouchstoneError(
+            f"{root}: {what} is called '{name}'; see `touchstone snapshots list --data {root}`{broken}"
+        )
     return matching[0]
 
 

@@ -18,9 +18,9 @@ import json
 import os
 import shutil
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import filelock
@@ -39,12 +39,13 @@ _KEPT_GENERATIONS = 2
 
 @dataclass(frozen=True)
 class Part:
-    """A part of a table as it lies in the draft."""
+    """A part of a table as it lies in the draft; `inputs` has the SHA-256 of the files that it was read from."""
 
     path: Path
     rows: int
     fingerprint: str
     reused: bool
+    inputs: Mapping[str, str] = field(default_factory=dict)
 
 
 class Store:
@@ -91,15 +92,22 @@ class Store:
         if stamp is None or not path.is_file():
             return None
         made = json.loads(stamp)
-        return Part(path, made["rows"], made["fingerprint"], reused=True)
+        return Part(path, made["rows"], made["fingerprint"], reused=True, inputs=made.get("inputs", {}))
 
     def current(self, table: str, fingerprint: str, part: str | None = None) -> Part | None:
         """The part, where it was made from exactly this."""
         found = self.part(table, part)
         return found if found is not None and found.fingerprint == fingerprint else None
 
-    def write(self, table: str, frame: pl.LazyFrame, fingerprint: str, part: str | None = None) -> Part:
-        """Replace a part of a table, checked against its contract."""
+    def write(
+        self,
+        table: str,
+        frame: pl.LazyFrame,
+        fingerprint: str,
+        part: str | None = None,
+        inputs: Mapping[str, str] | None = None,
+    ) -> Part:
+        """Replace a part of a table, checked against its contract; `inputs` has the hashes of the files it is from."""
         path, stamp = self._path(table, part), self._stamp(table, part)
         path.parent.mkdir(parents=True, exist_ok=True)
         stamp.parent.mkdir(parents=True, exist_ok=True)
@@ -113,8 +121,8 @@ class Store:
             rows = written.select(pl.len()).collect().item()
             stamp.unlink(missing_ok=True)
         with replacing(stamp) as scratch:
-            scratch.write_text(json.dumps({"fingerprint": fingerprint, "rows": rows}))
-        return Part(path, rows, fingerprint, reused=False)
+            scratch.write_text(json.dumps({"fingerprint": fingerprint, "rows": rows, "inputs": dict(inputs or {})}))
+        return Part(path, rows, fingerprint, reused=False, inputs=inputs or {})
 
     def parts(self, table: str) -> list[str]:
         """The names of the whole parts of a table, in order."""
@@ -140,6 +148,12 @@ class Store:
             part: (self.part(table, part) or Part(self.root, 0, "", False)).fingerprint for part in self.parts(table)
         }
         return digest(made)
+
+    def inputs(self, *tables: str) -> dict[str, str]:
+        """The SHA-256 of every file that the tables were read from, as it was then, by name."""
+        parts = [self.part(table, name) for table in tables for name in self.parts(table)]
+        read = {name: content for part in parts if part is not None for name, content in part.inputs.items()}
+        return dict(sorted(read.items()))
 
     def keep_parts(self, table: str, names: Sequence[str]) -> list[str]:
         """Remove the parts that are not named; returns what was removed."""

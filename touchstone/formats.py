@@ -1,0 +1,32 @@
+"""Which format a file's name implies. Imports nothing heavy, so the fast commands stay fast."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from touchstone.errors import TouchstoneError
+
+RESULT_SUFFIXES = {".csv": "csv", ".json": "json", ".md": "markdown", ".markdown": "markdown", ".parquet": "parquet"}
+REPORT_SUFFIXES = {
+    ".sarif.json": "sarif",
+    ".sarif": "sarif",
+    ".json": "json",
+    ".md": "markdown",
+    ".markdown": "markdown",
+    ".xml": "junit",
+    ".txt": "text",
+}
+
+
+def file_format(save_to: Path, chosen: str | None, suffixes: Mapping[str, str]) -> str | None:
+    """The format to save in: the chosen one, else what the file's name implies, if anything; they must agree.
+
+    >>> file_format(Path("a.CSV"), None, RESULT_SUFFIXES), file_format(Path("out"), "json", RESULT_SUFFIXES)
+    ('csv', 'json')
+    """
+    name = save_to.name.lower()
+    implied = next((format for suffix, format in suffixes.items() if name.endswith(suffix)), None)
+    if chosen is not None and implied is not None and chosen != implied:
+        raise TouchstoneError(
+            f"--save-to {save_to.name} implies --format {implied}, but --format is {chosen}; leave --format out"
+        )
+    return chosen or implied
