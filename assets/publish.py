@@ -10,8 +10,9 @@ import polars as pl
 
 from assets.common import EvaluationParam, preview, result, table_metadata
 from assets.models import published_models
+from touchstone.contracts import TABLES
 from touchstone.publish.summary import summary, write_summary
-from touchstone.publish.views import build_warehouse
+from touchstone.publish.warehouse import Warehouse, publish_warehouse
 from touchstone.store import SUMMARY, WAREHOUSE, digest
 
 GROUP = "publish"
@@ -60,23 +61,30 @@ def history(evaluation: EvaluationParam) -> dg.MaterializeResult[None]:
 
 @dg.asset(group_name=GROUP, kinds={"duckdb", "parquet"}, deps=[history])
 def warehouse(context: dg.AssetExecutionContext, evaluation: EvaluationParam) -> dg.MaterializeResult[None]:
-    """Publishes the run: tables, summary and SQL views replace the last ones in the output folder in one step."""
-    figures = evaluation.store.scan("pass_at_k").collect()
-    views: list[str] = []
+    """Publishes the run: tables, summary and the DuckDB file replace the last ones in the output folder in one step."""
+    store = evaluation.store
+    figures = store.scan("pass_at_k").collect()
+    made_from = digest({table: store.fingerprint(table) for table in TABLES})
+    made: list[Warehouse] = []
 
     def fill(generation: Path) -> None:
-        views.extend(build_warehouse(generation / WAREHOUSE, generation / "tables"))
+        limit = evaluation.config.publish.warehouse_max_rows
+        made.append(
+            publish_warehouse(generation / WAREHOUSE, generation / "tables", store.root / WAREHOUSE, made_from, limit)
+        )
 
-    evaluation.store.publish(fill)
+    store.publish(fill)
     for model in published_models(evaluation):
         context.log_event(model)
-    rows = {view: evaluation.store.scan(view).select(pl.len()).collect().item() for view in views}
+    [published] = made
+    rows = {table: store.scan(table).select(pl.len()).collect().item() for table in TABLES}
     return dg.MaterializeResult(
         metadata={
-            "path": dg.MetadataValue.path(evaluation.store.root / WAREHOUSE),
-            "views": ", ".join(views),
+            "path": dg.MetadataValue.path(store.root / WAREHOUSE),
+            "tables": ", ".join(published.tables),
+            "left out (too many rows)": ", ".join(published.left_out) or "none",
             "rows": sum(rows.values()),
             "leaderboard": preview(summary(figures).lazy()),
         },
-        data_version=dg.DataVersion(digest({view: evaluation.store.fingerprint(view) for view in views})),
+        data_version=dg.DataVersion(made_from),
     )

@@ -271,6 +271,13 @@ class ValidationSettings(_Section):
         )
 
 
+class PublishSettings(_Section):
+    """What is written beside the tables for other programs."""
+
+    # A million attempts take some 3 s and 30 MB in the DuckDB file.
+    warehouse_max_rows: int = Field(5_000_000, ge=0)
+
+
 class EvaluationConfig(_Section):
     """One evaluation: what to read, what to compute, where to put it."""
 
@@ -289,6 +296,7 @@ class EvaluationConfig(_Section):
     comparison: ComparisonConfig = ComparisonConfig()
     scoring: Scoring = Scoring()
     checks: CheckLimits = CheckLimits()
+    publish: PublishSettings = PublishSettings()
 
     @field_validator("k_values")
     @classmethod

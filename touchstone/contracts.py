@@ -1,7 +1,7 @@
 """The tables, as dataframely schemas: the one place where a column is defined.
 
 The schema check on every write, the column descriptions in the Dagster UI, the data dictionary in
-`docs/tables.md` and the views in the warehouse are all made from this file. How a column is computed
+`docs/tables.md` and the tables in the warehouse are all made from this file. How a column is computed
 belongs in `touchstone.ingest`, `touchstone.validation` or `touchstone.metrics`.
 """
 

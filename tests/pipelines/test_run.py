@@ -4,6 +4,7 @@ import filecmp
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -45,7 +46,7 @@ def summary(folder: Folder) -> dict[str, dict[str, float]]:
     return {row["LLM"]: row for row in rows}
 
 
-def test_figures_files_views_and_the_history_of_the_ui(folder: Folder, touchstone: Command, tmp_path: Path) -> None:
+def test_figures_files_tables_and_the_history_of_the_ui(folder: Folder, touchstone: Command, tmp_path: Path) -> None:
     done = touchstone("run", "--config", folder.config)
     assert done.returncode == 0, done.stderr
     assert runs_of(tmp_path) == ["SUCCESS", "m"]
@@ -53,12 +54,15 @@ def test_figures_files_views_and_the_history_of_the_ui(folder: Folder, touchston
     assert summary(folder)["m"]["pass@2"] == 0.5
     assert "0.250" in done.stdout and "summary_pass_at_k.csv" in done.stdout
     with duckdb.connect(str(folder.output / "warehouse.duckdb"), read_only=True) as warehouse:
-        views = {
-            name for (name,) in warehouse.sql("SELECT view_name FROM duckdb_views() WHERE NOT internal").fetchall()
-        }
-        assert views == set(TABLES)
+        tables = {name for (name,) in warehouse.sql("SELECT table_name FROM duckdb_tables()").fetchall()}
+        assert tables == set(TABLES)
         figures = warehouse.sql("SELECT avg(pass_at_k(n, c, 2)) FROM problem_pass_at_k WHERE k = 1").fetchall()
         assert figures == [(0.5,)]
+    elsewhere = tmp_path / "elsewhere"
+    shutil.copytree(folder.output, elsewhere, symlinks=True)
+    shutil.rmtree(folder.output)
+    with duckdb.connect(str(elsewhere / "warehouse.duckdb"), read_only=True) as warehouse:
+        assert warehouse.sql("SELECT pass_at_k FROM pass_at_k ORDER BY k").fetchall() == [(0.25,), (0.5,)]
 
 
 def test_unchanged_input_is_not_worked_on_again(folder: Folder) -> None:

@@ -1,10 +1,7 @@
-"""Views over real Parquet files, the SQL macros against the estimator, and the warehouse file."""
+"""Views over real Parquet files, and the SQL macros against the estimator."""
 
 import itertools
 import random
-import subprocess
-import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,9 +10,10 @@ import polars as pl
 import pytest
 
 from touchstone.errors import TouchstoneError
+from touchstone.files import replacing
 from touchstone.metrics.pass_at_k import pass_at_k_of, pass_hat_k_of
 from touchstone.publish.macros import macros as statements
-from touchstone.publish.views import build_warehouse, create_views, replacing
+from touchstone.publish.views import create_views
 
 ESTIMATORS = {"pass_at_k": pass_at_k_of, "pass_hat_k": pass_hat_k_of}
 
@@ -122,12 +120,10 @@ def test_macros_take_columns_of_any_name_and_aggregates(macros: duckdb.DuckDBPyC
     assert rows(macros, f"SELECT pass_at_k(count(*), sum(passed::INT), 2) FROM {passes}") == [(pytest.approx(0.5),)]
 
 
-def test_ten_thousand_rows_take_well_under_a_second(macros: duckdb.DuckDBPyConnection) -> None:
-    start = time.perf_counter()
-    (total,) = rows(macros, "SELECT sum(pass_at_k(20, i % 21, 5) + pass_hat_k(20, i % 21, 5)) FROM range(10_000) t(i)")[
-        0
-    ]
-    assert time.perf_counter() - start < 0.5
+def test_macros_over_ten_thousand_rows(macros: duckdb.DuckDBPyConnection) -> None:
+    [(total,)] = rows(
+        macros, "SELECT sum(pass_at_k(20, i % 21, 5) + pass_hat_k(20, i % 21, 5)) FROM range(10_000) t(i)"
+    )
     values = [pass_at_k_of(20, c, 5) + pass_hat_k_of(20, c, 5) for c in range(21)]
     assert total == pytest.approx(sum(values[i % 21] for i in range(10_000)))
 
@@ -194,59 +190,6 @@ def test_a_broken_file_is_named(tmp_path: Path) -> None:
     (tmp_path / "t" / "broken.parquet").write_bytes(b"not parquet at all")
     with duckdb.connect() as connection, pytest.raises(TouchstoneError, match=r"table 't' cannot be read: .*broken"):
         create_views(connection, tmp_path)
-
-
-def test_the_warehouse_can_be_opened_read_only_and_queried(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    write(tmp_path / "tables", "problem_pass_at_k", "x", pl.DataFrame({"n": [10, 4], "c": [5, 1]}))
-    warehouse = tmp_path / "warehouse.duckdb"
-    monkeypatch.chdir(tmp_path)
-    assert build_warehouse(warehouse, Path("tables")) == ["problem_pass_at_k"]
-    monkeypatch.chdir("/")
-    with duckdb.connect(str(warehouse), read_only=True) as connection:
-        assert rows(connection, "SELECT pass_at_k(n, c, 1), pass_hat_k(n, c, 5) FROM problem_pass_at_k") == [
-            (0.5, pytest.approx(1 / 252)),
-            (0.25, None),
-        ]
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["tables", "warehouse.duckdb"]
-
-
-def test_the_warehouse_is_replaced_even_while_someone_reads_the_last_one(tmp_path: Path) -> None:
-    warehouse = tmp_path / "warehouse.duckdb"
-    write(tmp_path / "tables", "t", "x", pl.DataFrame({"a": [1]}))
-    build_warehouse(warehouse, tmp_path / "tables")
-    write(tmp_path / "tables", "u", "x", pl.DataFrame({"a": [2]}))
-    with duckdb.connect(str(warehouse), read_only=True) as reader:
-        assert build_warehouse(warehouse, tmp_path / "tables") == ["t", "u"]
-        assert rows(reader, "FROM t") == [(1,)]
-    with duckdb.connect(str(warehouse), read_only=True) as reader:
-        assert rows(reader, "FROM u") == [(2,)]
-
-
-def test_a_warehouse_that_cannot_be_built_leaves_the_last_one(tmp_path: Path) -> None:
-    warehouse = tmp_path / "warehouse.duckdb"
-    write(tmp_path / "tables", "t", "x", pl.DataFrame({"a": [1]}))
-    build_warehouse(warehouse, tmp_path / "tables")
-    before = warehouse.read_bytes()
-    (tmp_path / "tables" / "t" / "x.parquet").write_bytes(b"broken")
-    with pytest.raises(TouchstoneError):
-        build_warehouse(warehouse, tmp_path / "tables")
-    assert warehouse.read_bytes() == before
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["tables", "warehouse.duckdb"]
-
-
-def test_a_log_left_by_a_killed_process_does_not_break_the_new_warehouse(tmp_path: Path) -> None:
-    warehouse = tmp_path / "warehouse.duckdb"
-    write(tmp_path / "tables", "t", "x", pl.DataFrame({"a": [1]}))
-    build_warehouse(warehouse, tmp_path / "tables")
-    killed = (
-        "import duckdb, os, sys; connection = duckdb.connect(sys.argv[1]); "
-        "connection.execute('CREATE TABLE mine AS SELECT 1'); os.kill(os.getpid(), 9)"
-    )
-    subprocess.run([sys.executable, "-c", killed, warehouse], check=False)
-    assert (tmp_path / "warehouse.duckdb.wal").exists()
-    build_warehouse(warehouse, tmp_path / "tables")
-    with duckdb.connect(str(warehouse), read_only=True) as connection:
-        assert rows(connection, "FROM t") == [(1,)]
 
 
 def test_replacing_keeps_the_old_file_when_the_block_fails(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from touchstone.contracts import TABLES, Table
 _HEAD = """# Tables
 
 Made from `touchstone/contracts.py` by `make docs`; do not edit. Each table is a Parquet dataset under `tables/` in
-the output folder and a view of the same name in `warehouse.duckdb`. Key columns are **bold**.
+the output folder and a table of the same name in `warehouse.duckdb`. Key columns are **bold**.
 """
 
 

@@ -1,46 +1,39 @@
 """The tables as DuckDB sees them: one view per table over its Parquet files, with the formulas as SQL macros beside.
 
-A view holds no rows, so the warehouse stays small and cannot disagree with the files. Which columns a table
-has belongs in `touchstone.contracts`; people's own SQL runs in `touchstone.publish.query`.
+`touchstone sql` reads through these views; the file for other programs is `touchstone.publish.warehouse`. Which columns
+a table has belongs in `touchstone.contracts`; people's own SQL runs in `touchstone.publish.query`.
 """
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import duckdb
 
 from touchstone.errors import TouchstoneError
-from touchstone.files import replacing
 from touchstone.publish.macros import macros, sql_text
 
 TABLE_NAME = re.compile(r"[a-z_][a-z0-9_]*")
 
 
 def create_views(connection: duckdb.DuckDBPyConnection, tables_dir: Path) -> list[str]:
-    """Creates one view per table, and the macros with the run's settings; returns the tables' names, sorted."""
+    """Create one view per table, and the macros with the run's settings; returns the tables' names, sorted."""
     tables = table_files(tables_dir)
     for name, files in tables.items():
         try:
-            connection.execute(_view(name, files))
+            connection.execute(f'CREATE OR REPLACE VIEW "{name}" AS SELECT * FROM {parquet_scan(files)}')
         except duckdb.Error as error:
             raise TouchstoneError(f"table '{name}' cannot be read: {one_line(str(error))}") from error
-    for macro in macros(_settings(connection, tables)):
-        connection.execute(macro)
+    create_macros(connection, tables)
     return list(tables)
 
 
-def build_warehouse(path: Path, tables_dir: Path) -> list[str]:
-    """Writes a DuckDB file with the views and macros; returns the tables' names, sorted."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with replacing(path) as scratch:
-        with duckdb.connect(str(scratch)) as connection:
-            names = create_views(connection, tables_dir)
-        # A log that a killed reader left behind belongs to the old file and would break the new one.
-        path.with_name(path.name + ".wal").unlink(missing_ok=True)
-    return names
+def create_macros(connection: duckdb.DuckDBPyConnection, tables: Mapping[str, list[Path]]) -> None:
+    """Create the macros with the settings of the run that made the tables."""
+    for macro in macros(_settings(connection, tables)):
+        connection.execute(macro)
 
 
 def table_files(tables_dir: Path) -> dict[str, list[Path]]:
@@ -55,6 +48,13 @@ def table_files(tables_dir: Path) -> dict[str, list[Path]]:
         for folder in folders
     }
     return {name: files for name, files in parts.items() if files}
+
+
+def parquet_scan(files: list[Path]) -> str:
+    """The files as one relation, for a FROM clause."""
+    # Without hive_partitioning=false, a folder such as `run=5` anywhere above would become a column.
+    paths = ", ".join(sql_text(pattern(file)) for file in files)
+    return f"read_parquet([{paths}], union_by_name = true, hive_partitioning = false)"
 
 
 def pattern(path: Path) -> str:
@@ -77,21 +77,12 @@ def one_line(message: str) -> str:
     return line if len(line) <= 500 else line[:499] + "…"
 
 
-def _settings(connection: duckdb.DuckDBPyConnection, tables: Iterable[str]) -> dict[str, Any]:
+def _settings(connection: duckdb.DuckDBPyConnection, tables: Mapping[str, list[Path]]) -> dict[str, Any]:
     """The settings that the run was made with; none where another version made it."""
     if "settings" not in tables:
         return {}
     try:
-        rows = connection.execute("SELECT key, value FROM settings").fetchall()
+        rows = connection.execute(f"SELECT key, value FROM {parquet_scan(tables['settings'])}").fetchall()
         return {key: json.loads(value) for key, value in rows}
     except (duckdb.Error, TypeError, ValueError) as error:
         raise TouchstoneError(f"table 'settings' cannot be read: {one_line(str(error))}") from error
-
-
-def _view(name: str, files: list[Path]) -> str:
-    # Without hive_partitioning=false, a folder such as `run=5` anywhere above would become a column.
-    paths = ", ".join(sql_text(pattern(file)) for file in files)
-    return (
-        f'CREATE OR REPLACE VIEW "{name}" AS '
-        f"SELECT * FROM read_parquet([{paths}], union_by_name = true, hive_partitioning = false)"
-    )

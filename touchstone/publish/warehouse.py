@@ -1,0 +1,141 @@
+"""The warehouse: one DuckDB file with every table and the formulas as macros, which can be copied anywhere.
+
+It holds the rows themselves. A view over Parquet files would keep the paths it was created with: in a copied folder it
+would answer from the original, and once that is gone not at all. How a table is read belongs in
+`touchstone.publish.views`.
+"""
+
+import hashlib
+import json
+import sys
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import duckdb
+
+from touchstone.errors import TouchstoneError
+from touchstone.files import link_or_copy, replacing
+from touchstone.publish import macros, views
+from touchstone.publish.macros import sql_text
+from touchstone.publish.views import create_macros, one_line, parquet_scan, pattern, table_files
+
+# Bytes a value, as stored in Parquet: longer text is compressed by zstd, three times as fast and 20 times as small.
+_LONG_TEXT = 64
+
+# DuckDB's default of 256 KiB makes a file of many small tables seven times as large.
+_BLOCK_SIZE = "16384"
+
+
+@dataclass(frozen=True)
+class Warehouse:
+    """What a warehouse file holds, and the tables that are too large for it with their rows."""
+
+    tables: list[str]
+    left_out: dict[str, int]
+
+
+def build_warehouse(path: Path, tables_dir: Path, max_rows: int) -> Warehouse:
+    """Write the tables and macros into a DuckDB file, replacing the last one when it is complete."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with replacing(path) as scratch:
+        with duckdb.connect(str(scratch), config={"default_block_size": _BLOCK_SIZE}) as connection:
+            # One transaction: a commit for every statement would wait for the disk as often.
+            connection.begin()
+            files = table_files(tables_dir)
+            create_macros(connection, files)
+            made = _copy_tables(connection, files, max_rows)
+            connection.commit()
+        # A log that a killed reader left behind belongs to the old file and would break the new one.
+        path.with_name(path.name + ".wal").unlink(missing_ok=True)
+    return made
+
+
+def publish_warehouse(path: Path, tables_dir: Path, last: Path, made_from: str, max_rows: int) -> Warehouse:
+    """Link to the last warehouse where it was made from the same and nobody changed it since; else build a new one.
+
+    `made_from` names everything that rows and macros depend on.
+    """
+    code = [Path(module.__file__ or "").read_text() for module in (sys.modules[__name__], views, macros)]
+    wanted = hashlib.sha256(json.dumps([made_from, max_rows, duckdb.__version__, code]).encode()).hexdigest()
+    found = _read_stamp(last)
+    if found is not None and found["made_from"] == wanted and found["state"] == _state(last):
+        link_or_copy(last.resolve(), path)
+        made = Warehouse(found["tables"], found["left_out"])
+    else:
+        made = build_warehouse(path, tables_dir, max_rows)
+    with replacing(_stamp_of(path)) as scratch:
+        scratch.write_text(json.dumps({"made_from": wanted, "state": _state(path), **asdict(made)}))
+    return made
+
+
+def _copy_tables(connection: duckdb.DuckDBPyConnection, files: dict[str, list[Path]], max_rows: int) -> Warehouse:
+    made = Warehouse([], {})
+    for name, parts in files.items():
+        try:
+            [(rows,)] = connection.execute(f"SELECT count(*) FROM {parquet_scan(parts)}").fetchall()
+            if rows > max_rows:
+                _refuse(connection, name, rows)
+                made.left_out[name] = rows
+            else:
+                _copy_table(connection, name, parts)
+                made.tables.append(name)
+        except duckdb.Error as error:
+            raise TouchstoneError(f"table '{name}' cannot be read: {one_line(str(error))}") from error
+    return made
+
+
+def _copy_table(connection: duckdb.DuckDBPyConnection, name: str, parts: list[Path]) -> None:
+    long_text = _long_text(connection, parts)
+    columns = [
+        f"{_identifier(column)} {kind}" + (" USING COMPRESSION zstd" if column in long_text else "")
+        for column, kind, *_ in connection.execute(f"DESCRIBE SELECT * FROM {parquet_scan(parts)}").fetchall()
+    ]
+    connection.execute(f'CREATE TABLE "{name}" ({", ".join(columns)})')
+    connection.execute(f'INSERT INTO "{name}" SELECT * FROM {parquet_scan(parts)}')
+
+
+def _long_text(connection: duckdb.DuckDBPyConnection, parts: list[Path]) -> set[str]:
+    paths = ", ".join(sql_text(pattern(part)) for part in parts)
+    found = connection.execute(
+        f"""
+        SELECT path_in_schema FROM parquet_metadata([{paths}]) WHERE type = 'BYTE_ARRAY'
+        GROUP BY path_in_schema HAVING sum(total_uncompressed_size) > {_LONG_TEXT} * sum(num_values)
+        """
+    ).fetchall()
+    return {column for (column,) in found}
+
+
+def _refuse(connection: duckdb.DuckDBPyConnection, name: str, rows: int) -> None:
+    """A view that no query can be bound to: an empty table or an `error()` could be optimised into a wrong answer."""
+    message = _identifier(
+        f"{name} is not in this file ({rows:,} rows): use `touchstone sql`, which reads the Parquet files"
+    )
+    connection.execute(f"CREATE TABLE {message} (absent BOOLEAN)")
+    connection.execute(f'CREATE VIEW "{name}" AS SELECT * FROM {message}')
+    connection.execute(f"DROP TABLE {message}")
+
+
+def _identifier(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _stamp_of(path: Path) -> Path:
+    return path.with_name(path.name + ".json")
+
+
+def _state(path: Path) -> list[int] | None:
+    """Size and time: they change when somebody writes to the file."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return [found.st_size, found.st_mtime_ns]
+
+
+def _read_stamp(path: Path) -> dict[str, Any] | None:
+    try:
+        stamp: dict[str, Any] = json.loads(_stamp_of(path.resolve()).read_text())
+    except (OSError, ValueError):
+        return None
+    return stamp
