@@ -17,9 +17,10 @@ from assets.common import CheckFailed, parts_of
 from assets.publish import warehouse
 from pipelines.definitions import CONFIG_VARIABLE, SAMPLE_CONFIG, build_defs
 from pipelines.jobs import EVALUATE
-from pipelines.progress import LOGGER, progress_logger
+from pipelines.progress import LOGGER, progress_logger, stages_of
 from pipelines.resources import EvaluationResource
 from touchstone.errors import TouchstoneError
+from touchstone.progress import tell
 from touchstone.run_outcome import CheckOutcome, RunOutcome
 from touchstone.store import digest
 
@@ -65,7 +66,9 @@ def run_evaluation(
         accept=accept,
         wait_for_lock_seconds=0,
     )
-    job = build_defs(resource).resolve_job_def(EVALUATE).with_logger_defs({LOGGER: progress_logger})
+    tell("starting the run")
+    defs = build_defs(resource)
+    job = defs.resolve_job_def(EVALUATE).with_logger_defs({LOGGER: progress_logger(stages_of(defs))})
     with instance or dg.DagsterInstance.get() as dagster:
         _bury_the_dead(dagster)
         outcome = job.execute_in_process(

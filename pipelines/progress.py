@@ -1,55 +1,63 @@
-"""The live display of a run on the terminal: a Dagster logger that turns step events into a progress bar."""
+"""The progress of a run: a Dagster logger that passes the events of its steps on to `touchstone.progress`."""
 
 import logging
+import sys
+from collections.abc import Mapping
 
 import dagster as dg
-from rich.console import Console
-from rich.markup import escape
 
-from touchstone.displays import CountingBar, bars
-from touchstone.progress import listen
+from touchstone import progress
 
 LOGGER = "progress"
+_STEP_ENDS = (
+    dg.DagsterEventType.STEP_SUCCESS,
+    dg.DagsterEventType.STEP_FAILURE,
+    dg.DagsterEventType.STEP_SKIPPED,
+)
 
 
 class ProgressHandler(logging.Handler):
-    """Shows which step runs and what it last said; warnings are printed above the bar."""
+    """Reports the stage of every step that starts, how many have ended, and warnings."""
 
-    def __init__(self, steps: int) -> None:
+    def __init__(self, stages: Mapping[str, str]) -> None:
         super().__init__(logging.DEBUG)
-        self._progress = bars(Console(stderr=True))
-        self._task = self._progress.add_task("starting", total=steps, note="")
-        listen(
-            lambda message: self._progress.update(self._task, description=message),
-            lambda what, total: CountingBar(self._progress, what, total),
-        )
+        self._stages = stages
+        self._done = 0
 
     def emit(self, record: logging.LogRecord) -> None:
         """Take one event or message of the run."""
-        event = getattr(record, "dagster_meta", {}).get("dagster_event")
+        event: dg.DagsterEvent | None = getattr(record, "dagster_meta", {}).get("dagster_event")
         if event is None:
-            self._say(record)
-        elif event.event_type_value == "RUN_START":
-            self._progress.start()
-        elif event.event_type_value == "STEP_START":
-            self._progress.update(self._task, description=str(event.step_key))
-        elif event.event_type_value in ("STEP_SUCCESS", "STEP_FAILURE", "STEP_SKIPPED"):
-            self._progress.advance(self._task)
-        elif event.event_type_value in ("RUN_SUCCESS", "RUN_FAILURE", "RUN_CANCELED"):
-            self._progress.stop()
+            self._warn(record)
+        elif event.event_type == dg.DagsterEventType.STEP_START:
+            progress.stage(self._stages.get(str(event.step_key), ""), self._done, len(self._stages))
+        elif event.event_type in _STEP_ENDS:
+            self._done += 1
 
-    def _say(self, record: logging.LogRecord) -> None:
+    def _warn(self, record: logging.LogRecord) -> None:
         message = getattr(record, "dagster_meta", {}).get("orig_message") or record.getMessage()
-        if record.levelno >= logging.WARNING and not message.startswith("Dependencies for step"):
-            self._progress.console.print(f"[yellow]warning:[/] {escape(message)}", highlight=False)
+        if record.levelno < logging.WARNING or message.startswith("Dependencies for step"):
+            return
+        if not progress.warn(message):
+            print(f"warning: {message}", file=sys.stderr)
 
 
-@dg.logger(config_schema={})
-def progress_logger(context: dg.InitLoggerContext) -> logging.Logger:
-    """A logger whose only handler is the progress display."""
-    steps = len(context.job_def.graph.node_dict) if context.job_def else 0
-    logger = logging.getLogger("touchstone.progress")
-    logger.handlers = [ProgressHandler(steps)]
-    logger.setLevel(logging.DEBUG)
-    logger.propagate = False
-    return logger
+def stages_of(defs: dg.Definitions) -> dict[str, str]:
+    """The stage of every step: the group of the assets that it makes or checks."""
+    graph = defs.resolve_asset_graph()
+    steps = {one.op.name: next(iter(one.keys)) for one in graph.assets_defs if one.is_executable and one.keys}
+    checked = {one.op.name: next(iter(one.check_keys)).asset_key for one in graph.assets_defs if one.check_keys}
+    return {step: str(graph.get(key).group_name) for step, key in (checked | steps).items()}
+
+
+def progress_logger(stages: Mapping[str, str]) -> dg.LoggerDefinition:
+    """A logger whose only handler reports progress."""
+
+    def start(_: dg.InitLoggerContext) -> logging.Logger:
+        logger = logging.getLogger("touchstone.progress")
+        logger.handlers = [ProgressHandler(stages)]
+        logger.setLevel(logging.DEBUG)
+        logger.propagate = False
+        return logger
+
+    return dg.LoggerDefinition(start, config_schema={})

@@ -94,15 +94,17 @@ def run(
     accept: Annotated[bool, typer.Option("--accept", help="Publish even what fails against the baseline.")] = False,
 ) -> None:
     """Evaluate everything that the configuration names: ingest, validate, score, publish."""
-    from touchstone import screens
-    from touchstone.preparation import prepare
-
     config = _config_or_default(config)
-    with _working("loading Dagster"):
+    with _working("loading Dagster", stages=True):
+        from touchstone.preparation import prepare
+
         evaluation = prepare(config, output_dir, only or [])
         from pipelines.launch import run_evaluation
-    with evaluation.store.lock():
-        outcome = run_evaluation(config, output_dir, only or [], accept=accept)
+
+        with evaluation.store.lock():
+            outcome = run_evaluation(config, output_dir, only or [], accept=accept)
+    from touchstone import screens
+
     screens.show_run(evaluation, outcome)
     raise typer.Exit(outcome.exit_code)
 
@@ -440,22 +442,13 @@ def _warn(lines: list[str]) -> None:
         print(f"warning: {line}", file=sys.stderr)
 
 
-def _working(what: str) -> AbstractContextManager[object]:
-    """A spinner that says what is being done, where somebody is watching."""
-    if not sys.stderr.isatty():
+def _working(what: str, stages: bool = False) -> AbstractContextManager[object]:
+    """A live display of what is being done, on a terminal; elsewhere nothing, or one line per stage."""
+    if not sys.stderr.isatty() and not stages:
         return nullcontext()
-    from rich.console import Console
+    from touchstone.displays import LineDisplay, LiveDisplay
 
-    from touchstone.displays import CountingBar, bars
-    from touchstone.progress import listen
-
-    display = bars(Console(stderr=True))
-    task = display.add_task(what, total=None, note="")
-    listen(
-        lambda message: display.update(task, description=message),
-        lambda doing, total: CountingBar(display, doing, total),
-    )
-    return display
+    return LiveDisplay(what) if sys.stderr.isatty() else LineDisplay()
 
 
 def main() -> None:

@@ -1,52 +1,82 @@
-"""A way for long work to say how far it is, to whoever shows it. Nobody listening costs nothing."""
+"""How long work reports its progress. Where no display is set, reporting costs nothing and shows nothing."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Protocol
 
-_listeners: list[Callable[[str], None]] = []
-
 
 class Bar(Protocol):
     """The display of work whose amount is known."""
 
-    def show(self, done: int, total: int, note: str) -> None:
-        """So much is done."""
+    def show(self, done: int, note: str) -> None:
+        """Show how much is done."""
 
     def close(self) -> None:
-        """It is over."""
+        """Remove the bar."""
 
 
-_bars: list[Callable[[str, int], Bar]] = []
+class Display(Protocol):
+    """Shows progress, on a terminal or as lines of text."""
+
+    def stage(self, name: str, done: int, total: int) -> None:
+        """A run is in this stage, and so many of its steps are done."""
+
+    def message(self, text: str) -> None:
+        """What is being done now."""
+
+    def bar(self, what: str, total: int, cached: int, made: Callable[[], int] | None) -> Bar:
+        """Work of a known amount begins; the cached part of it is done. `made` says how much more is, at any time."""
+
+    def warn(self, text: str) -> None:
+        """Something that the user should know."""
 
 
-def listen(listener: Callable[[str], None], bar: Callable[[str, int], Bar] | None = None) -> None:
-    """Have the listener told of every step, and bars drawn, instead of by whoever did so before."""
-    _listeners[:] = [listener]
-    _bars[:] = [bar] if bar is not None else []
+_displays: list[Display] = []
+
+
+def show_on(display: Display | None) -> None:
+    """Send progress to this display, instead of the previous one."""
+    _displays[:] = [] if display is None else [display]
+
+
+def stage(name: str, done: int, total: int) -> None:
+    """Report the stage of a run, and how many of its steps are done."""
+    for display in _displays:
+        display.stage(name, done, total)
 
 
 def tell(message: str) -> None:
-    """Say what is being done now."""
-    for listener in _listeners:
-        listener(message)
+    """Report what is being done now."""
+    for display in _displays:
+        display.message(message)
+
+
+def warn(message: str) -> bool:
+    """Show a warning; returns whether there was a display to show it on."""
+    for display in _displays:
+        display.warn(message)
+    return bool(_displays)
 
 
 @contextmanager
-def counting(what: str, total: int) -> Iterator[Callable[[int, str], None]]:
-    """A bar over `total` things; call what it gives with how many more are done, and a note.
+def counting(
+    what: str, total: int, cached: int = 0, made: Callable[[], int] | None = None
+) -> Iterator[Callable[..., None]]:
+    """Show a bar over `total` things, of which the cached ones are done; yields a function that counts more as done.
 
-    >>> with counting("validating", 2) as advance:
-    ...     advance(1, "1 passed")
+    Where that function is called only now and then, `made` says in between how many are done besides the cached ones.
+
+    >>> with counting("validating", 3, cached=1) as advance:
+    ...     advance(2)
     """
-    bars = [draw(what, total) for draw in _bars]
-    done = 0
+    bars = [display.bar(what, total, cached, made) for display in _displays if cached < total]
+    done = cached
 
     def advance(more: int, note: str = "") -> None:
         nonlocal done
         done += more
         for bar in bars:
-            bar.show(done, total, note)
+            bar.show(done, note)
 
     try:
         yield advance

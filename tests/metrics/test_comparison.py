@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
+from touchstone.displays import LineDisplay
 from touchstone.inference import paired_tests
 from touchstone.inference.paired_tests import drawn_p
 from touchstone.metrics.comparison import (
@@ -25,7 +26,6 @@ from touchstone.metrics.comparison import (
     sentence,
     verdict,
 )
-from touchstone.progress import listen
 from touchstone.vocabulary import CI_METHODS, TESTS, VERDICTS
 
 SETTINGS = ComparisonSettings(permutations=2000)
@@ -456,27 +456,28 @@ def test_a_row_of_the_table_is_the_pair_on_its_own_but_for_holm(uneven: bool) ->
     assert table["only_a"].sum() > 0
 
 
-def test_many_pairs_say_how_far_they_are() -> None:
-    told: list[tuple[int, int]] = []
+def test_many_pairs_show_how_far_they_are() -> None:
+    shown: list[int] = []
 
-    class Listening:
-        def show(self, done: int, total: int, note: str) -> None:
-            told.append((done, total))
+    class Counted:
+        def show(self, done: int, note: str) -> None:
+            shown.append(done)
 
         def close(self) -> None:
-            told.append((-1, -1))
+            shown.append(-1)
+
+    class Counter(LineDisplay):
+        def bar(self, what: str, total: int, cached: int, made: object) -> Counted:
+            assert (what, total, cached, made) == ("comparing", 528, 0, None)
+            return Counted()
 
     counts = pl.LazyFrame({"model": [f"m{place:02}" for place in range(33)], "tier": "T0", "oid": "p", "n": 1, "c": 1})
     problems = pl.LazyFrame({"oid": ["p"], "cluster": [None]}, schema={"oid": pl.String, "cluster": pl.String})
-    listen(lambda _: None, lambda _, __: Listening())
-    try:
+    with Counter():
         assert compare_all(counts, problems, SETTINGS).height == 528
-        assert told[0] == (1, 528) and told[-2:] == [(528, 528), (-1, -1)]
-        told.clear()
+        assert shown == [*range(1, 529), -1]
         compare_all(counts.head(20), problems, SETTINGS)
-        assert told == []
-    finally:
-        listen(lambda _: None)
+        assert shown[-1] == -1, "a few pairs are compared before anyone would read about them"
 
 
 def test_the_table_does_not_depend_on_the_order_of_rows() -> None:

@@ -164,7 +164,8 @@ def children(process: int) -> list[int]:
     """The worker processes of a process; Python's own helper that watches over semaphores is none."""
     found = []
     for task in Path(f"/proc/{process}/task").iterdir():
-        found += [int(child) for child in (task / "children").read_text().split()]
+        with contextlib.suppress(OSError):  # a thread that has ended since
+            found += [int(child) for child in (task / "children").read_text().split()]
     return [child for child in found if is_running(child) and "resource_tracker" not in command_line(child)]
 
 

@@ -63,8 +63,10 @@ def judge_attempts(
         planned.append((attempt, known))
     usable = {plan.subject.problem.oid: plan.subject for _, plan in planned if isinstance(plan.subject, Subject)}
     baselines = {oid: validation.request(subject, None) for oid, subject in usable.items()}
-    wanted = [*baselines.values(), *(plan.request for _, plan in planned if plan.request is not None)]
-    reports = validation.reports(wanted, "validating the fixes")
+    reports = validation.reports(list(baselines.values()), "validating the problems")
+    wanted = [plan.request for _, plan in planned if plan.request is not None]
+    models = {attempt["model"]: None for attempt, _ in planned}
+    reports |= validation.reports(wanted, f"validating {', '.join(models)}")
     return [_outcome(attempt, plan, baselines, reports, validation) for attempt, plan in planned]
 
 

@@ -7,6 +7,7 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from multiprocessing.sharedctypes import Synchronized
 from pathlib import Path
 
 from touchstone.config import LimitSettings, ValidationSettings
@@ -129,11 +130,15 @@ class Batch:
 
 _station: Station | None = None
 _cache_dir: Path | None = None
+_made: "Synchronized[int] | None" = None
 
 
-def open_station(backend: str, scratch: Path, settings: ValidationSettings, cache_dir: Path) -> None:
-    """Set this process up for `work`."""
-    global _station, _cache_dir
+def open_station(
+    backend: str, scratch: Path, settings: ValidationSettings, cache_dir: Path, made: "Synchronized[int]"
+) -> None:
+    """Set this process up for `work`, which counts its reports in `made`."""
+    global _station, _cache_dir, _made
+    _made = made
     _station = Station(Confined(_BACKENDS[backend](), scratch / str(os.getpid())), settings)
     _cache_dir = cache_dir
 
@@ -148,12 +153,14 @@ def close_station() -> None:
 
 def work(batch: Batch) -> list[Report]:
     """The reports on a batch's jobs, in order. Each is in the cache within half a second of its making."""
-    assert _station is not None and _cache_dir is not None, "open_station comes first"
+    assert _station is not None and _cache_dir is not None and _made is not None, "open_station comes first"
     reports: list[Report] = []
     kept, kept_at = 0, time.monotonic()
     with ReportCache(_cache_dir) as cache:
         for report in _station.validator(batch.validator).validate(batch.jobs):
             reports.append(report)
+            with _made.get_lock():
+                _made.value += 1
             done = len(reports) == len(batch.jobs)
             if done or time.monotonic() - kept_at > _KEEP_EVERY_SECONDS:
                 with cache.transaction():

@@ -3,12 +3,15 @@
 Reports are kept as they are made, so a run that was killed goes on where it stopped.
 """
 
+import multiprocessing
 import os
 import shutil
-import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
+from multiprocessing.sharedctypes import Synchronized
 from pathlib import Path
 from typing import Self
 
@@ -55,6 +58,8 @@ class Validation:
         self._available: dict[str, Availability] = {}
         self._conditions: dict[tuple[str, Problem], str] = {}
         self._workers: dict[type, Workers] = {}
+        # Reports that all workers have made, for a display that does not wait for whole batches.
+        self._made: Synchronized[int] = multiprocessing.get_context("spawn").Value("q", 0)
 
     def __enter__(self) -> Self:
         return self
@@ -113,15 +118,28 @@ class Validation:
             for request in missing
             if not self.available(request.validator).usable
         }
-        with counting(what, len(wanted)) as advance:
-            advance(len(known), "")
-            started, passed, done = time.monotonic(), 0, 0
+        with self._counting(requests, known, what) as count:
             for some in self._validate([request for request in missing if request.key not in known]):
                 known.update((request.key, Known(report, False)) for request, report in some)
-                passed, done = passed + sum(report.status == "passed" for _, report in some), done + len(some)
-                rate = done / max(time.monotonic() - started, 1e-9)
-                advance(len(some), f"{rate:,.0f} a second, {passed:,} without errors")
+                count(request.key for request, _ in some)
         return known
+
+    @contextmanager
+    def _counting(
+        self, requests: Sequence[Request], known: Mapping[str, Known], what: str
+    ) -> Iterator[Callable[[Iterable[str]], None]]:
+        """Show progress by request. Where several ask for the same tree, which is validated once, all of them count."""
+        times = Counter(request.key for request in requests)
+        cached = sum(times[key] for key, one in known.items() if one.cached)
+        left = {key: count for key, count in times.items() if key not in known}
+        before = self._made.value
+
+        def made() -> int:
+            return (self._made.value - before) * sum(left.values()) // max(len(left), 1)
+
+        with counting(what, len(requests), cached, made) as advance:
+            advance(len(requests) - cached - sum(left.values()))
+            yield lambda keys: advance(sum(times[key] for key in keys))
 
     def _validate(self, requests: Sequence[Request]) -> Iterator[list[tuple[Request, Report]]]:
         """The reports of one batch after the other, as they are there."""
@@ -148,7 +166,7 @@ class Validation:
         return self.settings.workers or len(os.sched_getaffinity(0))
 
     def _workers_for(self, jobs: int, batches: int) -> Workers:
-        arguments = (self.sandbox.name, self._scratch, self.settings, self.cache_dir)
+        arguments = (self.sandbox.name, self._scratch, self.settings, self.cache_dir, self._made)
         if ProcessWorkers in self._workers:
             return self._workers[ProcessWorkers]
         if self.worker_count == 1 or batches == 1 or jobs < _WORTH_A_PROCESS:

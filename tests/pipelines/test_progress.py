@@ -1,0 +1,99 @@
+"""What is seen while `touchstone run` is at work: the terminal's screen through a pty, and the lines of a pipe."""
+
+import contextlib
+import fcntl
+import os
+import pty
+import re
+import struct
+import subprocess
+import sys
+import termios
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Command, Folder, command_environment
+
+STAGES = ["ingest", "validation", "scores", "metrics", "comparison", "economics", "reliability", "publish"]
+
+
+@pytest.fixture
+def repairs(tmp_path: Path) -> Folder:
+    """Twelve fixes each of two models at one problem; the second model repeats four of the first one's."""
+    folder = Folder(tmp_path)
+    clone = tmp_path / "clones" / "calc"
+    clone.mkdir(parents=True)
+    (clone / "calc.py").write_text("def add(a, b):\n    return a - b\n")
+    (clone / "test_calc.py").write_text("from calc import add\n\n\ndef test_add():\n    assert add(2, 3) == 5\n")
+    folder.problems("oid,filename,working_directory\np,calc.py,calc\n")
+    for model, first in (("m", 0), ("n", 8)):
+        fixes = (f'p,{place},"def add(a, b):\n    return a + b  # {place}\n"\n' for place in range(first, first + 12))
+        folder.fixes(model, "oid,iteration_id,fixed_code\n" + "".join(fixes))
+    folder.configure(clones_dir="clones", k_values=[1])
+    return folder
+
+
+class Terminal:
+    """A `touchstone` command on a terminal, and all that it has drawn there so far."""
+
+    def __init__(self, home: Path, columns: int, *arguments: object) -> None:
+        self._screen, inside = pty.openpty()
+        fcntl.ioctl(inside, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
+        environment = command_environment(home) | {"TERM": "xterm-256color", "COLUMNS": str(columns)}
+        command = [Path(sys.executable).with_name("touchstone"), *(str(argument) for argument in arguments)]
+        self.process = subprocess.Popen(command, env=environment, stdin=inside, stdout=inside, stderr=inside)
+        os.close(inside)
+        self._drawn = b""
+
+    @property
+    def text(self) -> str:
+        return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", self._drawn.decode(errors="replace"))
+
+    def read_until(self, pattern: str) -> bool:
+        """Whether the pattern is drawn before the command ends."""
+        while not re.search(pattern, self.text):
+            try:
+                self._drawn += os.read(self._screen, 65536)
+            except OSError:  # nobody has the other end open any more
+                return False
+        return True
+
+    def close(self) -> None:
+        self.process.kill()
+        self.process.wait()
+        os.close(self._screen)
+
+
+def test_a_terminal_shows_stage_model_count_rate_time_left_and_cache_hits_during_the_run(
+    repairs: Folder, tmp_path: Path
+) -> None:
+    with contextlib.closing(Terminal(tmp_path, 100, "run", "--config", repairs.config)) as terminal:
+        assert terminal.read_until(r"\S"), "something is drawn"
+        assert "loading Dagster" in terminal.text, "before anything slow"
+        assert terminal.read_until(r"validating m +\S* +\d+/12"), terminal.text
+        assert terminal.process.poll() is None and "pass@1" not in terminal.text, "while the run is at work"
+        assert not terminal.read_until("this is never drawn")
+        assert terminal.process.wait(timeout=60) == 0
+    during = terminal.text.partition("pass@k: mean over problems")[0]
+    assert "starting the run" in during and "validation: outcomes: m" in during
+    assert [stage for stage in STAGES if not re.search(rf"{stage}\W.* \d+/24 ", during)] == []
+    assert re.search(r"validating m +\S+ +12/12 +[\d.,]+/s +0:00:00 left", during)
+    assert re.search(r"validating n +\S+ +4/12 +4 from cache", during)
+    assert re.search(r"validating n +\S+ +12/12 +[\d.,]+/s +0:00:00 left +4 from cache", during)
+
+
+def test_a_pipe_gets_one_line_per_stage_on_stderr_and_only_the_result_on_stdout(
+    repairs: Folder, touchstone: Command
+) -> None:
+    done = touchstone("run", "--config", repairs.config)
+    assert done.returncode == 0, done.stderr
+    lines = done.stderr.splitlines()
+    assert sorted(line.partition(":")[0] for line in lines if ": step " in line) == sorted(STAGES)
+    assert lines[0] == "ingest: step 1 of 24"
+    assert [line for line in lines if ": step " not in line] == [
+        "validation: validating the problems, 1 of 1 to do, 0 from cache",
+        "validation: validating m, 12 of 12 to do, 0 from cache",
+        "validation: validating n, 8 of 12 to do, 4 from cache",
+    ]
+    assert "step" not in done.stdout and "validating" not in done.stdout and "\x1b" not in done.stdout + done.stderr
