@@ -44,7 +44,7 @@ def attempts(context: dg.AssetExecutionContext, evaluation: EvaluationParam) -> 
     gone = evaluation.keep_models(list(evaluation.discovery.sources))
     if gone:
         context.log.warning(f"the fixes files of {', '.join(gone)} are gone; their results are removed")
-    evaluation.note_refused_files()
+    evaluation.account_for_files()
     parts = {}
     for model in evaluation.discovery.sources:
         tell(f"attempts: {model}")
@@ -55,17 +55,18 @@ def attempts(context: dg.AssetExecutionContext, evaluation: EvaluationParam) -> 
 
 @dg.asset(group_name=GROUP, kinds={"parquet"}, deps=[attempts], metadata=table_metadata("sources"))
 def sources(evaluation: EvaluationParam) -> dg.MaterializeResult[None]:
-    """One row per file and model: how many rows it had, how many became attempts, or why it could not be read.
+    """One row per file and model: how many rows it had, how many became attempts, or why it was not evaluated.
 
     `attempts` writes the table; this asset shows it and carries its checks. So does `quarantine`.
     """
-    table = evaluation.store.scan("sources").sort("model").collect()
+    table = evaluation.store.scan("sources").sort("source_file", "model").collect()
     return dg.MaterializeResult(
         metadata={
             "dagster/row_count": table.height,
             "rows": int(table["rows"].sum()),
             "accepted": int(table["accepted"].sum()),
             "quarantined": int(table["quarantined"].sum()),
+            **{f"files_{status}": files for status, files in table.group_by("status").len().sort("status").iter_rows()},
             "preview": preview(table.lazy()),
         },
         data_version=dg.DataVersion(evaluation.store.fingerprint("sources")),
@@ -92,6 +93,11 @@ def files_readable(evaluation: Evaluation) -> dg.AssetCheckResult:
     return check_result(checks.files_readable(evaluation.store.scan("quarantine").collect()))
 
 
+def files_accounted_for(evaluation: Evaluation) -> dg.AssetCheckResult:
+    """Every data file in `fixes_dir` is evaluated, or left out because the configuration says so."""
+    return check_result(checks.files_accounted_for(_sources(evaluation)))
+
+
 def quarantine_share(evaluation: Evaluation) -> dg.AssetCheckResult:
     """No file has more refused rows than `checks.max_quarantine_share` allows."""
     return check_result(checks.quarantine_share(_sources(evaluation), evaluation.config.checks))
@@ -113,5 +119,5 @@ def _sources(evaluation: Evaluation) -> pl.DataFrame:
 
 
 attempt_checks = checks_in_one_step("attempts", [unique_keys])
-source_checks = checks_in_one_step("sources", [files_readable])
+source_checks = checks_in_one_step("sources", [files_readable, files_accounted_for])
 quarantine_checks = checks_in_one_step("quarantine", [quarantine_share, unknown_oids])

@@ -41,7 +41,7 @@ def test_two_files_of_one_model_that_speak_of_the_same_attempt(folder: Folder) -
     folder.fixes("openai_gpt-4o", "oid,iteration_id,plausible_fix\ncase,1,false\na,1,true\n")
     evaluation = Evaluation(load_config(folder.config))
     assert ingested(evaluation, "openai_gpt-4o") == (0, False)
-    errors = evaluation.store.scan("sources", ["openai_gpt-4o"]).collect()["error"].to_list()
+    errors = evaluation.store.scan("sources", ["openai_gpt-4o"]).collect()["reason"].to_list()
     assert len(errors) == 2 and "both have an attempt of the model 'openai_gpt-4o'" in errors[0]
 
 
@@ -61,4 +61,4 @@ def test_links_in_the_folder_whole_and_broken(folder: Folder) -> None:
     evaluation = Evaluation(load_config(folder.config))
     assert ingested(evaluation, "openai_gpt-4o") == (1, False)
     assert ingested(evaluation, "gone") == (0, False)
-    assert "cannot be read" in evaluation.store.scan("sources", ["gone"]).collect()["error"].item()
+    assert "cannot be read" in evaluation.store.scan("sources", ["gone"]).collect()["reason"].item()

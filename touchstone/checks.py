@@ -10,9 +10,10 @@ import polars as pl
 from touchstone.config import CheckLimits, Scoring
 from touchstone.ingest.fixes import KEY
 from touchstone.metrics.prices import price_name
-from touchstone.vocabulary import CLASSES, MAX_AMOUNT, PASS_CLASS
+from touchstone.plain_text import counted
+from touchstone.vocabulary import CLASSES, FILE_STATUSES, MAX_AMOUNT, PASS_CLASS
 
-# How many classes, or models and tiers, a message lists by name.
+# How many classes, files, or models and tiers, a message lists by name.
 _MOST_NAMED = 20
 _MOST_GROUPS = 5
 # When missing scores are held to go with failing: the level of the test, and the pass rate that they hide.
@@ -35,6 +36,24 @@ def files_readable(quarantine: pl.DataFrame) -> Finding:
     broken = quarantine.filter(pl.col("kind") == "unreadable_file").sort("source_file")
     message = "; ".join(broken["reason"].unique(maintain_order=True)) or "every file could be read"
     return Finding(broken.is_empty(), message, error=True, figures={"unreadable_files": broken.height})
+
+
+def files_accounted_for(sources: pl.DataFrame) -> Finding:
+    """Every data file is evaluated, or left out for a reason that the user gave."""
+    files = sources.sort("source_file", "model")
+    counts = dict(files.group_by("status").agg(pl.col("source_file").n_unique()).iter_rows())
+    figures = {f"files_{status}": counts.get(status, 0) for status in FILE_STATUSES}
+    unknown, left_out = (_listed(files.filter(pl.col("status") == status)) for status in ("unknown", "left_out"))
+    messages = [f"{counted(figures['files_evaluated'], 'file')} evaluated"]
+    messages += [f"{counted(figures['files_unknown'], 'data file')} not evaluated: {unknown}"] if unknown else []
+    messages += [f"left out by the config: {left_out}"] if left_out else []
+    return Finding(not unknown, "; ".join(messages), figures=figures)
+
+
+def _listed(files: pl.DataFrame) -> str:
+    named = [f"{file} ({reason})" for file, reason in files.select("source_file", "reason").iter_rows()]
+    more = [f"{len(named) - _MOST_NAMED} more"] if len(named) > _MOST_NAMED else []
+    return "; ".join([*named[:_MOST_NAMED], *more])
 
 
 def quarantine_share(sources: pl.DataFrame, limits: CheckLimits) -> Finding:

@@ -16,6 +16,7 @@ from touchstone.vocabulary import (
     CLASSES,
     DEFAULT_SUITE,
     DEFAULT_TIER,
+    FILE_STATUSES,
     MAX_AMOUNT,
     MAX_ID_LENGTH,
     STATUSES,
@@ -110,14 +111,22 @@ class Quarantine(dy.Schema):
 
 
 class Sources(dy.Schema):
-    model = _id("Model that the file speaks for.")
-    source_file = _id("File, by name.")
-    format = dy.String(description="native, forgetest, scylla or failproof.")
-    sha256 = _text("SHA-256 of the file's bytes.")
-    rows = _count("Rows in the file.")
-    accepted = _count("Rows that became attempts.")
-    quarantined = _count("Rows that were refused.")
-    error = _text("Why the file could not be read at all; null: it was read.")
+    source_file = dy.String(metadata={"key": True}, description="File or folder in `fixes_dir`, by name.")
+    model = dy.String(
+        nullable=True,
+        metadata={"key": True},
+        description="Model that the file speaks for; null where it speaks for none, or was not looked into.",
+    )
+    status = dy.String(
+        check=lambda column: column.is_in(FILE_STATUSES),
+        description="What became of it: " + ", ".join(FILE_STATUSES) + "; see docs/inputs.md.",
+    )
+    reason = _text("Why it was not evaluated; null: it was.")
+    format = _text("native, forgetest, scylla or failproof.")
+    sha256 = _text("SHA-256 of the file's bytes, where they were read.")
+    rows = _count("Rows in the file; null where they were not read.", nullable=True)
+    accepted = _count("Rows that became attempts or problems.", nullable=True)
+    quarantined = _count("Rows that were refused.", nullable=True)
 
 
 class Outcomes(dy.Schema):

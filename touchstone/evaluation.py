@@ -16,13 +16,21 @@ from touchstone.config import EvaluationConfig, find_problems_csv, first_problem
 from touchstone.contracts import TABLES
 from touchstone.errors import InputFileError, TouchstoneError
 from touchstone.freezing import freeze, history
+from touchstone.ingest.accounting import (
+    Row,
+    evaluated_row,
+    first_clash,
+    nothing_from,
+    problems_row,
+    refusals_without_a_model,
+    refused_row,
+    rows_not_evaluated,
+    sources_frame,
+)
+from touchstone.ingest.discovery import Discovery, discover
 from touchstone.ingest.fixes import FIXES, KEY, IngestedFixes, in_order, read_attempts, read_fixes
-from touchstone.ingest.foreign.common import KIND, MODEL, ForeignTable
 from touchstone.ingest.problems import derived_problems, read_problems
-from touchstone.ingest.quarantine import SCHEMA as QUARANTINE_SCHEMA
-from touchstone.ingest.quarantine import Refusal, quarantine_frame, refused_file
-from touchstone.ingest.sources import NATIVE, ContentHashes, Discovery, Source, discover
-from touchstone.ingest.text import BROKEN, LINE
+from touchstone.ingest.sources import NATIVE, ContentHashes, Source
 from touchstone.snapshots import Snapshot, list_snapshots
 from touchstone.store import Part, Store, digest, engine_version
 from touchstone.validation.judging import judge_attempts, judge_problems
@@ -154,13 +162,17 @@ class Evaluation:
         tables = [self.discovery.foreign[path] for path in self._problem_bringers]
         problems = derived_problems(tables).lazy()
         inputs = {path.name: self.file_hash(path) for path in self._problem_bringers}
-        self.store.remove("quarantine", PROBLEMS_PART)
+        for table in ("quarantine", "sources"):
+            self.store.remove(table, PROBLEMS_PART)
         if self.problems_csv is not None:
             scratch = self.store.scratch("problems.parquet")
             inputs["problems"] = self.file_hash(self.problems_csv)
             read = read_problems(self.problems_csv, scratch, self.config.problem_key)
             self._require_unchanged(self.problems_csv, inputs["problems"])
             self.store.write("quarantine", read.quarantine.lazy(), fingerprint, PROBLEMS_PART)
+            accepted = read.rows - read.quarantine.height
+            row = problems_row(self.problems_csv, inputs["problems"], read.rows, accepted)
+            self.store.write("sources", sources_frame([row]), fingerprint, PROBLEMS_PART)
             more = problems.join(read.problems, on="oid", how="anti")
             problems = pl.concat([read.problems, more], how="diagonal").sort("oid")
         part = self.store.write("problems", problems, fingerprint, inputs=inputs)
@@ -189,16 +201,16 @@ class Evaluation:
             report, read = self._read_source(source, hashes[source.path], scratch)
             reports.append(report)
             parts.append(read)
-        error = _first_clash(model, sources, parts)
+        error = first_clash(model, sources, parts)
         if error is not None:
-            reports = [_report(source, None, 0, 0, error) for source in sources]
-            parts = [_nothing(source, error) for source in sources]
+            reports = [refused_row(source, None, error) for source in sources]
+            parts = [nothing_from(source, error) for source in sources]
         quarantine = pl.concat([part.quarantine for part in parts])
         if quarantine.is_empty():
             self.store.remove("quarantine", model)
         else:
             self.store.write("quarantine", quarantine.lazy(), fingerprint, model)
-        self.store.write("sources", pl.LazyFrame(reports, schema=TABLES["sources"].dtypes), fingerprint, model)
+        self.store.write("sources", sources_frame(reports), fingerprint, model)
         # The attempts last: their stamp says that all of it is current.
         attempts = pl.concat([part.attempts for part in parts], how="diagonal")
         inputs = {path.name: content or "unreadable" for path, content in hashes.items()}
@@ -300,13 +312,14 @@ class Evaluation:
             gone.update(self.store.keep_parts(table, kept))
         return sorted(gone)
 
-    def note_refused_files(self) -> None:
-        """Record the files that speak for no usable model, and the rows that name no model."""
-        refused = self.discovery.refused
-        frames = [refused_file(name, reason) for name, reason in sorted(refused.items())]
-        frames += [_rows_without_a_model(table) for table in self.discovery.foreign.values()]
-        frame = pl.concat([pl.DataFrame(schema=QUARANTINE_SCHEMA), *frames])
-        self.store.write("quarantine", frame.lazy(), digest(frame.rows()), REFUSED_PART)
+    def account_for_files(self) -> None:
+        """Record the files that are not evaluated and why, and the rows that name no model."""
+        refusals = refusals_without_a_model(self.discovery)
+        rows = rows_not_evaluated(self.discovery)
+        for table, frame in (("quarantine", refusals.lazy()), ("sources", sources_frame(rows))):
+            fingerprint = digest([table, rows, refusals.rows(), self.engine])
+            if self.store.current(table, fingerprint, REFUSED_PART) is None:
+                self.store.write(table, frame, fingerprint, REFUSED_PART)
 
     def _hash_or_none(self, path: Path) -> str | None:
         try:
@@ -319,9 +332,7 @@ class Evaluation:
         if self.file_hash(path) != content:
             raise InputFileError(f"{path}: changed while it was being read; run again")
 
-    def _read_source(
-        self, source: Source, content: str | None, scratch: Path
-    ) -> tuple[dict[str, object], IngestedFixes]:
+    def _read_source(self, source: Source, content: str | None, scratch: Path) -> tuple[Row, IngestedFixes]:
         problems = self.store.scan_with_extras("problems")
         try:
             content = content or self.file_hash(source.path)
@@ -332,8 +343,9 @@ class Evaluation:
                 read = read_attempts(table, source.model, problems, scratch)
             self._require_unchanged(source.path, content)
         except InputFileError as error:
-            return _report(source, content, 0, 0, str(error)), _nothing(source, str(error))
-        return _report(source, content, read.rows, read.accepted, None), read
+            reason = str(error)
+            return refused_row(source, content, reason), nothing_from(source, reason)
+        return evaluated_row(source, content, read), read
 
 
 def _has_sandbox_errors(part: Part, column: str) -> bool:
@@ -347,39 +359,3 @@ def _changed_at(path: Path) -> int | None:
         return path.stat().st_ctime_ns
     except OSError:
         return None
-
-
-def _report(source: Source, content: str | None, rows: int, accepted: int, error: str | None) -> dict[str, object]:
-    return {
-        "model": source.model,
-        "source_file": source.path.name,
-        "format": source.format,
-        "sha256": content,
-        "rows": rows,
-        "accepted": accepted,
-        "quarantined": rows - accepted,
-        "error": error,
-    }
-
-
-def _nothing(source: Source, reason: str) -> IngestedFixes:
-    attempts = pl.LazyFrame(schema=TABLES["attempts"].dtypes)
-    return IngestedFixes(attempts, refused_file(source.path.name, reason), 0, 0)
-
-
-def _first_clash(model: str, sources: Sequence[Source], parts: Sequence[IngestedFixes]) -> str | None:
-    """What two files of one model say of the same attempt cannot be told apart, so neither is used."""
-    if len(parts) < 2:
-        return None
-    keys = pl.concat([part.attempts.select(KEY) for part in parts])
-    twice = keys.group_by(KEY).len().filter(pl.col("len") > 1).sort(KEY).head(1).collect()
-    if twice.is_empty():
-        return None
-    names = " and ".join(source.path.name for source in sources)
-    shown = ", ".join(f"{name} '{twice[name].item()}'" for name in KEY)
-    return f"{names} both have an attempt of the model '{model}' at {shown}; keep one of them"
-
-
-def _rows_without_a_model(table: ForeignTable) -> pl.DataFrame:
-    rows = table.frame.filter(pl.col(MODEL).is_null()).select(LINE, KIND, BROKEN).iter_rows()
-    return quarantine_frame(table, [Refusal(line, kind, reason) for line, kind, reason in rows])

@@ -1,4 +1,4 @@
-"""What a run says on the terminal about its inputs: what was refused, and at which prices tokens were counted."""
+"""What a run says on the terminal about its inputs: files that are not evaluated, what was refused, and prices."""
 
 import polars as pl
 from rich.console import Console
@@ -6,14 +6,47 @@ from rich.console import Console
 from touchstone.fitted_table import FittedTable, names, numbers, prose
 
 _MAX_GROUPS = 30
+_MAX_NAMES = 8
 
 
-def show_inputs(screen: Console, quarantine: pl.DataFrame, model_statistics: pl.DataFrame) -> None:
-    """What was refused and which prices are of another name; nothing where there is neither."""
+def show_inputs(
+    screen: Console, sources: pl.DataFrame, quarantine: pl.DataFrame, model_statistics: pl.DataFrame
+) -> None:
+    """Which prices are of another name, which files were not evaluated, and what was refused of the others."""
     for line in price_matches(model_statistics):
         screen.print(line, markup=False)
+    files = files_table(sources)
+    if files.rows:
+        files.print(screen)
+    others = other_files(sources)
+    if others:
+        screen.print(others, markup=False, style="dim")
     if not quarantine.is_empty():
         quarantine_table(quarantine).print(screen)
+
+
+def files_table(sources: pl.DataFrame) -> FittedTable:
+    """Data files that are not evaluated, and why; those that could not be read are in the quarantine."""
+    shown = sources.filter(pl.col("status").is_in(("unknown", "left_out"))).sort("status", "source_file", "model")
+    drawn = FittedTable([*names("file", "status"), *prose("why")], title="files that are not evaluated")
+    for file, status, reason in shown.select("source_file", "status", "reason").head(_MAX_GROUPS).iter_rows():
+        drawn.add_row(file, status.replace("_", " "), reason)
+    hidden = shown.height - _MAX_GROUPS
+    drawn.caption = f"{hidden} more: SELECT * FROM sources" if hidden > 0 else ""
+    return drawn
+
+
+def other_files(sources: pl.DataFrame) -> str:
+    """One line that names what else is in the folder, by reason: outputs, and what is no data."""
+    others = sources.filter(pl.col("status").is_in(("output", "ignored"))).sort("source_file")
+    reasons = others.group_by("reason", maintain_order=True).agg("source_file")
+    named = "; ".join(_named(reason, files) for reason, files in reasons.iter_rows())
+    return f"not read: {named}" if named else ""
+
+
+def _named(reason: str, files: list[str]) -> str:
+    more = f" and {len(files) - _MAX_NAMES} more" if len(files) > _MAX_NAMES else ""
+    return f"{', '.join(files[:_MAX_NAMES])}{more} ({reason})"
 
 
 def quarantine_table(quarantine: pl.DataFrame) -> FittedTable:

@@ -43,7 +43,8 @@ def show_run(evaluation: "Evaluation", outcome: RunOutcome) -> None:
         pairs = store.scan("model_comparison").collect()
         if not pairs.is_empty():
             comparison_table(pairs).print(screen)
-        show_inputs(screen, store.scan("quarantine").collect(), store.scan("model_statistics").collect())
+        inputs = (store.scan(name).collect() for name in ("sources", "quarantine", "model_statistics"))
+        show_inputs(screen, *inputs)
     for check in outcome.checks:
         if not check.passed:
             label = "[red]check failed[/]" if check.error else "[yellow]check warns[/]"

@@ -1,6 +1,6 @@
 """The fixed words and limits that the whole engine shares. Imports next to nothing, so the fast commands stay fast."""
 
-from typing import Literal
+from typing import Literal, get_args
 
 DEFAULT_TIER = "T0"
 DEFAULT_SUITE = "default"
@@ -14,6 +14,10 @@ MAX_COUNT = 1_000_000_000_000
 # The class of an attempt that passed; every other class, known or not, is a failure.
 PASS_CLASS = "pass"
 CLASSES = (PASS_CLASS, "fail", "error", "refusal", "wrong_format", "policy_violation", "crash", "timeout")
+
+# What became of a file in `fixes_dir`.
+FileStatus = Literal["evaluated", "refused", "left_out", "problems", "output", "unknown", "ignored"]
+FILE_STATUSES: tuple[str, ...] = get_args(FileStatus)
 
 STATUSES = (
     "passed",

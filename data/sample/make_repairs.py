@@ -332,7 +332,7 @@ def whole_file(suite: Suite, problem: Problem, fix: str) -> str:
 
 def schema_of(problem: Problem) -> str:
     """The provider's schema, less all that the module does not use, as compact JSON."""
-    provider: dict[str, dict[str, Any]] = json.loads(_read(SAMPLE / "terraform" / "provider_schema.json"))
+    provider: dict[str, dict[str, Any]] = json.loads(_read(SAMPLE / "terraform" / "schema" / "provider_schema.json"))
     module = SAMPLE / "terraform" / "clones" / problem.directory
     text = "\n".join(_read(path) for path in sorted(module.glob("*.tf")))
     words = {"resource_schemas": "resource", "data_source_schemas": "data"}

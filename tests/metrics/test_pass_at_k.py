@@ -112,7 +112,7 @@ def problems(*oids: str, cluster: str | None = None) -> pl.LazyFrame:
 
 def sources(*models: str) -> pl.LazyFrame:
     return pl.LazyFrame(
-        {"model": models, "error": [None] * len(models)}, schema={"model": pl.String, "error": pl.String}
+        {"model": models, "status": ["evaluated"] * len(models)}, schema={"model": pl.String, "status": pl.String}
     )
 
 

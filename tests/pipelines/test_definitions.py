@@ -112,6 +112,7 @@ def test_the_names_of_checks_jobs_schedules_and_sensors(defs: dg.Definitions) ->
         "quarantine.quarantine_share",
         "quarantine.unknown_oids",
         "regressions.holds_against_baseline",
+        "sources.files_accounted_for",
         "sources.files_readable",
         "suite_scores.classes_add_up",
         "suite_scores.no_empty_suite",

@@ -109,6 +109,7 @@ def test_each_systems_own_figures_are_there(results: Path) -> None:
 def test_the_sources_table_says_where_everything_came_from(results: Path) -> None:
     rows = table(results, "sources").select("model", "source_file", "format", "rows", "accepted").sort("model").rows()
     assert rows == [
+        (None, "problems.csv", "native", 2, 2),
         ("native", "native_fixes.csv", "native", 2, 2),
         ("openai_gpt-4o", "report.json", "forgetest", 3, 3),
         ("prover", "run_results.jsonl", "failproof", 3, 2),

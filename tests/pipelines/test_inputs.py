@@ -2,8 +2,8 @@
 
 import duckdb
 
-from tests.conftest import Folder
-from tests.pipelines.test_run import evaluate, failed, summary
+from tests.conftest import Command, Folder
+from tests.pipelines.test_run import HEADER, evaluate, failed, summary
 
 
 def query(folder: Folder, sql: str) -> list[tuple[object, ...]]:
@@ -44,3 +44,43 @@ def test_a_dated_model_finds_its_price_and_the_match_is_in_the_tables(folder: Fo
     assert sorted(rows) == [("claude-opus-4-5-20251101", "claude-opus-4.5", 15.0), ("gpt-4o-mini", None, None)]
     (told,) = [check.message for check in outcome.checks if check.name == "attempt_scores.every_model_priced"]
     assert told == "no price for gpt-4o-mini: add one to 'scoring.prices' in the config"
+
+
+def test_every_file_in_the_folder_is_accounted_for(folder: Folder, touchstone: Command) -> None:
+    fixes = folder.root / "fixes"
+    rows = HEADER + "a,1,true\nb,1,false\n"
+    for name in ("claude_outcomes.csv", "llm_fullfile_repair_results_gemini.csv", "out_of_scope.csv"):
+        (fixes / name).write_text(rows)
+    (fixes / "gpt.csv").write_text(rows.replace(",", ";"))
+    (fixes / "summary_pass_at_k.csv").write_text("LLM,pass@1\nm,0.5\n")
+    (fixes / "README.md").write_text("# Results\n")
+    folder.configure(models=["m", "claude"])
+    done = touchstone("run", "--config", folder.config)
+    assert done.returncode == 0, "what is not understood is a warning, not an error"
+    assert set(summary(folder)) == {"claude", "gemini", "m"}
+    files = dict(query(folder, "SELECT source_file, status FROM sources"))
+    assert files == {
+        "README.md": "ignored",
+        "claude_outcomes.csv": "evaluated",
+        "gpt.csv": "unknown",
+        "llm_fullfile_repair_results_gemini.csv": "evaluated",
+        "m_fixes.csv": "evaluated",
+        "out_of_scope.csv": "left_out",
+        "problems.csv": "problems",
+        "summary_pass_at_k.csv": "output",
+    }
+    assert query(folder, "SELECT count(*) FROM sources WHERE (status = 'evaluated') <> (reason IS NULL)") == [(0,)]
+    screen = " ".join(done.stdout.split())
+    assert "│ gpt.csv │ unknown │ missing columns oid, iteration_id" in screen
+    assert "│ out_of_scope.csv │ left out │ 'models' in the config does not name out_of_scope │" in screen
+    assert "not read: README.md (not a data file); summary_pass_at_k.csv (a summary of pass@k, which" in screen
+    assert "check warns sources.files_accounted_for: 3 files evaluated; 1 data file not evaluated: gpt.csv (" in screen
+
+
+def test_a_folder_in_which_everything_is_evaluated_passes_the_check(folder: Folder) -> None:
+    (found,) = [check for check in evaluate(folder).checks if check.name == "sources.files_accounted_for"]
+    assert (found.passed, found.error, found.message) == (True, False, "1 file evaluated")
+    assert query(folder, "SELECT source_file, rows, accepted, quarantined FROM sources ORDER BY ALL") == [
+        ("m_fixes.csv", 4, 4, 0),
+        ("problems.csv", 2, 2, 0),
+    ]

@@ -1,6 +1,7 @@
 """A fixes file: the attempts of one model, with the outcomes that the file states or implies."""
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -42,15 +43,20 @@ class IngestedFixes:
 def open_fixes(path: Path, key: str = "oid") -> TextTable:
     """Open a fixes file and refuse it where it lacks what every attempt needs."""
     table = open_table(path)
-    require_columns(table, key, "iteration_id")
-    states = any(name in table.columns for name in (*STATED, CLASS, *FIXES))
-    implies = all(name in table.columns for name in IMPLIED)
+    require_fixes_columns(path, table.columns, key)
+    return table
+
+
+def require_fixes_columns(path: Path, columns: Sequence[str], key: str = "oid") -> None:
+    """Refuse a header that lacks what every attempt needs: its problem, its number, and an outcome or a fix."""
+    require_columns(path, columns, key, "iteration_id")
+    states = any(name in columns for name in (*STATED, CLASS, *FIXES))
+    implies = all(name in columns for name in IMPLIED)
     if not states and not implies:
         raise InputFileError(
             f"{path}: no outcome and no fix; it needs a column {' or '.join((*STATED, CLASS))}, the columns "
             f"{', '.join(IMPLIED)}, or a fix in {' or '.join(FIXES)}"
         )
-    return table
 
 
 def rules_for(table: AnyTable, key: str = "oid") -> list[cells.Rule]:

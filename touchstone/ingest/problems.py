@@ -29,7 +29,7 @@ class IngestedProblems:
 def open_problems(path: Path, key: str = "oid") -> TextTable:
     """Open a problems file and refuse it where it lacks what every problem needs."""
     table = open_table(path)
-    require_columns(table, key, "filename")
+    require_columns(path, table.columns, key, "filename")
     return table
 
 

@@ -1,20 +1,19 @@
-"""Which files there are, which model each speaks for, and whether their bytes have changed."""
+"""Which model a file speaks for, and whether its bytes have changed. Which files there are is found by `discovery`."""
 
 import hashlib
 import json
 import re
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from pathlib import Path
 
-from touchstone.config import EvaluationConfig
 from touchstone.errors import TouchstoneError
 from touchstone.files import replacing
-from touchstone.ingest.foreign import ForeignTable, read_foreign, recognise
 
 NATIVE = "native"
 
-_NATIVE_SUFFIXES = ("_synthetic_fixes.csv", "_fixes.csv")
-_SUFFIXES = (".csv", ".json", ".jsonl", ".ndjson")
+# What is dropped from a file's name to get the model's.
+_PREFIXES = ("llm_fullfile_repair_results_",)
+_SUFFIXES = ("_synthetic_fixes", "_fixes", "_synthetic_outcomes", "_outcomes")
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._+-]{0,99}")
 
 
@@ -25,20 +24,6 @@ class Source:
     model: str
     path: Path
     format: str = NATIVE
-
-
-@dataclass(frozen=True)
-class Discovery:
-    """The files of a folder by model, what other systems' files hold, and the files that cannot be used."""
-
-    sources: dict[str, list[Source]] = field(default_factory=dict)
-    foreign: dict[Path, ForeignTable] = field(default_factory=dict)
-    refused: dict[str, str] = field(default_factory=dict)
-
-    @property
-    def paths(self) -> list[Path]:
-        """Every file that is used, once."""
-        return sorted({source.path for sources in self.sources.values() for source in sources})
 
 
 def check_name(name: str, what: str) -> str:
@@ -56,78 +41,27 @@ def check_name(name: str, what: str) -> str:
 
 
 def model_of(path: Path) -> str:
-    """The model that a fixes file speaks for, by its name.
+    """The model that a fixes file speaks for: its name without the extension and what such files are called.
 
-    >>> model_of(Path("out/gemini_synthetic_fixes.csv")), model_of(Path("gpt-4_fixes.csv"))
-    ('gemini', 'gpt-4')
+    >>> [model_of(Path(name)) for name in ("out/gemini_synthetic_fixes.csv", "gpt-4_outcomes.csv", "claude.csv")]
+    ['gemini', 'gpt-4', 'claude']
+    >>> model_of(Path("llm_fullfile_repair_results_gemini.csv"))
+    'gemini'
     """
-    for suffix in _NATIVE_SUFFIXES:
-        if path.name.endswith(suffix):
-            return path.name.removesuffix(suffix)
-    return path.name.removesuffix(".csv")
+    name = path.name[: -len(".csv")] if path.name.lower().endswith(".csv") else path.name
+    for prefix in _PREFIXES:
+        name = name[len(prefix) :] if name.lower().startswith(prefix) else name
+    suffix = next((each for each in _SUFFIXES if name.lower().endswith(each)), "")
+    return name[: len(name) - len(suffix)]
 
 
-def discover(config: EvaluationConfig) -> Discovery:
-    """The files in `fixes_dir` that the configuration asks for, recognised by name (native) or content (foreign)."""
-    if not config.fixes_dir.is_dir():
-        raise TouchstoneError(f"{config.fixes_dir}: no such folder; set 'fixes_dir' in the config")
-    found = Discovery()
-    models: set[str] = set()
-    for path in sorted(config.fixes_dir.iterdir()):
-        if path.suffix.lower() in _SUFFIXES:
-            models |= _look_into(path, config, found)
-    for model, sources in found.sources.items():
-        native = [source.path.name for source in sources if source.format == NATIVE]
-        if len(native) > 1:
-            reason = f"{' and '.join(native)} both speak for the model '{model}'; "
-            reason += "rename one or set 'data_type' in the config"
-            found.refused.update(dict.fromkeys(native, reason))
-    kept = {
-        model: sources
-        for model, sources in sorted(found.sources.items())
-        if not any(source.path.name in found.refused for source in sources)
-    }
-    if not kept and not found.refused:
-        raise TouchstoneError(_nothing_found(config, sorted(models)))
-    return replace(found, sources=kept)
+def is_named_fixes(path: Path) -> bool:
+    """Whether the name alone says that it is a fixes file, so that whatever is wrong with it is an error.
 
-
-def _look_into(path: Path, config: EvaluationConfig, found: Discovery) -> set[str]:
-    """Note what one file brings; returns all the models that it speaks for, asked for or not."""
-    kind = None if path.name.startswith(".") else recognise(path)
-    if kind is None and not path.name.endswith(_NATIVE_SUFFIXES):
-        return set()
-    synthetic = "synthetic" in path.name
-    of_type = config.data_type == "all" or synthetic == (config.data_type == "synthetic")
-    try:
-        table = None if kind is None else read_foreign(path)
-        names = [model_of(path)] if table is None else table.models()
-        wanted = [name for name in names if of_type and _asked_for(name, config)]
-        if not wanted:
-            return set(names)
-        if table is not None:
-            found.foreign[path] = table
-        for name in wanted:
-            source = Source(check_name(name, "model"), path, kind or NATIVE)
-            found.sources.setdefault(name, []).append(source)
-    except TouchstoneError as error:
-        found.refused[path.name] = str(error)
-        return set()
-    return set(names)
-
-
-def _asked_for(model: str, config: EvaluationConfig) -> bool:
-    return not config.models or any(wanted in model for wanted in config.models)
-
-
-def _nothing_found(config: EvaluationConfig, models: list[str]) -> str:
-    if not models:
-        return f"{config.fixes_dir}: no fixes file; expected <model>_fixes.csv, or a file of a system that is known"
-    names = ", ".join(models[:10])
-    return (
-        f"{config.fixes_dir}: no fixes file matches models={config.models} and data_type='{config.data_type}'; "
-        f"there are: {names}{', …' if len(models) > 10 else ''}"
-    )
+    >>> is_named_fixes(Path("m_fixes.csv")), is_named_fixes(Path("m_outcomes.csv"))
+    (True, False)
+    """
+    return path.name.lower().endswith("_fixes.csv")
 
 
 class ContentHashes:

@@ -9,7 +9,7 @@ each row starts and survives ragged rows.
 import codecs
 import csv
 import sys
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -64,20 +64,28 @@ class _Survey:
 
 def open_table(path: Path) -> TextTable:
     """Look at the file's bytes and header; refuse what is no CSV at all."""
+    with readable(path):
+        survey = _survey(path)
+    columns = read_header(path)
+    return TextTable(path, columns, survey.is_plain(len(columns)), survey.lines)
+
+
+def read_header(path: Path) -> tuple[str, ...]:
+    """The names of a CSV file's columns; refuses a file that has none."""
     try:
-        with readable(path):
-            survey = _survey(path)
-            with path.open(encoding="utf-8-sig", newline="") as file:
-                header = next(csv.reader(file), [])
+        with readable(path), path.open(encoding="utf-8-sig", newline="") as file:
+            header = next(csv.reader(file), [])
     except csv.Error as error:
         raise InputFileError(f"{path}: the header cannot be read ({error})") from None
+    except UnicodeDecodeError:
+        raise InputFileError(f"{path}: not UTF-8; save it as UTF-8") from None
     if not any(name.strip() for name in header):
         raise InputFileError(f"{path}: the file is empty; it must start with a header line")
     columns = tuple(name.strip() or f"column_{place}" for place, name in enumerate(header, start=1))
     twice = next((name for name in columns if columns.count(name) > 1), None)
     if twice is not None:
         raise InputFileError(f"{path}: the column '{twice}' appears twice in the header")
-    return TextTable(path, _without_internal_names(columns), survey.is_plain(len(columns)), survey.lines)
+    return _without_internal_names(columns)
 
 
 def free_name(name: str, taken: Collection[str]) -> str:
@@ -114,23 +122,23 @@ def readable(path: Path) -> Iterator[None]:
         raise InputFileError(f"{path}: cannot be read ({error.strerror})") from None
 
 
-def require_columns(table: TextTable, *names: str) -> None:
+def require_columns(path: Path, columns: Sequence[str], *names: str) -> None:
     """Refuse a file that lacks one of the named columns."""
-    missing = [name for name in names if name not in table.columns]
+    missing = [name for name in names if name not in columns]
     if missing:
-        found = ", ".join(table.columns)
+        found = ", ".join(columns)
         noun = "column" if len(missing) == 1 else "columns"
-        hint = _other_separator(table)
-        raise InputFileError(f"{table.path}: missing {noun} {', '.join(missing)} (found: {found}){hint}")
+        hint = _other_separator(columns)
+        raise InputFileError(f"{path}: missing {noun} {', '.join(missing)} (found: {found}){hint}")
 
 
-def _other_separator(table: TextTable) -> str:
+def _other_separator(columns: Sequence[str]) -> str:
     """A hint for a file whose header makes one column here and several with another separator."""
-    if len(table.columns) > 1:
+    if len(columns) > 1:
         return ""
     separators = {";": "';'", "\t": "tabs", "|": "'|'"}
-    used = max(separators, key=table.columns[0].count)
-    if used not in table.columns[0]:
+    used = max(separators, key=columns[0].count)
+    if used not in columns[0]:
         return ""
     return f"; the cells are separated by {separators[used]}: save the file with commas"
 

@@ -115,7 +115,7 @@ def pass_at_k(
     counts = problem_counts(problem_figures)
     histogram = outcome_histogram(counts, problems).collect()
     groups = set(histogram.select(GROUP).unique().iter_rows())
-    read = sources.filter(pl.col("error").is_null()).select("model").collect()["model"]
+    read = sources.filter(pl.col("status") == "evaluated").select("model").collect()["model"]
     groups |= {(model, DEFAULT_TIER) for model in set(read) - {model for model, _ in groups}}
     total = problems.select(pl.len()).collect().item()
     return summarise(histogram, sorted(groups), total, k_values, intervals).lazy()

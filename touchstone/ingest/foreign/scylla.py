@@ -33,7 +33,7 @@ _UNKNOWN = r"(?i)^\s*[+-]?(nan|inf|infinity)\s*$"
 def read_scylla(path: Path) -> ForeignTable:
     """Read a runs file into rows of text cells."""
     table = open_table(path)
-    require_columns(table, *REQUIRED)
+    require_columns(path, table.columns, *REQUIRED)
     cells = _cells(table)
     rows = _rows(table).with_columns(_oid().alias("__oid"))
     frame = rows.select(LINE, *_verdict(), **cells)

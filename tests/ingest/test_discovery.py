@@ -1,0 +1,229 @@
+"""Every file in `fixes_dir` is evaluated, or named with the reason why not."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Folder
+from touchstone.config import load_config
+from touchstone.contracts import TABLES
+from touchstone.errors import TouchstoneError
+from touchstone.ingest.discovery import Discovery, discover
+
+ROW = "oid,iteration_id,plausible_fix\na,1,true\n"
+FAILPROOF = '{"case_id": "c", "model_id": "%s", "classification": {"primary": "pass"}, "timestamp_utc": "2026-01-01"}\n'
+
+
+def found(folder: Folder, **keys: object) -> Discovery:
+    return discover(load_config(folder.configure(**keys)))
+
+
+def put(folder: Folder, name: str, text: str | bytes = ROW) -> Path:
+    path = folder.root / "fixes" / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(text.encode() if isinstance(text, str) else text)
+    return path
+
+
+def why(discovery: Discovery, file: str) -> tuple[str, str]:
+    (each,) = [each for each in discovery.not_evaluated if each.file == file]
+    return each.status, each.reason
+
+
+def test_models_come_from_file_names(folder: Folder) -> None:
+    folder.fixes("gemini_synthetic", ROW)
+    folder.fixes("chatgpt4.1", ROW)
+    assert sorted(found(folder).sources) == ["chatgpt4.1", "gemini", "m"]
+
+
+@pytest.mark.parametrize(
+    ("name", "model"),
+    [
+        ("claude.csv", "claude"),
+        ("claude_outcomes.csv", "claude"),
+        ("claude_synthetic_outcomes.csv", "claude"),
+        ("llm_fullfile_repair_results_gemini.csv", "gemini"),
+        ("llm_fullfile_repair_results_gemini_fixes.csv", "gemini"),
+        ("claude_FIXES.CSV", "claude"),
+        ("gpt-4.1_results.csv", "gpt-4.1_results"),
+    ],
+)
+@pytest.mark.parametrize("columns", ["plausible_fix", "passed", "fixed_file", "fixed_code", "classification"])
+def test_any_csv_with_the_required_columns_is_a_fixes_file(folder: Folder, name: str, model: str, columns: str) -> None:
+    put(folder, name, f"oid,iteration_id,{columns}\na,1,\n")
+    discovery = found(folder)
+    assert {model: [source.path.name for source in sources] for model, sources in discovery.sources.items()} == {
+        model: [name],
+        "m": ["m_fixes.csv"],
+    }
+    assert discovery.not_evaluated == []
+
+
+def test_the_problem_key_is_a_required_column(folder: Folder) -> None:
+    put(folder, "claude.csv", ROW.replace("oid", "case"))
+    assert "claude" in found(folder, problem_key="case", problems_csv="elsewhere.csv").sources
+    status, reason = why(found(folder), "claude.csv")
+    assert (status, reason) == ("unknown", "missing column oid (found: case, iteration_id, plausible_fix)")
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "reason"),
+    [
+        ("notes.csv", "a,b\n1,2\n", "missing columns oid, iteration_id (found: a, b)"),
+        ("semi.csv", ROW.replace(",", ";"), "the cells are separated by ';': save the file with commas"),
+        ("scored.csv", "oid,iteration_id,score\na,1,1\n", "no outcome and no fix; it needs a column plausible_fix"),
+        ("empty.csv", "", "the file is empty"),
+        ("latin.csv", b"\xe9,iteration_id\n", "not UTF-8"),
+        ("twice.csv", "oid,oid\n", "the column 'oid' appears twice"),
+        ("more_problems.csv", "oid,filename\na,b\n", "a list of problems, but not the one in use"),
+        ("other.json", '{"evals": []}', "not a file of a known system"),
+        ("broken.json", "{", "not a file of a known system"),
+        ("lines.jsonl", "1\n", "not a file of a known system"),
+        ("claude.tsv", "a\tb\n", ".tsv files are not read; save it as CSV"),
+        ("claude_fixes.csv.gz", b"\x1f\x8b\x08", ".gz files are not read; save it as CSV"),
+        ("claude.xlsx", b"PK", ".xlsx files are not read; save it as CSV"),
+        ("claude_fixes.csv.bak", ROW, "it looks like a fixes file, but its name does not end in .csv"),
+        ("claude_fixes", ROW.replace(",", "\t"), "it looks like a fixes file, but its name does not end in .csv"),
+    ],
+)
+def test_data_that_is_not_understood_is_named_with_the_reason(
+    folder: Folder, name: str, content: str | bytes, reason: str
+) -> None:
+    put(folder, name, content)
+    discovery = found(folder)
+    assert list(discovery.sources) == ["m"]
+    assert [each.file for each in discovery.not_evaluated] == [name]
+    status, said = why(discovery, name)
+    assert status == "unknown" and reason in said and str(folder.root) not in said
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "reason"),
+    [
+        ("README.md", "# oid, iteration_id", "not a data file"),
+        ("make.py", "import csv\n", "not a data file"),
+        (".DS_Store", b"\x00", "a hidden file"),
+        ("._m_fixes.csv", b"\x00\x05", "a hidden file"),
+        (".hidden_fixes.csv", ROW, "a hidden file"),
+        ("config.json", json.dumps({"fixes_dir": ".", "output_dir": "o"}), "a configuration of touchstone"),
+        ("old/m_fixes.csv", ROW, "a folder: files inside it are not read"),
+    ],
+)
+def test_what_is_no_data_is_named_too(folder: Folder, name: str, content: str | bytes, reason: str) -> None:
+    put(folder, name, content)
+    assert why(found(folder), name.split("/")[0]) == ("ignored", reason)
+
+
+def test_a_link_that_leads_nowhere(folder: Folder) -> None:
+    (folder.root / "fixes" / "gone.json").symlink_to(folder.root / "nowhere")
+    (folder.root / "fixes" / "gone.csv").symlink_to(folder.root / "nowhere")
+    discovery = found(folder)
+    assert why(discovery, "gone.json") == ("unknown", "cannot be read (No such file or directory)")
+    assert why(discovery, "gone.csv") == ("unknown", "no such file")
+
+
+def export(name: str) -> str:
+    return ",".join(TABLES[name].dtypes) + "\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("summary_pass_at_k.csv", "LLM,pass@1,pass@5,attempted,problems\nm,0.5,0.5,1,1\n"),
+        ("m_pass_at_k.csv", "LLM,pass@1\nm,0.5\n"),
+        ("results.csv", export("pass_at_k")),
+        ("m_outcomes.csv", export("outcomes")),
+        ("scores.csv", export("attempt_scores")),
+        ("attempts.csv", export("attempts").replace("\n", ",own_column\n")),
+    ],
+)
+def test_outputs_of_the_program_are_never_read_back(folder: Folder, name: str, content: str) -> None:
+    put(folder, name, content)
+    discovery = found(folder)
+    assert list(discovery.sources) == ["m"]
+    status, reason = why(discovery, name)
+    assert status == "output" and "never read back" in reason
+
+
+def test_the_output_folder_may_lie_inside_the_fixes_or_be_the_same(folder: Folder) -> None:
+    (folder.root / "fixes" / "results").mkdir()
+    inside = found(folder, output_dir="fixes/results")
+    assert why(inside, "results") == ("output", "the output folder")
+    store = folder.root / "fixes" / ".store" / "current"
+    store.mkdir(parents=True)
+    (store / "export.csv").write_text(ROW)
+    (folder.root / "fixes" / "export.csv").symlink_to(".store/current/export.csv")
+    same = found(folder, output_dir="fixes")
+    assert why(same, "export.csv") == ("output", "an output of touchstone, which is never read back")
+    assert list(same.sources) == ["m"]
+
+
+def test_models_are_matched_by_substring_and_the_others_are_named(folder: Folder) -> None:
+    folder.fixes("chatgpt4.1", ROW)
+    folder.fixes("chatgpt5", ROW)
+    discovery = found(folder, models=["gpt"])
+    assert sorted(discovery.sources) == ["chatgpt4.1", "chatgpt5"]
+    assert why(discovery, "m_fixes.csv") == ("left_out", "'models' in the config does not name m")
+    assert sorted(found(folder, models=["4.1", "m"]).sources) == ["chatgpt4.1", "m"]
+
+
+def test_models_of_other_systems_are_left_out_one_by_one(folder: Folder) -> None:
+    put(folder, "results.jsonl", FAILPROOF % "prover" + FAILPROOF % "other")
+    discovery = found(folder, models=["m", "prover"])
+    assert sorted(discovery.sources) == ["m", "prover"]
+    assert [(each.file, each.model, each.status) for each in discovery.not_evaluated] == [
+        ("results.jsonl", "other", "left_out")
+    ]
+
+
+def test_data_type_goes_by_file_name(folder: Folder) -> None:
+    folder.fixes("gemini_synthetic", ROW)
+    synthetic, real = found(folder, data_type="synthetic"), found(folder, data_type="real")
+    assert (list(synthetic.sources), list(real.sources)) == (["gemini"], ["m"])
+    assert why(synthetic, "m_fixes.csv") == (
+        "left_out", "data_type is 'synthetic' and the file's name has no 'synthetic' in it"
+    )  # fmt: skip
+    assert why(real, "gemini_synthetic_fixes.csv")[0] == "left_out"
+
+
+def test_no_file_matches(folder: Folder) -> None:
+    with pytest.raises(
+        TouchstoneError, match=r"no fixes file matches models=\['zzz'\] and data_type='all'; there are: m"
+    ):
+        found(folder, models=["zzz"])
+
+
+def test_no_folder_and_no_files(folder: Folder) -> None:
+    with pytest.raises(TouchstoneError, match="no such folder; set 'fixes_dir'"):
+        found(folder, fixes_dir="nowhere")
+    (folder.root / "empty").mkdir()
+    with pytest.raises(TouchstoneError, match=r"no fixes file; expected <model>_fixes\.csv"):
+        found(folder, fixes_dir="empty")
+    (folder.root / "empty" / "claude.csv").write_text(ROW.replace(",", ";"))
+    with pytest.raises(TouchstoneError, match=r"no fixes file \(claude\.csv: missing columns .* separated by ';'"):
+        found(folder, fixes_dir="empty")
+
+
+@pytest.mark.parametrize("name", ["-rf", 'a"b', "a'b", "a b", "a$b", "", "ü", "x" * 101])
+def test_names_that_are_not_allowed(folder: Folder, name: str) -> None:
+    folder.fixes(name, ROW)
+    discovery = found(folder)
+    assert list(discovery.sources) == ["m"]
+    assert "is not allowed: use 1 to 100 letters" in discovery.refused[f"{name}_fixes.csv"]
+
+
+@pytest.mark.parametrize("other", ["m_synthetic_fixes.csv", "m.csv", "m_outcomes.csv"])
+def test_two_files_for_one_model_are_not_mixed(folder: Folder, other: str) -> None:
+    put(folder, other)
+    folder.fixes("n", ROW)
+    discovery = found(folder)
+    assert list(discovery.sources) == ["n"]
+    for name in ("m_fixes.csv", other):
+        assert "both speak for the model 'm'" in discovery.refused[name]
+
+
+def test_every_table_with_attempts_is_recognised_as_an_export() -> None:
+    per_attempt = {name for name, table in TABLES.items() if "iteration_id" in table.dtypes}
+    assert per_attempt == {"attempts", "outcomes", "attempt_scores"}
+    assert all("model" in TABLES[name].dtypes for name in per_attempt)

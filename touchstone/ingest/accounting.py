@@ -1,0 +1,91 @@
+"""Rows of the tables `sources` and `quarantine`: what became of every file, and of the rows that name no model."""
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import polars as pl
+
+from touchstone.contracts import TABLES
+from touchstone.ingest.discovery import Discovery
+from touchstone.ingest.fixes import KEY, IngestedFixes
+from touchstone.ingest.foreign.common import KIND, MODEL, ForeignTable
+from touchstone.ingest.quarantine import SCHEMA as QUARANTINE_SCHEMA
+from touchstone.ingest.quarantine import Refusal, quarantine_frame, refused_file
+from touchstone.ingest.sources import NATIVE, Source
+from touchstone.ingest.text import BROKEN, LINE
+
+Row = dict[str, object]
+
+
+def sources_frame(rows: Iterable[Row]) -> pl.LazyFrame:
+    """Rows of the table `sources`; a column that a row lacks is null."""
+    return pl.LazyFrame(list(rows), schema=TABLES["sources"].dtypes)
+
+
+def evaluated_row(source: Source, sha256: str, read: IngestedFixes) -> Row:
+    """A file that was read."""
+    return _named(source) | {"status": "evaluated", "sha256": sha256} | _counts(read.rows, read.accepted)
+
+
+def refused_row(source: Source, sha256: str | None, reason: str) -> Row:
+    """A file that speaks for a model and could not be used."""
+    return _named(source) | {"status": "refused", "reason": reason, "sha256": sha256} | _counts(0, 0)
+
+
+def problems_row(path: Path, sha256: str, rows: int, accepted: int) -> Row:
+    """The problems file."""
+    named = {"source_file": path.name, "status": "problems", "reason": "the list of problems", "format": NATIVE}
+    return named | {"sha256": sha256} | _counts(rows, accepted)
+
+
+def rows_not_evaluated(discovery: Discovery) -> list[Row]:
+    """The files that nothing was read from."""
+    return [
+        {
+            "source_file": each.file,
+            "model": each.model,
+            "status": each.status,
+            "reason": each.reason,
+            "format": each.format,
+        }
+        for each in discovery.not_evaluated
+    ]
+
+
+def refusals_without_a_model(discovery: Discovery) -> pl.DataFrame:
+    """Quarantine rows of the files that speak for no usable model, and of the rows that name no model."""
+    frames = [refused_file(name, reason) for name, reason in sorted(discovery.refused.items())]
+    frames += [_rows_without_a_model(table) for table in discovery.foreign.values()]
+    return pl.concat([pl.DataFrame(schema=QUARANTINE_SCHEMA), *frames])
+
+
+def nothing_from(source: Source, reason: str) -> IngestedFixes:
+    """No attempts, and a file in quarantine."""
+    attempts = pl.LazyFrame(schema=TABLES["attempts"].dtypes)
+    return IngestedFixes(attempts, refused_file(source.path.name, reason), 0, 0)
+
+
+def first_clash(model: str, sources: Sequence[Source], parts: Sequence[IngestedFixes]) -> str | None:
+    """What two files of one model say of the same attempt cannot be told apart, so neither is used."""
+    if len(parts) < 2:
+        return None
+    keys = pl.concat([part.attempts.select(KEY) for part in parts])
+    twice = keys.group_by(KEY).len().filter(pl.col("len") > 1).sort(KEY).head(1).collect()
+    if twice.is_empty():
+        return None
+    names = " and ".join(source.path.name for source in sources)
+    shown = ", ".join(f"{name} '{twice[name].item()}'" for name in KEY)
+    return f"{names} both have an attempt of the model '{model}' at {shown}; keep one of them"
+
+
+def _named(source: Source) -> Row:
+    return {"source_file": source.path.name, "model": source.model, "format": source.format}
+
+
+def _counts(rows: int, accepted: int) -> Row:
+    return {"rows": rows, "accepted": accepted, "quarantined": rows - accepted}
+
+
+def _rows_without_a_model(table: ForeignTable) -> pl.DataFrame:
+    rows = table.frame.filter(pl.col(MODEL).is_null()).select(LINE, KIND, BROKEN).iter_rows()
+    return quarantine_frame(table, [Refusal(line, kind, reason) for line, kind, reason in rows])

@@ -1,0 +1,219 @@
+"""What every file in `fixes_dir` is: which models it holds, or why it is not evaluated.
+
+Nothing is passed over in silence. A file is evaluated, refused, left out by the configuration, the list of problems, an
+output of this program, data of an unknown kind, or no data at all; the table `sources` has a row for each.
+"""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from touchstone.config import EvaluationConfig, first_problems_csv
+from touchstone.contracts import TABLES
+from touchstone.errors import InputFileError, TouchstoneError
+from touchstone.ingest.fixes import require_fixes_columns
+from touchstone.ingest.foreign import ForeignTable, read_foreign, recognise
+from touchstone.ingest.sources import NATIVE, Source, check_name, is_named_fixes, model_of
+from touchstone.ingest.text import read_header
+from touchstone.vocabulary import FileStatus
+
+_READ_SUFFIXES = (".csv", ".json", ".jsonl", ".ndjson")
+_PACKED = (".bz2", ".gz", ".tar", ".xz", ".zip", ".zst")
+_SHEETS = (".ods", ".tab", ".tsv", ".xls", ".xlsx")
+_DATABASES = (".arrow", ".avro", ".db", ".duckdb", ".eval", ".feather", ".orc", ".parquet", ".sqlite", ".xml")
+_SEPARATORS = ",;\t|"
+_CONFIG_BYTES = 1 << 20
+
+
+@dataclass(frozen=True)
+class NotEvaluated:
+    """A file, or one model of a file, that is not evaluated, and why."""
+
+    file: str
+    status: FileStatus
+    reason: str
+    model: str | None = None
+    format: str | None = None
+
+
+@dataclass(frozen=True)
+class Discovery:
+    """The files of a folder by model, what other systems' files hold, and what is not evaluated."""
+
+    sources: dict[str, list[Source]] = field(default_factory=dict)
+    foreign: dict[Path, ForeignTable] = field(default_factory=dict)
+    not_evaluated: list[NotEvaluated] = field(default_factory=list)
+
+    @property
+    def paths(self) -> list[Path]:
+        """Every file that is used, once."""
+        return sorted({source.path for sources in self.sources.values() for source in sources})
+
+    @property
+    def refused(self) -> dict[str, str]:
+        """The files that cannot be used, with the reason."""
+        return {each.file: each.reason for each in self.not_evaluated if each.status == "refused"}
+
+
+def discover(config: EvaluationConfig) -> Discovery:
+    """Look at every file in `fixes_dir`, by name and content."""
+    if not config.fixes_dir.is_dir():
+        raise TouchstoneError(f"{config.fixes_dir}: no such folder; set 'fixes_dir' in the config")
+    found = Discovery()
+    for path in sorted(config.fixes_dir.iterdir()):
+        _account_for(path, config, found)
+    for model, sources in found.sources.items():
+        native = [source.path.name for source in sources if source.format == NATIVE]
+        if len(native) > 1:
+            reason = f"{' and '.join(native)} both speak for the model '{model}'; "
+            reason += "rename one or set 'data_type' in the config"
+            found.not_evaluated.extend(NotEvaluated(name, "refused", reason, model, NATIVE) for name in native)
+    refused = found.refused
+    kept = {
+        model: sources
+        for model, sources in sorted(found.sources.items())
+        if not any(source.path.name in refused for source in sources)
+    }
+    if not kept and not refused:
+        raise TouchstoneError(_nothing_found(config, found))
+    return replace(found, sources=kept)
+
+
+def _account_for(path: Path, config: EvaluationConfig, found: Discovery) -> None:
+    """Note what one file brings, or why it brings nothing."""
+    status, reason = _not_results(path, config)
+    if status is not None:
+        found.not_evaluated.append(NotEvaluated(path.name, status, reason))
+        return
+    if _same_file(path, config.problems_csv or first_problems_csv(config)):
+        return
+    kind = recognise(path)
+    if kind is None and not is_named_fixes(path):
+        reason = _why_not_fixes(path, config)
+        if reason:
+            found.not_evaluated.append(NotEvaluated(path.name, "unknown", reason))
+            return
+    try:
+        _take(path, kind, config, found)
+    except TouchstoneError as error:
+        found.not_evaluated.append(NotEvaluated(path.name, "refused", str(error), format=kind or NATIVE))
+
+
+def _take(path: Path, kind: str | None, config: EvaluationConfig, found: Discovery) -> None:
+    """Note the models of a results file that the configuration asks for, and those that it leaves out."""
+    used_as = kind or NATIVE
+    if config.data_type != "all" and ("synthetic" in path.name) != (config.data_type == "synthetic"):
+        which = "has no 'synthetic'" if config.data_type == "synthetic" else "has 'synthetic'"
+        reason = f"data_type is '{config.data_type}' and the file's name {which} in it"
+        model = None if kind else model_of(path)
+        found.not_evaluated.append(NotEvaluated(path.name, "left_out", reason, model, used_as))
+        return
+    table = None if kind is None else read_foreign(path)
+    for name in [model_of(path)] if table is None else table.models():
+        if config.models and not any(wanted in name for wanted in config.models):
+            reason = f"'models' in the config does not name {name}"
+            found.not_evaluated.append(NotEvaluated(path.name, "left_out", reason, name, used_as))
+            continue
+        source = Source(check_name(name, "model"), path, used_as)
+        found.sources.setdefault(name, []).append(source)
+        if table is not None:
+            found.foreign[path] = table
+
+
+def _not_results(path: Path, config: EvaluationConfig) -> tuple[FileStatus | None, str]:
+    """What a file is that cannot hold results to evaluate; no status where it may."""
+    if path.is_dir():
+        is_output = _same_file(path, config.output_dir) or _is_published(path, config)
+        return ("output", "the output folder") if is_output else ("ignored", "a folder: files inside it are not read")
+    if _is_published(path, config):
+        return "output", "an output of touchstone, which is never read back"
+    if path.name.startswith("."):
+        return "ignored", "a hidden file"
+    suffix = path.suffix.lower()
+    if suffix in _READ_SUFFIXES:
+        return _own_output(path) if suffix == ".csv" else _own_config(path)
+    if suffix in (*_PACKED, *_SHEETS, *_DATABASES):
+        return "unknown", f"{suffix} files are not read; save it as CSV"
+    if _looks_like_fixes(path, config):
+        return "unknown", "it looks like a fixes file, but its name does not end in .csv"
+    return "ignored", "not a data file"
+
+
+def _same_file(path: Path, other: Path | None) -> bool:
+    return other is not None and path.resolve() == other.resolve()
+
+
+def _is_published(path: Path, config: EvaluationConfig) -> bool:
+    """Whether a file in the output folder is a link to published results, where that folder is `fixes_dir` itself."""
+    return path.is_symlink() and path.resolve().is_relative_to(config.output_dir / ".store")
+
+
+def _own_output(path: Path) -> tuple[FileStatus | None, str]:
+    """Whether the header is that of a file that this program writes, wherever the file was copied to."""
+    try:
+        columns = set(read_header(path))
+    except InputFileError:
+        return None, ""
+    if "LLM" in columns and any(name.startswith("pass@") for name in columns):
+        return "output", "a summary of pass@k, which is never read back"
+    table = next((name for name in _exported_tables() if columns.issuperset(TABLES[name].dtypes)), None)
+    return (None, "") if table is None else ("output", f"an export of the table {table}, which is never read back")
+
+
+def _exported_tables() -> Iterator[str]:
+    # Tables without a model have few columns, which an input file may have as well.
+    return (name for name, table in TABLES.items() if "model" in table.dtypes)
+
+
+def _own_config(path: Path) -> tuple[FileStatus | None, str]:
+    try:
+        if path.stat().st_size > _CONFIG_BYTES:
+            return None, ""
+        data = json.loads(path.read_text(encoding="utf-8-sig"))
+    except (OSError, ValueError, RecursionError):
+        return None, ""
+    is_config = isinstance(data, dict) and {"fixes_dir", "output_dir"}.issubset(data)
+    return ("ignored", "a configuration of touchstone") if is_config else (None, "")
+
+
+def _why_not_fixes(path: Path, config: EvaluationConfig) -> str:
+    """Why a file of a readable kind holds no attempts; nothing where it does."""
+    if path.suffix.lower() != ".csv":
+        try:
+            path.open("rb").close()
+        except OSError as error:
+            return f"cannot be read ({error.strerror})"
+        return "not a file of a known system (a forgetest report or FailProof results)"
+    try:
+        columns = read_header(path)
+        if {config.problem_key, "filename"}.issubset(columns) and "iteration_id" not in columns:
+            return "a list of problems, but not the one in use; see 'problems_csv' in the config"
+        require_fixes_columns(path, columns, config.problem_key)
+    except InputFileError as error:
+        return str(error).removeprefix(f"{path}: ")
+    return ""
+
+
+def _looks_like_fixes(path: Path, config: EvaluationConfig) -> bool:
+    """Whether the first line of a file of any other name has the columns of a fixes file."""
+    try:
+        with path.open("rb") as file:
+            line = file.readline(1 << 16).decode("utf-8-sig")
+    except (OSError, UnicodeDecodeError):
+        return False
+    wanted = {config.problem_key, "iteration_id"}
+    return any(wanted.issubset(name.strip(' "\r\n') for name in line.split(mark)) for mark in _SEPARATORS)
+
+
+def _nothing_found(config: EvaluationConfig, found: Discovery) -> str:
+    models = sorted({each.model for each in found.not_evaluated if each.status == "left_out" and each.model})
+    unknown = [f"{each.file}: {each.reason}" for each in found.not_evaluated if each.status == "unknown"]
+    if models:
+        names = ", ".join(models[:10]) + (", …" if len(models) > 10 else "")
+        wanted = f"models={config.models} and data_type='{config.data_type}'"
+        return f"{config.fixes_dir}: no fixes file matches {wanted}; there are: {names}"
+    if unknown:
+        shown = "; ".join(unknown[:5]) + ("; …" if len(unknown) > 5 else "")
+        return f"{config.fixes_dir}: no fixes file ({shown})"
+    return f"{config.fixes_dir}: no fixes file; expected <model>_fixes.csv, or a file of a system that is known"
