@@ -9,9 +9,9 @@ import polars as pl
 import pytest
 
 from touchstone.config import load_config
+from touchstone.ingest.discovery import discover
 from touchstone.ingest.fixes import IngestedFixes, read_fixes
 from touchstone.ingest.problems import IngestedProblems, read_problems
-from touchstone.ingest.sources import discover
 from touchstone.vocabulary import CLASSES
 
 SAMPLE = Path(__file__).parents[1] / "data" / "sample"

@@ -9,9 +9,9 @@ import pytest
 
 from touchstone.config import ValidationSettings, load_config
 from touchstone.errors import TouchstoneError
+from touchstone.ingest.discovery import discover
 from touchstone.ingest.fixes import read_fixes
 from touchstone.ingest.problems import read_problems
-from touchstone.ingest.sources import discover
 from touchstone.validation.judging import judge_problems
 from touchstone.validation.subjects import Subjects
 from touchstone.validation.validating import Validation
