@@ -15,7 +15,7 @@ import polars as pl
 
 from touchstone.comparison_sides import Side, open_side
 from touchstone.errors import TouchstoneError
-from touchstone.metrics.comparison import ComparisonSettings, PairResult, compare_pair, holm, sentence, verdict
+from touchstone.metrics.comparison import ComparisonSettings, PairResult, compare_pairs, sentence
 from touchstone.metrics.regressions import How, compare_cases
 from touchstone.plain_text import explain_refusals
 from touchstone.publish.comparison_report import Comparison
@@ -102,22 +102,13 @@ def validation_remarks(before: Side, after: Side, options: CompareOptions) -> li
 def judge(before: Side, after: Side, options: CompareOptions, settings: ComparisonSettings) -> dict[Group, PairResult]:
     """The current side against the baseline, for every model and tier that both have.
 
-    Holm's correction goes over all of them, so that many models raise no more false alarms than one.
+    They are corrected for looking at all of them, so that many models raise no more false alarms than one.
     """
     old, new = (_chosen(side, options) for side in (before, after))
     pairs = _pairs(old, new, after.problems if after.problems is not None else before.problems)
-    results = {key: compare_pair(counts, settings, len(pairs)) for key, counts in pairs.items()}
-    adjusted = holm([result.p_value for result in results.values()])
+    results = zip(pairs, compare_pairs(list(pairs.values()), settings), strict=True)
     same = _ended_alike(old, new)
-    return {
-        key: replace(
-            result,
-            p_adjusted=p,
-            verdict=verdict(result, p, settings.alpha, settings.relevant),
-            same_attempts=key in same,
-        )
-        for (key, result), p in zip(results.items(), adjusted, strict=True)
-    }
+    return {key: replace(result, same_attempts=key in same) for key, result in results}
 
 
 def verdict_lines(judged: Iterable[tuple[str, str, str, str]]) -> list[str]:

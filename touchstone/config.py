@@ -61,6 +61,16 @@ class ComparisonConfig(_Section):
     relevant: float = Field(0.05, gt=0, le=1)
     power: float = Field(0.8, gt=0, lt=1)
     permutations: int = Field(20_000, ge=100)
+    family: Literal["all", "baseline", "fdr"] = "all"
+    baseline_model: str | None = Field(None, min_length=1)
+
+    @model_validator(mode="after")
+    def _names_its_baseline(self) -> Self:
+        if self.family == "baseline" and self.baseline_model is None:
+            raise ValueError('family "baseline" needs baseline_model, the model that all others are compared with')
+        if self.family != "baseline" and self.baseline_model is not None:
+            raise ValueError(f'baseline_model goes with family "baseline", not "{self.family}"')
+        return self
 
 
 class Price(_Section):

@@ -62,6 +62,8 @@ def comparison_settings(config: EvaluationConfig) -> ComparisonSettings:
         permutations=wanted.permutations,
         seed=intervals.seed,
         confidence=intervals.confidence,
+        family=wanted.family,
+        baseline_model=wanted.baseline_model,
     )
 
 

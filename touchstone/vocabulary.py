@@ -74,7 +74,7 @@ TESTS = (
 )
 
 # What may be said of one side against another; what calls for action first.
-VERDICTS = ("worse", "better", "no evidence", "underpowered")
+VERDICTS = ("worse", "better", "no relevant difference", "no evidence", "underpowered")
 
 # pandas writes a column of booleans with gaps as 1.0 and 0.0.
 TRUE_WORDS = ("true", "1", "yes", "t", "y", "1.0")

@@ -13,9 +13,9 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from touchstone.inference.detectable import Chances, _needed_share, chances_of, detectable
+from touchstone.inference.detectable import Chances, _needed_share, _standard_errors, chances_of, detectable
 from touchstone.inference.paired_units import sides_of, units_of
-from touchstone.metrics.comparison import ComparisonSettings, _compare, _judged
+from touchstone.metrics.comparison import ComparisonSettings, _compared
 from touchstone.metrics.pair_result import PairResult
 
 SETTINGS = ComparisonSettings()
@@ -27,12 +27,12 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 
-def judged(attempts: int, passed: list[Integers], clusters: Integers | None = None) -> PairResult:
+def judged(attempts: int | Integers, passed: list[Integers], clusters: Integers | None = None) -> PairResult:
     counts = np.stack(passed)
     alone = np.zeros(counts.shape[1], dtype=np.int64)
-    table = sides_of(np.full(counts.shape, attempts), counts, alone if clusters is None else clusters).pair(0, 1)
-    result = _compare(table, SETTINGS, pairs=1)
-    return _judged(result, result.p_value, SETTINGS)
+    n = np.broadcast_to(attempts, counts.shape)
+    table = sides_of(n, counts, alone if clusters is None else clusters).pair(0, 1)
+    return _compared(lambda: [table], 1, SETTINGS)[0]
 
 
 def changed(rates: Floats, mean: float, effect: float, words: str) -> Floats | None:
@@ -81,22 +81,76 @@ def _assert_within(hits: list[bool]) -> None:
     assert LOWEST - slack <= np.mean(hits) <= HIGHEST + slack
 
 
-def test_clusters_that_share_their_difficulty() -> None:
-    """A drop in proportion takes more from easy clusters than from hard ones, which the clusters' own scatter shows."""
-    generator = np.random.default_rng(17)
-    clusters = np.repeat(np.arange(1, 31), 4)
+SWE_BENCH_VERIFIED = [231, 75, 44, 34, 32, 22, 22, 19, 10, 8, 2, 1]
+
+
+def found_in_clusters(sizes: list[int], attempts: tuple[int, int], apart: float, runs: int) -> list[bool]:
+    """Whether a drop of the effect was found: clusters share part of their difficulty, and part of it with one side.
+
+    `apart` is the standard deviation, on the logit scale, of what is particular to a cluster and side.
+    """
+    generator = np.random.default_rng([len(sizes), sum(sizes), *attempts, int(10 * apart)])
+    inside = np.repeat(np.arange(len(sizes)), sizes)
+    n = np.repeat(np.array(attempts)[:, None], len(inside), axis=1)
+
+    def rates() -> Floats:
+        own, shared = generator.logistic(size=len(inside)), generator.normal(0, 1, len(sizes))
+        logits = own + (shared + generator.normal(0, apart, (2, len(sizes))))[:, inside]
+        return 1 / (1 + np.exp(-logits))
+
+    mean = np.mean([rates().mean() for _ in range(300)])
     hits = []
-    for _ in range(200):
-        rates = np.repeat(generator.beta(1, 1, (2, 30)), 4, axis=1)
-        quiet = judged(5, [generator.binomial(5, rates[0]) for _ in range(2)], clusters)
-        after = changed(rates[1], 0.5, quiet.minimum_detectable_effect or 1, "worse")
-        assert after is not None
-        hits.append(judged(5, [generator.binomial(5, some) for some in (rates[1], after)], clusters).verdict == "worse")
-    print(f"found {np.mean(hits):.3f}")
-    _assert_within(hits)
+    for _ in range(runs):
+        quiet = judged(n, generator.binomial(n, rates()), inside + 1)
+        effect = quiet.minimum_detectable_effect
+        if effect is not None and effect < mean:
+            before = rates()
+            before[1] *= 1 - effect / mean
+            hits.append(judged(n, generator.binomial(n, before), inside + 1).verdict == "worse")
+    print(f"{len(sizes)} clusters, {len(inside)} problems, {attempts}, {apart}: {np.mean(hits):.3f} of {len(hits)}")
+    return hits
+
+
+def test_eight_clusters_of_twenty_find_it() -> None:
+    """With a verdict that a widened interval may veto, 1 or 2 in 100 are found."""
+    _assert_within(found_in_clusters([20] * 8, (5, 5), 0.0, 100))
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("apart", [0.0, 0.5])
+@pytest.mark.parametrize(
+    "sizes",
+    [[20] * 8, [4] * 30, [20] * 30, [5] * 12, SWE_BENCH_VERIFIED, [100] + [10] * 14],
+    ids=["8x20", "30x4", "30x20", "12x5", "swe-bench", "one-big"],
+)
+def test_clusters_find_it(sizes: list[int], apart: float) -> None:
+    hits = found_in_clusters(sizes, (5, 5), apart, 1000)
+    slack = ERRORS * math.sqrt(0.8 * 0.2 / len(hits))
+    assert LOWEST - slack <= np.mean(hits) <= HIGHEST + slack
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("attempts", [(1, 20), (1, 10), (3, 10)], ids=str)
+@pytest.mark.parametrize("problems", [100, 300])
+def test_unequal_attempts_find_it(attempts: tuple[int, int], problems: int) -> None:
+    _assert_within(found_in_clusters([1] * problems, attempts, 0.0, 1000))
 
 
 # The parts
+
+
+def averaged_errors(degrees: int, power: float) -> float:
+    """Standard errors for that power, averaged over estimates of the error: by simulation of its definition."""
+    generator = np.random.default_rng(1)
+    normal, test, estimate = generator.normal(size=400_000), *generator.chisquare(degrees, (2, 400_000)) ** 0.5
+    critical = stats.t.ppf(0.975, degrees) / degrees**0.5 * test
+    return float(np.quantile((critical - normal) / (estimate / degrees**0.5), power))
+
+
+@pytest.mark.parametrize(("units", "power"), [(8, 0.8), (12, 0.9), (60, 0.5), (60, 0.8)])
+def test_few_units_need_more_standard_errors_because_the_error_is_itself_estimated(units: int, power: float) -> None:
+    expected = averaged_errors(units - 1, power)
+    assert _standard_errors(units - 1, units, 0.05, power) == pytest.approx(expected, rel=0.02)
 
 
 def test_the_effect_solves_its_equation() -> None:
@@ -107,7 +161,7 @@ def test_the_effect_solves_its_equation() -> None:
     a, b = (some / 4 for some in passed)
     mean, square = (a.mean() + b.mean()) / 2, (a * b).mean()
     shared = ((a - a.mean()) * (b - b.mean())).mean()
-    reach = stats.t.ppf(0.975, 59) + stats.t.ppf(0.8, 59)
+    reach = averaged_errors(59, 0.8)
 
     def solves(effect: float, mean: float, square: float) -> float:
         f = effect / mean
@@ -118,7 +172,7 @@ def test_the_effect_solves_its_equation() -> None:
     effect = result.minimum_detectable_effect
     assert effect is not None and result.detectable_method == "t"
     short = sorted((solves(effect, mean, square), solves(effect, 1 - mean, 1 - 2 * mean + square)))
-    assert short[0] <= 0 and short[1] == pytest.approx(0, abs=1e-9)
+    assert short[0] <= 1e-3 and short[1] == pytest.approx(0, abs=1e-3)
 
 
 def test_moments_of_rates_have_no_bias_from_single_attempts() -> None:

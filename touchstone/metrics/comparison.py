@@ -6,13 +6,14 @@ problem, or the cluster where compared problems share one (`paired_units`).
 
 - Test, always two-sided and named with every result: `mcnemar` for one attempt per problem on both sides, a
   permutation of signs for equal attempts, and the larger p of two permutations for unequal ones; see `paired_tests`.
-- Interval: `uncertainty.paired_interval`, which names its method.
-- Minimum detectable effect: `detectable`.
-- Verdict: from the p corrected over all pairs, the interval, and what could have been seen; see `pair_result`.
+- Correction for the number of pairs: `multiplicity`.
+- Intervals, of the pair alone and for all pairs together: `paired_intervals`.
+- Minimum detectable effect, at the level that the correction asks for: `detectable`.
+- Verdict: the test decides, then the corrected interval and what could have been found; see `pair_result`.
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from itertools import combinations
@@ -20,22 +21,23 @@ from itertools import combinations
 import numpy as np
 import polars as pl
 
-from touchstone.config import IntervalSettings
-from touchstone.inference.detectable import chances_of, detectable, scatter_of
-from touchstone.inference.paired_tests import paired_test
+from touchstone.errors import TouchstoneError
+from touchstone.inference.detectable import chances_of, detectable, scatter_of, units_needed
+from touchstone.inference.multiplicity import Correction, Family, adjusted, correction, findings
+from touchstone.inference.paired_intervals import agreeing, difference_interval, reaching_margins
+from touchstone.inference.paired_tests import paired_test, smallest_p
 from touchstone.inference.paired_units import Integers, PairTable, Sides, Units, sides_of, units_of
-from touchstone.inference.uncertainty import Interval, paired_interval
+from touchstone.inference.uncertainty import Interval
 from touchstone.metrics.pair_result import PairResult, sentence, verdict
 from touchstone.progress import counting
 
 __all__ = [
-    "COMPARISON_SCHEMA", "ComparisonSettings", "PairResult",
-    "compare_all", "compare_pair", "holm", "sentence", "verdict",
+    "COMPARISON_SCHEMA", "ComparisonSettings", "PairResult", "compare_all", "compare_pair", "compare_pairs", "sentence",
 ]  # fmt: skip
 
-# With many pairs Holm asks for a small p, which few random flips could not give however large the difference.
+# With many pairs the correction asks for a small p, which few random flips could not give however large the difference.
 _DRAWS_PER_LEVEL = 10
-# So many pairs take long enough to be told how far they are.
+# So many pairs take long enough to show progress.
 _COUNTED_FROM = 500
 
 
@@ -49,13 +51,14 @@ class ComparisonSettings:
     permutations: int = 20_000
     seed: int = 7
     confidence: float = 0.95
+    family: Family = "all"
+    baseline_model: str | None = None
 
 
-def compare_pair(counts: pl.DataFrame, settings: ComparisonSettings, pairs: int = 1) -> PairResult:
+def compare_pair(counts: pl.DataFrame, settings: ComparisonSettings) -> PairResult:
     """Side b against side a, from attempts n and passes c per problem: oid, n_a, c_a, n_b, c_b, cluster.
 
-    A problem without a decided attempt on one side (null or 0) is left out and counted. Where this is one of several
-    `pairs`, the minimum detectable effect is that after their correction; the p is this pair's own.
+    A problem without a decided attempt on one side (null or 0) is left out and counted.
 
     >>> flips = pl.DataFrame({"oid": list("abcdefghij"), "n_a": 1, "c_a": [0] * 9 + [1], "n_b": 1,
     ...                       "c_b": [1] * 9 + [0], "cluster": None})
@@ -63,15 +66,20 @@ def compare_pair(counts: pl.DataFrame, settings: ComparisonSettings, pairs: int 
     >>> result.difference, result.test, result.p_value, result.verdict
     (0.8, 'mcnemar', 0.021484375, 'better')
     """
-    result = _compare(_paired(counts).pair(0, 1), settings, pairs)
-    return _judged(result, result.p_value, settings)
+    return compare_pairs([counts], settings)[0]
+
+
+def compare_pairs(pairs: Sequence[pl.DataFrame], settings: ComparisonSettings) -> list[PairResult]:
+    """The same for several pairs, corrected for looking at all of them."""
+    tables = [_paired(counts).pair(0, 1) for counts in pairs]
+    return _compared(lambda: tables, sum(table.problems > 0 for table in tables), settings)
 
 
 def compare_all(problem_counts: pl.LazyFrame, problems: pl.LazyFrame, settings: ComparisonSettings) -> pl.DataFrame:
-    """All pairs of models within each tier, and of tiers within each model, with Holm's correction over all of them.
+    """All pairs of models within each tier, and of tiers within each model, corrected for looking at all of them.
 
-    `problem_counts` has model, tier, oid, n, c; `problems` has oid and cluster. The minimum detectable effect is for
-    a level of alpha / pairs, which is what Holm asks of the first pair: the verdict rests on the corrected p.
+    `problem_counts` has model, tier, oid, n, c; `problems` has oid and cluster. Where the family is `baseline`, only
+    the pairs of that model, as side a, with the others in each tier.
 
     >>> counts = pl.LazyFrame({"model": ["atlas"] * 8 + ["cedar"] * 8, "tier": "T0", "oid": list("abcdefgh") * 2,
     ...                        "n": 1, "c": [1] * 8 + [0] * 7 + [1]})
@@ -80,20 +88,14 @@ def compare_all(problem_counts: pl.LazyFrame, problems: pl.LazyFrame, settings: 
     cedar is worse than atlas by 87.5 points (95% CI 57.9 to 100.0, p = 0.016, 8 problems)
     """
     names, sides = _sides(problem_counts, problems)
-    pairs = list(_pairs(names))
-    tables = (sides.pair(a, b) for _, a, b in pairs)
+    pairs = list(_pairs(names, settings))
     testable = sum(1 for _, a, b in pairs if sides.overlap(a, b))
-    results = []
     with counting("comparing", len(pairs)) if len(pairs) >= _COUNTED_FROM else nullcontext(_untold) as advance:
-        for table in tables:
-            results.append(_compare(table, settings, testable))
-            advance(1, "")
-    adjusted = holm([result.p_value for result in results])
-    judged = [_judged(result, p, settings) for result, p in zip(results, adjusted, strict=True)]
+        results = _compared(lambda: (sides.pair(a, b) for _, a, b in pairs), testable, settings, advance)
     tiers = len({tier for _, tier in names})
     rows = [
         _row(kind, names[a], names[b], result, show_tier=tiers > 1)
-        for (kind, a, b), result in zip(pairs, judged, strict=True)
+        for (kind, a, b), result in zip(pairs, results, strict=True)
     ]
     return pl.DataFrame(rows, schema=COMPARISON_SCHEMA)
 
@@ -117,41 +119,28 @@ COMPARISON_SCHEMA = {
     "test": pl.String,
     "p_value": pl.Float64,
     "p_adjusted": pl.Float64,
+    "correction": pl.String,
+    "pairs": pl.Int64,
+    "adjusted_ci_low": pl.Float64,
+    "adjusted_ci_high": pl.Float64,
+    "adjusted_ci_method": pl.String,
+    "adjusted_confidence": pl.Float64,
     "wins": pl.Int64,
     "losses": pl.Int64,
     "ties": pl.Int64,
     "effect_size": pl.Float64,
     "minimum_detectable_effect": pl.Float64,
+    "units_needed": pl.Int64,
     "verdict": pl.String,
     "sentence": pl.String,
 }
-
-
-def holm(p_values: Sequence[float | None]) -> list[float | None]:
-    """Holm's step-down correction: p-values that keep the chance of any false alarm below alpha. Nulls do not count.
-
-    >>> holm([0.01, 0.04, None, 0.03, 0.5])
-    [0.04, 0.09, None, 0.09, 0.5]
-    """
-    ordered = sorted((p, place) for place, p in enumerate(p_values) if p is not None)
-    adjusted: list[float | None] = [None] * len(p_values)
-    highest = 0.0
-    for rank, (p, place) in enumerate(ordered):
-        highest = max(highest, min(1.0, p * (len(ordered) - rank)))
-        adjusted[place] = highest
-    return adjusted
-
-
-def _judged(result: PairResult, p_adjusted: float | None, settings: ComparisonSettings) -> PairResult:
-    words = verdict(result, p_adjusted, settings.alpha, settings.relevant)
-    return replace(result, p_adjusted=p_adjusted, verdict=words)
 
 
 Side = tuple[str, str]
 
 
 def _untold(more: int, note: str = "") -> None:
-    """Progress that nobody needs to hear of."""
+    """Progress that is not shown."""
 
 
 def _sides(problem_counts: pl.LazyFrame, problems: pl.LazyFrame) -> tuple[list[Side], Sides]:
@@ -183,17 +172,25 @@ def _codes(clusters: pl.Series) -> Integers:
     return clusters.rank("dense").fill_null(0).cast(pl.Int64).to_numpy()
 
 
-def _pairs(sides: Sequence[Side]) -> Iterator[tuple[str, int, int]]:
+def _pairs(sides: Sequence[Side], settings: ComparisonSettings) -> Iterator[tuple[str, int, int]]:
     pairs = list(combinations(range(len(sides)), 2))
-    yield from (("models", a, b) for a, b in pairs if sides[a][1] == sides[b][1])
+    within_tiers = [(a, b) for a, b in pairs if sides[a][1] == sides[b][1]]
+    if settings.family == "baseline":
+        baseline = settings.baseline_model
+        models = sorted({model for model, _ in sides})
+        if models and baseline not in models:
+            known = ", ".join(models)
+            raise TouchstoneError(f"comparison.baseline_model: there is no model '{baseline}'; models: {known}")
+        yield from (("models", a, b) for a, b in within_tiers if sides[a][0] == baseline)
+        yield from (("models", b, a) for a, b in within_tiers if sides[b][0] == baseline)
+        return
+    yield from (("models", a, b) for a, b in within_tiers)
     yield from (("tiers", a, b) for a, b in pairs if sides[a][0] == sides[b][0])
 
 
 def _row(kind: str, a: Side, b: Side, result: PairResult, *, show_tier: bool) -> dict[str, object]:
     names = [f"{model} ({tier})" if show_tier else model for model, tier in (a, b)]
-    same = {"problems", "rate_a", "rate_b", "difference", "ci_low", "ci_high", "test", "p_value", "p_adjusted"}
-    same |= {"wins", "losses", "ties", "effect_size", "minimum_detectable_effect", "verdict"}
-    return {
+    own = {
         "kind": kind,
         "model_a": a[0],
         "tier_a": a[1],
@@ -204,41 +201,94 @@ def _row(kind: str, a: Side, b: Side, result: PairResult, *, show_tier: bool) ->
         "ci_method": result.method,
         "ci_units": result.units,
         "sentence": sentence(result, names[0], names[1]),
-    } | {name: getattr(result, name) for name in same}
+    }
+    return own | {name: getattr(result, name) for name in COMPARISON_SCHEMA if name not in own}
 
 
-def _compare(table: PairTable, settings: ComparisonSettings, pairs: int) -> PairResult:
-    """Everything but the verdict, which waits for the p-values of the other pairs."""
+def _compared(
+    tables: Callable[[], Iterable[PairTable]],
+    testable: int,
+    settings: ComparisonSettings,
+    advance: Callable[..., None] = _untold,
+) -> list[PairResult]:
+    """Pairs that form a family, of which so many have problems in common.
+
+    The tables are made anew where they are needed twice: all at once would take memory.
+    """
+    rule = correction(testable, settings.alpha, settings.family)
+    if settings.family == "fdr":
+        # What this correction asks of a pair depends on the p-values of the others.
+        p_values = [_tested(table, settings, rule)[1] for table in tables()]
+        rule = correction(
+            testable, settings.alpha, settings.family, findings(p_values, settings.alpha, settings.family)
+        )
+    results = []
+    for table in tables():
+        results.append(_measured(table, settings, rule))
+        advance(1, "")
+    p_values = [result.p_value for result in results]
+    smallest = [None if p is None else smallest_p(result.units) for p, result in zip(p_values, results, strict=True)]
+    after = zip(adjusted(p_values, settings.family), adjusted(smallest, settings.family), strict=True)
+    return [
+        _judged(result, p, rule, reachable=least is None or least <= settings.alpha)
+        for result, (p, least) in zip(results, after, strict=True)
+    ]
+
+
+def _tested(table: PairTable, settings: ComparisonSettings, rule: Correction) -> tuple[str | None, float | None]:
+    if table.problems == 0:
+        return None, None
+    problems = table.problem_units()
+    return _test(table, problems, units_of(table, problems), settings, rule)
+
+
+def _test(
+    table: PairTable, problems: Units, units: Units, settings: ComparisonSettings, rule: Correction
+) -> tuple[str, float]:
+    draws = max(settings.permutations, math.ceil(_DRAWS_PER_LEVEL / rule.test_level))
+    return paired_test(table, problems, units, draws, settings.seed)
+
+
+def _measured(table: PairTable, settings: ComparisonSettings, rule: Correction) -> PairResult:
+    """Everything but what depends on the p-values of the other pairs."""
     count = table.problems
+    nothing = PairResult(
+        count,
+        table.only_a,
+        table.only_b,
+        pairs=max(1, rule.pairs),
+        correction=rule.name,
+        confidence=settings.confidence,
+        alpha=settings.alpha,
+        relevant=settings.relevant,
+    )
     if count == 0:
-        return PairResult(0, table.only_a, table.only_b, pairs=pairs, confidence=settings.confidence)
+        return nothing
     problems = table.problem_units()
     units = units_of(table, problems)
     mean = problems.mean(problems.sums)
     wins, losses = (int(table.weights[turned > 0].sum()) for turned in (problems.sums, -problems.sums))
-    most = int(max(table.n_a.max(), table.n_b.max()))
-    interval = _interval(table, problems, settings)
-    level = settings.alpha / pairs
-    draws = max(settings.permutations, math.ceil(_DRAWS_PER_LEVEL / level))
-    test, p_value = paired_test(table, problems, units, draws, settings.seed)
-    luck = max(math.fsum(table.weights / n) / count for n in (table.n_a, table.n_b))
-    chances = chances_of(problems, units, luck)
-    effect, detectable_method = detectable(units, chances, 1 / most, level, settings.power, settings.confidence)
-    return PairResult(
-        problems=count,
-        problems_only_a=table.only_a,
-        problems_only_b=table.only_b,
+    test, p_value = _test(table, problems, units, settings, rule)
+    own = difference_interval(table, problems, settings.confidence)
+    own = agreeing(own, mean, rejected=p_value <= 1 - settings.confidence)
+    together = difference_interval(table, problems, 1 - rule.interval_level)
+    together = reaching_margins(together, units, settings.relevant, 1 - rule.interval_level)
+    effect, detectable_method = _detectable(table, problems, units, settings, rule)
+    return replace(
+        nothing,
         rate_a=problems.mean(problems.a),
         rate_b=problems.mean(problems.b),
         difference=mean,
-        ci_low=interval.low,
-        ci_high=interval.high,
-        method=interval.method,
-        units=interval.units,
-        confidence=settings.confidence,
+        ci_low=own.low,
+        ci_high=own.high,
+        method=own.method,
+        units=own.units,
         test=test,
         p_value=p_value,
-        pairs=pairs,
+        adjusted_ci_low=together.low,
+        adjusted_ci_high=together.high,
+        adjusted_ci_method=together.method,
+        adjusted_confidence=1 - rule.interval_level,
         wins=wins,
         losses=losses,
         ties=count - wins - losses,
@@ -248,16 +298,30 @@ def _compare(table: PairTable, settings: ComparisonSettings, pairs: int) -> Pair
     )
 
 
-def _interval(table: PairTable, problems: Units, settings: ComparisonSettings) -> Interval:
-    """The interval of the paired differences, made on the side where they are positive so that swapping mirrors it."""
-    intervals = IntervalSettings(confidence=settings.confidence, seed=settings.seed)
-    differences, clusters = problems.sums / problems.denominator, table.cluster_names
-    lean = math.fsum(differences * table.weights) or math.fsum(differences**3 * table.weights)
-    if lean >= 0:
-        return paired_interval(differences, table.weights, clusters, intervals)
-    turned = paired_interval(-differences + 0.0, table.weights, clusters, intervals)
-    low, high = turned.low, turned.high
-    return replace(turned, low=None if high is None else -high, high=None if low is None else -low)
+def _detectable(
+    table: PairTable, problems: Units, units: Units, settings: ComparisonSettings, rule: Correction
+) -> tuple[float | None, str | None]:
+    luck = max(math.fsum(table.weights / n) / table.problems for n in (table.n_a, table.n_b))
+    # The distance between two possible sums of differences, halved: 1 / n where all have n attempts.
+    worths = (1 / table.n_a + 1 / table.n_b) / 2
+    chances = chances_of(problems, units, luck)
+    return detectable(units, chances, float(worths.min()), rule.test_level, settings.power, settings.confidence)
+
+
+def _judged(result: PairResult, p_adjusted: float | None, rule: Correction, *, reachable: bool) -> PairResult:
+    """The result with what follows from the p-values of all pairs."""
+    if p_adjusted is None or result.difference is None:
+        return result
+    interval = Interval(result.adjusted_ci_low, result.adjusted_ci_high, result.adjusted_ci_method, result.units)
+    interval = agreeing(interval, result.difference, rejected=p_adjusted <= result.alpha)
+    complete = replace(
+        result,
+        p_adjusted=p_adjusted,
+        adjusted_ci_low=interval.low,
+        adjusted_ci_high=interval.high,
+        units_needed=None if reachable else units_needed(rule.best_level),
+    )
+    return replace(complete, verdict=verdict(complete))
 
 
 def _effect_size(problems: Units, mean: float) -> float | None:

@@ -1,4 +1,4 @@
-"""What the comparison of a pair found, what may be said of it, and how it is said to people."""
+"""What the comparison of a pair found, the verdict on it, and how it is told."""
 
 from dataclasses import dataclass
 
@@ -9,9 +9,12 @@ class PairResult:
 
     `difference` is the mean over problems of pass@1 of b minus that of a. `wins`, `losses` and `ties` count the
     problems where b's rate is higher, lower and equal. `effect_size` is the standardised paired difference: the
-    mean difference over the standard deviation of the problems' differences (Cohen's d_z). The minimum detectable
-    effect is for a level of alpha / `pairs`, and `p_adjusted` is `p_value` where the pair is the only one.
-    `same_attempts` is set by whoever knows that attempt by attempt both sides ended alike.
+    mean difference over the standard deviation of the problems' differences (Cohen's d_z).
+
+    `p_value` and the interval from `ci_low` to `ci_high` are the pair's own. `p_adjusted`, the interval from
+    `adjusted_ci_low` to `adjusted_ci_high` and the minimum detectable effect are corrected for all `pairs`.
+    `units_needed` is set where fewer units than that cannot give a significant difference, however large.
+    `same_attempts` is set by those who know that attempt by attempt both sides ended alike.
     """
 
     problems: int
@@ -28,80 +31,125 @@ class PairResult:
     test: str | None = None
     p_value: float | None = None
     p_adjusted: float | None = None
+    correction: str = "holm"
     pairs: int = 1
+    adjusted_ci_low: float | None = None
+    adjusted_ci_high: float | None = None
+    adjusted_ci_method: str | None = None
+    adjusted_confidence: float | None = None
     wins: int = 0
     losses: int = 0
     ties: int = 0
     effect_size: float | None = None
     minimum_detectable_effect: float | None = None
     detectable_method: str | None = None
+    units_needed: int | None = None
+    alpha: float = 0.05
+    relevant: float = 0.05
     verdict: str = "underpowered"
     same_attempts: bool = False
 
+    @property
+    def clustered(self) -> bool:
+        """Whether the units are clusters of problems."""
+        return (self.method or "").endswith("-cluster")
 
-def verdict(result: PairResult, p_adjusted: float | None, alpha: float, relevant: float) -> str:
-    """What may be said of b: `better`, `worse`, `no evidence` or `underpowered`.
 
-    Better or worse: p is at most alpha (a p of exactly alpha rejects, as a level-alpha test does) and the whole
-    interval lies on that side of zero. Else underpowered, where a difference of `relevant` could have been missed.
+def verdict(result: PairResult) -> str:
+    """What may be said of b: `better`, `worse`, `no relevant difference`, `no evidence` or `underpowered`.
 
-    >>> verdict(PairResult(40, 0, 0, ci_low=0.1, ci_high=0.3), 0.05, alpha=0.05, relevant=0.05)
+    The test decides on better and worse: the adjusted p is at most alpha (exactly alpha rejects, as a level-alpha test
+    does). Otherwise there is no relevant difference where the adjusted interval lies within the margin; no
+    evidence where a difference of that size would probably have been found; else too little data.
+
+    >>> verdict(PairResult(40, 0, 0, difference=0.2, p_adjusted=0.05))
     'better'
+    >>> verdict(PairResult(900, 0, 0, difference=0.01, p_adjusted=0.3, adjusted_ci_low=-0.02, adjusted_ci_high=0.04))
+    'no relevant difference'
     """
-    if p_adjusted is not None and p_adjusted <= alpha:
-        if result.ci_low is not None and result.ci_low > 0:
-            return "better"
-        if result.ci_high is not None and result.ci_high < 0:
-            return "worse"
-    effect = result.minimum_detectable_effect
-    return "underpowered" if effect is None or effect > relevant else "no evidence"
+    low, high, effect = result.adjusted_ci_low, result.adjusted_ci_high, result.minimum_detectable_effect
+    if result.p_adjusted is not None and result.difference is not None and result.p_adjusted <= result.alpha:
+        return "better" if result.difference > 0 else "worse"
+    if low is not None and high is not None and -result.relevant < low and high < result.relevant:
+        return "no relevant difference"
+    return "underpowered" if effect is None or effect > result.relevant else "no evidence"
 
 
 def sentence(result: PairResult, name_a: str, name_b: str) -> str:
-    """The result in one line, for people. Rates and differences are in percentage points.
+    """The result in one line. Rates and differences are in percentage points.
 
-    >>> result = PairResult(40, 0, 0, difference=-0.121, ci_low=-0.203, ci_high=-0.04, p_adjusted=0.004, pairs=3,
-    ...                     verdict="worse")
-    >>> print(sentence(result, "atlas", "cedar"))
-    cedar is worse than atlas by 12.1 points (95% CI 4.0 to 20.3, p = 0.004 after Holm over 3 pairs, 40 problems)
+    >>> result = PairResult(40, 0, 0, difference=-0.121, ci_low=-0.203, ci_high=-0.04, p_value=0.0015, p_adjusted=0.004,
+    ...                     pairs=3, adjusted_ci_low=-0.222, adjusted_ci_high=-0.021, verdict="worse")
+    >>> print(sentence(result, "atlas", "cedar").replace("; ", ";\\n"))
+    cedar is worse than atlas by 12.1 points (95% CI 4.0 to 20.3, p = 0.002;
+    adjusted for 3 pairs: 95% CI 2.1 to 22.2, p = 0.004;
+    40 problems)
     """
     if result.difference is None or result.ci_low is None or result.ci_high is None:
         return f"{name_b} and {name_a} cannot be compared: no problem was decided for both"
     if result.same_attempts:
         return f"every attempt of {name_b} ended as in {name_a} ({_problems(result)})"
-    low, high = result.ci_low, result.ci_high
     if result.verdict in ("better", "worse"):
-        ends = (low, high) if result.verdict == "better" else (-high, -low)
         size = _points(abs(result.difference))
-        return f"{name_b} is {result.verdict} than {name_a} by {size} points ({_evidence(result, *ends)})"
-    seen = f"difference {_points(result.difference, sign=True)} points ({_evidence(result, low, high)})"
+        return f"{name_b} is {result.verdict} than {name_a} by {size} points ({_evidence(result)})"
+    seen = f"difference {_points(result.difference, sign=True)} points ({_evidence(result)})"
+    if result.verdict == "no relevant difference":
+        margin = _points(result.relevant).removesuffix(".0")
+        return f"no relevant difference between {name_b} and {name_a}: {seen}, within {margin} points either way"
     if result.verdict == "underpowered":
-        return f"too little data to tell {name_b} from {name_a}: {seen}; {_reach(result)}"
-    return f"no evidence that {name_b} differs from {name_a}: {seen}; {_reach(result)}"
+        return f"too little data to tell {name_b} from {name_a}: {seen}; {_why_underpowered(result)}"
+    return f"no evidence that {name_b} differs from {name_a}: {seen}; {_detectable(result)}"
 
 
-def _evidence(result: PairResult, low: float, high: float) -> str:
-    p = result.p_adjusted
-    chance = "no p" if p is None else "p < 0.001" if p < 0.001 else f"p = {p:.3f}"
-    after = f" after Holm over {result.pairs} pairs" if result.pairs > 1 else ""
-    clustered = (result.method or "").endswith("-cluster")
-    units = f" in {result.units:,} clusters" if clustered else ""
-    interval = f"{100 * result.confidence:g}% CI {_points(low)} to {_points(high)}"
-    return f"{interval}, {chance}{after}, {_problems(result)}{units}"
+def units_shortage(result: PairResult) -> str | None:
+    """Why no difference could be significant, and how many units it takes; null where there are enough.
+
+    >>> units_shortage(PairResult(30, 0, 0, units=6, method="t-cluster", pairs=3, units_needed=7))
+    '6 clusters cannot reach p ≤ 0.05 over 3 pairs; at least 7 are needed'
+    """
+    if result.units_needed is None:
+        return None
+    noun = "cluster" if result.clustered else "problem"
+    units = f"{result.units:,} {noun}{'' if result.units == 1 else 's'}"
+    over = f" over {result.pairs:,} pairs" if result.pairs > 1 else ""
+    return f"{units} cannot reach p ≤ {result.alpha:g}{over}; at least {result.units_needed:,} are needed"
+
+
+def _evidence(result: PairResult) -> str:
+    own = f"{_interval(result, result.ci_low, result.ci_high, result.confidence)}, {_chance(result.p_value)}"
+    parts = [own]
+    if result.pairs > 1:
+        rate = ", false discovery rate" if result.correction != "holm" else ""
+        interval = _interval(result, result.adjusted_ci_low, result.adjusted_ci_high, 1 - result.alpha)
+        parts.append(f"adjusted for {result.pairs:,} pairs{rate}: {interval}, {_chance(result.p_adjusted)}")
+    units = f" in {result.units:,} clusters" if result.clustered else ""
+    return ("; " if len(parts) > 1 else ", ").join([*parts, f"{_problems(result)}{units}"])
+
+
+def _interval(result: PairResult, low: float | None, high: float | None, confidence: float) -> str:
+    if low is None or high is None:
+        return "no CI"
+    ends = (-high, -low) if result.verdict == "worse" else (low, high)
+    return f"{100 * confidence:g}% CI {_points(ends[0])} to {_points(ends[1])}"
+
+
+def _chance(p: float | None) -> str:
+    return "no p" if p is None else "p < 0.001" if p < 0.001 else f"p = {p:.3f}"
 
 
 def _problems(result: PairResult) -> str:
     return "1 problem" if result.problems == 1 else f"{result.problems:,} problems"
 
 
-def _reach(result: PairResult) -> str:
+def _why_underpowered(result: PairResult) -> str:
+    return units_shortage(result) or _detectable(result)
+
+
+def _detectable(result: PairResult) -> str:
     effect = result.minimum_detectable_effect
     if effect is None:
-        return "this data could not have seen a difference of any size"
-    points = _points(effect).removesuffix(".0")
-    if result.verdict == "underpowered":
-        return f"this data could only have seen a difference of {points} points or more"
-    return f"a difference of {points} points or more would probably have been seen"
+        return "no difference is sure enough to be found, however large"
+    return f"minimum detectable effect {_points(effect).removesuffix('.0')} points"
 
 
 def _points(difference: float, *, sign: bool = False) -> str:
