@@ -291,14 +291,14 @@ class Tiers(dy.Schema):
     cost_of_pass_ci_method = _ci_method("cost_of_pass")
     uplift = _figure("(composite_median - baseline) / baseline; null where the baseline is missing or 0.")
     uplift_ci_low = _figure(
-        "Lower end of the confidence interval of uplift; null for the baseline itself, and with less than six units.",
+        "Lower end of the confidence interval of uplift; null for the baseline itself, and below six units on a side.",
         infinite=True,
     )
     uplift_ci_high = _figure(
         "Upper end of the confidence interval of uplift; infinity where the baseline's median may be 0.", infinite=True
     )
     uplift_ci_method = _ci_method("uplift")
-    uplift_reason = _text("Why there is no uplift.")
+    uplift_reason = _text("Why there is no uplift, or no interval of it.")
 
 
 class CrossTier(dy.Schema):

@@ -109,9 +109,18 @@ def test_overall_scores_of_suites_that_differ(sizes: list[int], n: int) -> None:
     assert_covered(found, float(truth), highest=HIGHEST if min(sizes) >= 10 else 1)
 
 
-@pytest.mark.parametrize(("problems", "n"), [(40, 1), (40, 5), (150, 3)])
-def test_uplift_of_paired_tiers(problems: int, n: int) -> None:
-    generator = np.random.default_rng([problems, n])
+@pytest.mark.parametrize(
+    ("problems", "others", "n"),
+    [
+        (40, 40, 1),
+        (40, 40, 5),
+        (72, 6, 1),
+        pytest.param(150, 150, 3, marks=pytest.mark.nightly),
+        *(pytest.param(*cell, marks=pytest.mark.nightly) for cell in [(72, 6, 5), (6, 72, 1), (6, 72, 5), (8, 8, 5)]),
+    ],
+)
+def test_uplift_of_tiers_with_problems_in_common(problems: int, others: int, n: int) -> None:
+    generator = np.random.default_rng([problems, others, n])
 
     def draw(count: int) -> tuple[Floats, Floats]:
         difficulty = generator.normal(0, 1, (count, 1))
@@ -120,9 +129,12 @@ def test_uplift_of_paired_tiers(problems: int, n: int) -> None:
 
     before, after = draw(200_000)
     truth = float(np.median(after) / np.median(before) - 1)
-    units, once = np.repeat(np.arange(problems), n), np.ones(problems * n, dtype=np.int64)
     found = []
     for _ in range(UPLIFT_RUNS):
-        sides = [Sample(side.ravel(), units, once) for side in draw(problems)]
+        drawn = zip(draw(max(problems, others)), (problems, others), strict=True)
+        sides = [
+            Sample(side[:count].ravel(), np.repeat(np.arange(count), n), np.ones(count * n, dtype=np.int64))
+            for side, count in drawn
+        ]
         found += uplift_intervals(sides[0], sides[1:], SETTINGS)
     assert_covered(found, truth, highest=0.99)

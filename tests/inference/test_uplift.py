@@ -79,6 +79,13 @@ def test_few_units_say_nothing() -> None:
     assert uplift_of(sample([0.5] * 6), sample([0.6] * 6)).low == pytest.approx(0.2)
 
 
+def test_each_side_needs_enough_units_of_its_own() -> None:
+    many, few, enough = sample([0.5, 0.6] * 36), sample([0.7, 0.8, 0.9]), sample([0.7, 0.8, 0.9] * 2)
+    for sides in ((many, few), (few, many)):
+        assert uplift_of(*sides) == Interval(None, None, None, 72)
+    assert uplift_of(many, enough).low is not None
+
+
 def test_an_infinite_end_is_infinite_and_not_unknown() -> None:
     # Nearly half of the baseline's problems score 0, so in many replicates the median does.
     found = uplift_of(sample([0.0] * 9 + [0.5] * 11), sample([1.0] * 20))
@@ -108,7 +115,7 @@ def test_tiers_are_compared_as_if_each_were_alone() -> None:
 
 
 def test_seeded() -> None:
-    baseline, tier = attempts(7, 40, 2, easier=0.1)
+    baseline, tier = attempts(7, 40, 2, easier=0.1, steps=1000)
     assert uplift_of(baseline, tier) == uplift_of(baseline, tier)
     assert uplift_of(baseline, tier) != uplift_of(baseline, tier, IntervalSettings(replicates=2000, seed=8))
 

@@ -77,6 +77,21 @@ def test_uplift_is_null_with_a_reason(rows: list[tuple[str, str, float, float | 
     assert (last["uplift"], last["uplift_reason"]) == (None, reason)
 
 
+def test_an_uplift_without_an_interval_says_why() -> None:
+    scored = many(problems=12)
+    few = scored.filter((pl.col("tier") != "T1") | (pl.col("oid") < "p03"))
+    rows = {row["tier"]: row for row in tiers_of(few).collect().iter_rows(named=True)}
+    assert rows["T1"]["uplift"] is not None
+    assert (rows["T1"]["uplift_ci_low"], rows["T1"]["uplift_ci_method"]) == (None, None)
+    needed = "problems or clusters with a composite score in tier"
+    assert rows["T1"]["uplift_reason"] == f"no interval: 3 {needed} T1, 6 are needed"
+    assert (rows["T2"]["uplift_ci_low"] is None, rows["T2"]["uplift_reason"]) == (False, None)
+    short = scored.filter((pl.col("tier") != "T0") | (pl.col("oid") < "p05"))
+    for tier in ("T1", "T2"):
+        row = tiers_of(short).filter(pl.col("tier") == tier).collect().row(0, named=True)
+        assert (row["uplift_ci_low"], row["uplift_reason"]) == (None, f"no interval: 5 {needed} T0, 6 are needed")
+
+
 def test_another_baseline_tier() -> None:
     attempts = scores(("m", "none", 1.0, 0.5, None), ("m", "full", 1.0, 0.6, None))
     per_tier = tiers_of(attempts, scoring=Scoring(baseline_tier="none")).collect()
@@ -250,7 +265,7 @@ def test_clusters_of_one_problem_change_nothing_and_larger_ones_are_the_units() 
     assert alone.equals(tiers_of(many()).collect())
     shared = tiers_of(many(), clusters(40, 4)).collect()
     assert shared["ci_units"].to_list() == [10, 10, 5]
-    assert shared["uplift_ci_method"].to_list() == [None, "paired-bootstrap-cluster", "paired-bootstrap-cluster"]
+    assert shared["uplift_ci_method"].to_list() == [None, "paired-bootstrap-cluster", None]
     assert shared["composite_median"].equals(alone["composite_median"])
 
 

@@ -41,6 +41,11 @@ class Sample:
     # Whether a unit holds several problems, and not only several attempts at one.
     shared: bool = False
 
+    @property
+    def repeated(self) -> bool:
+        """Whether a unit holds several values."""
+        return int(self.counts.sum()) > len(np.unique(self.units))
+
 
 def median_interval(sample: Sample, settings: IntervalSettings) -> Interval:
     """Interval for the median of values in [0, 1].
@@ -80,7 +85,16 @@ def enough_units(units: int, confidence: float) -> bool:
     >>> enough_units(5, 0.95), enough_units(6, 0.95)
     (False, True)
     """
-    return 2.0 ** (1 - units) < 1 - confidence
+    return units >= fewest_units(confidence)
+
+
+def fewest_units(confidence: float) -> int:
+    """How many units a median needs at least.
+
+    >>> fewest_units(0.95), fewest_units(0.99)
+    (6, 8)
+    """
+    return math.floor(1 - math.log2(1 - confidence)) + 1
 
 
 def _share_in_units(sample: Sample, inside: NDArray[np.bool_]) -> Units:

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from touchstone.config import IntervalSettings
-from touchstone.inference.drawing import draws_of, groups_of
+from touchstone.inference.drawing import draws_of, groups_of, percentiles
 from touchstone.inference.medians import Sample, enough_units
 from touchstone.inference.uncertainty import Interval
 
@@ -35,9 +35,13 @@ Counts = NDArray[np.floating[Any]]
 def uplift_intervals(baseline: Sample, tiers: Sequence[Sample], settings: IntervalSettings) -> list[Interval]:
     """Interval for (median of a tier - median of the baseline) / median of the baseline, for each of the tiers.
 
-    The ends are percentiles of the replicates. A replicate whose baseline median is 0 has an infinite uplift, so an end
-    may be infinite; one without any uplift (0 / 0, or a tier of which nothing was drawn) is left out.
-    With too few units for a median both ends are null.
+    The ends are percentiles of the replicates, further out where units hold several values, so that their scatter is
+    estimated (`drawing.percentiles`, on the side with fewer units). A replicate whose baseline median is 0 has an
+    infinite uplift, so an end may be infinite; one without any uplift (0 / 0, or a tier of which nothing was drawn) is
+    left out.
+
+    Each side needs enough units for a median of its own (six at 95%), else both ends are null: three problems against
+    72 held the truth in 81% to 87% of simulated cases, six in 93% to 98%.
 
     >>> once = np.ones(8, dtype=np.int64)
     >>> half, whole = (Sample(value * once, np.arange(8), once) for value in (0.5, 1.0))
@@ -55,15 +59,19 @@ def uplift_intervals(baseline: Sample, tiers: Sequence[Sample], settings: Interv
 
 def _percentiles(baseline: Sample, tier: Sample, before: Floats, after: Floats, settings: IntervalSettings) -> Interval:
     units = len(np.union1d(baseline.units, tier.units))
+    fewer = min(len(np.unique(side.units)) for side in (baseline, tier))
     with np.errstate(divide="ignore", invalid="ignore"):
         uplifts = (after - before) / before
     uplifts = uplifts[~np.isnan(uplifts)]
-    if len(uplifts) == 0 or not enough_units(units, settings.confidence):
+    if len(uplifts) == 0 or not enough_units(fewer, settings.confidence):
         return Interval(None, None, None, units)
-    tail = (1 - settings.confidence) / 2
-    # Between a number and infinity there is nothing to interpolate, so both ends are replicates themselves.
-    low = float(np.quantile(uplifts, tail, method="lower"))
-    high = float(np.quantile(uplifts, 1 - tail, method="higher"))
+    if baseline.repeated or tier.repeated:
+        low, high = percentiles(uplifts, fewer, settings.confidence)
+    else:
+        tail = (1 - settings.confidence) / 2
+        # Between a number and infinity there is nothing to interpolate, so both ends are replicates themselves.
+        low = float(np.quantile(uplifts, tail, method="lower"))
+        high = float(np.quantile(uplifts, 1 - tail, method="higher"))
     method = "paired-bootstrap-cluster" if baseline.shared or tier.shared else "paired-bootstrap"
     return Interval(low, high, method, units)
 

@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 
 from touchstone.config import IntervalSettings, Scoring
-from touchstone.inference.medians import Sample, median_interval
+from touchstone.inference.medians import Sample, fewest_units, median_interval
 from touchstone.inference.ratios import cost_of_pass_interval
 from touchstone.inference.uncertainty import Interval
 from touchstone.inference.units import (
@@ -71,6 +71,7 @@ def tiers(
     ]
     for columns in found:
         table = beside(table, columns, GROUP)
+    table = _with_missing_intervals(table, samples, scoring.baseline_tier, intervals)
     ends = {f"grade_{end}": grade(pl.col(f"ci_{end}"), scoring) for end in ("low", "high")}
     return table.with_columns(**ends).lazy()
 
@@ -99,6 +100,32 @@ def _uplifts(
         ):
             found[model, tier] = interval
     return found
+
+
+def _with_missing_intervals(
+    table: pl.DataFrame, samples: dict[Key, Sample], baseline: str, settings: IntervalSettings
+) -> pl.DataFrame:
+    """The table with the reason where an uplift has no interval: too few units on one side."""
+    needed = fewest_units(settings.confidence)
+    counted = [(*key, len(np.unique(sample.units))) for key, sample in samples.items()]
+    units = pl.DataFrame(counted, schema={"model": pl.String, "tier": pl.String, "units": pl.Int64}, orient="row")
+    baselines = units.filter(pl.col("tier") == baseline).select("model", baseline_units="units")
+
+    def reason(units: str, tier: pl.Expr) -> pl.Expr:
+        told = "no interval: {} problems or clusters with a composite score in tier {}, {} are needed"
+        return pl.format(told, units, tier, pl.lit(needed))
+
+    missing = pl.col("uplift").is_not_null() & pl.col("uplift_ci_low").is_null() & (pl.col("tier") != baseline)
+    why = (
+        pl.when(missing & (pl.col("units") < needed))
+        .then(reason("units", pl.col("tier")))
+        .when(missing & (pl.col("baseline_units") < needed))
+        .then(reason("baseline_units", pl.lit(baseline)))
+    )
+    joined = table.join(units, on=GROUP, how="left", maintain_order="left").join(
+        baselines, on="model", how="left", maintain_order="left"
+    )
+    return joined.with_columns(pl.coalesce("uplift_reason", why)).drop("units", "baseline_units")
 
 
 def _samples(scores: pl.LazyFrame, problems: pl.LazyFrame) -> dict[Key, Sample]:
