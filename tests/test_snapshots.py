@@ -229,5 +229,5 @@ def test_a_file_that_changes_while_it_is_read_is_not_used(folder: Folder, monkey
     evaluation = prepare(folder.config, None, [])
     evaluation.ingest_problems()
     assert evaluation.ingest_model("m").rows == 0
-    (reason,) = evaluation.store.scan("sources").collect()["error"]
+    (reason,) = evaluation.store.scan("sources", ["m"]).collect()["reason"]
     assert reason == f"{path}: changed while it was being read; run again"
