@@ -516,9 +516,13 @@ class Economics(dy.Schema):
     on_frontier = dy.Bool(
         nullable=True, description="Whether its cost of pass is the lowest of all; null: unknown cost."
     )
-    frontier_probability = _share("How often it is the lowest when problems are drawn again; null below 6 units.")
+    frontier_probability = _share(
+        "How often it is the lowest when problems are drawn again, widened for few problems, among those with 6 units."
+    )
     pareto = dy.Bool(nullable=True, description="Whether no other is at least as good and as cheap, and better in one.")
-    pareto_probability = _share("How often that holds when problems are drawn again; null below 6 units.")
+    pareto_probability = _share(
+        "How often that holds when problems are drawn again, widened for few problems, among those with 6 units."
+    )
 
 
 class Routing(dy.Schema):
@@ -528,7 +532,10 @@ class Routing(dy.Schema):
     tier = _text("Its tier.")
     pass_rate = _share("Its mean pass rate over decided attempts in the suite.")
     cost_of_pass = _amount("Its mean cost of a decided attempt in the suite by pass_rate.")
-    probability = _share("How often it is the cheapest when the suite's problems are drawn again; null below 6 units.")
+    probability = _share(
+        "How often it is the cheapest when the suite's problems are drawn again, widened for few problems, among those "
+        "with 6 units."
+    )
     second_model = _text("The next cheapest model; null where there is none.")
     second_tier = _text("Its tier.")
     second_cost_of_pass = _amount("Its cost of pass.")

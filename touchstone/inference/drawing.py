@@ -25,7 +25,7 @@ MOST_GROUPS = 1_000
 FEWEST_UNITS = 6
 # Numbers in one piece of work: 8 MB each of weights and results.
 _PIECE = 1_000_000
-_GROUPING, _DRAWING = 0, 1
+_GROUPING, _DRAWING, _SPREADING = 0, 1, 2
 
 
 def units_of(clusters: pl.Series) -> Integers:
@@ -88,11 +88,31 @@ def draws_of(groups: int, replicates: int, seed: int) -> NDArray[np.uint8]:
     return times
 
 
+def student_factors(units: Integers, settings: IntervalSettings) -> Floats:
+    """By how much to move each replicate (row) of each entry (column) away from the entry's own estimate.
+
+    Replicates scatter like a normal distribution whose variance is taken as known, and is short by (G - 1) / G for the
+    G units of an entry. The factor sqrt(G / (G - 1)) gives that back, and sqrt(df / chi-squared with df = G - 1) turns
+    the normal distribution into Student's t. Entries with as many units have the same factors, so ties stay ties.
+
+    >>> factors = student_factors(np.array([6, 6, 1000]), IntervalSettings(replicates=1000))
+    >>> bool((factors[:, 0] == factors[:, 1]).all()), factors[:, [0, 2]].std(axis=0).round(1).tolist()
+    (True, [0.5, 0.0])
+    """
+    distinct, places = np.unique(np.maximum(2, units), return_inverse=True)
+    factors = np.empty((settings.replicates, len(distinct)))
+    for column, count in enumerate(distinct.tolist()):
+        drawn = np.random.default_rng([settings.seed, _SPREADING]).chisquare(count - 1, settings.replicates)
+        factors[:, column] = np.sqrt(count / drawn)
+    return factors[:, places]
+
+
 def percentiles(replicates: Floats, units: int, confidence: float) -> tuple[float, float]:
     """The ends of the interval, which may be infinite: as far out as Student's t is beyond the normal for few units.
 
     Plain percentiles are too narrow there: they held 82% to 95% of the time for 6 to 20 units in simulation, these 90%
-    to 98%. The ends are replicates themselves, since between a number and infinity there is nothing to interpolate.
+    to 98%, and 92% to 97% on clusters of unequal size, whose replicates scatter the more. The ends are replicates
+    themselves, since between a number and infinity there is nothing to interpolate.
 
     >>> replicates = np.arange(1001.0)
     >>> percentiles(replicates, 6, 0.95), percentiles(replicates, 1_000, 0.95)

@@ -6,10 +6,14 @@ makes the costs of its model and tier unknown, and an unknown cost is never the 
 per problem belongs in `routing`.
 
 The interval of a cost of pass is Fieller's (`ratios`). The chances of being cheapest come from `drawing` the problems
-again, the same for all models.
+again, the same for all models. Plain draws are too sure of few problems: of two equal models on six, one was called the
+cheapest with a probability above 97.5% in 15% of simulated cases. So replicates are moved apart as far as Student's t
+is wider than a normal distribution (`Standing.spread`), which makes it 3% to 6%. Models and tiers with fewer than six
+units have no chances and take no part in those of others.
 """
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -19,10 +23,10 @@ from numpy.typing import NDArray
 
 from touchstone.config import IntervalSettings
 from touchstone.contracts import TABLES
-from touchstone.inference.drawing import FEWEST_UNITS, redrawn, units_of
+from touchstone.inference.drawing import FEWEST_UNITS, redrawn, student_factors, units_of
 from touchstone.inference.ratios import cost_of_pass_interval
 from touchstone.inference.uncertainty import Interval
-from touchstone.metrics.tally import Tally, group_sums, numbered, tally
+from touchstone.metrics.tally import Tally, group_sums, numbered, tally, unit_counts
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -48,11 +52,49 @@ class Standing:
             never = (passes == 0) & (attempts > 0) & ~np.isnan(cost)
             return cls(passes / attempts, cost / attempts, np.where(never, math.inf, cost / passes))
 
+    def spread(self, point: "Standing", factors: Floats) -> "Standing":
+        """Replicates, moved away from the point estimates by these factors: costs by their logs, rates within [0, 1].
+
+        >>> point, drawn = (Standing(np.array([r]), np.array([c]), np.array([c / r])) for r, c in ((0.5, 1), (0.75, 4)))
+        >>> moved = drawn.spread(point, np.array([2.0]))
+        >>> moved.rate.item(), moved.cost.item()
+        (1.0, 16.0)
+        """
+        rate = np.clip(point.rate + factors * (self.rate - point.rate), 0, 1)
+        return Standing(
+            rate,
+            _spread_logs(self.cost, point.cost, factors),
+            _spread_logs(self.cost_of_pass, point.cost_of_pass, factors),
+        )
+
+
+def _spread_logs(drawn: Floats, point: Floats, factors: Floats) -> Floats:
+    with np.errstate(divide="ignore", invalid="ignore"):
+        moved = point * (drawn / point) ** factors
+    # What costs nothing, or infinitely much, does so in every replicate.
+    return np.where(np.isfinite(point) & (point > 0), moved, drawn)
+
+
+def standings(sums: Floats, units: Integers, settings: IntervalSettings) -> Iterator[Standing]:
+    """Replicates of every entry's figures, some at a time, spread as Student's t is for so few units.
+
+    Entries with fewer than `FEWEST_UNITS` have unknown costs, so that they take no part.
+    """
+    entries = sums.shape[1] // 3
+    taking_part = np.where(units >= FEWEST_UNITS, 1.0, math.nan)
+    sums = np.hstack([sums[:, :entries], sums[:, entries : 2 * entries] * taking_part, sums[:, 2 * entries :]])
+    point, factors = Standing.of_sums(sums.sum(axis=0)), student_factors(units, settings)
+    done = 0
+    for piece in redrawn(sums, settings):
+        yield Standing.of_sums(piece).spread(point, factors[done : done + len(piece)])
+        done += len(piece)
+
 
 def economics(attempt_scores: pl.LazyFrame, problems: pl.LazyFrame, settings: IntervalSettings) -> pl.LazyFrame:
     """Per model and tier: pass rate, cost of an attempt, cost of pass with its interval, and the chances to be ahead.
 
-    Chances are null below 6 units. Nobody is the lowest in a replicate without a pass, and ties count for each.
+    Chances are null below 6 units, and are those among the entries that have 6. Nobody is the lowest in a replicate
+    without a pass, and ties count for each.
 
     >>> cheap, dear = ("a", "T0", "x", 1.0, 0.2), ("b", "T0", "x", 1.0, 0.3)
     >>> scores = pl.LazyFrame([cheap, dear], schema=["model", "tier", "oid", "pass_rate", "cost_usd"], orient="row")
@@ -68,7 +110,7 @@ def economics(attempt_scores: pl.LazyFrame, problems: pl.LazyFrame, settings: In
     sums = group_sums(counted, cluster, settings)
     point = Standing.of_sums(sums.sum(axis=0))
     frontier, pareto = cheapest(point.cost_of_pass), undominated(point.cost, point.rate)
-    drawn = _Drawn.from_sums(sums, settings)
+    drawn = _Drawn.from_sums(sums, unit_counts(counted, cluster), settings)
     attempted = np.bincount(counted.entry, minlength=counted.entries.height)
     rows = []
     for place, (model, tier) in enumerate(counted.entries.iter_rows()):
@@ -104,11 +146,9 @@ class _Drawn:
     pareto: Floats
 
     @classmethod
-    def from_sums(cls, sums: Floats, settings: IntervalSettings) -> "_Drawn":
-        entries = sums.shape[1] // 3
-        frontier, pareto = np.zeros(entries), np.zeros(entries)
-        for piece in redrawn(sums, settings):
-            standing = Standing.of_sums(piece)
+    def from_sums(cls, sums: Floats, units: Integers, settings: IntervalSettings) -> "_Drawn":
+        frontier, pareto = np.zeros(len(units)), np.zeros(len(units))
+        for standing in standings(sums, units, settings):
             frontier += cheapest(standing.cost_of_pass).sum(axis=0)
             pareto += undominated(standing.cost, standing.rate).sum(axis=0)
         return cls(frontier / settings.replicates, pareto / settings.replicates)

@@ -17,7 +17,7 @@ from touchstone.config import IntervalSettings
 from touchstone.contracts import TABLES
 from touchstone.inference.drawing import FEWEST_UNITS, groups_of, percentiles, redrawn, units_of
 from touchstone.inference.exact import as_steps, of_steps
-from touchstone.metrics.economics import Standing, cheapest
+from touchstone.metrics.economics import Standing, cheapest, standings
 from touchstone.metrics.tally import (
     Tally,
     entries_of,
@@ -37,7 +37,8 @@ POLICIES = ("single", "suite", "problem")
 def routing(attempt_scores: pl.LazyFrame, problems: pl.LazyFrame, settings: IntervalSettings) -> pl.LazyFrame:
     """Per suite the cheapest model and tier, how surely it is that, and the next; ties go by name.
 
-    The probability is null where it attempted fewer than 6 units of the suite.
+    The probability is null where it attempted fewer than 6 units of the suite, and is that among the models and tiers
+    that attempted 6 (`economics.standings`).
 
     >>> scores = pl.LazyFrame(
     ...     [("a", "T0", "x", "s", 1.0, 0.3), ("b", "T0", "x", "s", 1.0, 0.2)],
@@ -115,9 +116,9 @@ def _suite_choice(counted: Tally, clusters: pl.Series, settings: IntervalSetting
     others = point.cost_of_pass.copy()
     others[first] = math.nan
     second = _first_cheapest(others)
-    probability = None
-    if unit_counts(counted, clusters)[first] >= FEWEST_UNITS:
-        pieces = (Standing.of_sums(piece).cost_of_pass for piece in redrawn(sums, settings))
+    probability, units = None, unit_counts(counted, clusters)
+    if units[first] >= FEWEST_UNITS:
+        pieces = (standing.cost_of_pass for standing in standings(sums, units, settings))
         probability = sum(int(cheapest(costs)[:, first].sum()) for costs in pieces) / settings.replicates
     model, tier = counted.entries.row(first)
     second_model, second_tier = (None, None) if second is None else counted.entries.row(second)
