@@ -20,7 +20,7 @@ import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import filelock
@@ -55,6 +55,7 @@ class Store:
         self.root = root
         self._home = root / ".store"
         self.draft = self._home / "draft"
+        self._written: dict[Path, str] = {}
 
     # The lock
 
@@ -95,9 +96,11 @@ class Store:
         return Part(path, made["rows"], made["fingerprint"], reused=True, inputs=made.get("inputs", {}))
 
     def current(self, table: str, fingerprint: str, part: str | None = None) -> Part | None:
-        """The part, where it was made from exactly this."""
+        """The part, where it was made from exactly this. What this store wrote itself is not reused."""
         found = self.part(table, part)
-        return found if found is not None and found.fingerprint == fingerprint else None
+        if found is None or found.fingerprint != fingerprint:
+            return None
+        return replace(found, reused=self._written.get(found.path) != fingerprint)
 
     def write(
         self,
@@ -122,6 +125,7 @@ class Store:
             stamp.unlink(missing_ok=True)
         with replacing(stamp) as scratch:
             scratch.write_text(json.dumps({"fingerprint": fingerprint, "rows": rows, "inputs": dict(inputs or {})}))
+        self._written[path] = fingerprint
         return Part(path, rows, fingerprint, reused=False, inputs=inputs or {})
 
     def parts(self, table: str) -> list[str]:
