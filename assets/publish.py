@@ -11,6 +11,7 @@ import polars as pl
 from assets.common import EvaluationParam, preview, result, table_metadata
 from assets.models import published_models
 from touchstone.contracts import TABLES
+from touchstone.publish.model_csvs import write_model_csvs
 from touchstone.publish.summary import summary, write_summary
 from touchstone.publish.warehouse import Warehouse, publish_warehouse
 from touchstone.store import SUMMARY, WAREHOUSE, digest
@@ -30,11 +31,22 @@ def summary_pass_at_k(evaluation: EvaluationParam) -> dg.MaterializeResult[None]
     )
 
 
+@dg.asset(group_name=GROUP, kinds={"csv"}, deps=["outcomes", "pass_at_k"])
+def model_csvs(evaluation: EvaluationParam) -> dg.MaterializeResult[None]:
+    """Outcomes and pass@k of every model as CSV files. They reach the output folder with `warehouse`."""
+    evaluation.require("outcomes", "pass_at_k")
+    store, wanted = evaluation.store, evaluation.config.publish.csv
+    files = write_model_csvs(store, wanted)
+    made_from = digest([wanted, store.fingerprint("outcomes"), store.fingerprint("pass_at_k")])
+    return dg.MaterializeResult(metadata={"files": len(files)}, data_version=dg.DataVersion(made_from))
+
+
 @dg.asset(
     group_name=GROUP,
     kinds={"parquet"},
     deps=[
         summary_pass_at_k,
+        model_csvs,
         "settings",
         "cross_tier",
         "run_scores",

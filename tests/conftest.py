@@ -77,7 +77,7 @@ def touchstone(tmp_path: Path) -> Command:
 
 
 # Commands that keep nothing behind: called in this process, they start a second sooner.
-LIGHT = ("pass-at-k", "compare", "snapshots", "synth")
+LIGHT = ("pass-at-k", "compare", "export", "snapshots", "synth")
 
 
 def run_command(home: Path, *arguments: object) -> subprocess.CompletedProcess[str]:

@@ -138,7 +138,14 @@ def test_pass_at_k_and_run_agree_on_the_sample(touchstone: Command, tmp_path: Pa
 
 
 @pytest.mark.parametrize(
-    "module", ["touchstone.cli", "touchstone.calculator", "touchstone.publish.query", "touchstone.comparing"]
+    "module",
+    [
+        "touchstone.cli",
+        "touchstone.calculator",
+        "touchstone.publish.query",
+        "touchstone.publish.export",
+        "touchstone.comparing",
+    ],
 )
 def test_the_fast_path_imports_no_dagster(module: str) -> None:
     code = (

@@ -123,6 +123,7 @@ def pass_at_k(
     from touchstone import plain_text
     from touchstone.calculator import calculate, parse_k_values
     from touchstone.config import IntervalSettings
+    from touchstone.publish.csv_files import csv_text
     from touchstone.publish.summary import summary, write_summary
 
     ks = parse_k_values(k_values or ["1,5,10"])
@@ -132,7 +133,7 @@ def pass_at_k(
     if format == "json":
         print(done.table.write_json())
     elif format == "csv":
-        print(summary(done.table).write_csv(), end="")
+        print(csv_text(summary(done.table).lazy()), end="")
     else:
         print(plain_text.seed_table(summary(done.table), ks))
     if save_to is not None:
@@ -174,7 +175,7 @@ def sql(
     query: Annotated[str, typer.Argument(help="One SELECT over the tables.")],
     data: Annotated[Path, typer.Option(help="The output folder of a run.")],
     format: Annotated[
-        Literal["table", "csv", "json", "markdown", "parquet"] | None,
+        Literal["table", "csv", "json", "latex", "markdown", "parquet"] | None,
         typer.Option(help="How to print or save. [default: table, or what the file's name implies]"),
     ] = None,
     save_to: Annotated[Path | None, typer.Option(help="Write the result to this file instead of the screen.")] = None,
@@ -189,7 +190,7 @@ def sql(
         raise TouchstoneError("--format parquet needs --save-to FILE")
     saved_as = file_format(save_to, format, RESULT_SUFFIXES) if save_to is not None else None
     if save_to is not None and saved_as in (None, "table"):
-        raise TouchstoneError(f"--save-to {save_to.name}: add --format csv, json, markdown or parquet")
+        raise TouchstoneError(f"--save-to {save_to.name}: add --format csv, json, latex, markdown or parquet")
     with _working("running the query"):
         result = run_query(data / "tables", query)
     if save_to is not None and saved_as is not None:
@@ -198,6 +199,31 @@ def sql(
         screens.show_result(result)
     else:
         print(render(result, str(format)), end="")
+
+
+@app.command(cls=ManyValues)
+def export(
+    table: Annotated[str, typer.Argument(help="A table; `touchstone tables` lists them.")],
+    data: Annotated[Path, typer.Option(help="The output folder of a run.")],
+    format: Annotated[
+        Literal["csv", "json", "latex", "markdown", "parquet"] | None,
+        typer.Option(help="How to print or save. [default: csv, or what the file's name implies]"),
+    ] = None,
+    save_to: Annotated[Path | None, typer.Option(help="Write to this file instead of the screen.")] = None,
+    columns: Annotated[
+        list[str] | None, typer.Option(metavar="COLUMN…", help="Only these columns, in this order.")
+    ] = None,
+) -> None:
+    """Write a whole table as CSV, JSON, LaTeX, Markdown or Parquet."""
+    from touchstone.formats import RESULT_SUFFIXES, file_format
+    from touchstone.publish.export import export_text, save_export
+
+    if save_to is None:
+        if format == "parquet":
+            raise TouchstoneError("--format parquet needs --save-to FILE")
+        print(export_text(data / "tables", table, format or "csv", columns or ()), end="")
+        return
+    save_export(data / "tables", table, file_format(save_to, format, RESULT_SUFFIXES) or "csv", columns or (), save_to)
 
 
 @app.command()

@@ -286,6 +286,7 @@ class PublishSettings(_Section):
 
     # A million attempts take some 3 s and 30 MB in the DuckDB file.
     warehouse_max_rows: int = Field(5_000_000, ge=0)
+    csv: Literal["auto", True, False] = "auto"
 
 
 class EvaluationConfig(_Section):

@@ -7,6 +7,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+# A cell of text that starts with one of these is a formula to a spreadsheet.
+FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
+
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
@@ -34,4 +37,4 @@ def spreadsheet_safe(text: str) -> str:
     >>> spreadsheet_safe("=1+1"), spreadsheet_safe("a=b")
     ("'=1+1", 'a=b')
     """
-    return "'" + text if text.startswith(("=", "+", "-", "@", "\t", "\r")) else text
+    return "'" + text if text.startswith(FORMULA_STARTS) else text

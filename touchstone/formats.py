@@ -5,7 +5,14 @@ from pathlib import Path
 
 from touchstone.errors import TouchstoneError
 
-RESULT_SUFFIXES = {".csv": "csv", ".json": "json", ".md": "markdown", ".markdown": "markdown", ".parquet": "parquet"}
+RESULT_SUFFIXES = {
+    ".csv": "csv",
+    ".json": "json",
+    ".md": "markdown",
+    ".markdown": "markdown",
+    ".parquet": "parquet",
+    ".tex": "latex",
+}
 REPORT_SUFFIXES = {
     ".sarif.json": "sarif",
     ".sarif": "sarif",

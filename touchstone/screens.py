@@ -56,8 +56,9 @@ def show_run(evaluation: "Evaluation", outcome: RunOutcome) -> None:
     if outcome.stopped:
         screen.print("nothing was published; the last finished results are untouched")
     elif not outcome.failures:
-        for name in ("summary_pass_at_k.csv", "tables", "warehouse.duckdb"):
-            screen.print(f"  {_short(store.root / name)}", soft_wrap=True)
+        for name in ("summary_pass_at_k.csv", "csv", "tables", "warehouse.duckdb"):
+            if (store.root / name).exists():
+                screen.print(f"  {_short(store.root / name)}", soft_wrap=True)
 
 
 def leaderboard(pass_at_k: pl.DataFrame) -> FittedTable:

@@ -1,7 +1,7 @@
 """The output folder: a draft that a run writes to, and the results that people read, switched in one step.
 
 ```
-tables/ summary_pass_at_k.csv warehouse.duckdb    links into .store/current
+tables/ summary_pass_at_k.csv csv/ warehouse.duckdb    links into .store/current
 .store/draft/tables/<table>/<part>.parquet        what the run in progress has made so far
 .store/draft/stamps/<table>/<part>.json           what each part was made from
 .store/published/<number>/                        a finished run: hard links to its tables, summary, warehouse
@@ -33,7 +33,8 @@ from touchstone.files import link_or_copy, replacing
 
 SUMMARY = "summary_pass_at_k.csv"
 WAREHOUSE = "warehouse.duckdb"
-_PUBLISHED_NAMES = ("tables", SUMMARY, WAREHOUSE)
+CSV_FOLDER = "csv"
+_PUBLISHED_NAMES = ("tables", SUMMARY, WAREHOUSE, CSV_FOLDER)
 _KEPT_GENERATIONS = 2
 
 
@@ -195,18 +196,29 @@ class Store:
                 source = self._path(table, part)
                 link_or_copy(source, generation / "tables" / table / source.name)
         link_or_copy(self.draft / SUMMARY, generation / SUMMARY)
+        for source in self._csv_files():
+            link_or_copy(source, generation / CSV_FOLDER / source.name)
         fill(generation)
         _replace_link(self._home / "current", Path("published") / generation.name)
         for name in _PUBLISHED_NAMES:
-            _replace_link(self.root / name, Path(".store/current") / name)
+            if (generation / name).exists():
+                _replace_link(self.root / name, Path(".store/current") / name)
+            elif (self.root / name).is_symlink():
+                (self.root / name).unlink()
         for number in numbers[: -(_KEPT_GENERATIONS - 1)]:
             shutil.rmtree(published / str(number), ignore_errors=True)
         return generation
 
+    def _csv_files(self) -> list[Path]:
+        return sorted((self.draft / CSV_FOLDER).glob("*.csv"))
+
     def _refuse_foreign_files(self) -> None:
-        tables = self.root / "tables"
-        if tables.is_dir() and not tables.is_symlink():
-            raise TouchstoneError(f"{tables}: there is a folder that this program did not make; move it away")
+        for name, remedy in (("tables", ""), (CSV_FOLDER, ", or set publish.csv to false")):
+            folder = self.root / name
+            if folder.is_dir() and not folder.is_symlink() and (name == "tables" or self._csv_files()):
+                raise TouchstoneError(
+                    f"{folder}: there is a folder that this program did not make; move it away{remedy}"
+                )
 
     def _path(self, table: str, part: str | None) -> Path:
         return self.draft / "tables" / table / f"{part or table}.parquet"

@@ -23,7 +23,7 @@ import pyarrow as pa
 
 from touchstone.errors import TouchstoneError
 from touchstone.publish.macros import sql_text
-from touchstone.publish.views import create_views, one_line, pattern, table_files
+from touchstone.publish.views import create_views, one_line, pattern, require_tables, table_files
 
 _GIB = 2**30
 _REFUSED, _OUT_OF_MEMORY = 3, 4
@@ -96,7 +96,7 @@ class TableListing(NamedTuple):
 
 def run_query(tables_dir: Path, sql: str, *, limits: QueryLimits = DEFAULT_LIMITS) -> pa.Table:
     """The result of one SELECT over the tables. Whatever goes wrong is a TouchstoneError of one line."""
-    _require_tables(tables_dir)
+    require_tables(tables_dir)
     # Bytes from the command line that are not UTF-8 arrive as surrogates, which DuckDB does not take.
     text = sql.encode(errors="replace").decode()
     request = json.dumps({"tables_dir": str(tables_dir.resolve()), "sql": text, "limits": asdict(limits)})
@@ -118,7 +118,7 @@ def run_query(tables_dir: Path, sql: str, *, limits: QueryLimits = DEFAULT_LIMIT
 
 def list_tables(tables_dir: Path) -> list[TableListing]:
     """Every table with its rows and columns, by name."""
-    _require_tables(tables_dir)
+    require_tables(tables_dir)
     with duckdb.connect() as connection:
         return [_listing(connection, name) for name in create_views(connection, tables_dir)]
 
@@ -180,13 +180,6 @@ def _require_reading_only(connection: duckdb.DuckDBPyConnection, sql: str) -> No
             raise TouchstoneError(f"only one SELECT is allowed, got {kind.split('_')[0]} inside it")
         if kind == "TABLE_FUNCTION" and (name := node["function"]["function_name"].lower()) not in _TABLE_FUNCTIONS:
             raise TouchstoneError(f"the table function {name} is not allowed; query the tables by their names")
-
-
-def _require_tables(tables_dir: Path) -> None:
-    if not table_files(tables_dir):
-        raise TouchstoneError(
-            f"{tables_dir}: no tables here; run `touchstone run` first or give the output folder with --data"
-        )
 
 
 def _listing(connection: duckdb.DuckDBPyConnection, name: str) -> TableListing:

@@ -1,4 +1,4 @@
-"""Results of a query as text and files: csv, json, markdown and parquet.
+"""Results of a query as text and files: csv, json, latex, markdown and parquet.
 
 How a result comes about belongs in `touchstone.publish.query`.
 """
@@ -18,11 +18,12 @@ import pyarrow.parquet as pq
 from touchstone.errors import TouchstoneError
 from touchstone.files import replacing, spreadsheet_safe
 from touchstone.plain_text import significant
+from touchstone.publish.latex import latex_table
 from touchstone.publish.views import one_line
 
 ColumnKind = Literal["name", "number", "text"]
 
-FORMATS = ("csv", "json", "markdown", "parquet")
+FORMATS = ("csv", "json", "latex", "markdown", "parquet")
 
 _BATCH_ROWS = 20_000
 _NOT_FINITE = {math.inf: "Infinity", -math.inf: "-Infinity"}
@@ -47,11 +48,13 @@ def displayed(table: pa.Table) -> tuple[list[tuple[str, ColumnKind]], list[list[
 
 
 def render(table: pa.Table, fmt: str) -> str:
-    """The table as csv, json (an array of records) or markdown."""
+    """The table as csv, json (an array of records), latex or markdown."""
     if fmt == "csv":
         return _csv(table)
     if fmt == "json":
         return _json(table)
+    if fmt == "latex":
+        return _latex(table)
     if fmt == "markdown":
         return _markdown(table)
     if fmt == "parquet":
@@ -109,6 +112,11 @@ def _markdown(table: pa.Table) -> str:
     rows = ([_markdown_text(_cell(value)) for value in row] for row in iter_rows(table))
     lines = [[_markdown_text(name) for name in table.column_names], rules, *rows]
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def _latex(table: pa.Table) -> str:
+    rows = ([value if isinstance(value, float | int) else _cell(value) for value in row] for row in iter_rows(table))
+    return latex_table(table.column_names, rows, [_is_number(field.type) for field in table.schema])
 
 
 def _markdown_text(text: str) -> str:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import polars as pl
 
-from touchstone.files import replacing, spreadsheet_safe
+from touchstone.publish.csv_files import write_csv
 
 
 def summary(pass_at_k: pl.DataFrame) -> pl.DataFrame:
@@ -31,7 +31,6 @@ def summary(pass_at_k: pl.DataFrame) -> pl.DataFrame:
             *(at(k, f"ci_{end}").alias(f"pass@{k}_ci_{end}") for k in ks for end in ("method", "units")),
         )
         .sort(group)
-        .with_columns(pl.col(group).map_elements(spreadsheet_safe, return_dtype=pl.String))
         .rename({"model": "LLM"})
         .collect()
     )
@@ -40,7 +39,5 @@ def summary(pass_at_k: pl.DataFrame) -> pl.DataFrame:
 def write_summary(pass_at_k: pl.DataFrame, path: Path) -> pl.DataFrame:
     """Write the summary CSV, whole or not at all."""
     table = summary(pass_at_k)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with replacing(path) as scratch:
-        table.write_csv(scratch)
+    write_csv(table.lazy(), path)
     return table

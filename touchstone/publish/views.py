@@ -57,6 +57,14 @@ def parquet_scan(files: list[Path]) -> str:
     return f"read_parquet([{paths}], union_by_name = true, hive_partitioning = false)"
 
 
+def require_tables(tables_dir: Path) -> None:
+    """Refuse a folder without tables."""
+    if not table_files(tables_dir):
+        raise TouchstoneError(
+            f"{tables_dir}: no tables here; run `touchstone run` first or give the output folder with --data"
+        )
+
+
 def pattern(path: Path) -> str:
     """The path as DuckDB must read it, which takes every path for a glob pattern.
 

@@ -1,0 +1,35 @@
+"""Tables as CSV files that other programs and spreadsheets can read."""
+
+from pathlib import Path
+
+import polars as pl
+
+from touchstone.files import FORMULA_STARTS, replacing, spreadsheet_safe
+
+
+def safe_for_spreadsheets(frame: pl.LazyFrame) -> pl.LazyFrame:
+    """The frame with text cells and column names that no spreadsheet runs as a formula.
+
+    >>> safe_for_spreadsheets(pl.LazyFrame({"a": ["=1+1", "x"], "b": [-1, 2]})).collect().rows()
+    [("'=1+1", -1), ('x', 2)]
+    """
+    columns = frame.collect_schema()
+    cells = [_safe_text(name) if dtype == pl.String else pl.col(name) for name, dtype in columns.items()]
+    return frame.select(cell.alias(spreadsheet_safe(name)) for name, cell in zip(columns, cells, strict=True))
+
+
+def write_csv(frame: pl.LazyFrame, path: Path) -> None:
+    """Write a CSV file, whole or not at all. Infinity is `inf`, null an empty cell."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with replacing(path) as scratch:
+        safe_for_spreadsheets(frame).sink_csv(scratch)
+
+
+def csv_text(frame: pl.LazyFrame) -> str:
+    """The same as text."""
+    return safe_for_spreadsheets(frame).collect(engine="streaming").write_csv()
+
+
+def _safe_text(name: str) -> pl.Expr:
+    text = pl.col(name)
+    return pl.when(text.str.slice(0, 1).is_in(FORMULA_STARTS)).then(pl.lit("'") + text).otherwise(text)

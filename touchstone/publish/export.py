@@ -1,0 +1,59 @@
+"""One table of a run, whole or some of its columns, as text or a file: what `touchstone export` gives.
+
+CSV and Parquet files are written as the table is read, so they may be larger than memory. How values look in the other
+formats belongs in `touchstone.publish.rendering`.
+"""
+
+import difflib
+from collections.abc import Sequence
+from pathlib import Path
+
+import polars as pl
+
+from touchstone.errors import TouchstoneError
+from touchstone.files import replacing
+from touchstone.publish.csv_files import csv_text, write_csv
+from touchstone.publish.rendering import render, save
+from touchstone.publish.views import require_tables, table_files
+
+
+def export_text(tables_dir: Path, table: str, fmt: str, columns: Sequence[str] = ()) -> str:
+    """The table as csv, json, latex or markdown."""
+    rows = scan_table(tables_dir, table, columns)
+    return csv_text(rows) if fmt == "csv" else render(rows.collect().to_arrow(), fmt)
+
+
+def save_export(tables_dir: Path, table: str, fmt: str, columns: Sequence[str], path: Path) -> None:
+    """Write the table to a file, which is there either whole or not at all."""
+    rows = scan_table(tables_dir, table, columns)
+    if path.exists() and not path.is_file():
+        raise TouchstoneError(f"{path}: not a file")
+    try:
+        if fmt == "csv":
+            write_csv(rows, path)
+        elif fmt == "parquet":
+            with replacing(path) as scratch:
+                rows.sink_parquet(scratch)
+        else:
+            save(rows.collect().to_arrow(), fmt, path)
+    except OSError as error:
+        raise TouchstoneError(f"{path}: {error.strerror or error}") from error
+
+
+def scan_table(tables_dir: Path, table: str, columns: Sequence[str] = ()) -> pl.LazyFrame:
+    """The rows of all parts of a table; a column that some parts lack is null there."""
+    require_tables(tables_dir)
+    files = table_files(tables_dir)
+    if table not in files:
+        raise TouchstoneError(f"there is no table '{table}' ({_hint(table, list(files), 'tables')})")
+    rows = pl.concat([pl.scan_parquet(file, glob=False) for file in files[table]], how="diagonal")
+    present = rows.collect_schema().names()
+    for name in columns:
+        if name not in present:
+            raise TouchstoneError(f"the table '{table}' has no column '{name}' ({_hint(name, present, 'columns')})")
+    return rows.select(columns) if columns else rows
+
+
+def _hint(name: str, known: list[str], what: str) -> str:
+    near = difflib.get_close_matches(name, known, n=1)
+    return f"did you mean '{near[0]}'?" if near else f"{what}: {', '.join(known)}"

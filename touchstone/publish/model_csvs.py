@@ -1,0 +1,76 @@
+"""Two CSV files per model, for people and programs that do not read Parquet: its outcomes, and its pass@k.
+
+`<model>_outcomes.csv` has a row per attempt and can itself be evaluated as a fixes file. `<model>_pass_at_k.csv` has
+the model's rows of the summary. They are made in the draft and published with the tables; a file whose tables did not
+change is not written again.
+"""
+
+import json
+from pathlib import Path
+from typing import Literal
+
+import polars as pl
+
+from touchstone.files import replacing
+from touchstone.publish.csv_files import write_csv
+from touchstone.publish.summary import write_summary
+from touchstone.store import CSV_FOLDER, Store, digest
+
+# Attempts up to which `publish.csv = "auto"` writes the files: they take a second or two and 50 MB.
+MAX_ROWS = 1_000_000
+
+_STAMPS = "csv_stamps.json"
+# What the files look like; count up when that changes.
+_LAYOUT = 1
+
+
+def write_model_csvs(store: Store, wanted: Literal["auto"] | bool, max_rows: int = MAX_ROWS) -> list[str]:
+    """Bring the draft's CSV files up to date and remove those of models that are gone; returns the files' names."""
+    folder, stamps = store.draft / CSV_FOLDER, store.draft / _STAMPS
+    known: dict[str, str] = json.loads(stamps.read_text()) if stamps.is_file() else {}
+    models = {model: part for model in store.parts("outcomes") if (part := store.part("outcomes", model)) and part.rows}
+    rows = sum(part.rows for part in models.values())
+    if wanted is False or (wanted == "auto" and rows > max_rows):
+        models = {}
+    figures = store.scan("pass_at_k").collect() if models else pl.DataFrame()
+    made: dict[str, str] = {}
+    for model, part in models.items():
+        own = figures.filter(pl.col("model") == model)
+        content = {
+            f"{model}_outcomes.csv": digest([_LAYOUT, part.fingerprint]),
+            f"{model}_pass_at_k.csv": digest([_LAYOUT, own.rows()]),
+        }
+        outcomes_csv, pass_at_k_csv = (folder / name for name in content)
+        if not _is_current(outcomes_csv, content, known):
+            write_csv(outcomes_table(store.scan("outcomes", [model])), outcomes_csv)
+        if not _is_current(pass_at_k_csv, content, known):
+            write_summary(own, pass_at_k_csv)
+        made |= content
+    for path in folder.glob("*"):
+        if path.name not in made:
+            path.unlink()
+    with replacing(stamps) as scratch:
+        scratch.write_text(json.dumps(made))
+    return sorted(made)
+
+
+def outcomes_table(outcomes: pl.LazyFrame) -> pl.LazyFrame:
+    """A model's outcomes, with the column names of a fixes file."""
+    return outcomes.select(
+        "oid",
+        "iteration_id",
+        "tier",
+        pl.col("passed").alias("plausible_fix"),
+        "status",
+        "validator",
+        "fidelity",
+        "compiled",
+        "tests_passed",
+        "tests_failed",
+        "lint_warnings",
+        "diagnostics",
+    )
+
+
+def _is_current(path: Path, content: dict[str, str], known: dict[str, str]) -> bool:
+    return path.is_file() and known.get(path.name) == content[path.name]
