@@ -35,8 +35,8 @@ def test_the_result_of_a_query_is_saved_as_the_files_name_says(
     [
         ("a.csv", ["--format", "json"], "--save-to a.csv implies --format csv, but --format is json"),
         ("a.csv", ["--format", "table"], "--save-to a.csv implies --format csv, but --format is table"),
-        ("a.xyz", [], "--save-to a.xyz: add --format csv, json, markdown or parquet"),
-        ("a", ["--format", "table"], "--save-to a: add --format csv, json, markdown or parquet"),
+        ("a.xyz", [], "--save-to a.xyz: add --format csv, json, latex, markdown or parquet"),
+        ("a", ["--format", "table"], "--save-to a: add --format csv, json, latex, markdown or parquet"),
     ],
 )
 def test_a_query_whose_format_is_not_clear_is_one_line(
