@@ -202,9 +202,10 @@ class SyntheticSettings(_Section):
 
 
 class LimitSettings(_Section):
-    """What one validation may use; what is not given is the validator's own default."""
+    """What one validation may use; what is not given is the validator's own default. `seconds` is CPU time."""
 
     seconds: float | None = Field(None, gt=0)
+    wall_seconds: float | None = Field(None, gt=0)
     memory_mb: int | None = Field(None, ge=64)
     disk_mb: int | None = Field(None, ge=1)
     output_mb: int | None = Field(None, ge=1)

@@ -46,6 +46,7 @@ def limits_for(validator: str, given: LimitSettings) -> Limits:
     return replace(
         own,
         seconds=given.seconds or own.seconds,
+        wall_seconds=given.wall_seconds or (None if given.seconds else own.wall_seconds),
         memory_bytes=(given.memory_mb or 0) * million or own.memory_bytes,
         disk_bytes=(given.disk_mb or 0) * million or own.disk_bytes,
         output_bytes=(given.output_mb or 0) * million or own.output_bytes,

@@ -30,6 +30,7 @@ _TREE, _BOX = "/tree", "/box"
 # Users that no account has. Every sandbox gets another one, since the kernel counts processes per user.
 _FIRST_USER = 2_000_000
 _counter = itertools.count()
+_ASK_SECONDS = 120
 # All of the environment that a launch gets. Sets keep one order, or a verdict could depend on the worker.
 ENVIRONMENT = {"PYTHONHASHSEED": "0", "LANG": "C.UTF-8"}
 
@@ -59,7 +60,7 @@ def interpreter(program: Path | None = None) -> Interpreter:
         "print(json.dumps([sys.executable, sys.prefix, sys.base_prefix, sys._base_executable, sys.version.split()[0]]))"
     )
     try:
-        asked = subprocess.run([program, "-I", "-c", ask], capture_output=True, check=True, timeout=30)
+        asked = subprocess.run([program, "-I", "-c", ask], capture_output=True, check=True, timeout=_ASK_SECONDS)
         executable, prefix, base, original, version = json.loads(asked.stdout)
     except (OSError, subprocess.SubprocessError, ValueError) as error:
         raise TouchstoneError(f"{program}: is no Python that can be run ({error})") from None

@@ -11,16 +11,35 @@ from touchstone.validation.protocol import Tree
 TMP = "@TMP@"
 
 
+# Wall time where none is given: enough for a job that gets a small share of a busy machine.
+_LEAST_WALL_SECONDS = 60.0
+_WALL_PER_CPU_SECOND = 5.0
+
+
 @dataclass(frozen=True)
 class Limits:
-    """What one validation may use. Whoever goes beyond is killed."""
+    """What one validation may use. Whoever goes beyond is killed.
+
+    `seconds` is CPU time over all processes, so that a busy machine changes no verdict. `wall_seconds` ends what waits
+    for ever; by default it is `wall`, several times as long.
+    """
 
     seconds: float = 10.0
+    wall_seconds: float | None = None
     memory_bytes: int = 512 * 2**20
     disk_bytes: int = 64 * 2**20
     output_bytes: int = 2**20
     processes: int = 32
     open_files: int = 256
+
+    @property
+    def wall(self) -> float:
+        """The limit on wall time in seconds.
+
+        >>> Limits().wall, Limits(seconds=100).wall, Limits(wall_seconds=2).wall
+        (60.0, 500.0, 2)
+        """
+        return self.wall_seconds or max(_LEAST_WALL_SECONDS, _WALL_PER_CPU_SECOND * self.seconds)
 
 
 @dataclass(frozen=True)
@@ -41,7 +60,8 @@ class Command:
 @dataclass(frozen=True)
 class Ended:
     """How a command ended: `status` is `exited`, or one of timeout, memory_limit, output_limit, disk_limit and
-    sandbox_error, of which `note` says more. A negative exit code is the signal that killed it."""
+    sandbox_error, of which `note` says more. A negative exit code is the signal that killed it. `starved`: the machine
+    was too busy for the timeout to mean anything."""
 
     status: str
     exit_code: int | None
@@ -49,6 +69,7 @@ class Ended:
     stderr: bytes = b""
     seconds: float = 0.0
     note: str = ""
+    starved: bool = False
 
 
 class Sandbox(Protocol):

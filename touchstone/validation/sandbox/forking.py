@@ -1,7 +1,7 @@
 """The loop of a warm worker that runs every job in a process of its own, and leaves nothing behind between two jobs.
 
 It runs inside the sandbox. The supervisor sends descriptors: first a file with the job, then whatever the job needs.
-It asks for the end of a job with another message and is told how the job's process ended.
+It asks for the end of a job with another message, when it is done or at once, and is told how the job's process ended.
 """
 
 import gc
@@ -17,13 +17,13 @@ from typing import Any, NoReturn
 from touchstone.validation.sandbox.folders import empty
 from touchstone.validation.sandbox.inside import Policy, confine, end_with_parent, kill_everything_else, limit
 
-JOB, END = b"job", b"end"
+JOB, END, KILL = b"job", b"end", b"kill"
 MAX_DESCRIPTORS = 8
 # Room for the interpreter itself and its libraries, which count as address space but hardly use memory.
 _INTERPRETER_BYTES = 256 * 2**20
 
-# A process that has said all it had to say needs a moment to be gone.
-_ENDING_SECONDS = 0.1
+# A process that has said all it had to say needs a moment to be gone, and on a busy machine a long one.
+_ENDING_SECONDS = 60.0
 
 Job = Callable[[Any, list[int]], None]
 
@@ -45,8 +45,8 @@ def serve(policy: Policy, job: Job) -> None:
                 _run(policy, worker, control, job, descriptors)
             for descriptor in descriptors:
                 os.close(descriptor)
-        elif message == END:
-            ended = _end(policy, child)
+        elif message in (END, KILL):
+            ended = _end(policy, child, _ENDING_SECONDS if message == END else 0.0)
             child = None
             if not empty(Path(policy["tmp"])):
                 return
@@ -76,19 +76,21 @@ def _run(policy: Policy, worker: int, control: socket.socket, job: Job, descript
         os._exit(0)
 
 
-def _end(policy: Policy, child: int | None) -> dict[str, Any]:
-    """End the job's process and all that it left."""
+def _end(policy: Policy, child: int | None, wait_seconds: float) -> dict[str, Any]:
+    """End the job's process, if it does not end by itself in time, and all that it left."""
     free = os.statvfs(policy["tmp"])
     told: dict[str, Any] = {"exit_code": None, "disk_full": policy["own_processes"] and free.f_bavail == 0}
     if child is None:
         return told
-    patience = time.monotonic() + _ENDING_SECONDS
-    while told["exit_code"] is None and time.monotonic() < patience:
+    give_up = time.monotonic() + wait_seconds
+    while told["exit_code"] is None:
         reaped, status = os.waitpid(child, os.WNOHANG)
         if reaped:
             told["exit_code"] = os.waitstatus_to_exitcode(status)
-        else:
+        elif time.monotonic() < give_up:
             time.sleep(0.0002)
+        else:
+            break
     if policy["own_processes"]:
         kill_everything_else(policy)
     elif told["exit_code"] is None:

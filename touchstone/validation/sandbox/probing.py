@@ -9,12 +9,12 @@ import os
 import secrets
 import socket
 import tempfile
-import time
 from dataclasses import dataclass
 from pathlib import Path
 
 from touchstone.errors import TouchstoneError
 from touchstone.validation.sandbox.backends import Backend, Bubblewrap, Landlock, Unsandboxed
+from touchstone.validation.sandbox.clock import JobClock
 from touchstone.validation.sandbox.command import Limits
 from touchstone.validation.sandbox.running import Confined
 from touchstone.validation.sandbox.warm import WarmWorker, WorkerLostError, read_answer
@@ -55,7 +55,7 @@ def try_backend(backend: Backend, scratch: Path) -> Tried:
     if missing is not None:
         return Tried(backend.name, missing)
     scratch.mkdir(parents=True, exist_ok=True)
-    limits = Limits(processes=16)
+    limits = Limits(processes=16, seconds=_PROBE_SECONDS)
     sandbox = Confined(backend, scratch)
     listener = socket.socket()
     listener.bind(("127.0.0.1", 0))
@@ -72,7 +72,7 @@ def try_backend(backend: Backend, scratch: Path) -> Tried:
                 worker.job(told, [writes])
             finally:
                 os.close(writes)
-            answer, passed = read_answer(reads, time.monotonic() + _PROBE_SECONDS, 10_000, lambda: None)
+            answer, passed = read_answer(reads, 10_000, JobClock([worker.process], limits).overrun)
             results = json.loads(answer) if passed is None and answer else {"an answer": False}
         except (WorkerLostError, TouchstoneError) as error:
             return Tried(backend.name, str(error))

@@ -6,11 +6,14 @@ import stat
 import subprocess
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 _PAGE = os.sysconf("SC_PAGE_SIZE")
+_TICKS = os.sysconf("SC_CLK_TCK")
 _BLOCK = 512
-_PATIENCE_SECONDS = 5.0
+# Long: a keeper that is killed before it has ended its children, because the machine is busy, leaves them behind.
+_PATIENCE_SECONDS = 30.0
 
 
 def end(process: subprocess.Popen[bytes], *, own_processes: bool) -> None:
@@ -31,6 +34,38 @@ def end(process: subprocess.Popen[bytes], *, own_processes: bool) -> None:
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()
+
+
+@dataclass(frozen=True)
+class Usage:
+    """CPU time of a process and all below it, ended ones included, and whether one of them is ready to run or running.
+
+    A process whose parent ignores the end of its children is counted only while it lives.
+    """
+
+    cpu_seconds: float
+    ready: bool
+
+
+def usage(process: int) -> Usage:
+    """What a process and all below it have used, and whether they could use more now."""
+    ticks, ready = 0, False
+    for each in descendants(process):
+        with suppress(OSError, IndexError, ValueError):
+            state, *fields = _stat(Path(f"/proc/{each}"))
+            # utime, stime, cutime and cstime
+            ticks += sum(int(field) for field in fields[10:14])
+            ready = ready or state in _READY or any(_stat(task)[0] in _READY for task in _tasks(each))
+    return Usage(ticks / _TICKS, ready)
+
+
+# Running or runnable, and waiting for a disk.
+_READY = ("R", "D")
+
+
+def _stat(place: Path) -> list[str]:
+    """The fields of a process or thread from its state on; its name before may hold anything."""
+    return (place / "stat").read_text().rpartition(")")[2].split()
 
 
 def resident_bytes(process: int) -> int:

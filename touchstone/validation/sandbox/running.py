@@ -18,6 +18,7 @@ from pathlib import Path
 
 from touchstone.errors import TouchstoneError
 from touchstone.validation.sandbox.backends import ENVIRONMENT, Backend, Launch
+from touchstone.validation.sandbox.clock import JobClock, Overrun
 from touchstone.validation.sandbox.command import Command, Ended, Limits
 from touchstone.validation.sandbox.folders import folder_bytes, remove
 from touchstone.validation.sandbox.processes import end, resident_bytes, unnamed_bytes
@@ -108,19 +109,20 @@ class _Watch:
     def outcome(self, status: int) -> Ended:
         """Wait for the end, or bring it about."""
         started = time.monotonic()
-        reason = self._wait(started + self.limits.seconds)
+        passed = self._wait()
         self.close()
         seconds = time.monotonic() - started
         with os.fdopen(status, "rb") as pipe:
             said = pipe.read()
         stdout, stderr = bytes(self.output["stdout"]), bytes(self.output["stderr"])
-        if reason is not None:
-            return Ended(reason, None, stdout, stderr, seconds)
+        if passed is not None:
+            return Ended(passed.status, None, stdout, stderr, seconds, passed.note, passed.starved)
         return _read_status(said, stdout, stderr, seconds)
 
-    def _wait(self, deadline: float) -> str | None:
+    def _wait(self) -> Overrun | None:
         """None where the process ended by itself, else the limit that it passed."""
         process = self.process
+        clock = JobClock([process.pid], self.limits)
         pidfd = os.pidfd_open(process.pid)
         with selectors.DefaultSelector() as ready, os.fdopen(pidfd, "rb"):
             ready.register(pidfd, selectors.EVENT_READ, None)
@@ -130,29 +132,27 @@ class _Watch:
                 ready.register(pipe, selectors.EVENT_READ, name)
             looked = time.monotonic()
             while True:
-                events = ready.select(min(_LOOK_EVERY_SECONDS, max(0.0, deadline - time.monotonic())))
+                events = ready.select(min(_LOOK_EVERY_SECONDS, max(0.0, clock.seconds_left)))
                 for key, _ in events:
                     if key.data is not None and not self._read(key.data, key.fd):
                         ready.unregister(key.fileobj)
                 if any(len(text) > self.limits.output_bytes for text in self.output.values()):
-                    return "output_limit"
+                    return Overrun("output_limit")
                 if any(key.data is None for key, _ in events):
                     self._drain()
                     return None
                 now = time.monotonic()
-                if now >= deadline:
-                    return "timeout"
-                if now - looked >= _LOOK_EVERY_SECONDS:
+                if now - looked >= _LOOK_EVERY_SECONDS or clock.seconds_left <= 0:
                     looked = now
-                    if (passed := self._passed_limit()) is not None:
+                    if (passed := self._passed_limit() or clock.overrun()) is not None:
                         return passed
 
-    def _passed_limit(self) -> str | None:
+    def _passed_limit(self) -> Overrun | None:
         if resident_bytes(self.process.pid) > self.limits.memory_bytes:
-            return "memory_limit"
+            return Overrun("memory_limit")
         if self.tmp is not None:
             used = folder_bytes(self.tmp) + unnamed_bytes(self.process.pid, self.tmp)
-            return "disk_limit" if used > self.limits.disk_bytes else None
+            return Overrun("disk_limit") if used > self.limits.disk_bytes else None
         return None
 
     def _read(self, name: str, descriptor: int) -> bool:

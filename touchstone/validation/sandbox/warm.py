@@ -13,13 +13,17 @@ from pathlib import Path
 from typing import Any
 
 from touchstone.validation.sandbox.backends import ENVIRONMENT, Interpreter, Launch, interpreter
+from touchstone.validation.sandbox.clock import Overrun
 from touchstone.validation.sandbox.command import Limits
-from touchstone.validation.sandbox.forking import END, JOB
-from touchstone.validation.sandbox.processes import end
+from touchstone.validation.sandbox.forking import END, JOB, KILL
+from touchstone.validation.sandbox.processes import end, usage
 from touchstone.validation.sandbox.running import Confined
 
-_START_SECONDS = 60.0
-_END_SECONDS = 2.0
+# How long a worker may do nothing before it is ready, or has ended a job. On a busy machine that takes long, but then
+# it is ready to run, not idle: so a busy machine changes no verdict, and a worker that was stopped holds up nobody.
+_START_IDLE_SECONDS = 60.0
+_END_IDLE_SECONDS = 2.0
+_LONGEST_SECONDS = 600.0
 _LOOK_EVERY_SECONDS = 0.1
 
 
@@ -63,15 +67,15 @@ class WarmWorker:
         finally:
             os.close(file)
 
-    def ask_end(self) -> None:
-        """Ask a forking worker to end its job. What came of it is told by `ended`."""
+    def ask_end(self, *, at_once: bool = False) -> None:
+        """Ask a forking worker to end its job: once it is done by itself, or at once. `ended` tells what came of it."""
         if self._control is not None:
             with contextlib.suppress(OSError):
-                self._control.send(END)
+                self._control.send(KILL if at_once else END)
 
     def ended(self) -> dict[str, Any]:
         """How the job's process ended. A worker that cannot tell in time is replaced."""
-        told = self._receive(_END_SECONDS)
+        told = self._receive(_END_IDLE_SECONDS)
         if told is None:
             self.close()
             return {"exit_code": None, "disk_full": False}
@@ -116,7 +120,7 @@ class WarmWorker:
                 start_new_session=True,
             )
         self._control = ours
-        if self._receive(_START_SECONDS) is None:
+        if self._receive(_START_IDLE_SECONDS) is None:
             assert self._process.stderr is not None
             self._process.kill()
             said = self._process.stderr.read().decode("utf-8", "replace").strip().splitlines()
@@ -125,35 +129,39 @@ class WarmWorker:
         assert self._process.stderr is not None
         self._process.stderr.close()
 
-    def _receive(self, seconds: float) -> bytes | None:
+    def _receive(self, idle_seconds: float) -> bytes | None:
+        """The worker's next word; None where it has gone, or does nothing for so long."""
         if self._control is None:
             return None
-        self._control.settimeout(seconds)
-        try:
-            return self._control.recv(4096) or None
-        except OSError:
-            return None
-        finally:
-            self._control.settimeout(None)
+        waiting = select.poll()
+        waiting.register(self._control, select.POLLIN | select.POLLHUP)
+        idle, give_up = 0.0, time.monotonic() + _LONGEST_SECONDS
+        while idle < idle_seconds and time.monotonic() < give_up:
+            if waiting.poll(_LOOK_EVERY_SECONDS * 1000):
+                try:
+                    return self._control.recv(4096) or None
+                except OSError:
+                    return None
+            if not usage(self.process).ready:
+                idle += _LOOK_EVERY_SECONDS
+        return None
 
 
-def read_answer(
-    pipe: int, deadline: float, max_bytes: int, passed_limit: Callable[[], str | None]
-) -> tuple[bytes, str | None]:
+def read_answer(pipe: int, max_bytes: int, passed_limit: Callable[[], Overrun | None]) -> tuple[bytes, Overrun | None]:
     """What comes through a pipe until its other end is closed, or the limit that was passed first."""
     answer = bytearray()
     waiting = select.poll()
     waiting.register(pipe, select.POLLIN | select.POLLHUP)
+    looked = time.monotonic()
     while True:
-        left = deadline - time.monotonic()
-        if left <= 0:
-            return bytes(answer), "timeout"
-        if waiting.poll(min(left, _LOOK_EVERY_SECONDS) * 1000):
+        if waiting.poll(_LOOK_EVERY_SECONDS * 1000):
             chunk = os.read(pipe, 65_536)
             if not chunk:
                 return bytes(answer), None
             answer += chunk
             if len(answer) > max_bytes:
-                return bytes(answer), "output_limit"
-        elif (passed := passed_limit()) is not None:
-            return bytes(answer), passed
+                return bytes(answer), Overrun("output_limit")
+        if time.monotonic() - looked >= _LOOK_EVERY_SECONDS:
+            looked = time.monotonic()
+            if (passed := passed_limit()) is not None:
+                return bytes(answer), passed

@@ -22,7 +22,7 @@ SYSTEM_PATH = "/usr/local/bin:/usr/bin:/bin"
 PYTHON = Path(getattr(sys, "_base_executable", sys.executable)).resolve()
 PYTHON_FOLDER = Path(sys.base_prefix).resolve()
 
-_VERSION_SECONDS = 30.0
+_VERSION_SECONDS = 120.0
 _TAIL_CHARACTERS = 2000
 _SHELL_SIGNAL_OFFSET = 128
 
@@ -83,7 +83,7 @@ def stopped(ended: Ended, fidelity: str) -> Report | None:
     """The report on a command that was kept from its end; None where it came to an end by itself."""
     if ended.status == "exited":
         return None
-    return Report(ended.status, fidelity, note=ended.note, duration_seconds=ended.seconds)
+    return Report(ended.status, fidelity, note=ended.note, duration_seconds=ended.seconds, starved=ended.starved)
 
 
 def no_report(ended: Ended, fidelity: str, note: str, *, consistent: bool = True) -> Report:

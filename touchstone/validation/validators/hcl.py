@@ -14,6 +14,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from touchstone.validation.protocol import Availability, Diagnostic, Job, Problem, Report, Tree
+from touchstone.validation.sandbox.clock import JobClock, Overrun
 from touchstone.validation.sandbox.command import Limits
 from touchstone.validation.sandbox.processes import resident_bytes
 from touchstone.validation.sandbox.running import Confined
@@ -97,18 +98,19 @@ class HclValidator:
                 self._worker.job(told, [writes])
             finally:
                 os.close(writes)
-            deadline = started + self._limits.seconds
-            answer, passed = read_answer(reads, deadline, _MAX_REPORT_BYTES, self._passed_limit)
+            clock = JobClock([self._worker.process], self._limits)
+            answer, passed = read_answer(reads, _MAX_REPORT_BYTES, lambda: self._passed_limit() or clock.overrun())
         finally:
             os.close(reads)
         seconds = time.monotonic() - started
         if passed is not None:
             self._worker.close()
-            return Report(passed, fidelity, duration_seconds=seconds)
+            return Report(passed.status, fidelity, note=passed.note, duration_seconds=seconds, starved=passed.starved)
         return build_report(answer, fidelity, seconds)
 
-    def _passed_limit(self) -> str | None:
-        return "memory_limit" if resident_bytes(self._worker.process) > self._limits.memory_bytes else None
+    def _passed_limit(self) -> Overrun | None:
+        used = resident_bytes(self._worker.process)
+        return Overrun("memory_limit") if used > self._limits.memory_bytes else None
 
 
 def _sample(value: bytes) -> Job:

@@ -18,6 +18,7 @@ from typing import Any
 from touchstone.validation.protocol import Availability, Diagnostic, Job, Problem, Report, Tree
 from touchstone.validation.pytests import preload
 from touchstone.validation.sandbox.backends import interpreter
+from touchstone.validation.sandbox.clock import JobClock, Overrun
 from touchstone.validation.sandbox.command import Limits
 from touchstone.validation.sandbox.folders import folder_bytes
 from touchstone.validation.sandbox.processes import resident_bytes, unnamed_bytes
@@ -142,8 +143,10 @@ class PythonValidator:
                 pair.tests.job(ours | directory, [near.fileno(), writes])
             os.close(writes)
             writes = -1
-            deadline = time.monotonic() + self._limits.seconds
-            answer, passed = read_answer(reads, deadline, _MAX_REPORT_BYTES, lambda: pair.passed_limit(self._limits))
+            clock = JobClock([pair.tests.process, pair.candidate.process], self._limits)
+            answer, passed = read_answer(
+                reads, _MAX_REPORT_BYTES, lambda: pair.passed_limit(self._limits) or clock.overrun()
+            )
         finally:
             os.close(reads)
             if writes >= 0:
@@ -151,11 +154,11 @@ class PythonValidator:
         if passed is not None:
             pair.close()
             return build_report(problem, answer, passed, exit_code=None)
-        for worker in (pair.tests, pair.candidate):
-            worker.ask_end()
+        pair.tests.ask_end()
+        pair.candidate.ask_end(at_once=True)
         exit_code = pair.tests.ended()["exit_code"]
         full = pair.candidate.ended()["disk_full"]
-        return build_report(problem, answer, "disk_limit" if full else None, exit_code)
+        return build_report(problem, answer, Overrun("disk_limit") if full else None, exit_code)
 
 
 def _sample(answer: bytes) -> Job:
@@ -176,15 +179,15 @@ class _Pair:
         self.tests.close()
         self.candidate.close()
 
-    def passed_limit(self, limits: Limits) -> str | None:
-        """The limit that one of them is beyond, if any."""
+    def passed_limit(self, limits: Limits) -> Overrun | None:
+        """The limit on memory or disk that one of them is beyond, if any."""
         for worker in (self.candidate, self.tests):
             if resident_bytes(worker.process) > limits.memory_bytes:
-                return "memory_limit"
+                return Overrun("memory_limit")
             if worker.tmp is not None:
                 used = folder_bytes(worker.tmp) + unnamed_bytes(worker.process, worker.tmp)
                 if used > limits.disk_bytes:
-                    return "disk_limit"
+                    return Overrun("disk_limit")
         return None
 
 
@@ -222,7 +225,7 @@ def _modules(job: Job, tests: set[str]) -> Iterator[str]:
             yield module_name(str(inside))
 
 
-def build_report(problem: Problem, answer: bytes, passed_limit: str | None, exit_code: int | None) -> Report:
+def build_report(problem: Problem, answer: bytes, passed: Overrun | None, exit_code: int | None) -> Report:
     """What the tests' side said, line by line. A test that did not report has failed."""
     lines = [json.loads(line) for line in answer.splitlines() if line.startswith(b"{") and line.endswith(b"}")]
     told = {key: line for line in lines for key in line}
@@ -235,8 +238,8 @@ def build_report(problem: Problem, answer: bytes, passed_limit: str | None, exit
         diagnostics += [_failure(name, results.get(name)) for name, good in outcomes.items() if not good]
     compiled = None if not lines else "imported" in told
     report = Report("failed", FULL, tuple(diagnostics), compiled=compiled, tests=outcomes)
-    if passed_limit is not None:
-        return replace(report, status=passed_limit)
+    if passed is not None:
+        return replace(report, status=passed.status, note=passed.note, starved=passed.starved)
     if any(line.get("memory") for line in lines):
         return replace(report, status="memory_limit")
     if "done" not in told:

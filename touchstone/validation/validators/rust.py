@@ -34,7 +34,12 @@ from touchstone.validation.validators.common import WrongShapeError, take, take_
 from touchstone.validation.validators.libtest import ContradictionError
 
 RUST_LIMITS = Limits(
-    seconds=120.0, memory_bytes=2 * 2**30, disk_bytes=512 * 2**20, output_bytes=4 * 2**20, processes=256
+    seconds=240.0,
+    wall_seconds=480.0,
+    memory_bytes=2 * 2**30,
+    disk_bytes=512 * 2**20,
+    output_bytes=4 * 2**20,
+    processes=256,
 )
 
 FORGERY = re.compile(rb"\b(no_main|no_mangle|export_name|link_section|global_asm|naked_asm|asm(?=\s*!)|dlsym)\b")
