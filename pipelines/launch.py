@@ -53,6 +53,7 @@ def run_evaluation(
     instance: dg.DagsterInstance | None = None,
     *,
     accept: bool = False,
+    fresh: bool = False,
 ) -> RunOutcome:
     """Materialise the whole job in this process, on the given Dagster instance or the one of DAGSTER_HOME."""
     if instance is None:
@@ -64,6 +65,7 @@ def run_evaluation(
         output_dir=str(output_dir.absolute()) if output_dir else None,
         only=list(only),
         accept=accept,
+        fresh=fresh,
         wait_for_lock_seconds=0,
     )
     tell("starting the run")

@@ -22,6 +22,7 @@ class EvaluationResource(dg.ConfigurableResource[Evaluation]):
     output_dir: str | None = None
     only: list[str] = Field(default_factory=list)
     accept: bool = False
+    fresh: bool = False
     wait_for_lock_seconds: float = 3600.0
 
     def load(self) -> Evaluation:
@@ -29,7 +30,7 @@ class EvaluationResource(dg.ConfigurableResource[Evaluation]):
         output_dir = Path(self.output_dir) if self.output_dir else None
         config = load_config(Path(self.config_file), output_dir)
         generate_if_asked(config)
-        return Evaluation(config, only=frozenset(self.only), accept=self.accept)
+        return Evaluation(config, only=frozenset(self.only), accept=self.accept, fresh=self.fresh)
 
     @contextlib.contextmanager
     def yield_for_execution(self, context: dg.InitResourceContext) -> Generator[Evaluation, None, None]:
@@ -42,6 +43,8 @@ class EvaluationResource(dg.ConfigurableResource[Evaluation]):
             evaluation.only = frozenset(context.run.tags[ONLY].replace(",", " ").split())
             require_only(evaluation, sorted(evaluation.only), ONLY)
         with evaluation.store.lock(self.wait_for_lock_seconds), contextlib.closing(evaluation):
+            if self.fresh:
+                evaluation.store.discard_draft()
             yield evaluation
 
     def create_resource(self, context: dg.InitResourceContext) -> Evaluation:

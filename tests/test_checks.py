@@ -7,6 +7,8 @@ import pytest
 from touchstone import checks
 from touchstone.config import CheckLimits, Price, Scoring
 from touchstone.metrics.prices import cost_by_model
+from touchstone.validation.protocol import RETRIED
+from touchstone.vocabulary import STATUSES
 
 LIMITS = CheckLimits()
 TOKENS = ["input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens"]
@@ -279,7 +281,10 @@ def test_undecided_share() -> None:
     assert checks.undecided_share(outcomes({}, {}), LIMITS).passed
     found = checks.undecided_share(outcomes(UNDECIDED, *[{}] * 8), LIMITS)
     assert (found.passed, found.error) == (False, True)
-    assert found.message == "1 of 9 fixes given to validators were not decided (sandbox_error 1: no room)"
+    assert found.message == (
+        "1 of 9 fixes given to validators were not decided (sandbox_error 1: no room); run again, and see with "
+        "`touchstone validators` what works on this machine, or raise checks.max_undecided_share"
+    )
     assert checks.undecided_share(outcomes(UNDECIDED, *[{}] * 9), LIMITS).passed, "the limit itself is allowed"
     recorded = {"status": "validator_unavailable", "passed": None, "sandbox": None}
     assert checks.undecided_share(outcomes(recorded), LIMITS).passed, "nothing was given to a validator"
@@ -305,6 +310,24 @@ def test_baselines_fail_as_recorded() -> None:
     assert "1 of 2 problems" in found.message and "p1: said" in found.message
     allowed = CheckLimits(max_untrusted_share=0.5)
     assert checks.baselines_fail_as_recorded(baselines((True, None), (False, None)), allowed).passed
+
+
+@pytest.mark.parametrize("status", [status for status in STATUSES if status != "passed"])
+def test_every_gate_names_its_remedy(status: str) -> None:
+    """In its one line: what to change, and that a run later may find it right."""
+    undecided = outcomes({**UNDECIDED, "status": status}, {**UNDECIDED, "status": status})
+    findings = [
+        checks.baselines_fail_as_recorded(baselines((False, None)), LIMITS),
+        checks.reference_fixes_pass(baselines((True, status)), LIMITS),
+        checks.undecided_share(undecided, LIMITS),
+    ]
+    for found, setting in zip(findings, ("untrusted", "untrusted", "undecided"), strict=True):
+        assert not found.passed and "\n" not in found.message
+        assert found.message.endswith(f", or raise checks.max_{setting}_share")
+    for found in findings[1:]:
+        assert ("run again" in found.message) == (status in RETRIED)
+    assert "--fresh" in checks.funnel_is_monotone(outcomes({"compiled": False})).message
+    assert "a config of its own" in checks.one_fidelity(outcomes({}, {"fidelity": "static"})).message
 
 
 def test_reference_fixes_pass() -> None:

@@ -117,22 +117,43 @@ def undecided_share(outcomes: pl.LazyFrame, limits: CheckLimits) -> Finding:
         return Finding(True, f"all {total:,} fixes given to validators were decided", error=True, figures=figures)
     shown = "; ".join(f"{status} {count:,}: {why.splitlines()[0]}" for status, count, why in found.iter_rows())
     message = f"{missing:,} of {total:,} fixes given to validators were not decided ({shown})"
+    message += f"; {_remedies(found['status'])}, or raise checks.max_undecided_share"
     return Finding(share <= limits.max_undecided_share, message, error=True, figures=figures)
 
 
 def baselines_fail_as_recorded(baselines: pl.DataFrame, limits: CheckLimits) -> Finding:
     """The unmodified problems have the errors that they are about, so that a fix can be told from no fix."""
     wrong = baselines.filter(pl.col("fails_as_recorded").not_().fill_null(False))
-    return _trusted(baselines, wrong, "does not show the error that it is about", limits)
+    remedy = "correct line_start, line_end and summary of these problems or the files in clones_dir"
+    return _trusted(baselines, wrong, "does not show the error that it is about", remedy, limits)
 
 
 def reference_fixes_pass(baselines: pl.DataFrame, limits: CheckLimits) -> Finding:
     """Every reference fix passes: a validator that refuses a right answer refuses others too."""
     wrong = baselines.filter(pl.col("reference_status") != "passed")
-    return _trusted(baselines, wrong, "refuses its own reference fix", limits)
+    return _trusted(baselines, wrong, "refuses its own reference fix", _remedies(wrong["reference_status"]), limits)
 
 
-def _trusted(baselines: pl.DataFrame, wrong: pl.DataFrame, what: str, limits: CheckLimits) -> Finding:
+# What to do about a status that a gate stopped at. Undecided results and timeouts are tried again by every run.
+_REMEDIES = {
+    "failed": "correct the reference fix (`touchstone validate` shows what is wrong with it)",
+    "timeout": "run again while the machine is less busy, or raise validation.limits.seconds",
+    "memory_limit": "raise validation.limits.memory_mb",
+    "output_limit": "raise validation.limits.output_mb",
+    "disk_limit": "raise validation.limits.disk_mb",
+    "no_report": "run again, and see with `touchstone validate` where the validator stops",
+    "sandbox_error": "run again, and see with `touchstone validators` what works on this machine",
+    "validator_unavailable": "set right what is named (`touchstone validators` lists what is installed) and run again",
+    "unsafe_input": "take the unsafe files out of clones_dir and run again",
+}
+
+
+def _remedies(statuses: pl.Series) -> str:
+    """What to do about these statuses, each remedy once."""
+    return "; ".join(_REMEDIES[status] for status in statuses.unique().sort())
+
+
+def _trusted(baselines: pl.DataFrame, wrong: pl.DataFrame, what: str, remedy: str, limits: CheckLimits) -> Finding:
     share = wrong.height / baselines.height if baselines.height else 0.0
     figures = {"problems": baselines.height, "untrusted": wrong.height, "share": share}
     if wrong.is_empty():
@@ -140,6 +161,7 @@ def _trusted(baselines: pl.DataFrame, wrong: pl.DataFrame, what: str, limits: Ch
     oid, said = wrong.sort("oid").select("oid", "diagnostics").row(0)
     example = f"{oid}: {said.splitlines()[0]}" if said else oid
     message = f"{wrong.height:,} of {baselines.height:,} problems: validation {what} (for example {example})"
+    message += f"; {remedy}, or raise checks.max_untrusted_share"
     return Finding(share <= limits.max_untrusted_share, message, error=True, figures=figures)
 
 
@@ -168,7 +190,12 @@ def funnel_is_monotone(outcomes: pl.LazyFrame) -> Finding:
     figures = counts.collect().row(0, named=True)
     wrong = figures.pop("unapplied") + figures.pop("uncompiled")
     shown = ", ".join(f"{name} {count:,}" for name, count in figures.items())
-    message = f"{wrong:,} attempts passed without being applied or compiled ({shown})" if wrong else shown
+    message = shown
+    if wrong:
+        message = (
+            f"{wrong:,} attempts passed without being applied or compiled ({shown}); a validator contradicts itself: "
+        )
+        message += "correct it, then `touchstone run --fresh` validates everything again"
     return Finding(wrong == 0, message, error=True, figures=figures)
 
 

@@ -92,6 +92,9 @@ def run(
     output_dir: Annotated[Path | None, typer.Option(help="Write here instead of the config's output_dir.")] = None,
     only: Annotated[list[str] | None, typer.Option(metavar="MODEL…", help="Re-evaluate only these models.")] = None,
     accept: Annotated[bool, typer.Option("--accept", help="Publish even what fails against the baseline.")] = False,
+    fresh: Annotated[
+        bool, typer.Option("--fresh", help="Redo everything, validation included; snapshots and pins stay.")
+    ] = False,
 ) -> None:
     """Evaluate everything that the configuration names: ingest, validate, score, publish."""
     config = _config_or_default(config)
@@ -102,7 +105,7 @@ def run(
         from pipelines.launch import run_evaluation
 
         with evaluation.store.lock():
-            outcome = run_evaluation(config, output_dir, only or [], accept=accept)
+            outcome = run_evaluation(config, output_dir, only or [], accept=accept, fresh=fresh)
     from touchstone import screens
 
     screens.show_run(evaluation, outcome)
@@ -374,7 +377,8 @@ def cache_prune(
     with find_cache(data) as cache:
         removed = cache.prune(unused_for_days)
         left = cache.statistics().entries
-    print(f"{removed:,} reports removed, {left:,} kept")
+    after = "; the next run validates again what it needs of them" if removed else ""
+    print(f"{removed:,} reports removed, {left:,} kept{after}")
 
 
 snapshots_app = typer.Typer(help="Finished runs, frozen so that any two can be compared.")

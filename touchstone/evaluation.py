@@ -35,6 +35,7 @@ from touchstone.snapshots import Snapshot, list_snapshots
 from touchstone.store import Part, Store, digest, engine_version
 from touchstone.validation.judging import judge_attempts, judge_problems
 from touchstone.validation.recorded import recorded_outcomes
+from touchstone.validation.retrying import content_digest, is_settled
 from touchstone.validation.subjects import COLUMNS, NoSubject, Subject, Subjects
 from touchstone.validation.validating import Validation
 
@@ -48,12 +49,13 @@ class Evaluation:
     """A configuration at work on its output folder.
 
     Where `only` names models, those are made again even if nothing changed, and the others stay as they are. `accept`
-    publishes what is worse than the pinned baseline, with a warning.
+    publishes what is worse than the pinned baseline, with a warning. `fresh` validates again what the cache knows.
     """
 
     config: EvaluationConfig
     only: frozenset[str] = frozenset()
     accept: bool = False
+    fresh: bool = False
     store: Store = field(init=False)
     _hashes_of_read: dict[Path, str] = field(init=False, default_factory=dict)
 
@@ -222,7 +224,7 @@ class Evaluation:
     def validation(self) -> Validation:
         """The sandbox, cache and workers of this run."""
         settings = self.config.validation
-        return Validation(settings, self.cache_dir, self.store.scratch("validation"))
+        return Validation(settings, self.cache_dir, self.store.scratch("validation"), fresh=self.fresh)
 
     def close(self) -> None:
         """End what the run keeps going: workers and their sandboxes."""
@@ -243,10 +245,10 @@ class Evaluation:
         made_from = self.validation.fingerprint(subjects) if subjects else None
         fingerprint = digest(["baselines", made_from, self.engine])
         current = self.store.current("baselines", fingerprint)
-        if current is not None and not _has_sandbox_errors(current, "baseline_status"):
+        if current is not None and current.settled:
             return current
         rows = judge_problems(subjects, self.validation) if subjects else []
-        return self.store.write("baselines", pl.LazyFrame(rows, schema=TABLES["baselines"].dtypes), fingerprint)
+        return self._write_validated("baselines", pl.DataFrame(rows, schema=TABLES["baselines"].dtypes), fingerprint)
 
     def validate_model(self, model: str) -> Part:
         """Bring one model's outcomes up to date: recorded ones as they are, and the other fixes validated."""
@@ -260,14 +262,21 @@ class Evaluation:
         made_from = [attempts.fingerprint, self.validation.fingerprint(subjects)]
         fingerprint = digest(["outcomes", made_from, self.engine])
         current = self.store.current("outcomes", fingerprint, model)
-        if current is not None and model not in self.only and not _has_sandbox_errors(current, "status"):
+        if current is not None and (current.settled or self.only) and model not in self.only:
             return current
         judged = judge_attempts(rows.iter_rows(named=True), subjects, self.validation)
         dtypes = TABLES["outcomes"].dtypes
         validated = pl.LazyFrame(judged, schema=dtypes)
         recorded = recorded_outcomes(self.store.scan("attempts", [model])).select(list(dtypes))
         rest = recorded.join(validated, on=["model", *KEY], how="anti")
-        return self.store.write("outcomes", in_order(pl.concat([rest, validated])), fingerprint, model)
+        outcomes = in_order(pl.concat([rest, validated])).collect()
+        return self._write_validated("outcomes", outcomes, fingerprint, model)
+
+    def _write_validated(self, table: str, frame: pl.DataFrame, made_from: str, model: str | None = None) -> Part:
+        """Write what validators found. The same inputs may give something else the next time, so the content counts."""
+        return self.store.write(
+            table, frame.lazy(), made_from, model, fingerprint=content_digest(frame), settled=is_settled(frame)
+        )
 
     def _fixes_of(self, model: str) -> pl.LazyFrame | None:
         """A model's attempts whose fix is to be validated; None where there is none to be."""
@@ -346,12 +355,6 @@ class Evaluation:
             reason = str(error)
             return refused_row(source, content, reason), nothing_from(source, reason)
         return evaluated_row(source, content, read), read
-
-
-def _has_sandbox_errors(part: Part, column: str) -> bool:
-    """Whether something kept a validator from its work, which the next run should try again."""
-    statuses = pl.scan_parquet(part.path, glob=False).select(column)
-    return not statuses.filter(pl.col(column) == "sandbox_error").head(1).collect().is_empty()
 
 
 def _changed_at(path: Path) -> int | None:

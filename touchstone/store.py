@@ -40,13 +40,19 @@ _KEPT_GENERATIONS = 2
 
 @dataclass(frozen=True)
 class Part:
-    """A part of a table as it lies in the draft; `inputs` has the SHA-256 of the files that it was read from."""
+    """A part of a table as it lies in the draft; `inputs` has the SHA-256 of the files that it was read from.
+
+    `fingerprint` stands for its content: tables made from it are made anew when it changes. For most parts that is
+    what they were `made_from`. A part that is not `settled` may come out otherwise when it is made again.
+    """
 
     path: Path
     rows: int
     fingerprint: str
     reused: bool
     inputs: Mapping[str, str] = field(default_factory=dict)
+    made_from: str = ""
+    settled: bool = True
 
 
 class Store:
@@ -94,24 +100,39 @@ class Store:
         if stamp is None or not path.is_file():
             return None
         made = json.loads(stamp)
-        return Part(path, made["rows"], made["fingerprint"], reused=True, inputs=made.get("inputs", {}))
+        fingerprint = made["fingerprint"]
+        return Part(
+            path,
+            made["rows"],
+            fingerprint,
+            reused=True,
+            inputs=made.get("inputs", {}),
+            made_from=made.get("made_from", fingerprint),
+            settled=made.get("settled", True),
+        )
 
-    def current(self, table: str, fingerprint: str, part: str | None = None) -> Part | None:
+    def current(self, table: str, made_from: str, part: str | None = None) -> Part | None:
         """The part, where it was made from exactly this. What this store wrote itself is not reused."""
         found = self.part(table, part)
-        if found is None or found.fingerprint != fingerprint:
+        if found is None or found.made_from != made_from:
             return None
-        return replace(found, reused=self._written.get(found.path) != fingerprint)
+        return replace(found, reused=self._written.get(found.path) != made_from)
 
     def write(
         self,
         table: str,
         frame: pl.LazyFrame,
-        fingerprint: str,
+        made_from: str,
         part: str | None = None,
         inputs: Mapping[str, str] | None = None,
+        *,
+        fingerprint: str | None = None,
+        settled: bool = True,
     ) -> Part:
-        """Replace a part of a table, checked against its contract; `inputs` has the hashes of the files it is from."""
+        """Replace a part of a table, checked against its contract; `inputs` has the hashes of the files it is from.
+
+        `fingerprint`: where the same inputs may give another content, a hash of the content.
+        """
         path, stamp = self._path(table, part), self._stamp(table, part)
         path.parent.mkdir(parents=True, exist_ok=True)
         stamp.parent.mkdir(parents=True, exist_ok=True)
@@ -125,9 +146,16 @@ class Store:
             rows = written.select(pl.len()).collect().item()
             stamp.unlink(missing_ok=True)
         with replacing(stamp) as scratch:
-            scratch.write_text(json.dumps({"fingerprint": fingerprint, "rows": rows, "inputs": dict(inputs or {})}))
-        self._written[path] = fingerprint
-        return Part(path, rows, fingerprint, reused=False, inputs=inputs or {})
+            stamped = {
+                "fingerprint": fingerprint or made_from,
+                "made_from": made_from,
+                "settled": settled,
+                "rows": rows,
+                "inputs": dict(inputs or {}),
+            }
+            scratch.write_text(json.dumps(stamped))
+        self._written[path] = made_from
+        return Part(path, rows, fingerprint or made_from, False, inputs or {}, made_from, settled)
 
     def parts(self, table: str) -> list[str]:
         """The names of the whole parts of a table, in order."""
@@ -181,6 +209,10 @@ class Store:
     def clear_scratch(self) -> None:
         """Remove what a run, or one that was killed, left in the scratch folder."""
         shutil.rmtree(self.draft / "scratch", ignore_errors=True)
+
+    def discard_draft(self) -> None:
+        """Forget all that was made so far. What was published stays, and so do snapshots and the validation cache."""
+        shutil.rmtree(self.draft, ignore_errors=True)
 
     # Publishing
 

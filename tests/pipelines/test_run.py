@@ -25,16 +25,20 @@ from touchstone.run_outcome import RunOutcome
 HEADER = "oid,iteration_id,plausible_fix\n"
 
 
-def evaluate(folder: Folder, *only: str, output: Path | None = None, accept: bool = False) -> RunOutcome:
+def evaluate(
+    folder: Folder, *only: str, output: Path | None = None, accept: bool = False, fresh: bool = False
+) -> RunOutcome:
     """What `touchstone run` does, in this process and on a Dagster instance in memory: seconds less a run."""
-    return evaluate_config(folder.config, *only, output=output, accept=accept)
+    return evaluate_config(folder.config, *only, output=output, accept=accept, fresh=fresh)
 
 
-def evaluate_config(config: Path, *only: str, output: Path | None = None, accept: bool = False) -> RunOutcome:
+def evaluate_config(
+    config: Path, *only: str, output: Path | None = None, accept: bool = False, fresh: bool = False
+) -> RunOutcome:
     """The same on any configuration."""
     evaluation = prepare(config, output, only)
     with evaluation.store.lock():
-        return run_evaluation(config, output, only, dg.DagsterInstance.ephemeral(), accept=accept)
+        return run_evaluation(config, output, only, dg.DagsterInstance.ephemeral(), accept=accept, fresh=fresh)
 
 
 def failed(outcome: RunOutcome) -> dict[str, str]:

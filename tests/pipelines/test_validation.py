@@ -342,7 +342,7 @@ def reports(cache: Path) -> int:
 
 
 def wait_for_reports(cache: Path, wanted: int) -> int:
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 600
     while time.monotonic() < deadline:
         try:
             if (found := reports(cache)) >= wanted:
@@ -362,7 +362,7 @@ def descendants(process: int) -> list[int]:
 
 
 def wait_until_gone(family: list[int]) -> None:
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 120
     while time.monotonic() < deadline:
         if not any(Path(f"/proc/{process}").exists() and not is_zombie(process) for process in family):
             return
@@ -412,4 +412,4 @@ def test_the_cache_can_be_looked_at_and_pruned(repairs: Folder, touchstone: Comm
     done = touchstone("cache", "prune", "--data", repairs.output, "--unused-for-days", "1")
     assert done.stdout.strip() == "0 reports removed, 5 kept"
     done = touchstone("cache", "prune", "--data", repairs.output, "--unused-for-days", "0")
-    assert done.stdout.strip() == "5 reports removed, 0 kept"
+    assert done.stdout.strip() == ("5 reports removed, 0 kept; the next run validates again what it needs of them")

@@ -1,7 +1,8 @@
 """Reports kept by content, so that no tree is validated twice: not by another model, nor in another run.
 
 One SQLite file, safe under several writers. The key is a hash of everything that can change the answer, so an entry
-is never wrong, only unused. What was not decided is not kept: the next run tries again.
+is never wrong, only unused. What may have been the machine's doing (`protocol.RETRIED`) is not kept: the next run tries
+again.
 """
 
 import contextlib
@@ -9,6 +10,7 @@ import functools
 import hashlib
 import json
 import platform
+import secrets
 import sqlite3
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -79,7 +81,17 @@ class ReportCache:
             "CREATE TABLE IF NOT EXISTS reports (key TEXT PRIMARY KEY, validator TEXT NOT NULL, report TEXT NOT NULL, "
             "made REAL NOT NULL, used REAL NOT NULL) WITHOUT ROWID"
         )
+        database.execute(
+            "CREATE TABLE IF NOT EXISTS edition (one INTEGER PRIMARY KEY CHECK (one = 1), name TEXT NOT NULL)"
+        )
+        if database.execute("SELECT 1 FROM edition").fetchone() is None:
+            database.execute("INSERT OR IGNORE INTO edition VALUES (1, ?)", (secrets.token_hex(8),))
         return database
+
+    @property
+    def edition(self) -> str:
+        """Changes when reports are removed: what was made from those may have to be validated again."""
+        return str(self._database.execute("SELECT name FROM edition").fetchone()[0])
 
     def __enter__(self) -> "ReportCache":
         return self
@@ -104,23 +116,32 @@ class ReportCache:
             marks = ", ".join("?" * len(some))
             rows = self._database.execute(f"SELECT key, report, used FROM reports WHERE key IN ({marks})", some)
             for key, text, used in rows:
-                found[key] = Report.from_plain(json.loads(text))
+                report = Report.from_plain(json.loads(text))
+                if report.settled:
+                    found[key] = report
                 if used < a_day_ago:
                     long_unused.append(key)
         self._note_use(long_unused)
         return found
 
     def keep(self, key: str, validator: str, report: Report) -> None:
-        """Store a report, if it decides anything. The first of two writers stays.
+        """Store a report, if it is settled. The first of two writers stays.
 
         It is on disk at once, or together with others at the end of a `transaction`.
         """
-        if report.decided:
+        if report.settled:
             now = time.time()
             self._database.execute(
                 "INSERT OR IGNORE INTO reports VALUES (?, ?, ?, ?, ?)",
                 (key, validator, json.dumps(report.to_plain()), now, now),
             )
+
+    def forget(self, keys: Iterable[str]) -> None:
+        """Remove reports by key, so that they are made again."""
+        with self.transaction():
+            for some in _portions(sorted(set(keys))):
+                marks = ", ".join("?" * len(some))
+                self._database.execute(f"DELETE FROM reports WHERE key IN ({marks})", some)
 
     def statistics(self) -> CacheStatistics:
         """How much is there."""
@@ -133,10 +154,13 @@ class ReportCache:
         return CacheStatistics(self.path, entries, size, oldest, newest, counts)
 
     def prune(self, unused_for_days: float) -> int:
-        """Remove what was not asked for lately; returns how many."""
-        removed = self._database.execute(
-            "DELETE FROM reports WHERE used <= ?", (time.time() - unused_for_days * _DAY,)
-        ).rowcount
+        """Remove what was not asked for lately; returns how many. The next run validates again what it needs of it."""
+        with self.transaction():
+            removed = self._database.execute(
+                "DELETE FROM reports WHERE used <= ?", (time.time() - unused_for_days * _DAY,)
+            ).rowcount
+            if removed:
+                self._database.execute("UPDATE edition SET name = ?", (secrets.token_hex(8),))
         with contextlib.suppress(sqlite3.OperationalError):
             self._database.execute("VACUUM")
         return removed

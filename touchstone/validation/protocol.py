@@ -48,7 +48,7 @@ class Report:
 
     `status` is one of `touchstone.vocabulary.STATUSES`: `passed` means that no error was found, `failed` that some
     were, and anything else that the validator did not get so far. `consistent` is False where the exit code and the
-    parsed report contradict each other.
+    parsed report contradict each other. `starved`: it timed out on a machine too busy to let it run.
     """
 
     status: str
@@ -60,11 +60,17 @@ class Report:
     consistent: bool = True
     note: str = ""
     duration_seconds: float = 0.0
+    starved: bool = False
 
     @property
     def decided(self) -> bool:
         """Whether the validator judged the tree, rather than being kept from it."""
         return self.status not in UNDECIDED
+
+    @property
+    def settled(self) -> bool:
+        """Whether the same would come of it another time, so that it may be kept."""
+        return self.status not in RETRIED
 
     def to_plain(self) -> dict[str, Any]:
         """As plain data, for JSON."""
@@ -79,6 +85,8 @@ class Report:
 
 
 UNDECIDED = ("sandbox_error", "validator_unavailable", "unsafe_input")
+# What may have been the machine's doing: never kept, and tried again by the next run.
+RETRIED = (*UNDECIDED, "timeout", "no_report")
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ import multiprocessing
 import os
 import shutil
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -50,11 +50,17 @@ class Known:
 
 
 class Validation:
-    """A sandbox, a cache and workers for one run. Each is made when it is first needed and kept until `close`."""
+    """A sandbox, a cache and workers for one run. Each is made when it is first needed and kept until `close`.
 
-    def __init__(self, settings: ValidationSettings, cache_dir: Path, scratch: Path) -> None:
-        self.settings, self.cache_dir = settings, cache_dir
+    `fresh` validates everything once more, whatever the cache holds.
+    """
+
+    def __init__(self, settings: ValidationSettings, cache_dir: Path, scratch: Path, *, fresh: bool = False) -> None:
+        self.settings, self.cache_dir, self.fresh = settings, cache_dir, fresh
         self._scratch = scratch
+        self._asked: set[str] = set()
+        # Decided, but not settled: the cache does not keep them, and one try per run is enough.
+        self._unsettled: dict[str, Report] = {}
         self._available: dict[str, Availability] = {}
         self._conditions: dict[tuple[str, Problem], str] = {}
         self._workers: dict[type, Workers] = {}
@@ -110,8 +116,7 @@ class Validation:
     def reports(self, requests: Sequence[Request], what: str) -> dict[str, Known]:
         """The report for every request, by key."""
         wanted = {request.key: request for request in requests}
-        with ReportCache(self.cache_dir) as cache:
-            known = {key: Known(report, True) for key, report in cache.find(wanted).items()}
+        known = self._known(wanted)
         missing = [request for key, request in wanted.items() if key not in known]
         known |= {
             request.key: Known(unavailable(self.available(request.validator), ""), False)
@@ -122,6 +127,12 @@ class Validation:
             for some in self._validate([request for request in missing if request.key not in known]):
                 known.update((request.key, Known(report, False)) for request, report in some)
                 count(request.key for request, _ in some)
+        self._retry_alone([request for request in missing if known[request.key].report.starved], known)
+        self._unsettled |= {
+            request.key: report
+            for request in missing
+            if (report := known[request.key].report).decided and not report.settled
+        }
         return known
 
     @contextmanager
@@ -140,6 +151,27 @@ class Validation:
         with counting(what, len(requests), cached, made) as advance:
             advance(len(requests) - cached - sum(left.values()))
             yield lambda keys: advance(sum(times[key] for key in keys))
+
+    def _known(self, keys: Collection[str]) -> dict[str, Known]:
+        """The reports that need not be made: kept by the cache, or made earlier in this run."""
+        with ReportCache(self.cache_dir) as cache:
+            if self.fresh:
+                cache.forget(set(keys) - self._asked)
+            self._asked.update(keys)
+            found = cache.find(keys)
+        found |= {key: self._unsettled[key] for key in keys if key in self._unsettled}
+        return {key: Known(report, True) for key, report in found.items()}
+
+    def _retry_alone(self, starved: Sequence[Request], known: dict[str, Known]) -> None:
+        """Validate once more, one at a time, what timed out for want of a processor: what then comes of it counts."""
+        if not starved:
+            return
+        with counting("validating again, one at a time", len(starved)) as advance:
+            for request in starved:
+                batch = Batch(request.validator, [request.key], [request.job])
+                for _, outcome in self._here.map(work, [batch]):
+                    known[request.key] = Known(_reports(outcome, 1)[0], False)
+                advance(1, "")
 
     def _validate(self, requests: Sequence[Request]) -> Iterator[list[tuple[Request, Report]]]:
         """The reports of one batch after the other, as they are there."""
@@ -166,19 +198,31 @@ class Validation:
         return self.settings.workers or len(os.sched_getaffinity(0))
 
     def _workers_for(self, jobs: int, batches: int) -> Workers:
-        arguments = (self.sandbox.name, self._scratch, self.settings, self.cache_dir, self._made)
         if ProcessWorkers in self._workers:
             return self._workers[ProcessWorkers]
         if self.worker_count == 1 or batches == 1 or jobs < _WORTH_A_PROCESS:
-            return self._workers.setdefault(SerialWorkers, SerialWorkers(open_station, arguments, close_station))
-        return self._workers.setdefault(ProcessWorkers, ProcessWorkers(self.worker_count, open_station, arguments))
+            return self._here
+        workers = ProcessWorkers(self.worker_count, open_station, self._station_arguments)
+        return self._workers.setdefault(ProcessWorkers, workers)
+
+    @property
+    def _here(self) -> Workers:
+        """This process, which does one thing after the other."""
+        workers = SerialWorkers(open_station, self._station_arguments, close_station)
+        return self._workers.setdefault(SerialWorkers, workers)
+
+    @property
+    def _station_arguments(self) -> tuple[object, ...]:
+        return (self.sandbox.name, self._scratch, self.settings, self.cache_dir, self._made)
 
     def fingerprint(self, subjects: Mapping[str, object]) -> list[object]:
-        """What the outcomes depend on besides attempts and problems."""
+        """What the outcomes depend on besides attempts and problems. Who removes reports wants them made again."""
         keys = {}
         for oid, subject in subjects.items():
             keys[oid] = self.request(subject, None).key if isinstance(subject, Subject) else repr(subject)
-        return [self.settings.model_dump(mode="json", exclude={"workers", "cache_dir"}), keys]
+        with ReportCache(self.cache_dir) as cache:
+            edition = cache.edition
+        return [self.settings.model_dump(mode="json", exclude={"workers", "cache_dir"}), keys, edition]
 
 
 def _reports(outcome: list[Report] | BaseException, count: int) -> list[Report]:

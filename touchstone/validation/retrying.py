@@ -1,0 +1,33 @@
+"""Which results of validation are final, and whether they changed when they were made again."""
+
+import hashlib
+
+import polars as pl
+
+from touchstone.validation.protocol import RETRIED
+
+_STATUSES = ("status", "baseline_status", "reference_status")
+_VARYING = ("cached", "duration_seconds")
+
+
+def is_settled(results: pl.DataFrame) -> bool:
+    """Whether nothing is worth another try. What no validator was asked follows from the inputs alone.
+
+    >>> outcomes = pl.DataFrame({"validator": ["hcl", None], "status": ["passed", "validator_unavailable"]})
+    >>> is_settled(outcomes), is_settled(outcomes.with_columns(validator=pl.lit("hcl")))
+    (True, False)
+    """
+    present = [name for name in _STATUSES if name in results.columns]
+    retried = pl.any_horizontal(pl.col(name).is_in(RETRIED).fill_null(False) for name in present)
+    return results.filter(pl.col("validator").is_not_null(), retried).is_empty()
+
+
+def content_digest(results: pl.DataFrame) -> str:
+    """A hash of the results, but for how long they took and where they came from.
+
+    >>> first = pl.DataFrame({"oid": ["a"], "status": ["passed"], "duration_seconds": [0.5]})
+    >>> content_digest(first) == content_digest(first.with_columns(duration_seconds=pl.lit(0.7)))
+    True
+    """
+    text = results.drop(_VARYING, strict=False).write_csv(null_value="\0")
+    return hashlib.sha256(text.encode()).hexdigest()
