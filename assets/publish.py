@@ -3,6 +3,7 @@
 How the files are made belongs in `touchstone.publish`, where they lie in `touchstone.store`.
 """
 
+from dataclasses import replace
 from pathlib import Path
 
 import dagster as dg
@@ -11,6 +12,7 @@ import polars as pl
 from assets.common import EvaluationParam, preview, result, table_metadata
 from assets.models import published_models
 from touchstone.contracts import TABLES
+from touchstone.problem_history import update_problem_history
 from touchstone.publish.model_csvs import write_model_csvs
 from touchstone.publish.summary import summary, write_summary
 from touchstone.publish.warehouse import Warehouse, publish_warehouse
@@ -71,7 +73,18 @@ def history(evaluation: EvaluationParam) -> dg.MaterializeResult[None]:
     return made._replace(metadata={**(made.metadata or {}), "snapshot": snapshot.id})
 
 
-@dg.asset(group_name=GROUP, kinds={"duckdb", "parquet"}, deps=[history])
+@dg.asset(group_name=GROUP, kinds={"parquet"}, deps=[history], metadata=table_metadata("problem_history"))
+def problem_history(evaluation: EvaluationParam) -> dg.MaterializeResult[None]:
+    """Adds the problems' figures of the new snapshot to those of the earlier ones."""
+    parts = update_problem_history(evaluation.store)
+    last = list(parts.values())[-1]
+    rows = sum(part.rows for part in parts.values())
+    return result("problem_history", replace(last, rows=rows))._replace(
+        data_version=dg.DataVersion(evaluation.store.fingerprint("problem_history"))
+    )
+
+
+@dg.asset(group_name=GROUP, kinds={"duckdb", "parquet"}, deps=[problem_history])
 def warehouse(context: dg.AssetExecutionContext, evaluation: EvaluationParam) -> dg.MaterializeResult[None]:
     """Publishes the run: tables, summary and the DuckDB file replace the last ones in the output folder in one step."""
     store = evaluation.store

@@ -1,15 +1,12 @@
 """The docs name what there is."""
 
 import re
-from pathlib import Path
 
 import pytest
 from pydantic import BaseModel
 
 from tests.conftest import PROJECT
-from tests.pipelines.test_run import evaluate_config
 from touchstone.config import EvaluationConfig
-from touchstone.publish.query import run_query
 
 
 def keys(model: type[BaseModel], prefix: str = "") -> list[str]:
@@ -39,22 +36,6 @@ def test_every_kind_of_refusal_is_documented() -> None:
     text = (PROJECT / "docs" / "inputs.md").read_text()
     assert len(used) == 10
     assert all(f"`{kind}`" in text for kind in used)
-
-
-QUERIES = re.findall(r"## (.*?)\n\n```sql\n(.*?)```", (PROJECT / "docs" / "queries.md").read_text(), re.DOTALL)
-
-
-@pytest.fixture(scope="module")
-def sample_results(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    home = tmp_path_factory.mktemp("sample")
-    config = PROJECT / "data" / "sample" / "evaluation_config.json"
-    assert evaluate_config(config, output=home / "out").exit_code == 0
-    return home / "out" / "tables"
-
-
-@pytest.mark.parametrize(("title", "query"), QUERIES, ids=[title for title, _ in QUERIES])
-def test_example_queries_answer_on_the_sample(sample_results: Path, title: str, query: str) -> None:
-    assert run_query(sample_results, query).num_rows > 0
 
 
 @pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md"])

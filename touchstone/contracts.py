@@ -689,6 +689,19 @@ class History(dy.Schema):
     value = dy.Float64(nullable=True, allow_inf=True, description="Its value.")
 
 
+class ProblemHistory(dy.Schema):
+    snapshot = _id("Snapshot that the figures are from.", unique=False)
+    made_at = dy.String(description="When the run finished, in UTC.")
+    model = _id("Model.", unique=False)
+    tier = _id("Tier.", unique=False)
+    oid = _id("Problem.", unique=False)
+    n = _count("Decided attempts.")
+    c = _count("Passed attempts.")
+    pass_rate = _share("c by n; null where nothing was decided.")
+    avg_score = _share("Mean code score over the attempts.")
+    best_score = _share("Best code score of the attempts.")
+
+
 _INPUT_COLUMNS = "Further columns of the input travel along as text."
 _PASS_COLUMNS = "One further column `pass_at_<k>` per configured k."
 _PASS_COLUMNS_WITH_INTERVALS = (
@@ -755,6 +768,7 @@ TABLES: dict[str, Table] = {
         Table("regressions", Regressions, "case that differs from the pinned baseline"),
         Table("regression_counts", RegressionCounts, "model and tier of the run or of the pinned baseline"),
         Table("history", History, "snapshot and figure of a model and tier"),
+        Table("problem_history", ProblemHistory, "snapshot, model, tier and problem"),
     )
 }
 

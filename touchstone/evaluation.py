@@ -304,7 +304,7 @@ class Evaluation:
 
     def freeze(self) -> tuple[Snapshot, Part]:
         """Keep the finished run as a snapshot, and bring the history of figures up to date."""
-        config_hash = digest(self.config.model_dump(mode="json", exclude={"fixes_dir", "output_dir"}))
+        config_hash = digest(self.config.model_dump(mode="json", exclude={"fixes_dir", "output_dir", "publish"}))
         snapshot = freeze(self.store, config_hash)
         kept = [each.id for each in list_snapshots(self.store.root)]
         fingerprint = digest(["history", kept, self.engine])

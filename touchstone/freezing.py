@@ -25,7 +25,16 @@ _FIGURES = "figures.parquet"
 # Tables whose parts are made from input files.
 _READ_FROM_FILES = ("problems", "attempts")
 # Tables that hold the texts of fixes, that no comparison needs, or that speak of another snapshot.
-_LEFT_OUT = ("attempts", "outcomes", "quarantine", "baseline_verdicts", "regressions", "regression_counts", "history")
+_LEFT_OUT = (
+    "attempts",
+    "outcomes",
+    "quarantine",
+    "baseline_verdicts",
+    "regressions",
+    "regression_counts",
+    "history",
+    "problem_history",
+)
 
 
 def freeze(store: Store, config_hash: str) -> Snapshot:

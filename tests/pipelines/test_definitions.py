@@ -85,7 +85,8 @@ def test_the_shape_of_the_graph(defs: dg.Definitions) -> None:
             "settings",
             "summary_pass_at_k",
         ],
-        "warehouse": ["history"],
+        "problem_history": ["history"],
+        "warehouse": ["problem_history"],
         "models": ["warehouse"],
     }
     groups = {key.to_user_string(): graph.get(key).group_name for key in graph.get_all_asset_keys()}
