@@ -77,7 +77,7 @@ def test_a_terminal_shows_stage_model_count_rate_time_left_and_cache_hits_during
         assert terminal.process.wait(timeout=60) == 0
     during = terminal.text.partition("pass@k: mean over problems")[0]
     assert "starting the run" in during and "validation: outcomes: m" in during
-    assert [stage for stage in STAGES if not re.search(rf"{stage}\W.* \d+/24 ", during)] == []
+    assert [stage for stage in STAGES if not re.search(rf"{stage}\W.* \d+/\d\d ", during)] == []
     assert re.search(r"validating m +\S+ +12/12 +[\d.,]+/s +0:00:00 left", during)
     assert re.search(r"validating n +\S+ +4/12 +4 from cache", during)
     assert re.search(r"validating n +\S+ +12/12 +[\d.,]+/s +0:00:00 left +4 from cache", during)
@@ -90,8 +90,9 @@ def test_a_pipe_gets_one_line_per_stage_on_stderr_and_only_the_result_on_stdout(
     assert done.returncode == 0, done.stderr
     lines = done.stderr.splitlines()
     assert sorted(line.partition(":")[0] for line in lines if ": step " in line) == sorted(STAGES)
-    assert lines[0] == "ingest: step 1 of 24"
-    assert [line for line in lines if ": step " not in line] == [
+    assert re.fullmatch(r"ingest: step 1 of \d+", lines[0])
+    # A busy machine may make a fix time out, which is then tried again.
+    assert [line for line in lines if ": step " not in line and "validating again" not in line] == [
         "validation: validating the problems, 1 of 1 to do, 0 from cache",
         "validation: validating m, 12 of 12 to do, 0 from cache",
         "validation: validating n, 8 of 12 to do, 4 from cache",
