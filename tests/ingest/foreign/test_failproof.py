@@ -67,9 +67,11 @@ def test_every_cell_of_a_result(tmp_path: Path) -> None:
         "raw_response": "I cannot\u2028do that.",
         "timestamp_utc": "2025-08-10T12:00:00Z",
         "recorded_accuracy": "1",
+        "classification_details": '{"rule": 1}',
         "prompt_version": "3",
+        "tags": '["a"]',
     }
-    assert table.columns == (*COLUMNS, "prompt_version")
+    assert table.columns == (*COLUMNS, "classification_details", "prompt_version", "tags")
 
 
 @pytest.mark.parametrize(
@@ -89,14 +91,27 @@ def test_classes(tmp_path: Path, primary: str | None, accuracy: object, word: st
     assert table.frame.select("classification", "passed", "__broken").row(0) == (word, passed, None)
 
 
+def test_all_that_the_classifier_and_the_scorer_say_is_kept(tmp_path: Path) -> None:
+    classification = {"primary": "fail", "details": {"rule": 1.50, "why": ["ü", None, True]}, "secondary": "leak"}
+    table = read(tmp_path, result(classification=classification, scores={"accuracy": 0, "style": 0.25, "parts": {}}))
+    row = table.frame.row(0, named=True)
+    assert row["classification_details"] == '{"rule": 1.5, "why": ["ü", null, true]}'
+    assert (row["classification_secondary"], row["scores_style"], row["scores_parts"]) == ("leak", "0.25", None)
+
+
+def test_details_never_replace_a_key_of_the_same_name(tmp_path: Path) -> None:
+    row = read(tmp_path, result(classification_details="own")).frame.row(0, named=True)
+    assert (row["classification_details"], row["input_classification_details"]) == ('{"rule": 1}', "own")
+
+
 def test_results_that_were_not_classified_yet(tmp_path: Path) -> None:
     table = read(tmp_path, result(classification=None, scores=None))
     assert table.frame.select("classification", "passed", "recorded_accuracy", "__broken").row(0) == (None,) * 4
 
 
-def test_long_responses_are_cut(tmp_path: Path) -> None:
+def test_long_responses_are_kept_whole(tmp_path: Path) -> None:
     table = read(tmp_path, result(raw_response="é" * 5000))
-    assert table.frame["raw_response"][0] == "é" * 2000
+    assert table.frame["raw_response"][0] == "é" * 5000
     assert len(table.raw({1})[1]) == MAX_RAW_LENGTH
 
 

@@ -63,6 +63,7 @@ def test_every_cell_of_a_result(tmp_path: Path) -> None:
         "oid": "fizzbuzz",
         "iteration_id": "1",
         "llm_name": "claude-sonnet-4",
+        "suite": None,
         "provider": "anthropic",
         "passed": "true",
         "compiled": "true",
@@ -77,10 +78,19 @@ def test_every_cell_of_a_result(tmp_path: Path) -> None:
         "cost_usd": "0.00273",
         "compile_errors": "0",
         "compile_warnings": "1",
+        "compilation_errors": None,
+        "compilation_warnings": '[{"level": "warning"}]',
+        "compilation_duration_ms": "812",
+        "test_execution_duration_ms": "40",
+        "test_execution_failures": None,
+        "clippy_warnings": None,
+        "timing_compilation_ms": "812",
+        "timing_test_execution_ms": "40",
+        "token_usage_total_tokens": "430",
         "generated_code": 'pub fn f() -> &\'static str {\n    "ü"\n}',
         "run_id": "7d7f1b1e",
     }
-    assert table.columns == (*COLUMNS, "generated_code", "run_id")
+    assert table.columns[: len(COLUMNS)] == COLUMNS
     assert table.frame.columns == ["__line", "__kind", "__broken", "__model", *table.columns]
     assert {str(dtype) for dtype in table.frame.dtypes} == {"Int64", "String"}
 
@@ -210,8 +220,28 @@ def test_further_scalars_travel_along(tmp_path: Path) -> None:
     assert (first["passed"], first["input_passed"], first["input_input_passed"]) == ("true", "?", "!")
     assert first["input___line"] == "3"
     assert (first["seed"], second["seed"], second["tier"]) == (None, "4", None)
-    assert "tags" not in table.columns
+    assert first["tags"] == '["x"]'
     assert not {"compilation", "test_execution"} & set(table.columns)
+
+
+def test_compiler_errors_and_test_failures_are_kept(tmp_path: Path) -> None:
+    error = {"level": "error", "message": "mismatched types", "code": "E0308", "spans": [{"line_start": 3}]}
+    failure = {"name": "tests::empty", "message": "assertion failed: `left == right`", "stdout": "x" * 5000}
+    broken = result(compilation={"success": False, "errors": [error]}, test_execution=None)
+    failing = result(attempt=2, test_execution={"passed": 1, "failed": 1, "ignored": 0, "failures": [failure]})
+    first, second = read(tmp_path, broken, failing).frame.iter_rows(named=True)
+    assert json.loads(str(first["compilation_errors"])) == [error]
+    assert (first["compile_errors"], first["test_execution_failures"]) == ("1", None)
+    assert json.loads(str(second["test_execution_failures"])) == [failure]
+
+
+@pytest.mark.parametrize(
+    ("eval_set", "suite"),
+    [({"id": "rust-basics", "name": "Rust", "case_count": 3}, "rust-basics"), ({"name": "x"}, None), ("odd", None)],
+)
+def test_the_eval_set_is_the_suite(tmp_path: Path, eval_set: object, suite: str | None) -> None:
+    for report in ({"eval_set": eval_set, "results": [result()]}, {"results": [result()], "eval_set": eval_set}):
+        assert only(read_foreign(write(tmp_path, report)))["suite"] == suite
 
 
 def test_lone_surrogates_do_not_stop_the_file(tmp_path: Path) -> None:
@@ -288,7 +318,7 @@ def test_missing_file_and_folder(tmp_path: Path) -> None:
 
 def test_keys_without_end(tmp_path: Path) -> None:
     results = [{"case_id": "c", "model": "m", "attempt": n, f"key{n}": 1} for n in range(2000)]
-    with pytest.raises(InputFileError, match="2017 different keys"):
+    with pytest.raises(InputFileError, match="2018 different keys"):
         read(tmp_path, *results)
 
 

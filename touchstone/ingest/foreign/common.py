@@ -112,23 +112,50 @@ def carried_name(name: str, taken: Collection[str]) -> str:
 
 
 def carried_cells(record: Mapping[str, object], mapped: Collection[str], taken: Collection[str]) -> Cells:
-    """The scalar values of a record that the format does not map; nested ones stay behind."""
-    return {
-        carried_name(_encodable(key), taken): text_of(value)
-        for key, value in record.items()
-        if key not in mapped and not isinstance(value, dict | list)
-    }
+    """The values of a record that the format does not map; nested ones as JSON."""
+    return {carried_name(_encodable(key), taken): text_of(value) for key, value in record.items() if key not in mapped}
+
+
+def unmapped_cells(
+    record: Mapping[str, object],
+    mapped: Collection[str],
+    sections: Mapping[str, Collection[str]],
+    taken: Collection[str],
+) -> Cells:
+    """All that has no column of its own: values of a record, and those of its nested `sections` as `<section>_<key>`.
+
+    `sections` names the keys of each nested object that are mapped.
+    """
+    cells: Cells = {}
+    for name, known in sections.items():
+        section = section_of(record, name) or {}
+        nested = {f"{name}_{key}": value for key, value in section.items() if key not in known}
+        cells |= carried_cells(nested, (), (*taken, *cells))
+    return cells | carried_cells(record, (*mapped, *sections), (*taken, *cells))
 
 
 def text_of(value: object) -> str | None:
-    """A JSON value as the text of a cell; nothing and the empty text are null, as in a CSV."""
-    if value is None:
+    """A JSON value as the text of a cell; nothing, the empty text and what holds nothing are null, as in a CSV."""
+    if value is None or value in ("", [], {}):
         return None
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, str):
-        return _encodable(value) or None
-    return _encodable(json.dumps(value, ensure_ascii=False))
+        return _encodable(value)
+    try:
+        return _encodable(_json(value))
+    except RecursionError:
+        raise RefusedRecordError("ragged", "the JSON is nested too deeply") from None
+
+
+def _json(value: object) -> str:
+    """JSON text in which every number is as it was written."""
+    if isinstance(value, dict):
+        members = (f"{json.dumps(key, ensure_ascii=False)}: {_json(each)}" for key, each in value.items())
+        return "{" + ", ".join(members) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(_json, value)) + "]"
+    return str(value) if isinstance(value, Number) else json.dumps(value, ensure_ascii=False)
 
 
 def identifier_of(record: Mapping[str, object], name: str) -> str:

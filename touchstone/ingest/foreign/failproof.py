@@ -1,7 +1,8 @@
 """FailProof `RunResult` lines: one JSON object a line, one result of a case in a run.
 
 That system has runs and no attempts: the runs of one model at one case, in order of time, are its iterations.
-A result is passed if its class is `pass`; a recorded accuracy that says otherwise makes it unusable.
+A result is passed if its class is `pass`; a recorded accuracy that says otherwise makes it unusable. The
+response and the details of the classification travel along whole, as text.
 """
 
 import hashlib
@@ -18,13 +19,13 @@ from touchstone.ingest.foreign.common import (
     Number,
     Record,
     RefusedRecordError,
-    carried_cells,
     decoded,
     identifier_of,
     object_of,
     section_of,
     table_of_records,
     text_of,
+    unmapped_cells,
 )
 from touchstone.ingest.text import MAX_RAW_LENGTH, readable
 
@@ -52,11 +53,10 @@ _MAPPED = (
     "timestamp_utc",
     "raw_response",
     "error",
-    "classification",
-    "scores",
     "latency_ms",
 )
-_MAX_RESPONSE_LENGTH = 2000
+# The keys of each nested object that have a column of their own; the others travel along as `<section>_<key>`.
+_SECTIONS = {"classification": ("primary",), "scores": ("accuracy",)}
 
 
 def read_failproof(path: Path) -> ForeignTable:
@@ -109,7 +109,6 @@ def _fill(record: Record, result: Mapping[str, object]) -> datetime:
     primary = text_of((section_of(result, "classification") or {}).get("primary"))
     primary = (primary or "").strip().lower() or None
     accuracy = text_of((section_of(result, "scores") or {}).get("accuracy"))
-    response = text_of(result.get("raw_response"))
     cells: Cells = {
         "oid": identifier_of(result, "case_id"),
         "suite": text_of(result.get("suite_id")),
@@ -118,11 +117,11 @@ def _fill(record: Record, result: Mapping[str, object]) -> datetime:
         "passed": None if primary is None else text_of(primary == "pass"),
         "latency_ms": text_of(result.get("latency_ms")),
         "error": text_of(result.get("error")),
-        "raw_response": None if response is None else response[:_MAX_RESPONSE_LENGTH],
+        "raw_response": text_of(result.get("raw_response")),
         "timestamp_utc": text_of(result.get("timestamp_utc")),
         "recorded_accuracy": accuracy,
     }
-    record.cells |= cells | carried_cells(result, _MAPPED, COLUMNS)
+    record.cells |= cells | unmapped_cells(result, _MAPPED, _SECTIONS, COLUMNS)
     _refuse_contradiction(primary, accuracy)
     return _time(result.get("timestamp_utc"))
 

@@ -1,8 +1,10 @@
 """A forgetest report: one JSON object whose list `results` holds an attempt per element.
 
-The report's own scores and aggregates are not read: they follow from the results. A result is found by the line
-on which it starts; where two results share a line (a report without line breaks), all of the file's results go
-by their number in the list instead, from 1, because a place must name one result only.
+The suite is the id of the report's eval set. Compiler errors, test failures and whatever else a result holds travel
+along as text, nested values as JSON. The report's own scores and aggregates are not read: they follow from the results.
+
+A result is found by the line on which it starts; where two results share a line (a report without line breaks), all of
+the file's results go by their number in the list instead, from 1, because a place must name one result only.
 """
 
 import json
@@ -20,13 +22,13 @@ from touchstone.ingest.foreign.common import (
     Number,
     Record,
     RefusedRecordError,
-    carried_cells,
     decoded,
     identifier_of,
     object_of,
     section_of,
     table_of_records,
     text_of,
+    unmapped_cells,
 )
 from touchstone.ingest.text import MAX_RAW_LENGTH, readable
 
@@ -35,6 +37,7 @@ COLUMNS = (
     "oid",
     "iteration_id",
     "llm_name",
+    "suite",
     "provider",
     "passed",
     "compiled",
@@ -50,8 +53,15 @@ COLUMNS = (
     "compile_errors",
     "compile_warnings",
 )
-_SECTIONS = ("compilation", "test_execution", "clippy", "timing", "token_usage")
-_MAPPED = ("case_id", "attempt", "model", "provider", *_SECTIONS)
+# The keys of each nested object that have a column of their own; the others travel along as `<section>_<key>`.
+_SECTIONS = {
+    "compilation": ("success",),
+    "test_execution": ("passed", "failed", "ignored"),
+    "clippy": ("warning_count",),
+    "timing": ("llm_request_ms", "total_ms"),
+    "token_usage": ("prompt_tokens", "completion_tokens", "estimated_cost_usd"),
+}
+_MAPPED = ("case_id", "attempt", "model", "provider")
 _SPACE = re.compile(r"[ \t\n\r]*")
 _COUNT = re.compile(r"[0-9]+")
 
@@ -68,9 +78,9 @@ class _Element:
 def read_forgetest(path: Path) -> ForeignTable:
     """Read a report into rows of text cells."""
     text = _text(path)
-    elements = _results(path, text)
+    elements, suite = _results(path, text)
     places = _places(text, elements)
-    records = [_record(place, element.value) for place, element in zip(places, elements, strict=True)]
+    records = [_record(place, element.value, suite) for place, element in zip(places, elements, strict=True)]
     return table_of_records(path, FORMAT, COLUMNS, records, _raw)
 
 
@@ -84,7 +94,7 @@ def _text(path: Path) -> str:
 
 def _raw(path: Path, lines: set[int]) -> dict[int, str]:
     text = _text(path)
-    elements = _results(path, text)
+    elements, _ = _results(path, text)
     return {
         place: text[element.start : element.end][:MAX_RAW_LENGTH]
         for place, element in zip(_places(text, elements), elements, strict=True)
@@ -102,12 +112,12 @@ def _places(text: str, elements: list[_Element]) -> list[int]:
     return lines if len(set(lines)) == len(lines) else list(range(1, len(lines) + 1))
 
 
-def _record(place: int, value: object) -> Record:
+def _record(place: int, value: object, suite: str | None) -> Record:
     record = Record(place)
     try:
         result = object_of(value, "result")
         record.cells["llm_name"] = identifier_of(result, "model")
-        record.cells |= _cells(result)
+        record.cells |= {"suite": suite} | _cells(result)
     except RefusedRecordError as refusal:
         record.kind, record.reason = refusal.kind, refusal.reason
     return record
@@ -137,7 +147,7 @@ def _cells(result: Mapping[str, object]) -> Cells:
         "cost_usd": text_of(tokens.get("estimated_cost_usd")),
         "compile_errors": _length(built.get("errors")),
         "compile_warnings": _length(built.get("warnings")),
-        **carried_cells(result, _MAPPED, COLUMNS),
+        **unmapped_cells(result, _MAPPED, _SECTIONS, COLUMNS),
     }
 
 
@@ -173,9 +183,10 @@ def _seconds(milliseconds: str | None) -> str | None:
         return milliseconds
 
 
-def _results(path: Path, text: str) -> list[_Element]:
+def _results(path: Path, text: str) -> tuple[list[_Element], str | None]:
+    """The elements of the results list, and the id of the eval set, which is their suite."""
     try:
-        found = _find_results(text)
+        found, eval_set = _find_results(text)
     except json.JSONDecodeError as error:
         at = f"line {error.lineno} column {error.colno}"
         raise InputFileError(f"{path}: broken JSON at {at} ({error.msg})") from None
@@ -183,15 +194,16 @@ def _results(path: Path, text: str) -> list[_Element]:
         raise InputFileError(f"{path}: the JSON is nested too deeply") from None
     if found is None:
         raise InputFileError(f"{path}: no results list; a forgetest report is an object with a list 'results'")
-    return found
+    return found, text_of(eval_set.get("id")) if isinstance(eval_set, dict) else None
 
 
-def _find_results(text: str) -> list[_Element] | None:
+def _find_results(text: str) -> tuple[list[_Element] | None, object]:
     """Walk the report's top level by hand: the decoder alone does not tell where an element starts."""
     if not _at(text, 0, "{"):
         _only(text, _value(text, 0)[1])
-        return None
+        return None, None
     found: list[_Element] | None = None
+    eval_set: object = None
     at = _after(text, 0, "{")
     while not _at(text, at, "}"):
         if not _at(text, at, '"'):
@@ -201,10 +213,11 @@ def _find_results(text: str) -> list[_Element] | None:
         if key == "results":
             found, at = _elements(text, at) if _at(text, at, "[") else (None, _value(text, at)[1])
         else:
-            at = _value(text, at)[1]
+            value, at = _value(text, at)
+            eval_set = value if key == "eval_set" else eval_set
         at = _next(text, at, "}")
     _only(text, _after(text, at, "}"))
-    return found
+    return found, eval_set
 
 
 def _elements(text: str, at: int) -> tuple[list[_Element], int]:
