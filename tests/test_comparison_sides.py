@@ -110,8 +110,8 @@ def test_a_report_beside_a_problems_file_learns_from_it_and_keeps_its_own_proble
 def test_a_scylla_runs_file(tmp_path: Path) -> None:
     side = open_side(write(tmp_path / "runs.csv", SCYLLA))
     assert scores(side) == [
-        ("some_model", "T0", "repair/001", "1", 1.0),
-        ("some_model", "T1", "repair/001", "1", 0.0),
+        ("some_model", "T0", "repair/T0/001", "1", 1.0),
+        ("some_model", "T1", "repair/T1/001", "1", 0.0),
     ]
     assert side.attempt_scores.collect()["composite_score"].to_list() == [1.0, 0.25]
 

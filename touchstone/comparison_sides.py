@@ -172,7 +172,7 @@ def _read_problems(path: Path, key: str, scratch: Path) -> tuple[pl.DataFrame, p
     from touchstone.ingest.problems import read_problems
 
     read = read_problems(path, scratch / "problems.parquet", key)
-    return read.problems.select("oid", "filename", "suite", "cluster").collect(), read.quarantine
+    return read.problems.select("oid", "filename", "suite", "cluster", "only_tier").collect(), read.quarantine
 
 
 def _without_a_model(table: "ForeignTable") -> pl.DataFrame:

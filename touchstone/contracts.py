@@ -76,6 +76,7 @@ class Problems(dy.Schema):
     filename = dy.String(nullable=True, description="The file being repaired.")
     suite = dy.String(description=f"Suite the problem belongs to; `{DEFAULT_SUITE}` where the file names none.")
     cluster = _text("Group of problems that are not independent of each other; null: the problem stands alone.")
+    only_tier = _text("Tier that the problem belongs to, as a configuration does; null: every tier attempts it.")
 
 
 class Attempts(dy.Schema):

@@ -16,8 +16,13 @@ def read(tmp_path: Path, text: str) -> IngestedProblems:
 
 def test_defaults_and_extra_columns(tmp_path: Path) -> None:
     table = read(tmp_path, "oid,filename,severity\n2,b.tf,high\n1,a.tf,\n").problems.collect()
-    assert table.columns == ["oid", "filename", "suite", "cluster", "severity"]
-    assert table.rows() == [("1", "a.tf", "default", None, None), ("2", "b.tf", "default", None, "high")]
+    assert table.columns == ["oid", "filename", "suite", "cluster", "only_tier", "severity"]
+    assert table.rows() == [("1", "a.tf", "default", None, None, None), ("2", "b.tf", "default", None, None, "high")]
+
+
+def test_a_problem_may_belong_to_one_tier(tmp_path: Path) -> None:
+    table = read(tmp_path, "oid,filename,only_tier\n1,a,T1\n2,b,\n").problems.collect()
+    assert table["only_tier"].to_list() == ["T1", None]
 
 
 def test_project_name_is_the_cluster_unless_there_is_one(tmp_path: Path) -> None:
@@ -62,7 +67,7 @@ def test_a_wide_file_with_cells_of_many_lines(tmp_path: Path) -> None:
         tmp_path, f"oid,filename,specific_oid,{','.join(names)}\n" + "".join(f"{i},f,s{i},{cells}\n" for i in range(3))
     )
     problems = table.problems.collect()
-    assert problems.width == 59 and problems.height == 3
+    assert problems.width == 60 and problems.height == 3
     assert problems["column_53"][2] == 'line one\nline two, with "quotes"'
 
 

@@ -106,7 +106,8 @@ def outcomes(*attempts: tuple[str, bool | None]) -> pl.LazyFrame:
 
 def problems(*oids: str, cluster: str | None = None) -> pl.LazyFrame:
     return pl.LazyFrame(
-        {"oid": oids, "cluster": [cluster] * len(oids)}, schema={"oid": pl.String, "cluster": pl.String}
+        {"oid": oids, "cluster": [cluster] * len(oids), "only_tier": [None] * len(oids)},
+        schema=dict.fromkeys(("oid", "cluster", "only_tier"), pl.String),
     )
 
 

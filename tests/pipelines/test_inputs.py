@@ -1,6 +1,7 @@
 """Whole runs on inputs that are odd, absurd or strangely named: every file is accounted for, and none stops another."""
 
 import duckdb
+import pytest
 
 from tests.conftest import Command, Folder
 from tests.pipelines.test_run import HEADER, evaluate, failed, summary
@@ -84,3 +85,55 @@ def test_a_folder_in_which_everything_is_evaluated_passes_the_check(folder: Fold
         ("m_fixes.csv", 4, 4, 0),
         ("problems.csv", 2, 2, 0),
     ]
+
+
+SUBTESTS = {"T0": range(4), "T1": range(1, 4), "T6": range(1, 2)}
+
+
+def scylla_passes(model: str, tier: str, experiment: int, subtest: int, run: int) -> bool:
+    """Hard for both models in experiment 0; the later tier and the better model pass more often."""
+    return (3 * experiment + subtest + run + 2 * (tier != "T0") + (model == "good")) % 5 > 1
+
+
+def scylla_runs() -> str:
+    header = "experiment,agent_model,tier,subtest,run_number,passed\n"
+    return header + "".join(
+        f"test-{experiment:03},{model},{tier},{subtest:02},{run},"
+        f"{scylla_passes(model, tier, experiment, subtest, run)}\n"
+        for model in ("good", "plain")
+        for tier, subtests in SUBTESTS.items()
+        for experiment in range(3)
+        for subtest in subtests
+        for run in range(3)
+    )
+
+
+def test_three_scylla_experiments_are_three_units_and_tiers_pair_by_experiment(folder: Folder) -> None:
+    for path in (folder.root / "fixes").iterdir():
+        path.unlink()
+    (folder.root / "fixes" / "runs.csv").write_text(scylla_runs())
+    folder.configure(k_values=[1])
+    outcome = evaluate(folder)
+    assert outcome.failures == []
+    counts = query(folder, "SELECT DISTINCT tier, problems, attempted, ci_units FROM pass_at_k ORDER BY tier")
+    assert counts == [("T0", 12, 12, 3), ("T1", 9, 9, 3), ("T6", 3, 3, 3)]
+    assert query(folder, "SELECT count(*) FROM pass_at_k WHERE pass_at_k <> pass_at_k_all") == [(0,)]
+    (coverage,) = [check for check in outcome.checks if check.name == "pass_at_k.coverage"]
+    assert coverage.passed
+    columns = "kind, tier_a, tier_b, problems, only_a, only_b, ci_units, difference"
+    pairs = query(folder, f"SELECT {columns} FROM model_comparison WHERE model_a = 'good' ORDER BY ALL")
+    assert [row[:-1] for row in pairs] == [
+        ("models", "T0", "T0", 12, 0, 0, 3),
+        ("models", "T1", "T1", 9, 0, 0, 3),
+        ("models", "T6", "T6", 3, 0, 0, 3),
+        ("tiers", "T0", "T1", 3, 0, 0, 3),
+        ("tiers", "T0", "T6", 3, 0, 0, 3),
+        ("tiers", "T1", "T6", 3, 0, 0, 3),
+    ]
+
+    def rate(tier: str, experiment: int) -> float:
+        runs = [(subtest, run) for subtest in SUBTESTS[tier] for run in range(3)]
+        return sum(scylla_passes("good", tier, experiment, *each) for each in runs) / len(runs)
+
+    by_experiment = [rate("T1", experiment) - rate("T0", experiment) for experiment in range(3)]
+    assert pairs[3][-1] == pytest.approx(sum(by_experiment) / 3)

@@ -12,9 +12,9 @@ from touchstone.ingest.foreign.common import ForeignTable
 from touchstone.ingest.quarantine import quarantine_frame
 from touchstone.ingest.staging import find_duplicates, stage, without
 from touchstone.ingest.text import BROKEN, LINE, TextTable, free_name, open_table, require_columns
-from touchstone.vocabulary import DEFAULT_SUITE, MAX_ID_LENGTH
+from touchstone.vocabulary import DEFAULT_SUITE, DEFAULT_TIER, MAX_ID_LENGTH
 
-_OWN = ("oid", "filename", "suite", "cluster")
+_OWN = ("oid", "filename", "suite", "cluster", "only_tier")
 
 
 @dataclass(frozen=True)
@@ -44,6 +44,7 @@ def read_problems(path: Path, scratch: Path, key: str = "oid") -> IngestedProble
         "filename": pl.col("filename"),
         "suite": pl.col("suite").fill_null(DEFAULT_SUITE) if "suite" in table.columns else pl.lit(DEFAULT_SUITE),
         "cluster": pl.col(cluster) if cluster else pl.lit(None, pl.String),
+        "only_tier": pl.col("only_tier") if "only_tier" in table.columns else pl.lit(None, pl.String),
         **{name: pl.col(name) for name in carried},
         **renamed,
     }
@@ -65,18 +66,26 @@ def read_problems(path: Path, scratch: Path, key: str = "oid") -> IngestedProble
 
 def derived_problems(tables: Sequence[ForeignTable]) -> pl.DataFrame:
     """The problems that other systems' files speak of, where there is no list of them."""
-    parts = [
-        table.frame.filter(pl.col(BROKEN).is_null() & pl.col("oid").is_not_null()).select(
-            "oid", suite=pl.col("suite") if "suite" in table.columns else pl.lit(None, pl.String)
-        )
-        for table in tables
-    ]
-    empty = pl.DataFrame(schema={"oid": pl.String, "suite": pl.String})
+    told = {"suite": pl.String, "cluster": pl.String, "only_tier": pl.String}
+    empty = pl.DataFrame(schema={"oid": pl.String, **told})
     return (
-        pl.concat([empty, *parts])
+        pl.concat([empty, *(_mentioned(table) for table in tables)])
         .filter(pl.col("oid").str.len_chars() <= MAX_ID_LENGTH)
         .group_by("oid")
-        .agg(pl.col("suite").min().fill_null(DEFAULT_SUITE))
-        .select("oid", pl.lit(None, pl.String).alias("filename"), "suite", pl.lit(None, pl.String).alias("cluster"))
+        .agg(pl.col(*told).min())
+        .select(
+            "oid", pl.lit(None, pl.String).alias("filename"), pl.col("suite").fill_null(DEFAULT_SUITE), *list(told)[1:]
+        )
         .sort("oid")
     )
+
+
+def _mentioned(table: ForeignTable) -> pl.DataFrame:
+    """The problem of every record, with what the file says of it."""
+
+    def given(name: str) -> pl.Expr:
+        return (pl.col(name) if name in table.columns else pl.lit(None, pl.String)).alias(name)
+
+    tier = given("tier").fill_null(DEFAULT_TIER) if table.tier_bound else pl.lit(None, pl.String)
+    named = table.frame.filter(pl.col(BROKEN).is_null() & pl.col("oid").is_not_null())
+    return named.select("oid", given("suite"), given("cluster"), only_tier=tier)

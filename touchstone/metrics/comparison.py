@@ -88,10 +88,11 @@ def compare_all(problem_counts: pl.LazyFrame, problems: pl.LazyFrame, settings: 
     cedar is worse than atlas by 87.5 points (95% CI 57.9 to 100.0, p = 0.016, 8 problems)
     """
     names, sides = _sides(problem_counts, problems)
+    by_kind = {"models": sides, "tiers": _sides(*_across_tiers(problem_counts, problems))[1]}
     pairs = list(_pairs(names, settings))
-    testable = sum(1 for _, a, b in pairs if sides.overlap(a, b))
+    testable = sum(1 for kind, a, b in pairs if by_kind[kind].overlap(a, b))
     with counting("comparing", len(pairs)) if len(pairs) >= _COUNTED_FROM else nullcontext(_untold) as advance:
-        results = _compared(lambda: (sides.pair(a, b) for _, a, b in pairs), testable, settings, advance)
+        results = _compared(lambda: (by_kind[kind].pair(a, b) for kind, a, b in pairs), testable, settings, advance)
     tiers = len({tier for _, tier in names})
     rows = [
         _row(kind, names[a], names[b], result, show_tier=tiers > 1)
@@ -141,6 +142,25 @@ Side = tuple[str, str]
 
 def _untold(more: int, note: str = "") -> None:
     """Progress that is not shown."""
+
+
+def _across_tiers(problem_counts: pl.LazyFrame, problems: pl.LazyFrame) -> tuple[pl.LazyFrame, pl.LazyFrame]:
+    """Counts and problems as tiers are compared on them: problems that belong to one tier are joined to their cluster.
+
+    Configurations of one task are problems of their tier only, so what two tiers have in common is the task.
+    """
+    if "only_tier" not in problems.collect_schema():
+        return problem_counts, problems
+    bound = pl.col("only_tier").is_not_null() & pl.col("cluster").is_not_null()
+    # No id starts so: a task must not be taken for a problem of its name.
+    task = pl.when(bound).then(pl.concat_str(pl.lit("\x1f"), "cluster")).otherwise("oid").alias("task")
+    tasks = problems.select("oid", task, cluster=pl.when(~bound).then("cluster"))
+    counts = (
+        problem_counts.join(tasks, on="oid", how="left")
+        .group_by("model", "tier", oid=pl.coalesce("task", "oid"))
+        .agg(pl.col("n", "c").sum())
+    )
+    return counts, tasks.select("cluster", oid="task").unique()
 
 
 def _sides(problem_counts: pl.LazyFrame, problems: pl.LazyFrame) -> tuple[list[Side], Sides]:

@@ -6,7 +6,7 @@ estimator is evaluated once per pair, and the mean over problems is a weighted s
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 import polars as pl
@@ -117,24 +117,38 @@ def pass_at_k(
     groups = set(histogram.select(GROUP).unique().iter_rows())
     read = sources.filter(pl.col("status") == "evaluated").select("model").collect()["model"]
     groups |= {(model, DEFAULT_TIER) for model in set(read) - {model for model, _ in groups}}
-    total = problems.select(pl.len()).collect().item()
-    return summarise(histogram, sorted(groups), total, k_values, intervals).lazy()
+    totals = problems_by_tier(problems, {tier for _, tier in groups})
+    return summarise(histogram, sorted(groups), totals, k_values, intervals).lazy()
+
+
+def problems_by_tier(problems: pl.LazyFrame, tiers: Iterable[str]) -> dict[str, int]:
+    """How many problems each tier has: those that belong to no tier, and its own.
+
+    >>> problems_by_tier(pl.LazyFrame({"oid": ["a", "b", "c"], "only_tier": [None, "T1", "T1"]}), ["T0", "T1"])
+    {'T0': 1, 'T1': 3}
+    """
+    counts = dict(problems.group_by("only_tier").len().collect().iter_rows())
+    return {tier: counts.get(None, 0) + counts.get(tier, 0) for tier in sorted(tiers)}
 
 
 def summarise(
     histogram: pl.DataFrame,
     groups: Sequence[tuple[str, str]],
-    problems: int,
+    problems: int | Mapping[str, int],
     k_values: Sequence[int],
     intervals: IntervalSettings,
 ) -> pl.DataFrame:
-    """pass@k with its interval per model, tier and k, for every one of the groups, attempted or not."""
+    """pass@k with its interval per model, tier and k, for every one of the groups, attempted or not.
+
+    `problems` says how many problems there are, the same for all tiers or by tier.
+    """
+    totals = problems if isinstance(problems, Mapping) else {tier: problems for _, tier in groups}
     ordered = histogram.sort("cluster", "n", "c", nulls_last=False)
     parts = dict(iter(ordered.group_by(*GROUP)))
     nothing = histogram.clear()
     rows = [
         {"model": model, "tier": tier, "k": k}
-        | _figures(parts.get((model, tier), nothing).filter(pl.col("n") > 0), problems, k, intervals)
+        | _figures(parts.get((model, tier), nothing).filter(pl.col("n") > 0), totals[tier], k, intervals)
         for model, tier in groups
         for k in k_values
     ]

@@ -42,6 +42,8 @@ class ForeignTable:
     columns: tuple[str, ...]
     frame: pl.DataFrame
     raw_reader: RawReader = field(repr=False, compare=False)
+    # Whether a problem belongs to the tier that attempts it, as a configuration does, so that no other tier has it.
+    tier_bound: bool = False
 
     def models(self) -> list[str]:
         """The safe names of the models that the file speaks for."""
@@ -211,7 +213,13 @@ def table_of_records(
 
 
 def finished_table(
-    path: Path, format_name: str, columns: tuple[str, ...], frame: pl.DataFrame, raw_reader: RawReader
+    path: Path,
+    format_name: str,
+    columns: tuple[str, ...],
+    frame: pl.DataFrame,
+    raw_reader: RawReader,
+    *,
+    tier_bound: bool = False,
 ) -> ForeignTable:
     """A frame that lacks only its `__model` column as a table; of models that share a safe name all rows go."""
     if frame.is_empty():
@@ -230,7 +238,7 @@ def finished_table(
     frame = frame.with_columns(
         pl.coalesce(pl.col(KIND), kind).alias(KIND), pl.coalesce(pl.col(BROKEN), clashes).alias(BROKEN), model
     )
-    return ForeignTable(path, format_name, columns, frame.select(*OWN_COLUMNS, *columns), raw_reader)
+    return ForeignTable(path, format_name, columns, frame.select(*OWN_COLUMNS, *columns), raw_reader, tier_bound)
 
 
 def _clash_reason(names: list[str], short: str) -> str:

@@ -1,5 +1,9 @@
 """A ProjectScylla `runs.csv`: one row per run of a subtest by a model at a tier.
 
+An experiment is one task, and a tier's subtests are configurations in which the model attempts it; subtest 01 of one
+tier has nothing to do with subtest 01 of another. So the problem is experiment, tier and subtest, it belongs to its
+tier only, and the experiment is the cluster: runs of one task are not independent, and tiers are compared task by task.
+
 The columns are renamed to native ones and nothing is judged beyond what names a run. That system's own grade and
 score travel along as text; its other tables (judges, criteria, subtests) are not read.
 """
@@ -19,6 +23,7 @@ from touchstone.ingest.text import (
     raw_rows,
     require_columns,
 )
+from touchstone.vocabulary import DEFAULT_TIER
 
 FORMAT = "scylla"
 REQUIRED = ("experiment", "agent_model", "tier", "subtest", "run_number", "passed")
@@ -37,7 +42,7 @@ def read_scylla(path: Path) -> ForeignTable:
     cells = _cells(table)
     rows = _rows(table).with_columns(_oid().alias("__oid"))
     frame = rows.select(LINE, *_verdict(), **cells)
-    return finished_table(path, FORMAT, tuple(cells), frame, _raw)
+    return finished_table(path, FORMAT, tuple(cells), frame, _raw, tier_bound=True)
 
 
 def _raw(path: Path, lines: set[int]) -> dict[int, str]:
@@ -54,7 +59,7 @@ def _rows(table: TextTable) -> pl.DataFrame:
 
 
 def _oid() -> pl.Expr:
-    return pl.concat_str("experiment", "subtest", separator="/")
+    return pl.concat_str("experiment", pl.col("tier").fill_null(DEFAULT_TIER), "subtest", separator="/")
 
 
 def _cells(table: TextTable) -> dict[str, pl.Expr]:
@@ -63,6 +68,7 @@ def _cells(table: TextTable) -> dict[str, pl.Expr]:
         "iteration_id": pl.col("run_number"),
         "tier": pl.col("tier"),
         "suite": pl.col("experiment"),
+        "cluster": pl.col("experiment"),
         "llm_name": pl.col("agent_model"),
     }
     if "cache_creation_tokens" in table.columns:
@@ -86,8 +92,9 @@ def _verdict() -> list[pl.Expr]:
         for name in _NAMING
     ]
     # "a/b" with "c" and "a" with "b/c" would be counted as one problem.
-    ambiguous = (pl.col("experiment").n_unique().over("__oid") > 1) & pl.col("__oid").is_not_null()
-    two = pl.format("the oid '{}' stands for two different experiments and subtests", "__oid")
+    parts = pl.struct("experiment", pl.col("tier").fill_null(DEFAULT_TIER), "subtest")
+    ambiguous = (parts.n_unique().over("__oid") > 1) & pl.col("__oid").is_not_null()
+    two = pl.format("the oid '{}' stands for different experiments, tiers and subtests", "__oid")
     reason = pl.coalesce(BROKEN, *missing, pl.when(ambiguous).then(two))
     kind = (
         pl.when(pl.col(BROKEN).is_not_null()).then(pl.lit("ragged")).when(reason.is_not_null()).then(pl.lit("bad_id"))
