@@ -147,6 +147,14 @@ def plotted(part: Part, names: list[str], figures: list[str]) -> Figures:
     return {f"{' '.join(str(row[name]) for name in names)} {figure}": row[figure] for row in rows for figure in figures}
 
 
+def each_model(evaluation: Evaluation, what: str) -> Iterator[str]:
+    """Every model that has a fixes file, with progress reported as the work comes to it."""
+    models = list(evaluation.discovery.sources)
+    for place, model in enumerate(models, start=1):
+        tell(f"{what} of {model} ({place} of {len(models)})")
+        yield model
+
+
 def per_model(table: str, parts: Mapping[str, Part], figures: Mapping[str, Figures]) -> dg.MaterializeResult[None]:
     """The result of a table that has a part per model: totals, and a line per model with its figures."""
     lines = [

@@ -10,6 +10,7 @@ from assets.common import (
     EvaluationParam,
     check_result,
     checks_in_one_step,
+    each_model,
     made,
     per_model,
     preview,
@@ -19,7 +20,6 @@ from assets.models import register_models
 from touchstone import checks
 from touchstone.contracts import TABLES
 from touchstone.evaluation import Evaluation
-from touchstone.progress import tell
 
 GROUP = "ingest"
 
@@ -46,8 +46,7 @@ def attempts(context: dg.AssetExecutionContext, evaluation: EvaluationParam) -> 
         context.log.warning(f"the fixes files of {', '.join(gone)} are gone; their results are removed")
     evaluation.account_for_files()
     parts = {}
-    for model in evaluation.discovery.sources:
-        tell(f"attempts: {model}")
+    for model in each_model(evaluation, "attempts"):
         parts[model] = evaluation.ingest_model(model)
     evaluation.remember_hashes()
     return per_model("attempts", parts, {})

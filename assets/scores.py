@@ -10,6 +10,7 @@ from assets.common import (
     EvaluationParam,
     check_result,
     checks_in_one_step,
+    each_model,
     per_model,
     plotted,
     result,
@@ -23,7 +24,6 @@ from touchstone.evaluation import Evaluation
 from touchstone.metrics import aggregates, suites
 from touchstone.metrics import attempts as attempt_metrics
 from touchstone.metrics import tiers as tier_metrics
-from touchstone.progress import tell
 from touchstone.run_settings import settings_table
 
 GROUP = "scores"
@@ -39,8 +39,7 @@ def attempt_scores(evaluation: EvaluationParam) -> dg.MaterializeResult[None]:
     """Every attempt with its scores: composite, code score, cost, cost of pass, accuracy, grade."""
     scoring = evaluation.config.scoring
     parts = {}
-    for model in evaluation.discovery.sources:
-        tell(f"scores: {model}")
+    for model in each_model(evaluation, "scores"):
         parts[model] = evaluation.refresh_model(
             "attempt_scores",
             reads=["attempts", "outcomes"],

@@ -11,6 +11,7 @@ from assets.common import (
     Figures,
     check_result,
     checks_in_one_step,
+    each_model,
     per_model,
     result,
     table_metadata,
@@ -18,7 +19,6 @@ from assets.common import (
 from assets.ingest import attempts, problems
 from touchstone import checks
 from touchstone.evaluation import Evaluation
-from touchstone.progress import tell
 from touchstone.store import Part
 
 GROUP = "validation"
@@ -39,8 +39,7 @@ def baselines(evaluation: EvaluationParam) -> dg.MaterializeResult[None]:
 def outcomes(evaluation: EvaluationParam) -> dg.MaterializeResult[None]:
     """The verdict on every attempt: passed, failed, or not decided."""
     parts = {}
-    for model in evaluation.discovery.sources:
-        tell(f"outcomes: {model}")
+    for model in each_model(evaluation, "outcomes"):
         parts[model] = evaluation.validate_model(model)
     return per_model("outcomes", parts, {model: _figures(part) for model, part in parts.items()})
 

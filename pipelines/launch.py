@@ -170,7 +170,7 @@ def _claim(home: Path, url: str) -> None:
         fcntl.flock(claim, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         running = os.read(claim, 200).decode()
-        raise TouchstoneError(f"the UI of this evaluation is already running: {running}") from None
+        raise TouchstoneError(f"{home}: a UI is already running on this Dagster home: {running}") from None
     os.ftruncate(claim, 0)
     os.write(claim, f"{url} (process {os.getpid()})".encode())
     os.set_inheritable(claim, True)

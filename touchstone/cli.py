@@ -98,10 +98,12 @@ def run(
 ) -> None:
     """Evaluate everything that the configuration names: ingest, validate, score, publish."""
     config = _config_or_default(config)
-    with _working("loading Dagster", stages=True):
+    with _working("reading the configuration", stages=True):
         from touchstone.preparation import prepare
+        from touchstone.progress import tell
 
         evaluation = prepare(config, output_dir, only or [])
+        tell("loading Dagster")
         from pipelines.launch import run_evaluation
 
         with evaluation.store.lock():

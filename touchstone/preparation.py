@@ -8,6 +8,7 @@ from pathlib import Path
 from touchstone.config import EvaluationConfig, load_config
 from touchstone.errors import TouchstoneError
 from touchstone.evaluation import Evaluation
+from touchstone.progress import tell
 from touchstone.synth import synthesise
 
 
@@ -15,6 +16,7 @@ def prepare(config_file: Path, output_dir: Path | None, only: Sequence[str]) -> 
     """The evaluation, known to have a problems file and at least one model to evaluate."""
     config = load_config(config_file, output_dir)
     generate_if_asked(config)
+    tell("looking for fixes files")
     evaluation = Evaluation(config, only=frozenset(only))
     require_only(evaluation, only, "--only")
     return evaluation

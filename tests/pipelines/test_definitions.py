@@ -203,6 +203,8 @@ def test_the_models_are_registered_when_dagster_loads_the_definitions(
     assert registered() == ["m", "n"]
     folder.configure(fixes_dir="not_there_yet")
     assert registered() == ["m", "n"], "a folder without files must not keep the UI from loading"
+    folder.configure(fixes_dir="made", generate_synthetic_data=True, synthetic={"models": {"gemini": 1.0}})
+    assert registered() == ["gemini"]
 
 
 def test_a_failed_check_fails_the_run_and_what_does_not_depend_on_it_is_published(

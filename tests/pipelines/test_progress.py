@@ -70,13 +70,14 @@ def test_a_terminal_shows_stage_model_count_rate_time_left_and_cache_hits_during
 ) -> None:
     with contextlib.closing(Terminal(tmp_path, 100, "run", "--config", repairs.config)) as terminal:
         assert terminal.read_until(r"\S"), "something is drawn"
-        assert "loading Dagster" in terminal.text, "before anything slow"
+        assert "reading the configuration" in terminal.text, "before anything slow"
         assert terminal.read_until(r"validating m +\S* +\d+/12"), terminal.text
         assert terminal.process.poll() is None and "pass@1" not in terminal.text, "while the run is at work"
         assert not terminal.read_until("this is never drawn")
         assert terminal.process.wait(timeout=60) == 0
     during = terminal.text.partition("pass@k: mean over problems")[0]
-    assert "starting the run" in during and "validation: outcomes: m" in during
+    assert all(slow in during for slow in ("looking for fixes files", "loading Dagster", "starting the run"))
+    assert "validation: outcomes of m (1 of 2)" in during
     assert [stage for stage in STAGES if not re.search(rf"{stage}\W.* \d+/\d\d ", during)] == []
     assert re.search(r"validating m +\S+ +12/12 +[\d.,]+/s +0:00:00 left", during)
     assert re.search(r"validating n +\S+ +4/12 +4 from cache", during)

@@ -129,7 +129,10 @@ def test_materialize_all_on_a_new_project_is_one_run_of_all_models_and_a_failed_
         assert again.stderr == f"error: port {server.port} on 127.0.0.1 is in use; choose another with --port\n"
         elsewhere = touchstone("ui", "--config", folder.config, "--port", 0)
         assert elsewhere.returncode == 2
-        assert f"already running: http://127.0.0.1:{server.port} (process " in elsewhere.stderr.splitlines()[-1]
+        assert (
+            f"already running on this Dagster home: http://127.0.0.1:{server.port} (process "
+            in elsewhere.stderr.splitlines()[-1]
+        )
 
         first = server.materialize_all()
         assert server.finished() == {first: "SUCCESS"}
