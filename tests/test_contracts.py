@@ -11,7 +11,7 @@ from touchstone.metrics.pass_at_k import PASS_AT_K_SCHEMA
 from touchstone.publish.data_dictionary import data_dictionary, main
 from touchstone.store import Store
 
-PROBLEM = {"oid": ["a"], "filename": ["f"], "suite": ["s"], "cluster": [None]}
+PROBLEM = {"oid": ["a"], "filename": ["f"], "suite": ["s"], "cluster": [None], "only_tier": [None]}
 
 
 @pytest.mark.parametrize("table", TABLES.values(), ids=lambda table: table.name)
@@ -42,6 +42,7 @@ def test_extra_columns_stand_behind_the_contracts_own() -> None:
         "filename",
         "suite",
         "cluster",
+        "only_tier",
         "note",
     ]
 

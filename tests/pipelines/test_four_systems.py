@@ -81,7 +81,8 @@ def test_every_model_has_its_figures(results: Path) -> None:
 
 
 def test_problems_are_those_of_the_file_and_those_that_the_others_bring(results: Path) -> None:
-    assert table(results, "problems")["oid"].to_list() == ["a", "b", "c1", "case-1", "case-2", "repair/001"]
+    expected = ["a", "b", "c1", "case-1", "case-2", "repair/T0/001", "repair/T1/001"]
+    assert table(results, "problems")["oid"].to_list() == expected
 
 
 def test_what_is_refused_is_told_with_its_file(results: Path) -> None:
