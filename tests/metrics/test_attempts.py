@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from touchstone.config import CodeWeights, CompositeWeights, Price, Scoring
+from touchstone.contracts import TABLES
 from touchstone.metrics import attempts as metric
 from touchstone.metrics.prices import cost_by_model
 
@@ -102,6 +103,12 @@ def test_code_score(
     assert code(compiled, passed, failed, warnings) == (None if expected is None else pytest.approx(expected, abs=5e-5))
 
 
+def test_seed_example_perfect_code_scores_1_and_every_lint_warning_takes_off_a_hundredth() -> None:
+    assert code(True, 5, 0, 0) == pytest.approx(1.0)
+    assert [code(True, 5, 0, warnings) for warnings in (1, 2, 3)] == pytest.approx([0.99, 0.98, 0.97])
+    assert code(False, 5, 0, 0) == 0.0
+
+
 @pytest.mark.parametrize(
     ("cost", "rate", "expected"),
     [
@@ -149,6 +156,18 @@ def test_the_class_of_an_attempt_agrees_with_its_outcome(
 ) -> None:
     outcome = pl.lit(passed, pl.Boolean)
     assert value(metric.agreed_class(pl.lit(recorded, pl.String), outcome, pl.lit(status))) == expected
+
+
+def test_a_validator_here_overrules_the_class_in_the_file() -> None:
+    attempts = pl.LazyFrame({name: [None] for name in TABLES["attempts"].dtypes}, schema=TABLES["attempts"].dtypes)
+    outcomes = pl.LazyFrame({name: [None] for name in TABLES["outcomes"].dtypes}, schema=TABLES["outcomes"].dtypes)
+    key = {name: pl.lit(name) for name in metric.KEY}
+    recorded = attempts.with_columns(**key, suite=pl.lit("s"), classification=pl.lit("pass"), passed=pl.lit(True))
+    for status, passed, expected in [("failed", False, ("fail", 0.0)), ("sandbox_error", None, (None, None))]:
+        validated = outcomes.with_columns(**key, status=pl.lit(status), passed=pl.lit(passed, pl.Boolean))
+        row = metric.attempt_scores(recorded, validated, SCORING).collect().row(0, named=True)
+        assert (row["classification"], row["accuracy"]) == expected
+        assert row["accuracy"] == row["pass_rate"]
 
 
 def tokens(
