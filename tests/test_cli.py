@@ -36,6 +36,13 @@ def test_prints_the_seeds_table(folder: Folder, touchstone: Command) -> None:
     ]
 
 
+def test_the_seeds_table_is_aligned_whatever_the_script_of_a_tier(folder: Folder, touchstone: Command) -> None:
+    rows = "".join(f"{oid},{i},{tier},true\n" for tier in ("高温", "T0") for oid in "ab" for i in range(2))
+    folder.fixes("m", "oid,iteration_id,tier,plausible_fix\n" + rows)
+    done = pass_at_k(touchstone, folder, "--k-values", 1)
+    assert done.stdout.splitlines() == ["   LLM  tier  pass@1", "0    m    T0   1.000", "1    m  高温   1.000"]
+
+
 def test_formats_and_saving(folder: Folder, touchstone: Command) -> None:
     saved = folder.root / "deep" / "out.csv"
     done = pass_at_k(touchstone, folder, "--k-values", "1", "2", "--format", "csv", "--save-to", saved)

@@ -15,14 +15,25 @@ def seed_table(summary: pl.DataFrame, k_values: Sequence[int]) -> str:
     names = [name for name in ("LLM", "tier") if name in summary.columns] + [f"pass@{k}" for k in k_values]
     columns = [["", *(str(row) for row in range(summary.height))]]
     columns += [[name, *_cells(summary[name])] for name in names]
-    widths = [max(len(cell) for cell in column) for column in columns]
-    padded = [[cell.rjust(width) for cell in column] for column, width in zip(columns, widths, strict=True)]
+    widths = [max(map(_width, column)) for column in columns]
+    padded = [
+        [" " * (width - _width(cell)) + cell for cell in column] for column, width in zip(columns, widths, strict=True)
+    ]
     return "\n".join("  ".join(row).rstrip() for row in zip(*padded, strict=True))
+
+
+def _width(cell: str) -> int:
+    """Columns that the text takes on a terminal."""
+    if cell.isascii():
+        return len(cell)
+    from rich.cells import cell_len
+
+    return cell_len(cell)
 
 
 def _cells(column: pl.Series) -> list[str]:
     if column.dtype != pl.Float64:
-        return [str(value) for value in column]
+        return [visible(str(value)) for value in column]
     texts = [f"{value:.6f}" for value in column if value is not None]
     decimals = max(3, *(len(text.rstrip("0").split(".")[1]) for text in texts), 0)
     return ["-" if value is None else f"{value:.{decimals}f}" for value in column]

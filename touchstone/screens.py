@@ -198,7 +198,7 @@ def show_validation(shown: "Shown") -> None:
     cached = ", from the cache" if shown.cached else ""
     screen.print(f"[bold]{escape(str(shown.fix))}[/] on problem {escape(problem.oid)} ({validator}{cached})")
     if shown.diff:
-        screen.print(Syntax(shown.diff, "diff", background_color="default"))
+        screen.print(Syntax(shown.diff, "diff", background_color="default", word_wrap=True))
     _show_report(screen, "before", shown.baseline)
     if shown.report is not None:
         _show_report(screen, "after", shown.report)

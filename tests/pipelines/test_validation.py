@@ -16,6 +16,7 @@ import pytest
 
 from tests.conftest import Command, Folder, command_environment
 from tests.pipelines.test_run import evaluate, failed, summary
+from tests.terminal import on_terminal
 from touchstone.config import load_config
 from touchstone.evaluation import Evaluation
 from touchstone.validation.judging import judge_attempts
@@ -388,6 +389,9 @@ def test_validate_shows_one_fix_in_full(repairs: Folder, tmp_path: Path, touchst
     assert done.returncode == 0, done.stderr
     for words in ("-    return a - b", "+    return a + b", "test failed: test_small", "2 of 2 tests passed", "passed"):
         assert words in done.stdout
+    fix.write_text(GOOD + "\n# " + "a long comment " * 10 + "and its end\n")
+    seen = on_terminal(tmp_path, 60, "validate", "--config", repairs.config, "--problem", "p", "--fix", fix)
+    assert "and its end" in " ".join(seen.split())
     fix.write_text(WRONG)
     done = touchstone("validate", "--config", repairs.config, "--problem", "p", "--fix", fix)
     assert done.returncode == 1 and "still there: error: test failed: test_small" in done.stdout
