@@ -42,6 +42,8 @@ CI_METHODS = (
     "paired-bootstrap",
     "woodruff",
     "fieller",
+    "fieller-widened",
+    "bootstrap-t-log",
     "t",
     "t-widened",
     "wilson-bound",
@@ -54,6 +56,8 @@ CI_METHODS = (
     "paired-bootstrap-cluster",
     "woodruff-cluster",
     "fieller-cluster",
+    "fieller-widened-cluster",
+    "bootstrap-t-log-cluster",
 )
 
 # Tests of "no difference" between two sides; see `inference.paired_tests`.

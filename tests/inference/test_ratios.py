@@ -10,6 +10,7 @@ from scipy import special
 
 from touchstone.config import IntervalSettings
 from touchstone.inference.ratios import cost_of_pass_interval
+from touchstone.inference.skewed_costs import lognormal_high
 from touchstone.inference.uncertainty import Interval
 
 SETTINGS = IntervalSettings()
@@ -80,6 +81,41 @@ def test_two_problems_are_wide() -> None:
     found = interval_of((10.0, 10, 10.0, 10), (12.0, 10, 9.0, 10))
     assert (found.method, found.units) == ("fieller-cluster", 2)
     assert found.high > 4 * found.low
+
+
+def skewed(count: int, passes: int) -> list[tuple[float, int, float, int]]:
+    costs = np.exp(np.random.default_rng(count).normal(0, 1.5, count))
+    return [(float(cost), 1, float(place < passes), 1) for place, cost in enumerate(costs)]
+
+
+def test_skewed_costs_have_an_interval_of_their_own() -> None:
+    found = interval_of(*skewed(30, 15))
+    assert (found.method, found.units) == ("bootstrap-t-log", 30)
+    assert found.low > 0 and found.high < math.inf
+
+
+@pytest.mark.parametrize(("count", "passes"), [(5, 3), (30, 1)])
+def test_few_units_or_passes_leave_only_the_upper_end_to_be_raised(count: int, passes: int) -> None:
+    found = interval_of(*skewed(count, passes))
+    assert found.method == "fieller-widened"
+    assert interval_of(*skewed(count, 0)).high == math.inf
+
+
+def test_the_upper_end_is_that_of_a_lognormal_mean_where_it_is_the_higher() -> None:
+    # Symmetric logs, so that the spread above the median is that of all; every attempt passes.
+    logs = np.array([-2.0, -1.5, -1.0, 0.0, 1.0, 1.5, 2.0])
+    found = lognormal_high(np.exp(logs), np.ones(7, dtype=np.int64), np.ones(7), 6, SETTINGS)
+    variance = float(np.var(logs, ddof=1))
+    centre = max(variance / 2, math.log(np.exp(logs).mean()))
+    of_mean = special.stdtrit(6, 0.975) ** 2 * variance / 7
+    of_spread = (variance / 2 * (6 / special.chdtri(6, 0.975) - 1)) ** 2
+    assert found == pytest.approx(math.exp(centre + math.sqrt(of_mean + of_spread)))
+
+
+def test_costs_of_nothing_at_all_do_not_break_the_log() -> None:
+    found = interval_of(*[(0.0, 1, 1.0, 1)] * 4, *skewed(20, 10))
+    assert found.method == "bootstrap-t-log"
+    assert found.low <= sum(row[0] for row in skewed(20, 10)) / 14 <= found.high
 
 
 def test_undecided_attempts_have_a_cost_and_no_outcome() -> None:

@@ -6,15 +6,19 @@ variance of the cost, its covariance with passing and the degrees of freedom com
 effective number of units, as in a score interval, and not that of the rate seen: where all pass, or none does, the rate
 seen has no variance at all. So a cost that is always the same gives that cost by the ends of the score interval of the
 pass rate, and the upper end is infinite just where nothing passes. `fieller-cluster` where units hold several attempts.
+
+Costs that are skewed need another interval, `bootstrap-t-log` or `fieller-widened`: see `skewed_costs`.
 """
 
 import math
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from touchstone.config import IntervalSettings
 from touchstone.inference.cluster_robust import adjusted_residuals
+from touchstone.inference.skewed_costs import LARGE_LOG_SPREAD, bootstrap_t, log_spread, lognormal_high
 from touchstone.inference.uncertainty import Interval, Units, effective_units, student_reach
 
 Floats = NDArray[np.float64]
@@ -26,13 +30,16 @@ def cost_of_pass_interval(
 ) -> Interval:
     """Interval for mean cost by mean pass rate, from what each unit cost and how many of its attempts passed.
 
-    A single unit does not show how far costs scatter: it has none.
+    A single unit does not show how far costs scatter: it has none. Skewed costs have the interval of `skewed_costs`.
 
     >>> ones = np.ones(20, dtype=np.int64)
     >>> found = cost_of_pass_interval(ones * 3.0, ones, ones * 1.0, ones, IntervalSettings())
     >>> round(found.low, 2), round(found.high, 2), found.method
     (3.0, 3.66, 'fieller')
     """
+    # In one order, so that neither a last digit nor a draw depends on that of the rows.
+    order = np.lexsort((decided, attempts, passes, costs))
+    costs, attempts, passes, decided = costs[order], attempts[order], passes[order], decided[order]
     once = np.ones(len(costs), dtype=np.int64)
     spending, passing = Units.of(costs, attempts, once), Units.of(passes, decided, once)
     units = int(((attempts > 0) | (decided > 0)).sum())
@@ -44,13 +51,28 @@ def cost_of_pass_interval(
     degrees = min(spending.degrees, passing.degrees)
     reach = student_reach(degrees, settings.confidence)
     of_one = cost / effective_units(rate, passing.error, passing.units, degrees, settings.confidence)
+    low, high = _fieller(cost, rate, of_cost, together, of_one, reach)
+    # Where all cost the same and all pass, a rounding would leave the ratio itself outside.
+    ratio = cost / rate if rate > 0 else math.inf
+    plain = Interval(min(low, ratio), max(high, ratio), passing.named("fieller"), units)
+    if log_spread(costs, attempts) <= LARGE_LOG_SPREAD:
+        return plain
+    highest = max(high, ratio, lognormal_high(costs, attempts, passes, degrees, settings))
+    drawn = bootstrap_t(costs, passes, settings) if np.array_equal(attempts, decided) else None
+    if drawn is None:
+        return replace(plain, high=highest, method=passing.named("fieller-widened"))
+    # A few large units that are drawn again do not show how far down they could have been.
+    lowest = min(drawn[0], ratio, low) if degrees < units - 1 else min(drawn[0], ratio)
+    return Interval(lowest, max(drawn[1], highest), passing.named("bootstrap-t-log"), units)
+
+
+def _fieller(
+    cost: float, rate: float, of_cost: float, together: float, of_one: float, reach: float
+) -> tuple[float, float]:
     # Squared and sorted by powers of r: the ratios held lie between the roots of a parabola.
     square, half = rate * rate, cost * rate + reach**2 * (of_one / 2 - together)
     rest = cost * cost + reach**2 * (cost * of_one - of_cost)
     root = math.sqrt(max(0.0, half * half - square * rest))
     # The smaller root in the form that does not divide by a pass rate of 0.
     low = max(0.0, rest / (half + root)) if half + root > 0 else 0.0
-    high = (half + root) / square if square > 0 else math.inf
-    # Where all cost the same and all pass, a rounding would leave the ratio itself outside.
-    ratio = cost / rate if rate > 0 else math.inf
-    return Interval(min(low, ratio), max(high, ratio), passing.named("fieller"), units)
+    return low, (half + root) / square if square > 0 else math.inf
