@@ -110,3 +110,17 @@ def test_a_tilde_is_the_home_folder_in_every_path(tmp_path: Path, monkeypatch: p
 def test_a_home_folder_that_nobody_has(tmp_path: Path) -> None:
     with pytest.raises(TouchstoneError, match="'~nobody-of-this-name/x': there is no such home folder"):
         load_config(write(tmp_path, SEED | {"fixes_dir": "~nobody-of-this-name/x"}))
+
+
+@pytest.mark.parametrize(
+    ("comparison", "message"),
+    [
+        ({"family": "baseline"}, 'family "baseline" needs baseline_model'),
+        ({"baseline_model": "m"}, 'baseline_model goes with family "baseline", not "all"'),
+        ({"family": "bonferroni"}, "comparison.family: Input should be 'all', 'baseline' or 'fdr'"),
+    ],
+)
+def test_a_family_of_comparisons_names_its_baseline(tmp_path: Path, comparison: dict[str, str], message: str) -> None:
+    with pytest.raises(TouchstoneError) as refused:
+        load_config(write(tmp_path, SEED | {"comparison": comparison}))
+    assert message in str(refused.value) and "\n" not in str(refused.value)

@@ -9,7 +9,8 @@ import pytest
 
 from tests.conftest import Command, Folder
 from tests.terminal import on_terminal
-from touchstone.screens import tier_table
+from touchstone.metrics.comparison import ComparisonSettings, compare_all
+from touchstone.screens import comparison_table, tier_table
 
 MODELS = ["claude-sonnet-4-20250514", "claude-sonnet-4-5-20250929", "m" * 100]
 P_VALUE = 1.0728836059570312e-06
@@ -124,3 +125,36 @@ def test_a_grade_is_shown_with_its_range_and_how_many_attempts_were_scored() -> 
     assert [row["grade"] for row in cells] == ["B, F to B", "B", "-"]
     assert [row["scored"] for row in cells] == ["90 of 135", "135 of 135", "90 of 135"]
     assert cells[0]["uplift"] == "+10.0% [-50.0%, +∞]"
+
+
+@pytest.fixture(scope="module")
+def compared() -> pl.DataFrame:
+    """Three models at 6 clusters of 5 problems, of which one passes nothing and one everything."""
+    names = [f"p{place:02}" for place in range(30)]
+    counts = pl.concat(
+        pl.DataFrame({"model": model, "tier": "T0", "oid": names, "n": 1, "c": c})
+        for model, c in (("none", [0] * 30), ("all", [1] * 30), ("half", [0, 1] * 15))
+    )
+    problems = pl.DataFrame({"oid": names, "cluster": [f"k{place // 5}" for place in range(30)]})
+    return compare_all(counts.lazy(), problems.lazy(), ComparisonSettings())
+
+
+def test_compared_models_have_adjusted_figures_first_and_say_what_they_lack(compared: pl.DataFrame) -> None:
+    shown = comparison_table(compared)
+    assert [column.header for column in shown.columns] == [
+        "this", "against", "verdict",
+        "difference", "adjusted 95% CI", "adjusted p", "min. detectable effect", "95% CI", "p",
+    ]  # fmt: skip
+    assert shown.caption.splitlines() == [
+        "adjusted for 3 pairs (Holm)",
+        "6 clusters cannot reach p ≤ 0.05 over 3 pairs; at least 7 are needed",
+    ]
+    rows = [[str(cell) for cell in row] for row in shown.rows]
+    (none,) = [row for row in rows if row[:2] == ["none", "all"]]
+    assert none[2:6] == ["underpowered", "-1.000", "[-1.000, +0.000]", "0.094"] and none[-1] == "0.031"
+
+
+def test_a_single_pair_needs_no_adjusted_figures(compared: pl.DataFrame) -> None:
+    shown = comparison_table(compared.head(1).with_columns(pairs=1, units_needed=None), confidence=0.9)
+    assert [column.header for column in shown.columns][3:] == ["difference", "90% CI", "p", "min. detectable effect"]
+    assert shown.caption == ""

@@ -8,6 +8,7 @@ import difflib
 import json
 import re
 import tomllib
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -71,6 +72,13 @@ class ComparisonConfig(_Section):
         if self.family != "baseline" and self.baseline_model is not None:
             raise ValueError(f'baseline_model goes with family "baseline", not "{self.family}"')
         return self
+
+
+def require_baseline_model(baseline: str | None, models: Iterable[str]) -> None:
+    """Refuse a `comparison.baseline_model` that is not among the models."""
+    known = sorted(models)
+    if baseline is not None and baseline not in known:
+        raise TouchstoneError(f"comparison.baseline_model: there is no model '{baseline}'; models: {', '.join(known)}")
 
 
 class Price(_Section):

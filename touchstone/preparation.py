@@ -5,7 +5,7 @@ import socket
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from touchstone.config import EvaluationConfig, load_config
+from touchstone.config import EvaluationConfig, load_config, require_baseline_model
 from touchstone.errors import TouchstoneError
 from touchstone.evaluation import Evaluation
 from touchstone.progress import tell
@@ -37,6 +37,7 @@ def require_models(evaluation: Evaluation) -> list[str]:
         raise TouchstoneError(f"{evaluation.problems_csv}: no such problems file; set 'problems_csv' in the config")
     if not models:
         raise TouchstoneError("; ".join(sorted(set(evaluation.discovery.refused.values()))))
+    require_baseline_model(evaluation.config.comparison.baseline_model, models)
     return models
 
 

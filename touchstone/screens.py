@@ -15,12 +15,14 @@ from rich.text import Text
 
 from touchstone.fitted_table import Column, FittedTable, names, numbers, prose, terminal
 from touchstone.input_screens import show_inputs
+from touchstone.metrics.pair_result import shortage
 from touchstone.plain_text import counted, visible
 from touchstone.run_outcome import RunOutcome
 
 _MAX_SUITES = 6
 _MAX_ROWS = 30
 _MAX_PAIRS = 10
+_MAX_SHORTAGES = 3
 
 if TYPE_CHECKING:
     from touchstone.doctor import Item
@@ -42,7 +44,8 @@ def show_run(evaluation: "Evaluation", outcome: RunOutcome) -> None:
         suite_table(store.scan("suite_scores").collect(), store.scan("run_scores").collect()).print(screen)
         pairs = store.scan("model_comparison").collect()
         if not pairs.is_empty():
-            comparison_table(pairs).print(screen)
+            config = evaluation.config
+            comparison_table(pairs, config.comparison.alpha, config.intervals.confidence).print(screen)
         inputs = (store.scan(name).collect() for name in ("sources", "quarantine", "model_statistics"))
         show_inputs(screen, *inputs)
     for check in outcome.checks:
@@ -133,27 +136,56 @@ def suite_table(suites: pl.DataFrame, runs: pl.DataFrame) -> FittedTable:
     return drawn
 
 
-def comparison_table(pairs: pl.DataFrame) -> FittedTable:
-    """Pairs of models and of tiers with the verdict on each, the surest first."""
-    hidden = pairs.height - _MAX_PAIRS
+def comparison_table(pairs: pl.DataFrame, alpha: float = 0.05, confidence: float = 0.95) -> FittedTable:
+    """Pairs of models and of tiers with the verdict on each, the surest first.
+
+    What is adjusted for the number of pairs comes first, so that a narrow terminal leaves out the rest.
+    """
+    adjusted = [f"adjusted {100 * (1 - alpha):g}% CI", "adjusted p"] if pairs["pairs"].max() != 1 else []
+    own = [f"{100 * confidence:g}% CI", "p"]
+    figures = [*(adjusted or own), "min. detectable effect", *(own if adjusted else [])]
     drawn = FittedTable(
-        [*names("this", "against", "verdict"), *numbers("difference", "p after Holm", "could have seen")],
-        title="compared problem by problem: difference of pass@1 [confidence interval]",
-        caption=f"{hidden} more pairs: SELECT * FROM model_comparison" if hidden > 0 else "",
+        [*names("this", "against", "verdict"), *numbers("difference", *figures)],
+        title="compared problem by problem: difference of pass@1",
+        caption=_comparison_caption(pairs, alpha),
     )
     tiers = pl.concat([pairs["tier_a"], pairs["tier_b"]]).n_unique() > 1
     colours = {"better": "green", "worse": "red"}
     surest_first = pairs.sort("p_adjusted", "model_b", "tier_b", "model_a", "tier_a", nulls_last=True)
     for row in surest_first.head(_MAX_PAIRS).iter_rows(named=True):
         sides = [f"{row[f'model_{side}']} {row[f'tier_{side}']}" if tiers else row[f"model_{side}"] for side in "ba"]
+        cells = {
+            own[0]: _ends(row, ""),
+            own[1]: _chance(row["p_value"]),
+            "min. detectable effect": _number(row["minimum_detectable_effect"]),
+        }
+        if adjusted:
+            cells |= {adjusted[0]: _ends(row, "adjusted_"), adjusted[1]: _chance(row["p_adjusted"])}
         drawn.add_row(
             *sides,
             Text(row["verdict"], style=colours.get(row["verdict"], "dim")),
-            _with_ends(row, "difference", "", "{:+.3f}"),
-            _chance(row["p_adjusted"]),
-            _number(row["minimum_detectable_effect"]) if row["minimum_detectable_effect"] is not None else "nothing",
+            "-" if row["difference"] is None else f"{row['difference']:+.3f}",
+            *(cells[figure] for figure in figures),
         )
     return drawn
+
+
+def _comparison_caption(pairs: pl.DataFrame, alpha: float) -> str:
+    """What the figures are adjusted for, which pairs have too few units to tell anything, and what is not shown."""
+    lines = []
+    count = int(pairs["pairs"].max() or 0)  # type: ignore[arg-type]
+    if count > 1:
+        rate = "false discovery rate, Benjamini-Yekutieli" if pairs["correction"][0] != "holm" else "Holm"
+        lines.append(f"adjusted for {count:,} pairs ({rate})")
+    short = pairs.filter(pl.col("units_needed").is_not_null()).select(
+        "ci_units", "units_needed", clustered=pl.col("ci_method").str.ends_with("-cluster")
+    )
+    for units, needed, clustered in short.unique().sort(pl.all()).head(_MAX_SHORTAGES).iter_rows():
+        lines.append(shortage(units, needed, pairs=count, alpha=alpha, clustered=clustered))
+    hidden = pairs.height - _MAX_PAIRS
+    if hidden > 0:
+        lines.append(f"{hidden} more pairs: SELECT * FROM model_comparison")
+    return "\n".join(lines)
 
 
 def show_result(result: Any) -> None:
@@ -279,6 +311,11 @@ def _and_more(rows: int, table: str) -> str:
 
 def _number(value: float | None) -> str:
     return "-" if value is None else f"{value:.3f}"
+
+
+def _ends(row: dict[str, Any], prefix: str) -> str:
+    low, high = row[f"{prefix}ci_low"], row[f"{prefix}ci_high"]
+    return "-" if low is None or high is None else f"[{low:+.3f}, {high:+.3f}]"
 
 
 def _chance(value: float | None) -> str:

@@ -6,10 +6,12 @@ import numpy as np
 import polars as pl
 import pytest
 
+from tests.conftest import Folder
 from tests.metrics.test_comparison import SETTINGS, run_of
 from touchstone.errors import TouchstoneError
 from touchstone.inference.multiplicity import holm
 from touchstone.metrics.comparison import compare_all
+from touchstone.preparation import prepare
 
 
 def models_of(
@@ -99,3 +101,9 @@ def test_the_false_discovery_rate_finds_more_where_there_is_much_to_find() -> No
     assert by_fdr["adjusted_confidence"][0] < by_holm["adjusted_confidence"][0]
     assert by_fdr["minimum_detectable_effect"].mean() < by_holm["minimum_detectable_effect"].mean()  # type: ignore[operator]
     assert "adjusted for 45 pairs, false discovery rate: 95% CI" in by_fdr["sentence"][0]
+
+
+def test_a_run_with_an_unknown_baseline_model_stops_before_anything_is_validated(folder: Folder) -> None:
+    folder.configure(comparison={"family": "baseline", "baseline_model": "nobody"})
+    with pytest.raises(TouchstoneError, match=r"comparison\.baseline_model: there is no model 'nobody'; models: m"):
+        prepare(folder.config, None, [])

@@ -21,7 +21,7 @@ from itertools import combinations
 import numpy as np
 import polars as pl
 
-from touchstone.errors import TouchstoneError
+from touchstone.config import require_baseline_model
 from touchstone.inference.detectable import chances_of, detectable, scatter_of, units_needed
 from touchstone.inference.multiplicity import Correction, Family, adjusted, correction, findings
 from touchstone.inference.paired_intervals import agreeing, difference_interval, reaching_margins
@@ -197,10 +197,7 @@ def _pairs(sides: Sequence[Side], settings: ComparisonSettings) -> Iterator[tupl
     within_tiers = [(a, b) for a, b in pairs if sides[a][1] == sides[b][1]]
     if settings.family == "baseline":
         baseline = settings.baseline_model
-        models = sorted({model for model, _ in sides})
-        if models and baseline not in models:
-            known = ", ".join(models)
-            raise TouchstoneError(f"comparison.baseline_model: there is no model '{baseline}'; models: {known}")
+        require_baseline_model(baseline, {model for model, _ in sides})
         yield from (("models", a, b) for a, b in within_tiers if sides[a][0] == baseline)
         yield from (("models", b, a) for a, b in within_tiers if sides[b][0] == baseline)
         return

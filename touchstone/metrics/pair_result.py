@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from touchstone.plain_text import counted
+
 
 @dataclass(frozen=True)
 class PairResult:
@@ -109,10 +111,16 @@ def units_shortage(result: PairResult) -> str | None:
     """
     if result.units_needed is None:
         return None
-    noun = "cluster" if result.clustered else "problem"
-    units = f"{result.units:,} {noun}{'' if result.units == 1 else 's'}"
-    over = f" over {result.pairs:,} pairs" if result.pairs > 1 else ""
-    return f"{units} cannot reach p ≤ {result.alpha:g}{over}; at least {result.units_needed:,} are needed"
+    return shortage(
+        result.units, result.units_needed, pairs=result.pairs, alpha=result.alpha, clustered=result.clustered
+    )
+
+
+def shortage(units: int, needed: int, *, pairs: int, alpha: float, clustered: bool) -> str:
+    """That so few units cannot give a significant difference, and how many could."""
+    over = f" over {pairs:,} pairs" if pairs > 1 else ""
+    few = counted(units, "cluster" if clustered else "problem")
+    return f"{few} cannot reach p ≤ {alpha:g}{over}; at least {needed:,} are needed"
 
 
 def _evidence(result: PairResult) -> str:
@@ -138,7 +146,7 @@ def _chance(p: float | None) -> str:
 
 
 def _problems(result: PairResult) -> str:
-    return "1 problem" if result.problems == 1 else f"{result.problems:,} problems"
+    return counted(result.problems, "problem")
 
 
 def _why_underpowered(result: PairResult) -> str:
