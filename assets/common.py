@@ -75,8 +75,11 @@ def checks_in_one_step(asset: str, judges: Sequence[Judge], gates: Sequence[Judg
         for name, judge in by_name.items():
             found = judge(evaluation)._replace(check_name=name, asset_key=dg.AssetKey(asset))
             yield found
-            if not found.passed and found.severity == dg.AssetCheckSeverity.ERROR and judge not in gates:
-                errors.append(f"{asset}.{name}: {found.description}")
+            if not found.passed and found.severity == dg.AssetCheckSeverity.ERROR:
+                if judge in gates:
+                    evaluation.stopped_by_gate = True
+                else:
+                    errors.append(f"{asset}.{name}: {found.description}")
         if errors:
             raise CheckFailed("; ".join(errors))
 

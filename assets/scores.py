@@ -24,7 +24,6 @@ from touchstone.evaluation import Evaluation
 from touchstone.metrics import aggregates, suites
 from touchstone.metrics import attempts as attempt_metrics
 from touchstone.metrics import tiers as tier_metrics
-from touchstone.run_settings import settings_table
 
 GROUP = "scores"
 
@@ -52,8 +51,7 @@ def attempt_scores(evaluation: EvaluationParam) -> dg.MaterializeResult[None]:
 
 def settings(evaluation: Evaluation) -> dg.MaterializeResult[None]:
     """The settings that the figures depend on. The SQL macros take their weights and grades from here."""
-    table = settings_table(evaluation.config)
-    return result("settings", evaluation.refresh("settings", [], table.collect().rows(), lambda: table))
+    return result("settings", evaluation.refresh_settings())
 
 
 def tier_statistics(evaluation: Evaluation) -> dg.MaterializeResult[None]:

@@ -127,12 +127,14 @@ def _read_outcome(outcome: dg.ExecuteInProcessResult) -> RunOutcome:
     if any(dg.DagsterExecutionInterruptedError.__name__ in failure for failure in failures):
         # Dagster turns Ctrl-C into a failed step; for whoever pressed it, it is still Ctrl-C.
         raise KeyboardInterrupt
+    published = any(one.asset_key == warehouse.key for one in made)
     return RunOutcome(
         checks,
         failures,
         made=sum(new for new, _ in parts),
         reused=sum(old for _, old in parts),
-        stopped=not failures and not any(one.asset_key == warehouse.key for one in made),
+        stopped=not failures and not published,
+        published=published,
     )
 
 

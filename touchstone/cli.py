@@ -175,6 +175,19 @@ def synth(
         print(path)
 
 
+_DRAFT_OPTION = typer.Option("--draft", help="The tables of the last run, which a gate kept from being published.")
+
+
+def _tables_of(data: Path, draft: bool) -> Path:
+    if not draft:
+        return data / "tables"
+    from touchstone.store import draft_tables
+
+    found = draft_tables(data)
+    print("note: this run was not published: a gate stopped it", file=sys.stderr)
+    return found
+
+
 @app.command()
 def sql(
     query: Annotated[str, typer.Argument(help="One SELECT over the tables.")],
@@ -184,6 +197,7 @@ def sql(
         typer.Option(help="How to print or save. [default: table, or what the file's name implies]"),
     ] = None,
     save_to: Annotated[Path | None, typer.Option(help="Write the result to this file instead of the screen.")] = None,
+    draft: Annotated[bool, _DRAFT_OPTION] = False,
 ) -> None:
     """Ask the results a question in SQL."""
     from touchstone import screens
@@ -197,7 +211,7 @@ def sql(
     if save_to is not None and saved_as in (None, "table"):
         raise TouchstoneError(f"--save-to {save_to.name}: add --format csv, json, latex, markdown or parquet")
     with _working("running the query"):
-        result = run_query(data / "tables", query)
+        result = run_query(_tables_of(data, draft), query)
     if save_to is not None and saved_as is not None:
         save(result, saved_as, save_to)
     elif format in (None, "table"):
@@ -218,6 +232,7 @@ def export(
     columns: Annotated[
         list[str] | None, typer.Option(metavar="COLUMN…", help="Only these columns, in this order.")
     ] = None,
+    draft: Annotated[bool, _DRAFT_OPTION] = False,
 ) -> None:
     """Write a whole table as CSV, JSON, LaTeX, Markdown or Parquet."""
     from touchstone.formats import RESULT_SUFFIXES, file_format
@@ -226,18 +241,23 @@ def export(
     if save_to is None:
         if format == "parquet":
             raise TouchstoneError("--format parquet needs --save-to FILE")
-        print(export_text(data / "tables", table, format or "csv", columns or ()), end="")
+        print(export_text(_tables_of(data, draft), table, format or "csv", columns or ()), end="")
         return
-    save_export(data / "tables", table, file_format(save_to, format, RESULT_SUFFIXES) or "csv", columns or (), save_to)
+    save_export(
+        _tables_of(data, draft), table, file_format(save_to, format, RESULT_SUFFIXES) or "csv", columns or (), save_to
+    )
 
 
 @app.command()
-def tables(data: Annotated[Path, typer.Option(help="The output folder of a run.")]) -> None:
+def tables(
+    data: Annotated[Path, typer.Option(help="The output folder of a run.")],
+    draft: Annotated[bool, _DRAFT_OPTION] = False,
+) -> None:
     """List the tables of a run and their columns."""
     from touchstone import screens
     from touchstone.publish.query import list_tables
 
-    screens.show_tables(list_tables(data / "tables"))
+    screens.show_tables(list_tables(_tables_of(data, draft)))
 
 
 @app.command(cls=ManyValues)
@@ -287,8 +307,11 @@ def compare(
     for line in done.notes:
         print(f"note: {line}", file=sys.stderr)
     if save_to is not None:
-        with replacing(save_to) as scratch:
-            scratch.write_text(render(done.report, saved_as or shown_as))
+        try:
+            with replacing(save_to) as scratch:
+                scratch.write_text(render(done.report, saved_as or shown_as))
+        except OSError as error:
+            raise TouchstoneError(f"{save_to}: cannot be written ({error.strerror})") from None
     regressed = fail_on_regression and done.report.counts["regression"] + done.report.counts["lost"] > 0
     worse = fail_on_verdict is not None and fail_on_verdict in done.verdicts.values()
     raise typer.Exit(int(regressed or worse))

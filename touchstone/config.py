@@ -365,9 +365,17 @@ def load_config(path: Path, output_dir: Path | None = None) -> EvaluationConfig:
             for name in ("fixes_dir", "output_dir", "problems_csv", "clones_dir")
             if (value := getattr(config, name)) is not None
         }
+        _require_folder("output_dir", absolute["output_dir"])
         return config.model_copy(update={**absolute, "validation": config.validation.anchored(base)})
     except TouchstoneError as error:
         raise TouchstoneError(f"{path}: {error}") from None
+
+
+def _require_folder(key: str, path: Path) -> None:
+    """Refuse a folder that cannot be made because it, or one above it, is a file."""
+    for place in (path, *path.parents):
+        if place.is_file():
+            raise TouchstoneError(f"{key}: {place} is a file, not a folder")
 
 
 def expanded(path: Path) -> Path:

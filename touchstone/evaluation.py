@@ -31,6 +31,7 @@ from touchstone.ingest.discovery import Discovery, discover
 from touchstone.ingest.fixes import FIXES, KEY, IngestedFixes, in_order, read_attempts, read_fixes
 from touchstone.ingest.problems import derived_problems, read_problems
 from touchstone.ingest.sources import NATIVE, ContentHashes, Source
+from touchstone.run_settings import settings_table
 from touchstone.snapshots import Snapshot, list_snapshots
 from touchstone.store import Part, Store, digest, engine_version
 from touchstone.validation.judging import judge_attempts, judge_problems
@@ -56,6 +57,7 @@ class Evaluation:
     only: frozenset[str] = frozenset()
     accept: bool = False
     fresh: bool = False
+    stopped_by_gate: bool = field(init=False, default=False)
     store: Store = field(init=False)
     _hashes_of_read: dict[Path, str] = field(init=False, default_factory=dict)
 
@@ -227,9 +229,17 @@ class Evaluation:
         return Validation(settings, self.cache_dir, self.store.scratch("validation"), fresh=self.fresh)
 
     def close(self) -> None:
-        """End what the run keeps going: workers and their sandboxes."""
+        """End what the run keeps going: workers and their sandboxes. Keep the figures of a run that a gate stopped."""
         if "validation" in self.__dict__:
             self.validation.close()
+        if self.stopped_by_gate:
+            self.refresh_settings()
+            self.store.keep_unpublished()
+
+    def refresh_settings(self) -> Part:
+        """Bring the table `settings` up to date, from which SQL macros take their weights."""
+        table = settings_table(self.config)
+        return self.refresh("settings", [], table.collect().rows(), lambda: table)
 
     @property
     def cache_dir(self) -> Path:

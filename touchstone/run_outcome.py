@@ -18,7 +18,8 @@ class CheckOutcome:
 class RunOutcome:
     """How a run ended: the checks, what failed, and how many parts were made or reused.
 
-    `stopped`: a gate failed, so nothing after it was made and nothing was published.
+    `stopped`: a gate failed, so nothing after it was made and nothing was published. `published`: the output folder
+    has this run's results.
     """
 
     checks: Sequence[CheckOutcome]
@@ -26,6 +27,7 @@ class RunOutcome:
     made: int
     reused: int
     stopped: bool = False
+    published: bool = True
 
     @property
     def exit_code(self) -> int:

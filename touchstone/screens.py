@@ -2,6 +2,7 @@
 
 import math
 import re
+import shlex
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from touchstone.doctor import Item
     from touchstone.evaluation import Evaluation
     from touchstone.snapshots import Snapshot
+    from touchstone.store import Store
     from touchstone.validation.cache import CacheStatistics
     from touchstone.validation.inventory import Entry
     from touchstone.validation.protocol import Report
@@ -56,12 +58,26 @@ def show_run(evaluation: "Evaluation", outcome: RunOutcome) -> None:
         terminal(stderr=True).print(f"[red]error:[/] {escape(failure)}", soft_wrap=True)
     passed = sum(check.passed for check in outcome.checks)
     screen.print(f"{passed} of {len(outcome.checks)} checks passed; {_reuse(outcome)}")
-    if outcome.stopped:
-        screen.print("nothing was published; the last finished results are untouched")
-    elif not outcome.failures:
-        for name in ("summary_pass_at_k.csv", "csv", "tables", "warehouse.duckdb"):
-            if (store.root / name).exists():
-                screen.print(f"  {_short(store.root / name)}", soft_wrap=True)
+    for line in _publication(store, outcome):
+        screen.print(escape(line), soft_wrap=True)
+
+
+def _publication(store: "Store", outcome: RunOutcome) -> list[str]:
+    """Whether results were published and where they are, or how to look at those of a run that a gate stopped."""
+    if outcome.published:
+        made = ("summary_pass_at_k.csv", "csv", "tables", "warehouse.duckdb")
+        paths = [f"  {_short(store.root / name)}" for name in made if (store.root / name).exists()]
+        return ["results were published although a check failed"] * (outcome.exit_code != 0) + paths
+    earlier = "the last finished results are untouched" if store.has_published else "there are no earlier results"
+    kept = store.unpublished / "tables"
+    table = next((name for name in ("pass_at_k", "outcomes", "problems") if (kept / name).is_dir()), None)
+    if not outcome.stopped or table is None:
+        return [f"nothing was published; {earlier}"]
+    data = shlex.quote(str(_short(store.root)))
+    return [
+        f"nothing was published; {earlier}",
+        f'to look at this run: touchstone sql --draft --data {data} "SELECT * FROM {table}"',
+    ]
 
 
 def leaderboard(pass_at_k: pl.DataFrame) -> FittedTable:

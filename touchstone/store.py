@@ -6,6 +6,7 @@ tables/ summary_pass_at_k.csv csv/ warehouse.duckdb    links into .store/current
 .store/draft/stamps/<table>/<part>.json           what each part was made from
 .store/published/<number>/                        a finished run: hard links to its tables, summary, warehouse
 .store/current                                    link to the published run; renaming it is the switch
+.store/unpublished/tables                         what a run had made when a gate stopped it, for `--draft`
 ```
 
 A killed run leaves a half-made draft in `.store/draft` and the last finished results in place. A part is written to
@@ -18,7 +19,7 @@ import json
 import os
 import shutil
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -36,6 +37,8 @@ WAREHOUSE = "warehouse.duckdb"
 CSV_FOLDER = "csv"
 _PUBLISHED_NAMES = ("tables", SUMMARY, WAREHOUSE, CSV_FOLDER)
 _KEPT_GENERATIONS = 2
+# Written with the attempts, and current where those are.
+_MADE_WITH_ATTEMPTS = ("sources", "quarantine")
 
 
 @dataclass(frozen=True)
@@ -62,7 +65,9 @@ class Store:
         self.root = root
         self._home = root / ".store"
         self.draft = self._home / "draft"
+        self.unpublished = self._home / "unpublished"
         self._written: dict[Path, str] = {}
+        self._of_this_run: set[str] = set()
 
     # The lock
 
@@ -116,6 +121,7 @@ class Store:
         found = self.part(table, part)
         if found is None or found.made_from != made_from:
             return None
+        self._of_this_run.add(table)
         return replace(found, reused=self._written.get(found.path) != made_from)
 
     def write(
@@ -155,6 +161,7 @@ class Store:
             }
             scratch.write_text(json.dumps(stamped))
         self._written[path] = made_from
+        self._of_this_run.add(table)
         return Part(path, rows, fingerprint or made_from, False, inputs or {}, made_from, settled)
 
     def parts(self, table: str) -> list[str]:
@@ -223,10 +230,7 @@ class Store:
         self._refuse_foreign_files()
         numbers = sorted(int(path.name) for path in published.iterdir() if path.name.isdigit())
         generation = published / str(numbers[-1] + 1 if numbers else 1)
-        for table in TABLES:
-            for part in self.parts(table):
-                source = self._path(table, part)
-                link_or_copy(source, generation / "tables" / table / source.name)
+        self._link_tables(TABLES, generation / "tables")
         link_or_copy(self.draft / SUMMARY, generation / SUMMARY)
         for source in self._csv_files():
             link_or_copy(source, generation / CSV_FOLDER / source.name)
@@ -239,10 +243,27 @@ class Store:
                 (self.root / name).unlink()
         for number in numbers[: -(_KEPT_GENERATIONS - 1)]:
             shutil.rmtree(published / str(number), ignore_errors=True)
+        shutil.rmtree(self.unpublished, ignore_errors=True)
         return generation
 
     def _csv_files(self) -> list[Path]:
         return sorted((self.draft / CSV_FOLDER).glob("*.csv"))
+
+    @property
+    def has_published(self) -> bool:
+        """Whether there are results of a finished run."""
+        return (self._home / "current").exists()
+
+    def keep_unpublished(self) -> None:
+        """Keep the tables that this run made or found current. What else is in the draft is from an earlier run."""
+        shutil.rmtree(self.unpublished, ignore_errors=True)
+        self._link_tables(sorted(self._of_this_run.union(_MADE_WITH_ATTEMPTS)), self.unpublished / "tables")
+
+    def _link_tables(self, tables: Iterable[str], folder: Path) -> None:
+        for table in tables:
+            for part in self.parts(table):
+                source = self._path(table, part)
+                link_or_copy(source, folder / table / source.name)
 
     def _refuse_foreign_files(self) -> None:
         for name, remedy in (("tables", ""), (CSV_FOLDER, ", or set publish.csv to false")):
@@ -290,3 +311,12 @@ def _replace_link(path: Path, target: Path) -> None:
         return
     with replacing(path) as scratch:
         scratch.symlink_to(target)
+
+
+def draft_tables(root: Path) -> Path:
+    """Where the tables of a run lie that a gate stopped; an error where the last run here was published."""
+    store = Store(root)
+    if not store.unpublished.is_dir():
+        published = "the last run was published; leave out --draft"
+        raise TouchstoneError(f"{root}: {published if store.has_published else 'no run here was stopped by a gate'}")
+    return store.unpublished / "tables"
