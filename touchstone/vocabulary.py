@@ -19,6 +19,22 @@ CLASSES = (PASS_CLASS, "fail", "error", "refusal", "wrong_format", "policy_viola
 FileStatus = Literal["evaluated", "refused", "left_out", "problems", "output", "unknown", "ignored"]
 FILE_STATUSES: tuple[str, ...] = get_args(FileStatus)
 
+# The columns of `<model>_outcomes.csv`, as it is written and as it is recognised among input files.
+OUTCOMES_CSV_COLUMNS = (
+    "oid",
+    "iteration_id",
+    "tier",
+    "plausible_fix",
+    "status",
+    "validator",
+    "fidelity",
+    "compiled",
+    "tests_passed",
+    "tests_failed",
+    "lint_warnings",
+    "diagnostics",
+)
+
 STATUSES = (
     "passed",
     "failed",

@@ -1,5 +1,7 @@
 """Whole runs on inputs that are odd, absurd or strangely named: every file is accounted for, and none stops another."""
 
+import shutil
+
 import duckdb
 import pytest
 
@@ -10,6 +12,10 @@ from tests.pipelines.test_run import HEADER, evaluate, failed, summary
 def query(folder: Folder, sql: str) -> list[tuple[object, ...]]:
     with duckdb.connect(str(folder.output / "warehouse.duckdb"), read_only=True) as warehouse:
         return warehouse.sql(sql).fetchall()
+
+
+def files(folder: Folder) -> dict[object, object]:
+    return dict(query(folder, "SELECT source_file, status FROM sources"))
 
 
 def test_absurd_cells_and_odd_columns_stop_no_model(folder: Folder) -> None:
@@ -59,8 +65,7 @@ def test_every_file_in_the_folder_is_accounted_for(folder: Folder, touchstone: C
     done = touchstone("run", "--config", folder.config)
     assert done.returncode == 0, "what is not understood is a warning, not an error"
     assert set(summary(folder)) == {"claude", "gemini", "m"}
-    files = dict(query(folder, "SELECT source_file, status FROM sources"))
-    assert files == {
+    assert files(folder) == {
         "README.md": "ignored",
         "claude_outcomes.csv": "evaluated",
         "gpt.csv": "unknown",
@@ -85,6 +90,34 @@ def test_a_folder_in_which_everything_is_evaluated_passes_the_check(folder: Fold
         ("m_fixes.csv", 4, 4, 0),
         ("problems.csv", 2, 2, 0),
     ]
+
+
+def test_copies_of_a_runs_own_csv_files_are_not_read_back(folder: Folder) -> None:
+    evaluate(folder)
+    for path in [*(folder.output / "csv").iterdir(), folder.output / "summary_pass_at_k.csv"]:
+        shutil.copy(path, folder.root / "fixes")
+    assert evaluate(folder).exit_code == 0
+    assert set(summary(folder)) == {"m"}
+    assert files(folder) == {
+        "m_fixes.csv": "evaluated",
+        "m_outcomes.csv": "output",
+        "m_pass_at_k.csv": "output",
+        "problems.csv": "problems",
+        "summary_pass_at_k.csv": "output",
+    }
+
+
+def test_the_output_folder_may_be_the_folder_of_the_fixes(folder: Folder) -> None:
+    folder.configure(output_dir="fixes")
+    first = evaluate(folder)
+    second = evaluate(folder)
+    assert (first.exit_code, second.exit_code) == (0, 0)
+    with duckdb.connect(str(folder.root / "fixes" / "warehouse.duckdb"), read_only=True) as warehouse:
+        rows = warehouse.sql("SELECT source_file, status FROM sources").fetchall()
+    assert {status for _, status in rows} == {"evaluated", "problems", "output"}
+    assert [file for file, status in rows if status == "evaluated"] == ["m_fixes.csv"]
+    (found,) = [check for check in second.checks if check.name == "sources.files_accounted_for"]
+    assert found.passed
 
 
 SUBTESTS = {"T0": range(4), "T1": range(1, 4), "T6": range(1, 2)}

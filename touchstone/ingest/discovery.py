@@ -16,12 +16,14 @@ from touchstone.ingest.fixes import require_fixes_columns
 from touchstone.ingest.foreign import ForeignTable, read_foreign, recognise
 from touchstone.ingest.sources import NATIVE, Source, check_name, is_named_fixes, model_of
 from touchstone.ingest.text import read_header
-from touchstone.vocabulary import FileStatus
+from touchstone.store import CSV_FOLDER, SUMMARY, WAREHOUSE
+from touchstone.vocabulary import OUTCOMES_CSV_COLUMNS, FileStatus
 
 _READ_SUFFIXES = (".csv", ".json", ".jsonl", ".ndjson")
 _PACKED = (".bz2", ".gz", ".tar", ".xz", ".zip", ".zst")
 _SHEETS = (".ods", ".tab", ".tsv", ".xls", ".xlsx")
 _DATABASES = (".arrow", ".avro", ".db", ".duckdb", ".eval", ".feather", ".orc", ".parquet", ".sqlite", ".xml")
+_OUTPUT_NAMES = ("tables", "snapshots", "cache", CSV_FOLDER, SUMMARY, WAREHOUSE)
 _SEPARATORS = ",;\t|"
 _CONFIG_BYTES = 1 << 20
 
@@ -145,8 +147,9 @@ def _same_file(path: Path, other: Path | None) -> bool:
 
 
 def _is_published(path: Path, config: EvaluationConfig) -> bool:
-    """Whether a file in the output folder is a link to published results, where that folder is `fixes_dir` itself."""
-    return path.is_symlink() and path.resolve().is_relative_to(config.output_dir / ".store")
+    """Whether a file or folder is part of the results, where `fixes_dir` is the output folder or lies in it."""
+    in_output = path.parent == config.output_dir and path.name in _OUTPUT_NAMES
+    return in_output or path.resolve().is_relative_to(config.output_dir / ".store")
 
 
 def _own_output(path: Path) -> tuple[FileStatus | None, str]:
@@ -155,6 +158,8 @@ def _own_output(path: Path) -> tuple[FileStatus | None, str]:
         columns = set(read_header(path))
     except InputFileError:
         return None, ""
+    if path.name.endswith("_outcomes.csv") and columns == set(OUTCOMES_CSV_COLUMNS):
+        return "output", "outcomes written by touchstone, which are never read back under this name"
     if "LLM" in columns and any(name.startswith("pass@") for name in columns):
         return "output", "a summary of pass@k, which is never read back"
     table = next((name for name in _exported_tables() if columns.issuperset(TABLES[name].dtypes)), None)

@@ -1,8 +1,8 @@
 """Two CSV files per model, for people and programs that do not read Parquet: its outcomes, and its pass@k.
 
-`<model>_outcomes.csv` has a row per attempt and can itself be evaluated as a fixes file. `<model>_pass_at_k.csv` has
-the model's rows of the summary. They are made in the draft and published with the tables; a file whose tables did not
-change is not written again.
+`<model>_outcomes.csv` has a row per attempt and, renamed to `<model>_fixes.csv`, can itself be evaluated.
+`<model>_pass_at_k.csv` has the model's rows of the summary. They are made in the draft and published with the tables;
+a file whose tables did not change is not written again.
 """
 
 import json
@@ -15,6 +15,7 @@ from touchstone.files import replacing
 from touchstone.publish.csv_files import write_csv
 from touchstone.publish.summary import write_summary
 from touchstone.store import CSV_FOLDER, Store, digest
+from touchstone.vocabulary import OUTCOMES_CSV_COLUMNS
 
 # Attempts up to which `publish.csv = "auto"` writes the files: they take a second or two and 50 MB.
 MAX_ROWS = 1_000_000
@@ -56,20 +57,7 @@ def write_model_csvs(store: Store, wanted: Literal["auto"] | bool, max_rows: int
 
 def outcomes_table(outcomes: pl.LazyFrame) -> pl.LazyFrame:
     """A model's outcomes, with the column names of a fixes file."""
-    return outcomes.select(
-        "oid",
-        "iteration_id",
-        "tier",
-        pl.col("passed").alias("plausible_fix"),
-        "status",
-        "validator",
-        "fidelity",
-        "compiled",
-        "tests_passed",
-        "tests_failed",
-        "lint_warnings",
-        "diagnostics",
-    )
+    return outcomes.rename({"passed": "plausible_fix"}).select(OUTCOMES_CSV_COLUMNS)
 
 
 def _is_current(path: Path, content: dict[str, str], known: dict[str, str]) -> bool:
