@@ -486,7 +486,10 @@ def test_what_cannot_be_saved_is_one_line_and_leaves_the_old_file(tmp_path: Path
     interval = pa.table({"i": pa.array([(1, 2, 3)], pa.month_day_nano_interval())})
     for attempt, reason in [
         (lambda: save(interval, "parquet", path), "Unhandled type"),
-        (lambda: save(RESULT, "xml", path), "there is no format 'xml'; choose one of csv, json, markdown, parquet"),
+        (
+            lambda: save(RESULT, "xml", path),
+            "there is no format 'xml'; choose one of csv, json, latex, markdown, parquet",
+        ),
         (lambda: save(RESULT, "csv", tmp_path / "nowhere" / "x.csv"), "No such file"),
         (lambda: save(RESULT, "csv", tmp_path), "not a file"),
         (lambda: save(RESULT, "csv", tmp_path / "pipe"), "pipe: not a file"),
