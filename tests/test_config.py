@@ -55,6 +55,10 @@ def test_output_dir_can_be_replaced(tmp_path: Path) -> None:
         ({"k_values": ["5"]}, "k_values.0: Input should be a valid integer (got '5')"),
         ({"data_type": "fake"}, "data_type: Input should be 'all', 'synthetic' or 'real' (got 'fake')"),
         ({"fixes_dir": None}, "fixes_dir: "),
+        (
+            {"scoring": {"suites": {"weights": {"s": 1e30}}}},
+            "scoring.suites.weights: the weight of suite 's' must be from 0 to 1,000,000, got 1e+30",
+        ),
         ({"intervals": {"confidence": 95}}, "intervals.confidence: Input should be less than 1 (got 95)"),
     ],
 )

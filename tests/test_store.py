@@ -1,5 +1,6 @@
 """The output folder: whole or not at all, one writer at a time, and no stamp that lies."""
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -10,7 +11,7 @@ import pytest
 from touchstone.errors import TouchstoneError
 from touchstone.store import SUMMARY, Store
 
-PROBLEM = pl.LazyFrame({"oid": ["a"], "filename": ["f"], "suite": ["s"], "cluster": ["c"]})
+PROBLEM = pl.LazyFrame({"oid": ["a"], "filename": ["f"], "suite": ["s"], "cluster": ["c"], "only_tier": [None]})
 
 
 @pytest.fixture
@@ -33,7 +34,7 @@ def test_a_part_is_current_only_for_its_own_fingerprint(store: Store) -> None:
 
 
 def test_a_write_that_dies_before_its_stamp_does_not_count(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    def die(*_: object) -> None:
+    def die(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr("touchstone.store.json.dumps", die)
@@ -89,3 +90,16 @@ def test_another_process_is_refused_while_the_lock_is_held(store: Store) -> None
         refused = subprocess.run(command, capture_output=True, text=True, check=False)
         assert "another run is writing here (process " in refused.stderr
     assert subprocess.run(command, capture_output=True, text=True, check=False).stdout == "got it\n"
+
+
+def test_a_part_with_the_columns_of_another_version_is_not_there(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    row = {"oid": ["a"], "filename": ["f"], "suite": ["s"], "cluster": [None], "only_tier": [None]}
+    store.write("problems", pl.LazyFrame(row), "made from this")
+    (stamp,) = (store.draft / "stamps" / "problems").glob("*.json")
+    (stored,) = (store.draft / "tables" / "problems").glob("*.parquet")
+    assert store.current("problems", "made from this") is not None
+    stamp.write_text(json.dumps(json.loads(stamp.read_text()) | {"columns": "of old"}))
+    pl.DataFrame(row).drop("only_tier").write_parquet(stored)
+    assert store.current("problems", "made from this") is None
+    assert store.scan("problems").collect().is_empty(), "old columns must not break the reading of the others"

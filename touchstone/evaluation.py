@@ -190,7 +190,7 @@ class Evaluation:
             raise TouchstoneError(f"{self.config.fixes_dir}: there is no fixes file for the model '{model}'")
         self.require("problems")
         kept = self.store.part("attempts", model)
-        if kept is not None and self.only and model not in self.only:
+        if kept is not None and self.store.part("sources", model) and self.only and model not in self.only:
             return kept
         made_from = [self.store.fingerprint("problems"), self.config.problem_key, self.engine]
         hashes = {source.path: self._hash_or_none(source.path) for source in sources}

@@ -99,12 +99,14 @@ class Store:
     # Parts of tables
 
     def part(self, table: str, part: str | None = None) -> Part | None:
-        """What is there, or nothing where the part is missing or was left half-made."""
+        """What is there; nothing where the part is missing, half-made, or has the columns of another version."""
         path = self._path(table, part)
         stamp = _read_text(self._stamp(table, part))
         if stamp is None or not path.is_file():
             return None
         made = json.loads(stamp)
+        if made.get("columns") != _columns(table):
+            return None
         fingerprint = made["fingerprint"]
         return Part(
             path,
@@ -158,6 +160,7 @@ class Store:
                 "settled": settled,
                 "rows": rows,
                 "inputs": dict(inputs or {}),
+                "columns": _columns(table),
             }
             scratch.write_text(json.dumps(stamped))
         self._written[path] = made_from
@@ -168,7 +171,7 @@ class Store:
         """The names of the whole parts of a table, in order."""
         folder = self.draft / "stamps" / table
         names = sorted(stamp.stem for stamp in folder.glob("*.json")) if folder.is_dir() else []
-        return [name for name in names if self._path(table, name).is_file()]
+        return [name for name in names if self.part(table, name) is not None]
 
     def scan(self, table: str, parts: Sequence[str] | None = None) -> pl.LazyFrame:
         """The contract's columns of a table, over all parts or the named ones."""
@@ -278,6 +281,11 @@ class Store:
 
     def _stamp(self, table: str, part: str | None) -> Path:
         return self.draft / "stamps" / table / f"{part or table}.json"
+
+
+def _columns(table: str) -> str:
+    """A hash of a table's columns and types."""
+    return digest({name: str(dtype) for name, dtype in TABLES[table].dtypes.items()})
 
 
 def digest(value: object) -> str:
