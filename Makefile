@@ -49,7 +49,7 @@ test: $(READY) sandbox ## run the tests
 	@$(BIN)/pytest -n 3 --dist worksteal
 
 test-nightly: $(READY) ## the long simulations: coverage, power, false alarms
-	@$(BIN)/pytest -m nightly -n 2 --dist worksteal
+	@$(BIN)/pytest -m nightly -n 2 --dist worksteal -rP
 
 check: $(READY) ## format, lint, types, generated files
 	@$(BIN)/ruff format --check .

@@ -34,6 +34,7 @@ def share_held(found: Iterable[Interval], truth: float) -> tuple[float, int]:
 def assert_covered(found: Iterable[Interval], truth: float, highest: float = HIGHEST, lowest: float = LOWEST) -> None:
     held, runs = share_held(found, truth)
     slack = ERRORS * np.sqrt(0.95 * 0.05 / runs)
+    print(f"coverage {held:.3f} in {runs} runs")
     assert lowest - slack <= held <= highest + slack
 
 

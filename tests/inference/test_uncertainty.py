@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 from scipy import special
 
 from touchstone.config import IntervalSettings
@@ -13,9 +14,10 @@ from touchstone.inference.uncertainty import (
     BOOTSTRAP_FROM,
     MOST_BINS,
     Interval,
+    difference_units,
     mean_interval,
     paired_interval,
-    paired_t_interval,
+    t_interval,
     unit_interval,
     wilson,
 )
@@ -314,30 +316,34 @@ def test_large_suites_use_student_on_differences_too() -> None:
     assert (interval.low, interval.high) == pytest.approx((values.mean() - reach, values.mean() + reach), abs=1e-9)
 
 
+def plain_t(differences: NDArray[np.float64], clusters: list[str | None], confidence: float = 0.95) -> Interval:
+    units = difference_units(differences, np.ones(len(differences), dtype=np.int64), clusters)
+    assert units is not None
+    return t_interval(units, confidence)
+
+
 def test_an_interval_called_t_is_the_plain_one() -> None:
     some, names = np.array([0.5] * 6 + [-0.5] * 2 + [0.0] * 12), ["x", "x", *["y"] * 4, *[None] * 14]
     for clusters in (names, [None] * 20):
         ones = np.ones(20, dtype=np.int64)
-        shown, plain = paired_interval(some, ones, clusters, SETTINGS), paired_t_interval(some, ones, clusters, 0.95)
+        shown, plain = paired_interval(some, ones, clusters, SETTINGS), plain_t(some, clusters)
         assert (shown.method, plain.method) in (("t", "t"), ("t-cluster", "t-cluster"))
         assert shown == plain
 
 
 def test_the_plain_interval_is_narrower_than_the_widened_one_and_takes_any_confidence() -> None:
     few, ones = np.array([0.2, 0.1] + [0.0] * 18), np.ones(20, dtype=np.int64)
-    shown, plain = paired_interval(few, ones, [None] * 20, SETTINGS), paired_t_interval(few, ones, [None] * 20, 0.95)
+    shown, plain = paired_interval(few, ones, [None] * 20, SETTINGS), plain_t(few, [None] * 20)
     assert (shown.method, plain.method) == ("t-widened", "t")
     assert shown.low < plain.low and plain.high < shown.high
-    strict = paired_t_interval(few, ones, [None] * 20, 1 - 0.05 / 8911)
+    strict = plain_t(few, [None] * 20, 1 - 0.05 / 8911)
     reach = special.stdtrit(19, 1 - 0.025 / 8911) * few.std(ddof=1) / np.sqrt(20)
     assert (strict.low, strict.high) == pytest.approx((few.mean() - reach, few.mean() + reach))
 
 
 @pytest.mark.parametrize("differences", [[0.5], [0.25] * 8])
 def test_differences_without_scatter_have_no_plain_interval(differences: list[float]) -> None:
-    ones = np.ones(len(differences), dtype=np.int64)
-    found = paired_t_interval(np.array(differences), ones, [None] * len(ones), 0.95)
-    assert found == Interval(None, None, None, len(ones))
+    assert plain_t(np.array(differences), [None] * len(differences)) == Interval(None, None, None, len(differences))
 
 
 def test_differences_that_share_a_cluster_widen_the_interval() -> None:

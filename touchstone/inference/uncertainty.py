@@ -195,22 +195,14 @@ def paired_interval(
     return Interval(max(-1.0, mean - wider), min(1.0, mean + wider), units.named("t-widened"), units.units)
 
 
-def paired_t_interval(
-    differences: Floats, weights: Integers, clusters: Sequence[str | None], confidence: float
-) -> Interval:
-    """The plain t interval of the same mean, never widened: what a test at this confidence would say.
+def t_interval(units: Units, confidence: float) -> Interval:
+    """Student's t interval for a mean of differences in [-1, 1], never widened; undefined where there is no scatter.
 
     >>> ones = np.ones(4, dtype=np.int64)
-    >>> found = paired_t_interval(np.array([0.0, 0.5, 0.5, 1.0]), ones, [None] * 4, 0.9)
+    >>> found = t_interval(difference_units(np.array([0.0, 0.5, 0.5, 1.0]), ones, [None] * 4), 0.9)
     >>> round(found.low, 3), round(found.high, 3), found.method
     (0.02, 0.98, 't')
     """
-    units = difference_units(differences, weights, clusters)
-    return Interval(None, None, None, 0) if units is None else t_interval(units, confidence)
-
-
-def t_interval(units: Units, confidence: float) -> Interval:
-    """Student's t interval for a mean of differences in [-1, 1]; undefined where the units show no scatter."""
     if units.error is None or units.degrees is None:
         return Interval(None, None, None, units.units)
     reach = student_reach(units.degrees, confidence) * units.error
