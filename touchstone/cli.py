@@ -241,11 +241,13 @@ def export(
     if save_to is None:
         if format == "parquet":
             raise TouchstoneError("--format parquet needs --save-to FILE")
-        print(export_text(_tables_of(data, draft), table, format or "csv", columns or ()), end="")
+        with _working("exporting"):
+            text = export_text(_tables_of(data, draft), table, format or "csv", columns or ())
+        print(text, end="")
         return
-    save_export(
-        _tables_of(data, draft), table, file_format(save_to, format, RESULT_SUFFIXES) or "csv", columns or (), save_to
-    )
+    written_as = file_format(save_to, format, RESULT_SUFFIXES) or "csv"
+    with _working("exporting"):
+        save_export(_tables_of(data, draft), table, written_as, columns or (), save_to)
 
 
 @app.command()
