@@ -81,7 +81,8 @@ def test_problems_are_all_accepted(problems: IngestedProblems) -> None:
     assert frame.group_by("suite").len().sort("suite").rows() == [("python", 20), ("terraform", 20)]
     assert frame["cluster"].n_unique() == 28
     assert frame["summary"].str.contains("\n").sum() == 1
-    assert frame.null_count().sum_horizontal().item() == 0
+    assert frame["only_tier"].null_count() == frame.height, "every problem is of all tiers"
+    assert frame.drop("only_tier").null_count().sum_horizontal().item() == 0
 
 
 @pytest.mark.parametrize("model", REFUSALS)
