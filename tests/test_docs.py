@@ -7,6 +7,7 @@ from pydantic import BaseModel
 
 from tests.conftest import PROJECT
 from touchstone.config import EvaluationConfig
+from touchstone.vocabulary import CI_METHODS
 
 
 def keys(model: type[BaseModel], prefix: str = "") -> list[str]:
@@ -36,6 +37,11 @@ def test_every_kind_of_refusal_is_documented() -> None:
     text = (PROJECT / "docs" / "inputs.md").read_text()
     assert len(used) == 10
     assert all(f"`{kind}`" in text for kind in used)
+
+
+def test_every_interval_method_is_documented() -> None:
+    documented = set(re.findall(r"^\| `([\w-]+)` \|", (PROJECT / "docs" / "statistics.md").read_text(), re.MULTILINE))
+    assert {method.removesuffix("-cluster") for method in CI_METHODS} <= documented
 
 
 @pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md"])
