@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from touchstone.validation.sandbox.command import Limits
-from touchstone.validation.sandbox.processes import Usage, usage
+from touchstone.validation.sandbox.processes import Usage, cpu_seconds, usage
 
 # Starved: for this share of the wall limit, the job was ready to run and was not running.
 _STARVED_SHARE = 0.1
@@ -25,13 +25,16 @@ class Overrun:
 
 
 class JobClock:
-    """The time of one job since this was made, over all processes below the given ones."""
+    """The time of one job since this was made, over the given processes and all below them.
 
-    def __init__(self, processes: Sequence[int], limits: Limits) -> None:
+    `before`: all processes that are there before the job, where that is known; to look for them takes longer.
+    """
+
+    def __init__(self, processes: Sequence[int], limits: Limits, before: Sequence[int] | None = None) -> None:
         self._processes, self._limits = processes, limits
         self._started = self._looked = time.monotonic()
         self._ready_seconds = 0.0
-        self._cpu_before = self._look().cpu_seconds
+        self._cpu_before = self._look().cpu_seconds if before is None else cpu_seconds(before)
 
     @property
     def seconds_left(self) -> float:
@@ -41,16 +44,16 @@ class JobClock:
     def overrun(self) -> Overrun | None:
         """The time limit that the job is beyond, if any. To be asked every fraction of a second."""
         now, used = time.monotonic(), self._look()
-        cpu_seconds = used.cpu_seconds - self._cpu_before
+        spent = used.cpu_seconds - self._cpu_before
         if used.ready:
             self._ready_seconds += now - self._looked
         self._looked = now
         # The notes have no measured figures: they are part of an outcome, and equal outcomes must be equal.
-        if cpu_seconds > self._limits.seconds:
+        if spent > self._limits.seconds:
             return Overrun("timeout", f"used more than {self._limits.seconds:g} s of CPU time")
         if now - self._started <= self._limits.wall:
             return None
-        starved = self._ready_seconds - cpu_seconds > _STARVED_SHARE * self._limits.wall
+        starved = self._ready_seconds - spent > _STARVED_SHARE * self._limits.wall
         why = "it was waiting for a processor" if starved else "it was waiting, not computing"
         return Overrun("timeout", f"took more than {self._limits.wall:g} s of wall time; {why}", starved)
 

@@ -16,7 +16,7 @@ from touchstone.validation.sandbox.backends import ENVIRONMENT, Interpreter, Lau
 from touchstone.validation.sandbox.clock import Overrun
 from touchstone.validation.sandbox.command import Limits
 from touchstone.validation.sandbox.forking import END, JOB, KILL
-from touchstone.validation.sandbox.processes import end, usage
+from touchstone.validation.sandbox.processes import descendants, end, usage
 from touchstone.validation.sandbox.running import Confined
 
 # How long a worker may do nothing before it is ready, or has ended a job. On a busy machine that takes long, but then
@@ -47,6 +47,8 @@ class WarmWorker:
     _served: int = 0
     _keep: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
     tmp: Path | None = None
+    # Its processes while it has no job.
+    processes: Sequence[int] = ()
 
     def job(self, told: Any, descriptors: Sequence[int] = ()) -> None:
         """Send a job and the descriptors that it needs. They stay open here."""
@@ -94,7 +96,7 @@ class WarmWorker:
             if not self.sandbox.backend.own_processes:
                 self._process.kill()
             end(self._process, own_processes=self.sandbox.backend.own_processes)
-        self._process, self._control, self._served = None, None, 0
+        self._process, self._control, self._served, self.processes = None, None, 0, ()
         self._keep.close()
 
     def _start(self) -> None:
@@ -126,6 +128,7 @@ class WarmWorker:
             said = self._process.stderr.read().decode("utf-8", "replace").strip().splitlines()
             self.close()
             raise WorkerLostError(f"the sandbox could not be started: {said[-1] if said else 'no word'}")
+        self.processes = list(descendants(self._process.pid))
         assert self._process.stderr is not None
         self._process.stderr.close()
 

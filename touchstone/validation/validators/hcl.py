@@ -98,7 +98,7 @@ class HclValidator:
                 self._worker.job(told, [writes])
             finally:
                 os.close(writes)
-            clock = JobClock([self._worker.process], self._limits)
+            clock = JobClock([self._worker.process], self._limits, self._worker.processes)
             answer, passed = read_answer(reads, _MAX_REPORT_BYTES, lambda: self._passed_limit() or clock.overrun())
         finally:
             os.close(reads)

@@ -143,7 +143,7 @@ class PythonValidator:
                 pair.tests.job(ours | directory, [near.fileno(), writes])
             os.close(writes)
             writes = -1
-            clock = JobClock([pair.tests.process, pair.candidate.process], self._limits)
+            clock = pair.clock(self._limits)
             answer, passed = read_answer(
                 reads, _MAX_REPORT_BYTES, lambda: pair.passed_limit(self._limits) or clock.overrun()
             )
@@ -178,6 +178,11 @@ class _Pair:
         """End both."""
         self.tests.close()
         self.candidate.close()
+
+    def clock(self, limits: Limits) -> JobClock:
+        """Begins now."""
+        before = [*self.tests.processes, *self.candidate.processes]
+        return JobClock([self.tests.process, self.candidate.process], limits, before)
 
     def passed_limit(self, limits: Limits) -> Overrun | None:
         """The limit on memory or disk that one of them is beyond, if any."""
