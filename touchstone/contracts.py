@@ -777,7 +777,7 @@ TABLES: dict[str, Table] = {
 def conform(frame: pl.LazyFrame, table: Table) -> pl.LazyFrame:
     """The frame in the contract's column order and types, with extra columns behind where they may be.
 
-    >>> problem = pl.LazyFrame({"oid": ["a"], "filename": ["f"], "suite": ["s"], "cluster": [None]})
+    >>> problem = pl.LazyFrame(dict.fromkeys(TABLES["problems"].dtypes, ["a"]))
     >>> conform(problem, TABLES["problems"]).collect_schema()["cluster"]
     String
     """
