@@ -13,7 +13,9 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
+from touchstone.inference.cluster_robust import RobustError
 from touchstone.inference.detectable import Chances, _needed_share, _standard_errors, chances_of, detectable
+from touchstone.inference.paired_intervals import Differences
 from touchstone.inference.paired_units import sides_of, units_of
 from touchstone.metrics.comparison import ComparisonSettings, _compared
 from touchstone.metrics.pair_result import PairResult
@@ -210,14 +212,16 @@ def test_power_below_a_half_needs_a_smaller_effect() -> None:
     table = sides_of(np.full((2, 60), 5), passed, np.zeros(60, dtype=np.int64)).pair(0, 1)
     units = table.problem_units()
     chances = chances_of(units, units, 0.2)
-    effects = [detectable(units, chances, 0.2, 0.05, power, 0.95)[0] or 0 for power in (0.3, 0.5, 0.8, 0.95)]
+    error = Differences.of(table, units).error
+    assert error is not None
+    effects = [detectable(units, error, chances, 0.2, 0.05, power, 0.95)[0] or 0 for power in (0.3, 0.5, 0.8, 0.95)]
     assert effects == sorted(set(effects))
 
 
 def test_however_little_is_asked_six_must_flip_to_be_seen_at_all() -> None:
     table = sides_of(np.ones((2, 40), dtype=np.int64), np.ones((2, 40), dtype=np.int64), np.zeros(40, int)).pair(0, 1)
     units = table.problem_units()
-    effect, method = detectable(units, chances_of(units, units, 1.0), 1.0, 0.05, 0.3, 0.95)
+    effect, method = detectable(units, RobustError(0.0, 39), chances_of(units, units, 1.0), 1.0, 0.05, 0.3, 0.95)
     assert method == "flips" and effect is not None
     assert stats.binom.sf(5, 40, effect) == pytest.approx(0.3, rel=1e-6)
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from touchstone.inference.paired_intervals import agreeing, difference_interval, reaching_margins
+from touchstone.inference.paired_intervals import Differences, agreeing, reaching_margins
 from touchstone.inference.paired_units import PairTable, sides_of, units_of
 from touchstone.inference.uncertainty import Interval
 
@@ -23,8 +23,9 @@ def flipped(wins: int, losses: int, problems: int) -> PairTable:
 
 def within(table: PairTable, margin: float, confidence: float = 0.95) -> bool:
     problems = table.problem_units()
-    interval = difference_interval(table, problems, confidence)
-    found = reaching_margins(interval, units_of(table, problems), margin, confidence)
+    differences = Differences.of(table, problems)
+    units = units_of(table, problems)
+    found = reaching_margins(differences.interval(confidence), units, differences.error, margin, confidence)
     assert found.low is not None and found.high is not None
     return -margin < found.low and found.high < margin
 
@@ -47,7 +48,7 @@ def test_an_undefined_interval_stays_so() -> None:
 def test_few_flips_are_no_proof_of_equality() -> None:
     """With a true loss of 5 in 100, 2 flips or fewer of 100 come up one time in eight."""
     table = flipped(0, 2, 100)
-    shown = difference_interval(table, table.problem_units(), 0.95)
+    shown = Differences.of(table, table.problem_units()).interval(0.95)
     assert shown.low is not None and shown.low > -0.05
     assert not within(table, 0.05)
     assert within(flipped(0, 2, 400), 0.05)

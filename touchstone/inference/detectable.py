@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from statistics import NormalDist
 
-from touchstone.inference.cluster_robust import degrees_of_freedom, robust_error
+from touchstone.inference.cluster_robust import RobustError
 from touchstone.inference.paired_units import Floats, Units
 from touchstone.inference.uncertainty import student_reach, wilson
 
@@ -88,14 +88,14 @@ def units_needed(alpha: float) -> int:
 
 
 def detectable(
-    units: Units, chances: Chances, step: float, alpha: float, power: float, confidence: float
+    units: Units, robust: RobustError, chances: Chances, step: float, alpha: float, power: float, confidence: float
 ) -> tuple[float | None, str | None]:
     """Minimum detectable effect at this level, and what decided it. `step` is the worth of one attempt."""
     needed = units_needed(alpha)
     if needed > units.total:
         return None, None
-    reach = _standard_errors(degrees_of_freedom(units.sizes, units.counts), units.total, alpha, power)
-    error, floor = _errors(units, needed, confidence)
+    reach = _standard_errors(robust.degrees, units.total, alpha, power)
+    error, floor = robust.error, _error_floor(units, needed, confidence)
     found = [_solved(side, error, floor, reach, step, units.problems) for side in (chances, chances.turned())]
     effect = max((one for one in found if one is not None), default=None)
     if effect is None:
@@ -159,23 +159,21 @@ def _solved(chances: Chances, error: float, floor: float, reach: float, step: fl
     return high
 
 
-def _errors(units: Units, needed: int, confidence: float) -> tuple[float, float]:
-    """The standard error seen, and the least to be believed: from Wilson's upper bound where too little differs."""
+def _error_floor(units: Units, needed: int, confidence: float) -> float:
+    """The least standard error to be believed: from Wilson's upper bound where too little differs, else 0."""
     total, problems, sums = units.total, units.problems, units.sums
     mean = units.mean(sums)
     scatter = scatter_of(units, mean)
-    robust = robust_error(sums / units.denominator, units.sizes, units.counts)
-    observed = robust.error if robust is not None and scatter > 0 else 0.0
     differing = int(units.counts[sums != 0].sum())
     if scatter > 0 and differing >= needed:
-        return observed, 0.0
+        return 0.0
     if scatter == 0:
         moment = wilson(0.0, total, confidence)[1] * (1 + abs(mean)) ** 2
     else:
         scaled: Floats = sums / units.denominator * total / problems
         size = (math.fsum(units.counts * scaled**2) + 1) / (differing + 1)
         moment = wilson(differing / total, total, confidence)[1] * size
-    return observed, math.sqrt(moment / total)
+    return math.sqrt(moment / total)
 
 
 @lru_cache(maxsize=1024)

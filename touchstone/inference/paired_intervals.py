@@ -1,35 +1,55 @@
 """Intervals of a paired difference that never contradict the verdict beside them.
 
-Both intervals of a pair, its own and the one that holds for all pairs together, are `uncertainty.paired_interval` at
-their confidence. A t interval, let alone a widened one, and an exact test may differ about whether 0 is possible. The
-test decides: an end is moved to 0 where they do. Cutting at 0 is what intervals that are compatible with a step-down
-test do (Guilbaud 2008, Strassburger and Bretz 2008); extending to 0 only makes an interval more careful.
+Both intervals of a pair, its own and the one that holds for all pairs together, are `uncertainty.difference_interval`
+at their confidence. A t interval, let alone a widened one, and an exact test may differ about whether 0 is possible.
+The test decides: an end is moved to 0 where they do. Cutting at 0 is what intervals that are compatible with a
+step-down test do (Guilbaud 2008, Strassburger and Bretz 2008); extending to 0 only makes an interval more careful.
 """
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from touchstone.config import IntervalSettings
-from touchstone.inference.cluster_robust import robust_error
+from touchstone.inference.cluster_robust import RobustError
 from touchstone.inference.paired_units import PairTable, Units
-from touchstone.inference.uncertainty import Interval, paired_interval, student_reach
+from touchstone.inference.uncertainty import Interval, difference_interval, difference_units, student_reach
+from touchstone.inference.uncertainty import Units as FloatUnits
 
 
-def difference_interval(table: PairTable, problems: Units, confidence: float) -> Interval:
-    """The interval of the mean difference, made on the side where it is positive so that swapping sides mirrors it."""
-    settings = IntervalSettings(confidence=confidence)
-    differences, clusters = problems.sums / problems.denominator, table.cluster_names
-    lean = math.fsum(differences * table.weights) or math.fsum(differences**3 * table.weights)
-    if lean >= 0:
-        return paired_interval(differences, table.weights, clusters, settings)
-    turned = paired_interval(-differences + 0.0, table.weights, clusters, settings)
-    low, high = turned.low, turned.high
-    return replace(turned, low=None if high is None else -high, high=None if low is None else -low)
+@dataclass(frozen=True)
+class Differences:
+    """The differences of a pair, turned to the side where their mean is positive so that swapping sides mirrors it."""
+
+    units: FloatUnits
+    turned: bool
+
+    @classmethod
+    def of(cls, table: PairTable, problems: Units) -> "Differences":
+        """Those of a table with problems."""
+        differences = problems.sums / problems.denominator
+        lean = math.fsum(differences * table.weights) or math.fsum(differences**3 * table.weights)
+        units = difference_units(-differences + 0.0 if lean < 0 else differences, table.weights, table.cluster_names)
+        assert units is not None, "a pair without problems"
+        return cls(units, turned=lean < 0)
+
+    @property
+    def error(self) -> RobustError | None:
+        """The standard error of the mean; null of one unit."""
+        degrees = self.units.degrees
+        return None if degrees is None else RobustError(self.units.error or 0.0, degrees)
+
+    def interval(self, confidence: float) -> Interval:
+        """The interval of the mean difference."""
+        found = difference_interval(self.units, confidence)
+        if not self.turned or found.low is None or found.high is None:
+            return found
+        return replace(found, low=-found.high, high=-found.low)
 
 
-def reaching_margins(interval: Interval, units: Units, margin: float, confidence: float) -> Interval:
+def reaching_margins(
+    interval: Interval, units: Units, robust: RobustError | None, margin: float, confidence: float
+) -> Interval:
     """The interval, extended to -margin or margin where a true difference of that size cannot be excluded.
 
     The scatter that was seen is too small a measure of that where few problems differ: 2 of 100 that flipped have a 95%
@@ -39,13 +59,12 @@ def reaching_margins(interval: Interval, units: Units, margin: float, confidence
 
     >>> ones, none = np.ones(1, dtype=np.int64), np.zeros(1, dtype=np.int64)
     >>> alike = Units(none, none, 1, ones, 100 * ones, clustered=False, exact=True)
-    >>> reaching_margins(Interval(-0.02, 0.02, "t", 100), alike, 0.03, 0.95)
+    >>> reaching_margins(Interval(-0.02, 0.02, "t", 100), alike, RobustError(0.01, 99), 0.03, 0.95)
     Interval(low=-0.03, high=0.03, method='t', units=100)
     """
     if interval.low is None or interval.high is None:
         return interval
     mean, reach = units.mean(units.sums), math.inf
-    robust = robust_error(units.sums / units.denominator, units.sizes, units.counts)
     if robust is not None:
         per_unit = np.abs(units.sums) / units.denominator * (units.total / units.problems)
         differing = math.fsum(units.counts * per_unit)

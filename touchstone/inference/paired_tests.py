@@ -26,7 +26,7 @@ from touchstone.inference.tails import LATTICE, SMALLEST_P, Terms, lattice_tail,
 # A rounded permutation has a grid of so many steps per unit, and in all at least this many.
 _STEPS, _LEAST_STEPS = 32, 2**12
 # Where attempts are unequal the permutation is not exact anyway, and rounded sooner.
-_UNEQUAL_LATTICE = 2**16
+_UNEQUAL_LATTICE = 2**14
 # More random flips than this take too long for one pair.
 _MOST_DRAWN = 2**25
 

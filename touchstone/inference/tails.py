@@ -144,7 +144,7 @@ def _distribution(terms: Terms) -> Floats:
     order = np.argsort(-terms.counts, kind="stable")
     done = 0
     while done < len(order):
-        kinds = order[done : done + max(1, _BLOCK // max(1, len(frequencies)))]
+        kinds = order[done : done + (max(1, _BLOCK // max(1, len(frequencies))) if done else 1)]
         done += len(kinds)
         factors = _characteristic(terms, kinds, frequencies, points)
         counts = terms.counts[kinds]

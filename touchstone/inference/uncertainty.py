@@ -168,7 +168,13 @@ def effective_units(share: float, error: float | None, units: int, degrees: floa
 def paired_interval(
     differences: Floats, weights: Integers, clusters: Sequence[str | None], settings: IntervalSettings
 ) -> Interval:
-    """Interval to show for the mean of per-problem differences in [-1, 1], each standing `weights` times, in any order.
+    """Interval to show for the mean of differences in [-1, 1], each standing `weights` times, in any order."""
+    units = difference_units(differences, weights, clusters)
+    return Interval(None, None, None, 0) if units is None else difference_interval(units, settings.confidence)
+
+
+def difference_interval(units: Units, confidence: float) -> Interval:
+    """The same for differences in units.
 
     Student's t on the units' differences, at every size (`t_interval`), unless hardly any difference was seen:
 
@@ -179,19 +185,16 @@ def paired_interval(
     - `t-widened`: the differences add up to hardly one problem, or in hardly one cluster to a problem or more. The
       interval falls back towards a reach of h to either side.
     """
-    units = difference_units(differences, weights, clusters)
-    if units is None:
-        return Interval(None, None, None, 0)
     mean = units.mean
-    _, unseen = wilson(0.0, units.units, settings.confidence)
+    _, unseen = wilson(0.0, units.units, confidence)
     if units.error is None or units.degrees is None:
         low, high = mean - unseen * (1 + mean), mean + unseen * (1 - mean)
         return Interval(max(-1.0, low), min(1.0, high), units.named("wilson-bound"), units.units)
-    reach = student_reach(units.degrees, settings.confidence) * units.error
+    reach = student_reach(units.degrees, confidence) * units.error
     evidence = math.fsum(np.minimum(np.abs(units.sums), 1) * units.counts)
     wider = reach + _doubt(evidence) * max(0.0, unseen - reach)
     if wider <= reach * (1 + _LEAST_WIDENING):
-        return t_interval(units, settings.confidence)
+        return t_interval(units, confidence)
     return Interval(max(-1.0, mean - wider), min(1.0, mean + wider), units.named("t-widened"), units.units)
 
 

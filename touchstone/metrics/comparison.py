@@ -22,9 +22,10 @@ import numpy as np
 import polars as pl
 
 from touchstone.config import require_baseline_model
+from touchstone.inference.cluster_robust import RobustError
 from touchstone.inference.detectable import chances_of, detectable, scatter_of, units_needed
 from touchstone.inference.multiplicity import Correction, Family, adjusted, correction, findings
-from touchstone.inference.paired_intervals import agreeing, difference_interval, reaching_margins
+from touchstone.inference.paired_intervals import Differences, agreeing, reaching_margins
 from touchstone.inference.paired_tests import paired_test, smallest_p
 from touchstone.inference.paired_units import Integers, PairTable, Sides, Units, sides_of, units_of
 from touchstone.inference.uncertainty import Interval
@@ -286,11 +287,11 @@ def _measured(table: PairTable, settings: ComparisonSettings, rule: Correction) 
     mean = problems.mean(problems.sums)
     wins, losses = (int(table.weights[turned > 0].sum()) for turned in (problems.sums, -problems.sums))
     test, p_value = _test(table, problems, units, settings, rule)
-    own = difference_interval(table, problems, settings.confidence)
-    own = agreeing(own, mean, rejected=p_value <= 1 - settings.confidence)
-    together = difference_interval(table, problems, 1 - rule.interval_level)
-    together = reaching_margins(together, units, settings.relevant, 1 - rule.interval_level)
-    effect, detectable_method = _detectable(table, problems, units, settings, rule)
+    differences, confidence = Differences.of(table, problems), 1 - rule.interval_level
+    own = agreeing(differences.interval(settings.confidence), mean, rejected=p_value <= 1 - settings.confidence)
+    together = differences.interval(confidence)
+    together = reaching_margins(together, units, differences.error, settings.relevant, confidence)
+    effect, detectable_method = _detectable(table, problems, units, differences.error, settings, rule)
     return replace(
         nothing,
         rate_a=problems.mean(problems.a),
@@ -305,7 +306,7 @@ def _measured(table: PairTable, settings: ComparisonSettings, rule: Correction) 
         adjusted_ci_low=together.low,
         adjusted_ci_high=together.high,
         adjusted_ci_method=together.method,
-        adjusted_confidence=1 - rule.interval_level,
+        adjusted_confidence=confidence,
         wins=wins,
         losses=losses,
         ties=count - wins - losses,
@@ -316,13 +317,21 @@ def _measured(table: PairTable, settings: ComparisonSettings, rule: Correction) 
 
 
 def _detectable(
-    table: PairTable, problems: Units, units: Units, settings: ComparisonSettings, rule: Correction
+    table: PairTable,
+    problems: Units,
+    units: Units,
+    error: RobustError | None,
+    settings: ComparisonSettings,
+    rule: Correction,
 ) -> tuple[float | None, str | None]:
+    if error is None:
+        return None, None
     luck = max(math.fsum(table.weights / n) / table.problems for n in (table.n_a, table.n_b))
     # The distance between two possible sums of differences, halved: 1 / n where all have n attempts.
     worths = (1 / table.n_a + 1 / table.n_b) / 2
     chances = chances_of(problems, units, luck)
-    return detectable(units, chances, float(worths.min()), rule.test_level, settings.power, settings.confidence)
+    step = float(worths.min())
+    return detectable(units, error, chances, step, rule.test_level, settings.power, settings.confidence)
 
 
 def _judged(result: PairResult, p_adjusted: float | None, rule: Correction, *, reachable: bool) -> PairResult:
