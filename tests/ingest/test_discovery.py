@@ -1,6 +1,7 @@
 """Every file in `fixes_dir` is evaluated, or named with the reason why not."""
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -121,6 +122,23 @@ def test_a_link_that_leads_nowhere(folder: Folder) -> None:
     discovery = found(folder)
     assert why(discovery, "gone.json") == ("unknown", "cannot be read (No such file or directory)")
     assert why(discovery, "gone.csv") == ("unknown", "no such file")
+
+
+def test_a_pipe_is_not_waited_for(folder: Folder) -> None:
+    for name in ("pipe.csv", "pipe"):
+        os.mkfifo(folder.root / "fixes" / name)
+    assert [why(found(folder), name) for name in ("pipe.csv", "pipe")] == [("ignored", "not a regular file")] * 2
+
+
+def test_a_file_of_another_system_without_a_usable_row_is_refused(folder: Folder) -> None:
+    put(folder, "results.jsonl", '{"case_id": "c", "model_id": "", "classification": {}}\n')
+    status, reason = why(found(folder), "results.jsonl")
+    assert status == "refused" and reason.endswith("no row names a usable model (line 1: the model_id is missing)")
+
+
+def test_the_problems_file_may_have_any_name(folder: Folder) -> None:
+    (folder.root / "fixes" / "problems.csv").rename(folder.root / "fixes" / "cases.txt")
+    assert found(folder, problems_csv="fixes/cases.txt").not_evaluated == []
 
 
 def export(name: str) -> str:

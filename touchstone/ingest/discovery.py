@@ -15,7 +15,7 @@ from touchstone.errors import InputFileError, TouchstoneError
 from touchstone.ingest.fixes import require_fixes_columns
 from touchstone.ingest.foreign import ForeignTable, read_foreign, recognise
 from touchstone.ingest.sources import NATIVE, Source, check_name, is_named_fixes, model_of
-from touchstone.ingest.text import read_header
+from touchstone.ingest.text import BROKEN, LINE, read_header
 from touchstone.store import CSV_FOLDER, SUMMARY, WAREHOUSE
 from touchstone.vocabulary import OUTCOMES_CSV_COLUMNS, FileStatus
 
@@ -83,12 +83,12 @@ def discover(config: EvaluationConfig) -> Discovery:
 
 
 def _account_for(path: Path, config: EvaluationConfig, found: Discovery) -> None:
-    """Note what one file brings, or why it brings nothing."""
+    """Note what one file brings, or why it brings nothing. The problems file is accounted for where it is read."""
+    if _same_file(path, config.problems_csv or first_problems_csv(config)):
+        return
     status, reason = _not_results(path, config)
     if status is not None:
         found.not_evaluated.append(NotEvaluated(path.name, status, reason))
-        return
-    if _same_file(path, config.problems_csv or first_problems_csv(config)):
         return
     kind = recognise(path)
     if kind is None and not is_named_fixes(path):
@@ -112,7 +112,11 @@ def _take(path: Path, kind: str | None, config: EvaluationConfig, found: Discove
         found.not_evaluated.append(NotEvaluated(path.name, "left_out", reason, model, used_as))
         return
     table = None if kind is None else read_foreign(path)
-    for name in [model_of(path)] if table is None else table.models():
+    names = [model_of(path)] if table is None else table.models()
+    if table is not None and not names:
+        line, reason = table.frame.select(LINE, BROKEN).row(0)
+        raise InputFileError(f"{path}: no row names a usable model (line {line}: {reason})")
+    for name in names:
         if config.models and not any(wanted in name for wanted in config.models):
             reason = f"'models' in the config does not name {name}"
             found.not_evaluated.append(NotEvaluated(path.name, "left_out", reason, name, used_as))
@@ -132,6 +136,8 @@ def _not_results(path: Path, config: EvaluationConfig) -> tuple[FileStatus | Non
         return "output", "an output of touchstone, which is never read back"
     if path.name.startswith("."):
         return "ignored", "a hidden file"
+    if path.exists() and not path.is_file():
+        return "ignored", "not a regular file"
     suffix = path.suffix.lower()
     if suffix in _READ_SUFFIXES:
         return _own_output(path) if suffix == ".csv" else _own_config(path)
