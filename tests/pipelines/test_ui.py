@@ -15,8 +15,8 @@ from typing import Any
 
 from tests.conftest import Command, Folder, command_environment
 
-# Generous: a machine whose cores are busy needs a minute to start Dagster.
-PATIENCE_SECONDS = 300
+# Generous: a machine whose cores are busy needs minutes to start Dagster.
+PATIENCE_SECONDS = 900
 
 ASSETS = """
 { assetNodes {
