@@ -8,6 +8,7 @@ from assets.common import EvaluationParam
 from assets.models import register_models
 from pipelines.jobs import evaluate
 from touchstone.errors import TouchstoneError
+from touchstone.plain_text import counted
 from touchstone.preparation import require_models
 
 
@@ -22,7 +23,7 @@ def fixes_folder(context: dg.SensorEvaluationContext, evaluation: EvaluationPara
     evaluation.remember_hashes()
     before: dict[str, str] = json.loads(context.cursor) if context.cursor else {}
     if now == before:
-        return dg.SkipReason(f"{len(now)} files, none changed")
+        return dg.SkipReason(f"{counted(len(now), 'file')}, none changed")
     new = sorted(now.keys() - before.keys())
     gone = sorted(before.keys() - now.keys())
     changed = sorted(name for name in now.keys() & before.keys() if now[name] != before[name])

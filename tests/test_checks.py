@@ -282,7 +282,7 @@ def test_undecided_share() -> None:
     found = checks.undecided_share(outcomes(UNDECIDED, *[{}] * 8), LIMITS)
     assert (found.passed, found.error) == (False, True)
     assert found.message == (
-        "1 of 9 fixes given to validators were not decided (sandbox_error 1: no room); run again, and see with "
+        "1 of 9 fixes given to validators was not decided (sandbox_error 1: no room); run again, and see with "
         "`touchstone validators` what works on this machine, or raise checks.max_undecided_share"
     )
     assert checks.undecided_share(outcomes(UNDECIDED, *[{}] * 9), LIMITS).passed, "the limit itself is allowed"

@@ -90,7 +90,7 @@ def test_refused_rows_and_short_samples_are_told(folder: Folder, touchstone: Com
     assert done.returncode == 0
     assert done.stdout.splitlines()[1].split() == ["0", "m", "1.000", "-"]
     assert "m_fixes.csv: 1 row was refused; line 3: plausible_fix: 'maybe'" in done.stderr
-    assert "m T0 pass@5: 1 of 1 problems have fewer than 5 decided attempts" in done.stderr
+    assert "m T0 pass@5: 1 of 1 problem has fewer than 5 decided attempts" in done.stderr
 
 
 def test_one_unreadable_file_does_not_stop_the_others(folder: Folder, touchstone: Command) -> None:

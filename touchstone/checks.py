@@ -10,7 +10,7 @@ import polars as pl
 from touchstone.config import CheckLimits, Scoring
 from touchstone.ingest.fixes import KEY
 from touchstone.metrics.prices import price_name
-from touchstone.plain_text import counted
+from touchstone.plain_text import counted, counted_of
 from touchstone.vocabulary import CLASSES, FILE_STATUSES, MAX_AMOUNT, PASS_CLASS
 
 # How many classes, files, or models and tiers, a message lists by name.
@@ -62,7 +62,7 @@ def quarantine_share(sources: pl.DataFrame, limits: CheckLimits) -> Finding:
     worst_first = judged.sort("share", "model", "source_file", descending=[True, False, False])
     over = worst_first.filter(pl.col("share") > limits.max_quarantine_share)
     refused, rows = int(sources["quarantined"].sum()), int(sources["rows"].sum())
-    message = f"{refused:,} of {rows:,} rows are in quarantine"
+    message = f"{counted_of(refused, rows, 'row')} {'is' if refused == 1 else 'are'} in quarantine"
     if over.height:
         named = [
             f"{share:.1%} of {file}" + (f" ({model})" if model else "")
@@ -79,7 +79,8 @@ def unknown_oids(sources: pl.DataFrame, quarantine: pl.DataFrame, limits: CheckL
     strangers = quarantine.filter(pl.col("kind") == "unknown_oid").sort("source_file", "line")
     rows = int(sources["rows"].sum())
     share = strangers.height / rows if rows else 0.0
-    message = f"{strangers.height:,} of {rows:,} rows name an oid that is not in the problems file"
+    name = "names" if strangers.height == 1 else "name"
+    message = f"{counted_of(strangers.height, rows, 'row')} {name} an oid that is not in the problems file"
     if strangers.height:
         file, line, reason = strangers.select("source_file", "line", "reason").row(0)
         message += f" (for example {file}, line {line}: {reason})"
@@ -92,14 +93,20 @@ def unique_keys(attempts: pl.LazyFrame, key: list[str]) -> Finding:
     repeated = (
         attempts.group_by(key).len().filter(pl.col("len") > 1).select(pl.len()).collect(engine="streaming").item()
     )
-    message = f"{repeated:,} keys stand for more than one attempt" if repeated else "every key is unique"
+    message = (
+        f"{counted(repeated, 'key stands', 'keys stand')} for more than one attempt"
+        if repeated
+        else "every key is unique"
+    )
     return Finding(repeated == 0, message, error=True, figures={"duplicate_keys": repeated})
 
 
 def all_decided(outcomes: pl.LazyFrame) -> Finding:
     """Every attempt has an outcome."""
     total, decided = outcomes.select(pl.len(), pl.col("passed").count()).collect().row(0)
-    message = f"{total - decided:,} of {total:,} attempts have no outcome and are counted neither way"
+    missing = total - decided
+    have = "has no outcome and is" if missing == 1 else "have no outcome and are"
+    message = f"{counted_of(missing, total, 'attempt')} {have} counted neither way"
     return Finding(total == decided, message, figures={"undecided": total - decided, "attempts": total})
 
 
@@ -114,9 +121,12 @@ def undecided_share(outcomes: pl.LazyFrame, limits: CheckLimits) -> Finding:
     share = missing / total if total else 0.0
     figures = {"undecided": missing, "given": total, "share": share}
     if missing == 0:
-        return Finding(True, f"all {total:,} fixes given to validators were decided", error=True, figures=figures)
+        message = f"{counted(total, 'fix was', 'fixes were')} given to validators, and none is undecided"
+        return Finding(True, message, error=True, figures=figures)
     shown = "; ".join(f"{status} {count:,}: {why.splitlines()[0]}" for status, count, why in found.iter_rows())
-    message = f"{missing:,} of {total:,} fixes given to validators were not decided ({shown})"
+    were = "was" if missing == 1 else "were"
+    given_told = counted(total, "fix given to validators", "fixes given to validators")
+    message = f"{missing:,} of {given_told} {were} not decided ({shown})"
     message += f"; {_remedies(found['status'])}, or raise checks.max_undecided_share"
     return Finding(share <= limits.max_undecided_share, message, error=True, figures=figures)
 
@@ -157,10 +167,11 @@ def _trusted(baselines: pl.DataFrame, wrong: pl.DataFrame, what: str, remedy: st
     share = wrong.height / baselines.height if baselines.height else 0.0
     figures = {"problems": baselines.height, "untrusted": wrong.height, "share": share}
     if wrong.is_empty():
-        return Finding(True, f"all {baselines.height:,} validated problems can be trusted", error=True, figures=figures)
+        message = f"{counted(baselines.height, 'problem was', 'problems were')} validated, and none is untrusted"
+        return Finding(True, message, error=True, figures=figures)
     oid, said = wrong.sort("oid").select("oid", "diagnostics").row(0)
     example = f"{oid}: {said.splitlines()[0]}" if said else oid
-    message = f"{wrong.height:,} of {baselines.height:,} problems: validation {what} (for example {example})"
+    message = f"{counted_of(wrong.height, baselines.height, 'problem')}: validation {what} (for example {example})"
     message += f"; {remedy}, or raise checks.max_untrusted_share"
     return Finding(share <= limits.max_untrusted_share, message, error=True, figures=figures)
 
@@ -171,7 +182,8 @@ def reports_consistent(outcomes: pl.LazyFrame) -> Finding:
     message = "every exit code agrees with its report"
     if wrong.height:
         oid, said = wrong.row(0)
-        message = f"{wrong.height:,} reports contradict the exit code and count as failed (for example {oid}: {said})"
+        contradict = ("report contradicts the exit code and counts", "reports contradict the exit code and count")
+        message = f"{counted(wrong.height, *contradict)} as failed (for example {oid}: {said})"
     return Finding(wrong.is_empty(), message, figures={"contradictions": wrong.height})
 
 
@@ -192,10 +204,10 @@ def funnel_is_monotone(outcomes: pl.LazyFrame) -> Finding:
     shown = ", ".join(f"{name} {count:,}" for name, count in figures.items())
     message = shown
     if wrong:
-        message = (
-            f"{wrong:,} attempts passed without being applied or compiled ({shown}); a validator contradicts itself: "
+        message = f"{counted(wrong, 'attempt')} passed without being applied or compiled ({shown}); "
+        message += (
+            "a validator contradicts itself: correct it, then `touchstone run --fresh` validates everything again"
         )
-        message += "correct it, then `touchstone run --fresh` validates everything again"
     return Finding(wrong == 0, message, error=True, figures=figures)
 
 
@@ -208,7 +220,8 @@ def one_fidelity(outcomes: pl.LazyFrame) -> Finding:
     if mixed.height:
         model, tier, fidelities = mixed.row(0)
         message = (
-            f"{mixed.height} models and tiers mix fidelities (for example {model} {tier}: {', '.join(fidelities)}); "
+            f"{counted(mixed.height, 'model and tier mixes', 'models and tiers mix')} fidelities "
+            f"(for example {model} {tier}: {', '.join(fidelities)}); "
             "evaluate them apart, each with a config of its own"
         )
     return Finding(mixed.is_empty(), message, error=True, figures={"mixed": mixed.height})
@@ -224,7 +237,8 @@ def coverage(pass_at_k: pl.DataFrame, limits: CheckLimits) -> Finding:
         .head(5)
         .iter_rows()
     )
-    message = f"{thin.height} of {groups.height} models and tiers attempted too few problems ({shown})"
+    thin_told = counted_of(thin.height, groups.height, "model and tier", "models and tiers")
+    message = f"{thin_told} attempted too few problems ({shown})"
     lowest = groups.select(pl.col("share").min()).item()
     figures = {"thin": thin.height, "lowest_coverage": lowest or 0.0}
     return Finding(thin.is_empty(), message if thin.height else "every problem was attempted", figures=figures)
@@ -263,7 +277,8 @@ def every_model_priced(attempts: pl.LazyFrame, scores: pl.LazyFrame, scoring: Sc
         rows = attempts.join(keys, on=["model", *KEY], how="semi")
         have = "has" if row["missing"] == 1 else "have"
         why = _why_no_cost(rows, row["price"], scoring)
-        messages.append(f"{row['model']}: {row['missing']:,} of {row['attempts']:,} attempts {have} no cost ({why})")
+        missing = counted_of(row["missing"], row["attempts"], "attempt")
+        messages.append(f"{row['model']}: {missing} {have} no cost ({why})")
     figures = {"unpriced_attempts": int(found["missing"].sum())}
     return Finding(found.is_empty(), "; ".join(messages) or "every attempt has a cost", figures=figures)
 
@@ -331,8 +346,9 @@ def _scored_pass_rate(row: Mapping[str, int]) -> float:
 def _survivors(row: Mapping[str, Any]) -> str:
     attempts, unscored, lost = row["attempts"], row["unscored"], row["lost"]
     how_many = f"all {lost:,}" if lost == unscored else f"{lost:,} of the {unscored:,}"
+    have = f"{counted_of(unscored, attempts, 'attempt')} {'has' if unscored == 1 else 'have'}"
     return (
-        f"{row['model']} {row['tier']}: {unscored:,} of {attempts:,} attempts have no judge's score and {how_many} "
+        f"{row['model']} {row['tier']}: {have} no judge's score and {how_many} "
         f"failed, so composite, grade and uplift describe the {attempts - unscored:,} others (pass rate "
         f"{_scored_pass_rate(row):.3f} instead of {_pass_rate(row):.3f})"
     )
@@ -350,7 +366,8 @@ def known_classes(scores: pl.LazyFrame) -> Finding:
     shown = ", ".join(f"{each} {count:,}" for each, count in islice(unknown.items(), _MOST_NAMED))
     more = f" and {len(unknown) - _MOST_NAMED} more" if len(unknown) > _MOST_NAMED else ""
     message = (
-        f"{found:,} of {total:,} attempts have an unknown class and score 0: {shown}{more}; "
+        f"{counted_of(found, total, 'attempt')} "
+        f"{'has an unknown class and scores' if found == 1 else 'have an unknown class and score'} 0: {shown}{more}; "
         f"known classes: {', '.join(CLASSES)}"
     )
     figures = {f"class {each}": count for each, count in islice(unknown.items(), _MOST_NAMED)}
@@ -369,7 +386,8 @@ def classes_match_outcomes(attempts: pl.LazyFrame, outcomes: pl.LazyFrame) -> Fi
         .row(0)
     )
     message = (
-        f"{lost + won:,} attempts were validated here with another outcome than their class says ({lost:,} of class "
+        f"{counted(lost + won, 'attempt was', 'attempts were')} validated here with another outcome than "
+        f"{'its' if lost + won == 1 else 'their'} class says ({lost:,} of class "
         f"{PASS_CLASS} failed, {won:,} of another class passed); the validator's outcome counts"
     )
     figures = {"contradicted_classes": lost + won}
@@ -380,7 +398,11 @@ def classes_add_up(suite_scores: pl.DataFrame) -> Finding:
     """The counts per class of a suite add up to its cases."""
     total = pl.sum_horizontal(pl.col("^class_.*$"))
     wrong = suite_scores.filter(total != pl.col("cases")).height
-    message = f"{wrong} suites have class counts that do not add up" if wrong else "every case is in one class"
+    message = (
+        f"{counted(wrong, 'suite has', 'suites have')} class counts that do not add up"
+        if wrong
+        else "every case is in one class"
+    )
     return Finding(wrong == 0, message, error=True, figures={"suites": suite_scores.height, "wrong": wrong})
 
 
@@ -397,7 +419,7 @@ def within_bounds(pass_at_k: pl.DataFrame) -> Finding:
     outside = pl.any_horizontal(~pl.col(name).is_between(0, 1) for name in shares)
     crossed = (pl.col("ci_low") > pl.col("pass_at_k")) | (pl.col("pass_at_k") > pl.col("ci_high"))
     wrong = pass_at_k.filter(outside.fill_null(False) | crossed.fill_null(False))
-    message = f"{wrong.height} figures lie outside [0, 1] or outside their interval"
+    message = f"{counted(wrong.height, 'figure lies', 'figures lie')} outside [0, 1] or outside the interval"
     figures = {"figures": pass_at_k.height, "wrong": wrong.height}
     return Finding(
         wrong.is_empty(),

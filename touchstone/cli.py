@@ -399,13 +399,14 @@ def cache_prune(
     unused_for_days: Annotated[float, typer.Option(min=0, help="Remove what no run asked for since.")] = 90.0,
 ) -> None:
     """Remove what was not used lately. Nothing is lost that cannot be validated again."""
+    from touchstone.plain_text import counted
     from touchstone.validation.cache import find_cache
 
     with find_cache(data) as cache:
         removed = cache.prune(unused_for_days)
         left = cache.statistics().entries
     after = "; the next run validates again what it needs of them" if removed else ""
-    print(f"{removed:,} reports removed, {left:,} kept{after}")
+    print(f"{counted(removed, 'report')} removed, {left:,} kept{after}")
 
 
 snapshots_app = typer.Typer(help="Finished runs, frozen so that any two can be compared.")

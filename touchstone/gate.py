@@ -177,7 +177,8 @@ def judge_changes(
     answers[wanted.on_regression] = answers.get(wanted.on_regression, False) or holds_not
     fails, warns = answers.get("fail", False), answers.get("warn", False)
     told = [f"{model} {tier}: {words}" for model, tier, words in worse.select("model", "tier", "sentence").iter_rows()]
-    more = [f"{len(told) - _MOST_TOLD} more models and tiers are worse"] if len(told) > _MOST_TOLD else []
+    more_worse = counted(len(told) - _MOST_TOLD, "more model and tier is worse", "more models and tiers are worse")
+    more = [more_worse] if len(told) > _MOST_TOLD else []
     parts = [*told[:_MOST_TOLD], *more] or ["no model is worse than the baseline"]
     parts += [_changes_told(counts), *_lost_told(cases.filter(pl.col("kind") == "lost"))]
     return Finding(not (fails or warns), "; ".join(parts), error=fails, figures=counts)

@@ -49,8 +49,9 @@ def explain_nulls(table: pl.DataFrame) -> list[str]:
     short = table.filter((pl.col("attempted") > 0) & (pl.col("eligible") < pl.col("attempted")))
     for row in short.iter_rows(named=True):
         missing = row["attempted"] - row["eligible"]
+        few = f"{counted_of(missing, row['attempted'], 'problem')} {'has' if missing == 1 else 'have'}"
         lines.append(
-            f"{row['model']} {row['tier']} pass@{row['k']}: {missing} of {row['attempted']} problems have fewer than "
+            f"{row['model']} {row['tier']} pass@{row['k']}: {few} fewer than "
             f"{row['k']} decided attempts and are left out"
         )
     return lines
@@ -63,7 +64,7 @@ def explain_refusals(quarantine: Iterable[pl.DataFrame]) -> list[str]:
         if refused.is_empty():
             continue
         first = refused.row(0, named=True)
-        rows = "1 row was" if refused.height == 1 else f"{refused.height:,} rows were"
+        rows = counted(refused.height, "row was", "rows were")
         lines.append(f"{first['source_file']}: {rows} refused; line {first['line']}: {first['reason']}")
     return lines
 
@@ -89,6 +90,15 @@ def counted(count: int, noun: str, plural: str | None = None) -> str:
     ('1 row', '1,200 rows', '2 cases were lost')
     """
     return f"{count:,} {noun if count == 1 else plural or noun + 's'}"
+
+
+def counted_of(count: int, total: int, noun: str, plural: str | None = None) -> str:
+    """A count among others, with their noun.
+
+    >>> counted_of(1, 60, "attempt"), counted_of(1, 1, "attempt")
+    ('1 of 60 attempts', '1 of 1 attempt')
+    """
+    return f"{count:,} of {counted(total, noun, plural)}"
 
 
 def visible(text: str) -> str:

@@ -17,7 +17,7 @@ from rich.text import Text
 from touchstone.fitted_table import Column, FittedTable, names, numbers, prose, terminal
 from touchstone.input_screens import show_inputs
 from touchstone.metrics.pair_result import shortage
-from touchstone.plain_text import counted, visible
+from touchstone.plain_text import counted, counted_of, visible
 from touchstone.run_outcome import RunOutcome
 
 _MAX_SUITES = 6
@@ -57,7 +57,7 @@ def show_run(evaluation: "Evaluation", outcome: RunOutcome) -> None:
     for failure in outcome.failures:
         terminal(stderr=True).print(f"[red]error:[/] {escape(failure)}", soft_wrap=True)
     passed = sum(check.passed for check in outcome.checks)
-    screen.print(f"{passed} of {len(outcome.checks)} checks passed; {_reuse(outcome)}")
+    screen.print(f"{counted_of(passed, len(outcome.checks), 'check')} passed; {_reuse(outcome)}")
     for line in _publication(store, outcome):
         screen.print(escape(line), soft_wrap=True)
 
@@ -134,10 +134,13 @@ def suite_table(suites: pl.DataFrame, runs: pl.DataFrame) -> FittedTable:
     all_suites = suites["suite"].unique().sort().to_list()
     shown, hidden = all_suites[:_MAX_SUITES], len(all_suites) - _MAX_SUITES
     group = ["model", "tier", "run_id"] if runs["run_id"].count() else ["model", "tier"]
-    more = [f"{hidden} more suites: SELECT * FROM suite_scores"] if hidden > 0 else []
+    more = [f"{counted(hidden, 'more suite')}: SELECT * FROM suite_scores"] if hidden > 0 else []
     undecided = int((runs["cases"] - runs["decided"]).sum())
     if undecided:
-        more.append(f"{undecided:,} cases without an outcome count as not passed; decided_score leaves them out")
+        more.append(
+            f"{counted(undecided, 'case without an outcome counts', 'cases without an outcome count')} as not passed; "
+            "decided_score leaves them out"
+        )
     drawn = FittedTable(
         [*names(*(part.removesuffix("_id") for part in group)), *numbers(*shown, "overall")],
         title="suites: mean accuracy, and the plain mean of suites",
@@ -200,7 +203,7 @@ def _comparison_caption(pairs: pl.DataFrame, alpha: float) -> str:
         lines.append(shortage(units, needed, pairs=count, alpha=alpha, clustered=clustered))
     hidden = pairs.height - _MAX_PAIRS
     if hidden > 0:
-        lines.append(f"{hidden} more pairs: SELECT * FROM model_comparison")
+        lines.append(f"{counted(hidden, 'more pair')}: SELECT * FROM model_comparison")
     return "\n".join(lines)
 
 
@@ -264,8 +267,8 @@ def show_validation(shown: "Shown") -> None:
 
 def _show_report(screen: Console, when: str, report: "Report") -> None:
     passed = sum(report.tests.values())
-    tests = [f"{passed} of {len(report.tests)} tests passed"] if report.tests else []
-    lint = [f"{report.lint_warnings} lint warnings"] if report.lint_warnings is not None else []
+    tests = [f"{counted_of(passed, len(report.tests), 'test')} passed"] if report.tests else []
+    lint = [counted(report.lint_warnings, "lint warning")] if report.lint_warnings is not None else []
     more = "; ".join([*tests, *lint, *([escape(report.note)] if report.note else [])])
     screen.print(f"[bold]{when}:[/] {report.status}{f' ({more})' if more else ''}")
     if report.diagnostics:
@@ -322,7 +325,7 @@ def _day(moment: float) -> str:
 
 
 def _and_more(rows: int, table: str) -> str:
-    return f"\n{rows - _MAX_ROWS} more rows: SELECT * FROM {table}" if rows > _MAX_ROWS else ""
+    return f"\n{counted(rows - _MAX_ROWS, 'more row')}: SELECT * FROM {table}" if rows > _MAX_ROWS else ""
 
 
 def _number(value: float | None) -> str:
@@ -361,8 +364,9 @@ def _with_ends(row: dict[str, Any], figure: str, prefix: str, style: str) -> str
 
 def _reuse(outcome: RunOutcome) -> str:
     if outcome.made == 0:
-        return f"nothing changed: all {outcome.reused} parts were reused"
-    return f"{outcome.made} parts made, {outcome.reused} unchanged and reused"
+        every = "all " if outcome.reused > 1 else ""
+        return f"nothing changed: {every}{counted(outcome.reused, 'part was', 'parts were')} reused"
+    return f"{counted(outcome.made, 'part')} made, {outcome.reused:,} unchanged and reused"
 
 
 def _short(path: Path) -> Path:

@@ -31,6 +31,7 @@ import polars as pl
 from touchstone.contracts import TABLES, conform, violations
 from touchstone.errors import TouchstoneError
 from touchstone.files import link_or_copy, replacing
+from touchstone.plain_text import counted
 
 SUMMARY = "summary_pass_at_k.csv"
 WAREHOUSE = "warehouse.duckdb"
@@ -149,7 +150,7 @@ class Store:
             written = pl.scan_parquet(scratch, glob=False)
             broken = violations(written, TABLES[table])
             if broken:
-                shown = ", ".join(f"{rule} ({rows} rows)" for rule, rows in broken.items())
+                shown = ", ".join(f"{rule} ({counted(rows, 'row')})" for rule, rows in broken.items())
                 raise ValueError(f"table '{table}' breaks its contract: {shown}")
             rows = written.select(pl.len()).collect().item()
             stamp.unlink(missing_ok=True)

@@ -138,7 +138,7 @@ def test_too_much_quarantine_fails_the_run(folder: Folder) -> None:
     folder.fixes("m", HEADER + "a,1,true\nb,1,maybe\n")
     outcome = evaluate(folder)
     assert outcome.exit_code == 1
-    assert failed(outcome)["quarantine.quarantine_share"].startswith("1 of 4 rows are in quarantine")
+    assert failed(outcome)["quarantine.quarantine_share"].startswith("1 of 4 rows is in quarantine")
     assert summary(folder)["m"]["pass@1"] == 1.0
 
 

@@ -239,7 +239,7 @@ def stopped(folder: Folder, gate: str) -> str:
 def test_a_problem_without_its_error_stops_the_scores(repairs: Folder) -> None:
     (repairs.root / "clones" / "calc" / "calc.py").write_text(GOOD)
     message = stopped(repairs, "baselines.baselines_fail_as_recorded")
-    assert "1 of 1 problems: validation does not show the error that it is about (for example p" in message
+    assert "1 of 1 problem: validation does not show the error that it is about (for example p" in message
 
 
 def test_a_reference_fix_that_fails_stops_the_scores(repairs: Folder) -> None:
@@ -252,7 +252,7 @@ def test_too_many_undecided_outcomes_stop_the_scores(repairs: Folder) -> None:
     lines = [("p", 1, GOOD), ("q", 1, GOOD)]
     repairs.fixes("m", rows(("oid", "iteration_id", "fixed_code"), *lines))
     message = stopped(repairs, "outcomes.undecided_share")
-    assert "1 of 2 fixes given to validators were not decided (validator_unavailable 1:" in message
+    assert "1 of 2 fixes given to validators was not decided (validator_unavailable 1:" in message
     assert "gone.py" in message
 
 

@@ -130,7 +130,7 @@ def _evidence(result: PairResult) -> str:
         rate = ", false discovery rate" if result.correction != "holm" else ""
         interval = _interval(result, result.adjusted_ci_low, result.adjusted_ci_high, 1 - result.alpha)
         parts.append(f"adjusted for {result.pairs:,} pairs{rate}: {interval}, {_chance(result.p_adjusted)}")
-    units = f" in {result.units:,} clusters" if result.clustered else ""
+    units = f" in {counted(result.units, 'cluster')}" if result.clustered else ""
     return ("; " if len(parts) > 1 else ", ").join([*parts, f"{_problems(result)}{units}"])
 
 

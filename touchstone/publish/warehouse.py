@@ -16,6 +16,7 @@ import duckdb
 
 from touchstone.errors import TouchstoneError
 from touchstone.files import link_or_copy, replacing
+from touchstone.plain_text import counted
 from touchstone.publish import macros, views
 from touchstone.publish.macros import sql_text
 from touchstone.publish.views import create_macros, one_line, parquet_scan, pattern, table_files
@@ -109,7 +110,7 @@ def _long_text(connection: duckdb.DuckDBPyConnection, parts: list[Path]) -> set[
 def _refuse(connection: duckdb.DuckDBPyConnection, name: str, rows: int) -> None:
     """A view that no query can be bound to: an empty table or an `error()` could be optimised into a wrong answer."""
     message = _identifier(
-        f"{name} is not in this file ({rows:,} rows): use `touchstone sql`, which reads the Parquet files"
+        f"{name} is not in this file ({counted(rows, 'row')}): use `touchstone sql`, which reads the Parquet files"
     )
     connection.execute(f"CREATE TABLE {message} (absent BOOLEAN)")
     connection.execute(f'CREATE VIEW "{name}" AS SELECT * FROM {message}')

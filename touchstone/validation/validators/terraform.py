@@ -15,6 +15,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from touchstone.plain_text import counted
 from touchstone.validation.protocol import Availability, Diagnostic, Job, Problem, Report, Tree
 from touchstone.validation.sandbox.command import TMP, Command, Ended, Limits, Sandbox
 from touchstone.validation.validators import common
@@ -249,9 +250,9 @@ class _Said:
         if ended.exit_code != (0 if self.valid else 1):
             return f"validate says valid: {json.dumps(self.valid)}, but ended with {common.how_it_ended(ended)}"
         if len(self.errors) != self.error_count:
-            return f"validate counts {self.error_count} errors, but lists {len(self.errors)}"
+            return f"validate counts {counted(self.error_count, 'error')}, but lists {len(self.errors)}"
         if self.valid == bool(self.errors):
-            return f"validate says valid: {json.dumps(self.valid)}, but lists {len(self.errors)} errors"
+            return f"validate says valid: {json.dumps(self.valid)}, but lists {counted(len(self.errors), 'error')}"
         return None
 
     def absent(self, ended: Ended) -> str | None:
