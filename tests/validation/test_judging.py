@@ -1,0 +1,26 @@
+"""Problems judged by the rule that their fixes are judged by."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Folder
+from tests.pipelines.test_retrying import table, validate
+from touchstone.vocabulary import Success
+
+
+@pytest.mark.parametrize(("success", "status"), [("plausible", "passed"), ("clean", "failed")])
+def test_a_reference_fix_is_judged_by_the_configured_rule(tmp_path: Path, success: Success, status: str) -> None:
+    """The module has a second error, in another block, that the reference fix leaves alone."""
+    folder = Folder(tmp_path)
+    clone = tmp_path / "clones" / "net"
+    clone.mkdir(parents=True)
+    first, second = 'output "a" {\n  value = var.a\n}\n', 'output "b" {\n  value = var.b\n}\n'
+    (clone / "main.tf").write_text(first + second)
+    fixed = first.replace("var.a", "1") + second
+    header = ("oid", "filename", "working_directory", "line_start", "line_end", "reference_fix")
+    folder.problems(table(header, ("p", "main.tf", "net", 1, 3, fixed)))
+    folder.fixes("m", table(("oid", "iteration_id", "fixed_file"), ("p", "0", fixed)))
+    folder.configure(clones_dir="clones", k_values=[1], validation={"success": success})
+    problem, outcomes = validate(folder)
+    assert (problem["reference_status"], outcomes["0"]) == (status, status)
