@@ -184,4 +184,4 @@ def test_one_attempt_against_twenty_at_easy_problems_raises_no_false_alarms() ->
 def test_unequal_attempts_raise_no_false_alarms(
     attempts: tuple[int, int], problems: int, difficulty: tuple[float, float], cluster: int
 ) -> None:
-    assert_rare(false_alarms(attempts, problems, difficulty, 4000, cluster), (0.05, 0.01, 0.001, 0.0005))
+    assert_rare(false_alarms(attempts, problems, difficulty, 2000, cluster), (0.05, 0.01, 0.001, 0.0005))

@@ -1,5 +1,6 @@
 """`touchstone ui` on a new project, through the requests that the Dagster UI itself sends: real server, real daemon."""
 
+import ctypes
 import json
 import os
 import signal
@@ -17,6 +18,7 @@ from tests.conftest import Command, Folder, command_environment
 
 # Generous: a machine whose cores are busy needs minutes to start Dagster.
 PATIENCE_SECONDS = 900
+_PR_SET_PDEATHSIG = 1
 
 ASSETS = """
 { assetNodes {
@@ -93,7 +95,12 @@ def serving(config: Path, home: Path) -> Iterator[Server]:
     log = home / "ui.log"
     with log.open("w") as output:
         process = subprocess.Popen(
-            command, env=command_environment(home), stdout=output, stderr=output, start_new_session=True
+            command,
+            env=command_environment(home),
+            stdout=output,
+            stderr=output,
+            start_new_session=True,
+            preexec_fn=_end_with_parent,
         )
         try:
             yield _when_ready(Server(port), process, log)
@@ -104,6 +111,11 @@ def serving(config: Path, home: Path) -> Iterator[Server]:
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
+
+
+def _end_with_parent() -> None:
+    """Have the kernel end the server where the tests are killed and cannot do it."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
 def _when_ready(server: Server, process: "subprocess.Popen[bytes]", log: Path) -> Server:
