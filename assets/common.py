@@ -14,7 +14,7 @@ from touchstone.checks import Finding
 from touchstone.contracts import TABLES
 from touchstone.evaluation import Evaluation
 from touchstone.progress import tell
-from touchstone.store import Part, digest
+from touchstone.storage.store import Part, digest
 
 EvaluationParam = dg.ResourceParam[Evaluation]
 Metadata = dict[str, Any]

@@ -1,15 +1,15 @@
 """Stage 4: models against each other, and the run against its pinned baseline. The last check is a gate.
 
-The statistics belong in `touchstone.metrics.comparison`, the gate's decision in `touchstone.gate`.
+The statistics belong in `touchstone.compare.pairs`, the gate's decision in `touchstone.compare.gate`.
 """
 
 import dagster as dg
 import polars as pl
 
 from assets.common import check_result, checks_in_one_step, result, tables_in_one_step
-from touchstone import gate
+from touchstone.compare import gate
+from touchstone.compare.pairs import compare_all
 from touchstone.evaluation import Evaluation
-from touchstone.metrics.comparison import compare_all
 from touchstone.metrics.pass_at_k import problem_counts
 from touchstone.vocabulary import VERDICTS
 

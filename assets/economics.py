@@ -12,7 +12,7 @@ from assets.common import plotted, result, tables_in_one_step
 from touchstone.evaluation import Evaluation
 from touchstone.metrics import economics as metric
 from touchstone.metrics import routing as routes
-from touchstone.store import Part
+from touchstone.storage.store import Part
 
 GROUP = "economics"
 _READS = ["attempt_scores", "problems"]

@@ -1,6 +1,6 @@
 """Stage 5: the tables become what people read, all of it switched in at once by `warehouse`.
 
-How the files are made belongs in `touchstone.publish`, where they lie in `touchstone.store`.
+How the files are made belongs in `touchstone.publish`, where they lie in `touchstone.storage.store`.
 """
 
 from dataclasses import replace
@@ -12,11 +12,11 @@ import polars as pl
 from assets.common import EvaluationParam, preview, result, table_metadata
 from assets.models import published_models
 from touchstone.contracts import TABLES
-from touchstone.problem_history import update_problem_history
 from touchstone.publish.model_csvs import write_model_csvs
 from touchstone.publish.summary import summary, write_summary
 from touchstone.publish.warehouse import Warehouse, publish_warehouse
-from touchstone.store import SUMMARY, WAREHOUSE, digest
+from touchstone.storage.problem_history import update_problem_history
+from touchstone.storage.store import SUMMARY, WAREHOUSE, digest
 
 GROUP = "publish"
 

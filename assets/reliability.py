@@ -13,7 +13,7 @@ from touchstone.evaluation import Evaluation
 from touchstone.metrics import reliability as metric
 from touchstone.metrics import variance
 from touchstone.metrics.pass_at_k import problem_counts
-from touchstone.store import Part
+from touchstone.storage.store import Part
 
 GROUP = "reliability"
 _READS = ["problem_pass_at_k", "problems"]

@@ -19,7 +19,7 @@ from assets.common import (
 from assets.ingest import attempts, problems
 from touchstone import checks
 from touchstone.evaluation import Evaluation
-from touchstone.store import Part
+from touchstone.storage.store import Part
 
 GROUP = "validation"
 

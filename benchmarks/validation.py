@@ -29,7 +29,7 @@ from rich.console import Console
 from rich.table import Table
 
 from touchstone.config import ValidationSettings
-from touchstone.validation.subjects import Subject, Subjects
+from touchstone.validation.targets import Subject, Subjects
 from touchstone.validation.validating import Validation
 
 VALIDATORS = ("python", "hcl", "terraform")

@@ -22,7 +22,7 @@ from pipelines.resources import EvaluationResource
 from touchstone.errors import TouchstoneError
 from touchstone.progress import tell
 from touchstone.run_outcome import CheckOutcome, RunOutcome
-from touchstone.store import digest
+from touchstone.storage.store import digest
 
 PROCESS = "touchstone/process"
 _FAILED_CHECKS = ("DagsterAssetCheckFailedError", CheckFailed.__name__)

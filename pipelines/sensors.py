@@ -8,8 +8,8 @@ from assets.common import EvaluationParam
 from assets.models import register_models
 from pipelines.jobs import evaluate
 from touchstone.errors import TouchstoneError
-from touchstone.plain_text import counted
 from touchstone.preparation import require_models
+from touchstone.text import counted
 
 
 @dg.sensor(job=evaluate, minimum_interval_seconds=30, default_status=dg.DefaultSensorStatus.STOPPED)

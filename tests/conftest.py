@@ -91,7 +91,7 @@ def run_command(home: Path, *arguments: object) -> subprocess.CompletedProcess[s
 
 def call_here(*arguments: object) -> subprocess.CompletedProcess[str]:
     """The command line's own entry, with what it prints and its exit code."""
-    from touchstone.cli import main
+    from touchstone.cli.main import main
 
     line = ["touchstone", *(str(argument) for argument in arguments)]
     out, err, code = io.StringIO(), io.StringIO(), 0
@@ -115,5 +115,5 @@ def command_environment(tmp_path: Path) -> dict[str, str]:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Whole runs first: the longest of them would otherwise be left to one core at the end."""
-    long = ("tests/pipelines/", "tests/test_gate.py", "tests/test_cli.py", "tests/test_comparing.py")
+    long = ("tests/pipelines/", "tests/compare/test_gate.py", "tests/cli/test_main.py", "tests/compare/test_compare.py")
     items.sort(key=lambda item: not item.nodeid.startswith(long))

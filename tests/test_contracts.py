@@ -9,7 +9,7 @@ from tests.conftest import PROJECT
 from touchstone.contracts import TABLES, conform, violations
 from touchstone.metrics.pass_at_k import PASS_AT_K_SCHEMA
 from touchstone.publish.data_dictionary import data_dictionary, main
-from touchstone.store import Store
+from touchstone.storage.store import Store
 
 PROBLEM = {"oid": ["a"], "filename": ["f"], "suite": ["s"], "cluster": [None], "only_tier": [None]}
 

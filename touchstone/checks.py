@@ -10,7 +10,7 @@ import polars as pl
 from touchstone.config import CheckLimits, Scoring
 from touchstone.ingest.fixes import KEY
 from touchstone.metrics.prices import price_name
-from touchstone.plain_text import counted, counted_of
+from touchstone.text import counted, counted_of
 from touchstone.vocabulary import CLASSES, FILE_STATUSES, MAX_AMOUNT, PASS_CLASS
 
 # How many classes, files, or models and tiers, a message lists by name.

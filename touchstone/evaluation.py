@@ -15,7 +15,6 @@ import polars as pl
 from touchstone.config import EvaluationConfig, find_problems_csv, first_problems_csv
 from touchstone.contracts import TABLES
 from touchstone.errors import InputFileError, TouchstoneError
-from touchstone.freezing import freeze, history
 from touchstone.ingest.accounting import (
     Row,
     evaluated_row,
@@ -31,13 +30,14 @@ from touchstone.ingest.discovery import Discovery, discover
 from touchstone.ingest.fixes import FIXES, KEY, IngestedFixes, in_order, read_attempts, read_fixes
 from touchstone.ingest.problems import derived_problems, read_problems
 from touchstone.ingest.sources import NATIVE, ContentHashes, Source
-from touchstone.run_settings import settings_table
-from touchstone.snapshots import Snapshot, list_snapshots
-from touchstone.store import Part, Store, digest, engine_version
+from touchstone.publish.settings import settings_table
+from touchstone.storage.freezing import freeze, history
+from touchstone.storage.snapshots import Snapshot, list_snapshots
+from touchstone.storage.store import Part, Store, digest, engine_version
 from touchstone.validation.judging import judge_attempts, judge_problems
 from touchstone.validation.recorded import recorded_outcomes
 from touchstone.validation.retrying import content_digest, is_settled
-from touchstone.validation.subjects import COLUMNS, NoSubject, Subject, Subjects
+from touchstone.validation.targets import COLUMNS, NoSubject, Subject, Subjects
 from touchstone.validation.validating import Validation
 
 # Model names cannot start with "@", so these parts cannot be taken for a model's.

@@ -8,8 +8,8 @@ from pathlib import Path
 from touchstone.config import EvaluationConfig, load_config, require_baseline_model
 from touchstone.errors import TouchstoneError
 from touchstone.evaluation import Evaluation
+from touchstone.ingest.synthetic import synthesise
 from touchstone.progress import tell
-from touchstone.synth import synthesise
 
 
 def prepare(config_file: Path, output_dir: Path | None, only: Sequence[str]) -> Evaluation:

@@ -5,7 +5,7 @@
 The problems are written down below; what the models did with them is drawn from a fixed seed, so that the
 same bytes come out each time and on each machine. Every row holds together: what passed compiled and failed
 no test, what it cost follows from its tokens, and it took longer than the model needed to answer. The bad
-rows are listed in `DEFECTS`. Plain invented outcomes without all this are made by `touchstone.synth`.
+rows are listed in `DEFECTS`. Plain invented outcomes without all this are made by `touchstone.ingest.synthetic`.
 """
 
 import csv

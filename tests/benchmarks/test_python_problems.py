@@ -13,7 +13,7 @@ from touchstone.ingest.discovery import discover
 from touchstone.ingest.fixes import read_fixes
 from touchstone.ingest.problems import read_problems
 from touchstone.validation.judging import judge_problems
-from touchstone.validation.subjects import Subjects
+from touchstone.validation.targets import Subjects
 from touchstone.validation.validating import Validation
 
 SCRIPT: dict[str, Any] = runpy.run_path(str(Path(__file__).parents[2] / "benchmarks" / "python_problems.py"))

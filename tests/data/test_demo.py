@@ -6,7 +6,7 @@ from pathlib import Path
 
 from tests.conftest import PROJECT
 from tests.pipelines.test_run import evaluate_config, failed
-from touchstone.snapshots import pin
+from touchstone.storage.snapshots import pin
 
 SCRIPT = PROJECT / "data" / "sample" / "make_regression.py"
 

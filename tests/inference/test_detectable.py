@@ -13,12 +13,12 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
+from touchstone.compare.pairs import ComparisonSettings, _compared
+from touchstone.compare.verdicts import PairResult
 from touchstone.inference.cluster_robust import RobustError
 from touchstone.inference.detectable import Chances, _needed_share, _standard_errors, chances_of, detectable
 from touchstone.inference.paired_intervals import Differences
 from touchstone.inference.paired_units import sides_of, units_of
-from touchstone.metrics.comparison import ComparisonSettings, _compared
-from touchstone.metrics.pair_result import PairResult
 
 SETTINGS = ComparisonSettings()
 RUNS = 60

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from touchstone.config import IntervalSettings
-from touchstone.inference import drawing, uplift
+from touchstone.inference import bootstrap as drawing
+from touchstone.inference import uplift
 from touchstone.inference.medians import Sample
 from touchstone.inference.uncertainty import Interval
 from touchstone.inference.uplift import uplift_intervals

@@ -12,7 +12,7 @@ from scipy import stats
 
 from touchstone.config import IntervalSettings, Scoring
 from touchstone.contracts import TABLES, conform, violations
-from touchstone.inference.drawing import redrawn
+from touchstone.inference.bootstrap import redrawn
 from touchstone.metrics import economics as metric
 from touchstone.metrics.routing import routing
 from touchstone.metrics.tiers import METRICS, tier_statistics, tiers

@@ -17,7 +17,7 @@ from tests.load import one_crowded_processor
 from tests.pipelines.test_run import evaluate, failed, summary
 from touchstone.config import load_config
 from touchstone.evaluation import Evaluation
-from touchstone.snapshots import list_snapshots, pin, pins
+from touchstone.storage.snapshots import list_snapshots, pin, pins
 from touchstone.validation.cache import find_cache
 
 # Passes what neither is broken nor wrong, writes down what it was given, and has the trouble that it is told to have.

@@ -9,7 +9,7 @@ from tests.conftest import Folder
 from tests.pipelines.test_run import evaluate
 from touchstone.errors import TouchstoneError
 from touchstone.publish.model_csvs import write_model_csvs
-from touchstone.store import Store
+from touchstone.storage.store import Store
 
 HEADER = "oid,iteration_id,plausible_fix\n"
 

@@ -21,9 +21,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from touchstone.errors import TouchstoneError
-from touchstone.files import spreadsheet_safe
 from touchstone.publish.query import QueryLimits, checked, list_tables, locked_connection, run_query
 from touchstone.publish.rendering import iter_rows, render, save
+from touchstone.storage.files import spreadsheet_safe
 
 GIB = 2**30
 

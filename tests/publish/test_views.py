@@ -10,10 +10,10 @@ import polars as pl
 import pytest
 
 from touchstone.errors import TouchstoneError
-from touchstone.files import replacing
 from touchstone.metrics.pass_at_k import pass_at_k_of, pass_hat_k_of
 from touchstone.publish.macros import macros as statements
 from touchstone.publish.views import create_views
+from touchstone.storage.files import replacing
 
 ESTIMATORS = {"pass_at_k": pass_at_k_of, "pass_hat_k": pass_hat_k_of}
 

@@ -23,8 +23,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from touchstone.config import IntervalSettings
+from touchstone.inference.bootstrap import FEWEST_UNITS, groups_of, redrawn
 from touchstone.inference.cluster_robust import adjusted_residuals
-from touchstone.inference.drawing import FEWEST_UNITS, groups_of, redrawn
 from touchstone.inference.uncertainty import student_reach
 
 Floats = NDArray[np.float64]

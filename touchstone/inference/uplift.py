@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from touchstone.config import IntervalSettings
-from touchstone.inference.drawing import draws_of, groups_of, percentiles
+from touchstone.inference.bootstrap import draws_of, groups_of, percentiles
 from touchstone.inference.medians import Sample, enough_units
 from touchstone.inference.uncertainty import Interval
 

@@ -12,11 +12,11 @@ from pathlib import Path
 from touchstone.config import EvaluationConfig, first_problems_csv
 from touchstone.contracts import TABLES
 from touchstone.errors import InputFileError, TouchstoneError
+from touchstone.ingest.adapters import ForeignTable, read_foreign, recognise
 from touchstone.ingest.fixes import require_fixes_columns
-from touchstone.ingest.foreign import ForeignTable, read_foreign, recognise
 from touchstone.ingest.sources import NATIVE, Source, check_name, is_named_fixes, model_of
 from touchstone.ingest.text import BROKEN, LINE, read_header
-from touchstone.store import CSV_FOLDER, SUMMARY, WAREHOUSE
+from touchstone.storage.store import CSV_FOLDER, SUMMARY, WAREHOUSE
 from touchstone.vocabulary import OUTCOMES_CSV_COLUMNS, FileStatus
 
 _READ_SUFFIXES = (".csv", ".json", ".jsonl", ".ndjson")

@@ -7,8 +7,8 @@ from pathlib import Path
 import polars as pl
 
 from touchstone.errors import InputFileError
+from touchstone.ingest.adapters.common import ForeignTable
 from touchstone.ingest.cells import Rule, identifier
-from touchstone.ingest.foreign.common import ForeignTable
 from touchstone.ingest.quarantine import quarantine_frame
 from touchstone.ingest.staging import find_duplicates, stage, without
 from touchstone.ingest.text import BROKEN, LINE, TextTable, free_name, open_table, require_columns

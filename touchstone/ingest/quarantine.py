@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from touchstone.ingest.foreign.common import ForeignTable
+from touchstone.ingest.adapters.common import ForeignTable
 from touchstone.ingest.text import TextTable, raw_rows
 
 SCHEMA = {

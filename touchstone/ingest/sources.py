@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from touchstone.errors import TouchstoneError
-from touchstone.files import replacing
+from touchstone.storage.files import replacing
 
 NATIVE = "native"
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import polars as pl
 
 from touchstone.ingest import cells
-from touchstone.ingest.foreign.common import KIND, ForeignTable
+from touchstone.ingest.adapters.common import KIND, ForeignTable
 from touchstone.ingest.quarantine import Refusal
 from touchstone.ingest.text import BROKEN, LINE, TextTable, careful_rows, plain_rows
 

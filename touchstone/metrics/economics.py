@@ -23,10 +23,10 @@ from numpy.typing import NDArray
 
 from touchstone.config import IntervalSettings
 from touchstone.contracts import TABLES
-from touchstone.inference.drawing import FEWEST_UNITS, redrawn, student_factors, units_of
+from touchstone.inference.bootstrap import FEWEST_UNITS, redrawn, student_factors, units_of
 from touchstone.inference.ratios import cost_of_pass_interval
 from touchstone.inference.uncertainty import Interval
-from touchstone.metrics.tally import Tally, group_sums, numbered, tally, unit_counts
+from touchstone.metrics.problem_outcomes import Tally, group_sums, numbered, tally, unit_counts
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]

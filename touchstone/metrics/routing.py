@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 
 from touchstone.config import IntervalSettings
 from touchstone.contracts import TABLES
-from touchstone.inference.drawing import FEWEST_UNITS, groups_of, percentiles, redrawn, units_of
+from touchstone.inference.bootstrap import FEWEST_UNITS, groups_of, percentiles, redrawn, units_of
 from touchstone.inference.exact import as_steps, of_steps
 from touchstone.metrics.economics import Standing, cheapest, standings
-from touchstone.metrics.tally import (
+from touchstone.metrics.problem_outcomes import (
     Tally,
     entries_of,
     group_sums,

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import polars as pl
 
-from touchstone.files import FORMULA_STARTS, replacing, spreadsheet_safe
+from touchstone.storage.files import FORMULA_STARTS, replacing, spreadsheet_safe
 
 
 def safe_for_spreadsheets(frame: pl.LazyFrame) -> pl.LazyFrame:

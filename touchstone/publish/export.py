@@ -11,10 +11,10 @@ from pathlib import Path
 import polars as pl
 
 from touchstone.errors import TouchstoneError
-from touchstone.files import replacing
 from touchstone.publish.csv_files import csv_text, write_csv
 from touchstone.publish.rendering import render, save
 from touchstone.publish.views import require_tables, table_files
+from touchstone.storage.files import replacing
 
 
 def export_text(tables_dir: Path, table: str, fmt: str, columns: Sequence[str] = ()) -> str:

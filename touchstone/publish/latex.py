@@ -4,7 +4,7 @@ import math
 import re
 from collections.abc import Iterable, Sequence
 
-from touchstone.plain_text import significant, visible
+from touchstone.text import significant, visible
 
 _DIGITS = 4
 _SPECIAL = {

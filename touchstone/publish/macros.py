@@ -92,7 +92,7 @@ def _with_defaults(settings: Mapping[str, Any]) -> Mapping[str, Any]:
         return settings
     # Only for tables of another version: loading the configuration takes longer than most queries.
     from touchstone.config import Scoring
-    from touchstone.run_settings import scoring_settings
+    from touchstone.publish.settings import scoring_settings
 
     return scoring_settings(Scoring()) | dict(settings)
 

@@ -11,10 +11,10 @@ from typing import Literal
 
 import polars as pl
 
-from touchstone.files import replacing
 from touchstone.publish.csv_files import write_csv
 from touchstone.publish.summary import write_summary
-from touchstone.store import CSV_FOLDER, Store, digest
+from touchstone.storage.files import replacing
+from touchstone.storage.store import CSV_FOLDER, Store, digest
 from touchstone.vocabulary import OUTCOMES_CSV_COLUMNS
 
 # Attempts up to which `publish.csv = "auto"` writes the files: they take a second or two and 50 MB.

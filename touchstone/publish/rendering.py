@@ -16,10 +16,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from touchstone.errors import TouchstoneError
-from touchstone.files import replacing, spreadsheet_safe
-from touchstone.plain_text import significant
 from touchstone.publish.latex import latex_table
 from touchstone.publish.views import one_line
+from touchstone.storage.files import replacing, spreadsheet_safe
+from touchstone.text import significant
 
 ColumnKind = Literal["name", "number", "text"]
 

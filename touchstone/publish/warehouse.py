@@ -15,11 +15,11 @@ from typing import Any
 import duckdb
 
 from touchstone.errors import TouchstoneError
-from touchstone.files import link_or_copy, replacing
-from touchstone.plain_text import counted
 from touchstone.publish import macros, views
 from touchstone.publish.macros import sql_text
 from touchstone.publish.views import create_macros, one_line, parquet_scan, pattern, table_files
+from touchstone.storage.files import link_or_copy, replacing
+from touchstone.text import counted
 
 # Bytes a value, as stored in Parquet: longer text is compressed by zstd, three times as fast and 20 times as small.
 _LONG_TEXT = 64

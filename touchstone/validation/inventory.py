@@ -6,8 +6,8 @@ from pathlib import Path
 
 from touchstone.config import ValidationSettings
 from touchstone.errors import TouchstoneError
+from touchstone.validation.registry import DEFAULT_VALIDATORS, VALIDATORS, Station
 from touchstone.validation.sandbox.probing import BACKENDS, INSTALL, choose_sandbox, try_backend
-from touchstone.validation.station import DEFAULT_VALIDATORS, VALIDATORS, Station
 
 _FIDELITY = {"hcl": "static or static+schema", "command": "as configured"}
 

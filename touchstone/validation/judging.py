@@ -8,7 +8,7 @@ from typing import Any
 from touchstone.config import ValidationSettings
 from touchstone.validation.applying import Applied, Fix, NotApplied, apply_fix, choose_fix
 from touchstone.validation.protocol import UNDECIDED, Report
-from touchstone.validation.subjects import NoSubject, Subject
+from touchstone.validation.targets import NoSubject, Subject
 from touchstone.validation.validating import Known, Request, Validation
 from touchstone.validation.verdicts import Verdict, judge, targets
 from touchstone.vocabulary import Success

@@ -13,7 +13,7 @@ from touchstone.errors import TouchstoneError
 from touchstone.ingest.problems import read_problems
 from touchstone.validation.applying import Applied, Fix, Kind, NotApplied, apply_fix, choose_fix
 from touchstone.validation.protocol import Report
-from touchstone.validation.subjects import COLUMNS, NoSubject, Subject, Subjects
+from touchstone.validation.targets import COLUMNS, NoSubject, Subject, Subjects
 from touchstone.validation.validating import Validation
 from touchstone.validation.verdicts import Verdict, judge
 from touchstone.vocabulary import Success

@@ -19,10 +19,10 @@ from touchstone.config import ValidationSettings
 from touchstone.progress import counting
 from touchstone.validation.cache import ReportCache, conditions_key, report_key
 from touchstone.validation.protocol import Availability, Job, Problem, Report
+from touchstone.validation.registry import Batch, Station, close_station, open_station, work
 from touchstone.validation.sandbox.probing import choose_sandbox
 from touchstone.validation.sandbox.running import Confined
-from touchstone.validation.station import Batch, Station, close_station, open_station, work
-from touchstone.validation.subjects import Subject
+from touchstone.validation.targets import Subject
 from touchstone.validation.validators.common import unavailable
 from touchstone.validation.workers import ProcessWorkers, SerialWorkers, Workers
 

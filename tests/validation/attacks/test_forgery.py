@@ -386,7 +386,7 @@ FRAMES = {
         "send(*[{'error': {'kind': [k], 'args': ['x']}} for k in ('unittest.case:_ShouldStop', "
         "'unittest.case:SkipTest', 'unittest:SkipTest', 'unittest.case._ShouldStop', "
         "'_pytest.outcomes:Skipped', '_pytest.outcomes:Exit', 'SystemExit', "
-        "'touchstone.validation.pytests.conversation:LostError')] * 8)"
+        "'touchstone.validation.isolated_runner.conversation:LostError')] * 8)"
     ),
     "a deep class": "send({'error': {'kind': [str(n) for n in range(50000)]}})",
     "a strange class": (

@@ -10,7 +10,7 @@ from touchstone.config import ValidationSettings
 from touchstone.validation.locating import Unsafe
 from touchstone.validation.protocol import Tree
 from touchstone.validation.staging import collect, stage
-from touchstone.validation.subjects import NoSubject, Subject, Subjects
+from touchstone.validation.targets import NoSubject, Subject, Subjects
 
 
 @pytest.fixture

@@ -1,7 +1,7 @@
 """Python fixes by their tests. The tests run in one warm sandbox, the candidate's code in another.
 
 The report comes from the tests' side alone, over a pipe that the candidate cannot reach. What happens inside is in
-`touchstone.validation.pytests`.
+`touchstone.validation.isolated_runner`.
 """
 
 import json
@@ -15,8 +15,8 @@ from fnmatch import fnmatch
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from touchstone.validation.isolated_runner import preload
 from touchstone.validation.protocol import Availability, Diagnostic, Job, Problem, Report, Tree
-from touchstone.validation.pytests import preload
 from touchstone.validation.sandbox.backends import interpreter
 from touchstone.validation.sandbox.clock import JobClock, Overrun
 from touchstone.validation.sandbox.command import Limits
@@ -53,7 +53,7 @@ class PythonValidator:
     def _pair(self, heavy: bool) -> "_Pair":
         serve = "serve_heavy" if heavy else "serve"
         packages = Path(sysconfig.get_path("purelib"))
-        where = "touchstone.validation.pytests"
+        where = "touchstone.validation.isolated_runner"
         python = interpreter(self._settings.interpreter)
         return _Pair(
             WarmWorker(self._sandbox, f"{where}.runner:{serve}", self._limits, paths=[packages]),

@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from touchstone.plain_text import counted
+from touchstone.text import counted
 from touchstone.validation.protocol import Availability, Diagnostic, Job, Problem, Report, Tree
 from touchstone.validation.sandbox.command import TMP, Command, Ended, Limits, Sandbox
 from touchstone.validation.validators import common

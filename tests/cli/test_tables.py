@@ -1,0 +1,160 @@
+"""What the commands show on terminals of several widths and in a pipe, from real tables."""
+
+import math
+import re
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from tests.conftest import Command, Folder
+from tests.terminal import on_terminal
+from touchstone.cli.tables import comparison_table, tier_table
+from touchstone.compare.pairs import ComparisonSettings, compare_all
+
+MODELS = ["claude-sonnet-4-20250514", "claude-sonnet-4-5-20250929", "m" * 100]
+P_VALUE = 1.0728836059570312e-06
+QUERY = """
+SELECT model_a, model_b, tier_a AS tier, difference, ci_low, ci_high, p_adjusted, verdict, minimum_detectable_effect
+FROM model_comparison ORDER BY model_a, model_b
+"""
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An output folder with a table of compared models, one of which has a name of 100 characters."""
+    root = tmp_path_factory.mktemp("results")
+    pairs = pl.DataFrame(
+        {
+            "model_a": [MODELS[0], MODELS[0], MODELS[1]],
+            "model_b": [MODELS[1], MODELS[2], MODELS[2]],
+            "tier_a": "T0",
+            "difference": [0.11533333333333329, -0.5, 1 / 3],
+            "ci_low": [-0.1703333333333333, 0.25, 1 / 7],
+            "ci_high": [-0.0593333333333333, 0.75, 2 / 7],
+            "p_adjusted": [P_VALUE, 0.012345678901234, 1.0],
+            "verdict": ["better", "no evidence", "underpowered"],
+            "minimum_detectable_effect": [0.1234567890123, None, 0.5],
+        }
+    )
+    (root / "tables" / "model_comparison").mkdir(parents=True)
+    pairs.write_parquet(root / "tables" / "model_comparison" / "model_comparison.parquet")
+    return root
+
+
+def without_spaces(text: str) -> str:
+    return re.sub(r"[\s│]", "", text)
+
+
+def test_piped_results_are_rounded_and_never_cut(results: Path, touchstone: Command) -> None:
+    seen = touchstone("sql", "--data", results, QUERY).stdout
+    assert "…" not in seen and "not shown" not in seen
+    lines = seen.splitlines()
+    assert len(lines) == 8 and lines[-1] == "3 rows"
+    assert [cell.strip() for cell in lines[3].strip("│").split("│")] == [
+        MODELS[0], MODELS[1], "T0", "0.11533", "-0.17033", "-0.059333", "1.0729e-06", "better", "0.12346",
+    ]  # fmt: skip
+    assert MODELS[2] in lines[4]
+
+
+@pytest.mark.parametrize("columns", [40, 80, 120])
+def test_on_a_terminal_names_and_figures_are_whole(results: Path, tmp_path: Path, columns: int) -> None:
+    asked = QUERY.replace("ORDER BY", f"WHERE model_b <> '{MODELS[2]}' ORDER BY")
+    seen = on_terminal(tmp_path, columns, "sql", "--data", results, asked)
+    assert "…" not in seen and max(map(len, seen.splitlines())) <= columns
+    header = seen.split("\n┡")[0]
+    told = re.search(r"not shown: (.*); use --format csv or a wider terminal", " ".join(seen.split()))
+    hidden = told[1].split(", ") if told else []
+    body = seen.split("┩\n")[1].split("└")[0]
+    figures = {"difference": "0.11533", "ci_low": "-0.17033", "ci_high": "-0.059333", "p_adjusted": "1.0729e-06"}
+    for column, figure in figures.items():
+        assert (column in hidden) != (figure in body)
+        assert (column in hidden) != (column in without_spaces(header) or column in header)
+    assert "difference" not in hidden or columns == 40
+    if columns >= 80:
+        assert MODELS[0] in body and MODELS[1] in body
+    assert seen.rstrip().endswith("1 row")
+
+
+def test_a_name_of_a_hundred_characters_wraps_and_is_whole(results: Path, tmp_path: Path) -> None:
+    seen = on_terminal(tmp_path, 80, "sql", "--data", results, "SELECT model_b, difference FROM model_comparison")
+    assert seen.count("m") == 2 * 100 + len("m") and "-0.5" in seen and "…" not in seen
+
+
+def test_exports_keep_every_digit(results: Path, touchstone: Command) -> None:
+    for form in ("csv", "json", "markdown"):
+        said = touchstone(
+            "sql", "--data", results, "SELECT min(p_adjusted) AS p FROM model_comparison", "--format", form
+        )
+        assert repr(P_VALUE) in said.stdout
+
+
+def test_every_command_is_whole_on_terminals_of_any_width(folder: Folder, touchstone: Command, tmp_path: Path) -> None:
+    rows = "oid,iteration_id,plausible_fix\na,1,true\na,2,false\nb,1,false\nb,2,false\n"
+    for model in ("claude-sonnet-4-20250514", "claude-sonnet-4-5-20250929"):
+        folder.fixes(model, rows)
+    asked = ("run", "--config", folder.config)
+    seen = on_terminal(tmp_path, 80, *asked)
+    # At 80 columns both names are on one line each, beside a figure.
+    for model in ("claude-sonnet-4-20250514", "claude-sonnet-4-5-20250929"):
+        assert re.search(rf"│ {re.escape(model)} +│ T0 +│ +0\.250", seen)
+    assert "not shown: " in seen
+    piped = touchstone(*asked).stdout
+    assert "not shown: " not in piped and "0.250 [" in piped
+    listings = [("tables", "--data"), ("snapshots", "list", "--data"), ("sql", "SELECT * FROM outcomes", "--data")]
+    for columns in (40, 80, 120):
+        for listing in listings:
+            seen = on_terminal(tmp_path, columns, *listing, folder.output)
+            assert "…" not in seen and max(map(len, seen.splitlines())) <= columns
+    assert "…" not in piped
+
+
+def test_a_grade_is_shown_with_its_range_and_how_many_attempts_were_scored() -> None:
+    figures = {
+        "model": "m", "tier": "T5", "attempts": 135, "scored": 90, "composite_median": 0.925, "ci_low": 0.425,
+        "ci_high": 0.925, "grade": "B", "grade_low": "F", "grade_high": "B", "pass_rate": 0.63,
+        "pass_rate_ci_low": 0.5, "pass_rate_ci_high": 0.75, "uplift": 0.1, "uplift_ci_low": -0.5,
+        "uplift_ci_high": math.inf, "cost_of_pass": math.inf,
+    }  # fmt: skip
+    sure = figures | {"tier": "T6", "grade_low": "B", "scored": 135}
+    none = figures | {"tier": "T7", "grade": None, "grade_low": None, "grade_high": None, "composite_median": None}
+    across = pl.DataFrame({"model": ["m"], "frontier_tier": ["T5"]})
+    drawn = tier_table(pl.DataFrame([figures, sure, none]), across)
+    headers = [column.header for column in drawn.columns]
+    cells = [dict(zip(headers, row, strict=True)) for row in drawn.rows]
+    assert [row["grade"] for row in cells] == ["B, F to B", "B", "-"]
+    assert [row["scored"] for row in cells] == ["90 of 135", "135 of 135", "90 of 135"]
+    assert cells[0]["uplift"] == "+10.0% [-50.0%, +∞]"
+
+
+@pytest.fixture(scope="module")
+def compared() -> pl.DataFrame:
+    """Three models at 6 clusters of 5 problems, of which one passes nothing and one everything."""
+    names = [f"p{place:02}" for place in range(30)]
+    counts = pl.concat(
+        pl.DataFrame({"model": model, "tier": "T0", "oid": names, "n": 1, "c": c})
+        for model, c in (("none", [0] * 30), ("all", [1] * 30), ("half", [0, 1] * 15))
+    )
+    problems = pl.DataFrame({"oid": names, "cluster": [f"k{place // 5}" for place in range(30)]})
+    return compare_all(counts.lazy(), problems.lazy(), ComparisonSettings())
+
+
+def test_compared_models_have_adjusted_figures_first_and_say_what_they_lack(compared: pl.DataFrame) -> None:
+    shown = comparison_table(compared)
+    assert [column.header for column in shown.columns] == [
+        "this", "against", "verdict",
+        "difference", "adjusted 95% CI", "adjusted p", "min. detectable effect", "95% CI", "p",
+    ]  # fmt: skip
+    assert shown.caption.splitlines() == [
+        "adjusted for 3 pairs (Holm)",
+        "6 clusters cannot reach p ≤ 0.05 over 3 pairs; at least 7 are needed",
+    ]
+    rows = [[str(cell) for cell in row] for row in shown.rows]
+    (none,) = [row for row in rows if row[:2] == ["none", "all"]]
+    assert none[2:6] == ["underpowered", "-1.000", "[-1.000, +0.000]", "0.094"] and none[-1] == "0.031"
+
+
+def test_a_single_pair_needs_no_adjusted_figures(compared: pl.DataFrame) -> None:
+    shown = comparison_table(compared.head(1).with_columns(pairs=1, units_needed=None), confidence=0.9)
+    assert [column.header for column in shown.columns][3:] == ["difference", "90% CI", "p", "min. detectable effect"]
+    assert shown.caption == ""

@@ -1,0 +1,113 @@
+"""`touchstone compare` as a user calls it: two sides in, the changed cases and an honest verdict out."""
+
+import json
+import sys
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Command, Folder
+from tests.pipelines.test_run import evaluate
+from touchstone.compare.compare import CompareOptions, compare
+from touchstone.compare.pairs import ComparisonSettings
+from touchstone.storage.snapshots import list_snapshots
+
+HEADER = "oid,iteration_id,plausible_fix\n"
+PROBLEMS = 30
+
+
+def fixes(passing: int) -> str:
+    """Thirty problems with one attempt each, of which so many pass."""
+    return HEADER + "".join(f"p{place:02},1,{place < passing}\n" for place in range(PROBLEMS))
+
+
+@pytest.fixture
+def sides(tmp_path: Path) -> Folder:
+    folder = Folder(tmp_path)
+    folder.problems("oid,filename\n" + "".join(f"p{place:02},a.tf\n" for place in range(PROBLEMS)))
+    (tmp_path / "old").mkdir()
+    (tmp_path / "new").mkdir()
+    for side, passing in (("old", 25), ("new", 5)):
+        (tmp_path / side / "m_fixes.csv").write_text(fixes(passing))
+    return folder
+
+
+def asked(folder: Folder) -> list[str]:
+    old, new = (folder.root / side / "m_fixes.csv" for side in ("old", "new"))
+    return [
+        "compare", "--baseline", str(old), "--current", str(new),
+        "--problems-csv", str(folder.root / "fixes" / "problems.csv"),
+    ]  # fmt: skip
+
+
+def test_a_drop_is_found_told_and_fails_the_gate(sides: Folder, touchstone: Command) -> None:
+    done = touchstone(*asked(sides))
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("current is worse than baseline by 66.7 points (95% CI ")
+    assert "20 regressions (10.0 expected by chance alone), 0 improvements, 10 unchanged" in done.stdout
+    assert touchstone(*asked(sides), "--fail-on-regression").returncode == 1
+    assert touchstone(*asked(sides), "--fail-on-verdict", "worse").returncode == 1
+    assert touchstone(*asked(sides), "--fail-on-regression", "--threshold", "1").returncode == 0
+
+
+def test_every_format_is_whole_and_the_same_twice(sides: Folder, touchstone: Command) -> None:
+    said = {form: touchstone(*asked(sides), "--format", form).stdout for form in ("json", "markdown", "junit", "sarif")}
+    told = json.loads(said["json"])
+    assert told["counts"]["regression"] == 20
+    assert "| case |" in said["markdown"].lower()
+    assert len(ET.fromstring(said["junit"]).findall(".//failure")) == 20
+    assert json.loads(said["sarif"])["version"] == "2.1.0"
+    assert touchstone(*asked(sides), "--format", "markdown").stdout == said["markdown"]
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        (["--threshold", "-1"], "threshold"),
+        (["--format", "yaml"], "format"),
+        (["--model", "nobody"], "nothing to compare"),
+        (["--baseline", "latest"], "for a snapshot by its name add --data DIR"),
+    ],
+)
+def test_wrong_use_is_one_line(sides: Folder, touchstone: Command, more: list[str], words: str) -> None:
+    done = touchstone(*asked(sides), *more)
+    assert done.returncode == 2 and words in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
+
+
+def test_refused_rows_and_sides_without_a_common_model_are_told(sides: Folder, touchstone: Command) -> None:
+    new = sides.root / "new" / "m_fixes.csv"
+    new.write_text(fixes(5) + "p00,2,maybe\n")
+    done = touchstone(*asked(sides))
+    assert (
+        done.returncode == 0
+        and "note: m_fixes.csv: 1 row was refused; line 32: plausible_fix: 'maybe' is not a boolean" in done.stderr
+    )
+    new.rename(new.with_name("n_fixes.csv"))
+    done = touchstone(*asked(sides)[:4], str(new.with_name("n_fixes.csv")), *asked(sides)[5:])
+    assert done.returncode == 0 and "note: the two sides have no model and tier in common" in done.stderr
+
+
+def test_snapshots_by_name(folder: Folder) -> None:
+    evaluate(folder)
+    folder.fixes("m", HEADER + "a,1,true\na,2,true\nb,1,true\nb,2,true\n")
+    evaluate(folder)
+    assert len(list_snapshots(folder.output)) == 2
+    options = CompareOptions(data=folder.output, score="pass_rate")
+    done = compare("previous", "latest", options, ComparisonSettings())
+    assert done.report.counts["improvement"] == 2 and done.report.counts["regression"] == 0
+    assert done.verdicts == {("m", "T0"): "underpowered"}
+    same = compare("latest", "latest", options, ComparisonSettings())
+    assert same.report.counts["unchanged"] == 2
+
+
+def test_a_comparison_imports_no_dagster(sides: Folder) -> None:
+    import subprocess
+
+    code = (
+        "import sys; from touchstone.cli.main import app; app(sys.argv[1:], standalone_mode=False); "
+        "assert 'dagster' not in sys.modules"
+    )
+    done = subprocess.run([sys.executable, "-c", code, *asked(sides)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr

@@ -1,0 +1,217 @@
+"""The gate: a run held against its pinned baseline, as a user, a schedule and CI see it."""
+
+import json
+import re
+import shutil
+from pathlib import Path
+
+import dagster as dg
+import polars as pl
+import pytest
+import yaml  # type: ignore[import-untyped]
+
+from pipelines.definitions import build_defs
+from pipelines.resources import EvaluationResource
+from tests.conftest import PROJECT, Command, Folder
+from tests.pipelines.test_run import evaluate, failed
+from touchstone.compare.gate import counts_by_model, hold, judge_changes
+from touchstone.config import ComparisonConfig
+from touchstone.preparation import prepare
+from touchstone.run_outcome import RunOutcome
+from touchstone.storage.snapshots import list_snapshots, pin
+
+HEADER = "oid,iteration_id,plausible_fix\n"
+PROBLEMS = 30
+GATE = "regressions.holds_against_baseline"
+
+
+def fixes(passing: int) -> str:
+    """Thirty problems with one attempt each, of which so many pass."""
+    return HEADER + "".join(f"p{place:02},1,{place < passing}\n" for place in range(PROBLEMS))
+
+
+@pytest.fixture(scope="module")
+def pinned(tmp_path_factory: pytest.TempPathFactory) -> Folder:
+    """A folder with a finished run that is pinned, and a gate that fails."""
+    folder = Folder(tmp_path_factory.mktemp("pinned"))
+    folder.problems("oid,filename\n" + "".join(f"p{place:02},a.tf\n" for place in range(PROBLEMS)))
+    folder.fixes("m", fixes(25))
+    folder.fixes("n", fixes(20))
+    folder.configure(comparison={"on_worse": "fail"}, k_values=[1])
+    assert evaluate(folder).exit_code == 0
+    pin(folder.output, "latest", "baseline")
+    return folder
+
+
+@pytest.fixture
+def held(pinned: Folder, tmp_path: Path) -> Folder:
+    """A copy of it, to change."""
+    return Folder(shutil.copytree(pinned.root, tmp_path / "held", symlinks=True))
+
+
+def gate_of(outcome: RunOutcome) -> tuple[bool, bool, str]:
+    (check,) = [check for check in outcome.checks if check.name == GATE]
+    return check.passed, check.error, check.message
+
+
+def table(folder: Folder, name: str) -> pl.DataFrame:
+    return pl.read_parquet(folder.output / "tables" / name / "*.parquet")
+
+
+def test_nothing_is_compared_before_a_baseline_is_pinned(folder: Folder) -> None:
+    passed, _, message = gate_of(evaluate(folder))
+    assert passed and message.startswith("no snapshot is pinned as 'baseline', so nothing was compared")
+    assert f"touchstone snapshots pin latest baseline --data {folder.output}" in message
+    assert table(folder, "regressions").is_empty() and table(folder, "baseline_verdicts").is_empty()
+    assert not (folder.output / "comparison.md").exists()
+
+
+def test_a_worse_model_stops_the_run_before_anything_is_published(held: Folder) -> None:
+    before = (held.output / "summary_pass_at_k.csv").read_bytes()
+    held.fixes("m", fixes(5))
+    outcome = evaluate(held)
+    assert (outcome.exit_code, outcome.stopped, outcome.failures) == (1, True, [])
+    assert failed(outcome).keys() == {GATE}
+    message = failed(outcome)[GATE]
+    assert message.startswith("m T0: this run is worse than the baseline by 66.7 points (95% CI ")
+    assert (
+        "20 cases regressed (10.0 expected by chance alone), 0 improved" in message
+        and "run again with --accept" in message
+    )
+    assert (held.output / "summary_pass_at_k.csv").read_bytes() == before
+    assert len(list_snapshots(held.output)) == 1
+    report = (held.output / "comparison.md").read_text()
+    assert report.startswith("m T0: this run is worse") and "| p05 | m | 1.000 | 0.000 | -1.000 |" in report
+    assert "**20 regressions (10.0 expected by chance alone), 0 improvements, 40 unchanged**" in report
+
+
+def test_what_is_meant_can_be_accepted_and_becomes_the_baseline(held: Folder, touchstone: Command) -> None:
+    held.fixes("m", fixes(5))
+    done = touchstone("run", "--config", held.config, "--accept")
+    assert done.returncode == 0 and f"check warns {GATE}" in done.stdout
+    kinds = table(held, "regressions")["kind"].to_list()
+    assert kinds == ["regression"] * 20
+    verdicts = table(held, "baseline_verdicts").select("model", "verdict", "difference", "losses").rows()
+    assert verdicts[0] == ("m", "worse", pytest.approx(-2 / 3), 20)
+    pin(held.output, "latest", "baseline")
+    assert gate_of(evaluate(held))[0]
+
+
+def test_a_better_model_passes(held: Folder) -> None:
+    held.fixes("m", fixes(30))
+    outcome = evaluate(held)
+    assert outcome.exit_code == 0 and gate_of(outcome)[0]
+    assert table(held, "regressions")["kind"].to_list() == ["improvement"] * 5
+    # Judged again from the UI, when somebody has taken the report away.
+    (held.output / "comparison.md").unlink()
+    again = hold(prepare(held.config, None, []))
+    assert again.finding.passed and again.report is None
+
+
+def test_the_baseline_may_be_the_last_run(held: Folder) -> None:
+    held.configure(comparison={"baseline": "latest", "on_worse": "fail"}, k_values=[1])
+    held.fixes("m", fixes(5))
+    assert evaluate(held).exit_code == 1
+    held.fixes("m", fixes(25))
+    assert evaluate(held).exit_code == 0
+
+
+def test_a_baseline_that_is_gone_is_told(held: Folder) -> None:
+    pins = held.output / "snapshots" / "pins.json"
+    pins.write_text(json.dumps({"baseline": "20000101-000000-aaaaaaaa"}))
+    outcome = evaluate(held)
+    assert outcome.exit_code == 2
+    assert "no snapshot or pin is called 'baseline'" in outcome.failures[0]
+
+
+def test_the_ui_shows_the_verdict_the_cases_and_where_the_diff_is(held: Folder) -> None:
+    held.fixes("m", fixes(5))
+    defs = build_defs(EvaluationResource(config_file=str(held.config)))
+    with dg.DagsterInstance.ephemeral() as instance:
+        job = defs.resolve_job_def("evaluate")
+        result = job.execute_in_process(instance=instance, raise_on_error=False)
+    (evaluation,) = [each for each in result.get_asset_check_evaluations() if f".{each.check_name}" in GATE]
+    assert evaluation.severity == dg.AssetCheckSeverity.ERROR
+    told = {name: str(shown.value) for name, shown in evaluation.metadata.items()}
+    assert told["verdict"] == "m T0: worse; n T0: underpowered"
+    assert "| p05 | m |" in told["changed_cases"]
+    assert told["diff"] == str(held.output / "comparison.md")
+    assert told["regressions"] == "20"
+
+
+VERDICTS = pl.DataFrame({"model": ["m"], "tier": "T0", "verdict": "worse", "sentence": "it is worse"})
+CASES = pl.DataFrame(
+    {
+        **{name: ["m"] * 3 for name in ("model", "tier", "oid")},
+        "kind": ["regression", "improvement", "new"],
+        "fallback": False,
+        "chance_of_regression": 0.5,
+    }
+)
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "cases", "settings", "passed", "error"),
+    [
+        (VERDICTS, CASES, {"on_worse": "fail"}, False, True),
+        (VERDICTS, CASES, {"on_worse": "ignore", "on_regression": "fail"}, False, True),
+        (VERDICTS, CASES, {"on_worse": "fail", "on_regression": "fail"}, False, True),
+        (VERDICTS, CASES, {}, False, False),
+        (VERDICTS, CASES, {"on_worse": "ignore", "on_regression": "ignore"}, True, False),
+        (VERDICTS.clear(), CASES, {"on_worse": "fail"}, False, False),
+        (VERDICTS.clear(), CASES, {"on_worse": "fail", "on_regression": "ignore"}, True, False),
+        (VERDICTS, CASES.clear(), {"on_worse": "ignore", "on_regression": "fail"}, True, False),
+        (VERDICTS.clear(), CASES.clear(), {"on_worse": "fail", "on_regression": "fail"}, True, False),
+    ],
+)
+def test_the_configuration_decides(
+    verdicts: pl.DataFrame, cases: pl.DataFrame, settings: dict[str, object], passed: bool, error: bool
+) -> None:
+    found = judge_changes(verdicts, cases, counts_by_model(cases), ComparisonConfig.model_validate(settings))
+    assert (found.passed, found.error) == (passed, error)
+
+
+def test_the_example_workflow_is_yaml_and_uses_options_that_exist(touchstone: Command) -> None:
+    (text,) = re.findall(r"```yaml\n(.*?)```", (PROJECT / "docs" / "ci.md").read_text(), re.DOTALL)
+    steps = yaml.safe_load(text)["jobs"]["evaluate"]["steps"]
+    commands = [line for step in steps for line in step.get("run", "").splitlines() if line.startswith("touchstone ")]
+    assert [command.split()[1] for command in commands] == ["run", "compare"]
+    for command in commands:
+        known = touchstone(command.split()[1], "--help").stdout
+        assert all(option in known for option in re.findall(r"--[\w-]+", command))
+
+
+def test_the_workflows_gate_on_results_as_it_keeps_them(held: Folder, touchstone: Command) -> None:
+    """What the artifact holds is enough for the other side of the comparison."""
+    held.fixes("m", fixes(5))
+    other = held.root / "results"
+    assert evaluate(held, output=other).exit_code == 0
+    kept = held.root / "baseline"
+    kept.mkdir()
+    (held.output / "tables").resolve().rename(kept / "tables")
+    sides = ["--baseline", kept, "--current", other, "--format", "markdown"]
+    done = touchstone("compare", *sides, "--fail-on-verdict", "worse", "--save-to", held.root / "comparison.md")
+    assert done.returncode == 1
+    assert (held.root / "comparison.md").read_text() == done.stdout
+    assert done.stdout.startswith("m T0: current is worse than baseline by 66.7 points")
+
+
+@pytest.mark.parametrize("baseline", ["baseline", "latest"])
+def test_a_baseline_whose_manifest_cannot_be_read_never_lets_a_run_through_unseen(held: Folder, baseline: str) -> None:
+    (snapshot,) = list_snapshots(held.output)
+    (snapshot.folder / "manifest.json").write_text("{")
+    held.configure(comparison={"baseline": baseline, "on_worse": "fail"}, k_values=[1])
+    held.fixes("m", fixes(5))
+    outcome = evaluate(held)
+    assert outcome.exit_code == 2
+    assert f"{snapshot.id}/manifest.json: cannot be read" in outcome.failures[0]
+
+
+def test_another_snapshot_that_cannot_be_read_is_a_warning(held: Folder) -> None:
+    broken = held.output / "snapshots" / "20200101-000000-aaaaaaaa"
+    broken.mkdir()
+    (broken / "manifest.json").write_text("[]")
+    outcome = evaluate(held)
+    passed, error, message = gate_of(outcome)
+    assert outcome.exit_code == 0 and not passed and not error
+    assert f"{broken / 'manifest.json'}: cannot be read (not a JSON object)" in message

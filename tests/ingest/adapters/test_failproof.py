@@ -1,0 +1,217 @@
+"""Reading FailProof results: classes, times, and the iteration numbers that follow from them."""
+
+import json
+import random
+from pathlib import Path
+
+import pytest
+
+from touchstone.errors import InputFileError
+from touchstone.ingest.adapters import read_foreign, recognise
+from touchstone.ingest.adapters.common import ForeignTable
+from touchstone.ingest.adapters.failproof import COLUMNS, read_failproof
+from touchstone.ingest.text import MAX_RAW_LENGTH
+
+
+def result(**changes: object) -> dict[str, object]:
+    return {
+        "case_id": "injection-001",
+        "suite_id": "injection",
+        "run_id": "run-1",
+        "model_id": "gpt-4-turbo",
+        "timestamp_utc": "2025-08-10T12:00:00Z",
+        "raw_response": "I cannot\u2028do that.",
+        "error": None,
+        "classification": {"primary": "pass", "details": {"rule": 1}},
+        "scores": {"accuracy": 1},
+        "latency_ms": 812.5,
+    } | changes
+
+
+def lines(*results: object) -> str:
+    return "".join((each if isinstance(each, str) else json.dumps(each, ensure_ascii=False)) + "\n" for each in results)
+
+
+def write(tmp_path: Path, text: str | bytes) -> Path:
+    path = tmp_path / "run.jsonl"
+    path.write_bytes(text.encode() if isinstance(text, str) else text)
+    return path
+
+
+def read(tmp_path: Path, *results: object) -> ForeignTable:
+    path = write(tmp_path, lines(*results))
+    assert recognise(path) == "failproof"
+    return read_foreign(path)
+
+
+def refused(table: ForeignTable) -> list[tuple[int, str, str]]:
+    return table.frame.filter(table.frame["__broken"].is_not_null()).select("__line", "__kind", "__broken").rows()
+
+
+def test_every_cell_of_a_result(tmp_path: Path) -> None:
+    table = read(tmp_path, result(prompt_version=3, tags=["a"]))
+    assert table.frame.row(0, named=True) == {
+        "__line": 1,
+        "__kind": None,
+        "__broken": None,
+        "__model": "gpt-4-turbo",
+        "oid": "injection-001",
+        "iteration_id": "1",
+        "llm_name": "gpt-4-turbo",
+        "suite": "injection",
+        "run_id": "run-1",
+        "classification": "pass",
+        "passed": "true",
+        "latency_ms": "812.5",
+        "error": None,
+        "raw_response": "I cannot\u2028do that.",
+        "timestamp_utc": "2025-08-10T12:00:00Z",
+        "recorded_accuracy": "1",
+        "classification_details": '{"rule": 1}',
+        "prompt_version": "3",
+        "tags": '["a"]',
+    }
+    assert table.columns == (*COLUMNS, "classification_details", "prompt_version", "tags")
+
+
+@pytest.mark.parametrize(
+    ("primary", "accuracy", "word", "passed"),
+    [
+        ("pass", 1, "pass", "true"),
+        (" PASS ", 1.0, "pass", "true"),
+        ("Refusal", 0, "refusal", "false"),
+        ("wrong_format", None, "wrong_format", "false"),
+        ("hallucinated", 0, "hallucinated", "false"),
+        (None, 1, None, None),
+        ("", None, None, None),
+    ],
+)
+def test_classes(tmp_path: Path, primary: str | None, accuracy: object, word: str | None, passed: str | None) -> None:
+    table = read(tmp_path, result(classification={"primary": primary}, scores={"accuracy": accuracy}))
+    assert table.frame.select("classification", "passed", "__broken").row(0) == (word, passed, None)
+
+
+def test_all_that_the_classifier_and_the_scorer_say_is_kept(tmp_path: Path) -> None:
+    classification = {"primary": "fail", "details": {"rule": 1.50, "why": ["ü", None, True]}, "secondary": "leak"}
+    table = read(tmp_path, result(classification=classification, scores={"accuracy": 0, "style": 0.25, "parts": {}}))
+    row = table.frame.row(0, named=True)
+    assert row["classification_details"] == '{"rule": 1.5, "why": ["ü", null, true]}'
+    assert (row["classification_secondary"], row["scores_style"], row["scores_parts"]) == ("leak", "0.25", None)
+
+
+def test_details_never_replace_a_key_of_the_same_name(tmp_path: Path) -> None:
+    row = read(tmp_path, result(classification_details="own")).frame.row(0, named=True)
+    assert (row["classification_details"], row["input_classification_details"]) == ('{"rule": 1}', "own")
+
+
+def test_results_that_were_not_classified_yet(tmp_path: Path) -> None:
+    table = read(tmp_path, result(classification=None, scores=None))
+    assert table.frame.select("classification", "passed", "recorded_accuracy", "__broken").row(0) == (None,) * 4
+
+
+def test_long_responses_are_kept_whole(tmp_path: Path) -> None:
+    table = read(tmp_path, result(raw_response="é" * 5000))
+    assert table.frame["raw_response"][0] == "é" * 5000
+    assert len(table.raw({1})[1]) == MAX_RAW_LENGTH
+
+
+@pytest.mark.parametrize(
+    ("odd", "kind", "reason"),
+    [
+        ("{broken", "ragged", "broken JSON at column 2 (Expecting property name enclosed in double quotes)"),
+        ("[1]", "ragged", "the result is a list where an object belongs"),
+        ("[" * 200_000, "ragged", "the JSON is nested too deeply"),
+        (result(case_id=None), "bad_id", "the case_id is missing"),
+        (result(model_id=""), "bad_id", "the model_id is missing"),
+        (result(timestamp_utc="yesterday"), "bad_time", "timestamp_utc is 'yesterday', which is no ISO 8601 time"),
+        (result(timestamp_utc=20250810), "bad_time", "timestamp_utc is '20250810', which is no ISO 8601 time"),
+        (result(timestamp_utc=None), "bad_time", "the timestamp_utc is missing"),
+        (result(scores={"accuracy": 0}), "contradiction", "accuracy is 0 but the class is 'pass'"),
+        (result(classification={"primary": "Fail"}), "contradiction", "accuracy is 1 but the class is 'fail'"),
+        (result(scores={"accuracy": 0.5}), "contradiction", "accuracy is 0.5 but the class is 'pass'"),
+        (result(scores={"accuracy": "high"}), "bad_number", "accuracy is 'high', which is no number"),
+        (result(classification="pass"), "ragged", "the classification is a text where an object belongs"),
+        (result(scores=[1]), "ragged", "the scores is a list where an object belongs"),
+    ],
+)
+def test_lines_that_are_refused_take_no_number(tmp_path: Path, odd: object, kind: str, reason: str) -> None:
+    later = result(run_id="run-2", timestamp_utc="2025-08-11T12:00:00Z")
+    table = read(tmp_path, later, odd)
+    assert refused(table) == [(2, kind, reason)]
+    assert table.frame["iteration_id"].to_list() == ["1", None]
+
+
+def test_runs_in_order_of_time_are_iterations(tmp_path: Path) -> None:
+    times = {
+        "2025-08-10T14:00:00+02:00": "2",  # noon in UTC
+        "2025-08-10T11:59:59.999999Z": "1",
+        "2025-08-10T12:00:01": "3",
+        "2025-08-10T07:30:00-05:00": "4",
+        "2025-08-11": "5",
+    }
+    table = read(tmp_path, *(result(run_id=f"r{n}", timestamp_utc=time) for n, time in enumerate(times)))
+    assert table.frame["iteration_id"].to_list() == list(times.values())
+
+
+def test_each_model_and_case_has_its_own_numbers(tmp_path: Path) -> None:
+    table = read(
+        tmp_path,
+        result(),
+        result(model_id="meta/llama"),
+        result(case_id="injection-002"),
+        result(run_id="run-2"),
+        result(model_id="meta/llama", run_id="run-0"),
+    )
+    assert table.models() == ["gpt-4-turbo", "meta_llama"]
+    assert table.frame["iteration_id"].to_list() == ["1", "2", "1", "2", "1"]
+    assert table.for_model("meta_llama").frame["run_id"].to_list() == ["run-1", "run-0"]
+
+
+def test_the_order_of_lines_does_not_matter(tmp_path: Path) -> None:
+    results = [
+        result(case_id=f"c{case}", run_id=f"run-{run}", timestamp_utc=f"2025-08-{10 + run // 3}T12:00:00Z")
+        for case in range(5)
+        for run in range(9)
+    ]
+
+    def numbers() -> dict[tuple[str, str], str]:
+        rows = read(tmp_path, *results).frame.select("oid", "run_id", "iteration_id").rows()
+        return {(oid, run): number for oid, run, number in rows}
+
+    expected = numbers()
+    assert expected["c0", "run-4"] == "5"
+    for seed in range(5):
+        random.Random(seed).shuffle(results)
+        assert numbers() == expected
+
+
+def test_a_repeated_line_is_one_result(tmp_path: Path) -> None:
+    table = read(tmp_path, result(), result(run_id="run-2"), result())
+    assert refused(table) == [(3, "duplicate", "repeats line 1")]
+    assert table.frame["iteration_id"].to_list() == ["1", "2", None]
+
+
+def test_models_that_would_share_a_name_are_refused(tmp_path: Path) -> None:
+    table = read(tmp_path, result(model_id="a/b"), result(model_id="a b"), result())
+    assert table.models() == ["gpt-4-turbo"]
+    assert [kind for _, kind, _ in refused(table)] == ["bad_id", "bad_id"]
+
+
+def test_blank_lines_line_ends_and_a_byte_order_mark(tmp_path: Path) -> None:
+    text = "\ufeff\r\n" + lines(result()).replace("\n", "\r\n") + "\r\n  \n" + json.dumps(result(run_id="run-2"))
+    path = write(tmp_path, text)
+    assert recognise(path) == "failproof"
+    table = read_foreign(path)
+    assert table.frame["__line"].to_list() == [2, 5]
+    assert json.loads(table.raw({5})[5])["run_id"] == "run-2"
+    assert json.loads(table.raw({2, 5})[2])["run_id"] == "run-1"
+
+
+def test_files_that_cannot_be_read(tmp_path: Path) -> None:
+    with pytest.raises(InputFileError, match="the file is empty"):
+        read_failproof(write(tmp_path, " \n\n"))
+    with pytest.raises(InputFileError, match="no such file"):
+        read_failproof(tmp_path / "gone.jsonl")
+    good = lines(result()).encode()
+    with pytest.raises(InputFileError, match=rf"not UTF-8 \(at byte {len(good) + 1}\)"):
+        read_failproof(write(tmp_path, good + b'"\xe9"\n'))

@@ -1,0 +1,329 @@
+"""Reading forgetest reports: which key becomes which cell, what is refused, and where a result stands."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from touchstone.errors import InputFileError
+from touchstone.ingest.adapters import read_foreign, recognise
+from touchstone.ingest.adapters.common import ForeignTable
+from touchstone.ingest.adapters.forgetest import COLUMNS, read_forgetest
+from touchstone.ingest.text import MAX_RAW_LENGTH
+
+
+def result(**changes: object) -> dict[str, object]:
+    return {
+        "case_id": "fizzbuzz",
+        "model": "claude-sonnet-4",
+        "provider": "anthropic",
+        "generated_code": 'pub fn f() -> &\'static str {\n    "ü"\n}',
+        "compilation": {"success": True, "errors": [], "warnings": [{"level": "warning"}], "duration_ms": 812},
+        "test_execution": {"passed": 5, "failed": 0, "ignored": 1, "duration_ms": 40, "failures": []},
+        "clippy": {"warnings": [], "warning_count": 2},
+        "timing": {"llm_request_ms": 1520, "compilation_ms": 812, "test_execution_ms": 40, "total_ms": 2372},
+        "token_usage": {
+            "prompt_tokens": 310,
+            "completion_tokens": 120,
+            "total_tokens": 430,
+            "estimated_cost_usd": 0.00273,
+        },
+        "attempt": 1,
+        "run_id": "7d7f1b1e",
+    } | changes
+
+
+def write(tmp_path: Path, report: object, indent: int | None = 2) -> Path:
+    path = tmp_path / "report.json"
+    text = report if isinstance(report, str) else json.dumps(report, indent=indent)
+    path.write_text(text, encoding="utf-8", newline="")
+    return path
+
+
+def read(tmp_path: Path, *results: object, indent: int | None = 2) -> ForeignTable:
+    report = {"id": "r1", "created_at": "2026-01-02T03:04:05Z", "eval_set": {"results": 3}, "results": list(results)}
+    path = write(tmp_path, report, indent)
+    assert recognise(path) == "forgetest"
+    return read_foreign(path)
+
+
+def only(table: ForeignTable) -> dict[str, object]:
+    assert table.frame.height == 1
+    return table.frame.row(0, named=True)
+
+
+def test_every_cell_of_a_result(tmp_path: Path) -> None:
+    table = read(tmp_path, result())
+    row = only(table)
+    assert row.pop("__line") == 8
+    assert row == {
+        "__kind": None,
+        "__broken": None,
+        "__model": "claude-sonnet-4",
+        "oid": "fizzbuzz",
+        "iteration_id": "1",
+        "llm_name": "claude-sonnet-4",
+        "suite": None,
+        "provider": "anthropic",
+        "passed": "true",
+        "compiled": "true",
+        "tests_passed": "5",
+        "tests_failed": "0",
+        "tests_ignored": "1",
+        "lint_warnings": "2",
+        "latency_ms": "1520",
+        "duration_seconds": "2.372",
+        "input_tokens": "310",
+        "output_tokens": "120",
+        "cost_usd": "0.00273",
+        "compile_errors": "0",
+        "compile_warnings": "1",
+        "compilation_errors": None,
+        "compilation_warnings": '[{"level": "warning"}]',
+        "compilation_duration_ms": "812",
+        "test_execution_duration_ms": "40",
+        "test_execution_failures": None,
+        "clippy_warnings": None,
+        "timing_compilation_ms": "812",
+        "timing_test_execution_ms": "40",
+        "token_usage_total_tokens": "430",
+        "generated_code": 'pub fn f() -> &\'static str {\n    "ü"\n}',
+        "run_id": "7d7f1b1e",
+    }
+    assert table.columns[: len(COLUMNS)] == COLUMNS
+    assert table.frame.columns == ["__line", "__kind", "__broken", "__model", *table.columns]
+    assert {str(dtype) for dtype in table.frame.dtypes} == {"Int64", "String"}
+
+
+@pytest.mark.parametrize(
+    ("changes", "passed", "tests"),
+    [
+        ({"compilation": {"success": False, "errors": [{}, {}]}, "test_execution": None}, "false", None),
+        ({"test_execution": {"passed": 4, "failed": 1, "ignored": 0}}, "false", "4"),
+        ({"test_execution": {"passed": 0, "failed": 0, "ignored": 3}}, "false", "0"),
+        ({"test_execution": None}, "false", None),
+        ({"compilation": None}, None, "5"),
+        ({"compilation": {"errors": []}}, None, "5"),
+        ({"compilation": {"success": "maybe"}}, None, "5"),
+        ({"test_execution": {"passed": 5}}, None, "5"),
+        ({"test_execution": {"passed": "many", "failed": 0}}, None, "many"),
+    ],
+)
+def test_the_outcome_that_follows(
+    tmp_path: Path, changes: dict[str, object], passed: str | None, tests: str | None
+) -> None:
+    row = only(read(tmp_path, result(**changes)))
+    assert (row["passed"], row["tests_passed"], row["__broken"]) == (passed, tests, None)
+
+
+def test_what_was_not_measured_is_null(tmp_path: Path) -> None:
+    row = only(read(tmp_path, {"case_id": "c", "model": "m", "attempt": 2, "clippy": None}))
+    given = {name for name, value in row.items() if value is not None}
+    assert given == {"__line", "__model", "oid", "iteration_id", "llm_name"}
+
+
+@pytest.mark.parametrize(
+    ("total_ms", "seconds"),
+    [
+        ("1", "0.001"),
+        ("2000", "2.000"),
+        ("1234.5", "1.2345"),
+        ("1e3", "1"),
+        ("1e99999999", "1e99999999"),
+        ('"soon"', "soon"),
+        ("NaN", "NaN"),
+        ("null", None),
+    ],
+)
+def test_seconds_digit_for_digit(tmp_path: Path, total_ms: str, seconds: str | None) -> None:
+    path = write(
+        tmp_path, f'{{"results": [{{"case_id":"c","model":"m","attempt":1,"timing":{{"total_ms":{total_ms}}}}}]}}'
+    )
+    assert only(read_foreign(path))["duration_seconds"] == seconds
+
+
+def test_numbers_keep_their_digits(tmp_path: Path) -> None:
+    digits = "0.1000000000000000055511151231257827"
+    usage = f'{{"estimated_cost_usd": {digits}, "prompt_tokens": {"9" * 5000}}}'
+    path = write(tmp_path, f'{{"results": [{{"case_id": 1e5, "model": "m", "attempt": 1, "token_usage": {usage}}}]}}')
+    row = only(read_foreign(path))
+    assert (row["oid"], row["cost_usd"], row["input_tokens"]) == ("1e5", digits, "9" * 5000)
+
+
+def test_several_models_and_names_that_are_no_partition_keys(tmp_path: Path) -> None:
+    table = read(
+        tmp_path,
+        result(model="openai/gpt-4o"),
+        result(model="llama3:8b"),
+        result(model="openai/gpt-4o", attempt=2),
+    )
+    assert table.models() == ["llama3_8b", "openai_gpt-4o"]
+    ours = table.for_model("openai_gpt-4o")
+    assert ours.frame["iteration_id"].to_list() == ["1", "2"]
+    assert set(ours.frame["llm_name"]) == {"openai/gpt-4o"}
+    assert ours.models() == ["openai_gpt-4o"]
+    assert table.for_model("nobody").frame.is_empty()
+
+
+def test_models_that_would_share_a_name_are_refused(tmp_path: Path) -> None:
+    table = read(
+        tmp_path, result(model="a/b"), result(model="a:b"), result(model="fine"), result(model="a/b", attempt=None)
+    )
+    assert table.models() == ["fine"]
+    assert table.frame["__kind"].to_list() == ["bad_id", "bad_id", None, "bad_id"]
+    reason = "the models 'a/b' and 'a:b' would share the name 'a_b'; rename all but one"
+    assert table.frame["__broken"].to_list() == [reason, reason, None, "the attempt is missing"]
+    assert table.frame["llm_name"].to_list() == ["a/b", "a:b", "fine", "a/b"]
+
+
+@pytest.mark.parametrize(
+    ("odd", "kind", "reason", "model"),
+    [
+        ({"model": "m", "attempt": 1}, "bad_id", "the case_id is missing", "m"),
+        ({"case_id": "", "model": "m", "attempt": 1}, "bad_id", "the case_id is missing", "m"),
+        ({"case_id": ["c"], "model": "m", "attempt": 1}, "bad_id", "the case_id is a list where text belongs", "m"),
+        ({"case_id": "c", "attempt": 1}, "bad_id", "the model is missing", None),
+        ({"case_id": "c", "model": " ", "attempt": 1}, "bad_id", "the model is missing", None),
+        ({"case_id": "c", "model": "m"}, "bad_id", "the attempt is missing", "m"),
+        ({"case_id": "c", "model": "m", "attempt": True}, "bad_id", "the attempt is a boolean where text belongs", "m"),
+        ([1], "ragged", "the result is a list where an object belongs", None),
+        (7, "ragged", "the result is a number where an object belongs", None),
+        (None, "ragged", "the result is null where an object belongs", None),
+        (
+            {"case_id": "c", "model": "m", "attempt": 1, "compilation": True},
+            "ragged",
+            "the compilation is a boolean where an object belongs",
+            "m",
+        ),
+    ],
+)
+def test_results_that_are_refused(tmp_path: Path, odd: object, kind: str, reason: str, model: str | None) -> None:
+    table = read(tmp_path, result(), odd)
+    assert table.frame["__kind"].to_list() == [None, kind]
+    assert table.frame["__broken"].to_list() == [None, reason]
+    assert table.frame["__model"].to_list() == ["claude-sonnet-4", model]
+
+
+def test_further_scalars_travel_along(tmp_path: Path) -> None:
+    extras = {
+        "tier": "T1",
+        "temperature": 0.80,
+        "cached": False,
+        "note": None,
+        "tags": ["x"],
+        "passed": "?",
+        "__line": 3,
+    }
+    table = read(tmp_path, result(**extras, input_passed="!"), result(seed=4))
+    first, second = table.frame.iter_rows(named=True)
+    assert (first["tier"], first["temperature"], first["cached"], first["note"]) == ("T1", "0.8", "false", None)
+    assert (first["passed"], first["input_passed"], first["input_input_passed"]) == ("true", "?", "!")
+    assert first["input___line"] == "3"
+    assert (first["seed"], second["seed"], second["tier"]) == (None, "4", None)
+    assert first["tags"] == '["x"]'
+    assert not {"compilation", "test_execution"} & set(table.columns)
+
+
+def test_compiler_errors_and_test_failures_are_kept(tmp_path: Path) -> None:
+    error = {"level": "error", "message": "mismatched types", "code": "E0308", "spans": [{"line_start": 3}]}
+    failure = {"name": "tests::empty", "message": "assertion failed: `left == right`", "stdout": "x" * 5000}
+    broken = result(compilation={"success": False, "errors": [error]}, test_execution=None)
+    failing = result(attempt=2, test_execution={"passed": 1, "failed": 1, "ignored": 0, "failures": [failure]})
+    first, second = read(tmp_path, broken, failing).frame.iter_rows(named=True)
+    assert json.loads(str(first["compilation_errors"])) == [error]
+    assert (first["compile_errors"], first["test_execution_failures"]) == ("1", None)
+    assert json.loads(str(second["test_execution_failures"])) == [failure]
+
+
+@pytest.mark.parametrize(
+    ("eval_set", "suite"),
+    [({"id": "rust-basics", "name": "Rust", "case_count": 3}, "rust-basics"), ({"name": "x"}, None), ("odd", None)],
+)
+def test_the_eval_set_is_the_suite(tmp_path: Path, eval_set: object, suite: str | None) -> None:
+    for report in ({"eval_set": eval_set, "results": [result()]}, {"results": [result()], "eval_set": eval_set}):
+        assert only(read_foreign(write(tmp_path, report)))["suite"] == suite
+
+
+def test_lone_surrogates_do_not_stop_the_file(tmp_path: Path) -> None:
+    path = write(tmp_path, '{"results":[{"case_id":"c","model":"m","attempt":1,"generated_code":"x\\ud83d"}]}')
+    assert only(read_foreign(path))["generated_code"] == "x?"
+
+
+def test_lines_and_raw_text(tmp_path: Path) -> None:
+    table = read(tmp_path, result(), {"case_id": "c"}, result(case_id="é" * 3000))
+    lines = table.frame["__line"].to_list()
+    text = table.path.read_text().splitlines()
+    assert all(text[line - 1].strip() == "{" for line in lines)
+    raw = table.raw(set(lines))
+    assert json.loads(raw[lines[1]]) == {"case_id": "c"}
+    assert len(raw[lines[2]]) == MAX_RAW_LENGTH
+    assert table.raw(set()) == {}
+    assert table.raw({lines[1]}) == {lines[1]: raw[lines[1]]}
+
+
+def test_results_that_share_a_line_go_by_their_number(tmp_path: Path) -> None:
+    table = read(tmp_path, result(), result(attempt=2), {"case_id": "c"}, indent=None)
+    assert table.frame["__line"].to_list() == [1, 2, 3]
+    assert table.raw({3}) == {3: '{"case_id": "c"}'}
+
+
+def test_windows_line_ends_and_a_byte_order_mark(tmp_path: Path) -> None:
+    path = write(tmp_path, '\ufeff{\r\n"results": [\r\n{"case_id":"c","model":"m","attempt":1}\r\n]\r\n}\r\n')
+    assert recognise(path) == "forgetest"
+    assert read_foreign(path).frame["__line"].to_list() == [3]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "the file is empty"),
+        (" \n", "the file is empty"),
+        ('{"id": 1}', "no results list"),
+        ('{"results": {"a": 1}}', "no results list"),
+        ('{"results": null}', "no results list"),
+        ("[1, 2]", "no results list"),
+        ("{}", "no results list"),
+        ('{"results": []}', "the file holds no results"),
+        ('{"results": [\n  {"case_id": }\n]}', r"broken JSON at line 2 column 15 \(Expecting value\)"),
+        ('{"results": [\n  {}\n', r"broken JSON at line 3 column 1 \(Expecting ','\)"),
+        ('{"results": [{},]}', r"broken JSON at line 1 column 16 \(Illegal trailing comma\)"),
+        ('{"results": [{}],}', r"broken JSON at line 1 column 17 \(Illegal trailing comma\)"),
+        ('{"results": [{}]} x', r"broken JSON at line 1 column 19 \(Extra data\)"),
+        ('{"results" [{}]}', r"broken JSON at line 1 column 12 \(Expecting ':'\)"),
+        ("{results: [{}]}", r"broken JSON at line 1 column 2 \(Expecting property name"),
+        ('{"results": [' + "[" * 200_000, "the JSON is nested too deeply"),
+    ],
+)
+def test_files_that_cannot_be_read(tmp_path: Path, text: str, message: str) -> None:
+    path = write(tmp_path, text)
+    with pytest.raises(InputFileError, match=message) as caught:
+        read_foreign(path)
+    assert str(caught.value).startswith(f"{path}: ")
+    assert "\n" not in str(caught.value)
+
+
+def test_not_utf8(tmp_path: Path) -> None:
+    path = tmp_path / "report.json"
+    path.write_bytes(b'{"results": [{"case_id": "\xe9"}]}')
+    with pytest.raises(InputFileError, match=r"not UTF-8 \(at byte 26\)"):
+        read_foreign(path)
+
+
+def test_missing_file_and_folder(tmp_path: Path) -> None:
+    with pytest.raises(InputFileError, match="no such file"):
+        read_forgetest(tmp_path / "gone.json")
+    with pytest.raises(InputFileError, match="is a folder"):
+        read_forgetest(tmp_path)
+
+
+def test_keys_without_end(tmp_path: Path) -> None:
+    results = [{"case_id": "c", "model": "m", "attempt": n, f"key{n}": 1} for n in range(2000)]
+    with pytest.raises(InputFileError, match="2018 different keys"):
+        read(tmp_path, *results)
+
+
+def test_five_thousand_results(tmp_path: Path) -> None:
+    table = read(tmp_path, *(result(case_id=f"case-{n % 500}", attempt=n // 500 + 1) for n in range(5000)))
+    assert table.frame.height == 5000
+    assert table.frame["__broken"].null_count() == 5000
+    assert table.frame["__line"].is_unique().all()

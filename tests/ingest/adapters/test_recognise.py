@@ -1,0 +1,120 @@
+"""Telling the formats apart by content, and names that may become partition keys."""
+
+import json
+import random
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from touchstone.errors import InputFileError
+from touchstone.ingest.adapters import read_foreign, recognise, safe_model_name
+from touchstone.ingest.sources import check_name
+
+RUNS = b"experiment,agent_model,tier,subtest,run_number,passed"
+LINE = b'{"case_id": "c", "model_id": "m", "classification": {"primary": "pass"}'
+
+
+def write(tmp_path: Path, content: bytes) -> Path:
+    path = tmp_path / "some_fixes.csv"
+    path.write_bytes(content)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("content", "name"),
+    [
+        (b'{"results": [', "forgetest"),
+        (b' \n{"id": {"results": 1}, "notes": ["[{\\"", "}"], "results" :\n [1', "forgetest"),
+        (b'{"meta": "' + b"x" * 500_000 + b'", "results": []}', "forgetest"),
+        (b'{"meta": "\xff\xfe", "results": []}', "forgetest"),
+        (RUNS, "scylla"),
+        (b"\xef\xbb\xbf" + b" , ".join(reversed(RUNS.split(b","))) + b",grade\r\n", "scylla"),
+        (b'"experiment","agent_model","tier","subtest","run_number","passed"\n', "scylla"),
+        (RUNS + b"\n\xff\xfe", "scylla"),
+        (LINE + b"}", "failproof"),
+        (b"\n \n" + LINE + b', "results": []}\n{broken', "failproof"),
+    ],
+)
+def test_recognised(tmp_path: Path, content: bytes, name: str) -> None:
+    assert recognise(write(tmp_path, content)) == name
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"\xef\xbb\xbf",
+        b"\n\n",
+        b"oid,iteration_id,plausible_fix\na,1,true\n",
+        b"oid,iteration_id," + RUNS + b"\n",
+        RUNS.replace(b",subtest", b"") + b"\n",
+        b"oid,filename\na,{\n",
+        b'{"runs": [{"results": [1]}]}',
+        b'{"results": {"a": []}}',
+        b'{"results": null}',
+        b'{"text": "\\"results\\": ["}',
+        b'["results", [1]]',
+        b"{",
+        b'{"unclosed',
+        b"[[[[",
+        b'{"case_id": "c", "model_id": "m"}\n',
+        b'{\n"case_id": "c",\n"model_id": "m",\n"classification": null}\n',
+        b"\xff\xfe{\x00",
+        b"PAR1\x00\x00\x15\x04",
+        b'"' * 1001,
+        b"{" * 300_000,
+        b"}" * 100 + b'{"results": [1]}',
+    ],
+)
+def test_not_recognised(tmp_path: Path, content: bytes) -> None:
+    path = write(tmp_path, content)
+    assert recognise(path) is None
+    with pytest.raises(InputFileError) as caught:
+        read_foreign(path)
+    assert "\n" not in str(caught.value)
+
+
+def test_random_bytes(tmp_path: Path) -> None:
+    for seed in range(50):
+        source = random.Random(seed)
+        content = source.choice([b"", b"{", b'{"results', RUNS[:-3]]) + source.randbytes(3000)
+        assert recognise(write(tmp_path, content)) is None
+
+
+def test_paths_that_are_no_files(tmp_path: Path) -> None:
+    assert recognise(tmp_path) is None
+    assert recognise(tmp_path / "gone.json") is None
+    with pytest.raises(InputFileError, match="no such file"):
+        read_foreign(tmp_path / "gone.json")
+
+
+def test_a_native_file_is_not_read(tmp_path: Path) -> None:
+    with pytest.raises(InputFileError, match="neither a forgetest report, a ProjectScylla"):
+        read_foreign(write(tmp_path, b"oid,iteration_id,plausible_fix\na,1,true\n"))
+
+
+def test_a_long_first_line(tmp_path: Path) -> None:
+    line = json.dumps({"case_id": "c", "raw_response": "x" * 300_000, "model_id": "m", "classification": None})
+    assert recognise(write(tmp_path, line.encode())) == "failproof"
+
+
+@pytest.mark.parametrize(
+    ("name", "safe"),
+    [
+        ("gpt-4.1+tools", "gpt-4.1+tools"),
+        ("Claude Opus 4.5", "Claude_Opus_4.5"),
+        ("../../etc/passwd", "_.._.._etc_passwd"),
+        ("-rf", "_-rf"),
+        ("modèle", "mod_le"),
+        ("x" * 300, "x" * 100),
+    ],
+)
+def test_safe_names(name: str, safe: str) -> None:
+    assert safe_model_name(name) == safe
+
+
+@given(st.text())
+def test_every_safe_name_is_allowed(name: str) -> None:
+    assert check_name(safe_model_name(name), "model") == safe_model_name(safe_model_name(name))

@@ -1,0 +1,105 @@
+"""The output folder: whole or not at all, one writer at a time, and no stamp that lies."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from touchstone.errors import TouchstoneError
+from touchstone.storage.store import SUMMARY, Store
+
+PROBLEM = pl.LazyFrame({"oid": ["a"], "filename": ["f"], "suite": ["s"], "cluster": ["c"], "only_tier": [None]})
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    made = Store(tmp_path / "out")
+    made.write("problems", PROBLEM, "first")
+    (made.draft / SUMMARY).write_text("first")
+    return made
+
+
+def published(store: Store) -> tuple[str, int]:
+    tables = pl.read_parquet(store.root / "tables" / "problems" / "*.parquet")
+    return (store.root / SUMMARY).read_text(), tables.height
+
+
+def test_a_part_is_current_only_for_its_own_fingerprint(store: Store) -> None:
+    assert store.current("problems", "first") is not None
+    assert store.current("problems", "second") is None
+    assert store.current("pass_at_k", "first") is None
+
+
+def test_a_write_that_dies_before_its_stamp_does_not_count(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    def die(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("touchstone.storage.store.json.dumps", die)
+    with pytest.raises(KeyboardInterrupt):
+        store.write("problems", PROBLEM, "second")
+    assert store.part("problems") is None
+
+
+def test_nothing_is_visible_until_it_is_published(store: Store) -> None:
+    assert not (store.root / "tables").exists()
+    store.publish(lambda generation: None)
+    assert published(store) == ("first", 1)
+    store.write("problems", pl.concat([PROBLEM, PROBLEM.with_columns(oid=pl.lit("b"))]), "second")
+    (store.draft / SUMMARY).unlink()
+    (store.draft / SUMMARY).write_text("second")
+    assert published(store) == ("first", 1)
+    store.publish(lambda generation: None)
+    assert published(store) == ("second", 2)
+
+
+def test_a_failure_while_publishing_leaves_the_last_results(store: Store) -> None:
+    store.publish(lambda generation: None)
+
+    def fail(generation: Path) -> None:
+        raise OSError("disk full")
+
+    with pytest.raises(OSError, match="disk full"):
+        store.publish(fail)
+    assert published(store) == ("first", 1)
+    store.publish(lambda generation: None)
+    assert published(store) == ("first", 1)
+
+
+def test_old_generations_are_removed(store: Store) -> None:
+    for _ in range(5):
+        store.publish(lambda generation: None)
+    assert len(list((store.root / ".store" / "published").iterdir())) == 2
+
+
+def test_a_folder_of_somebody_elses_is_not_replaced(store: Store) -> None:
+    (store.root / "tables").mkdir()
+    with pytest.raises(TouchstoneError, match="a folder that this program did not make"):
+        store.publish(lambda generation: None)
+
+
+def test_another_process_is_refused_while_the_lock_is_held(store: Store) -> None:
+    code = (
+        "import sys; from pathlib import Path; from touchstone.storage.store import Store\n"
+        "with Store(Path(sys.argv[1])).lock(): print('got it')"
+    )
+    command = [sys.executable, "-c", code, str(store.root)]
+    with store.lock(), store.lock():
+        refused = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert "another run is writing here (process " in refused.stderr
+    assert subprocess.run(command, capture_output=True, text=True, check=False).stdout == "got it\n"
+
+
+def test_a_part_with_the_columns_of_another_version_is_not_there(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    row = {"oid": ["a"], "filename": ["f"], "suite": ["s"], "cluster": [None], "only_tier": [None]}
+    store.write("problems", pl.LazyFrame(row), "made from this")
+    (stamp,) = (store.draft / "stamps" / "problems").glob("*.json")
+    (stored,) = (store.draft / "tables" / "problems").glob("*.parquet")
+    assert store.current("problems", "made from this") is not None
+    stamp.write_text(json.dumps(json.loads(stamp.read_text()) | {"columns": "of old"}))
+    pl.DataFrame(row).drop("only_tier").write_parquet(stored)
+    assert store.current("problems", "made from this") is None
+    assert store.scan("problems").collect().is_empty(), "old columns must not break the reading of the others"

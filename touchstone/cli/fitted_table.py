@@ -1,0 +1,240 @@
+"""Tables on the terminal that never cut a figure or a name. What the tables say belongs in `touchstone.cli.tables`.
+
+A table that is too wide for the terminal first wraps: headers at `_` and spaces, intervals onto a second line, long
+text, and names longer than a third of the width. If that is not enough, the last columns are left out and named below
+the table. Piped output has no width, so nothing is wrapped or left out.
+"""
+
+import re
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import accumulate, zip_longest
+from typing import Literal, NamedTuple
+
+from rich.box import HEAVY_HEAD
+from rich.cells import cell_len, chop_cells
+from rich.console import Console
+from rich.segment import Segment, Segments
+from rich.style import Style
+from rich.text import Text
+
+from touchstone.text import visible
+
+Kind = Literal["name", "number", "text"]
+Line = str | Text
+
+# Wider than any table: the console of a pipe or file.
+UNLIMITED = 10**9
+
+_NARROWEST_TEXT = 20
+_NARROWEST_NAME = 10
+# Each column has a border and a space on either side; the last border closes the table.
+_COLUMN_OVERHEAD, _TABLE_OVERHEAD = 3, 1
+
+
+class Column(NamedTuple):
+    """A column. A `name` stays on one line where it can, a `number` is never broken, `text` wraps first."""
+
+    header: str
+    kind: Kind = "text"
+
+
+def names(*headers: str) -> list[Column]:
+    """Columns of names: models, tiers, ids."""
+    return [Column(header, "name") for header in headers]
+
+
+def numbers(*headers: str) -> list[Column]:
+    """Right-aligned columns of figures. `0.5 [0.4, 0.6]` may wrap before the bracket."""
+    return [Column(header, "number") for header in headers]
+
+
+def prose(*headers: str) -> list[Column]:
+    """Columns of text in sentences."""
+    return [Column(header, "text") for header in headers]
+
+
+@dataclass
+class FittedTable:
+    """Columns and rows of plain text, or of rich's `Text` where a cell has a style. Markup is not interpreted."""
+
+    columns: Sequence[Column]
+    title: str = ""
+    caption: str = ""
+    hint: str = "use a wider terminal, or pipe the output"
+    lines_between_rows: bool = False
+    rows: list[tuple[Line, ...]] = field(default_factory=list)
+
+    def add_row(self, *cells: Line) -> None:
+        """Add one row; it has a cell per column."""
+        if len(cells) != len(self.columns):
+            raise ValueError(f"{len(cells)} cells for {len(self.columns)} columns")
+        self.rows.append(tuple(_multiline(cell) if isinstance(cell, str) else cell for cell in cells))
+
+    def print(self, screen: Console) -> None:
+        """Draw the table, leaving out the columns that do not fit, and name those."""
+        widths = self.fitted_widths(screen.width)
+        if self.title:
+            screen.print(Text(self.title, style="italic"))
+        # Not cropped: a single column may be wider than the terminal, which then wraps it.
+        screen.print(Segments(self._grid(screen, widths)), crop=False, end="")
+        hidden = [column.header for column in self.columns[len(widths) :]]
+        missing = f"not shown: {', '.join(hidden)}; {self.hint}" if hidden else ""
+        for line in filter(None, (self.caption, missing)):
+            screen.print(Text(line, style="dim"))
+
+    def fitted_widths(self, width: int) -> list[int]:
+        """The widths of the leading columns that fit into the width; at least one."""
+        room = width - _TABLE_OVERHEAD
+        sizes = [self._size(place) for place in range(len(self.columns))]
+        if sum(size.natural + _COLUMN_OVERHEAD for size in sizes) <= room:
+            return [size.natural for size in sizes]
+        # Names wrap further where else there would be no figure beside them.
+        for longest_name in (max(width // 3, _NARROWEST_TEXT), 0):
+            least = [max(size.least, min(size.name, longest_name)) for size in sizes]
+            shown = _leading(least, room)
+            kinds = [column.kind for column in self.columns[:shown]]
+            if shown == len(sizes) or "number" in kinds:
+                break
+        spare = room - sum(least[:shown]) - _COLUMN_OVERHEAD * shown
+        return _widened(least[:shown], [size.natural for size in sizes], kinds, max(spare, 0))
+
+    def _size(self, place: int) -> "_Size":
+        header, kind = self.columns[place]
+        cells = {str(row[place]) for row in self.rows}
+        longest = max(map(_longest_line, cells), default=0)
+        longest_piece = max((cell_len(piece.rstrip()) for cell in cells for piece in _pieces(cell, kind)), default=0)
+        match kind:
+            case "number":
+                least = longest_piece
+            case "name":
+                # A word that must be broken anyway may be broken short.
+                word = longest_piece if longest_piece <= _NARROWEST_TEXT else 0
+                least = max(word, min(longest, _NARROWEST_NAME))
+            case "text":
+                least = min(longest, _NARROWEST_TEXT)
+        header_piece = max((cell_len(piece.rstrip()) for piece in _pieces(header, "name")), default=0)
+        name = longest if kind == "name" else 0
+        return _Size(max(longest, cell_len(header), 1), max(least, header_piece, 1), name)
+
+    def _grid(self, screen: Console, widths: Sequence[int]) -> Iterator[Segment]:
+        """The lines of the table. Rich's own tables are several times slower on large results."""
+        box = HEAVY_HEAD.substitute(screen.options)
+        spans = [width + 2 for width in widths]
+        kinds = [column.kind for column in self.columns[: len(widths)]]
+        head = [_folded(column.header, width, "name") for column, width in zip(self.columns, widths, strict=False)]
+        between = self.lines_between_rows or any(_longest_line(str(row[0])) > widths[0] for row in self.rows)
+        yield Segment(box.get_top(spans) + "\n")
+        edges = (box.head_left, box.head_vertical, box.head_right)
+        yield from _drawn_row(screen, edges, head, widths, kinds, Style(bold=True))
+        yield Segment(box.get_row(spans, "head") + "\n")
+        edges = (box.mid_left, box.mid_vertical, box.mid_right)
+        for place, row in enumerate(self.rows):
+            if place and between:
+                yield Segment(box.get_row(spans, "row") + "\n")
+            cells = [_fold(screen, cell, width, kind) for cell, width, kind in zip(row, widths, kinds, strict=False)]
+            yield from _drawn_row(screen, edges, cells, widths, kinds)
+        yield Segment(box.get_bottom(spans) + "\n")
+
+
+def _drawn_row(
+    screen: Console,
+    edges: tuple[str, str, str],
+    cells: Sequence[Sequence[Line]],
+    widths: Sequence[int],
+    kinds: Sequence[Kind],
+    style: Style | None = None,
+) -> Iterator[Segment]:
+    left, between, right = edges
+    for lines in zip_longest(*cells, fillvalue=""):
+        for place, (line, width, kind) in enumerate(zip(lines, widths, kinds, strict=True)):
+            space = " " * (width - cell_len(str(line)))
+            before, after = (space, "") if kind == "number" else ("", space)
+            yield Segment((between if place else left) + " " + before)
+            if isinstance(line, Text):
+                yield from line.render(screen)
+            else:
+                yield Segment(line, style)
+            yield Segment(after + " ")
+        yield Segment(right + "\n")
+
+
+class _Size(NamedTuple):
+    """Widths of a column: with every cell on one line, the least it can have, and of a name that is not wrapped."""
+
+    natural: int
+    least: int
+    name: int
+
+
+def terminal(stderr: bool = False) -> Console:
+    """The terminal; a pipe or file has no width and nothing is wrapped in it."""
+    stream = sys.stderr if stderr else sys.stdout
+    return Console(stderr=stderr, highlight=False, emoji=False, width=None if stream.isatty() else UNLIMITED)
+
+
+def _leading(widths: Sequence[int], room: int) -> int:
+    """How many of the first columns fit; at least one."""
+    ends = accumulate(width + _COLUMN_OVERHEAD for width in widths)
+    return max(sum(end <= room for end in ends), 1)
+
+
+def _widened(least: Sequence[int], natural: Sequence[int], kinds: Sequence[Kind], spare: int) -> list[int]:
+    """The least widths and what is left of the room: for names, then figures, then text, evenly."""
+    widths = list(least)
+    for kind in ("name", "number", "text"):
+        while wanting := [
+            place for place, width in enumerate(widths) if kinds[place] == kind and width < natural[place]
+        ]:
+            for place in wanting[:spare]:
+                widths[place] += 1
+            spare -= min(len(wanting), spare)
+            if not spare:
+                return widths
+    return widths
+
+
+def _multiline(cell: str) -> str:
+    return "\n".join(visible(line.expandtabs(4)) for line in cell.splitlines()) if cell else ""
+
+
+def _longest_line(cell: str) -> int:
+    return max(map(cell_len, cell.split("\n")))
+
+
+# Where a cell may be broken: a figure before its interval, a name after a separator, text between words.
+_PIECES: dict[Kind, re.Pattern[str]] = {
+    "number": re.compile(r"\[[^\]]*\] *|(?:[<>≤≥] )?[^ \[]+ *|\[ *| +"),
+    "name": re.compile(r"[^-_./ ]*[-_./ ]+|[^-_./ ]+"),
+    "text": re.compile(r"[^ ]+ *| +"),
+}
+
+
+def _pieces(line: str, kind: Kind) -> list[str]:
+    """What may stand on a line of its own, with the spaces behind it.
+
+    >>> _pieces("-0.290 [-0.356, -0.223]", "number"), _pieces("gpt-5.1_mini T0", "name")
+    (['-0.290 ', '[-0.356, -0.223]'], ['gpt-', '5.', '1_', 'mini ', 'T0'])
+    """
+    return _PIECES[kind].findall(line)
+
+
+def _fold(screen: Console, cell: Line, width: int, kind: Kind) -> Sequence[Line]:
+    """The cell on lines no wider than the width: broken between pieces where possible, else between characters."""
+    if isinstance(cell, Text):
+        return list(cell.wrap(screen, width, overflow="fold"))
+    return [folded for line in cell.split("\n") for folded in _folded(line, width, kind)]
+
+
+def _folded(line: str, width: int, kind: Kind) -> list[str]:
+    if cell_len(line) <= width:
+        return [line]
+    lines = [""]
+    for piece in _pieces(line, kind):
+        if cell_len((lines[-1] + piece).rstrip()) <= width:
+            lines[-1] += piece
+        else:
+            lines += chop_cells(piece.rstrip(), width)
+            lines[-1] += piece[len(piece.rstrip()) :]
+    return [folded.rstrip() for folded in lines if folded.strip()]

@@ -1,0 +1,381 @@
+"""A comparison of two evaluations as text, JSON, Markdown for a pull request, JUnit XML and SARIF.
+
+The same comparison gives the same bytes. What is a regression belongs in `touchstone.compare.regressions`, and what
+the differences mean together arrives here as finished lines.
+"""
+
+import io
+import json
+import math
+import re
+import xml.etree.ElementTree as ET
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import polars as pl
+
+from touchstone.compare.regressions import CATEGORIES, KINDS
+from touchstone.errors import TouchstoneError
+from touchstone.text import counted, visible
+
+FORMATS = ("text", "json", "markdown", "junit", "sarif")
+
+_WIDTH = 120
+_MOST_ROWS = 50
+# Of a Markdown report's verdicts so many are seen at once; the others are folded.
+_MOST_LINES = 3
+_ALWAYS_COUNTED = ("regression", "improvement", "unchanged")
+_PLURALS = {"regression": "regressions", "improvement": "improvements"}
+_ILLEGAL_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_SARIF_SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
+_LOST_RULE = "lost"
+_RULES = {
+    "compilation": "Compiles less often than in the baseline.",
+    "tests": "Passes fewer tests than in the baseline.",
+    "lint": "Has more lint warnings than in the baseline.",
+    "outcome": "Passes less often than in the baseline.",
+    "score": "Scores lower than in the baseline.",
+    _LOST_RULE: "Was judged in the baseline and has no decided attempt now.",
+}
+_RULE_IDS = [*(f"regression/{name}" for name in CATEGORIES), _LOST_RULE]
+
+Row = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Two sides compared: `cases` is what `compare_cases` gives, `verdict_lines` what it means, in words.
+
+    `remarks` are further lines for the reader, such as a difference in how the sides were validated.
+    """
+
+    baseline_label: str
+    current_label: str
+    threshold: float
+    score: str
+    cases: pl.DataFrame
+    verdict_lines: list[str] = field(default_factory=list)
+    remarks: list[str] = field(default_factory=list)
+
+    @cached_property
+    def counts(self) -> dict[str, int]:
+        """How many cases there are of each kind."""
+        found = dict(self.cases.group_by("kind").len().iter_rows())
+        return {kind: found.get(kind, 0) for kind in KINDS}
+
+    @cached_property
+    def compared_by_pass_rate(self) -> int:
+        """How many cases were compared by pass rate because attempts lack the chosen score."""
+        return int(self.cases["fallback"].sum())
+
+    @cached_property
+    def expected_by_chance(self) -> float:
+        """How many regressions to expect if no case had changed."""
+        return math.fsum(self.cases["chance_of_regression"].drop_nulls())
+
+    @cached_property
+    def notes(self) -> list[str]:
+        """What else the reader must know, a line each."""
+        rates, lost = self.compared_by_pass_rate, self.counts["lost"]
+        reason = "compared by pass rate, because attempts on at least one side lack the score"
+        told = [f"{counted(rates, 'case was', 'cases were')} {reason}"] if rates else []
+        told += [f"{counted(lost, 'case')} lost: judged in the baseline, no decided attempt now"] if lost else []
+        return [*told, *self.remarks]
+
+    @cached_property
+    def has_tiers(self) -> bool:
+        """Whether there is more than one tier to tell apart."""
+        return self.cases["tier"].n_unique() > 1
+
+    def of(self, kind: str) -> pl.DataFrame:
+        """The cases of one kind, the largest change first."""
+        rows = self.cases.filter(pl.col("kind") == kind)
+        by = [pl.col("delta").abs(), *(pl.col(name) for name in ("model", "tier", "oid"))]
+        return rows.sort(by, descending=[True, False, False, False], nulls_last=True)
+
+
+def render(comparison: Comparison, format: str, colour: bool = False) -> str:
+    """The comparison in one of the formats; colour is for text on a terminal.
+
+    >>> cases = pl.DataFrame({"model": "m", "tier": "T0", "oid": "a", "baseline_score": [1.0], "current_score": 0.6,
+    ...     "delta": -0.4, "category": "tests", "kind": "regression", "basis": "code_score", "fallback": False,
+    ...     "chance_of_regression": 0.5})
+    >>> print(render(Comparison("old", "new", 0.05, "best", cases, ["Worse."]), "markdown").partition("|")[0].strip())
+    Worse.
+    <BLANKLINE>
+    **1 regression (0.5 expected by chance alone), 0 improvements, 0 unchanged** (old → new, best score, threshold 0.05)
+    <BLANKLINE>
+    #### Regressions
+    """
+    makers: dict[str, Callable[[Comparison], str]] = {
+        "text": lambda told: _text(told, colour),
+        "json": _json,
+        "markdown": _markdown,
+        "junit": _junit,
+        "sarif": _sarif,
+    }
+    if format not in makers:
+        raise TouchstoneError(f"there is no format '{format}'; choose one of {', '.join(FORMATS)}")
+    # The name of a file may hold bytes that are no UTF-8, which nobody could print.
+    return makers[format](comparison).encode("utf-8", "replace").decode()
+
+
+# What text and Markdown share: sections of rows of cells
+
+
+@dataclass(frozen=True)
+class _Section:
+    """A titled table of cells, and how many rows were left out of it."""
+
+    title: str
+    header: list[str]
+    rows: list[list[str]]
+    more: int
+    numbers: int
+
+
+def _sections(comparison: Comparison) -> Iterator[_Section]:
+    for kind, title, numbers in (
+        ("regression", "Regressions", ("baseline_score", "current_score", "delta")),
+        ("lost", "Lost cases", ("baseline_score",)),
+        ("improvement", "Improvements", ("baseline_score", "current_score", "delta")),
+        ("new", "New cases", ("current_score",)),
+        ("removed", "Removed cases", ("baseline_score",)),
+    ):
+        rows = comparison.of(kind)
+        if rows.is_empty():
+            continue
+        names = ["case", "model", *(["tier"] if comparison.has_tiers else [])]
+        names += ["compared by"] if comparison.compared_by_pass_rate and "delta" in numbers else []
+        shown = [
+            [*(_name(name, row) for name in names), *(_number(name, row) for name in numbers)]
+            for row in rows.head(_MOST_ROWS).iter_rows(named=True)
+        ]
+        header = [*names, *(name.removesuffix("_score") for name in numbers)]
+        yield _Section(title, header, shown, max(rows.height - _MOST_ROWS, 0), len(numbers))
+
+
+def _name(name: str, row: Row) -> str:
+    if name == "compared by":
+        return str(row["basis"] or "score").removesuffix("_score").replace("_", " ")
+    return str(row["oid" if name == "case" else name])
+
+
+def _number(name: str, row: Row) -> str:
+    value = row[name]
+    if value is None:
+        return "-"
+    return f"{value:+.3f}" if name == "delta" else f"{value:.3f}"
+
+
+def _count_line(comparison: Comparison) -> str:
+    """The counts in words.
+
+    >>> cases = pl.DataFrame({"kind": ["new", "regression"], "chance_of_regression": [None, 0.25]})
+    >>> _count_line(Comparison("a", "b", 0.05, "best", cases))
+    '1 regression (0.2 expected by chance alone), 0 improvements, 0 unchanged, 1 new'
+    """
+    counts = comparison.counts
+    kinds = [*_ALWAYS_COUNTED, *(kind for kind in KINDS if kind not in _ALWAYS_COUNTED and counts[kind])]
+    told = {kind: counted(counts[kind], kind, _PLURALS.get(kind, kind)) for kind in kinds}
+    if counts["regression"]:
+        told["regression"] += f" ({comparison.expected_by_chance:,.1f} expected by chance alone)"
+    return ", ".join(told.values())
+
+
+def _sides(comparison: Comparison) -> str:
+    labels = f"{comparison.baseline_label} → {comparison.current_label}"
+    return f"{labels}, {comparison.score} score, threshold {comparison.threshold:g}"
+
+
+def _text(comparison: Comparison, colour: bool) -> str:
+    from rich.box import SIMPLE_HEAD
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    out = io.StringIO()
+    screen = Console(
+        file=out,
+        width=_WIDTH,
+        color_system="standard" if colour else None,
+        force_terminal=colour,
+        force_interactive=False,
+        legacy_windows=False,
+        highlight=False,
+        markup=False,
+        emoji=False,
+        no_color=not colour,
+    )
+    for line in comparison.verdict_lines:
+        screen.print(Text(visible(line), style="bold"), soft_wrap=True)
+    screen.print(Text(_count_line(comparison)), soft_wrap=True)
+    screen.print(Text(visible(_sides(comparison)), style="dim"), soft_wrap=True)
+    for line in comparison.notes:
+        screen.print(Text(visible(line)), soft_wrap=True)
+    for section in _sections(comparison):
+        style = {"Regressions": "red", "Lost cases": "red", "Improvements": "green"}.get(section.title, "")
+        screen.print()
+        screen.print(Text(section.title, style=f"bold {style}"))
+        table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False)
+        for place, name in enumerate(section.header):
+            is_number = place >= len(section.header) - section.numbers
+            table.add_column(name, justify="right" if is_number else "left", no_wrap=is_number, overflow="fold")
+        for row in section.rows:
+            table.add_row(*(Text(visible(cell)) for cell in row))
+        screen.print(table)
+        if section.more:
+            screen.print(Text(f"… and {section.more:,} more"))
+    return "".join(line.rstrip(" ") + "\n" for line in out.getvalue().removesuffix("\n").split("\n"))
+
+
+# Markdown
+
+
+def _markdown(comparison: Comparison) -> str:
+    lines = [_paragraph(line) for line in comparison.verdict_lines]
+    blocks, folded = lines[:_MOST_LINES], lines[_MOST_LINES:]
+    if folded:
+        blocks += [f"<details><summary>{len(folded)} more</summary>", *folded, "</details>"]
+    blocks.append(f"**{_count_line(comparison)}** ({_escaped(_sides(comparison))})")
+    blocks += [_paragraph(line) for line in comparison.notes]
+    for section in _sections(comparison):
+        texts = len(section.header) - section.numbers
+        rules = ["---"] * texts + ["---:"] * section.numbers
+        rows = [section.header, rules, *([_escaped(cell) for cell in row] for row in section.rows)]
+        blocks += [f"#### {section.title}", "\n".join(f"| {' | '.join(row)} |" for row in rows)]
+        if section.more:
+            blocks.append(f"… and {section.more:,} more")
+    return "\n\n".join(blocks) + "\n"
+
+
+def _paragraph(line: str) -> str:
+    """A line that stays a paragraph: no list, heading or rule begins with it.
+
+    >>> _paragraph("1. a|b"), _paragraph("- c")
+    ('1\\\\. a\\\\|b', '\\\\- c')
+    """
+    return re.sub(r"^(\d*)([-+=.)])", r"\1\\\2", _escaped(line).strip())
+
+
+def _escaped(text: str) -> str:
+    r"""Text that Markdown shows as it is, also in a cell of a table.
+
+    >>> _escaped("a|b `c`")
+    'a\\|b \\`c\\`'
+    """
+    return re.sub(r"[\\`*_\[\]<>|~#&$]", r"\\\g<0>", visible(text))
+
+
+# For programs
+
+
+def _json(comparison: Comparison) -> str:
+    head = {
+        "baseline": comparison.baseline_label,
+        "current": comparison.current_label,
+        "score": comparison.score,
+        "threshold": _finite(comparison.threshold),
+        "verdict": comparison.verdict_lines,
+        "counts": comparison.counts,
+        "expected_by_chance": comparison.expected_by_chance,
+        "compared_by_pass_rate": comparison.compared_by_pass_rate,
+        "notes": comparison.notes,
+    }
+    told = "".join(f" {_dumped(name)}: {_dumped(value)},\n" for name, value in head.items())
+    finite = pl.when(pl.col(pl.Float64).is_finite()).then(pl.col(pl.Float64))
+    cases = comparison.cases.with_columns(finite).write_ndjson().strip("\n").replace("\n", ",\n  ")
+    return "{\n" + told + ' "cases": [' + (f"\n  {cases}\n " if cases else "") + "]\n}\n"
+
+
+def _dumped(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, allow_nan=False)
+
+
+def _finite(value: object) -> object:
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _rows(comparison: Comparison) -> Iterator[dict[str, Any]]:
+    return comparison.cases.iter_rows(named=True)
+
+
+def _junit(comparison: Comparison) -> str:
+    counts = comparison.counts
+    total = sum(counts[kind] for kind in ("regression", "improvement", "unchanged", "lost", "unscored"))
+    figures = {
+        "tests": str(total),
+        "failures": str(counts["regression"]),
+        "errors": str(counts["lost"]),
+        "skipped": str(counts["unscored"]),
+    }
+    root = ET.Element("testsuites", {"name": "touchstone compare", **figures})
+    name = _legal(f"{comparison.baseline_label} → {comparison.current_label}")
+    suite = ET.SubElement(root, "testsuite", {"name": name, **figures})
+    for row in _rows(comparison):
+        if row["kind"] not in ("new", "removed"):
+            _add_testcase(suite, comparison, row)
+    told = [*comparison.verdict_lines, _count_line(comparison), *comparison.notes]
+    ET.SubElement(suite, "system-out").text = _legal("\n".join(told))
+    ET.indent(root, " ")
+    return f'<?xml version="1.0" encoding="UTF-8"?>\n{ET.tostring(root, encoding="unicode")}\n'
+
+
+def _add_testcase(suite: ET.Element, comparison: Comparison, row: Row) -> None:
+    owner = f"{row['model']}.{row['tier']}" if comparison.has_tiers else row["model"]
+    case = ET.SubElement(suite, "testcase", {"classname": _legal(owner), "name": _legal(row["oid"])})
+    if row["kind"] == "regression":
+        message = _legal(_message(row))
+        ET.SubElement(case, "failure", {"type": f"regression/{row['category']}", "message": message})
+    elif row["kind"] == "lost":
+        ET.SubElement(case, "error", {"type": _LOST_RULE, "message": _legal(_message(row))})
+    elif row["kind"] == "unscored":
+        ET.SubElement(case, "skipped", {"message": "not scored on both sides"})
+
+
+def _legal(text: str) -> str:
+    return _ILLEGAL_XML.sub("", text)
+
+
+def _message(row: Row) -> str:
+    if row["kind"] == "lost":
+        was = _number("baseline_score", row)
+        return f"{row['oid']} of {row['model']} at {row['tier']}: scored {was} in the baseline, no decided attempt now"
+    scores = f"{_number('baseline_score', row)} to {_number('current_score', row)} ({_number('delta', row)})"
+    return f"{row['oid']} of {row['model']} at {row['tier']}: the score fell from {scores}; {row['category']} got worse"
+
+
+def _sarif(comparison: Comparison) -> str:
+    texts = [_RULES[name] for name in (*CATEGORIES, _LOST_RULE)]
+    rules = [{"id": name, "shortDescription": {"text": text}} for name, text in zip(_RULE_IDS, texts, strict=True)]
+    results = [_result(row) for row in _rows(comparison) if row["kind"] in ("regression", "lost")]
+    properties = {
+        "baseline": comparison.baseline_label,
+        "current": comparison.current_label,
+        "score": comparison.score,
+        "threshold": _finite(comparison.threshold),
+        "verdict": comparison.verdict_lines,
+        "expected_by_chance": comparison.expected_by_chance,
+        "notes": comparison.notes,
+    }
+    run = {"tool": {"driver": {"name": "touchstone", "rules": rules}}, "results": results, "properties": properties}
+    report = {"$schema": _SARIF_SCHEMA, "version": "2.1.0", "runs": [run]}
+    return json.dumps(report, ensure_ascii=False, allow_nan=False, indent=1) + "\n"
+
+
+def _result(row: Row) -> dict[str, object]:
+    # In a SARIF message braces stand for themselves only when doubled.
+    message = _message(row).replace("{", "{{").replace("}", "}}")
+    location = {"name": row["oid"], "fullyQualifiedName": f"{row['model']}/{row['tier']}/{row['oid']}"}
+    figures = {name: _finite(row[name]) for name in ("baseline_score", "current_score", "delta")}
+    rule = _LOST_RULE if row["kind"] == "lost" else f"regression/{row['category']}"
+    return {
+        "ruleId": rule,
+        "ruleIndex": _RULE_IDS.index(rule),
+        "level": "error",
+        "message": {"text": message},
+        "locations": [{"logicalLocations": [location]}],
+        "properties": figures,
+    }

@@ -1,0 +1,165 @@
+"""What the comparison of a pair found, the verdict on it, and how it is told."""
+
+from dataclasses import dataclass
+
+from touchstone.text import counted
+
+
+@dataclass(frozen=True)
+class PairResult:
+    """Side b against side a. Undefined is null; without a problem decided on both sides everything is.
+
+    `difference` is the mean over problems of pass@1 of b minus that of a. `wins`, `losses` and `ties` count the
+    problems where b's rate is higher, lower and equal. `effect_size` is the standardised paired difference: the
+    mean difference over the standard deviation of the problems' differences (Cohen's d_z).
+
+    `p_value` and the interval from `ci_low` to `ci_high` are the pair's own. `p_adjusted`, the interval from
+    `adjusted_ci_low` to `adjusted_ci_high` and the minimum detectable effect are corrected for all `pairs`.
+    `units_needed` is set where fewer units than that cannot give a significant difference, however large.
+    `same_attempts` is set by those who know that attempt by attempt both sides ended alike.
+    """
+
+    problems: int
+    problems_only_a: int
+    problems_only_b: int
+    rate_a: float | None = None
+    rate_b: float | None = None
+    difference: float | None = None
+    ci_low: float | None = None
+    ci_high: float | None = None
+    method: str | None = None
+    units: int = 0
+    confidence: float = 0.95
+    test: str | None = None
+    p_value: float | None = None
+    p_adjusted: float | None = None
+    correction: str = "holm"
+    pairs: int = 1
+    adjusted_ci_low: float | None = None
+    adjusted_ci_high: float | None = None
+    adjusted_ci_method: str | None = None
+    adjusted_confidence: float | None = None
+    wins: int = 0
+    losses: int = 0
+    ties: int = 0
+    effect_size: float | None = None
+    minimum_detectable_effect: float | None = None
+    detectable_method: str | None = None
+    units_needed: int | None = None
+    alpha: float = 0.05
+    relevant: float = 0.05
+    verdict: str = "underpowered"
+    same_attempts: bool = False
+
+    @property
+    def clustered(self) -> bool:
+        """Whether the units are clusters of problems."""
+        return (self.method or "").endswith("-cluster")
+
+
+def verdict(result: PairResult) -> str:
+    """What may be said of b: `better`, `worse`, `no relevant difference`, `no evidence` or `underpowered`.
+
+    The test decides on better and worse: the adjusted p is at most alpha (exactly alpha rejects, as a level-alpha test
+    does). Otherwise there is no relevant difference where the adjusted interval lies within the margin; no
+    evidence where a difference of that size would probably have been found; else too little data.
+
+    >>> verdict(PairResult(40, 0, 0, difference=0.2, p_adjusted=0.05))
+    'better'
+    >>> verdict(PairResult(900, 0, 0, difference=0.01, p_adjusted=0.3, adjusted_ci_low=-0.02, adjusted_ci_high=0.04))
+    'no relevant difference'
+    """
+    low, high, effect = result.adjusted_ci_low, result.adjusted_ci_high, result.minimum_detectable_effect
+    if result.p_adjusted is not None and result.difference is not None and result.p_adjusted <= result.alpha:
+        return "better" if result.difference > 0 else "worse"
+    if low is not None and high is not None and -result.relevant < low and high < result.relevant:
+        return "no relevant difference"
+    return "underpowered" if effect is None or effect > result.relevant else "no evidence"
+
+
+def sentence(result: PairResult, name_a: str, name_b: str) -> str:
+    """The result in one line. Rates and differences are in percentage points.
+
+    >>> result = PairResult(40, 0, 0, difference=-0.121, ci_low=-0.203, ci_high=-0.04, p_value=0.0015, p_adjusted=0.004,
+    ...                     pairs=3, adjusted_ci_low=-0.222, adjusted_ci_high=-0.021, verdict="worse")
+    >>> print(sentence(result, "atlas", "cedar").replace("; ", ";\\n"))
+    cedar is worse than atlas by 12.1 points (95% CI 4.0 to 20.3, p = 0.002;
+    adjusted for 3 pairs: 95% CI 2.1 to 22.2, p = 0.004;
+    40 problems)
+    """
+    if result.difference is None or result.ci_low is None or result.ci_high is None:
+        return f"{name_b} and {name_a} cannot be compared: no problem was decided for both"
+    if result.same_attempts:
+        return f"every attempt of {name_b} ended as in {name_a} ({_problems(result)})"
+    if result.verdict in ("better", "worse"):
+        size = _points(abs(result.difference))
+        return f"{name_b} is {result.verdict} than {name_a} by {size} points ({_evidence(result)})"
+    seen = f"difference {_points(result.difference, sign=True)} points ({_evidence(result)})"
+    if result.verdict == "no relevant difference":
+        margin = _points(result.relevant).removesuffix(".0")
+        return f"no relevant difference between {name_b} and {name_a}: {seen}, within {margin} points either way"
+    if result.verdict == "underpowered":
+        return f"too little data to tell {name_b} from {name_a}: {seen}; {_why_underpowered(result)}"
+    return f"no evidence that {name_b} differs from {name_a}: {seen}; {_detectable(result)}"
+
+
+def units_shortage(result: PairResult) -> str | None:
+    """Why no difference could be significant, and how many units it takes; null where there are enough.
+
+    >>> units_shortage(PairResult(30, 0, 0, units=6, method="t-cluster", pairs=3, units_needed=7))
+    '6 clusters cannot reach p ≤ 0.05 over 3 pairs; at least 7 are needed'
+    """
+    if result.units_needed is None:
+        return None
+    return shortage(
+        result.units, result.units_needed, pairs=result.pairs, alpha=result.alpha, clustered=result.clustered
+    )
+
+
+def shortage(units: int, needed: int, *, pairs: int, alpha: float, clustered: bool) -> str:
+    """That so few units cannot give a significant difference, and how many could."""
+    over = f" over {pairs:,} pairs" if pairs > 1 else ""
+    few = counted(units, "cluster" if clustered else "problem")
+    return f"{few} cannot reach p ≤ {alpha:g}{over}; at least {needed:,} are needed"
+
+
+def _evidence(result: PairResult) -> str:
+    own = f"{_interval(result, result.ci_low, result.ci_high, result.confidence)}, {_chance(result.p_value)}"
+    parts = [own]
+    if result.pairs > 1:
+        rate = ", false discovery rate" if result.correction != "holm" else ""
+        interval = _interval(result, result.adjusted_ci_low, result.adjusted_ci_high, 1 - result.alpha)
+        parts.append(f"adjusted for {result.pairs:,} pairs{rate}: {interval}, {_chance(result.p_adjusted)}")
+    units = f" in {counted(result.units, 'cluster')}" if result.clustered else ""
+    return ("; " if len(parts) > 1 else ", ").join([*parts, f"{_problems(result)}{units}"])
+
+
+def _interval(result: PairResult, low: float | None, high: float | None, confidence: float) -> str:
+    if low is None or high is None:
+        return "no CI"
+    ends = (-high, -low) if result.verdict == "worse" else (low, high)
+    return f"{100 * confidence:g}% CI {_points(ends[0])} to {_points(ends[1])}"
+
+
+def _chance(p: float | None) -> str:
+    return "no p" if p is None else "p < 0.001" if p < 0.001 else f"p = {p:.3f}"
+
+
+def _problems(result: PairResult) -> str:
+    return counted(result.problems, "problem")
+
+
+def _why_underpowered(result: PairResult) -> str:
+    return units_shortage(result) or _detectable(result)
+
+
+def _detectable(result: PairResult) -> str:
+    effect = result.minimum_detectable_effect
+    if effect is None:
+        return "no difference is sure enough to be found, however large"
+    return f"minimum detectable effect {_points(effect).removesuffix('.0')} points"
+
+
+def _points(difference: float, *, sign: bool = False) -> str:
+    points = round(100 * difference, 1) + 0.0  # adding 0.0 turns -0.0 into 0.0
+    return f"{points:+.1f}" if sign and points else f"{points:.1f}"

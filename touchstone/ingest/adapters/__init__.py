@@ -1,0 +1,89 @@
+"""The files of other evaluation systems as rows of text cells named like the native fixes CSV.
+
+One module per system says what its keys mean; `common` holds what they share. Nothing here parses a number or a
+boolean: the rules that judge the native files judge these rows too. Which files are looked at, and what becomes
+of the rows, is decided elsewhere in `touchstone.ingest`.
+"""
+
+import csv
+import io
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from touchstone.errors import InputFileError
+from touchstone.ingest.adapters import failproof, forgetest, scylla
+from touchstone.ingest.adapters.common import ForeignTable, decoded, safe_model_name
+from touchstone.ingest.text import readable
+
+__all__ = ["ForeignTable", "read_foreign", "recognise", "safe_model_name"]
+
+_READERS = {
+    forgetest.FORMAT: forgetest.read_forgetest,
+    scylla.FORMAT: scylla.read_scylla,
+    failproof.FORMAT: failproof.read_failproof,
+}
+_HEADER_BYTES = 1 << 16
+_REPORT_BYTES = 1 << 20
+_NATIVE = {"oid", "iteration_id"}
+_TOKEN = re.compile(r'("[^"\\]*(?:\\.[^"\\]*)*")(\s*:\s*\[)?|[{}\[\]]', re.DOTALL)
+
+
+def recognise(path: Path) -> str | None:
+    """The format of a file by the beginning of its content; None for a native CSV and anything else."""
+    try:
+        with path.open("rb") as file:
+            head = file.read(_HEADER_BYTES)
+            if head.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] == b"{":
+                head += file.read(_REPORT_BYTES - len(head))
+    except OSError:
+        return None
+    text = head.decode("utf-8-sig", errors="replace")
+    if not text.lstrip().startswith("{"):
+        return scylla.FORMAT if _is_runs_header(text) else None
+    if _is_run_result(text.lstrip().partition("\n")[0]):
+        return failproof.FORMAT
+    return forgetest.FORMAT if "results" in _top_level_lists(text) else None
+
+
+def read_foreign(path: Path) -> ForeignTable:
+    """Read a file of any of the formats."""
+    name = recognise(path)
+    if name is not None:
+        return _READERS[name](path)
+    with readable(path):
+        text = decoded(path, path.read_bytes())
+    if text.lstrip()[:1] in ("", "{", "["):
+        # Its reader says what is wrong with JSON that is empty, broken, or no report.
+        return forgetest.read_forgetest(path)
+    raise InputFileError(f"{path}: neither a forgetest report, a ProjectScylla runs.csv nor FailProof results")
+
+
+def _is_runs_header(text: str) -> bool:
+    try:
+        header = {name.strip() for name in next(csv.reader(io.StringIO(text, newline="")), [])}
+    except csv.Error:
+        return False
+    # A file with native ids is native, whatever columns it kept from where it came from.
+    return header.issuperset(scylla.REQUIRED) and not header.issuperset(_NATIVE)
+
+
+def _is_run_result(line: str) -> bool:
+    try:
+        value = json.loads(line)
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(value, dict) and all(name in value for name in failproof.REQUIRED)
+
+
+def _top_level_lists(text: str) -> Iterator[str]:
+    """The keys of the outermost object that hold a list, as far as this beginning of a file goes."""
+    depth = 0
+    for token in _TOKEN.finditer(text):
+        if token[1] is None:
+            depth += 1 if token[0] in "{[" else -1
+        elif token[2] is not None:
+            if depth == 1:
+                yield token[1][1:-1]
+            depth += 1

@@ -1,0 +1,171 @@
+"""FailProof `RunResult` lines: one JSON object a line, one result of a case in a run.
+
+That system has runs and no attempts: the runs of one model at one case, in order of time, are its iterations.
+A result is passed if its class is `pass`; a recorded accuracy that says otherwise makes it unusable. The
+response and the details of the classification travel along whole, as text.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+
+from touchstone.errors import InputFileError
+from touchstone.ingest.adapters.common import (
+    DECODER,
+    Cells,
+    ForeignTable,
+    Number,
+    Record,
+    RefusedRecordError,
+    decoded,
+    identifier_of,
+    object_of,
+    section_of,
+    table_of_records,
+    text_of,
+    unmapped_cells,
+)
+from touchstone.ingest.text import MAX_RAW_LENGTH, readable
+
+FORMAT = "failproof"
+REQUIRED = ("case_id", "model_id", "classification")
+COLUMNS = (
+    "oid",
+    "iteration_id",
+    "llm_name",
+    "suite",
+    "run_id",
+    "classification",
+    "passed",
+    "latency_ms",
+    "error",
+    "raw_response",
+    "timestamp_utc",
+    "recorded_accuracy",
+)
+_MAPPED = (
+    "case_id",
+    "suite_id",
+    "run_id",
+    "model_id",
+    "timestamp_utc",
+    "raw_response",
+    "error",
+    "latency_ms",
+)
+# The keys of each nested object that have a column of their own; the others travel along as `<section>_<key>`.
+_SECTIONS = {"classification": ("primary",), "scores": ("accuracy",)}
+
+
+def read_failproof(path: Path) -> ForeignTable:
+    """Read the lines of one or more runs into rows of text cells."""
+    records: list[Record] = []
+    times: dict[int, datetime] = {}
+    first_lines: dict[bytes, int] = {}
+    for line, text in _lines(path):
+        record = Record(line)
+        try:
+            times[line] = _fill(record, _parsed(text))
+            _refuse_repetition(line, text, first_lines)
+        except RefusedRecordError as refusal:
+            record.kind, record.reason = refusal.kind, refusal.reason
+        records.append(record)
+    if not records:
+        raise InputFileError(f"{path}: the file is empty")
+    _number([record for record in records if record.kind is None], times)
+    return table_of_records(path, FORMAT, COLUMNS, records, _raw)
+
+
+def _lines(path: Path) -> Iterator[tuple[int, str]]:
+    """Every line that is not blank. Only a newline ends a line: JSON text may hold other separators as they are."""
+    offset = 0
+    with readable(path), path.open("rb") as file:
+        for number, data in enumerate(file, start=1):
+            text = decoded(path, data, offset).strip(" \t\r\n")
+            offset += len(data)
+            if text:
+                yield number, text
+
+
+def _raw(path: Path, lines: set[int]) -> dict[int, str]:
+    return {number: text[:MAX_RAW_LENGTH] for number, text in _lines(path) if number in lines}
+
+
+def _parsed(text: str) -> dict[str, object]:
+    try:
+        value = DECODER.decode(text)
+    except json.JSONDecodeError as error:
+        raise RefusedRecordError("ragged", f"broken JSON at column {error.colno} ({error.msg})") from None
+    except RecursionError:
+        raise RefusedRecordError("ragged", "the JSON is nested too deeply") from None
+    return object_of(value, "result")
+
+
+def _fill(record: Record, result: Mapping[str, object]) -> datetime:
+    """Put the result's cells into the record; the answer is when it ran."""
+    record.cells["llm_name"] = identifier_of(result, "model_id")
+    primary = text_of((section_of(result, "classification") or {}).get("primary"))
+    primary = (primary or "").strip().lower() or None
+    accuracy = text_of((section_of(result, "scores") or {}).get("accuracy"))
+    cells: Cells = {
+        "oid": identifier_of(result, "case_id"),
+        "suite": text_of(result.get("suite_id")),
+        "run_id": text_of(result.get("run_id")),
+        "classification": primary,
+        "passed": None if primary is None else text_of(primary == "pass"),
+        "latency_ms": text_of(result.get("latency_ms")),
+        "error": text_of(result.get("error")),
+        "raw_response": text_of(result.get("raw_response")),
+        "timestamp_utc": text_of(result.get("timestamp_utc")),
+        "recorded_accuracy": accuracy,
+    }
+    record.cells |= cells | unmapped_cells(result, _MAPPED, _SECTIONS, COLUMNS)
+    _refuse_contradiction(primary, accuracy)
+    return _time(result.get("timestamp_utc"))
+
+
+def _refuse_contradiction(primary: str | None, accuracy: str | None) -> None:
+    """The accuracy is 1 for the class `pass` and 0 for any other."""
+    if accuracy is None:
+        return
+    try:
+        recorded = float(accuracy)
+    except ValueError:
+        raise RefusedRecordError("bad_number", f"accuracy is {accuracy!r}, which is no number") from None
+    if primary is not None and recorded != (primary == "pass"):
+        raise RefusedRecordError("contradiction", f"accuracy is {accuracy} but the class is {primary!r}")
+
+
+def _time(value: object) -> datetime:
+    """An ISO 8601 time; one without an offset is UTC, as the key's name says."""
+    if value is None or value == "":
+        raise RefusedRecordError("bad_time", "the timestamp_utc is missing")
+    try:
+        # A bare number is seconds to some and a date to others.
+        if not isinstance(value, str) or isinstance(value, Number):
+            raise ValueError
+        time = datetime.fromisoformat(value.strip())
+    except ValueError:
+        raise RefusedRecordError(
+            "bad_time", f"timestamp_utc is {text_of(value)!r}, which is no ISO 8601 time"
+        ) from None
+    return time if time.tzinfo else time.replace(tzinfo=UTC)
+
+
+def _refuse_repetition(line: int, text: str, first_lines: dict[bytes, int]) -> None:
+    """A line that is there twice is one result: numbered, its copy would pass for another attempt."""
+    digest = hashlib.blake2b(text.encode(), digest_size=16).digest()
+    first = first_lines.setdefault(digest, line)
+    if first != line:
+        raise RefusedRecordError("duplicate", f"repeats line {first}")
+
+
+def _number(records: list[Record], times: Mapping[int, datetime]) -> None:
+    """Number the runs of each model at each case from 1, in order of time, then run, then line."""
+    counts: dict[tuple[str | None, str | None], int] = {}
+    for record in sorted(records, key=lambda each: (times[each.line], each.cells["run_id"] or "", each.line)):
+        key = (record.cells["llm_name"], record.cells["oid"])
+        counts[key] = counts.get(key, 0) + 1
+        record.cells["iteration_id"] = str(counts[key])

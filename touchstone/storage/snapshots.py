@@ -1,0 +1,162 @@
+"""Snapshots: what a finished run found, frozen under `snapshots/<id>/` of the output folder, so that any two compare.
+
+```
+snapshots/<id>/tables/<table>/*.parquet   hard links to the run's tables, without the texts of fixes
+snapshots/<id>/manifest.json              when, from which config and inputs, by which versions
+snapshots/<id>/figures.parquet            its figures per model and tier in long form, for the table `history`
+snapshots/pins.json                       names that people gave
+```
+
+Finding, naming and removing them is here; making them is in `freezing`. This module is part of the fast commands.
+"""
+
+import json
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+from touchstone.errors import TouchstoneError
+from touchstone.storage.files import replacing
+
+FOLDER = "snapshots"
+MANIFEST = "manifest.json"
+RESERVED = ("latest", "previous")
+_PINS = "pins.json"
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """A frozen run. `fingerprint` is the same for two runs that made the same tables.
+
+    `inputs` has the SHA-256 of every file as it was read, by name, and of the problems file as `problems`. `validation`
+    says what decided the outcomes. A manifest need not have every field: older versions wrote fewer, newer ones may
+    write more.
+    """
+
+    id: str
+    folder: Path = field(compare=False)
+    made_at: str = ""
+    fingerprint: str = ""
+    config_hash: str = ""
+    inputs: Mapping[str, str] = field(default_factory=dict)
+    versions: Mapping[str, str] = field(default_factory=dict)
+    rows: Mapping[str, int] = field(default_factory=dict)
+    validation: Sequence[Mapping[str, str | None]] = ()
+
+    @property
+    def tables(self) -> Path:
+        """Where its tables lie."""
+        return self.folder / "tables"
+
+
+def read_snapshot(folder: Path) -> Snapshot | None:
+    """The snapshot in a folder; none where there is no manifest that can be read."""
+    try:
+        return _read(folder / MANIFEST)
+    except (OSError, ValueError):
+        return None
+
+
+def list_snapshots(root: Path) -> list[Snapshot]:
+    """All snapshots of an output folder that can be read, oldest first; `unreadable_snapshots` has the others."""
+    found = [read_snapshot(manifest.parent) for manifest in _manifests(root)]
+    readable = [snapshot for snapshot in found if snapshot is not None]
+    return sorted(readable, key=lambda snapshot: (snapshot.made_at, snapshot.id))
+
+
+def unreadable_snapshots(root: Path) -> dict[str, str]:
+    """The names of snapshot folders whose manifest cannot be read, each with the reason."""
+    broken = {}
+    for manifest in _manifests(root):
+        try:
+            _read(manifest)
+        except (OSError, ValueError) as error:
+            broken[manifest.parent.name] = " ".join(str(error).split())
+    return broken
+
+
+def explain_unreadable(root: Path) -> list[str]:
+    """A line for every snapshot that is left out because its manifest cannot be read."""
+    return [
+        f"{root / FOLDER / name / MANIFEST}: cannot be read ({reason}); this snapshot is left out"
+        for name, reason in unreadable_snapshots(root).items()
+    ]
+
+
+def _manifests(root: Path) -> list[Path]:
+    # A folder whose name begins with a dot is a snapshot in the making, or one whose making was cut short.
+    return [path for path in sorted((root / FOLDER).glob(f"*/{MANIFEST}")) if not path.parent.name.startswith(".")]
+
+
+def _read(manifest: Path) -> Snapshot:
+    told = json.loads(manifest.read_text())
+    if not isinstance(told, dict):
+        raise ValueError("not a JSON object")
+    values: dict[str, Any] = {}
+    for known in fields(Snapshot):
+        if known.name in told and known.name != "folder":
+            expected = _KINDS.get(known.name, str)
+            if not isinstance(told[known.name], expected):
+                raise ValueError(f"{known.name}: expected {expected.__name__}, got {type(told[known.name]).__name__}")
+            values[known.name] = told[known.name]
+    return Snapshot(**{"id": manifest.parent.name, **values, "folder": manifest.parent})
+
+
+_KINDS: Mapping[str, type] = {**dict.fromkeys(("inputs", "versions", "rows"), dict), "validation": list}
+
+
+def find(root: Path, name: str) -> Snapshot:
+    """A snapshot by its id or the beginning of it, as `latest` or `previous`, or by a pinned name."""
+    snapshots = list_snapshots(root)
+    broken = "".join(f"; {line}" for line in explain_unreadable(root))
+    if not snapshots:
+        raise TouchstoneError(f"{root}: there are no snapshots; every finished `touchstone run` makes one{broken}")
+    if name in RESERVED:
+        place = -1 if name == "latest" else -2
+        if len(snapshots) < -place:
+            raise TouchstoneError(f"{root}: there is only one snapshot, so there is no previous one{broken}")
+        return snapshots[place]
+    wanted = pins(root).get(name, name)
+    matching = [snapshot for snapshot in snapshots if snapshot.id.startswith(wanted)]
+    if len(matching) != 1:
+        what = "no snapshot or pin" if not matching else "more than one snapshot"
+        raise TouchstoneError(
+            f"{root}: {what} is called '{name}'; see `touchstone snapshots list --data {root}`{broken}"
+        )
+    return matching[0]
+
+
+def pins(root: Path) -> dict[str, str]:
+    """Pinned names and the ids that they stand for."""
+    try:
+        told = json.loads((root / FOLDER / _PINS).read_text())
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError) as error:
+        raise TouchstoneError(f"{root / FOLDER / _PINS}: cannot be read ({error})") from None
+    return {str(name): str(identity) for name, identity in told.items()}
+
+
+def pin(root: Path, which: str, name: str) -> Snapshot:
+    """Give a snapshot a name, or move the name to it."""
+    from touchstone.ingest.sources import check_name
+
+    if check_name(name, "pin") in RESERVED:
+        raise TouchstoneError(f"'{name}' always means what it says; choose another name")
+    snapshot = find(root, which)
+    with replacing(root / FOLDER / _PINS) as scratch:
+        scratch.write_text(json.dumps({**pins(root), name: snapshot.id}, indent=1, sort_keys=True))
+    return snapshot
+
+
+def prune(root: Path, keep: int) -> list[str]:
+    """Remove all but the newest and the pinned ones; returns the ids that are gone."""
+    pinned = set(pins(root).values())
+    snapshots = list_snapshots(root)
+    old = snapshots[: len(snapshots) - keep] if keep else snapshots
+    gone = [snapshot for snapshot in old if snapshot.id not in pinned]
+    for snapshot in gone:
+        shutil.rmtree(snapshot.folder)
+    return [snapshot.id for snapshot in gone]

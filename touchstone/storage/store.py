@@ -1,0 +1,331 @@
+"""The output folder: a draft that a run writes to, and the results that people read, switched in one step.
+
+```
+tables/ summary_pass_at_k.csv csv/ warehouse.duckdb    links into .store/current
+.store/draft/tables/<table>/<part>.parquet        what the run in progress has made so far
+.store/draft/stamps/<table>/<part>.json           what each part was made from
+.store/published/<number>/                        a finished run: hard links to its tables, summary, warehouse
+.store/current                                    link to the published run; renaming it is the switch
+.store/unpublished/tables                         what a run had made when a gate stopped it, for `--draft`
+```
+
+A killed run leaves a half-made draft in `.store/draft` and the last finished results in place. A part is written to
+a temporary name, checked against its contract and renamed; its stamp is removed before and written after, so a
+stamp never speaks for another part's bytes. What goes into a table belongs in `ingest`, `validation` and `metrics`.
+"""
+
+import hashlib
+import json
+import os
+import shutil
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import filelock
+import numpy as np
+import polars as pl
+
+from touchstone.contracts import TABLES, conform, violations
+from touchstone.errors import TouchstoneError
+from touchstone.storage.files import link_or_copy, replacing
+from touchstone.text import counted
+
+SUMMARY = "summary_pass_at_k.csv"
+WAREHOUSE = "warehouse.duckdb"
+CSV_FOLDER = "csv"
+_PUBLISHED_NAMES = ("tables", SUMMARY, WAREHOUSE, CSV_FOLDER)
+_KEPT_GENERATIONS = 2
+# Written with the attempts, and current where those are.
+_MADE_WITH_ATTEMPTS = ("sources", "quarantine")
+
+
+@dataclass(frozen=True)
+class Part:
+    """A part of a table as it lies in the draft; `inputs` has the SHA-256 of the files that it was read from.
+
+    `fingerprint` stands for its content: tables made from it are made anew when it changes. For most parts that is
+    what they were `made_from`. A part that is not `settled` may come out otherwise when it is made again.
+    """
+
+    path: Path
+    rows: int
+    fingerprint: str
+    reused: bool
+    inputs: Mapping[str, str] = field(default_factory=dict)
+    made_from: str = ""
+    settled: bool = True
+
+
+class Store:
+    """One output folder. Everything that reads or writes it goes through here."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self._home = root / ".store"
+        self.draft = self._home / "draft"
+        self.unpublished = self._home / "unpublished"
+        self._written: dict[Path, str] = {}
+        self._of_this_run: set[str] = set()
+
+    # The lock
+
+    @contextmanager
+    def lock(self, wait_seconds: float = 0) -> Iterator[None]:
+        """Hold the folder for one run. The lock dies with its process; within a process it may be taken again."""
+        self._home.mkdir(parents=True, exist_ok=True)
+        holder = self._home / "lock.holder"
+        guard = filelock.FileLock(
+            self._home / "lock",
+            timeout=wait_seconds,
+            is_singleton=True,
+            thread_local=False,
+            fallback_to_soft=False,
+        )
+        try:
+            guard.acquire()
+        except filelock.Timeout:
+            raise TouchstoneError(
+                f"{self.root}: another run is writing here ({_read_text(holder) or 'holder unknown'}); "
+                "wait for it to end or use another output folder"
+            ) from None
+        try:
+            holder.write_text(f"process {os.getpid()}, since {time.strftime('%Y-%m-%d %H:%M:%S')}")
+            yield
+        finally:
+            guard.release()
+
+    # Parts of tables
+
+    def part(self, table: str, part: str | None = None) -> Part | None:
+        """What is there; nothing where the part is missing, half-made, or has the columns of another version."""
+        path = self._path(table, part)
+        stamp = _read_text(self._stamp(table, part))
+        if stamp is None or not path.is_file():
+            return None
+        made = json.loads(stamp)
+        if made.get("columns") != _columns(table):
+            return None
+        fingerprint = made["fingerprint"]
+        return Part(
+            path,
+            made["rows"],
+            fingerprint,
+            reused=True,
+            inputs=made.get("inputs", {}),
+            made_from=made.get("made_from", fingerprint),
+            settled=made.get("settled", True),
+        )
+
+    def current(self, table: str, made_from: str, part: str | None = None) -> Part | None:
+        """The part, where it was made from exactly this. What this store wrote itself is not reused."""
+        found = self.part(table, part)
+        if found is None or found.made_from != made_from:
+            return None
+        self._of_this_run.add(table)
+        return replace(found, reused=self._written.get(found.path) != made_from)
+
+    def write(
+        self,
+        table: str,
+        frame: pl.LazyFrame,
+        made_from: str,
+        part: str | None = None,
+        inputs: Mapping[str, str] | None = None,
+        *,
+        fingerprint: str | None = None,
+        settled: bool = True,
+    ) -> Part:
+        """Replace a part of a table, checked against its contract; `inputs` has the hashes of the files it is from.
+
+        `fingerprint`: where the same inputs may give another content, a hash of the content.
+        """
+        path, stamp = self._path(table, part), self._stamp(table, part)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        stamp.parent.mkdir(parents=True, exist_ok=True)
+        with replacing(path) as scratch:
+            conform(frame, TABLES[table]).sink_parquet(scratch, compression_level=1, row_group_size=250_000)
+            written = pl.scan_parquet(scratch, glob=False)
+            broken = violations(written, TABLES[table])
+            if broken:
+                shown = ", ".join(f"{rule} ({counted(rows, 'row')})" for rule, rows in broken.items())
+                raise ValueError(f"table '{table}' breaks its contract: {shown}")
+            rows = written.select(pl.len()).collect().item()
+            stamp.unlink(missing_ok=True)
+        with replacing(stamp) as scratch:
+            stamped = {
+                "fingerprint": fingerprint or made_from,
+                "made_from": made_from,
+                "settled": settled,
+                "rows": rows,
+                "inputs": dict(inputs or {}),
+                "columns": _columns(table),
+            }
+            scratch.write_text(json.dumps(stamped))
+        self._written[path] = made_from
+        self._of_this_run.add(table)
+        return Part(path, rows, fingerprint or made_from, False, inputs or {}, made_from, settled)
+
+    def parts(self, table: str) -> list[str]:
+        """The names of the whole parts of a table, in order."""
+        folder = self.draft / "stamps" / table
+        names = sorted(stamp.stem for stamp in folder.glob("*.json")) if folder.is_dir() else []
+        return [name for name in names if self.part(table, name) is not None]
+
+    def scan(self, table: str, parts: Sequence[str] | None = None) -> pl.LazyFrame:
+        """The contract's columns of a table, over all parts or the named ones."""
+        paths = [self._path(table, part) for part in (self.parts(table) if parts is None else parts)]
+        dtypes = TABLES[table].dtypes
+        if not paths:
+            return pl.LazyFrame(schema=dtypes)
+        return pl.scan_parquet(paths, glob=False, schema=dtypes, extra_columns="ignore")
+
+    def scan_with_extras(self, table: str, part: str | None = None) -> pl.LazyFrame:
+        """One part with the input columns that travel along."""
+        return pl.scan_parquet(self._path(table, part), glob=False)
+
+    def fingerprint(self, table: str) -> str:
+        """What the whole table was made from."""
+        made = {
+            part: (self.part(table, part) or Part(self.root, 0, "", False)).fingerprint for part in self.parts(table)
+        }
+        return digest(made)
+
+    def inputs(self, *tables: str) -> dict[str, str]:
+        """The SHA-256 of every file that the tables were read from, as it was then, by name."""
+        parts = [self.part(table, name) for table in tables for name in self.parts(table)]
+        read = {name: content for part in parts if part is not None for name, content in part.inputs.items()}
+        return dict(sorted(read.items()))
+
+    def keep_parts(self, table: str, names: Sequence[str]) -> list[str]:
+        """Remove the parts that are not named; returns what was removed."""
+        gone = [name for name in self.parts(table) if name not in names]
+        for name in gone:
+            self.remove(table, name)
+        return gone
+
+    def remove(self, table: str, part: str) -> None:
+        """Remove a part, if it is there."""
+        self._stamp(table, part).unlink(missing_ok=True)
+        self._path(table, part).unlink(missing_ok=True)
+
+    def scratch(self, name: str) -> Path:
+        """A path for a temporary file of the run in progress."""
+        folder = self.draft / "scratch"
+        folder.mkdir(parents=True, exist_ok=True)
+        return folder / name
+
+    def clear_scratch(self) -> None:
+        """Remove what a run, or one that was killed, left in the scratch folder."""
+        shutil.rmtree(self.draft / "scratch", ignore_errors=True)
+
+    def discard_draft(self) -> None:
+        """Forget all that was made so far. What was published stays, and so do snapshots and the validation cache."""
+        shutil.rmtree(self.draft, ignore_errors=True)
+
+    # Publishing
+
+    def publish(self, fill: Callable[[Path], None]) -> Path:
+        """Freeze the draft as a new generation, let `fill` add to it, and switch to it in one rename."""
+        published = self._home / "published"
+        published.mkdir(parents=True, exist_ok=True)
+        self._refuse_foreign_files()
+        numbers = sorted(int(path.name) for path in published.iterdir() if path.name.isdigit())
+        generation = published / str(numbers[-1] + 1 if numbers else 1)
+        self._link_tables(TABLES, generation / "tables")
+        link_or_copy(self.draft / SUMMARY, generation / SUMMARY)
+        for source in self._csv_files():
+            link_or_copy(source, generation / CSV_FOLDER / source.name)
+        fill(generation)
+        _replace_link(self._home / "current", Path("published") / generation.name)
+        for name in _PUBLISHED_NAMES:
+            if (generation / name).exists():
+                _replace_link(self.root / name, Path(".store/current") / name)
+            elif (self.root / name).is_symlink():
+                (self.root / name).unlink()
+        for number in numbers[: -(_KEPT_GENERATIONS - 1)]:
+            shutil.rmtree(published / str(number), ignore_errors=True)
+        shutil.rmtree(self.unpublished, ignore_errors=True)
+        return generation
+
+    def _csv_files(self) -> list[Path]:
+        return sorted((self.draft / CSV_FOLDER).glob("*.csv"))
+
+    @property
+    def has_published(self) -> bool:
+        """Whether there are results of a finished run."""
+        return (self._home / "current").exists()
+
+    def keep_unpublished(self) -> None:
+        """Keep the tables that this run made or found current. What else is in the draft is from an earlier run."""
+        shutil.rmtree(self.unpublished, ignore_errors=True)
+        self._link_tables(sorted(self._of_this_run.union(_MADE_WITH_ATTEMPTS)), self.unpublished / "tables")
+
+    def _link_tables(self, tables: Iterable[str], folder: Path) -> None:
+        for table in tables:
+            for part in self.parts(table):
+                source = self._path(table, part)
+                link_or_copy(source, folder / table / source.name)
+
+    def _refuse_foreign_files(self) -> None:
+        for name, remedy in (("tables", ""), (CSV_FOLDER, ", or set publish.csv to false")):
+            folder = self.root / name
+            if folder.is_dir() and not folder.is_symlink() and (name == "tables" or self._csv_files()):
+                raise TouchstoneError(
+                    f"{folder}: there is a folder that this program did not make; move it away{remedy}"
+                )
+
+    def _path(self, table: str, part: str | None) -> Path:
+        return self.draft / "tables" / table / f"{part or table}.parquet"
+
+    def _stamp(self, table: str, part: str | None) -> Path:
+        return self.draft / "stamps" / table / f"{part or table}.json"
+
+
+def _columns(table: str) -> str:
+    """A hash of a table's columns and types."""
+    return digest({name: str(dtype) for name, dtype in TABLES[table].dtypes.items()})
+
+
+def digest(value: object) -> str:
+    """A stable hash of plain data.
+
+    >>> digest({"b": 1, "a": [2]}) == digest({"a": [2], "b": 1})
+    True
+    """
+    return hashlib.sha256(json.dumps(value, sort_keys=True, default=str).encode()).hexdigest()
+
+
+def engine_version() -> str:
+    """A hash of the code that makes tables, so that figures made by other code are never taken for current."""
+    package = Path(__file__).parents[1]
+    makers = [package / name for name in ("config.py", "contracts.py", "vocabulary.py", "evaluation.py")]
+    for folder in ("ingest", "validation", "inference", "metrics"):
+        makers += sorted((package / folder).rglob("*.py"))
+    code = {str(path.relative_to(package)): hashlib.sha256(path.read_bytes()).hexdigest() for path in makers}
+    return digest([code, pl.__version__, np.__version__])
+
+
+def _read_text(path: Path) -> str | None:
+    try:
+        return path.read_text()
+    except OSError:
+        return None
+
+
+def _replace_link(path: Path, target: Path) -> None:
+    if path.is_symlink() and path.readlink() == target:
+        return
+    with replacing(path) as scratch:
+        scratch.symlink_to(target)
+
+
+def draft_tables(root: Path) -> Path:
+    """Where the tables of a run lie that a gate stopped; an error where the last run here was published."""
+    store = Store(root)
+    if not store.unpublished.is_dir():
+        published = "the last run was published; leave out --draft"
+        raise TouchstoneError(f"{root}: {published if store.has_published else 'no run here was stopped by a gate'}")
+    return store.unpublished / "tables"

@@ -1,0 +1,208 @@
+"""The side of the candidate: its files are written to a private folder, and what the tests ask is done with them.
+
+Nothing here is trusted by the tests: whatever this process answers is only ever taken for a plain value.
+"""
+
+import functools
+import importlib
+import operator
+import os
+import random
+import socket
+import sys
+import types
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from touchstone.validation.isolated_runner import preload
+from touchstone.validation.isolated_runner.conversation import OPERATORS, Conversation, LostError, Request
+from touchstone.validation.isolated_runner.errors import Exceptions, of_any_module
+from touchstone.validation.sandbox import forking
+from touchstone.validation.sandbox.inside import Policy
+
+
+@functools.cache
+def _loop() -> Any:
+    # Imported only where a candidate needs it: it makes every process larger, and so slower to start.
+    import asyncio
+
+    return asyncio.Runner()
+
+
+def _awaited(value: Awaitable[Any]) -> Any:
+    """What comes of it in the one loop of this process, which goes on between two questions of the tests."""
+
+    async def wait() -> Any:
+        return await value
+
+    return _loop().run(wait())
+
+
+def _swapped(operate: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    return lambda value, other: operate(other, value)
+
+
+OPERATIONS: dict[str, Callable[..., Any]] = {
+    "len": len,
+    "iter": iter,
+    "next": next,
+    "bool": bool,
+    "str": str,
+    "repr": repr,
+    "int": int,
+    "float": float,
+    "getitem": operator.getitem,
+    "setitem": operator.setitem,
+    "delitem": operator.delitem,
+    "contains": operator.contains,
+    "reversed": reversed,
+    "abs": abs,
+    "neg": operator.neg,
+    "pos": operator.pos,
+    "invert": operator.invert,
+    "index": operator.index,
+    "round": round,
+    "format": format,
+    "divmod": divmod,
+    "rdivmod": _swapped(divmod),
+    "enter": lambda value: type(value).__enter__(value),
+    "run": lambda value: _awaited(value),
+    "aiter": aiter,
+    "anext": lambda value: _awaited(anext(value)),
+    "aenter": lambda value: _awaited(type(value).__aenter__(value)),
+    "isinstance": lambda value, instance: isinstance(instance, value),
+    "issubclass": lambda value, kind: issubclass(kind, value),
+    **{name: getattr(operator, f"__{name}__") for name in OPERATORS},
+    **{f"i{name}": getattr(operator, f"__i{name}__") for name in OPERATORS},
+    **{f"r{name}": _swapped(getattr(operator, f"__{name}__")) for name in OPERATORS},
+}
+
+
+def serve(policy: Policy) -> None:
+    """The worker: one process per candidate."""
+    preload.light_modules()
+    forking.serve(policy, lambda told, descriptors: answer_tests(told, descriptors[0]))
+
+
+def serve_heavy(policy: Policy) -> None:
+    """The worker for code that uses large modules."""
+    preload.heavy_modules()
+    serve(policy)
+
+
+def answer_tests(told: dict[str, Any], descriptor: int) -> None:
+    """Write the candidate's files and do what the tests ask until they are done."""
+    write_files(told["files"], told["directory"])
+    sys.path[:0] = [os.getcwd()]  # noqa: PTH109
+    random.seed(0)
+    talk = Conversation(socket.socket(fileno=descriptor))
+    exceptions = Exceptions(of_any_module)
+    talk.answer = lambda request: _do(talk, request)
+    talk.describe = lambda value: _describe(value, exceptions)
+    talk.tell_error = lambda error: exceptions.tell(talk, error)
+    talk.failed = lambda error: exceptions.raised(talk, error)
+    talk.adopt = lambda number, about: _adopt(talk, exceptions, number, about)
+    talk.number_of = lambda value: value._number if type(value) in (_Foreign, _ForeignFunction) else None
+    try:
+        talk.listen()
+    except LostError:
+        return
+
+
+def write_files(files: dict[str, str], directory: str) -> None:
+    """Write a tree to the folder `work` and go to one of its directories.
+
+    The texts carry bytes that are not UTF-8 as surrogates. Plain calls: this is done anew for every job, and each
+    object that a fresh process touches is copied for it.
+    """
+    made = {"work"}
+    os.mkdir("work")  # noqa: PTH102
+    for name, text in files.items():
+        path = f"work/{name}"
+        parent = path.rpartition("/")[0]
+        if parent not in made:
+            os.makedirs(parent, exist_ok=True)  # noqa: PTH103
+            made.add(parent)
+        target = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
+        content = memoryview(text.encode("utf-8", "surrogateescape"))
+        while content:
+            content = content[os.write(target, content) :]
+        os.close(target)
+    if directory:
+        os.makedirs(f"work/{directory}", exist_ok=True)  # noqa: PTH103
+    os.chdir(f"work/{directory}")
+
+
+def _do(talk: Conversation, request: Request) -> Any:
+    match request["op"]:
+        case "import":
+            return importlib.import_module(request["name"])
+        case "names":
+            module = talk.ours(request["on"])
+            return list(getattr(module, "__all__", [name for name in vars(module) if not name.startswith("_")]))
+        case "get":
+            return getattr(talk.ours(request["on"]), request["name"])
+        case "set":
+            return setattr(talk.ours(request["on"]), request["name"], talk.read(request["value"]))
+        case "del":
+            return delattr(talk.ours(request["on"]), request["name"])
+        case "exit":
+            error = None if request["error"] is None else talk.failed(request["error"])
+            manager = talk.ours(request["on"])
+            return bool(type(manager).__exit__(manager, error and type(error), error, None))
+        case "aexit":
+            error = None if request["error"] is None else talk.failed(request["error"])
+            manager = talk.ours(request["on"])
+            return bool(_awaited(type(manager).__aexit__(manager, error and type(error), error, None)))
+        case "call":
+            return talk.called(talk.ours(request["on"]), request)
+        case "do":
+            return OPERATIONS[request["name"]](
+                talk.ours(request["on"]), *(talk.read(value) for value in request["args"])
+            )
+    raise ValueError(f"unknown request {request['op']}")
+
+
+def _describe(value: Any, exceptions: Exceptions) -> dict[str, Any]:
+    """What the tests need to know to stand in for an object: whether it is an exception class, or a coroutine."""
+    if isinstance(value, type) and issubclass(value, BaseException):
+        return {"exception": exceptions.names(value)}
+    return {"coroutine": True} if isinstance(value, types.CoroutineType) else {}
+
+
+def _adopt(talk: Conversation, exceptions: Exceptions, number: int, about: dict[str, Any]) -> Any:
+    if "exception" in about:
+        return exceptions.class_of(about["exception"])
+    if "function" not in about:
+        return _Foreign(talk, number)
+    function = _ForeignFunction(talk, number)
+    vars(function).update(about["function"])
+    return function
+
+
+class _Foreign:
+    """What stands here for an object of the tests: it can be called, stepped through, or asked for a public name."""
+
+    def __init__(self, talk: Conversation, number: int) -> None:
+        self._talk, self._number = talk, number
+
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+        return self._talk.call(self._number, args, kwargs)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return self._talk.ask("get", on=self._number, name=name)
+
+    def __iter__(self) -> "_Foreign":
+        return self
+
+    def __next__(self) -> Any:
+        return self._talk.ask("next", on=self._number)
+
+
+class _ForeignFunction(_Foreign):
+    """A function of the tests. Set on a class, it is a method."""
+
+    def __get__(self, instance: object, owner: type | None = None) -> Any:
+        return self if instance is None else types.MethodType(self, instance)

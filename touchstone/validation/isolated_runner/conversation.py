@@ -1,0 +1,200 @@
+"""One side of the talk between tests and candidate: it asks, and while it waits it answers what it is asked.
+
+Frames of JSON over a socket, each behind its length. A reference is the number of an object that stays on its own
+side; what the other side may do with it is decided where it is served.
+"""
+
+import socket
+import struct
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+# By name: tests may replace `json.loads` for the candidate.
+from json import dumps, loads
+from typing import Any
+
+from touchstone.validation.isolated_runner.values import NotPlainError, Plain, become, decode, encode, is_mutable
+
+MAX_FRAME = 32 * 2**20
+# The operators with two sides, each of which also has an `r…` and an `i…` form.
+OPERATORS = (
+    *("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul"),
+    *("and", "or", "xor", "lshift", "rshift"),
+)
+_LENGTH = struct.Struct("!I")
+
+Request = dict[str, Any]
+Answer = Callable[[Request], Any]
+
+
+class LostError(BaseException):
+    """The other side has gone. No test may take it for an exception that it expects."""
+
+
+@dataclass
+class Changing:
+    """What a call returned, and what became of the lists and such that it was given, by their place."""
+
+    value: Any
+    changed: list[tuple[int, Plain]]
+
+
+class Conversation:
+    """A socket with objects on both sides of it.
+
+    `answer` serves a request of the other side and returns a value; `adopt` makes what stands here for an object there;
+    `describe` says of an object of ours what the other side is told of it; `failed` turns an error told by the other
+    side into the exception to raise here. `lost` stays True once the other side has gone.
+    """
+
+    def __init__(self, connection: socket.socket) -> None:
+        self._socket = connection
+        self.lost = False
+        self._ours: dict[int, Any] = {}
+        self._numbers: dict[int, int] = {}
+        self._theirs: dict[int, Any] = {}
+        self.answer: Answer = _refuse
+        self.adopt: Callable[[int, dict[str, Any]], Any] = lambda number, about: None
+        self.number_of: Callable[[Any], int | None] = lambda value: None
+        self.describe: Callable[[Any], dict[str, Any]] = lambda value: {}
+        self.failed: Callable[[dict[str, Any]], BaseException] = lambda error: RuntimeError(str(error))
+        self.tell_error: Callable[[BaseException], dict[str, Any]] = lambda error: {"kind": type(error).__name__}
+
+    def ask(self, op: str, **request: Any) -> Any:
+        """Ask the other side and wait for its answer, serving its own questions meanwhile."""
+        return self.read(self._ask(op, request).get("value"))
+
+    def call(self, number: int, positional: Sequence[Any], named: Mapping[str, Any]) -> Any:
+        """Call an object of the other side. What it does to the lists that it is given is done to ours."""
+        args = [self.write(value) for value in positional]
+        kwargs = {name: self.write(value) for name, value in named.items()}
+        frame = self._ask("call", {"on": number, "args": args, "kwargs": kwargs})
+        given = [*positional, *named.values()]
+        for place, plain in frame.get("changed", []):
+            become(given[place], self.read(plain))
+        return self.read(frame.get("value"))
+
+    def called(self, target: Callable[..., Any], request: Request) -> Changing:
+        """Do what a call of the other side asks for."""
+        positional = [self.read(value) for value in request["args"]]
+        named = {name: self.read(value) for name, value in request["kwargs"].items()}
+        value = target(*positional, **named)
+        before = [*request["args"], *request["kwargs"].values()]
+        after = [
+            (place, self.write(one)) for place, one in enumerate([*positional, *named.values()]) if is_mutable(one)
+        ]
+        return Changing(value, [(place, plain) for place, plain in after if plain != before[place]])
+
+    def _ask(self, op: str, request: Request) -> dict[str, Any]:
+        self._send(_packed({"op": op, **request}))
+        while True:
+            frame = self._receive()
+            if "op" in frame:
+                self._serve(frame)
+            elif "error" in frame:
+                raise self.failed(frame["error"])
+            else:
+                return frame
+
+    def listen(self) -> None:
+        """Serve until the other side goes."""
+        while True:
+            self._serve(self._receive())
+
+    def write(self, value: Any) -> Plain:
+        """A value of ours for the other side."""
+        return encode(value, self._export)
+
+    def read(self, plain: Plain) -> Any:
+        """A value that came from there."""
+        return decode(plain, self._adopt)
+
+    def ours(self, number: Any) -> Any:
+        """The object of ours that the other side means."""
+        if number not in self._ours:
+            raise NotPlainError(f"there is no object {number!r}")
+        return self._ours[number]
+
+    def _serve(self, request: Request) -> None:
+        try:
+            value = self.answer(request)
+            changed = value.changed if type(value) is Changing else []
+            frame = {"value": self.write(value.value if type(value) is Changing else value), "changed": changed}
+            body = _packed(frame)
+        except LostError:
+            raise
+        except BaseException as error:
+            body = self._packed_error(error)
+        self._send(body)
+
+    def _packed_error(self, error: BaseException) -> bytes:
+        try:
+            return _packed({"error": self.tell_error(error)})
+        except ValueError as too_large:
+            return _packed({"error": self.tell_error(too_large)})
+
+    def _export(self, value: Any) -> Plain:
+        known = self.number_of(value)
+        if known is not None:
+            return {"yours": known}
+        number = self._numbers.setdefault(id(value), len(self._ours) + 1)
+        # Kept for the talk's lifetime, so that its number never comes to mean another object.
+        self._ours[number] = value
+        return {"mine": number, **self.describe(value)}
+
+    def _adopt(self, about: Plain) -> Any:
+        if not isinstance(about, dict):
+            raise NotPlainError("what came is no reference")
+        if "yours" in about:
+            return self.ours(about["yours"])
+        number = about.get("mine")
+        if not isinstance(number, int):
+            raise NotPlainError("what came is no reference")
+        if number not in self._theirs:
+            self._theirs[number] = self.adopt(number, about)
+        return self._theirs[number]
+
+    def _send(self, body: bytes) -> None:
+        try:
+            self._socket.sendall(_LENGTH.pack(len(body)) + body)
+        except OSError:
+            raise self._lose() from None
+
+    def _receive(self) -> dict[str, Any]:
+        (length,) = _LENGTH.unpack(self._exactly(_LENGTH.size))
+        if length > MAX_FRAME:
+            raise self._lose()
+        try:
+            frame = loads(self._exactly(length))
+        except (ValueError, RecursionError):
+            raise self._lose() from None
+        if not isinstance(frame, dict):
+            raise self._lose()
+        return frame
+
+    def _exactly(self, wanted: int) -> bytes:
+        got = bytearray()
+        while len(got) < wanted:
+            try:
+                chunk = self._socket.recv(min(wanted - len(got), 1 << 20))
+            except OSError:
+                raise self._lose() from None
+            if not chunk:
+                raise self._lose()
+            got += chunk
+        return bytes(got)
+
+    def _lose(self) -> LostError:
+        self.lost = True
+        return LostError()
+
+
+def _packed(frame: dict[str, Any]) -> bytes:
+    body = dumps(frame).encode()
+    if len(body) > MAX_FRAME:
+        raise ValueError("the value is too large to pass")
+    return body
+
+
+def _refuse(request: Request) -> Any:
+    raise NotPlainError("nothing can be asked here")

@@ -1,0 +1,114 @@
+"""Exceptions on their way between tests and candidate: told by the names of their classes, and made anew from them."""
+
+import builtins
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import Any
+
+from touchstone.validation.isolated_runner.conversation import Conversation
+from touchstone.validation.isolated_runner.values import NotPlainError
+
+Find = Callable[[str, str], object]
+
+
+class Exceptions:
+    """The classes that stand for the other side's exceptions: the built-in ones are themselves, and so is what `find`
+    knows by module and name, or what was told of before."""
+
+    def __init__(self, find: Find) -> None:
+        self._find = find
+        self._known: dict[str, type[BaseException]] = {}
+
+    def names(self, kind: type[BaseException]) -> list[str]:
+        """The class and its bases, the built-in ones by bare name."""
+        names = [_name(base) for base in kind.__mro__]
+        self._known[names[0]] = kind
+        return names
+
+    def class_of(self, names: Sequence[str]) -> type[BaseException]:
+        """The class with these bases, by name from itself up."""
+        if not names or not all(isinstance(name, str) for name in names):
+            raise NotPlainError("what came is no exception")
+        name = names[0]
+        found = getattr(builtins, name, None) if ":" not in name else self._find(*name.split(":", 1))
+        if isinstance(found, type) and issubclass(found, BaseException):
+            return found
+        if name not in self._known:
+            base = self.class_of(names[1:]) if len(names) > 1 else Exception
+            self._known[name] = _stand_in(name, base)
+        return self._known[name]
+
+    def tell(self, talk: Conversation, error: BaseException) -> dict[str, Any]:
+        """What the other side needs to raise it too."""
+        try:
+            arguments = [talk.write(argument) for argument in error.args]
+            attributes = {name: talk.write(value) for name, value in vars(error).items() if not name.startswith("__")}
+            text = str(error)
+        except Exception:
+            arguments, attributes, text = [], {}, ""
+        told: dict[str, Any] = {"args": arguments, "attributes": attributes, "text": text}
+        told["kind"] = self.names(type(error))
+        if isinstance(error, SyntaxError):
+            told |= {"file": error.filename, "line": error.lineno, "column": error.offset, "message": error.msg}
+        return told
+
+    def raised(self, talk: Conversation, error: Any) -> BaseException:
+        """The exception that the other side told of."""
+        if not isinstance(error, dict):
+            raise NotPlainError("what came is no exception")
+        kind = self.class_of(error.get("kind", []))
+        if issubclass(kind, SyntaxError):
+            where = (error.get("file"), error.get("line"), error.get("column"), None)
+            return kind(str(error.get("message")), where)
+        try:
+            made = _made(kind, [talk.read(argument) for argument in error.get("args", [])])
+            vars(made).update({name: talk.read(value) for name, value in error.get("attributes", {}).items()})
+            if hasattr(kind, "_touchstone_text"):
+                vars(made)["_touchstone_text"] = str(error.get("text"))
+        except Exception:
+            return RuntimeError(f"{kind.__name__} was raised")
+        return made
+
+
+def of_the_standard_library(module: str, name: str) -> object:
+    """A public class of a module that is loaded here; none of unittest, whose exceptions steer its tests."""
+    package = module.partition(".")[0]
+    if package not in sys.stdlib_module_names or package == "unittest" or name.startswith("_"):
+        return None
+    loaded = sys.modules.get(module)
+    return vars(loaded).get(name) if loaded is not None else None
+
+
+def of_any_module(module: str, name: str) -> object:
+    """A class of a module that is loaded here, also one inside another."""
+    found: object = sys.modules.get(module)
+    for part in name.split("."):
+        found = getattr(found, part, None)
+    return found
+
+
+def _name(kind: type) -> str:
+    return kind.__name__ if getattr(builtins, kind.__name__, None) is kind else f"{kind.__module__}:{kind.__qualname__}"
+
+
+def _stand_in(name: str, base: type[BaseException]) -> type[BaseException]:
+    module, _, qualified = name.rpartition(":")
+    shown = {"__module__": module, "__qualname__": qualified, "__str__": _text, "_touchstone_text": None}
+    return type(qualified.rpartition(".")[2] or "Error", (base,), shown)
+
+
+def _text(error: BaseException) -> str:
+    """As the candidate's own class would say it."""
+    text = getattr(error, "_touchstone_text", None)
+    return text if isinstance(text, str) else BaseException.__str__(error)
+
+
+def _made(kind: type[BaseException], arguments: list[Any]) -> BaseException:
+    """An exception without a call of its own `__init__`, which may take other arguments than were kept."""
+    if kind.__module__ == "builtins":
+        with suppress(Exception):
+            return kind(*arguments)
+    made = kind.__new__(kind, *arguments)
+    made.args = tuple(arguments)
+    return made

@@ -1,0 +1,249 @@
+"""The side of the tests: collects them by name, runs each on the candidate, and reports one line per test.
+
+It understands `test_…` functions and methods of `Test…` classes, `unittest.TestCase`, coroutines, `setup_class`,
+`setup_method` and their counterparts, and `pytest.mark.parametrize`. A test that needs a fixture fails and says so, and
+so does one that is skipped.
+"""
+
+import gc
+import inspect
+import itertools
+import json
+import linecache
+import os
+import random
+import socket
+import sys
+import traceback
+import types
+import unittest
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from touchstone.validation.isolated_runner import preload
+from touchstone.validation.isolated_runner.candidate import write_files
+from touchstone.validation.isolated_runner.conversation import Conversation
+from touchstone.validation.isolated_runner.stand_ins import CandidateFinder, converse
+from touchstone.validation.sandbox import forking
+from touchstone.validation.sandbox.inside import Policy
+
+_MAX_MESSAGE = 500
+Case = tuple[str, Callable[[], object]]
+
+
+def serve(policy: Policy) -> None:
+    """The worker: one process per job."""
+    preload.light_modules()
+    forking.serve(policy, lambda told, descriptors: run_tests(told, *descriptors))
+
+
+def serve_heavy(policy: Policy) -> None:
+    """The worker for tests and fixes that use large modules."""
+    preload.heavy_modules()
+    serve(policy)
+
+
+def run_tests(told: dict[str, Any], connection: int, report: int) -> None:
+    """Run a job's tests against the candidate at the other end of the connection."""
+    gc.disable()
+    write_files(told["files"], told["directory"])
+    here = os.getcwd()  # noqa: PTH109
+    folders = sorted({os.path.normpath(f"{here}/{name}/..") for name in told["tests"]})
+    sys.path[:0] = list(dict.fromkeys([*folders, here]))
+    random.seed(0)
+    talk = Conversation(socket.socket(fileno=connection))
+    converse(talk)
+    sys.meta_path.insert(0, CandidateFinder(talk, told["modules"]))
+
+    def say(**line: Any) -> None:
+        os.write(report, json.dumps(line).encode() + b"\n")
+
+    importable = _import_candidate(talk, told["main"], say)
+    cases: list[Case] = []
+    for name in told["tests"]:
+        prefix = "" if len(told["tests"]) == 1 else f"{name}::"
+        if importable:
+            cases += [(f"{prefix}{case}", run) for case, run in _collect(name)]
+    say(collected=[name for name, _ in cases] if importable else [])
+    for name, run in cases:
+        say(test=name, **_run(run, talk))
+    say(done=True)
+
+
+def _import_candidate(talk: Conversation, module: str, say: Callable[..., None]) -> bool:
+    try:
+        talk.ask("import", name=module)
+    except BaseException as error:
+        where = {"line": error.lineno, "column": error.offset} if isinstance(error, SyntaxError) else {}
+        say(broken=_message(error), kind=type(error).__name__, memory=isinstance(error, MemoryError), **where)
+        return False
+    say(imported=True)
+    return True
+
+
+def _collect(path: str) -> list[Case]:
+    module = types.ModuleType(Path(path).stem)
+    module.__dict__.update({"__file__": path, "__touchstone_tests__": True})
+    sys.modules[module.__name__] = module
+    source = Path(path).read_bytes()
+    try:
+        exec(compile(source, path, "exec"), module.__dict__)
+    except BaseException as error:
+        failed = error
+        return [(Path(path).name, lambda: _raise(failed))]
+    linecache.checkcache(path)
+    return list(_cases(module))
+
+
+def _raise(error: BaseException) -> None:
+    raise error
+
+
+def _cases(module: types.ModuleType) -> Iterator[Case]:
+    for name, value in list(vars(module).items()):
+        if isinstance(value, types.FunctionType) and name.startswith("test"):
+            yield from _variants(name, value, [module, value], in_class=False)
+        elif isinstance(value, type) and issubclass(value, unittest.TestCase) and value.__module__ == module.__name__:
+            for method in unittest.defaultTestLoader.getTestCaseNames(value):
+                yield f"{name}::{method}", _unittest(value, method)
+        elif isinstance(value, type) and name.startswith("Test"):
+            for method, function in _methods(value).items():
+                for case, run in _variants(method, function, [module, value, function], in_class=True):
+                    yield f"{name}::{case}", _method(value, run)
+
+
+def _methods(owner: type) -> dict[str, Any]:
+    """The tests of a class, those of its bases first."""
+    found = {name: value for kind in reversed(owner.__mro__) for name, value in vars(kind).items()}
+    return {name: value for name, value in found.items() if name.startswith("test") and callable(value)}
+
+
+def _variants(name: str, function: Any, marked: Sequence[object], *, in_class: bool) -> Iterator[tuple[str, Any]]:
+    """One case, or one per row of `pytest.mark.parametrize`. What is to be skipped fails: it shows nothing."""
+    marks = [mark for one in marked for mark in _marks(one)]
+    tables = [_rows(*mark.args[:2]) for mark in marks if mark.name == "parametrize"]
+    for place, rows in enumerate(itertools.product(*tables)):
+        given = {key: value for row, _ in rows for key, value in row.items()}
+        label = f"{name}[{place}]" if tables else name
+        if any(_skips(mark) for mark in [*marks, *(mark for _, more in rows for mark in more)]):
+            yield label, _skipped
+        else:
+            yield label, _bind_method(function, given) if in_class else _bind(function, given)
+
+
+def _marks(marked: object) -> list[Any]:
+    marks = getattr(marked, "__dict__", {}).get("pytestmark", [])
+    return _plain_marks(marks if isinstance(marks, list) else [marks])
+
+
+def _plain_marks(marks: Iterable[Any]) -> list[Any]:
+    return [getattr(mark, "mark", mark) for mark in marks]
+
+
+def _rows(names: str | Sequence[str], values: Any) -> list[tuple[dict[str, Any], Sequence[Any]]]:
+    """Each row's values by name, and its own marks. Only a lone name in a text takes its value as it stands."""
+    keys = [name.strip() for name in names.split(",") if name.strip()] if isinstance(names, str) else list(names)
+    lone = isinstance(names, str) and len(keys) == 1
+    rows: list[tuple[dict[str, Any], Sequence[Any]]] = []
+    for value in values:
+        whole = type(value).__name__ == "ParameterSet"
+        row = value.values if whole else (value,) if lone else value
+        rows.append((dict(zip(keys, row, strict=True)), _plain_marks(value.marks) if whole else ()))
+    return rows
+
+
+def _skips(mark: Any) -> bool:
+    return mark.name == "skip" or (mark.name == "skipif" and any(mark.args))
+
+
+def _skipped(*_: object) -> None:
+    raise AssertionError("the test was skipped")
+
+
+def _bind(function: Callable[..., Any], given: dict[str, Any]) -> Callable[[], object]:
+    def run() -> object:
+        if missing := _missing(function, given):
+            raise TypeError(f"the test needs the fixture {missing[0]!r}, and fixtures are not supported")
+        result = function(**given)
+        return _finish(result) if inspect.iscoroutine(result) else result
+
+    return run
+
+
+def _missing(function: Callable[..., Any], given: dict[str, Any]) -> list[str]:
+    """The parameters that nobody gives."""
+    code = getattr(function, "__code__", None)
+    if code is not None and code.co_argcount == code.co_kwonlyargcount == 0:
+        return []
+    return [
+        name
+        for name, parameter in inspect.signature(function).parameters.items()
+        if parameter.default is parameter.empty and name not in given and parameter.kind not in (2, 4)
+    ]
+
+
+def _finish(coroutine: Coroutine[Any, Any, object]) -> object:
+    import asyncio
+
+    return asyncio.run(coroutine)
+
+
+def _bind_method(function: Callable[..., Any], given: dict[str, Any]) -> Callable[[object], object]:
+    return lambda instance: _bind(function.__get__(instance), given)()
+
+
+def _method(owner: type, run: Callable[[object], object]) -> Callable[[], object]:
+    def whole() -> None:
+        instance = owner()
+        _prepare(instance, "setup_class")
+        _prepare(instance, "setup_method")
+        try:
+            run(instance)
+        finally:
+            _prepare(instance, "teardown_method")
+            _prepare(instance, "teardown_class")
+
+    return whole
+
+
+def _prepare(instance: object, name: str) -> None:
+    prepare = getattr(instance, name, None)
+    if prepare is not None:
+        # It may ask for the test method, which hardly any looks at.
+        prepare(*(None for _ in inspect.signature(prepare).parameters))
+
+
+def _unittest(case: type[unittest.TestCase], method: str) -> Callable[[], object]:
+    def whole() -> None:
+        result = unittest.TestResult()
+        unittest.TestSuite([case(method)]).run(result)
+        for _, text in [*result.failures, *result.errors]:
+            raise AssertionError(text.strip().splitlines()[-1])
+        if result.skipped or not result.wasSuccessful() or result.testsRun != 1:
+            raise AssertionError("the test was skipped")
+
+    return whole
+
+
+def _run(case: Callable[[], object], talk: Conversation) -> dict[str, Any]:
+    failed: BaseException | None = None
+    try:
+        case()
+    except BaseException as error:
+        failed = error
+    # Whatever the test made of it: a candidate that has gone cannot have passed.
+    if talk.lost:
+        return {"passed": False, "message": "the candidate ended before it answered"}
+    if failed is not None:
+        return {"passed": False, "message": _message(failed), "memory": isinstance(failed, MemoryError)}
+    return {"passed": True}
+
+
+def _message(error: BaseException) -> str:
+    said = "".join(traceback.format_exception_only(error)[-1:]).strip()
+    lines = [frame.line for frame in traceback.extract_tb(error.__traceback__) if not frame.filename.startswith("/")]
+    if isinstance(error, AssertionError) and not error.args and lines and lines[-1]:
+        said = f"AssertionError: {lines[-1]}"
+    # Half of a character would end whoever writes the report down.
+    return said[:_MAX_MESSAGE].encode("utf-8", "replace").decode()

@@ -1,0 +1,274 @@
+"""What stands on the tests' side for the candidate's modules, objects and exceptions.
+
+A stand-in is used like the object that it stands for, except where the candidate would then decide whether its own
+answer is right: it is equal to itself only and cannot be compared, what it makes of a number of the tests is never a
+plain number, and it does not swallow a failed assertion.
+"""
+
+import builtins
+import dis
+import importlib.abc
+import importlib.machinery
+import numbers
+import sys
+import types
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from touchstone.validation.isolated_runner.conversation import OPERATORS, Conversation, Request
+from touchstone.validation.isolated_runner.errors import Exceptions, of_the_standard_library
+
+_RAISE = dis.opmap["RAISE_VARARGS"]
+_CALCULATED = "an object of the candidate made a number of a number here; it is none itself, so test its attributes"
+_COMPARED = "an object of the candidate cannot be compared here; compare plain values such as its attributes"
+
+
+class Reference:
+    """An object of the candidate."""
+
+    def __init__(self, talk: Conversation, number: int) -> None:
+        object.__setattr__(self, "_talk", talk)
+        object.__setattr__(self, "_number", number)
+        object.__setattr__(self, "_calculated", False)
+
+    def __getattr__(self, name: str) -> Any:
+        return self._talk.ask("get", on=self._number, name=name)
+
+    @property
+    def __doc__(self) -> Any:  # type: ignore[override]
+        return self._talk.ask("get", on=self._number, name="__doc__")
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        self._talk.ask("set", on=self._number, name=name, value=self._talk.write(value))
+
+    def __delattr__(self, name: str) -> None:
+        self._talk.ask("del", on=self._number, name=name)
+
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+        return self._talk.call(self._number, args, kwargs)
+
+    def _do(self, name: str, *args: Any) -> Any:
+        return self._talk.ask("do", on=self._number, name=name, args=[self._talk.write(value) for value in args])
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+    def __hash__(self) -> int:
+        return int(self._number)
+
+    def _refuse_comparison(self, other: object) -> bool:
+        raise TypeError(_COMPARED)
+
+    __lt__ = __le__ = __gt__ = __ge__ = _refuse_comparison
+
+    def __len__(self) -> int:
+        return int(self._do("len"))
+
+    def __bool__(self) -> bool:
+        return bool(self._do("bool"))
+
+    def __iter__(self) -> Iterator[Any]:
+        found = self._do("iter")
+        return found if isinstance(found, Reference) else iter(found)
+
+    def __next__(self) -> Any:
+        return self._do("next")
+
+    def __str__(self) -> str:
+        return str(self._do("str"))
+
+    def __repr__(self) -> str:
+        return str(self._do("repr"))
+
+    def __contains__(self, item: object) -> bool:
+        return bool(self._do("contains", item))
+
+    def __instancecheck__(self, instance: object) -> bool:
+        return bool(self._do("isinstance", instance))
+
+    def __subclasscheck__(self, kind: object) -> bool:
+        return bool(self._do("issubclass", kind))
+
+    def __enter__(self) -> Any:
+        return self._do("enter")
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> bool:
+        return self._leave("exit", error)
+
+    def _leave(self, op: str, error: BaseException | None) -> bool:
+        told = None if error is None else self._talk.tell_error(error)
+        return bool(self._talk.ask(op, on=self._number, error=told)) and _may_be_swallowed(error)
+
+    async def __aenter__(self) -> Any:
+        return self._do("aenter")
+
+    async def __aexit__(self, kind: object, error: BaseException | None, trace: object) -> bool:
+        return self._leave("aexit", error)
+
+    def __aiter__(self) -> Any:
+        return self._do("aiter")
+
+    async def __anext__(self) -> Any:
+        return self._do("anext")
+
+    def __getitem__(self, key: Any) -> Any:
+        return self._do("getitem", key)
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        self._do("setitem", key, value)
+
+    def __delitem__(self, key: Any) -> None:
+        self._do("delitem", key)
+
+    def __reversed__(self) -> Any:
+        return self._do("reversed")
+
+
+def _calculate(name: str) -> Any:
+    """An operation on the way to a number: `abs(answer - 0.3) < 0.01` would leave its truth to the candidate."""
+
+    def operate(self: Reference, *args: Any) -> Any:
+        result = self._do(name, *args)
+        others = args if name not in ("round", "format") else ()
+        if self._calculated or any(
+            value._calculated if type(value) is Reference else _is_number(value) for value in others
+        ):
+            if _is_number(result) or name == "format":
+                raise TypeError(_CALCULATED)
+            if type(result) is Reference:
+                object.__setattr__(result, "_calculated", True)
+        return result
+
+    return operate
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, numbers.Number)
+
+
+for _name in (*OPERATORS, "divmod"):
+    for _form in (_name, f"r{_name}", *([f"i{_name}"] if _name in OPERATORS else [])):
+        setattr(Reference, f"__{_form}__", _calculate(_form))
+for _name in ("neg", "pos", "abs", "invert", "int", "float", "index", "round", "format"):
+    setattr(Reference, f"__{_name}__", _calculate(_name))
+
+
+class ModuleStandIn(types.ModuleType):
+    """A module of the candidate: its names are asked for when they are used."""
+
+    def __init__(self, name: str, talk: Conversation, module: Reference, is_package: bool) -> None:
+        super().__init__(name)
+        self.__dict__["_talk"], self.__dict__["_module"] = talk, module
+        if is_package:
+            self.__dict__["__path__"] = []
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "__all__":
+            return _importable(self._talk.ask("names", on=self._module._number), sys._getframe(1).f_globals)
+        if name in ("__path__", "__file__"):
+            raise AttributeError(name)
+        return getattr(self._module, name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        # A package gets its imported submodules as attributes: over there it has the real ones.
+        if name.startswith("__") or isinstance(value, ModuleStandIn):
+            super().__setattr__(name, value)
+        else:
+            setattr(self._module, name, value)
+
+    def __delattr__(self, name: str) -> None:
+        delattr(self._module, name)
+
+
+def _importable(names: Any, there: dict[str, Any]) -> list[str]:
+    """What `from … import *` brings to the tests: nothing in place of what they have, since they judge by it."""
+    replaced = [name for name in names if hasattr(builtins, name)]
+    if replaced:
+        raise ImportError(f"`import *` would replace the built-in {replaced[0]!r} in the tests; import by name")
+    return [name for name in names if name not in there and not name.startswith("__")]
+
+
+class CandidateFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    """Lets the tests import the candidate's modules. It comes before all other finders."""
+
+    def __init__(self, talk: Conversation, modules: Sequence[str]) -> None:
+        self._talk = talk
+        self._modules = set(modules)
+        self._packages = {name.rpartition(".")[0] for name in modules if "." in name}
+
+    def find_spec(self, fullname: str, path: object, target: object = None) -> importlib.machinery.ModuleSpec | None:
+        """A spec for modules of the candidate, nothing for others."""
+        if fullname not in self._modules and fullname not in self._packages:
+            return None
+        return importlib.machinery.ModuleSpec(fullname, self, is_package=fullname in self._packages)
+
+    def create_module(self, spec: importlib.machinery.ModuleSpec) -> types.ModuleType:
+        """Import it over there, and a stand-in here."""
+        module = self._talk.ask("import", name=spec.name)
+        return ModuleStandIn(spec.name, self._talk, module, spec.name in self._packages)
+
+    def exec_module(self, module: types.ModuleType) -> None:
+        """Nothing is left to do."""
+
+
+def converse(talk: Conversation) -> None:
+    """Teach a conversation the tests' side: what stands for their objects, and what they may ask of ours."""
+    exceptions = Exceptions(of_the_standard_library)
+
+    def adopt(number: int, about: dict[str, Any]) -> Any:
+        if "exception" in about:
+            return exceptions.class_of(about["exception"])
+        reference = Reference(talk, number)
+        return _awaited(reference) if about.get("coroutine") else reference
+
+    def answer(request: Request) -> Any:
+        target = talk.ours(request["on"])
+        match request["op"]:
+            case "call" if callable(target):
+                return talk.called(target, request)
+            case "next" if isinstance(target, Iterator):
+                return next(target)
+            case "get" if _is_of_the_tests(target) and not str(request["name"]).startswith("_"):
+                return getattr(target, request["name"])
+        raise TypeError("that cannot be asked of an object of the tests")
+
+    talk.adopt, talk.answer = adopt, answer
+    talk.failed = lambda error: exceptions.raised(talk, error)
+    talk.number_of = lambda value: object.__getattribute__(value, "_number") if type(value) is Reference else None
+    talk.tell_error = lambda error: exceptions.tell(talk, error)
+    talk.describe = lambda value: _describe(value, exceptions)
+
+
+def _describe(value: object, exceptions: Exceptions) -> dict[str, Any]:
+    """What the candidate is told of an object of the tests: an exception class, or a function with its names."""
+    if isinstance(value, type) and issubclass(value, BaseException):
+        return {"exception": exceptions.names(value)}
+    if isinstance(value, types.FunctionType):
+        return {"function": {name: getattr(value, name) for name in ("__name__", "__qualname__", "__doc__")}}
+    return {}
+
+
+async def _awaited(reference: Reference) -> Any:
+    return reference._do("run")
+
+
+def _is_of_the_tests(value: object) -> bool:
+    """An object of a class that the tests themselves define: nothing that leads into this process's own insides."""
+    return _of_the_tests(getattr(sys.modules.get(type(value).__module__), "__dict__", {}))
+
+
+def _of_the_tests(names: Mapping[str, Any]) -> bool:
+    return names.get("__touchstone_tests__") is True
+
+
+def _may_be_swallowed(error: BaseException | None) -> bool:
+    """Only what the tests raised by a `raise` of their own: anything else in a `with` means that they did not get on.
+
+    Else a candidate could fail inside of its own context, swallow that, and leave the assertions that follow undone.
+    """
+    trace = error.__traceback__ if isinstance(error, Exception) and not isinstance(error, AssertionError) else None
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    if trace is None or not _of_the_tests(trace.tb_frame.f_globals):
+        return False
+    return trace.tb_frame.f_code.co_code[trace.tb_lasti] == _RAISE

@@ -1,0 +1,129 @@
+"""The problems as validation sees them: each with its files and its validator, or the reason why it has none."""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from touchstone.config import ValidationSettings
+from touchstone.validation.locating import Unsafe, locate
+from touchstone.validation.protocol import Problem, Tree
+from touchstone.validation.registry import language_of, validator_for
+from touchstone.validation.staging import HashedTree, collect
+
+# The columns of the problems file that say how a problem is validated.
+COLUMNS = (
+    "filename",
+    "working_directory",
+    "project_name",
+    "language",
+    "line_start",
+    "line_end",
+    "severity",
+    "summary",
+    "reference_fix",
+    "resource_schema",
+    "tests",
+    "expected_tests",
+)
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A problem whose fixes can be validated."""
+
+    problem: Problem
+    tree: Tree
+    validator: str
+    hashed: HashedTree = field(repr=False)
+
+    @cached_property
+    def original(self) -> bytes:
+        """The broken file."""
+        return self.tree.read(self.problem.path)
+
+
+@dataclass(frozen=True)
+class NoSubject:
+    """Why the fixes of a problem cannot be validated."""
+
+    status: str
+    reason: str
+
+
+class Subjects:
+    """The subjects of a list of problems. Trees are looked at once per folder."""
+
+    def __init__(self, clones_dir: Path | None, settings: ValidationSettings) -> None:
+        self._clones_dir, self._settings = clones_dir, settings
+        self._trees: dict[Path, tuple[str, ...] | Unsafe] = {}
+        self._hashed: dict[Path, HashedTree] = {}
+
+    def find(self, rows: Iterable[Mapping[str, Any]]) -> dict[str, Subject | NoSubject]:
+        """By oid."""
+        return {row["oid"]: self._subject(row) for row in rows}
+
+    def _subject(self, row: Mapping[str, Any]) -> Subject | NoSubject:
+        if self._clones_dir is None:
+            return NoSubject("validator_unavailable", "there are no files to fix: set 'clones_dir' in the config")
+        place = locate(
+            self._clones_dir, row.get("filename"), row.get("working_directory"), row.get("project_name"), row["oid"]
+        )
+        if isinstance(place, Unsafe):
+            return NoSubject(place.status, place.reason)
+        try:
+            line_start, line_end = (_line_number(name, row.get(name)) for name in ("line_start", "line_end"))
+        except ValueError as error:
+            return NoSubject("validator_unavailable", str(error))
+        language = language_of(row.get("language"), place.filename)
+        problem = Problem(
+            oid=row["oid"],
+            filename=place.filename,
+            root=place.root,
+            working_directory=place.working_directory,
+            language=language,
+            line_start=line_start,
+            line_end=line_end,
+            severity=row.get("severity"),
+            summary=row.get("summary"),
+            reference_fix=row.get("reference_fix"),
+            resource_schema=row.get("resource_schema"),
+            tests=_names(row.get("tests")),
+            expected_tests=_names(row.get("expected_tests")),
+        )
+        validator = validator_for(language, self._settings)
+        if validator is None:
+            what = f"the language '{language}'" if language else f"the file {place.filename}"
+            reason = f"no validator for {what}; name one under 'validation.validators' in the config"
+            return NoSubject("validator_unavailable", reason)
+        return self._with_files(problem, validator)
+
+    def _with_files(self, problem: Problem, validator: str) -> Subject | NoSubject:
+        root = problem.root
+        if root not in self._trees:
+            self._trees[root] = collect(root)
+        files = self._trees[root]
+        if isinstance(files, Unsafe):
+            return NoSubject(files.status, files.reason)
+        if root not in self._hashed:
+            self._hashed[root] = HashedTree(root, files)
+        return Subject(problem, Tree(root, files), validator, self._hashed[root])
+
+
+def _line_number(name: str, value: str | None) -> int | None:
+    if value is None or not value.strip():
+        return None
+    if not value.strip().isascii() or not value.strip().isdigit() or int(value) < 1:
+        raise ValueError(f"{name} is {value!r}, and lines count from 1")
+    return int(value)
+
+
+def _names(value: str | None) -> tuple[str, ...]:
+    """Names between spaces, commas or semicolons.
+
+    >>> _names("test_a.py; test_b.py")
+    ('test_a.py', 'test_b.py')
+    """
+    return tuple(name for name in re.split(r"[\s,;]+", value or "") if name)
