@@ -1,7 +1,7 @@
-"""What the asset files share: steps, and how an asset tells the UI what it made.
+"""What the asset files share: assets and checks built from their declarations, and what the UI shows of a table.
 
-A step of Dagster's costs more than making a small table or judging it. So tables that belong together are made in one
-step, and the checks of a table judge in one; each is an asset or a check of its own all the same.
+A Dagster step costs more than making a small table or checking it. So the tables of a group are made in one step, and
+the checks of a table run in one; each is still an asset or a check of its own.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -10,19 +10,19 @@ from typing import Any
 import dagster as dg
 import polars as pl
 
-from touchstone.checks import Finding
-from touchstone.contracts import TABLES
+from touchstone.checks import CHECKS, Check, CheckResult
+from touchstone.compare.gate import GateResult
+from touchstone.contracts import Table
 from touchstone.evaluation import Evaluation
 from touchstone.progress import tell
 from touchstone.storage.store import Part, digest
+from touchstone.tables import TABLES
 
 EvaluationParam = dg.ResourceParam[Evaluation]
 Metadata = dict[str, Any]
-Figures = dict[str, int | float | None]
-
-# How a table is made, and how one is judged: functions whose names and docstrings are those of the asset or check.
-Maker = Callable[[Evaluation], dg.MaterializeResult[None]]
-Judge = Callable[[Evaluation], dg.AssetCheckResult]
+Figures = Mapping[str, int | float | None]
+# Numbers that the UI plots over time, from a table's frame.
+Plot = Callable[[pl.DataFrame], Figures]
 
 # Metadata of an asset: whether its table was up to date already, or how many models' parts were.
 REUSED = "unchanged_and_reused"
@@ -33,69 +33,72 @@ _MAX_MODELS = 200
 _PREVIEW_WIDTH = 80
 
 
-def tables_in_one_step(group: str, tables: Mapping[Maker, Sequence[str]]) -> dg.AssetsDefinition:
-    """Assets for tables that are made one after the other; each maker comes with the assets that it reads."""
-    makers = {_name(make): make for make in tables}
-    specs = [
-        dg.AssetSpec(
-            _name(make),
-            deps=reads,
-            description=make.__doc__,
-            group_name=group,
-            kinds={"polars"},
-            metadata=table_metadata(_name(make)),
-        )
-        for make, reads in tables.items()
-    ]
+def table_spec(table: Table, *kinds: str) -> dg.AssetSpec:
+    """The asset of a table: its dependencies, description, group and columns as declared."""
+    return dg.AssetSpec(
+        table.name,
+        deps=table.reads,
+        description=table.description,
+        group_name=table.group,
+        kinds=set(kinds or ("polars",)),
+        metadata=table_metadata(table.name),
+    )
 
-    @dg.multi_asset(name=f"{group}_tables", specs=specs, can_subset=True)
+
+def derived_tables(group: str, plots: Mapping[str, Plot] | None = None) -> dg.AssetsDefinition:
+    """The assets of a group's tables, made one after the other in one step. `plots` adds numbers to a result."""
+    tables = [table for table in TABLES.values() if table.group == group and not table.step]
+
+    @dg.multi_asset(name=f"{group}_tables", specs=[table_spec(table) for table in tables], can_subset=True)
     def step(context: dg.AssetExecutionContext, evaluation: EvaluationParam) -> Iterator[dg.MaterializeResult[None]]:
-        for name, make in makers.items():
-            if dg.AssetKey(name) in context.selected_asset_keys:
-                tell(name)
-                yield make(evaluation)._replace(asset_key=dg.AssetKey(name))
+        for table in tables:
+            if dg.AssetKey(table.name) in context.selected_asset_keys:
+                tell(table.name)
+                yield materialized(evaluation, table.name, (plots or {}).get(table.name))
 
     return step
 
 
-def checks_in_one_step(asset: str, judges: Sequence[Judge], gates: Sequence[Judge] = ()) -> dg.AssetChecksDefinition:
-    """Checks of one asset. Where a gate finds an error, nothing that depends on the asset is made.
+def materialized(evaluation: Evaluation, name: str, plot: Plot | None = None) -> dg.MaterializeResult[None]:
+    """Bring a table up to date and describe it to the UI."""
+    parts = evaluation.materialize(name)
+    if TABLES[name].per_model:
+        return per_model(name, parts)
+    [part] = parts.values()
+    figures = plot(pl.read_parquet(part.path)) if plot else {}
+    return result(name, part, figures)
+
+
+def checks_of(table: str) -> dg.AssetChecksDefinition:
+    """The checks of one table. If a gate fails with an error, nothing that depends on the table is made.
 
     An error of another check fails the step too, and so the run, but everything else goes on and is published.
     """
-    by_name = {_name(judge): judge for judge in (*gates, *judges)}
-    specs = [
-        dg.AssetCheckSpec(_name(judge), asset=asset, description=judge.__doc__, blocking=judge in gates)
-        for judge in by_name.values()
-    ]
+    declared = {check.name: check for check in CHECKS if check.table == table}
 
-    @dg.multi_asset_check(name=f"{asset}_checks", specs=specs)
+    @dg.multi_asset_check(name=f"{table}_checks", specs=[_check_spec(check) for check in declared.values()])
     def step(evaluation: EvaluationParam) -> Iterator[dg.AssetCheckResult]:
         errors = []
-        for name, judge in by_name.items():
-            found = judge(evaluation)._replace(check_name=name, asset_key=dg.AssetKey(asset))
-            yield found
-            if not found.passed and found.severity == dg.AssetCheckSeverity.ERROR:
-                if judge in gates:
-                    evaluation.stopped_by_gate = True
-                else:
-                    errors.append(f"{asset}.{name}: {found.description}")
+        for name, check in declared.items():
+            found = evaluation.check(check)
+            yield check_result(check, found)
+            if found.error and not found.passed and not check.gate:
+                errors.append(f"{table}.{name}: {found.message}")
         if errors:
             raise CheckFailed("; ".join(errors))
 
     return step
 
 
+def _check_spec(check: Check) -> dg.AssetCheckSpec:
+    return dg.AssetCheckSpec(check.name, asset=check.table, description=check.description, blocking=check.gate)
+
+
 class CheckFailed(dg.Failure):
-    """A check of severity error failed. Dagster itself fails a run only where a check blocks."""
+    """A check of severity error failed. By itself Dagster fails a run only if the check blocks."""
 
     def __init__(self, description: str) -> None:
         super().__init__(description, allow_retries=False)
-
-
-def _name(function: Maker | Judge) -> str:
-    # A table that has the name of its module ends in an underscore there.
-    return function.__name__.rstrip("_")
 
 
 def column_schema(table: str, part: Part | None = None) -> dg.TableSchema:
@@ -113,13 +116,13 @@ def column_schema(table: str, part: Part | None = None) -> dg.TableSchema:
 
 
 def table_metadata(table: str) -> Metadata:
-    """What the UI knows of a table before it is made."""
+    """What the UI knows about a table before it is made."""
     return {"dagster/column_schema": column_schema(table), "grain": f"one row per {TABLES[table].grain}"}
 
 
 def made(table: str, part: Part) -> Metadata:
-    """What the UI shows of a part: rows, the first of them, the input's own columns, and whether it was made anew."""
-    # The contract's columns are told by the asset itself; repeated with every event they would be most of the history.
+    """What the UI shows of a part: its row count, first rows and extra columns, and whether it was reused."""
+    # The asset itself lists the contract's columns; repeated with every event they would be most of the history.
     columns = {"dagster/column_schema": column_schema(table, part)} if TABLES[table].extras else {}
     return {
         "dagster/row_count": part.rows,
@@ -138,35 +141,36 @@ def preview(frame: pl.LazyFrame, most: int = _PREVIEW_ROWS) -> dg.MetadataValue:
     return dg.MetadataValue.md("\n".join(f"| {line} |" for line in lines))
 
 
-def result(table: str, part: Part, figures: Figures | None = None) -> dg.MaterializeResult[None]:
+def result(table: str, part: Part, figures: Figures) -> dg.MaterializeResult[None]:
     """An asset's result for a table that is one part."""
-    shown = {name: value for name, value in (figures or {}).items() if value is not None}
-    return dg.MaterializeResult(metadata={**made(table, part), **shown}, data_version=dg.DataVersion(part.fingerprint))
+    shown = {name: value for name, value in figures.items() if value is not None}
+    return dg.MaterializeResult(
+        asset_key=table, metadata={**made(table, part), **shown}, data_version=dg.DataVersion(part.fingerprint)
+    )
 
 
-def plotted(part: Part, names: list[str], figures: list[str]) -> Figures:
-    """Figures as numbers under their group's name, so that the UI plots their history."""
-    rows = pl.read_parquet(part.path).select(*names, *figures).iter_rows(named=True)
-    return {f"{' '.join(str(row[name]) for name in names)} {figure}": row[figure] for row in rows for figure in figures}
+def plotted(names: Sequence[str], figures: Sequence[str]) -> Plot:
+    """Plots the given figures under the name of their group."""
+
+    def plot(table: pl.DataFrame) -> Figures:
+        rows = table.select(*names, *figures).iter_rows(named=True)
+        return {f"{' '.join(str(row[each]) for each in names)} {name}": row[name] for row in rows for name in figures}
+
+    return plot
 
 
-def each_model(evaluation: Evaluation, what: str) -> Iterator[str]:
-    """Every model that has a fixes file, with progress reported as the work comes to it."""
-    models = list(evaluation.discovery.sources)
-    for place, model in enumerate(models, start=1):
-        tell(f"{what} of {model} ({place} of {len(models)})")
-        yield model
-
-
-def per_model(table: str, parts: Mapping[str, Part], figures: Mapping[str, Figures]) -> dg.MaterializeResult[None]:
+def per_model(
+    table: str, parts: Mapping[str, Part], figures: Mapping[str, Figures] | None = None
+) -> dg.MaterializeResult[None]:
     """The result of a table that has a part per model: totals, and a line per model with its figures."""
     lines = [
-        {"model": model, "rows": part.rows, REUSED: part.reused, **figures.get(model, {})}
+        {"model": model, "rows": part.rows, REUSED: part.reused, **(figures or {}).get(model, {})}
         for model, part in parts.items()
     ]
     reused = sum(part.reused for part in parts.values())
     made_from = {model: part.fingerprint for model, part in parts.items()}
     return dg.MaterializeResult(
+        asset_key=table,
         metadata={
             "dagster/row_count": sum(part.rows for part in parts.values()),
             PARTS_MADE: len(parts) - reused,
@@ -186,11 +190,21 @@ def parts_of(metadata: Mapping[str, dg.MetadataValue]) -> tuple[int, int]:
     return int(str(made)), int(str(kept))
 
 
-def check_result(finding: Finding, told: Metadata | None = None) -> dg.AssetCheckResult:
-    """A finding as Dagster shows it, with whatever else there is to tell."""
+def check_result(check: Check, found: CheckResult) -> dg.AssetCheckResult:
+    """A check's result as Dagster shows it, with the report if it is the gate's."""
+    report = {}
+    if isinstance(found, GateResult) and found.report is not None and found.path is not None:
+        report = {
+            "verdict": found.verdicts,
+            "baseline": found.baseline,
+            "changed_cases": dg.MetadataValue.md(found.report),
+            "diff": dg.MetadataValue.path(found.path),
+        }
     return dg.AssetCheckResult(
-        passed=finding.passed,
-        severity=dg.AssetCheckSeverity.ERROR if finding.error else dg.AssetCheckSeverity.WARN,
-        description=finding.message,
-        metadata={**finding.figures, **(told or {})},
+        passed=found.passed,
+        check_name=check.name,
+        asset_key=dg.AssetKey(check.table),
+        severity=dg.AssetCheckSeverity.ERROR if found.error else dg.AssetCheckSeverity.WARN,
+        description=found.message,
+        metadata={**found.figures, **report},
     )

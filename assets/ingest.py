@@ -4,60 +4,35 @@ How a file is read belongs in `touchstone.ingest`.
 """
 
 import dagster as dg
-import polars as pl
 
-from assets.common import (
-    EvaluationParam,
-    check_result,
-    checks_in_one_step,
-    each_model,
-    made,
-    per_model,
-    preview,
-    table_metadata,
-)
+from assets.common import EvaluationParam, checks_of, made, per_model, preview, table_spec
 from assets.models import register_models
-from touchstone import checks
-from touchstone.contracts import TABLES
-from touchstone.evaluation import Evaluation
-
-GROUP = "ingest"
+from touchstone.tables import TABLES
 
 
-@dg.asset(group_name=GROUP, kinds={"csv", "polars"}, metadata=table_metadata("problems"))
+@dg.multi_asset(specs=[table_spec(TABLES["problems"], "csv", "polars")])
 def problems(evaluation: EvaluationParam) -> dg.MaterializeResult[None]:
-    """The problems to be solved: the denominator of every figure."""
-    part = evaluation.ingest_problems()
-    version = dg.DataVersion(evaluation.problems_version())
+    """The problems file, and the problems that other systems' files bring."""
+    [part] = evaluation.materialize("problems").values()
+    version = dg.DataVersion(evaluation.inputs.problems_version())
     return dg.MaterializeResult(metadata=made("problems", part), data_version=version)
 
 
-@dg.asset(
-    group_name=GROUP,
-    kinds={"csv", "polars"},
-    deps=[problems],
-    metadata=table_metadata("attempts"),
-)
+@dg.multi_asset(specs=[table_spec(TABLES["attempts"], "csv", "polars")])
 def attempts(context: dg.AssetExecutionContext, evaluation: EvaluationParam) -> dg.MaterializeResult[None]:
-    """Every attempt of every model, as its fixes file states it. Refused rows go to `quarantine`."""
+    """The fixes files, one part per model."""
     register_models(context.instance, evaluation)
-    gone = evaluation.keep_models(list(evaluation.discovery.sources))
-    if gone:
-        context.log.warning(f"the fixes files of {', '.join(gone)} are gone; their results are removed")
-    evaluation.account_for_files()
-    parts = {}
-    for model in each_model(evaluation, "attempts"):
-        parts[model] = evaluation.ingest_model(model)
-    evaluation.remember_hashes()
-    return per_model("attempts", parts, {})
+    parts = evaluation.materialize("attempts")
+    if evaluation.ingest.removed_models:
+        gone = ", ".join(evaluation.ingest.removed_models)
+        context.log.warning(f"the fixes files of {gone} are gone; their results are removed")
+    return per_model("attempts", parts)
 
 
-@dg.asset(group_name=GROUP, kinds={"parquet"}, deps=[attempts], metadata=table_metadata("sources"))
+@dg.multi_asset(specs=[table_spec(TABLES["sources"], "parquet")])
 def sources(evaluation: EvaluationParam) -> dg.MaterializeResult[None]:
-    """One row per file and model: how many rows it had, how many became attempts, or why it was not evaluated.
-
-    `attempts` writes the table; this asset shows it and carries its checks. So does `quarantine`.
-    """
+    """What became of every file. `attempts` writes the table; this asset shows it and carries its checks."""
+    evaluation.materialize("sources")
     table = evaluation.store.scan("sources").sort("source_file", "model").collect()
     return dg.MaterializeResult(
         metadata={
@@ -72,9 +47,10 @@ def sources(evaluation: EvaluationParam) -> dg.MaterializeResult[None]:
     )
 
 
-@dg.asset(group_name=GROUP, kinds={"parquet"}, deps=[problems, attempts], metadata=table_metadata("quarantine"))
+@dg.multi_asset(specs=[table_spec(TABLES["quarantine"], "parquet")])
 def quarantine(evaluation: EvaluationParam) -> dg.MaterializeResult[None]:
-    """Every refused row with its file, line and reason."""
+    """The refused rows, counted by kind."""
+    evaluation.materialize("quarantine")
     table = evaluation.store.scan("quarantine").sort("source_file", "line").collect()
     kinds = table.group_by("kind").len().sort("kind")
     return dg.MaterializeResult(
@@ -87,36 +63,6 @@ def quarantine(evaluation: EvaluationParam) -> dg.MaterializeResult[None]:
     )
 
 
-def files_readable(evaluation: Evaluation) -> dg.AssetCheckResult:
-    """Every fixes file could be read."""
-    return check_result(checks.files_readable(evaluation.store.scan("quarantine").collect()))
-
-
-def files_accounted_for(evaluation: Evaluation) -> dg.AssetCheckResult:
-    """Every data file in `fixes_dir` is evaluated, or left out because the configuration says so."""
-    return check_result(checks.files_accounted_for(_sources(evaluation)))
-
-
-def quarantine_share(evaluation: Evaluation) -> dg.AssetCheckResult:
-    """No file has more refused rows than `checks.max_quarantine_share` allows."""
-    return check_result(checks.quarantine_share(_sources(evaluation), evaluation.config.checks))
-
-
-def unknown_oids(evaluation: Evaluation) -> dg.AssetCheckResult:
-    """The fixes speak of problems that the problems file knows."""
-    refused = evaluation.store.scan("quarantine").collect()
-    return check_result(checks.unknown_oids(_sources(evaluation), refused, evaluation.config.checks))
-
-
-def unique_keys(evaluation: Evaluation) -> dg.AssetCheckResult:
-    """No two attempts share a key."""
-    return check_result(checks.unique_keys(evaluation.store.scan("attempts"), TABLES["attempts"].key))
-
-
-def _sources(evaluation: Evaluation) -> pl.DataFrame:
-    return evaluation.store.scan("sources").collect()
-
-
-attempt_checks = checks_in_one_step("attempts", [unique_keys])
-source_checks = checks_in_one_step("sources", [files_readable, files_accounted_for])
-quarantine_checks = checks_in_one_step("quarantine", [quarantine_share, unknown_oids])
+attempt_checks = checks_of("attempts")
+source_checks = checks_of("sources")
+quarantine_checks = checks_of("quarantine")

@@ -9,7 +9,6 @@ import dagster as dg
 import polars as pl
 
 from touchstone.evaluation import Evaluation
-from touchstone.preparation import require_models
 
 PARTITIONS = "models"
 
@@ -24,7 +23,7 @@ models = dg.AssetSpec(
 
 def register_models(instance: dg.DagsterInstance, evaluation: Evaluation) -> None:
     """Make the partitions the models that have a fixes file; an error where there is none."""
-    found, known = require_models(evaluation), instance.get_dynamic_partitions(PARTITIONS)
+    found, known = evaluation.inputs.require_models(), instance.get_dynamic_partitions(PARTITIONS)
     for gone in set(known) - set(found):
         instance.delete_dynamic_partition(PARTITIONS, gone)
     new = [model for model in found if model not in known]

@@ -19,7 +19,7 @@ SAMPLE_CONFIG = Path(__file__).parent.parent / "data" / "sample" / "evaluation_c
 CONFIG_VARIABLE = "TOUCHSTONE_CONFIG"
 
 
-def build_defs(evaluation: EvaluationResource) -> dg.Definitions:
+def build_defs(evaluation: EvaluationResource | dg.ResourceDefinition) -> dg.Definitions:
     """All definitions, around one evaluation."""
     stages = [ingest, validation, metrics, scores, reliability, economics, comparison, publish]
     return dg.Definitions(

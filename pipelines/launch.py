@@ -7,21 +7,19 @@ import re
 import signal
 import socket
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
 
 import dagster as dg
 
 from assets.common import CheckFailed, parts_of
-from assets.publish import warehouse
 from pipelines.definitions import CONFIG_VARIABLE, SAMPLE_CONFIG, build_defs
 from pipelines.jobs import EVALUATE
 from pipelines.progress import LOGGER, progress_logger, stages_of
-from pipelines.resources import EvaluationResource
+from pipelines.resources import prepared
 from touchstone.errors import TouchstoneError
+from touchstone.evaluation import CheckOutcome, Evaluation, RunOutcome
 from touchstone.progress import tell
-from touchstone.run_outcome import CheckOutcome, RunOutcome
 from touchstone.storage.store import digest
 
 PROCESS = "touchstone/process"
@@ -46,33 +44,17 @@ def dagster_home(config_file: Path) -> Path:
     return home
 
 
-def run_evaluation(
-    config_file: Path,
-    output_dir: Path | None,
-    only: Sequence[str],
-    instance: dg.DagsterInstance | None = None,
-    *,
-    accept: bool = False,
-    fresh: bool = False,
-) -> RunOutcome:
-    """Materialise the whole job in this process, on the given Dagster instance or the one of DAGSTER_HOME."""
+def run_evaluation(evaluation: Evaluation, config_file: Path, instance: dg.DagsterInstance | None = None) -> RunOutcome:
+    """Materialize the whole job in this process, on the given Dagster instance or the one of DAGSTER_HOME."""
     if instance is None:
         dagster_home(config_file)
     # Ctrl-C while a connection is being closed is reported there with a traceback; it is handled below.
     logging.getLogger("sqlalchemy.pool").setLevel(logging.CRITICAL + 1)
-    resource = EvaluationResource(
-        config_file=str(config_file.absolute()),
-        output_dir=str(output_dir.absolute()) if output_dir else None,
-        only=list(only),
-        accept=accept,
-        fresh=fresh,
-        wait_for_lock_seconds=0,
-    )
     tell("starting the run")
-    defs = build_defs(resource)
+    defs = build_defs(prepared(evaluation))
     job = defs.resolve_job_def(EVALUATE).with_logger_defs({LOGGER: progress_logger(stages_of(defs))})
     with instance or dg.DagsterInstance.get() as dagster:
-        _bury_the_dead(dagster)
+        _fail_orphaned_runs(dagster)
         outcome = job.execute_in_process(
             instance=dagster,
             tags={PROCESS: _this_process(os.getpid())},
@@ -82,8 +64,8 @@ def run_evaluation(
         return _read_outcome(outcome)
 
 
-def _bury_the_dead(instance: dg.DagsterInstance) -> None:
-    """End, in Dagster's history, the runs whose process was killed before it could say so itself."""
+def _fail_orphaned_runs(instance: dg.DagsterInstance) -> None:
+    """Mark as failed, in Dagster's history, the runs whose process was killed."""
     unfinished = dg.RunsFilter(statuses=[dg.DagsterRunStatus.STARTING, dg.DagsterRunStatus.STARTED])
     for run in instance.get_runs(unfinished):
         host, _, process = run.tags.get(PROCESS, "").rpartition("/")
@@ -127,7 +109,7 @@ def _read_outcome(outcome: dg.ExecuteInProcessResult) -> RunOutcome:
     if any(dg.DagsterExecutionInterruptedError.__name__ in failure for failure in failures):
         # Dagster turns Ctrl-C into a failed step; for whoever pressed it, it is still Ctrl-C.
         raise KeyboardInterrupt
-    published = any(one.asset_key == warehouse.key for one in made)
+    published = any(one.asset_key == dg.AssetKey("warehouse") for one in made)
     return RunOutcome(
         checks,
         failures,

@@ -1,15 +1,14 @@
 """Resources: what the assets are given to work with."""
 
 import contextlib
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import dagster as dg
-from pydantic import Field
 
 from touchstone.config import load_config
 from touchstone.evaluation import Evaluation
-from touchstone.preparation import generate_if_asked, require_only
+from touchstone.ingest.synthetic import generate_if_asked
 
 # The tag of a run in the UI that does what `touchstone run --only` does: models, separated by commas.
 ONLY = "touchstone/only"
@@ -19,18 +18,13 @@ class EvaluationResource(dg.ConfigurableResource[Evaluation]):
     """The evaluation that a configuration file describes. Holds the output folder's lock while a run lasts."""
 
     config_file: str
-    output_dir: str | None = None
-    only: list[str] = Field(default_factory=list)
-    accept: bool = False
-    fresh: bool = False
     wait_for_lock_seconds: float = 3600.0
 
     def load(self) -> Evaluation:
-        """The evaluation as the configuration file has it now."""
-        output_dir = Path(self.output_dir) if self.output_dir else None
-        config = load_config(Path(self.config_file), output_dir)
+        """The evaluation as the configuration file describes it now."""
+        config = load_config(Path(self.config_file))
         generate_if_asked(config)
-        return Evaluation(config, only=frozenset(self.only), accept=self.accept, fresh=self.fresh)
+        return Evaluation(config)
 
     @contextlib.contextmanager
     def yield_for_execution(self, context: dg.InitResourceContext) -> Generator[Evaluation, None, None]:
@@ -41,12 +35,30 @@ class EvaluationResource(dg.ConfigurableResource[Evaluation]):
             return
         if ONLY in context.run.tags:
             evaluation.only = frozenset(context.run.tags[ONLY].replace(",", " ").split())
-            require_only(evaluation, sorted(evaluation.only), ONLY)
-        with evaluation.store.lock(self.wait_for_lock_seconds), contextlib.closing(evaluation):
-            if self.fresh:
-                evaluation.store.discard_draft()
+            evaluation.inputs.require_only(sorted(evaluation.only), ONLY)
+        with held(evaluation, self.wait_for_lock_seconds):
             yield evaluation
 
     def create_resource(self, context: dg.InitResourceContext) -> Evaluation:
         """Not used: `yield_for_execution` makes the resource."""
         return self.load()
+
+
+def prepared(evaluation: Evaluation) -> dg.ResourceDefinition:
+    """A resource for one run in this process, around an evaluation that has already looked at its files."""
+
+    @dg.resource
+    def resource(_: dg.InitResourceContext) -> Iterator[Evaluation]:
+        with held(evaluation, 0):
+            yield evaluation
+
+    return resource
+
+
+@contextlib.contextmanager
+def held(evaluation: Evaluation, wait_seconds: float) -> Iterator[None]:
+    """Hold the output folder's lock, and close the evaluation at the end."""
+    with evaluation.store.lock(wait_seconds), contextlib.closing(evaluation):
+        if evaluation.fresh:
+            evaluation.store.discard_draft()
+        yield

@@ -8,22 +8,21 @@ from assets.common import EvaluationParam
 from assets.models import register_models
 from pipelines.jobs import evaluate
 from touchstone.errors import TouchstoneError
-from touchstone.preparation import require_models
 from touchstone.text import counted
 
 
 @dg.sensor(job=evaluate, minimum_interval_seconds=30, default_status=dg.DefaultSensorStatus.STOPPED)
 def fixes_folder(context: dg.SensorEvaluationContext, evaluation: EvaluationParam) -> dg.RunRequest | dg.SkipReason:
     """Runs the evaluation when a fixes file is new, changed by content, or gone, or the problems file changed."""
+    before: dict[str, str] = json.loads(context.cursor) if context.cursor else {}
     try:
-        require_models(evaluation)
-        now = evaluation.input_state()
+        now = evaluation.inputs.state()
+        evaluation.inputs.save_hashes()
+        if now == before:
+            return dg.SkipReason(f"{counted(len(now), 'file')}, none changed")
+        register_models(context.instance, evaluation)
     except TouchstoneError as error:
         return dg.SkipReason(str(error))
-    evaluation.remember_hashes()
-    before: dict[str, str] = json.loads(context.cursor) if context.cursor else {}
-    if now == before:
-        return dg.SkipReason(f"{counted(len(now), 'file')}, none changed")
     new = sorted(now.keys() - before.keys())
     gone = sorted(before.keys() - now.keys())
     changed = sorted(name for name in now.keys() & before.keys() if now[name] != before[name])
@@ -31,6 +30,5 @@ def fixes_folder(context: dg.SensorEvaluationContext, evaluation: EvaluationPara
     context.update_cursor(json.dumps(now))
     tags = {"touchstone/new": len(new), "touchstone/changed": len(changed), "touchstone/gone": len(gone)}
     counts = {name: str(count) for name, count in tags.items()}
-    register_models(context.instance, evaluation)
     # No run key: a file that was changed and changed back must be evaluated again, and a key would forbid it.
     return dg.RunRequest(tags=counts)

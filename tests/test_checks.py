@@ -4,9 +4,12 @@ import numpy as np
 import polars as pl
 import pytest
 
-from touchstone import checks
+from touchstone.checks import CheckResult
 from touchstone.config import CheckLimits, Price, Scoring
+from touchstone.ingest import checks as ingest_checks
+from touchstone.metrics import checks as metric_checks
 from touchstone.metrics.prices import cost_by_model
+from touchstone.validation import checks as validation_checks
 from touchstone.validation.protocol import RETRIED
 from touchstone.vocabulary import STATUSES
 
@@ -33,14 +36,14 @@ def figures(**changes: object) -> pl.DataFrame:
 
 
 def test_unreadable_files_are_an_error() -> None:
-    assert checks.files_readable(quarantine("ragged")).passed
-    found = checks.files_readable(quarantine("unreadable_file"))
+    assert ingest_checks.files_readable(quarantine("ragged")).passed
+    found = ingest_checks.files_readable(quarantine("unreadable_file"))
     assert (found.passed, found.error, found.message) == (False, True, "because of unreadable_file")
 
 
 @pytest.mark.parametrize(("refused", "passed"), [(0, True), (5, True), (6, False)])
 def test_quarantine_share(refused: int, passed: bool) -> None:
-    found = checks.quarantine_share(sources(100, refused), LIMITS)
+    found = ingest_checks.quarantine_share(sources(100, refused), LIMITS)
     assert (found.passed, found.error) == (passed, True)
     assert found.figures["worst_share"] == refused / 100
 
@@ -54,7 +57,7 @@ def test_quarantine_share_names_every_file_over_the_limit() -> None:
             "quarantined": [6, 5, 50],
         }
     )
-    found = checks.quarantine_share(files, LIMITS)
+    found = ingest_checks.quarantine_share(files, LIMITS)
     assert found.message == (
         "61 of 300 rows are in quarantine; more than 5.0%: 50.0% of c_fixes.csv (c), 6.0% of a_fixes.csv (a)"
     )
@@ -62,39 +65,39 @@ def test_quarantine_share_names_every_file_over_the_limit() -> None:
 
 
 def test_quarantine_share_of_nothing() -> None:
-    assert checks.quarantine_share(sources(0, 0), LIMITS).passed
+    assert ingest_checks.quarantine_share(sources(0, 0), LIMITS).passed
 
 
 def test_unknown_oids() -> None:
-    assert checks.unknown_oids(sources(100, 1), quarantine("unknown_oid"), LIMITS).passed
-    found = checks.unknown_oids(sources(100, 2), quarantine("unknown_oid", "unknown_oid"), LIMITS)
+    assert ingest_checks.unknown_oids(sources(100, 1), quarantine("unknown_oid"), LIMITS).passed
+    found = ingest_checks.unknown_oids(sources(100, 2), quarantine("unknown_oid", "unknown_oid"), LIMITS)
     assert (found.passed, found.error, found.figures["unknown_oids"]) == (False, False, 2)
     assert found.message.endswith("(for example m_fixes.csv, line 1: because of unknown_oid)")
 
 
 def test_unique_keys() -> None:
-    rows = pl.LazyFrame({"oid": ["a", "a", "b"]})
-    assert checks.unique_keys(rows.unique(), ["oid"]).passed
-    found = checks.unique_keys(rows, ["oid"])
+    rows = pl.LazyFrame({"model": "m", "tier": "T0", "oid": ["a", "a", "b"], "iteration_id": "1"})
+    assert ingest_checks.unique_keys(rows.unique()).passed
+    found = ingest_checks.unique_keys(rows)
     assert (found.passed, found.error, found.figures["duplicate_keys"]) == (False, True, 1)
 
 
 def test_all_decided() -> None:
-    assert checks.all_decided(pl.LazyFrame({"passed": [True, False]})).passed
-    found = checks.all_decided(pl.LazyFrame({"passed": [True, None]}))
+    assert validation_checks.all_decided(pl.LazyFrame({"passed": [True, False]})).passed
+    found = validation_checks.all_decided(pl.LazyFrame({"passed": [True, None]}))
     assert (found.passed, found.figures["undecided"]) == (False, 1)
 
 
 def test_coverage() -> None:
-    assert checks.coverage(figures(), LIMITS).passed
-    found = checks.coverage(figures(attempted=9), LIMITS)
+    assert metric_checks.coverage(figures(), LIMITS).passed
+    found = metric_checks.coverage(figures(attempted=9), LIMITS)
     assert not found.passed and "m T0: 9 of 10" in found.message
-    assert checks.coverage(figures(attempted=9), CheckLimits(min_coverage=0.9)).passed
+    assert metric_checks.coverage(figures(attempted=9), CheckLimits(min_coverage=0.9)).passed
 
 
 def test_enough_samples() -> None:
-    assert checks.enough_samples(figures()).passed
-    found = checks.enough_samples(figures(eligible=7))
+    assert metric_checks.enough_samples(figures()).passed
+    found = metric_checks.enough_samples(figures(eligible=7))
     assert not found.passed and "m T0: 3 at k=1" in found.message
 
 
@@ -103,19 +106,19 @@ def test_enough_samples() -> None:
     [{"pass_at_k": 1.1, "ci_high": 1.0}, {"ci_low": -0.1}, {"ci_low": 0.55}, {"ci_high": 0.45}, {"pass_hat_k": 2.0}],
 )
 def test_figures_out_of_bounds_are_an_error(change: dict[str, float]) -> None:
-    found = checks.within_bounds(figures(**change))
+    found = metric_checks.within_bounds(figures(**change))
     assert (found.passed, found.error) == (False, True)
 
 
 def test_figures_in_bounds_or_undefined() -> None:
-    assert checks.within_bounds(figures()).passed
+    assert metric_checks.within_bounds(figures()).passed
     undefined = figures().with_columns(
         pl.lit(None, pl.Float64).alias(name) for name in ("pass_at_k", "ci_low", "ci_high")
     )
-    assert checks.within_bounds(undefined).passed
+    assert metric_checks.within_bounds(undefined).passed
 
 
-def priced(*rows: dict[str, object], prices: dict[str, Price] | None = None) -> checks.Finding:
+def priced(*rows: dict[str, object], prices: dict[str, Price] | None = None) -> CheckResult:
     """The check on attempts of the model m, scored at these prices."""
     names = ["cost_usd", *TOKENS]
     made = [
@@ -129,7 +132,7 @@ def priced(*rows: dict[str, object], prices: dict[str, Price] | None = None) -> 
         cost_usd=pl.coalesce("cost_usd", cost_by_model(pl.col("model"), scoring)),
         total_tokens=pl.coalesce(pl.sum_horizontal(TOKENS).replace(0, None)),
     )
-    return checks.every_model_priced(attempts, scores, scoring)
+    return metric_checks.every_model_priced(attempts, scores, scoring)
 
 
 M_PRICE = {"m": Price(input=1, output=1)}
@@ -172,31 +175,31 @@ def test_a_missing_cost_is_not_blamed_on_the_price(
 
 def test_classes_add_up() -> None:
     suites = pl.DataFrame({"cases": [3], "class_pass": [2], "class_none": [1]})
-    assert checks.classes_add_up(suites).passed
-    found = checks.classes_add_up(suites.with_columns(class_none=pl.lit(0)))
+    assert metric_checks.classes_add_up(suites).passed
+    found = metric_checks.classes_add_up(suites.with_columns(class_none=pl.lit(0)))
     assert (found.passed, found.error) == (False, True)
 
 
 def test_unknown_classes_are_reported_with_their_counts() -> None:
     scores = pl.LazyFrame({"classification": ["pass", "babble", None, "hallucination", "babble"]})
-    found = checks.known_classes(scores)
+    found = metric_checks.known_classes(scores)
     assert (found.passed, found.error) == (False, False)
     assert found.message.startswith("3 of 5 attempts have an unknown class and score 0: babble 2, hallucination 1; ")
     assert found.figures == {"unknown_class_attempts": 3, "class babble": 2, "class hallucination": 1}
-    assert checks.known_classes(scores.filter(pl.col("classification").is_in(["pass"]))).passed
+    assert metric_checks.known_classes(scores.filter(pl.col("classification").is_in(["pass"]))).passed
 
 
 def test_classes_that_a_validator_here_contradicts_are_reported() -> None:
     key = {"model": "m", "tier": "T0", "oid": "a", "iteration_id": ["1", "2", "3", "4"]}
     attempts = pl.LazyFrame({**key, "classification": ["pass", "refusal", "pass", None]})
     outcomes = pl.LazyFrame({**key, "passed": [False, True, None, True]})
-    found = checks.classes_match_outcomes(attempts, outcomes)
+    found = metric_checks.classes_match_outcomes(attempts, outcomes)
     assert (found.passed, found.error) == (False, False)
     assert found.message == (
         "2 attempts were validated here with another outcome than their class says (1 of class pass failed, "
         "1 of another class passed); the validator's outcome counts"
     )
-    assert checks.classes_match_outcomes(attempts, outcomes.filter(pl.col("iteration_id") > "2")).passed
+    assert metric_checks.classes_match_outcomes(attempts, outcomes.filter(pl.col("iteration_id") > "2")).passed
 
 
 def judged(*counts: int, model: str = "m") -> pl.LazyFrame:
@@ -222,17 +225,17 @@ def judged(*counts: int, model: str = "m") -> pl.LazyFrame:
     ids=["gone with failing", "none", "no judge", "as often", "with passing", "too few", "too little", "all failed"],
 )
 def test_missing_scores(counts: tuple[int, ...], passed: bool) -> None:
-    found = checks.missing_scores(judged(*counts), "exclude")
+    found = metric_checks.missing_scores(judged(*counts), "exclude")
     assert (found.passed, found.error) == (passed, False)
     assert found.figures["unscored_attempts"] == (counts[2] + counts[3] if counts[0] + counts[1] else 0)
 
 
 def test_missing_scores_that_count_as_0_hide_nothing() -> None:
-    assert checks.missing_scores(judged(85, 5, 0, 45), "zero").passed
+    assert metric_checks.missing_scores(judged(85, 5, 0, 45), "zero").passed
 
 
 def test_missing_scores_names_every_group_and_how_many_failed() -> None:
-    found = checks.missing_scores(pl.concat([judged(85, 5, 1, 44), judged(30, 0, 0, 9, model="n")]), "exclude")
+    found = metric_checks.missing_scores(pl.concat([judged(85, 5, 1, 44), judged(30, 0, 0, 9, model="n")]), "exclude")
     assert found.message.startswith("m T0: 45 of 135 attempts have no judge's score and 44 of the 45 failed, so")
     assert "; n T0: 9 of 39 attempts have no judge's score and all 9 failed" in found.message
 
@@ -245,13 +248,16 @@ def test_chance_alone_rarely_looks_like_missing_with_failing() -> None:
         frame = pl.LazyFrame(
             {"model": "m", "tier": "T0", "pass_rate": passed * 1.0, "impl_rate": np.where(scored, 0.5, np.nan)}
         )
-        alarms += not checks.missing_scores(frame.with_columns(pl.col("impl_rate").fill_nan(None)), "exclude").passed
+        alarms += not metric_checks.missing_scores(
+            frame.with_columns(pl.col("impl_rate").fill_nan(None)), "exclude"
+        ).passed
     assert alarms <= 16
 
 
 def test_no_empty_suite() -> None:
-    assert checks.no_empty_suite(pl.DataFrame({"suite": []}, schema={"suite": pl.String})).passed
-    found = checks.no_empty_suite(pl.DataFrame({"suite": ["lonely"]}))
+    problems, scored = pl.LazyFrame({"suite": ["full", "lonely"]}), pl.LazyFrame({"suite": ["full"]})
+    assert metric_checks.no_empty_suite(scored, scored).passed
+    found = metric_checks.no_empty_suite(problems, scored)
     assert not found.passed and "lonely" in found.message
 
 
@@ -278,16 +284,18 @@ UNDECIDED: dict[str, object] = {"status": "sandbox_error", "passed": None, "sand
 
 
 def test_undecided_share() -> None:
-    assert checks.undecided_share(outcomes({}, {}), LIMITS).passed
-    found = checks.undecided_share(outcomes(UNDECIDED, *[{}] * 8), LIMITS)
+    assert validation_checks.undecided_share(outcomes({}, {}), LIMITS).passed
+    found = validation_checks.undecided_share(outcomes(UNDECIDED, *[{}] * 8), LIMITS)
     assert (found.passed, found.error) == (False, True)
     assert found.message == (
         "1 of 9 fixes given to validators was not decided (sandbox_error 1: no room); run again, and see with "
         "`touchstone validators` what works on this machine, or raise checks.max_undecided_share"
     )
-    assert checks.undecided_share(outcomes(UNDECIDED, *[{}] * 9), LIMITS).passed, "the limit itself is allowed"
+    assert validation_checks.undecided_share(outcomes(UNDECIDED, *[{}] * 9), LIMITS).passed, (
+        "the limit itself is allowed"
+    )
     recorded = {"status": "validator_unavailable", "passed": None, "sandbox": None}
-    assert checks.undecided_share(outcomes(recorded), LIMITS).passed, "nothing was given to a validator"
+    assert validation_checks.undecided_share(outcomes(recorded), LIMITS).passed, "nothing was given to a validator"
 
 
 def baselines(*rows: tuple[bool | None, str | None]) -> pl.DataFrame:
@@ -303,13 +311,13 @@ def baselines(*rows: tuple[bool | None, str | None]) -> pl.DataFrame:
 
 def test_baselines_fail_as_recorded() -> None:
     good = baselines((True, "passed"), (None, None))
-    assert checks.baselines_fail_as_recorded(good, LIMITS).passed
-    assert checks.baselines_fail_as_recorded(baselines(), LIMITS).passed
-    found = checks.baselines_fail_as_recorded(baselines((True, None), (False, None)), LIMITS)
+    assert validation_checks.baselines_fail_as_recorded(good, LIMITS).passed
+    assert validation_checks.baselines_fail_as_recorded(baselines(), LIMITS).passed
+    found = validation_checks.baselines_fail_as_recorded(baselines((True, None), (False, None)), LIMITS)
     assert (found.passed, found.error) == (False, True)
     assert "1 of 2 problems" in found.message and "p1: said" in found.message
     allowed = CheckLimits(max_untrusted_share=0.5)
-    assert checks.baselines_fail_as_recorded(baselines((True, None), (False, None)), allowed).passed
+    assert validation_checks.baselines_fail_as_recorded(baselines((True, None), (False, None)), allowed).passed
 
 
 @pytest.mark.parametrize("status", [status for status in STATUSES if status != "passed"])
@@ -317,41 +325,41 @@ def test_every_gate_names_its_remedy(status: str) -> None:
     """In its one line: what to change, and that a run later may find it right."""
     undecided = outcomes({**UNDECIDED, "status": status}, {**UNDECIDED, "status": status})
     findings = [
-        checks.baselines_fail_as_recorded(baselines((False, None)), LIMITS),
-        checks.reference_fixes_pass(baselines((True, status)), LIMITS),
-        checks.undecided_share(undecided, LIMITS),
+        validation_checks.baselines_fail_as_recorded(baselines((False, None)), LIMITS),
+        validation_checks.reference_fixes_pass(baselines((True, status)), LIMITS),
+        validation_checks.undecided_share(undecided, LIMITS),
     ]
     for found, setting in zip(findings, ("untrusted", "untrusted", "undecided"), strict=True):
         assert not found.passed and "\n" not in found.message
         assert found.message.endswith(f", or raise checks.max_{setting}_share")
     for found in findings[1:]:
         assert ("run again" in found.message) == (status in RETRIED)
-    assert "--fresh" in checks.funnel_is_monotone(outcomes({"compiled": False})).message
-    assert "a config of its own" in checks.one_fidelity(outcomes({}, {"fidelity": "static"})).message
+    assert "--fresh" in validation_checks.funnel_is_monotone(outcomes({"compiled": False})).message
+    assert "a config of its own" in validation_checks.one_fidelity(outcomes({}, {"fidelity": "static"})).message
 
 
 def test_reference_fixes_pass() -> None:
-    assert checks.reference_fixes_pass(baselines((True, "passed"), (True, None)), LIMITS).passed
-    assert not checks.reference_fixes_pass(baselines((True, "passed"), (True, "timeout")), LIMITS).passed
+    assert validation_checks.reference_fixes_pass(baselines((True, "passed"), (True, None)), LIMITS).passed
+    assert not validation_checks.reference_fixes_pass(baselines((True, "passed"), (True, "timeout")), LIMITS).passed
 
 
 def test_reports_consistent() -> None:
-    assert checks.reports_consistent(outcomes({}, {"consistent": None})).passed
-    found = checks.reports_consistent(outcomes({}, {"consistent": False, "diagnostics": "exit 1"}))
+    assert validation_checks.reports_consistent(outcomes({}, {"consistent": None})).passed
+    found = validation_checks.reports_consistent(outcomes({}, {"consistent": False, "diagnostics": "exit 1"}))
     assert not found.passed and "a: exit 1" in found.message
 
 
 def test_funnel_is_monotone() -> None:
     good = outcomes({}, {"passed": False, "applied": False, "compiled": False}, {"passed": False, "compiled": False})
-    found = checks.funnel_is_monotone(good)
+    found = validation_checks.funnel_is_monotone(good)
     assert found.passed and found.message == "attempted 3, applied 2, compiled 1, passed 1"
-    assert not checks.funnel_is_monotone(outcomes({"applied": False})).passed
-    assert not checks.funnel_is_monotone(outcomes({"compiled": False})).passed
-    assert checks.funnel_is_monotone(outcomes({"compiled": None})).passed, "not every validator can tell"
+    assert not validation_checks.funnel_is_monotone(outcomes({"applied": False})).passed
+    assert not validation_checks.funnel_is_monotone(outcomes({"compiled": False})).passed
+    assert validation_checks.funnel_is_monotone(outcomes({"compiled": None})).passed, "not every validator can tell"
 
 
 def test_one_fidelity() -> None:
-    assert checks.one_fidelity(outcomes({}, {"model": "n", "fidelity": "static"})).passed
-    assert checks.one_fidelity(outcomes({}, {"fidelity": "static", "passed": None})).passed
-    found = checks.one_fidelity(outcomes({}, {"fidelity": "static"}))
+    assert validation_checks.one_fidelity(outcomes({}, {"model": "n", "fidelity": "static"})).passed
+    assert validation_checks.one_fidelity(outcomes({}, {"fidelity": "static", "passed": None})).passed
+    found = validation_checks.one_fidelity(outcomes({}, {"fidelity": "static"}))
     assert not found.passed and "m T0: full, static" in found.message

@@ -6,10 +6,11 @@ import polars as pl
 import pytest
 
 from tests.conftest import PROJECT
-from touchstone.contracts import TABLES, conform, violations
+from touchstone.contracts import conform, violations
 from touchstone.metrics.pass_at_k import PASS_AT_K_SCHEMA
 from touchstone.publish.data_dictionary import data_dictionary, main
 from touchstone.storage.store import Store
+from touchstone.tables import TABLES
 
 PROBLEM = {"oid": ["a"], "filename": ["f"], "suite": ["s"], "cluster": [None], "only_tier": [None]}
 

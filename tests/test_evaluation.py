@@ -14,15 +14,15 @@ def report(folder: Folder, *attempts: int) -> None:
 
 
 def ingested(evaluation: Evaluation, model: str) -> tuple[int, bool]:
-    evaluation.ingest_problems()
-    part = evaluation.ingest_model(model)
+    evaluation.materialize("problems")
+    part = evaluation.ingest.attempts_of(model)
     return part.rows, part.reused
 
 
 def test_a_report_that_changes_after_it_was_read_is_read_again(folder: Folder) -> None:
     report(folder, 1)
     evaluation = Evaluation(load_config(folder.config))
-    assert list(evaluation.discovery.sources) == ["m", "openai_gpt-4o"]
+    assert evaluation.inputs.models == ["m", "openai_gpt-4o"]
     report(folder, 1, 2)
     assert ingested(evaluation, "openai_gpt-4o") == (1, False)
     assert ingested(Evaluation(load_config(folder.config)), "openai_gpt-4o") == (2, False)

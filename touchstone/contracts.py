@@ -1,12 +1,13 @@
-"""The tables, as dataframely schemas: the one place where a column is defined.
+"""The columns of every table, as dataframely schemas: the one place where a column is defined.
 
-The schema check on every write, the column descriptions in the Dagster UI, the data dictionary in
-`docs/tables.md` and the tables in the warehouse are all made from this file. How a column is computed
-belongs in `touchstone.ingest`, `touchstone.validation` or `touchstone.metrics`.
+The schema check on every write, the column descriptions in the Dagster UI, the data dictionary in `docs/tables.md` and
+the warehouse are made from these schemas. The tables themselves are declared in `tables`.
 """
 
 from dataclasses import dataclass
 from functools import cached_property
+from importlib import import_module
+from typing import Any
 
 import dataframely as dy
 import polars as pl
@@ -703,26 +704,34 @@ class ProblemHistory(dy.Schema):
     best_score = _share("Best code score of the attempts.")
 
 
-_INPUT_COLUMNS = "Further columns of the input travel along as text."
-_PASS_COLUMNS = "One further column `pass_at_<k>` per configured k."
-_PASS_COLUMNS_WITH_INTERVALS = (
-    "Further columns `pass_at_<k>`, `pass_at_<k>_ci_low` and `pass_at_<k>_ci_high` per configured k."
-)
-
-
 @dataclass(frozen=True)
 class Table:
-    """A table of the output folder: its schema, what a row is, and what further columns it may have."""
+    """One table of the output folder.
+
+    `made_by` is `module:function`, called with a frame of each table in `reads` and the value of each key in
+    `settings`, in that order, or `module:Stage.method` for a method of one of the run's stages. A table with `step`
+    writes itself: its method takes no frames. `made_with` names the table whose step writes this one too. `code` names
+    packages that take part without being imported, such as programs that run inside a sandbox. `in_snapshots` is false
+    for tables with the texts of fixes and for those about another snapshot.
+    """
 
     name: str
     schema: type[dy.Schema]
     grain: str
+    group: str
+    made_by: str
+    reads: tuple[str, ...] = ()
+    settings: tuple[str, ...] = ()
     extras: str | None = None
     per_model: bool = False
+    step: bool = False
+    made_with: str | None = None
+    code: tuple[str, ...] = ()
+    in_snapshots: bool = True
 
     @cached_property
     def key(self) -> list[str]:
-        """The columns that name a row."""
+        """The columns that identify a row."""
         return [name for name, column in self.schema.columns().items() if (column.metadata or {}).get("key", False)]
 
     @cached_property
@@ -735,50 +744,35 @@ class Table:
         """Column types, in order."""
         return pl.Schema({name: column.dtype for name, column in self.schema.columns().items()})
 
+    @property
+    def module(self) -> str:
+        """The module of the function that makes it."""
+        return self.made_by.partition(":")[0]
 
-TABLES: dict[str, Table] = {
-    table.name: table
-    for table in (
-        Table("settings", Settings, "setting that the figures depend on"),
-        Table("problems", Problems, "problem", extras=_INPUT_COLUMNS),
-        Table("attempts", Attempts, "attempt, as ingested", extras=_INPUT_COLUMNS, per_model=True),
-        Table("quarantine", Quarantine, "refused row"),
-        Table("sources", Sources, "input file and model"),
-        Table("baselines", Baselines, "problem with fixes to validate"),
-        Table("outcomes", Outcomes, "attempt, validated", per_model=True),
-        Table("problem_pass_at_k", ProblemPassAtK, "model, tier, problem and k"),
-        Table("pass_at_k", PassAtK, "model, tier and k"),
-        Table("attempt_scores", AttemptScores, "attempt", per_model=True),
-        Table("tier_statistics", TierStatistics, "model, tier and metric"),
-        Table("tiers", Tiers, "model and tier"),
-        Table("cross_tier", CrossTier, "model"),
-        Table("suite_scores", SuiteScores, "model, tier, run and suite"),
-        Table("run_scores", RunScores, "model, tier and run"),
-        Table("model_statistics", ModelStatistics, "model and tier", extras=_PASS_COLUMNS_WITH_INTERVALS),
-        Table("problem_statistics", ProblemStatistics, "model, tier and problem", extras=_PASS_COLUMNS),
-        Table("problem_frontier", ProblemFrontier, "problem"),
-        Table("variance_split", VarianceSplit, "model and tier"),
-        Table("next_samples", NextSamples, "model, tier and plan"),
-        Table("reliability", Reliability, "model and tier"),
-        Table("reliability_curve", ReliabilityCurve, "model, tier and k"),
-        Table("economics", Economics, "model and tier"),
-        Table("routing", Routing, "suite"),
-        Table("routing_policies", RoutingPolicies, "policy"),
-        Table("model_comparison", ModelComparison, "pair of models of a tier, or of tiers of a model"),
-        Table("baseline_verdicts", BaselineVerdicts, "model and tier that the pinned baseline has too"),
-        Table("regressions", Regressions, "case that differs from the pinned baseline"),
-        Table("regression_counts", RegressionCounts, "model and tier of the run or of the pinned baseline"),
-        Table("history", History, "snapshot and figure of a model and tier"),
-        Table("problem_history", ProblemHistory, "snapshot, model, tier and problem"),
-    )
-}
+    @property
+    def description(self) -> str:
+        """What it holds, in one line: the first line of its function's docstring."""
+        return (resolve(self.made_by).__doc__ or "").strip().splitlines()[0]
+
+
+def resolve(reference: str) -> Any:
+    """The object that `module:name` or `module:Class.method` refers to.
+
+    >>> resolve("math:sqrt")(4)
+    2.0
+    """
+    module, _, path = reference.partition(":")
+    found: Any = import_module(module)
+    for name in path.split("."):
+        found = getattr(found, name)
+    return found
 
 
 def conform(frame: pl.LazyFrame, table: Table) -> pl.LazyFrame:
-    """The frame in the contract's column order and types, with extra columns behind where they may be.
+    """The frame in the contract's column order and types, with permitted extra columns after them.
 
-    >>> problem = pl.LazyFrame(dict.fromkeys(TABLES["problems"].dtypes, ["a"]))
-    >>> conform(problem, TABLES["problems"]).collect_schema()["cluster"]
+    >>> table = Table("problems", Problems, "problem", "ingest", "module:function")
+    >>> conform(pl.LazyFrame(dict.fromkeys(table.dtypes, ["a"])), table).collect_schema()["cluster"]
     String
     """
     present = frame.collect_schema().names()
@@ -793,7 +787,7 @@ def conform(frame: pl.LazyFrame, table: Table) -> pl.LazyFrame:
 
 
 def violations(frame: pl.LazyFrame, table: Table) -> dict[str, int]:
-    """How many rows break each rule of the contract; empty where it holds."""
+    """The number of rows that break each rule of the contract; empty if it holds."""
     own = frame.select(list(table.dtypes))
     if table.schema.is_valid(own):
         return {}

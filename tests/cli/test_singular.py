@@ -7,11 +7,13 @@ import polars as pl
 import pytest
 
 from tests.conftest import Command, Folder
-from touchstone import checks
-from touchstone.checks import Finding
+from touchstone.checks import CheckResult
 from touchstone.compare.gate import counts_by_model, judge_changes
 from touchstone.config import CheckLimits, ComparisonConfig
+from touchstone.ingest import checks as ingest_checks
+from touchstone.metrics import checks as metric_checks
 from touchstone.text import explain_nulls
+from touchstone.validation import checks as validation_checks
 
 LIMITS = CheckLimits()
 WRONG = re.compile(
@@ -62,28 +64,28 @@ PASS_AT_K = pl.DataFrame(
 TWICE = pl.concat([outcomes(fidelity="full"), outcomes(fidelity="static", iteration_id="2")])
 
 FINDINGS = {
-    "quarantine": lambda: checks.quarantine_share(SOURCES, LIMITS),
-    "unknown oids": lambda: checks.unknown_oids(SOURCES, QUARANTINE, LIMITS),
-    "keys": lambda: checks.unique_keys(pl.concat([outcomes(), outcomes()]), ["oid"]),
-    "undecided": lambda: checks.all_decided(UNDECIDED),
-    "undecided share": lambda: checks.undecided_share(UNDECIDED, LIMITS),
-    "all decided": lambda: checks.undecided_share(outcomes(), LIMITS),
-    "references": lambda: checks.reference_fixes_pass(BASELINES, LIMITS),
-    "references pass": lambda: checks.reference_fixes_pass(
+    "quarantine": lambda: ingest_checks.quarantine_share(SOURCES, LIMITS),
+    "unknown oids": lambda: ingest_checks.unknown_oids(SOURCES, QUARANTINE, LIMITS),
+    "keys": lambda: ingest_checks.unique_keys(pl.concat([outcomes(), outcomes()])),
+    "undecided": lambda: validation_checks.all_decided(UNDECIDED),
+    "undecided share": lambda: validation_checks.undecided_share(UNDECIDED, LIMITS),
+    "all decided": lambda: validation_checks.undecided_share(outcomes(), LIMITS),
+    "references": lambda: validation_checks.reference_fixes_pass(BASELINES, LIMITS),
+    "references pass": lambda: validation_checks.reference_fixes_pass(
         BASELINES.with_columns(reference_status=pl.lit("passed")), LIMITS
     ),
-    "reports": lambda: checks.reports_consistent(outcomes(consistent=False, diagnostics="d")),
-    "funnel": lambda: checks.funnel_is_monotone(outcomes(applied=False)),
-    "fidelity": lambda: checks.one_fidelity(TWICE),
-    "coverage": lambda: checks.coverage(PASS_AT_K, LIMITS),
-    "bounds": lambda: checks.within_bounds(PASS_AT_K),
-    "suites": lambda: checks.classes_add_up(pl.DataFrame({"cases": [2], "class_pass": [1]})),
+    "reports": lambda: validation_checks.reports_consistent(outcomes(consistent=False, diagnostics="d")),
+    "funnel": lambda: validation_checks.funnel_is_monotone(outcomes(applied=False)),
+    "fidelity": lambda: validation_checks.one_fidelity(TWICE),
+    "coverage": lambda: metric_checks.coverage(PASS_AT_K, LIMITS),
+    "bounds": lambda: metric_checks.within_bounds(PASS_AT_K),
+    "suites": lambda: metric_checks.classes_add_up(pl.DataFrame({"cases": [2], "class_pass": [1]})),
 }
 
 
 @pytest.mark.parametrize("name", FINDINGS)
 def test_checks(name: str) -> None:
-    found: Finding = FINDINGS[name]()
+    found: CheckResult = FINDINGS[name]()
     assert re.search(r"\b1\b", found.message), found.message
     assert not WRONG.search(found.message), found.message
 

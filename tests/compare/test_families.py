@@ -8,10 +8,11 @@ import pytest
 
 from tests.compare.test_pairs import SETTINGS, run_of
 from tests.conftest import Folder
-from touchstone.compare.pairs import compare_all
+from touchstone.compare.pairs import compare_counts
+from touchstone.config import load_config
 from touchstone.errors import TouchstoneError
+from touchstone.evaluation import Evaluation
 from touchstone.inference.multiplicity import holm
-from touchstone.preparation import prepare
 
 
 def models_of(
@@ -27,7 +28,7 @@ def models_of(
 
 
 def family_of(counts: pl.DataFrame, problems: pl.DataFrame, **changes: object) -> pl.DataFrame:
-    return compare_all(counts.lazy(), problems.lazy(), replace(SETTINGS, **changes))  # type: ignore[arg-type]
+    return compare_counts(counts.lazy(), problems.lazy(), replace(SETTINGS, **changes))  # type: ignore[arg-type]
 
 
 def test_a_corrected_p_stands_beside_a_corrected_interval() -> None:
@@ -106,4 +107,4 @@ def test_the_false_discovery_rate_finds_more_where_there_is_much_to_find() -> No
 def test_a_run_with_an_unknown_baseline_model_stops_before_anything_is_validated(folder: Folder) -> None:
     folder.configure(comparison={"family": "baseline", "baseline_model": "nobody"})
     with pytest.raises(TouchstoneError, match=r"comparison\.baseline_model: there is no model 'nobody'; models: m"):
-        prepare(folder.config, None, [])
+        Evaluation(load_config(folder.config)).inputs.require_models()

@@ -11,8 +11,9 @@ import pytest
 from touchstone.compare.inputs import Side, open_side
 from touchstone.compare.regressions import case_scores, regressions
 from touchstone.config import CodeWeights, Scoring
-from touchstone.contracts import TABLES, conform
+from touchstone.contracts import conform
 from touchstone.errors import TouchstoneError
+from touchstone.tables import TABLES
 
 SCYLLA = """experiment,agent_model,tier,subtest,run_number,impl_rate,passed
 repair,some model,T0,001,1,1.0,True

@@ -11,8 +11,9 @@ from tests.pipelines.test_run import evaluate
 from touchstone.compare.compare import CompareOptions, compare
 from touchstone.compare.inputs import open_side
 from touchstone.compare.pairs import ComparisonSettings
-from touchstone.compare.validation_differences import SCHEMA, validation_differences
+from touchstone.compare.validation_differences import validation_differences
 from touchstone.storage.snapshots import list_snapshots, pin
+from touchstone.validation.validators_used import SCHEMA
 
 Row = tuple[str | None, ...]
 RECORDED: Row = ("recorded", None, "recorded", None)

@@ -8,9 +8,9 @@ import pytest
 
 from tests.conftest import Folder
 from touchstone.config import load_config
-from touchstone.contracts import TABLES
 from touchstone.errors import TouchstoneError
 from touchstone.ingest.discovery import Discovery, discover
+from touchstone.tables import TABLES
 
 ROW = "oid,iteration_id,plausible_fix\na,1,true\n"
 FAILPROOF = '{"case_id": "c", "model_id": "%s", "classification": {"primary": "pass"}, "timestamp_utc": "2026-01-01"}\n'

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from touchstone.errors import TouchstoneError
-from touchstone.ingest.sources import ContentHashes, check_name
+from touchstone.ingest.sources import ContentHashes
+from touchstone.names import check_name
 
 
 @pytest.mark.parametrize("name", ["../evil", "a/b", "a\\b", "x\n"])

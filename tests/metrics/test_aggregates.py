@@ -7,9 +7,10 @@ import polars as pl
 import pytest
 
 from touchstone.config import IntervalSettings
-from touchstone.contracts import TABLES, conform, violations
+from touchstone.contracts import conform, violations
 from touchstone.inference.uncertainty import unit_interval, wilson
 from touchstone.metrics import aggregates as metric
+from touchstone.tables import TABLES
 
 INTERVALS = IntervalSettings()
 NO_PROBLEMS = pl.LazyFrame(schema={"oid": pl.String, "pass_rate": pl.Float64, "cluster": pl.String})

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from touchstone.config import CodeWeights, CompositeWeights, Price, Scoring
-from touchstone.contracts import TABLES
 from touchstone.metrics import attempts as metric
 from touchstone.metrics.prices import cost_by_model
+from touchstone.tables import TABLES
 
 SCORING = Scoring()
 EQUAL = CompositeWeights()

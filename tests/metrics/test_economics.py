@@ -11,11 +11,12 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from touchstone.config import IntervalSettings, Scoring
-from touchstone.contracts import TABLES, conform, violations
+from touchstone.contracts import conform, violations
 from touchstone.inference.bootstrap import redrawn
 from touchstone.metrics import economics as metric
 from touchstone.metrics.routing import routing
 from touchstone.metrics.tiers import METRICS, tier_statistics, tiers
+from touchstone.tables import TABLES
 
 SETTINGS = IntervalSettings(replicates=500)
 

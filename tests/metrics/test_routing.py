@@ -9,8 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from touchstone.config import IntervalSettings
-from touchstone.contracts import TABLES, conform, violations
+from touchstone.contracts import conform, violations
 from touchstone.metrics import routing as metric
+from touchstone.tables import TABLES
 
 SETTINGS = IntervalSettings(replicates=500)
 

@@ -8,9 +8,10 @@ from hypothesis import strategies as st
 from scipy import special
 
 from touchstone.config import IntervalSettings, SuiteSettings
-from touchstone.contracts import TABLES, conform, violations
+from touchstone.contracts import conform, violations
 from touchstone.inference.uncertainty import unit_interval, wilson
 from touchstone.metrics import suites as metric
+from touchstone.tables import TABLES
 from touchstone.vocabulary import CLASSES
 
 PLAIN = SuiteSettings()

@@ -9,12 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from touchstone.config import IntervalSettings, Scoring
-from touchstone.contracts import TABLES, conform, violations
+from touchstone.contracts import conform, violations
 from touchstone.inference.medians import Sample
 from touchstone.inference.ratios import cost_of_pass_interval
 from touchstone.inference.uncertainty import unit_interval, wilson
 from touchstone.inference.uplift import uplift_intervals
 from touchstone.metrics import tiers as metric
+from touchstone.tables import TABLES
 
 SCORING = Scoring()
 INTERVALS = IntervalSettings(replicates=200)

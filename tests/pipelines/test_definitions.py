@@ -13,7 +13,7 @@ from pipelines.definitions import build_defs
 from pipelines.definitions import defs as load_definitions
 from pipelines.resources import EvaluationResource
 from tests.conftest import Folder
-from touchstone.contracts import TABLES
+from touchstone.tables import TABLES
 
 HEADER = "oid,iteration_id,plausible_fix\n"
 

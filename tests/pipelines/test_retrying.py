@@ -93,12 +93,8 @@ def evaluation_of(folder: Folder, **options: Any) -> Iterator[Evaluation]:
     """The steps of a run up to the outcomes, without Dagster and without gates."""
     evaluation = Evaluation(load_config(folder.config), **options)
     with closing(evaluation):
-        evaluation.ingest_problems()
-        for model in evaluation.discovery.sources:
-            evaluation.ingest_model(model)
-        evaluation.validate_problems()
-        for model in evaluation.discovery.sources:
-            evaluation.validate_model(model)
+        for table in ("problems", "attempts", "baselines", "outcomes"):
+            evaluation.materialize(table)
         yield evaluation
 
 

@@ -11,16 +11,14 @@ import sys
 import time
 from pathlib import Path
 
-import dagster as dg
 import duckdb
 import polars as pl
 import pytest
 
-from pipelines.launch import run_evaluation
 from tests.conftest import Command, Folder, command_environment
-from touchstone.contracts import TABLES
-from touchstone.preparation import prepare
-from touchstone.run_outcome import RunOutcome
+from touchstone.config import load_config
+from touchstone.evaluation import Evaluation, RunOutcome, run
+from touchstone.tables import TABLES
 
 HEADER = "oid,iteration_id,plausible_fix\n"
 
@@ -28,7 +26,7 @@ HEADER = "oid,iteration_id,plausible_fix\n"
 def evaluate(
     folder: Folder, *only: str, output: Path | None = None, accept: bool = False, fresh: bool = False
 ) -> RunOutcome:
-    """What `touchstone run` does, in this process and on a Dagster instance in memory: seconds less a run."""
+    """What `touchstone run` does, in this process and without Dagster: seconds less a run."""
     return evaluate_config(folder.config, *only, output=output, accept=accept, fresh=fresh)
 
 
@@ -36,9 +34,8 @@ def evaluate_config(
     config: Path, *only: str, output: Path | None = None, accept: bool = False, fresh: bool = False
 ) -> RunOutcome:
     """The same on any configuration."""
-    evaluation = prepare(config, output, only)
-    with evaluation.store.lock():
-        return run_evaluation(config, output, only, dg.DagsterInstance.ephemeral(), accept=accept, fresh=fresh)
+    evaluation = Evaluation(load_config(config, output), only=frozenset(only), accept=accept, fresh=fresh)
+    return run(evaluation)
 
 
 def failed(outcome: RunOutcome) -> dict[str, str]:
@@ -213,7 +210,7 @@ def test_synthetic_data_is_made_where_the_config_asks_for_it(folder: Folder) -> 
 
 
 def test_a_second_run_at_the_same_time_is_refused(folder: Folder, touchstone: Command) -> None:
-    with prepare(folder.config, None, []).store.lock():
+    with Evaluation(load_config(folder.config)).store.lock():
         second = touchstone("run", "--config", folder.config)
     assert second.returncode == 2
     assert f"another run is writing here (process {os.getpid()}, since " in second.stderr

@@ -7,8 +7,8 @@ import polars as pl
 
 from tests.conftest import Folder
 from tests.pipelines.test_run import evaluate
+from touchstone.evaluation import RunOutcome
 from touchstone.publish.query import run_query
-from touchstone.run_outcome import RunOutcome
 
 
 def table(folder: Folder, name: str) -> pl.DataFrame:

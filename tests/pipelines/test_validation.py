@@ -294,7 +294,7 @@ def test_verdicts_depend_neither_on_workers_nor_on_order_nor_on_the_cache(repair
     config = load_config(repairs.config)
     evaluation = Evaluation(config)
     attempts = evaluation.store.scan_with_extras("attempts", "m").collect().rows(named=True)
-    subjects = evaluation._subjects(["p"])
+    subjects = evaluation.validation.subjects(["p"])
 
     def judged(workers: int, cache: Path, backwards: bool) -> list[dict[str, object]]:
         settings = config.validation.model_copy(update={"workers": workers})

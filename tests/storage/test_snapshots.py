@@ -10,11 +10,12 @@ import pytest
 
 from tests.conftest import Command, Folder
 from tests.pipelines.test_run import evaluate
-from touchstone.contracts import TABLES
+from touchstone.config import load_config
 from touchstone.errors import TouchstoneError
+from touchstone.evaluation import Evaluation
 from touchstone.ingest.fixes import read_fixes
-from touchstone.preparation import prepare
 from touchstone.storage.snapshots import find, list_snapshots, pin, pins, prune, unreadable_snapshots
+from touchstone.tables import TABLES
 
 HEADER = "oid,iteration_id,plausible_fix\n"
 
@@ -189,14 +190,15 @@ def sha256(path: Path) -> str:
 def test_the_manifest_has_the_hashes_of_the_bytes_that_were_read(folder: Folder) -> None:
     fixes, problems = folder.root / "fixes" / "m_fixes.csv", folder.root / "fixes" / "problems.csv"
     read = {"m_fixes.csv": sha256(fixes), "problems": sha256(problems)}
-    evaluation = prepare(folder.config, None, [])
-    evaluation.ingest_problems()
-    evaluation.ingest_model("m")
-    evaluation.validate_model("m")
+    evaluation = Evaluation(load_config(folder.config))
+    for table in ("problems", "attempts", "baselines", "outcomes"):
+        evaluation.materialize(table)
     # Both files are replaced while the run goes on.
     fixes.write_text(HEADER + "a,1,false\n")
     problems.write_text("oid,filename\na,other.tf\n")
-    snapshot, _ = evaluation.freeze()
+    evaluation.materialize("history")
+    snapshot = evaluation.publish.snapshot
+    assert snapshot is not None
     assert snapshot.inputs == read
     assert list_snapshots(folder.output)[-1].inputs == read
     recorded = {"model": "m", "tier": "T0", "validator": "recorded", "fidelity": "recorded"}
@@ -225,9 +227,9 @@ def test_a_file_that_changes_while_it_is_read_is_not_used(folder: Folder, monkey
         path.write_text(path.read_text() + "b,3,true\n")
         return done
 
-    monkeypatch.setattr("touchstone.evaluation.read_fixes", read_and_change)
-    evaluation = prepare(folder.config, None, [])
-    evaluation.ingest_problems()
-    assert evaluation.ingest_model("m").rows == 0
+    monkeypatch.setattr("touchstone.ingest.stage.read_fixes", read_and_change)
+    evaluation = Evaluation(load_config(folder.config))
+    evaluation.materialize("problems")
+    assert evaluation.ingest.attempts_of("m").rows == 0
     (reason,) = evaluation.store.scan("sources", ["m"]).collect()["reason"]
     assert reason == f"{path}: changed while it was being read; run again"

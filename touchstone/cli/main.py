@@ -99,15 +99,21 @@ def run(
     """Evaluate everything that the configuration names: ingest, validate, score, publish."""
     config = _config_or_default(config)
     with _working("reading the configuration", stages=True):
-        from touchstone.preparation import prepare
+        from touchstone.config import load_config
+        from touchstone.evaluation import Evaluation
+        from touchstone.ingest.synthetic import generate_if_asked
         from touchstone.progress import tell
 
-        evaluation = prepare(config, output_dir, only or [])
+        loaded = load_config(config, output_dir)
+        generate_if_asked(loaded)
+        tell("looking for fixes files")
+        evaluation = Evaluation(loaded, only=frozenset(only or []), accept=accept, fresh=fresh)
+        evaluation.inputs.require_only(only or [], "--only")
         tell("loading Dagster")
         from pipelines.launch import run_evaluation
 
         with evaluation.store.lock():
-            outcome = run_evaluation(config, output_dir, only or [], accept=accept, fresh=fresh)
+            outcome = run_evaluation(evaluation, config)
     from touchstone.cli import tables as screens
 
     screens.show_run(evaluation, outcome)
@@ -329,7 +335,7 @@ def _comparison(config: Path | None, **given: Any) -> "tuple[CompareOptions, Com
     explicit = {name: value for name, value in given.items() if value is not None}
     if config is None:
         return CompareOptions(**explicit), ComparisonSettings()
-    from touchstone.compare.gate import comparison_settings
+    from touchstone.compare.pairs import comparison_settings
     from touchstone.config import load_config
 
     loaded = load_config(config)
@@ -471,8 +477,8 @@ def ui(
     port: Annotated[int, typer.Option(help="Port on 127.0.0.1.")] = 3000,
 ) -> None:
     """Start the Dagster UI and its daemon on this project. Ends with Ctrl-C."""
+    from touchstone.cli.ports import require_free_port
     from touchstone.config import load_config
-    from touchstone.preparation import require_free_port
 
     if config is not None:
         load_config(config)

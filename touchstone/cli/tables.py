@@ -17,7 +17,6 @@ from rich.text import Text
 from touchstone.cli.fitted_table import Column, FittedTable, names, numbers, prose, terminal
 from touchstone.cli.input_tables import show_inputs
 from touchstone.compare.verdicts import shortage
-from touchstone.run_outcome import RunOutcome
 from touchstone.text import counted, counted_of, visible
 
 _MAX_SUITES = 6
@@ -27,7 +26,7 @@ _MAX_SHORTAGES = 3
 
 if TYPE_CHECKING:
     from touchstone.cli.doctor import Item
-    from touchstone.evaluation import Evaluation
+    from touchstone.evaluation import Evaluation, RunOutcome
     from touchstone.storage.snapshots import Snapshot
     from touchstone.storage.store import Store
     from touchstone.validation.cache import CacheStatistics
@@ -36,7 +35,7 @@ if TYPE_CHECKING:
     from touchstone.validation.single import Shown
 
 
-def show_run(evaluation: "Evaluation", outcome: RunOutcome) -> None:
+def show_run(evaluation: "Evaluation", outcome: "RunOutcome") -> None:
     """The leaderboard, what was refused, the checks that did not pass, and where everything is."""
     screen = terminal()
     store = evaluation.store
@@ -62,7 +61,7 @@ def show_run(evaluation: "Evaluation", outcome: RunOutcome) -> None:
         screen.print(escape(line), soft_wrap=True)
 
 
-def _publication(store: "Store", outcome: RunOutcome) -> list[str]:
+def _publication(store: "Store", outcome: "RunOutcome") -> list[str]:
     """Whether results were published and where they are, or how to look at those of a run that a gate stopped."""
     if outcome.published:
         made = ("summary_pass_at_k.csv", "csv", "tables", "warehouse.duckdb")
@@ -362,7 +361,7 @@ def _with_ends(row: dict[str, Any], figure: str, prefix: str, style: str) -> str
     return f"{style.format(value)} [{', '.join(ends)}]"
 
 
-def _reuse(outcome: RunOutcome) -> str:
+def _reuse(outcome: "RunOutcome") -> str:
     if outcome.made == 0:
         every = "all " if outcome.reused > 1 else ""
         return f"nothing changed: {every}{counted(outcome.reused, 'part was', 'parts were')} reused"

@@ -1,27 +1,25 @@
-"""The gate: a run held against the snapshot that is pinned as its baseline, before anything is published.
+"""The gate: a run against the snapshot that is pinned as its baseline, before anything is published.
 
-It makes the tables `baseline_verdicts`, `regressions` and `regression_counts` and the report `comparison.md` in the
-output folder, and decides by the configuration whether a worse model or a regressed or lost case is ignored, warned
-about, or blocks publishing.
-Comparing itself is in `touchstone.compare.compare`.
+It makes the tables `baseline_verdicts`, `regressions` and `regression_counts` and the report `comparison.md`, and
+decides by the configuration whether a worse model or a regressed or lost case is ignored, warned about, or blocks
+publishing. How two evaluations are compared belongs in `compare`.
 """
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 
 import polars as pl
 
-from touchstone.checks import Finding
+from touchstone.checks import CheckResult
 from touchstone.compare.compare import CompareOptions, changed_cases, judge, verdict_lines
 from touchstone.compare.inputs import Side, open_side
 from touchstone.compare.pairs import ComparisonSettings, PairResult, sentence
-from touchstone.compare.regressions import KINDS
+from touchstone.compare.regressions import KINDS, How
 from touchstone.compare.report import Comparison, render
-from touchstone.compare.validation_differences import validation_differences, validators_used
-from touchstone.config import ComparisonConfig, EvaluationConfig
-from touchstone.contracts import TABLES
-from touchstone.evaluation import Evaluation
+from touchstone.compare.validation_differences import validation_differences
+from touchstone.config import ComparisonConfig
 from touchstone.inference.exact import exact_sum
 from touchstone.storage.files import replacing
 from touchstone.storage.snapshots import (
@@ -33,92 +31,139 @@ from touchstone.storage.snapshots import (
     pins,
     unreadable_snapshots,
 )
-from touchstone.storage.store import Part
+from touchstone.storage.store import Store
+from touchstone.tables import TABLES
 from touchstone.text import counted
+from touchstone.validation.validators_used import validators_used
 
 REPORT = "comparison.md"
-_READS = ["attempt_scores", "problems"]
-_MADE = ("baseline_verdicts", "regressions", "regression_counts")
-_MOST_TOLD = 3
+_THIS_RUN = "this run"
+_MOST_NAMED = 3
+_COUNTS = ("regressions", "improvements", "new", "removed", "lost", "compared_by_pass_rate")
 
 
 @dataclass(frozen=True)
-class Held:
-    """A run held against its baseline: what was found, and the report in Markdown where there is one."""
+class GateResult(CheckResult):
+    """The gate's decision, with the report in Markdown if there is a baseline."""
 
-    finding: Finding
     report: str | None = None
     path: Path | None = None
     baseline: str | None = None
+    verdicts: str = ""
 
 
-def comparison_settings(config: EvaluationConfig) -> ComparisonSettings:
-    """The statistics' settings as the configuration has them."""
-    wanted, intervals = config.comparison, config.intervals
-    return ComparisonSettings(
-        alpha=wanted.alpha,
-        relevant=wanted.relevant,
-        power=wanted.power,
-        permutations=wanted.permutations,
-        seed=intervals.seed,
-        confidence=intervals.confidence,
-        family=wanted.family,
-        baseline_model=wanted.baseline_model,
-    )
+@dataclass
+class Gate:
+    """A run against its pinned baseline. With `accept`, what would block publishing only warns."""
 
+    config: ComparisonConfig
+    store: Store
+    accept: bool = False
+    _compared: dict[tuple[CompareOptions, str], pl.DataFrame] = field(init=False, default_factory=dict)
 
-def pinned_baseline(evaluation: Evaluation) -> Snapshot | None:
-    """The snapshot that the configuration names; none where nothing has that name yet."""
-    root, name = evaluation.store.root, evaluation.config.comparison.baseline
-    broken = unreadable_snapshots(root)
-    ids = [*broken, *(snapshot.id for snapshot in list_snapshots(root))]
-    known = name in pins(root) or name in ids or (name in RESERVED and ids)
-    return find(root, name) if known else None
+    @cached_property
+    def baseline(self) -> Snapshot | None:
+        """The snapshot that the configuration names; None if nothing has that name yet."""
+        root, name = self.store.root, self.config.baseline
+        ids = [*unreadable_snapshots(root), *(snapshot.id for snapshot in list_snapshots(root))]
+        known = name in pins(root) or name in ids or (name in RESERVED and ids)
+        return find(root, name) if known else None
 
+    @property
+    def version(self) -> str | None:
+        """What the gate's tables depend on besides what they read: the baseline."""
+        return self.baseline.id if self.baseline is not None else None
 
-def judge_models(evaluation: Evaluation) -> Part:
-    """Bring `baseline_verdicts` up to date: every model and tier that the baseline has too, against it."""
-    baseline, settings = pinned_baseline(evaluation), comparison_settings(evaluation.config)
-    empty = pl.LazyFrame(schema=TABLES["baseline_verdicts"].dtypes)
+    @property
+    def report(self) -> Path:
+        """The report's file."""
+        return self.store.root / REPORT
 
-    def make(scores: pl.LazyFrame, problems: pl.LazyFrame) -> pl.LazyFrame:
-        if baseline is None:
-            return empty
-        judged = judge(_frozen(baseline), Side("this run", scores, problems), CompareOptions(), settings)
+    def baseline_verdicts(self, scores: pl.LazyFrame, problems: pl.LazyFrame, *settings: object) -> pl.LazyFrame:
+        """Every model and tier compared with the pinned baseline; empty without one."""
+        schema = TABLES["baseline_verdicts"].dtypes
+        if self.baseline is None:
+            return pl.LazyFrame(schema=schema)
+        baseline, statistics = self.baseline, ComparisonSettings(*settings)  # type: ignore[arg-type]
+        judged = judge(_frozen(baseline), Side(_THIS_RUN, scores, problems), CompareOptions(), statistics)
         rows = [_row(model, tier, baseline, result) for (model, tier), result in judged.items()]
-        return pl.LazyFrame(rows, schema=empty.collect_schema())
+        return pl.LazyFrame(rows, schema=schema)
 
-    return evaluation.refresh("baseline_verdicts", _READS, [_identity(baseline), vars(settings)], make)
+    def regressions(self, scores: pl.LazyFrame, problems: pl.LazyFrame, threshold: float, score: How) -> pl.LazyFrame:
+        """Every case that differs from the pinned baseline: worse, better, new, removed or lost; empty without one."""
+        if self.baseline is None:
+            return pl.LazyFrame(schema=TABLES["regressions"].dtypes)
+        cases = self._cases(self.baseline, scores, problems, CompareOptions(threshold, score))
+        return cases.lazy().filter(pl.col("kind") != "unchanged")
 
-
-def find_regressions(evaluation: Evaluation) -> Part:
-    """Bring `regressions` and the report up to date: every case that differs from the baseline."""
-    baseline, store = pinned_baseline(evaluation), evaluation.store
-    report = store.root / REPORT
-    if baseline is None:
-        report.unlink(missing_ok=True)
-        nothing = pl.LazyFrame(schema=TABLES["regressions"].dtypes)
-        return _refresh(evaluation, baseline, "regressions", lambda scores, problems: nothing)
-    evaluation.require(*_READS, "baseline_verdicts")
-    cases = _cases(evaluation, baseline, *(store.scan(name) for name in _READS))
-    with replacing(report) as scratch:
-        scratch.write_text(_report(evaluation, baseline, cases))
-    # Both tables from one comparison; the asset of the second finds it made.
-    _refresh(evaluation, baseline, "regression_counts", lambda scores, problems: counts_by_model(cases).lazy())
-    changed = cases.lazy().filter(pl.col("kind") != "unchanged")
-    return _refresh(evaluation, baseline, "regressions", lambda scores, problems: changed)
-
-
-def count_regressions(evaluation: Evaluation) -> Part:
-    """Bring `regression_counts` up to date: the cases of each kind per model and tier."""
-    baseline = pinned_baseline(evaluation)
-
-    def make(scores: pl.LazyFrame, problems: pl.LazyFrame) -> pl.LazyFrame:
-        if baseline is None:
+    def regression_counts(
+        self, scores: pl.LazyFrame, problems: pl.LazyFrame, threshold: float, score: How
+    ) -> pl.LazyFrame:
+        """Regressed cases per model and tier, and how many to expect by chance; empty without a baseline."""
+        if self.baseline is None:
             return pl.LazyFrame(schema=TABLES["regression_counts"].dtypes)
-        return counts_by_model(_cases(evaluation, baseline, scores, problems)).lazy()
+        return counts_by_model(self._cases(self.baseline, scores, problems, CompareOptions(threshold, score))).lazy()
 
-    return _refresh(evaluation, baseline, "regression_counts", make)
+    def holds_against_baseline(
+        self,
+        scores: pl.LazyFrame,
+        problems: pl.LazyFrame,
+        verdicts: pl.LazyFrame,
+        regressions: pl.LazyFrame,
+        counts: pl.LazyFrame,
+        outcomes: pl.LazyFrame,
+        wanted: ComparisonConfig,
+    ) -> GateResult:
+        """No model is worse than in the pinned baseline, and no case; the configuration says if that warns or stops."""
+        unreadable = explain_unreadable(self.store.root)
+        if self.baseline is None:
+            self.report.unlink(missing_ok=True)
+            return _with_remarks(self._nothing_pinned(), unreadable)
+        judged = verdicts.sort("model", "tier").collect()
+        remarks = validation_differences(_frozen(self.baseline).validators, validators_used(outcomes), _THIS_RUN)
+        cases = self._cases(self.baseline, scores, problems, CompareOptions(wanted.threshold, wanted.score))
+        self._write_report(self.baseline, judged, cases, remarks)
+        lenient = {name: "warn" for name in ("on_worse", "on_regression") if getattr(wanted, name) == "fail"}
+        answers = wanted.model_copy(update=lenient) if self.accept else wanted
+        found = judge_changes(judged, regressions.collect(), counts.collect(), answers)
+        message = "; ".join([found.message, *remarks])
+        if found.error:
+            message += f"; see {self.report}; if this is intended, run again with --accept and pin the new baseline"
+        result = GateResult(
+            found.passed,
+            message,
+            found.error,
+            found.figures,
+            report=self.report.read_text(),
+            path=self.report,
+            baseline=self.baseline.id,
+            verdicts="; ".join(f"{row['model']} {row['tier']}: {row['verdict']}" for row in judged.to_dicts()),
+        )
+        return _with_remarks(result, unreadable)
+
+    def _cases(
+        self, baseline: Snapshot, scores: pl.LazyFrame, problems: pl.LazyFrame, options: CompareOptions
+    ) -> pl.DataFrame:
+        """Every case of the run or of the baseline, with what became of it; computed once per run."""
+        key = (options, self.store.fingerprint("attempt_scores"))
+        if key not in self._compared:
+            self._compared = {key: changed_cases(_frozen(baseline), Side(_THIS_RUN, scores, problems), options)}
+        return self._compared[key]
+
+    def _write_report(
+        self, baseline: Snapshot, verdicts: pl.DataFrame, cases: pl.DataFrame, remarks: list[str]
+    ) -> None:
+        """Write the comparison as it may stand in a pull request."""
+        lines = verdict_lines(verdicts.select("verdict", "model", "tier", "sentence").iter_rows())
+        label, wanted = f"{self.config.baseline} ({baseline.id})", self.config
+        comparison = Comparison(label, _THIS_RUN, wanted.threshold, wanted.score, cases, lines, remarks)
+        with replacing(self.report) as scratch:
+            scratch.write_text(render(comparison, "markdown"))
+
+    def _nothing_pinned(self) -> GateResult:
+        name = self.config.baseline
+        command = f"touchstone snapshots pin latest {name} --data {self.store.root}"
+        return GateResult(True, f"no snapshot is pinned as '{name}', so nothing was compared; to pin one: {command}")
 
 
 def counts_by_model(cases: pl.DataFrame) -> pl.DataFrame:
@@ -135,31 +180,9 @@ def counts_by_model(cases: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def hold(evaluation: Evaluation) -> Held:
-    """Whether the run holds against its baseline, with the report of what changed."""
-    baseline, store = pinned_baseline(evaluation), evaluation.store
-    unreadable = explain_unreadable(store.root)
-    if baseline is None:
-        return Held(_with_remarks(_nothing_pinned(evaluation), unreadable))
-    evaluation.require(*_MADE)
-    wanted = evaluation.config.comparison
-    if evaluation.accept:
-        wanted = wanted.model_copy(
-            update={name: "warn" for name in ("on_worse", "on_regression") if getattr(wanted, name) == "fail"}
-        )
-    verdicts, cases, counts = (store.scan(name).collect() for name in _MADE)
-    found = judge_changes(verdicts, cases, counts, wanted)
-    found = _with_remarks(found, unreadable, *_validation_remarks(evaluation, baseline))
-    report = store.root / REPORT
-    if found.error:
-        what_to_do = f"see {report}; where this is meant, run again with --accept and pin the new baseline"
-        found = replace(found, message=f"{found.message}; {what_to_do}")
-    return Held(found, report.read_text() if report.is_file() else None, report, baseline.id)
-
-
 def judge_changes(
     verdicts: pl.DataFrame, cases: pl.DataFrame, counted_cases: pl.DataFrame, wanted: ComparisonConfig
-) -> Finding:
+) -> CheckResult:
     """What the verdicts and the changed cases mean by the configuration: all well, a warning or an error.
 
     A case that was judged in the baseline and has no decided attempt now cannot be shown to hold, so it counts like a
@@ -177,14 +200,11 @@ def judge_changes(
     answers[wanted.on_regression] = answers.get(wanted.on_regression, False) or holds_not
     fails, warns = answers.get("fail", False), answers.get("warn", False)
     told = [f"{model} {tier}: {words}" for model, tier, words in worse.select("model", "tier", "sentence").iter_rows()]
-    more_worse = counted(len(told) - _MOST_TOLD, "more model and tier is worse", "more models and tiers are worse")
-    more = [more_worse] if len(told) > _MOST_TOLD else []
-    parts = [*told[:_MOST_TOLD], *more] or ["no model is worse than the baseline"]
+    more_worse = counted(len(told) - _MOST_NAMED, "more model and tier is worse", "more models and tiers are worse")
+    more = [more_worse] if len(told) > _MOST_NAMED else []
+    parts = [*told[:_MOST_NAMED], *more] or ["no model is worse than the baseline"]
     parts += [_changes_told(counts), *_lost_told(cases.filter(pl.col("kind") == "lost"))]
-    return Finding(not (fails or warns), "; ".join(parts), error=fails, figures=counts)
-
-
-_COUNTS = ("regressions", "improvements", "new", "removed", "lost", "compared_by_pass_rate")
+    return CheckResult(not (fails or warns), "; ".join(parts), error=fails, figures=counts)
 
 
 def _changes_told(counts: Mapping[str, int | float]) -> str:
@@ -197,44 +217,15 @@ def _changes_told(counts: Mapping[str, int | float]) -> str:
 def _lost_told(lost: pl.DataFrame) -> list[str]:
     if lost.is_empty():
         return []
-    named = lost.sort("model", "tier", "oid").head(_MOST_TOLD).select("oid", "model", "tier").iter_rows()
+    named = lost.sort("model", "tier", "oid").head(_MOST_NAMED).select("oid", "model", "tier").iter_rows()
     names = ", ".join(f"{oid} of {model} at {tier}" for oid, model, tier in named)
-    more = f" and {lost.height - _MOST_TOLD:,} more" if lost.height > _MOST_TOLD else ""
+    more = f" and {lost.height - _MOST_NAMED:,} more" if lost.height > _MOST_NAMED else ""
     return [f"{counted(lost.height, 'case')} lost: no decided attempt now ({names}{more})"]
 
 
-def _nothing_pinned(evaluation: Evaluation) -> Finding:
-    name = evaluation.config.comparison.baseline
-    command = f"touchstone snapshots pin latest {name} --data {evaluation.store.root}"
-    return Finding(True, f"no snapshot is pinned as '{name}', so nothing was compared; to pin one: {command}")
-
-
-def _with_remarks(found: Finding, unreadable: list[str], *remarks: str) -> Finding:
-    """With what else must be said. A snapshot that cannot be read is at least a warning: it may be the baseline."""
-    told = "; ".join([found.message, *remarks, *unreadable])
-    return replace(found, message=told, passed=found.passed and not unreadable)
-
-
-def _identity(baseline: Snapshot | None) -> str | None:
-    return baseline.id if baseline is not None else None
-
-
-def _cases(evaluation: Evaluation, baseline: Snapshot, scores: pl.LazyFrame, problems: pl.LazyFrame) -> pl.DataFrame:
-    """Every case of the run or of the baseline, with what became of it."""
-    wanted = evaluation.config.comparison
-    this_run = Side("this run", scores, problems)
-    return changed_cases(_frozen(baseline), this_run, CompareOptions(wanted.threshold, wanted.score))
-
-
-def _refresh(evaluation: Evaluation, baseline: Snapshot | None, table: str, make: Callable[..., pl.LazyFrame]) -> Part:
-    wanted = evaluation.config.comparison
-    return evaluation.refresh(table, _READS, [_identity(baseline), wanted.threshold, wanted.score], make)
-
-
-def _validation_remarks(evaluation: Evaluation, baseline: Snapshot) -> list[str]:
-    return validation_differences(
-        _frozen(baseline).validators, validators_used(evaluation.store.scan("outcomes")), current="this run"
-    )
+def _with_remarks(found: GateResult, unreadable: list[str]) -> GateResult:
+    """A snapshot that cannot be read is at least a warning: it may be the baseline."""
+    return replace(found, message="; ".join([found.message, *unreadable]), passed=found.passed and not unreadable)
 
 
 def _frozen(baseline: Snapshot) -> Side:
@@ -251,15 +242,5 @@ def _row(model: str, tier: str, baseline: Snapshot, result: PairResult) -> dict[
         "ci_units": result.units,
     }
     same = {name: value for name, value in vars(result).items() if name in TABLES["baseline_verdicts"].dtypes}
-    words = sentence(result, "the baseline", "this run")
+    words = sentence(result, "the baseline", _THIS_RUN)
     return {"model": model, "tier": tier, "baseline": baseline.id, "sentence": words, **renamed, **same}
-
-
-def _report(evaluation: Evaluation, baseline: Snapshot, cases: pl.DataFrame) -> str:
-    """The comparison as it may stand in a pull request."""
-    wanted = evaluation.config.comparison
-    judged = evaluation.store.scan("baseline_verdicts").select("verdict", "model", "tier", "sentence").collect()
-    lines = verdict_lines(judged.iter_rows())
-    label = f"{wanted.baseline} ({baseline.id})"
-    remarks = _validation_remarks(evaluation, baseline)
-    return render(Comparison(label, "this run", wanted.threshold, wanted.score, cases, lines, remarks), "markdown")

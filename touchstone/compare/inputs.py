@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from touchstone.compare.validation_differences import SCHEMA, frozen_validators, recorded_validators, validators_used
 from touchstone.errors import TouchstoneError
 from touchstone.storage.snapshots import read_snapshot
+from touchstone.validation.validators_used import SCHEMA, frozen_validators, recorded_validators, validators_used
 
 if TYPE_CHECKING:
     from touchstone.config import Scoring
@@ -138,7 +138,8 @@ _Read = tuple[pl.DataFrame, list["IngestedFixes"], list[pl.DataFrame]]
 
 def _read_native(path: Path, problems_csv: Path | None, key: str, scratch: Path) -> _Read:
     from touchstone.ingest.fixes import read_fixes
-    from touchstone.ingest.sources import check_name, model_of
+    from touchstone.ingest.sources import model_of
+    from touchstone.names import check_name
 
     model = check_name(model_of(path), "model")
     if problems_csv is None:
@@ -153,7 +154,7 @@ def _read_foreign(table: "ForeignTable", problems_csv: Path | None, key: str, sc
     """As in a run: the file brings its own problems, and a problems file knows more of those that it lists."""
     from touchstone.ingest.fixes import read_attempts
     from touchstone.ingest.problems import derived_problems
-    from touchstone.ingest.sources import check_name
+    from touchstone.names import check_name
 
     problems, lost = derived_problems([table]), [_without_a_model(table)]
     if problems_csv is not None:

@@ -5,7 +5,6 @@ from pathlib import Path
 
 import polars as pl
 
-from touchstone.contracts import TABLES
 from touchstone.ingest.adapters.common import KIND, MODEL, ForeignTable
 from touchstone.ingest.discovery import Discovery
 from touchstone.ingest.fixes import KEY, IngestedFixes
@@ -13,6 +12,7 @@ from touchstone.ingest.quarantine import SCHEMA as QUARANTINE_SCHEMA
 from touchstone.ingest.quarantine import Refusal, quarantine_frame, refused_file
 from touchstone.ingest.sources import NATIVE, Source
 from touchstone.ingest.text import BROKEN, LINE
+from touchstone.tables import TABLES
 
 Row = dict[str, object]
 

@@ -10,13 +10,14 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from touchstone.config import EvaluationConfig, first_problems_csv
-from touchstone.contracts import TABLES
 from touchstone.errors import InputFileError, TouchstoneError
 from touchstone.ingest.adapters import ForeignTable, read_foreign, recognise
 from touchstone.ingest.fixes import require_fixes_columns
-from touchstone.ingest.sources import NATIVE, Source, check_name, is_named_fixes, model_of
+from touchstone.ingest.sources import NATIVE, Source, is_named_fixes, model_of
 from touchstone.ingest.text import BROKEN, LINE, read_header
+from touchstone.names import check_name
 from touchstone.storage.store import CSV_FOLDER, SUMMARY, WAREHOUSE
+from touchstone.tables import TABLES
 from touchstone.vocabulary import OUTCOMES_CSV_COLUMNS, FileStatus
 
 _READ_SUFFIXES = (".csv", ".json", ".jsonl", ".ndjson")
@@ -80,6 +81,15 @@ def discover(config: EvaluationConfig) -> Discovery:
     if not kept and not refused:
         raise TouchstoneError(_nothing_found(config, found))
     return replace(found, sources=kept)
+
+
+def candidates(config: EvaluationConfig) -> list[Path]:
+    """The files in `fixes_dir` that may hold results, by name and header alone."""
+    if not config.fixes_dir.is_dir():
+        raise TouchstoneError(f"{config.fixes_dir}: no such folder; set 'fixes_dir' in the config")
+    problems = config.problems_csv or first_problems_csv(config)
+    files = (path for path in sorted(config.fixes_dir.iterdir()) if not _same_file(path, problems))
+    return [path for path in files if _not_results(path, config)[0] is None]
 
 
 def _account_for(path: Path, config: EvaluationConfig, found: Discovery) -> None:

@@ -2,11 +2,9 @@
 
 import hashlib
 import json
-import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from touchstone.errors import TouchstoneError
 from touchstone.storage.files import replacing
 
 NATIVE = "native"
@@ -14,7 +12,6 @@ NATIVE = "native"
 # What is dropped from a file's name to get the model's.
 _PREFIXES = ("llm_fullfile_repair_results_",)
 _SUFFIXES = ("_synthetic_fixes", "_fixes", "_synthetic_outcomes", "_outcomes")
-_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._+-]{0,99}")
 
 
 @dataclass(frozen=True)
@@ -24,20 +21,6 @@ class Source:
     model: str
     path: Path
     format: str = NATIVE
-
-
-def check_name(name: str, what: str) -> str:
-    """A name that may become a path, a partition key or an SQL identifier; anything else is refused.
-
-    >>> check_name("gpt-4.1+tools", "model")
-    'gpt-4.1+tools'
-    """
-    if not _NAME.fullmatch(name):
-        raise TouchstoneError(
-            f"{what} name {name!r} is not allowed: use 1 to 100 letters, digits and . _ + - "
-            "and start with a letter, digit or _"
-        )
-    return name
 
 
 def model_of(path: Path) -> str:

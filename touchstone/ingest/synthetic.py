@@ -18,9 +18,9 @@ import polars as pl
 from numpy.random import PCG64, Generator
 from numpy.typing import NDArray
 
-from touchstone.config import SyntheticSettings
+from touchstone.config import EvaluationConfig, SyntheticSettings
 from touchstone.errors import TouchstoneError
-from touchstone.ingest.sources import check_name
+from touchstone.names import check_name
 
 Floats = NDArray[np.float64]
 
@@ -185,3 +185,17 @@ def _fixes(oids: pl.Series, outcomes: list[NDArray[np.bool_]]) -> pl.DataFrame:
         for tier, passed in enumerate(outcomes)
     ]
     return pl.concat(parts)
+
+
+def generate_if_asked(config: EvaluationConfig) -> None:
+    """Write the synthetic files if the configuration asks for them and they are not there yet."""
+    wanted = config.synthetic
+    if not config.generate_synthetic_data or any(config.fixes_dir.glob("*_synthetic_fixes.csv")):
+        return
+    synthesise(
+        config.fixes_dir,
+        problems=wanted.problems,
+        iterations=wanted.iterations,
+        seed=wanted.seed,
+        models=wanted.models,
+    )

@@ -22,11 +22,11 @@ import polars as pl
 from numpy.typing import NDArray
 
 from touchstone.config import IntervalSettings
-from touchstone.contracts import TABLES
 from touchstone.inference.bootstrap import FEWEST_UNITS, redrawn, student_factors, units_of
 from touchstone.inference.ratios import cost_of_pass_interval
 from touchstone.inference.uncertainty import Interval
 from touchstone.metrics.problem_outcomes import Tally, group_sums, numbered, tally, unit_counts
+from touchstone.tables import TABLES
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]

@@ -13,8 +13,9 @@ from touchstone.errors import InputFileError, TouchstoneError
 from touchstone.ingest.fixes import open_fixes, read_fixes
 from touchstone.ingest.problems import open_problems, read_problems
 from touchstone.ingest.quick_counts import quick_histogram
-from touchstone.ingest.sources import check_name, model_of
+from touchstone.ingest.sources import model_of
 from touchstone.metrics.pass_at_k import count_outcomes, outcome_histogram, summarise
+from touchstone.names import check_name
 from touchstone.progress import tell
 from touchstone.vocabulary import DEFAULT_TIER
 

@@ -14,7 +14,6 @@ import polars as pl
 from numpy.typing import NDArray
 
 from touchstone.config import IntervalSettings
-from touchstone.contracts import TABLES
 from touchstone.inference.bootstrap import FEWEST_UNITS, groups_of, percentiles, redrawn, units_of
 from touchstone.inference.exact import as_steps, of_steps
 from touchstone.metrics.economics import Standing, cheapest, standings
@@ -27,6 +26,7 @@ from touchstone.metrics.problem_outcomes import (
     tally,
     unit_counts,
 )
+from touchstone.tables import TABLES
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]

@@ -3,7 +3,8 @@
 import sys
 from pathlib import Path
 
-from touchstone.contracts import TABLES, Table
+from touchstone.contracts import Table
+from touchstone.tables import TABLES
 
 _HEAD = """# Tables
 

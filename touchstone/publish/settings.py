@@ -4,19 +4,28 @@ Paths are left out, so the table is the same wherever the run was made. What a s
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import polars as pl
 from pydantic import BaseModel
 
-from touchstone.config import EvaluationConfig, Scoring
-
-_KEYS = ("k_values", "problem_key", "intervals", "comparison", "scoring", "checks")
+from touchstone.config import CheckLimits, ComparisonConfig, IntervalSettings, Scoring
 
 
-def settings_table(config: EvaluationConfig) -> pl.LazyFrame:
-    """Every setting by its dotted key, its value as JSON."""
-    rows = [(key, json.dumps(value)) for key, value in sorted(flat_settings(config)) if key.split(".")[0] in _KEYS]
+def settings_table(
+    k_values: Sequence[int],
+    problem_key: str,
+    intervals: IntervalSettings,
+    comparison: ComparisonConfig,
+    scoring: Scoring,
+    checks: CheckLimits,
+) -> pl.LazyFrame:
+    """The settings that the figures depend on. SQL macros take their weights and grades from here."""
+    values: dict[str, object] = {"k_values": list(k_values), "problem_key": problem_key}
+    sections = {"intervals": intervals, "comparison": comparison, "scoring": scoring, "checks": checks}
+    for name, section in sections.items():
+        values |= dict(flat_settings(section, f"{name}."))
+    rows = [(key, json.dumps(value)) for key, value in sorted(values.items())]
     return pl.LazyFrame(rows, schema={"key": pl.String, "value": pl.String}, orient="row")
 
 

@@ -7,23 +7,35 @@ snapshots/<id>/figures.parquet            its figures per model and tier in long
 snapshots/pins.json                       names that people gave
 ```
 
-Finding, naming and removing them is here; making them is in `freezing`. This module is part of the fast commands.
+A snapshot is made under another name, renamed, and never written again. The fast commands import this module, so
+what only creating a snapshot needs is imported there.
 """
 
 import json
+import platform
 import shutil
+import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from touchstone import __version__
 from touchstone.errors import TouchstoneError
-from touchstone.storage.files import replacing
+from touchstone.names import check_name
+from touchstone.storage.files import link_or_copy, replacing
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from touchstone.storage.store import Store
 
 FOLDER = "snapshots"
 MANIFEST = "manifest.json"
 RESERVED = ("latest", "previous")
 _PINS = "pins.json"
+# Tables whose parts are made from input files.
+_READ_FROM_FILES = ("problems", "attempts")
 
 
 @dataclass(frozen=True)
@@ -49,6 +61,69 @@ class Snapshot:
     def tables(self) -> Path:
         """Where its tables lie."""
         return self.folder / "tables"
+
+
+def create_snapshot(store: "Store", config_hash: str, validation: "pl.DataFrame") -> Snapshot:
+    """Freeze the tables of a finished run. If it made the same tables as the last snapshot, that one is returned.
+
+    `validation` says what decided the outcomes.
+    """
+    from touchstone.storage.store import digest
+    from touchstone.tables import TABLES
+
+    tables = [table.name for table in TABLES.values() if table.in_snapshots]
+    fingerprint = digest([config_hash, {name: store.fingerprint(name) for name in tables}])
+    last = next(iter(reversed(list_snapshots(store.root))), None)
+    if last is not None and last.fingerprint == fingerprint:
+        return last
+    now = time.time()
+    made_at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(now))
+    identity = f"{time.strftime('%Y%m%d-%H%M%S', time.gmtime(now))}-{fingerprint[:8]}"
+    folder = store.root / FOLDER / identity
+    scratch = folder.with_name(f".{identity}.tmp")
+    shutil.rmtree(scratch, ignore_errors=True)
+    rows = {name: _link_table(store, name, scratch / "tables" / name) for name in tables}
+    made = Snapshot(
+        id=identity,
+        folder=folder,
+        made_at=made_at,
+        fingerprint=fingerprint,
+        config_hash=config_hash,
+        inputs=store.inputs(*_READ_FROM_FILES),
+        versions=_versions(validation),
+        rows=rows,
+        validation=validation.to_dicts(),
+    )
+    manifest = {name: value for name, value in asdict(made).items() if name != "folder"}
+    (scratch / MANIFEST).write_text(json.dumps(manifest, indent=1, sort_keys=True))
+    scratch.rename(folder)
+    return made
+
+
+def _link_table(store: "Store", table: str, target: Path) -> int:
+    rows = 0
+    target.parent.mkdir(parents=True, exist_ok=True)
+    for part in store.parts(table):
+        made = store.part(table, part)
+        assert made is not None
+        link_or_copy(made.path, target / made.path.name)
+        rows += made.rows
+    return rows
+
+
+def _versions(validation: "pl.DataFrame") -> dict[str, str]:
+    named = validation.select("validator", "validator_version").unique().sort("validator", "validator_version")
+    validators = [" ".join(part for part in row if part) for row in named.iter_rows()]
+    import duckdb
+    import polars
+
+    return {
+        "touchstone": __version__,
+        "python": platform.python_version(),
+        "polars": polars.__version__,
+        "duckdb": duckdb.__version__,
+        "validators": "; ".join(validators),
+    }
 
 
 def read_snapshot(folder: Path) -> Snapshot | None:
@@ -141,10 +216,8 @@ def pins(root: Path) -> dict[str, str]:
 
 def pin(root: Path, which: str, name: str) -> Snapshot:
     """Give a snapshot a name, or move the name to it."""
-    from touchstone.ingest.sources import check_name
-
     if check_name(name, "pin") in RESERVED:
-        raise TouchstoneError(f"'{name}' always means what it says; choose another name")
+        raise TouchstoneError(f"'{name}' is reserved; choose another pin name")
     snapshot = find(root, which)
     with replacing(root / FOLDER / _PINS) as scratch:
         scratch.write_text(json.dumps({**pins(root), name: snapshot.id}, indent=1, sort_keys=True))

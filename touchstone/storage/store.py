@@ -25,12 +25,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import filelock
-import numpy as np
 import polars as pl
 
-from touchstone.contracts import TABLES, conform, violations
+from touchstone.contracts import conform, violations
 from touchstone.errors import TouchstoneError
 from touchstone.storage.files import link_or_copy, replacing
+from touchstone.tables import TABLES
 from touchstone.text import counted
 
 SUMMARY = "summary_pass_at_k.csv"
@@ -38,8 +38,6 @@ WAREHOUSE = "warehouse.duckdb"
 CSV_FOLDER = "csv"
 _PUBLISHED_NAMES = ("tables", SUMMARY, WAREHOUSE, CSV_FOLDER)
 _KEPT_GENERATIONS = 2
-# Written with the attempts, and current where those are.
-_MADE_WITH_ATTEMPTS = ("sources", "quarantine")
 
 
 @dataclass(frozen=True)
@@ -174,6 +172,24 @@ class Store:
         names = sorted(stamp.stem for stamp in folder.glob("*.json")) if folder.is_dir() else []
         return [name for name in names if self.part(table, name) is not None]
 
+    def all_parts(self, table: str) -> dict[str, Part]:
+        """Every whole part of a table by name."""
+        found = {name: self.part(table, name) for name in self.parts(table)}
+        return {name: part for name, part in found.items() if part is not None}
+
+    def require(self, *tables: str) -> None:
+        """Refuse to go on if a table has not been made yet."""
+        for table in tables:
+            if not self.parts(table):
+                raise TouchstoneError(f"there is no table '{table}' yet; materialize it first")
+
+    def require_part(self, table: str, part: str) -> Part:
+        """A part that must have been made by now."""
+        found = self.part(table, part)
+        if found is None:
+            raise TouchstoneError(f"there are no {table} of the model '{part}' yet; materialize them first")
+        return found
+
     def scan(self, table: str, parts: Sequence[str] | None = None) -> pl.LazyFrame:
         """The contract's columns of a table, over all parts or the named ones."""
         paths = [self._path(table, part) for part in (self.parts(table) if parts is None else parts)]
@@ -261,7 +277,8 @@ class Store:
     def keep_unpublished(self) -> None:
         """Keep the tables that this run made or found current. What else is in the draft is from an earlier run."""
         shutil.rmtree(self.unpublished, ignore_errors=True)
-        self._link_tables(sorted(self._of_this_run.union(_MADE_WITH_ATTEMPTS)), self.unpublished / "tables")
+        made_along = [table.name for table in TABLES.values() if table.made_with in self._of_this_run]
+        self._link_tables(sorted(self._of_this_run.union(made_along)), self.unpublished / "tables")
 
     def _link_tables(self, tables: Iterable[str], folder: Path) -> None:
         for table in tables:
@@ -296,16 +313,6 @@ def digest(value: object) -> str:
     True
     """
     return hashlib.sha256(json.dumps(value, sort_keys=True, default=str).encode()).hexdigest()
-
-
-def engine_version() -> str:
-    """A hash of the code that makes tables, so that figures made by other code are never taken for current."""
-    package = Path(__file__).parents[1]
-    makers = [package / name for name in ("config.py", "contracts.py", "vocabulary.py", "evaluation.py")]
-    for folder in ("ingest", "validation", "inference", "metrics"):
-        makers += sorted((package / folder).rglob("*.py"))
-    code = {str(path.relative_to(package)): hashlib.sha256(path.read_bytes()).hexdigest() for path in makers}
-    return digest([code, pl.__version__, np.__version__])
 
 
 def _read_text(path: Path) -> str | None:

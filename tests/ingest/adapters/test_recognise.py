@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from touchstone.errors import InputFileError
 from touchstone.ingest.adapters import read_foreign, recognise, safe_model_name
-from touchstone.ingest.sources import check_name
+from touchstone.names import check_name
 
 RUNS = b"experiment,agent_model,tier,subtest,run_number,passed"
 LINE = b'{"case_id": "c", "model_id": "m", "classification": {"primary": "pass"}'

@@ -1,0 +1,122 @@
+"""The input files of one evaluation: which there are, what they hold, and a hash of each as it was read.
+
+Which files count is decided in `discovery`; what becomes of their rows in `stage`.
+"""
+
+import time
+from collections.abc import Iterable, Iterator
+from functools import cached_property
+from pathlib import Path
+
+from touchstone.config import EvaluationConfig, find_problems_csv, first_problems_csv, require_baseline_model
+from touchstone.errors import InputFileError, TouchstoneError
+from touchstone.ingest.discovery import Discovery, candidates, discover
+from touchstone.ingest.sources import ContentHashes
+from touchstone.progress import tell
+from touchstone.storage.store import digest
+
+
+class Inputs:
+    """The files that a configuration names, looked up once and hashed at most once."""
+
+    def __init__(self, config: EvaluationConfig, hashes: Path) -> None:
+        self.config = config
+        self._hashes = ContentHashes(hashes)
+        self._hashes_of_read: dict[Path, str] = {}
+
+    @cached_property
+    def discovery(self) -> Discovery:
+        """The fixes files by model, and the rows of other systems' files."""
+        before = {path: _changed_at(path) for path in self.config.fixes_dir.glob("*")}
+        found = discover(self.config)
+        for path in found.foreign:
+            # These rows are read now and used later. Keeping their hash with them makes sure that bytes written in
+            # between are never taken for those of the old rows.
+            self._hashes_of_read[path] = self._hashes.of(path)
+            if before.get(path) != _changed_at(path):
+                raise TouchstoneError(f"{path}: changed while it was being read; run again")
+        return found
+
+    @property
+    def models(self) -> list[str]:
+        """The models that have a file."""
+        return list(self.discovery.sources)
+
+    def each_model(self, what: str) -> Iterator[str]:
+        """Every model in turn, with progress reported."""
+        for place, model in enumerate(self.models, start=1):
+            tell(f"{what} of {model} ({place} of {len(self.models)})")
+            yield model
+
+    @cached_property
+    def problems_csv(self) -> Path | None:
+        """The problems file; None if other systems' files bring the problems."""
+        if self.config.problems_csv is None and self.discovery.foreign:
+            return first_problems_csv(self.config)
+        return find_problems_csv(self.config)
+
+    @property
+    def files_with_problems(self) -> list[Path]:
+        """Other systems' files whose problems are added; none if the configuration names the problems file."""
+        return [] if self.config.problems_csv is not None else list(self.discovery.foreign)
+
+    def problems_version(self) -> str:
+        """A hash of the files that the problems come from."""
+        files = [*([self.problems_csv] if self.problems_csv else []), *self.files_with_problems]
+        return digest([self.file_hash(path) for path in files])
+
+    def file_hash(self, path: Path) -> str:
+        """SHA-256 of an input file."""
+        if path in self._hashes_of_read:
+            return self._hashes_of_read[path]
+        try:
+            return self._hashes.of(path)
+        except OSError as error:
+            raise InputFileError(f"{path}: cannot be read ({error.strerror})") from None
+
+    def hash_or_none(self, path: Path) -> str | None:
+        """SHA-256 of an input file; None if it cannot be read."""
+        try:
+            return self.file_hash(path)
+        except InputFileError:
+            return None
+
+    def require_unchanged(self, path: Path, content: str) -> None:
+        """Refuse what was read from a file whose bytes are no longer those that were hashed before."""
+        if self.file_hash(path) != content:
+            raise InputFileError(f"{path}: changed while it was being read; run again")
+
+    def save_hashes(self) -> None:
+        """Keep the hashes, so that an untouched file need not be read again."""
+        self._hashes.save(time.time_ns())
+
+    def state(self) -> dict[str, str]:
+        """The hash of every file that may hold results or problems, by name, without parsing any."""
+        files = {path.name: path for path in candidates(self.config)}
+        problems = self.config.problems_csv or first_problems_csv(self.config)
+        if problems is not None:
+            files["problems"] = problems
+        return {name: self.hash_or_none(path) or "unreadable" for name, path in sorted(files.items())}
+
+    def require_models(self) -> list[str]:
+        """The models; an error that says why if there is none, or no problems file."""
+        if self.problems_csv is not None and not self.problems_csv.is_file():
+            raise TouchstoneError(f"{self.problems_csv}: no such problems file; set 'problems_csv' in the config")
+        if not self.models:
+            raise TouchstoneError("; ".join(sorted(set(self.discovery.refused.values()))))
+        require_baseline_model(self.config.comparison.baseline_model, self.models)
+        return self.models
+
+    def require_only(self, only: Iterable[str], option: str) -> None:
+        """Refuse a name that is not one of the models."""
+        models = self.require_models()
+        for model in only:
+            if model not in models:
+                raise TouchstoneError(f"{option} {model}: no such model; there are: {', '.join(models)}")
+
+
+def _changed_at(path: Path) -> int | None:
+    try:
+        return path.stat().st_ctime_ns
+    except OSError:
+        return None

@@ -1,0 +1,228 @@
+"""The checks on figures and scores."""
+
+from collections.abc import Mapping
+from itertools import islice
+from typing import Any
+
+import polars as pl
+
+from touchstone.checks import CheckResult
+from touchstone.config import CheckLimits, Scoring
+from touchstone.metrics.prices import price_name
+from touchstone.metrics.suites import empty_suites
+from touchstone.tables import TABLES
+from touchstone.text import counted, counted_of
+from touchstone.vocabulary import CLASSES, MAX_AMOUNT, PASS_CLASS
+
+# How many classes, or models and tiers, a message lists by name.
+_MOST_NAMED = 20
+_MOST_GROUPS = 5
+# Missing scores go with failing: the level of the test, and the bias of the pass rate below which they are ignored.
+_ALPHA = 0.05
+_LEAST_BIAS = 0.01
+
+
+def coverage(pass_at_k: pl.LazyFrame, limits: CheckLimits) -> CheckResult:
+    """Every model and tier attempted enough of the problems."""
+    share = pl.col("attempted") / pl.col("problems")
+    groups = pass_at_k.lazy().unique(["model", "tier"]).with_columns(share=share).collect()
+    thin = groups.filter(pl.col("share") < limits.min_coverage).sort("share", "model", "tier")
+    shown = ", ".join(
+        f"{model} {tier}: {attempted} of {problems}"
+        for model, tier, attempted, problems in thin.select("model", "tier", "attempted", "problems")
+        .head(5)
+        .iter_rows()
+    )
+    thin_told = counted_of(thin.height, groups.height, "model and tier", "models and tiers")
+    message = f"{thin_told} attempted too few problems ({shown})"
+    lowest = groups.select(pl.col("share").min()).item()
+    figures = {"thin": thin.height, "lowest_coverage": lowest or 0.0}
+    return CheckResult(thin.is_empty(), message if thin.height else "every problem was attempted", figures=figures)
+
+
+def enough_samples(pass_at_k: pl.LazyFrame) -> CheckResult:
+    """Every attempted problem has at least k decided attempts for every k."""
+    short = pass_at_k.lazy().filter(pl.col("eligible") < pl.col("attempted")).sort("model", "tier", "k").collect()
+    shown = ", ".join(
+        f"{model} {tier}: {missing} at k={k}"
+        for model, tier, k, missing in short.select("model", "tier", "k", pl.col("attempted") - pl.col("eligible"))
+        .head(5)
+        .iter_rows()
+    )
+    message = f"problems with fewer than k attempts are left out of pass@k ({shown})"
+    figures = {"figures_affected": short.height}
+    return CheckResult(short.is_empty(), message if short.height else "n >= k everywhere", figures=figures)
+
+
+def every_model_priced(attempts: pl.LazyFrame, scores: pl.LazyFrame, scoring: Scoring) -> CheckResult:
+    """Every attempt of a model that brings tokens or costs has a cost: given, or by the model's price."""
+    key, no_cost = TABLES["attempts"].key, pl.col("cost_usd").is_null()
+    counts = scores.group_by("model").agg(
+        attempts=pl.len(),
+        missing=no_cost.sum(),
+        costs=pl.col("cost_usd").count(),
+        tokens=pl.col("total_tokens").count(),
+    )
+    affected = counts.filter((pl.col("missing") > 0) & (pl.col("costs") + pl.col("tokens") > 0)).sort("model")
+    found = affected.with_columns(price=price_name(pl.col("model"), scoring)).collect()
+    without_price = (pl.col("costs") == 0) & pl.col("price").is_null()
+    names = ", ".join(found.filter(without_price)["model"])
+    messages = [f"no price for {names}: add one to 'scoring.prices' in the config"] if names else []
+    for row in found.filter(~without_price).iter_rows(named=True):
+        keys = scores.filter((pl.col("model") == row["model"]) & no_cost).select(key)
+        rows = attempts.join(keys, on=key, how="semi")
+        have = "has" if row["missing"] == 1 else "have"
+        why = _why_no_cost(rows, row["price"], scoring)
+        missing = counted_of(row["missing"], row["attempts"], "attempt")
+        messages.append(f"{row['model']}: {missing} {have} no cost ({why})")
+    figures = {"unpriced_attempts": int(found["missing"].sum())}
+    return CheckResult(found.is_empty(), "; ".join(messages) or "every attempt has a cost", figures=figures)
+
+
+def _why_no_cost(attempts: pl.LazyFrame, price_name: str | None, scoring: Scoring) -> str:
+    if price_name is None:
+        return "cost_usd is missing"
+    uncounted = pl.col("input_tokens").is_null() | pl.col("output_tokens").is_null()
+    unpriced = (pl.col("cache_read_tokens") > 0) & pl.lit(scoring.all_prices[price_name].cache_read is None)
+    reason = (
+        pl.when(uncounted)
+        .then(pl.lit("input_tokens or output_tokens is missing"))
+        .when(unpriced)
+        .then(pl.lit(f"the price '{price_name}' has no 'cache_read'"))
+        .otherwise(pl.lit(f"the price '{price_name}' gives more than ${MAX_AMOUNT:,}"))
+    )
+    return ", or ".join(attempts.select(reason.alias("reason").unique().sort()).collect()["reason"])
+
+
+def missing_scores(scores: pl.LazyFrame, missing: str) -> CheckResult:
+    """Attempts without a judge's score do not fail more often than the others, whose scores alone are graded.
+
+    Per model and tier by Fisher's exact test, one-sided, at 5% over all of them (Bonferroni). It takes attempts for
+    independent, which is good enough for a warning. What moves the pass rate by less than a point is left alone.
+    """
+    scored, failed = pl.col("impl_rate").is_not_null(), pl.col("pass_rate") == 0
+    groups = (
+        scores.filter(pl.col("pass_rate").is_not_null())
+        .group_by("model", "tier")
+        .agg(attempts=pl.len(), failed=failed.sum(), unscored=(~scored).sum(), lost=(~scored & failed).sum())
+        .filter(pl.col("unscored").is_between(1, pl.col("attempts") - 1))
+        .sort("model", "tier")
+        .collect()
+    )
+    figures = {"unscored_attempts": int(groups["unscored"].sum())}
+    if groups.is_empty() or missing == "zero":
+        message = "missing judge's scores count as 0" if groups.height else "every attempt or none has a judge's score"
+        return CheckResult(True, message, figures=figures)
+    gone = [row for row in groups.iter_rows(named=True) if _missing_with_failing(row, groups.height)]
+    if not gone:
+        return CheckResult(True, "judge's scores are missing about as often where attempts pass", figures=figures)
+    shown = "; ".join(_survivors(row) for row in gone[:_MOST_GROUPS])
+    more = f"; and {len(gone) - _MOST_GROUPS} more" if len(gone) > _MOST_GROUPS else ""
+    return CheckResult(False, f'{shown}{more}; scoring.composite.missing = "zero" counts them in', figures=figures)
+
+
+def _missing_with_failing(row: Mapping[str, int], tests: int) -> bool:
+    # Loading scipy's distributions takes half a second, and few runs lack scores.
+    from scipy.stats import hypergeom  # type: ignore[import-untyped]
+
+    if _scored_pass_rate(row) - _pass_rate(row) < _LEAST_BIAS:
+        return False
+    chance = hypergeom.sf(row["lost"] - 1, row["attempts"], row["failed"], row["unscored"])
+    return bool(chance * tests <= _ALPHA)
+
+
+def _pass_rate(row: Mapping[str, int]) -> float:
+    return 1 - row["failed"] / row["attempts"]
+
+
+def _scored_pass_rate(row: Mapping[str, int]) -> float:
+    return 1 - (row["failed"] - row["lost"]) / (row["attempts"] - row["unscored"])
+
+
+def _survivors(row: Mapping[str, Any]) -> str:
+    attempts, unscored, lost = row["attempts"], row["unscored"], row["lost"]
+    how_many = f"all {lost:,}" if lost == unscored else f"{lost:,} of the {unscored:,}"
+    have = f"{counted_of(unscored, attempts, 'attempt')} {'has' if unscored == 1 else 'have'}"
+    return (
+        f"{row['model']} {row['tier']}: {have} no judge's score and {how_many} "
+        f"failed, so composite, grade and uplift describe the {attempts - unscored:,} others (pass rate "
+        f"{_scored_pass_rate(row):.3f} instead of {_pass_rate(row):.3f})"
+    )
+
+
+def known_classes(scores: pl.LazyFrame) -> CheckResult:
+    """Every class is one of the known ones; any other scores 0."""
+    name = pl.col("classification")
+    total = scores.select(pl.len()).collect().item()
+    counts = scores.filter(name.is_not_null() & ~name.is_in(CLASSES)).group_by(name).len()
+    unknown = dict(counts.sort("len", name, descending=[True, False]).collect().iter_rows())
+    found = sum(unknown.values())
+    if not unknown:
+        return CheckResult(True, "every class is known", figures={"unknown_class_attempts": 0})
+    shown = ", ".join(f"{each} {count:,}" for each, count in islice(unknown.items(), _MOST_NAMED))
+    more = f" and {len(unknown) - _MOST_NAMED} more" if len(unknown) > _MOST_NAMED else ""
+    message = (
+        f"{counted_of(found, total, 'attempt')} "
+        f"{'has an unknown class and scores' if found == 1 else 'have an unknown class and score'} 0: {shown}{more}; "
+        f"known classes: {', '.join(CLASSES)}"
+    )
+    figures = {f"class {each}": count for each, count in islice(unknown.items(), _MOST_NAMED)}
+    return CheckResult(False, message, figures={"unknown_class_attempts": found} | figures)
+
+
+def classes_match_outcomes(attempts: pl.LazyFrame, outcomes: pl.LazyFrame) -> CheckResult:
+    """Where a validator decided here, it agrees with the class in the file."""
+    key = TABLES["attempts"].key
+    classed = attempts.filter(pl.col("classification").is_not_null()).select(*key, "classification")
+    said_pass, passed = pl.col("classification") == PASS_CLASS, pl.col("passed")
+    lost, won = (
+        classed.join(outcomes.select(*key, "passed"), on=key)
+        .select(lost=(said_pass & ~passed).sum(), won=(~said_pass & passed).sum())
+        .collect()
+        .row(0)
+    )
+    message = (
+        f"{counted(lost + won, 'attempt was', 'attempts were')} validated here with another outcome than "
+        f"{'its' if lost + won == 1 else 'their'} class says ({lost:,} of class "
+        f"{PASS_CLASS} failed, {won:,} of another class passed); the validator's outcome counts"
+    )
+    if lost + won == 0:
+        message = "every class agrees with its outcome"
+    return CheckResult(lost + won == 0, message, figures={"contradicted_classes": lost + won})
+
+
+def classes_add_up(suite_scores: pl.LazyFrame) -> CheckResult:
+    """The counts per class of a suite add up to its cases."""
+    suites = suite_scores.lazy().collect()
+    wrong = suites.filter(pl.sum_horizontal(pl.col("^class_.*$")) != pl.col("cases")).height
+    message = (
+        f"{counted(wrong, 'suite has', 'suites have')} class counts that do not add up"
+        if wrong
+        else "every case is in one class"
+    )
+    return CheckResult(wrong == 0, message, error=True, figures={"suites": suites.height, "wrong": wrong})
+
+
+def no_empty_suite(problems: pl.LazyFrame, suite_scores: pl.LazyFrame) -> CheckResult:
+    """Every suite of the problems file has a decided case."""
+    empty = empty_suites(problems, suite_scores).collect()
+    names = ", ".join(empty["suite"])
+    message = f"left out, because no case is decided: {names}" if names else "every suite has cases"
+    return CheckResult(empty.is_empty(), message, figures={"empty_suites": empty.height})
+
+
+def within_bounds(pass_at_k: pl.LazyFrame) -> CheckResult:
+    """Every figure lies in [0, 1] and inside its interval."""
+    found = pass_at_k.lazy().collect()
+    shares = ["pass_at_k", "ci_low", "ci_high", "pass_at_k_all", "pass_hat_k"]
+    outside = pl.any_horizontal(~pl.col(name).is_between(0, 1) for name in shares)
+    crossed = (pl.col("ci_low") > pl.col("pass_at_k")) | (pl.col("pass_at_k") > pl.col("ci_high"))
+    wrong = found.filter(outside.fill_null(False) | crossed.fill_null(False))
+    message = f"{counted(wrong.height, 'figure lies', 'figures lie')} outside [0, 1] or outside the interval"
+    figures = {"figures": found.height, "wrong": wrong.height}
+    return CheckResult(
+        wrong.is_empty(),
+        message if wrong.height else "every figure is in bounds",
+        error=True,
+        figures=figures,
+    )

@@ -1,0 +1,74 @@
+"""The publish stage: the tables of a finished run become a snapshot, a summary and a warehouse, switched in at once."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import polars as pl
+
+from touchstone.config import EvaluationConfig
+from touchstone.publish.model_csvs import write_model_csvs
+from touchstone.publish.summary import write_summary
+from touchstone.publish.warehouse import Warehouse, publish_warehouse
+from touchstone.storage.code_version import table_code_version
+from touchstone.storage.history import history, update_problem_history
+from touchstone.storage.snapshots import Snapshot, create_snapshot, list_snapshots
+from touchstone.storage.store import SUMMARY, WAREHOUSE, Part, Store, digest
+from touchstone.tables import TABLES
+from touchstone.validation.validators_used import validators_used
+
+
+@dataclass
+class PublishStage:
+    """Writes to the draft what people read, and publishes it. `snapshot` is that of this run, once there is one."""
+
+    config: EvaluationConfig
+    store: Store
+    snapshot: Snapshot | None = None
+
+    def summary(self) -> pl.DataFrame:
+        """The summary CSV, one row per model."""
+        self.store.require("pass_at_k")
+        return write_summary(self.store.scan("pass_at_k").collect(), self.store.draft / SUMMARY)
+
+    def model_csvs(self) -> list[str]:
+        """Outcomes and pass@k of every model as CSV files."""
+        self.store.require("outcomes", "pass_at_k")
+        return write_model_csvs(self.store, self.config.publish.csv)
+
+    def history(self) -> Part:
+        """Every figure of every snapshot. Making it freezes the run as a snapshot first."""
+        settings = self.config.model_dump(mode="json", exclude={"fixes_dir", "output_dir", "publish"})
+        self.snapshot = create_snapshot(self.store, digest(settings), validators_used(self.store.scan("outcomes")))
+        kept = [snapshot.id for snapshot in list_snapshots(self.store.root)]
+        fingerprint = digest(["history", kept, table_code_version("history")])
+        current = self.store.current("history", fingerprint)
+        return current or self.store.write("history", history(self.store.root), fingerprint)
+
+    def problem_history(self) -> dict[str, Part]:
+        """Every problem's figures in every snapshot."""
+        return update_problem_history(self.store)
+
+    def version(self) -> str:
+        """What a published run is made from."""
+        return digest({table: self.store.fingerprint(table) for table in TABLES})
+
+    def all(self) -> Warehouse:
+        """Write the CSV files and publish the run."""
+        self.summary()
+        self.model_csvs()
+        return self.publish()
+
+    def publish(self) -> Warehouse:
+        """Replace tables, CSV files and the DuckDB file in the output folder in one step."""
+        made: list[Warehouse] = []
+
+        def fill(generation: Path) -> None:
+            limit = self.config.publish.warehouse_max_rows
+            made.append(
+                publish_warehouse(
+                    generation / WAREHOUSE, generation / "tables", self.store.root / WAREHOUSE, self.version(), limit
+                )
+            )
+
+        self.store.publish(fill)
+        return made[0]

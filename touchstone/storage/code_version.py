@@ -1,0 +1,86 @@
+"""A hash of the code that makes a table, so that a table made by other code is never taken for current.
+
+The code is the module of the table's function and every module of the package that it imports, directly or not, at the
+top of a file or inside a function, together with the versions of the numeric libraries.
+"""
+
+import hashlib
+import re
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+
+from touchstone.tables import TABLES
+
+_PACKAGE = Path(__file__).parents[1]
+_LIBRARIES = ("numpy", "polars", "pyarrow", "scipy")
+_IMPORT = re.compile(
+    r"""^[ \t]*(?:
+        from\ (?P<package>touchstone[\w.]*)\ import\ (?P<names>\([^)]*\)|[^\n(]+)
+        |import\ (?P<module>touchstone[\w.]*)
+    )""",
+    re.MULTILINE | re.VERBOSE,
+)
+
+
+@cache
+def table_code_version(table: str) -> str:
+    """A hash of the code behind a table and of the numeric libraries' versions."""
+    lines = [f"{name} {version(name)}" for name in _LIBRARIES]
+    lines += [f"{module} {_content(module)}" for module in sorted(modules_behind(table))]
+    return hashlib.sha256("\n".join(lines).encode()).hexdigest()
+
+
+def modules_behind(table: str) -> set[str]:
+    """Every module of the package that takes part in making a table.
+
+    >>> {"touchstone.metrics.tiers", "touchstone.contracts"} <= modules_behind("tiers")
+    True
+    """
+    declared = TABLES[table]
+    found = set[str]()
+    waiting = [declared.module, *(module for package in declared.code for module in _modules_in(package))]
+    while waiting:
+        module = waiting.pop()
+        if module not in found:
+            found.add(module)
+            waiting.extend(imports_of(module))
+    return found
+
+
+@cache
+def imports_of(module: str) -> frozenset[str]:
+    """The modules of the package that a module imports, and the packages that contain it."""
+    text = _path(module).read_text()
+    found = {module.rpartition(".")[0]} if "." in module else set[str]()
+    for match in _IMPORT.finditer(text):
+        if match["module"]:
+            found.add(match["module"])
+            continue
+        package = match["package"]
+        found.add(package)
+        names = re.findall(r"(\w+)(?: as \w+)?", re.sub(r"#[^\n]*", "", match["names"]))
+        found.update(f"{package}.{name}" for name in names if _exists(f"{package}.{name}"))
+    return frozenset(found)
+
+
+def _modules_in(package: str) -> list[str]:
+    folder = _path(package).parent
+    files = [path.relative_to(_PACKAGE.parent).with_suffix("") for path in sorted(folder.rglob("*.py"))]
+    return [".".join(file.parts).removesuffix(".__init__") for file in files]
+
+
+@cache
+def _content(module: str) -> str:
+    return hashlib.sha256(_path(module).read_bytes()).hexdigest()
+
+
+@cache
+def _exists(module: str) -> bool:
+    return _path(module).is_file()
+
+
+def _path(module: str) -> Path:
+    base = _PACKAGE.parent.joinpath(*module.split("."))
+    package = base / "__init__.py"
+    return package if package.is_file() else base.with_suffix(".py")

@@ -1,0 +1,106 @@
+"""The tables `history` and `problem_history`: the figures of every snapshot, so that SQL can ask what changed when.
+
+`history` has the figures per model and tier in long form. `problem_history` has a part per snapshot, written once
+because a snapshot never changes: a run adds one file, however many snapshots there are.
+"""
+
+from pathlib import Path
+
+import polars as pl
+import polars.selectors as cs
+
+from touchstone.contracts import Table
+from touchstone.storage.files import replacing
+from touchstone.storage.snapshots import Snapshot, list_snapshots
+from touchstone.storage.store import Part, Store, digest
+from touchstone.tables import TABLES
+
+_FIGURES = "figures.parquet"
+_PROBLEM_HISTORY = "problem_history"
+_SOURCE = "problem_statistics"
+
+
+def history(root: Path) -> pl.LazyFrame:
+    """Every figure of a model and tier in every snapshot, in long form."""
+    parts = [_kept_figures(snapshot) for snapshot in list_snapshots(root)]
+    return pl.concat([pl.LazyFrame(schema=TABLES["history"].dtypes), *parts])
+
+
+def _kept_figures(snapshot: Snapshot) -> pl.LazyFrame:
+    """A snapshot's figures, gathered once because a snapshot never changes."""
+    path = snapshot.folder / _FIGURES
+    if not path.is_file():
+        with replacing(path) as scratch:
+            _gather_figures(snapshot).write_parquet(scratch)
+    return pl.scan_parquet(path, glob=False)
+
+
+def _gather_figures(snapshot: Snapshot) -> pl.DataFrame:
+    empty = pl.DataFrame(schema=TABLES["history"].dtypes)
+    # Figures of single problems and attempts would be most of it; they are compared, not plotted.
+    plotted = [
+        table
+        for table in TABLES.values()
+        if table.in_snapshots and {"model", "tier"} <= set(table.key) and "oid" not in table.key
+    ]
+    return pl.concat([empty, *(_long(snapshot, table) for table in plotted)])
+
+
+def _long(snapshot: Snapshot, table: Table) -> pl.DataFrame:
+    files = sorted((snapshot.tables / table.name).glob("*.parquet"))
+    if not files:
+        return pl.DataFrame(schema=TABLES["history"].dtypes)
+    rows = pl.concat([pl.read_parquet(file, glob=False) for file in files], how="diagonal")
+    others = [pl.col(name).cast(pl.String) for name in table.key if name not in ("model", "tier")]
+    item = pl.concat_str(others, separator=" ", ignore_nulls=True) if others else pl.lit("")
+    figures = rows.select(~cs.by_name(table.key) & cs.numeric()).columns
+    keyed = rows.select("model", "tier", pl.col(figures).cast(pl.Float64), __item=item)
+    return (
+        keyed.unpivot(figures, index=["model", "tier", "__item"], variable_name="figure", value_name="value")
+        .select(
+            pl.lit(snapshot.id).alias("snapshot"),
+            pl.lit(snapshot.made_at).alias("made_at"),
+            pl.lit(table.name).alias("table"),
+            "model",
+            "tier",
+            pl.col("__item").alias("item"),
+            "figure",
+            "value",
+        )
+        .sort("model", "tier", "item", "figure")
+    )
+
+
+def update_problem_history(store: Store) -> dict[str, Part]:
+    """Add the snapshots that are missing and drop those that were removed; returns the parts by snapshot."""
+    snapshots = list_snapshots(store.root)
+    store.keep_parts(_PROBLEM_HISTORY, [snapshot.id for snapshot in snapshots])
+    return {snapshot.id: _problem_part(store, snapshot) for snapshot in snapshots}
+
+
+def _problem_part(store: Store, snapshot: Snapshot) -> Part:
+    fingerprint = digest([snapshot.id, snapshot.fingerprint, {name: str(kind) for name, kind in _schema().items()}])
+    current = store.current(_PROBLEM_HISTORY, fingerprint, snapshot.id)
+    return current or store.write(_PROBLEM_HISTORY, _problem_figures(snapshot), fingerprint, snapshot.id)
+
+
+def _problem_figures(snapshot: Snapshot) -> pl.LazyFrame:
+    """The figures of one snapshot; columns that an older version did not keep are null."""
+    files = sorted((snapshot.tables / _SOURCE).glob("*.parquet"))
+    if not files:
+        return pl.LazyFrame(schema=_schema())
+    rows = pl.concat([pl.scan_parquet(file, glob=False) for file in files], how="diagonal")
+    present = rows.collect_schema()
+    kept = [name for name in _schema() if name in present]
+    missing = [pl.lit(None).alias(name) for name in ("avg_score", "best_score") if name not in present]
+    return rows.select(
+        pl.lit(snapshot.id).alias("snapshot"),
+        pl.lit(snapshot.made_at).alias("made_at"),
+        *kept,
+        *missing,
+        pl.when(pl.col("n") > 0).then(pl.col("c") / pl.col("n")).alias("pass_rate"),
+    ).sort("model", "tier", "oid")
+
+
+def _schema() -> pl.Schema:
+    return TABLES[_PROBLEM_HISTORY].dtypes

@@ -1,0 +1,343 @@
+"""Every table, declared once: its columns, what it reads, which settings matter, what makes it, and its Dagster group.
+
+The Dagster assets and their dependencies, the fingerprints that tell whether a table is current, the data dictionary
+and the warehouse are all derived from these declarations. A function that makes a table is named, not imported, so that
+this module stays at the bottom of the package and loads fast.
+"""
+
+from collections.abc import Iterator, Sequence
+
+from touchstone import contracts
+from touchstone.contracts import Table
+
+_INPUT_COLUMNS = "Further columns of the input travel along as text."
+_PASS_COLUMNS = "One further column `pass_at_<k>` per configured k."
+_PASS_COLUMNS_WITH_INTERVALS = (
+    "Further columns `pass_at_<k>`, `pass_at_<k>_ci_low` and `pass_at_<k>_ci_high` per configured k."
+)
+# The settings of paired tests, in the order in which they are passed.
+_PAIR_SETTINGS = (
+    "comparison.alpha",
+    "comparison.relevant",
+    "comparison.power",
+    "comparison.permutations",
+    "intervals.seed",
+    "intervals.confidence",
+    "comparison.family",
+    "comparison.baseline_model",
+)
+
+
+def _ingest() -> Iterator[Table]:
+    stage = "touchstone.ingest.stage:IngestStage"
+    yield Table(
+        "problems",
+        contracts.Problems,
+        "problem",
+        "ingest",
+        f"{stage}.problems",
+        extras=_INPUT_COLUMNS,
+        step=True,
+    )
+    yield Table(
+        "attempts",
+        contracts.Attempts,
+        "attempt, as ingested",
+        "ingest",
+        f"{stage}.attempts",
+        reads=("problems",),
+        extras=_INPUT_COLUMNS,
+        per_model=True,
+        step=True,
+        in_snapshots=False,
+    )
+    for name, schema, grain in (
+        ("quarantine", contracts.Quarantine, "refused row"),
+        ("sources", contracts.Sources, "input file and model"),
+    ):
+        yield Table(
+            name,
+            schema,
+            grain,
+            "ingest",
+            f"{stage}.{name}",
+            reads=("problems", "attempts"),
+            step=True,
+            made_with="attempts",
+            in_snapshots=name == "sources",
+        )
+
+
+def _validation() -> Iterator[Table]:
+    stage, code = "touchstone.validation.stage:ValidationStage", ("touchstone.validation",)
+    yield Table(
+        "baselines",
+        contracts.Baselines,
+        "problem with fixes to validate",
+        "validation",
+        f"{stage}.baselines",
+        reads=("problems", "attempts"),
+        step=True,
+        code=code,
+    )
+    yield Table(
+        "outcomes",
+        contracts.Outcomes,
+        "attempt, validated",
+        "validation",
+        f"{stage}.outcomes",
+        reads=("problems", "attempts", "baselines"),
+        per_model=True,
+        step=True,
+        code=code,
+        in_snapshots=False,
+    )
+
+
+def _metrics() -> Iterator[Table]:
+    module = "touchstone.metrics.pass_at_k"
+    yield Table(
+        "problem_pass_at_k",
+        contracts.ProblemPassAtK,
+        "model, tier, problem and k",
+        "metrics",
+        f"{module}:problem_pass_at_k",
+        reads=("outcomes",),
+        settings=("k_values",),
+    )
+    yield Table(
+        "pass_at_k",
+        contracts.PassAtK,
+        "model, tier and k",
+        "metrics",
+        f"{module}:pass_at_k",
+        reads=("problem_pass_at_k", "problems", "sources"),
+        settings=("k_values", "intervals"),
+    )
+
+
+def _scores() -> Iterator[Table]:
+    group = "scores"
+    yield Table(
+        "settings",
+        contracts.Settings,
+        "setting that the figures depend on",
+        group,
+        "touchstone.publish.settings:settings_table",
+        settings=("k_values", "problem_key", "intervals", "comparison", "scoring", "checks"),
+    )
+    yield Table(
+        "attempt_scores",
+        contracts.AttemptScores,
+        "attempt",
+        group,
+        "touchstone.metrics.attempts:attempt_scores",
+        reads=("attempts", "outcomes"),
+        settings=("scoring",),
+        per_model=True,
+    )
+    yield Table(
+        "tier_statistics",
+        contracts.TierStatistics,
+        "model, tier and metric",
+        group,
+        "touchstone.metrics.tiers:tier_statistics",
+        reads=("attempt_scores",),
+    )
+    yield Table(
+        "tiers",
+        contracts.Tiers,
+        "model and tier",
+        group,
+        "touchstone.metrics.tiers:tiers",
+        reads=("tier_statistics", "attempt_scores", "problems"),
+        settings=("scoring", "intervals"),
+    )
+    yield Table(
+        "cross_tier",
+        contracts.CrossTier,
+        "model",
+        group,
+        "touchstone.metrics.tiers:cross_tier",
+        reads=("tier_statistics", "tiers"),
+    )
+    yield Table(
+        "suite_scores",
+        contracts.SuiteScores,
+        "model, tier, run and suite",
+        group,
+        "touchstone.metrics.suites:suite_scores",
+        reads=("attempt_scores", "problems"),
+        settings=("scoring.suites", "intervals"),
+    )
+    yield Table(
+        "run_scores",
+        contracts.RunScores,
+        "model, tier and run",
+        group,
+        "touchstone.metrics.suites:run_scores",
+        reads=("suite_scores", "attempt_scores", "problems"),
+        settings=("intervals",),
+    )
+    yield Table(
+        "model_statistics",
+        contracts.ModelStatistics,
+        "model and tier",
+        group,
+        "touchstone.metrics.aggregates:model_statistics",
+        reads=("attempt_scores", "pass_at_k", "problems"),
+        settings=("k_values", "intervals"),
+        extras=_PASS_COLUMNS_WITH_INTERVALS,
+    )
+    yield Table(
+        "problem_statistics",
+        contracts.ProblemStatistics,
+        "model, tier and problem",
+        group,
+        "touchstone.metrics.aggregates:problem_statistics",
+        reads=("attempt_scores", "problem_pass_at_k"),
+        settings=("k_values",),
+        extras=_PASS_COLUMNS,
+    )
+    yield Table(
+        "problem_frontier",
+        contracts.ProblemFrontier,
+        "problem",
+        group,
+        "touchstone.metrics.aggregates:problem_frontier",
+        reads=("problem_statistics",),
+    )
+
+
+def _reliability() -> Iterator[Table]:
+    group, reads = "reliability", ("problem_pass_at_k", "problems")
+    yield Table(
+        "variance_split",
+        contracts.VarianceSplit,
+        "model and tier",
+        group,
+        "touchstone.metrics.variance:variance_split",
+        reads=reads,
+    )
+    yield Table(
+        "next_samples",
+        contracts.NextSamples,
+        "model, tier and plan",
+        group,
+        "touchstone.metrics.variance:next_samples",
+        reads=("variance_split", "attempt_scores"),
+        settings=("intervals",),
+    )
+    yield Table(
+        "reliability",
+        contracts.Reliability,
+        "model and tier",
+        group,
+        "touchstone.metrics.reliability:reliability",
+        reads=reads,
+        settings=("intervals",),
+    )
+    yield Table(
+        "reliability_curve",
+        contracts.ReliabilityCurve,
+        "model, tier and k",
+        group,
+        "touchstone.metrics.reliability:reliability_curve",
+        reads=reads,
+        settings=("intervals",),
+    )
+
+
+def _economics() -> Iterator[Table]:
+    for name, schema, grain, function in (
+        ("economics", contracts.Economics, "model and tier", "touchstone.metrics.economics:economics"),
+        ("routing", contracts.Routing, "suite", "touchstone.metrics.routing:routing"),
+        ("routing_policies", contracts.RoutingPolicies, "policy", "touchstone.metrics.routing:routing_policies"),
+    ):
+        yield Table(
+            name,
+            schema,
+            grain,
+            "economics",
+            function,
+            reads=("attempt_scores", "problems"),
+            settings=("intervals",),
+        )
+
+
+def _comparison() -> Iterator[Table]:
+    group, gate, reads = "comparison", "touchstone.compare.gate:Gate", ("attempt_scores", "problems")
+    yield Table(
+        "model_comparison",
+        contracts.ModelComparison,
+        "pair of models of a tier, or of tiers of a model",
+        group,
+        "touchstone.compare.pairs:model_comparison",
+        reads=("problem_pass_at_k", "problems"),
+        settings=_PAIR_SETTINGS,
+    )
+    yield Table(
+        "baseline_verdicts",
+        contracts.BaselineVerdicts,
+        "model and tier that the pinned baseline has too",
+        group,
+        f"{gate}.baseline_verdicts",
+        reads=reads,
+        settings=_PAIR_SETTINGS,
+        in_snapshots=False,
+    )
+    yield Table(
+        "regressions",
+        contracts.Regressions,
+        "case that differs from the pinned baseline",
+        group,
+        f"{gate}.regressions",
+        reads=reads,
+        settings=("comparison.threshold", "comparison.score"),
+        in_snapshots=False,
+    )
+    yield Table(
+        "regression_counts",
+        contracts.RegressionCounts,
+        "model and tier of the run or of the pinned baseline",
+        group,
+        f"{gate}.regression_counts",
+        reads=reads,
+        settings=("comparison.threshold", "comparison.score"),
+        in_snapshots=False,
+    )
+
+
+def _publish(tables: Sequence[Table]) -> Iterator[Table]:
+    stage = "touchstone.publish.stage:PublishStage"
+    read = {name for table in tables for name in table.reads}
+    yield Table(
+        "history",
+        contracts.History,
+        "snapshot and figure of a model and tier",
+        "publish",
+        f"{stage}.history",
+        reads=tuple(table.name for table in tables if table.name not in read),
+        step=True,
+        in_snapshots=False,
+    )
+    yield Table(
+        "problem_history",
+        contracts.ProblemHistory,
+        "snapshot, model, tier and problem",
+        "publish",
+        f"{stage}.problem_history",
+        reads=("history",),
+        step=True,
+        in_snapshots=False,
+    )
+
+
+def _declared() -> dict[str, Table]:
+    stages = (_ingest, _validation, _metrics, _scores, _reliability, _economics, _comparison)
+    tables = [table for stage in stages for table in stage()]
+    return {table.name: table for table in [*tables, *_publish(tables)]}
+
+
+# In an order in which they can be made.
+TABLES: dict[str, Table] = _declared()

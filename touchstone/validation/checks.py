@@ -1,0 +1,135 @@
+"""The checks on what validation decided. Most are gates: no figure is computed from what they refuse."""
+
+import polars as pl
+
+from touchstone.checks import CheckResult
+from touchstone.config import CheckLimits
+from touchstone.text import counted, counted_of
+
+
+def all_decided(outcomes: pl.LazyFrame) -> CheckResult:
+    """Every attempt has an outcome."""
+    total, decided = outcomes.select(pl.len(), pl.col("passed").count()).collect().row(0)
+    missing = total - decided
+    have = "has no outcome and is" if missing == 1 else "have no outcome and are"
+    message = f"{counted_of(missing, total, 'attempt')} {have} counted neither way"
+    return CheckResult(total == decided, message, figures={"undecided": total - decided, "attempts": total})
+
+
+def undecided_share(outcomes: pl.LazyFrame, limits: CheckLimits) -> CheckResult:
+    """Validation decided nearly all that it was given: what it leaves out is not left out by chance."""
+    left_out = pl.col("passed").is_null() & pl.col("diagnostics").is_not_null()
+    given = outcomes.filter(left_out | pl.col("sandbox").is_not_null())
+    total = given.select(pl.len()).collect().item()
+    reasons = given.filter(left_out).group_by("status").agg(pl.len(), pl.col("diagnostics").min()).sort("status")
+    found = reasons.collect()
+    missing = int(found["len"].sum())
+    share = missing / total if total else 0.0
+    figures = {"undecided": missing, "given": total, "share": share}
+    if missing == 0:
+        message = f"{counted(total, 'fix was', 'fixes were')} given to validators, and none is undecided"
+        return CheckResult(True, message, error=True, figures=figures)
+    shown = "; ".join(f"{status} {count:,}: {why.splitlines()[0]}" for status, count, why in found.iter_rows())
+    were = "was" if missing == 1 else "were"
+    given_told = counted(total, "fix given to validators", "fixes given to validators")
+    message = f"{missing:,} of {given_told} {were} not decided ({shown})"
+    message += f"; {_remedies(found['status'])}, or raise checks.max_undecided_share"
+    return CheckResult(share <= limits.max_undecided_share, message, error=True, figures=figures)
+
+
+def baselines_fail_as_recorded(baselines: pl.LazyFrame, limits: CheckLimits) -> CheckResult:
+    """The unmodified problems have the errors that they are about, so that a fix can be told from no fix."""
+    found = baselines.lazy().collect()
+    wrong = found.filter(pl.col("fails_as_recorded").not_().fill_null(False))
+    remedy = "correct line_start, line_end and summary of these problems or the files in clones_dir"
+    return _trusted(found, wrong, "does not show the error that it is about", remedy, limits)
+
+
+def reference_fixes_pass(baselines: pl.LazyFrame, limits: CheckLimits) -> CheckResult:
+    """Every reference fix passes: a validator that refuses a right answer refuses others too."""
+    found = baselines.lazy().collect()
+    wrong = found.filter(pl.col("reference_status") != "passed")
+    return _trusted(found, wrong, "refuses its own reference fix", _remedies(wrong["reference_status"]), limits)
+
+
+# What to do about a status that a gate stopped at. Undecided results and timeouts are tried again by every run.
+_REMEDIES = {
+    "failed": "correct the reference fix (`touchstone validate` shows what is wrong with it)",
+    "timeout": "run again while the machine is less busy, or raise validation.limits.seconds",
+    "memory_limit": "raise validation.limits.memory_mb",
+    "output_limit": "raise validation.limits.output_mb",
+    "disk_limit": "raise validation.limits.disk_mb",
+    "no_report": "run again, and see with `touchstone validate` where the validator stops",
+    "sandbox_error": "run again, and see with `touchstone validators` what works on this machine",
+    "validator_unavailable": "set right what is named (`touchstone validators` lists what is installed) and run again",
+    "unsafe_input": "take the unsafe files out of clones_dir and run again",
+}
+
+
+def _remedies(statuses: pl.Series) -> str:
+    """What to do about these statuses, each remedy once."""
+    return "; ".join(_REMEDIES[status] for status in statuses.unique().sort())
+
+
+def _trusted(baselines: pl.DataFrame, wrong: pl.DataFrame, what: str, remedy: str, limits: CheckLimits) -> CheckResult:
+    share = wrong.height / baselines.height if baselines.height else 0.0
+    figures = {"problems": baselines.height, "untrusted": wrong.height, "share": share}
+    if wrong.is_empty():
+        message = f"{counted(baselines.height, 'problem was', 'problems were')} validated, and none is untrusted"
+        return CheckResult(True, message, error=True, figures=figures)
+    oid, said = wrong.sort("oid").select("oid", "diagnostics").row(0)
+    example = f"{oid}: {said.splitlines()[0]}" if said else oid
+    message = f"{counted_of(wrong.height, baselines.height, 'problem')}: validation {what} (for example {example})"
+    message += f"; {remedy}, or raise checks.max_untrusted_share"
+    return CheckResult(share <= limits.max_untrusted_share, message, error=True, figures=figures)
+
+
+def reports_consistent(outcomes: pl.LazyFrame) -> CheckResult:
+    """A validator's exit code and its report agree."""
+    wrong = outcomes.filter(pl.col("consistent").not_().fill_null(False)).select("oid", "diagnostics").collect()
+    message = "every exit code agrees with its report"
+    if wrong.height:
+        oid, said = wrong.row(0)
+        contradict = ("report contradicts the exit code and counts", "reports contradict the exit code and count")
+        message = f"{counted(wrong.height, *contradict)} as failed (for example {oid}: {said})"
+    return CheckResult(wrong.is_empty(), message, figures={"contradictions": wrong.height})
+
+
+def funnel_is_monotone(outcomes: pl.LazyFrame) -> CheckResult:
+    """Attempted >= applied >= compiled >= passed among the attempts that were validated here."""
+    validated = outcomes.filter(pl.col("applied").is_not_null() & pl.col("passed").is_not_null())
+    passed = pl.col("passed")
+    counts = validated.select(
+        attempted=pl.len(),
+        applied=pl.col("applied").sum(),
+        compiled=pl.col("compiled").sum(),
+        passed=passed.sum(),
+        unapplied=(passed & ~pl.col("applied")).sum(),
+        uncompiled=(passed & ~pl.col("compiled").fill_null(True)).sum(),
+    )
+    figures = counts.collect().row(0, named=True)
+    wrong = figures.pop("unapplied") + figures.pop("uncompiled")
+    shown = ", ".join(f"{name} {count:,}" for name, count in figures.items())
+    message = shown
+    if wrong:
+        message = f"{counted(wrong, 'attempt')} passed without being applied or compiled ({shown}); "
+        message += (
+            "a validator contradicts itself: correct it, then `touchstone run --fresh` validates everything again"
+        )
+    return CheckResult(wrong == 0, message, error=True, figures=figures)
+
+
+def one_fidelity(outcomes: pl.LazyFrame) -> CheckResult:
+    """No figure mixes verdicts that mean different things."""
+    decided = outcomes.filter(pl.col("passed").is_not_null())
+    kinds = decided.group_by("model", "tier").agg(pl.col("fidelity").unique().sort())
+    mixed = kinds.filter(pl.col("fidelity").list.len() > 1).sort("model", "tier").collect()
+    message = "every figure rests on verdicts of one fidelity"
+    if mixed.height:
+        model, tier, fidelities = mixed.row(0)
+        message = (
+            f"{counted(mixed.height, 'model and tier mixes', 'models and tiers mix')} fidelities "
+            f"(for example {model} {tier}: {', '.join(fidelities)}); "
+            "evaluate them apart, each with a config of its own"
+        )
+    return CheckResult(mixed.is_empty(), message, error=True, figures={"mixed": mixed.height})

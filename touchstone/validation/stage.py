@@ -1,0 +1,121 @@
+"""The validation stage: attempts become the tables `baselines` and `outcomes`.
+
+Recorded outcomes are taken as they are, the other fixes are validated. How belongs in the modules beside this one; here
+it is decided what is validated again.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import polars as pl
+
+from touchstone.config import EvaluationConfig
+from touchstone.ingest.fixes import FIXES, in_order
+from touchstone.ingest.inputs import Inputs
+from touchstone.storage.code_version import table_code_version
+from touchstone.storage.store import Part, Store, digest
+from touchstone.tables import TABLES
+from touchstone.validation.judging import judge_attempts, judge_problems
+from touchstone.validation.recorded import recorded_outcomes
+from touchstone.validation.retrying import content_digest, is_settled
+from touchstone.validation.targets import COLUMNS, NoSubject, Subject, Subjects
+from touchstone.validation.validating import Validation
+
+
+@dataclass
+class ValidationStage:
+    """Validates what changed. `only` works as in ingest; `fresh` validates again what the cache has."""
+
+    config: EvaluationConfig
+    store: Store
+    inputs: Inputs
+    only: frozenset[str] = frozenset()
+    fresh: bool = False
+
+    def baselines(self) -> Part:
+        """The problems as they came and with their reference fixes, validated: what every fix is compared with."""
+        models = self.store.parts("attempts")
+        frames = [fixes.select("oid") for model in models if (fixes := self._fixes_of(model)) is not None]
+        oids = pl.concat(frames).unique().collect()["oid"].to_list() if frames else []
+        subjects = self.subjects(oids)
+        made_from = self.validation.fingerprint(subjects) if subjects else None
+        fingerprint = digest(["baselines", made_from, table_code_version("baselines")])
+        current = self.store.current("baselines", fingerprint)
+        if current is not None and current.settled:
+            return current
+        rows = judge_problems(subjects, self.validation) if subjects else []
+        return self._write("baselines", pl.DataFrame(rows, schema=TABLES["baselines"].dtypes), fingerprint)
+
+    def outcomes(self) -> dict[str, Part]:
+        """The verdict on every attempt: passed, failed, or not decided."""
+        return {model: self.outcomes_of(model) for model in self.inputs.each_model("outcomes")}
+
+    def outcomes_of(self, model: str) -> Part:
+        """One model's outcomes."""
+        attempts = self.store.require_part("attempts", model)
+        fixes = self._fixes_of(model)
+        rows = fixes.collect() if fixes is not None else pl.DataFrame()
+        subjects = self.subjects(rows["oid"].unique().to_list()) if rows.height else {}
+        validated_by = self.validation.fingerprint(subjects) if subjects else None
+        fingerprint = digest(["outcomes", attempts.fingerprint, validated_by, table_code_version("outcomes")])
+        current = self.store.current("outcomes", fingerprint, model)
+        keep = current is not None and (current.settled or bool(self.only)) and model not in self.only
+        if keep and current is not None:
+            return current
+        recorded = recorded_outcomes(self.store.scan("attempts", [model]))
+        if not subjects:
+            return self.store.write("outcomes", recorded, fingerprint, model)
+        table = TABLES["outcomes"]
+        judged = judge_attempts(rows.iter_rows(named=True), subjects, self.validation)
+        validated = pl.LazyFrame(judged, schema=table.dtypes)
+        rest = recorded.select(list(table.dtypes)).join(validated, on=table.key, how="anti")
+        return self._write("outcomes", in_order(pl.concat([rest, validated])).collect(), fingerprint, model)
+
+    @cached_property
+    def validation(self) -> Validation:
+        """The sandbox, cache and workers of this run."""
+        settings = self.config.validation
+        return Validation(settings, self.cache_dir, self.store.scratch("validation"), fresh=self.fresh)
+
+    @property
+    def cache_dir(self) -> Path:
+        """The folder of the validation cache."""
+        return self.config.validation.cache_dir or self.config.output_dir / "cache"
+
+    def close(self) -> None:
+        """Stop the workers and their sandboxes."""
+        if "validation" in self.__dict__:
+            self.validation.close()
+
+    def _write(self, table: str, frame: pl.DataFrame, made_from: str, model: str | None = None) -> Part:
+        """Write what validators found. The same inputs may give another result next time, so the content counts."""
+        return self.store.write(
+            table, frame.lazy(), made_from, model, fingerprint=content_digest(frame), settled=is_settled(frame)
+        )
+
+    def _fixes_of(self, model: str) -> pl.LazyFrame | None:
+        """A model's attempts whose fix must be validated; None if there is none."""
+        mode = self.config.validation.mode
+        if self.config.clones_dir is None or mode == "never" or self.store.part("attempts", model) is None:
+            return None
+        attempts = self.store.scan_with_extras("attempts", model)
+        present = [name for name in FIXES if name in attempts.collect_schema()]
+        if not present:
+            return None
+        wanted = pl.lit(True) if mode == "always" else pl.col("passed").is_null()
+        return attempts.filter(wanted).select(*TABLES["attempts"].key, *present)
+
+    def subjects(self, oids: Sequence[str]) -> dict[str, Subject | NoSubject]:
+        """What each problem is about: files, lines and validator."""
+        if not oids:
+            return {}
+        problems = self.store.scan_with_extras("problems")
+        present = [name for name in COLUMNS if name in problems.collect_schema()]
+        rows = problems.filter(pl.col("oid").is_in(oids)).select("oid", *present).sort("oid").collect()
+        return self._subjects.find(rows.iter_rows(named=True))
+
+    @cached_property
+    def _subjects(self) -> Subjects:
+        return Subjects(self.config.clones_dir, self.config.validation)
