@@ -10,7 +10,6 @@ from assets.common import check_result, checks_in_one_step, result, tables_in_on
 from touchstone.compare import gate
 from touchstone.compare.pairs import compare_all
 from touchstone.evaluation import Evaluation
-from touchstone.metrics.pass_at_k import problem_counts
 from touchstone.vocabulary import VERDICTS
 
 GROUP = "comparison"
@@ -23,7 +22,7 @@ def model_comparison(evaluation: Evaluation) -> dg.MaterializeResult[None]:
         "model_comparison",
         ["problem_pass_at_k", "problems"],
         vars(settings),
-        lambda figures, problems: compare_all(problem_counts(figures), problems, settings).lazy(),
+        lambda figures, problems: compare_all(figures, problems, settings),
     )
     verdicts = pl.read_parquet(part.path)["verdict"].to_list()
     return result("model_comparison", part, {verdict: verdicts.count(verdict) for verdict in VERDICTS})

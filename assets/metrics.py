@@ -18,7 +18,7 @@ def problem_pass_at_k(evaluation: Evaluation) -> dg.MaterializeResult[None]:
         "problem_pass_at_k",
         reads=["outcomes"],
         settings=k_values,
-        make=lambda outcomes: metric.problem_pass_at_k(metric.count_outcomes(outcomes), k_values),
+        make=lambda outcomes: metric.problem_pass_at_k(outcomes, k_values),
     )
     return result("problem_pass_at_k", part)
 

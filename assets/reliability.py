@@ -12,7 +12,6 @@ from assets.common import plotted, result, tables_in_one_step
 from touchstone.evaluation import Evaluation
 from touchstone.metrics import reliability as metric
 from touchstone.metrics import variance
-from touchstone.metrics.pass_at_k import problem_counts
 from touchstone.storage.store import Part
 
 GROUP = "reliability"
@@ -50,9 +49,7 @@ def next_samples(evaluation: Evaluation) -> dg.MaterializeResult[None]:
 
 
 def _refreshed(evaluation: Evaluation, table: str, make: Callable[..., pl.LazyFrame], *settings: object) -> Part:
-    return evaluation.refresh(
-        table, _READS, settings, lambda figures, problems: make(problem_counts(figures), problems, *settings)
-    )
+    return evaluation.refresh(table, _READS, settings, lambda *read: make(*read, *settings))
 
 
 reliability_tables = tables_in_one_step(

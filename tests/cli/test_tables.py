@@ -10,7 +10,7 @@ import pytest
 from tests.conftest import Command, Folder
 from tests.terminal import on_terminal
 from touchstone.cli.tables import comparison_table, tier_table
-from touchstone.compare.pairs import ComparisonSettings, compare_all
+from touchstone.compare.pairs import ComparisonSettings, compare_counts
 
 MODELS = ["claude-sonnet-4-20250514", "claude-sonnet-4-5-20250929", "m" * 100]
 P_VALUE = 1.0728836059570312e-06
@@ -136,7 +136,7 @@ def compared() -> pl.DataFrame:
         for model, c in (("none", [0] * 30), ("all", [1] * 30), ("half", [0, 1] * 15))
     )
     problems = pl.DataFrame({"oid": names, "cluster": [f"k{place // 5}" for place in range(30)]})
-    return compare_all(counts.lazy(), problems.lazy(), ComparisonSettings())
+    return compare_counts(counts.lazy(), problems.lazy(), ComparisonSettings())
 
 
 def test_compared_models_have_adjusted_figures_first_and_say_what_they_lack(compared: pl.DataFrame) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from tests.compare.test_pairs import SETTINGS, run_of
 from tests.conftest import Folder
-from touchstone.compare.pairs import compare_all
+from touchstone.compare.pairs import compare_counts
 from touchstone.errors import TouchstoneError
 from touchstone.inference.multiplicity import holm
 from touchstone.preparation import prepare
@@ -27,7 +27,7 @@ def models_of(
 
 
 def family_of(counts: pl.DataFrame, problems: pl.DataFrame, **changes: object) -> pl.DataFrame:
-    return compare_all(counts.lazy(), problems.lazy(), replace(SETTINGS, **changes))  # type: ignore[arg-type]
+    return compare_counts(counts.lazy(), problems.lazy(), replace(SETTINGS, **changes))  # type: ignore[arg-type]
 
 
 def test_a_corrected_p_stands_beside_a_corrected_interval() -> None:

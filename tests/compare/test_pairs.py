@@ -17,7 +17,7 @@ from touchstone.cli.live import LineDisplay
 from touchstone.compare.pairs import (
     COMPARISON_SCHEMA,
     ComparisonSettings,
-    compare_all,
+    compare_counts,
     compare_pair,
     sentence,
 )
@@ -125,7 +125,7 @@ def test_draws_in_proportion_to_the_pairs_so_that_holm_can_be_passed(monkeypatch
         ]
     ).with_columns(tier=pl.lit("T0"))
     problems = counts.select("oid", cluster=pl.lit(None, pl.String)).unique()
-    table = compare_all(counts.lazy(), problems.lazy(), replace(SETTINGS, permutations=10))
+    table = compare_counts(counts.lazy(), problems.lazy(), replace(SETTINGS, permutations=10))
     apart = table.filter(model_a="m00")
     assert (set(apart["test"]), set(apart["verdict"])) == ({"permutation"}, {"worse"})
 
@@ -360,7 +360,7 @@ def run_of(models: int, tiers: int, problems: int = 30) -> tuple[pl.DataFrame, p
 
 def test_all_pairs_of_models_in_each_tier_and_of_tiers_in_each_model() -> None:
     counts, problems = run_of(models=3, tiers=2)
-    table = compare_all(counts.lazy(), problems.lazy(), SETTINGS)
+    table = compare_counts(counts.lazy(), problems.lazy(), SETTINGS)
     assert table.schema == pl.Schema(COMPARISON_SCHEMA)
     keys = ["kind", "model_a", "tier_a", "model_b", "tier_b"]
     expected = sorted(
@@ -379,7 +379,7 @@ def test_a_row_of_the_table_is_the_pair_on_its_own_but_for_holm(uneven: bool) ->
     counts, problems = run_of(models=4, tiers=2)
     if uneven:
         counts = counts.with_columns(n=pl.col("n") + pl.int_range(pl.len()) % 3)
-    table = compare_all(counts.lazy(), problems.lazy(), SETTINGS)
+    table = compare_counts(counts.lazy(), problems.lazy(), SETTINGS)
     for row in table.iter_rows(named=True):
         sides = [
             counts.filter(model=row[f"model_{end}"], tier=row[f"tier_{end}"]).select(
@@ -420,17 +420,17 @@ def test_many_pairs_show_how_far_they_are() -> None:
     counts = pl.LazyFrame({"model": [f"m{place:02}" for place in range(33)], "tier": "T0", "oid": "p", "n": 1, "c": 1})
     problems = pl.LazyFrame({"oid": ["p"], "cluster": [None]}, schema={"oid": pl.String, "cluster": pl.String})
     with Counter():
-        assert compare_all(counts, problems, SETTINGS).height == 528
+        assert compare_counts(counts, problems, SETTINGS).height == 528
         assert shown == [*range(1, 529), -1]
-        compare_all(counts.head(20), problems, SETTINGS)
+        compare_counts(counts.head(20), problems, SETTINGS)
         assert shown[-1] == -1, "a few pairs are compared before anyone would read about them"
 
 
 def test_the_table_does_not_depend_on_the_order_of_rows() -> None:
     counts, problems = run_of(models=4, tiers=2)
-    first = compare_all(counts.lazy(), problems.lazy(), SETTINGS)
+    first = compare_counts(counts.lazy(), problems.lazy(), SETTINGS)
     for seed in range(3):
-        again = compare_all(
+        again = compare_counts(
             counts.sample(fraction=1, shuffle=True, seed=seed).lazy(),
             problems.sample(fraction=1, shuffle=True, seed=seed).lazy(),
             SETTINGS,
@@ -449,7 +449,7 @@ def test_sides_without_a_common_problem_get_a_row_of_nulls_and_do_not_count_for_
         }
     )
     problems = pl.DataFrame({"oid": [str(i) for i in range(9)]}).with_columns(cluster=pl.lit(None))
-    table = compare_all(counts.lazy(), problems.lazy(), SETTINGS)
+    table = compare_counts(counts.lazy(), problems.lazy(), SETTINGS)
     assert table["p_value"].to_list() == [2 / 512, None, None]
     assert table["p_adjusted"].to_list() == [2 / 512, None, None]
     assert table["verdict"].to_list() == ["worse", "underpowered", "underpowered"]
@@ -458,6 +458,6 @@ def test_sides_without_a_common_problem_get_a_row_of_nulls_and_do_not_count_for_
 
 def test_one_side_has_no_pair() -> None:
     counts, problems = run_of(models=1, tiers=1)
-    table = compare_all(counts.lazy(), problems.lazy(), SETTINGS)
+    table = compare_counts(counts.lazy(), problems.lazy(), SETTINGS)
     assert table.is_empty()
     assert table.schema == pl.Schema(COMPARISON_SCHEMA)

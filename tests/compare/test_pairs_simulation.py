@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from touchstone.compare.pairs import ComparisonSettings, compare_all, compare_pair
+from touchstone.compare.pairs import ComparisonSettings, compare_counts, compare_pair
 
 SETTINGS = ComparisonSettings(permutations=2000)
 
@@ -47,7 +47,7 @@ def false_families(attempts: list[int], problems: int, runs: int, difficulty: tu
     alarms = 0
     for _ in range(runs):
         passed = generator.binomial(keys["n"].to_numpy(), np.tile(generator.beta(*difficulty, problems), len(attempts)))
-        table = compare_all(keys.with_columns(c=pl.Series(passed)).lazy(), clusters, SETTINGS)
+        table = compare_counts(keys.with_columns(c=pl.Series(passed)).lazy(), clusters, SETTINGS)
         assert table.height == math.comb(len(attempts), 2)
         alarms += bool(set(table["verdict"]) & {"better", "worse"})
     print(f"{attempts} attempts, {difficulty}: any pair {alarms / runs:.3f}")

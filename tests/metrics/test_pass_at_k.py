@@ -118,7 +118,7 @@ def sources(*models: str) -> pl.LazyFrame:
 
 
 def figures(attempts: pl.LazyFrame, known: pl.LazyFrame, ks: list[int], *models: str) -> pl.DataFrame:
-    per_problem = metric.problem_pass_at_k(metric.count_outcomes(attempts), ks)
+    per_problem = metric.problem_pass_at_k(attempts, ks)
     return metric.pass_at_k(per_problem, known, sources(*(models or ("m",))), ks, SETTINGS).collect()
 
 

@@ -30,10 +30,10 @@ Row = dict[str, object]
 def tables(
     pairs: Sequence[Pair], clusters: Sequence[str | None] | None = None, model: str = "m"
 ) -> tuple[pl.LazyFrame, pl.LazyFrame]:
-    """Counts of one model with (n, c) per problem, and the problems."""
+    """problem_pass_at_k of one model with (n, c) per problem, without its figures, and the problems."""
     oids = [f"p{i:03}" for i in range(len(pairs))]
-    rows = [(model, "T0", oid, n, c) for oid, (n, c) in zip(oids, pairs, strict=True)]
-    schema = {"model": pl.String, "tier": pl.String, "oid": pl.String, "n": pl.Int64, "c": pl.Int64}
+    rows = [(model, "T0", oid, 1, n, c) for oid, (n, c) in zip(oids, pairs, strict=True)]
+    schema = {"model": pl.String, "tier": pl.String, "oid": pl.String} | dict.fromkeys(("k", "n", "c"), pl.Int64)
     problems = {"oid": oids, "cluster": clusters or [None] * len(pairs)}
     return (
         pl.LazyFrame(rows, schema=schema, orient="row"),
@@ -393,6 +393,7 @@ def simulated(
         "model": np.repeat([str(run) for run in range(runs)], size),
         "tier": ["T0"] * passes.size,
         "oid": oids * runs,
+        "k": [1] * passes.size,
         "n": np.tile(n, runs),
         "c": passes.ravel(),
     }

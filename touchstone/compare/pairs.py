@@ -30,10 +30,12 @@ from touchstone.inference.paired_intervals import Differences, agreeing, reachin
 from touchstone.inference.paired_tests import paired_test, smallest_p
 from touchstone.inference.paired_units import Integers, PairTable, Sides, Units, sides_of, units_of
 from touchstone.inference.uncertainty import Interval
+from touchstone.metrics.pass_at_k import problem_counts
 from touchstone.progress import counting
 
 __all__ = [
-    "COMPARISON_SCHEMA", "ComparisonSettings", "PairResult", "compare_all", "compare_pair", "compare_pairs", "sentence",
+    "COMPARISON_SCHEMA", "ComparisonSettings", "PairResult", "compare_all", "compare_counts", "compare_pair",
+    "compare_pairs", "sentence",
 ]  # fmt: skip
 
 # With many pairs the correction asks for a small p, which few random flips could not give however large the difference.
@@ -76,20 +78,25 @@ def compare_pairs(pairs: Sequence[pl.DataFrame], settings: ComparisonSettings) -
     return _compared(lambda: tables, sum(table.problems > 0 for table in tables), settings)
 
 
-def compare_all(problem_counts: pl.LazyFrame, problems: pl.LazyFrame, settings: ComparisonSettings) -> pl.DataFrame:
+def compare_all(problem_pass_at_k: pl.LazyFrame, problems: pl.LazyFrame, settings: ComparisonSettings) -> pl.LazyFrame:
+    """The table `model_comparison`, from the tables of a run; see `compare_counts`."""
+    return compare_counts(problem_counts(problem_pass_at_k), problems, settings).lazy()
+
+
+def compare_counts(counts: pl.LazyFrame, problems: pl.LazyFrame, settings: ComparisonSettings) -> pl.DataFrame:
     """All pairs of models within each tier, and of tiers within each model, corrected for looking at all of them.
 
-    `problem_counts` has model, tier, oid, n, c; `problems` has oid and cluster. Where the family is `baseline`, only
+    `counts` has model, tier, oid, n, c; `problems` has oid and cluster. Where the family is `baseline`, only
     the pairs of that model, as side a, with the others in each tier.
 
     >>> counts = pl.LazyFrame({"model": ["atlas"] * 8 + ["cedar"] * 8, "tier": "T0", "oid": list("abcdefgh") * 2,
     ...                        "n": 1, "c": [1] * 8 + [0] * 7 + [1]})
     >>> problems = pl.LazyFrame({"oid": list("abcdefgh"), "cluster": None})
-    >>> print(compare_all(counts, problems, ComparisonSettings())["sentence"][0])
+    >>> print(compare_counts(counts, problems, ComparisonSettings())["sentence"][0])
     cedar is worse than atlas by 87.5 points (95% CI 57.9 to 100.0, p = 0.016, 8 problems)
     """
-    names, sides = _sides(problem_counts, problems)
-    by_kind = {"models": sides, "tiers": _sides(*_across_tiers(problem_counts, problems))[1]}
+    names, sides = _sides(counts, problems)
+    by_kind = {"models": sides, "tiers": _sides(*_across_tiers(counts, problems))[1]}
     pairs = list(_pairs(names, settings))
     testable = sum(1 for kind, a, b in pairs if by_kind[kind].overlap(a, b))
     with counting("comparing", len(pairs)) if len(pairs) >= _COUNTED_FROM else nullcontext(_untold) as advance:

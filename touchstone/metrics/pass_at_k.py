@@ -58,14 +58,15 @@ def count_outcomes(outcomes: pl.LazyFrame) -> pl.LazyFrame:
     )
 
 
-def problem_counts(problem_figures: pl.LazyFrame) -> pl.LazyFrame:
-    """The counts again, from the table of figures: one row per model, tier and problem."""
+def problem_counts(problem_pass_at_k: pl.LazyFrame) -> pl.LazyFrame:
+    """n and c per model, tier and problem, read back from the table `problem_pass_at_k`."""
     first = pl.col("k") == pl.col("k").min()
-    return problem_figures.filter(first).select(*GROUP, "oid", "n", "c")
+    return problem_pass_at_k.filter(first).select(*GROUP, "oid", "n", "c")
 
 
-def problem_pass_at_k(counts: pl.LazyFrame, k_values: Sequence[int]) -> pl.LazyFrame:
+def problem_pass_at_k(outcomes: pl.LazyFrame, k_values: Sequence[int]) -> pl.LazyFrame:
     """pass@k and pass^k per model, tier, problem and k."""
+    counts = count_outcomes(outcomes)
 
     def evaluate(pairs: pl.DataFrame) -> pl.DataFrame:
         n, c = pairs["n"].to_numpy(), pairs["c"].to_numpy()
@@ -94,15 +95,18 @@ def outcome_histogram(counts: pl.LazyFrame, problems: pl.LazyFrame) -> pl.LazyFr
     return counts.join(clusters, on="oid", how="left").group_by(keys).agg(problems=pl.len().cast(pl.Int64))
 
 
-def histograms(counts: pl.LazyFrame, problems: pl.LazyFrame) -> Iterator[tuple[dict[str, object], pl.DataFrame]]:
-    """The histogram of outcomes of each model and tier, all sorted: neither the order of rows nor of files shows."""
-    ordered = outcome_histogram(counts, problems).sort(*GROUP, "cluster", "n", "c", nulls_last=False).collect()
-    for key, histogram in ordered.group_by(GROUP, maintain_order=True):
-        yield dict(zip(GROUP, key, strict=True)), histogram
+def histograms(
+    problem_pass_at_k: pl.LazyFrame, problems: pl.LazyFrame
+) -> Iterator[tuple[dict[str, object], pl.DataFrame]]:
+    """The outcome histogram of each model and tier, in an order that does not depend on that of rows or files."""
+    histogram = outcome_histogram(problem_counts(problem_pass_at_k), problems)
+    ordered = histogram.sort(*GROUP, "cluster", "n", "c", nulls_last=False).collect()
+    for key, part in ordered.group_by(GROUP, maintain_order=True):
+        yield dict(zip(GROUP, key, strict=True)), part
 
 
 def pass_at_k(
-    problem_figures: pl.LazyFrame,
+    problem_pass_at_k: pl.LazyFrame,
     problems: pl.LazyFrame,
     sources: pl.LazyFrame,
     k_values: Sequence[int],
@@ -112,7 +116,7 @@ def pass_at_k(
 
     A model whose file was read but held no attempt gets a row without a figure, so that it does not vanish.
     """
-    counts = problem_counts(problem_figures)
+    counts = problem_counts(problem_pass_at_k)
     histogram = outcome_histogram(counts, problems).collect()
     groups = set(histogram.select(GROUP).unique().iter_rows())
     read = sources.filter(pl.col("status") == "evaluated").select("model").collect()["model"]

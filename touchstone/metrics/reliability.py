@@ -39,29 +39,31 @@ def consistency(n: pl.Expr, c: pl.Expr) -> pl.Expr:
     return pl.when(n > 1).then((c * (c - 1) + (n - c) * (n - c - 1)) / (n * (n - 1)))
 
 
-def reliability(counts: pl.LazyFrame, problems: pl.LazyFrame, settings: IntervalSettings) -> pl.LazyFrame:
+def reliability(problem_pass_at_k: pl.LazyFrame, problems: pl.LazyFrame, settings: IntervalSettings) -> pl.LazyFrame:
     """Flip rate and consistency over the repeated problems, with intervals, per model and tier.
 
     The flip rate grows with n, so it is to be compared at equal n only; consistency does not depend on n.
 
-    >>> counts = pl.LazyFrame({"model": "m", "tier": "T0", "oid": ["a", "b"], "n": [4, 4], "c": [4, 2]})
+    >>> counts = pl.LazyFrame({"model": "m", "tier": "T0", "oid": ["a", "b"], "k": 1, "n": [4, 4], "c": [4, 2]})
     >>> problems = pl.LazyFrame({"oid": ["a", "b"], "cluster": [None, None]}, schema_overrides={"cluster": pl.String})
     >>> table = reliability(counts, problems, IntervalSettings()).collect()
     >>> table.select("always", "never", "flipping", "flip_rate", "consistency").row(0)
     (1, 0, 1, 0.5, 0.6666666666666666)
     """
-    rows = [group | _figures(histogram, settings) for group, histogram in histograms(counts, problems)]
+    rows = [group | _figures(histogram, settings) for group, histogram in histograms(problem_pass_at_k, problems)]
     return pl.LazyFrame(rows, schema=TABLES["reliability"].dtypes)
 
 
-def reliability_curve(counts: pl.LazyFrame, problems: pl.LazyFrame, settings: IntervalSettings) -> pl.LazyFrame:
+def reliability_curve(
+    problem_pass_at_k: pl.LazyFrame, problems: pl.LazyFrame, settings: IntervalSettings
+) -> pl.LazyFrame:
     """pass@k and pass^k per model, tier and k, over the problems with at least k attempts.
 
     Where problems differ in n these become fewer as k grows (`eligible`), and the curve may bend with them.
     """
     rows = [
         group | {"k": k} | _point(histogram.filter(pl.col("n") >= k), k, settings)
-        for group, histogram in histograms(counts, problems)
+        for group, histogram in histograms(problem_pass_at_k, problems)
         for k in budgets(int(histogram["n"].to_numpy().max()))
     ]
     return pl.LazyFrame(rows, schema=TABLES["reliability_curve"].dtypes)

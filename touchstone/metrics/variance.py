@@ -262,26 +262,28 @@ PLANS = (
 )
 
 
-def variance_split(counts: pl.LazyFrame, problems: pl.LazyFrame) -> pl.LazyFrame:
+def variance_split(problem_pass_at_k: pl.LazyFrame, problems: pl.LazyFrame) -> pl.LazyFrame:
     """The variance of pass@1 and its parts per model and tier.
 
-    >>> counts = pl.LazyFrame({"model": "m", "tier": "T0", "oid": ["a", "b"], "n": [4, 4], "c": [4, 2]})
+    >>> counts = pl.LazyFrame({"model": "m", "tier": "T0", "oid": ["a", "b"], "k": 1, "n": [4, 4], "c": [4, 2]})
     >>> problems = pl.LazyFrame({"oid": ["a", "b"], "cluster": [None, None]}, schema_overrides={"cluster": pl.String})
     >>> split = variance_split(counts, problems).collect()
     >>> split.select(pl.col("variance_of_mean", "from_problems", "from_samples").round(4)).row(0)
     (0.0625, 0.0417, 0.0208)
     """
-    rows = [group | _figures(Outcomes.of(histogram)) for group, histogram in histograms(counts, problems)]
+    rows = [group | _figures(Outcomes.of(histogram)) for group, histogram in histograms(problem_pass_at_k, problems)]
     return pl.LazyFrame(rows, schema=TABLES["variance_split"].dtypes)
 
 
-def next_samples(split: pl.LazyFrame, costs: pl.LazyFrame, settings: IntervalSettings) -> pl.LazyFrame:
+def next_samples(
+    variance_split: pl.LazyFrame, attempt_scores: pl.LazyFrame, settings: IntervalSettings
+) -> pl.LazyFrame:
     """How wide the interval of pass@1 would be, per model and tier, if what was done so far were done twice or more.
 
-    `split` is the table `variance_split`. `costs` has model, tier and cost_usd: `attempt_scores`, or one row per model
-    and tier with a mean cost. The width is that of Student's t, at most 1, with the degrees of freedom that the plan
-    will have, which is exact for units of equal size; near 0 and 1, where intervals lean inwards, the interval of
-    `pass_at_k` is another. Where no scatter was seen at all there is no width to foresee: it is null rather than 0.
+    Of `attempt_scores` only model, tier and cost_usd are read. The width is that of Student's t, at most 1, with the
+    degrees of freedom that the plan will have, which is exact for units of equal size; near 0 and 1, where intervals
+    lean inwards, the interval of `pass_at_k` is another. Where no scatter was seen at all there is no width to foresee:
+    it is null rather than 0.
 
     Of two plans with as many more attempts, the one with the smaller expected width is advised. More problems are never
     worse, but new problems are harder to come by than attempts at known ones: where more samples come within `TIE` of
@@ -289,8 +291,10 @@ def next_samples(split: pl.LazyFrame, costs: pl.LazyFrame, settings: IntervalSet
     enough problems show it: an estimate of nothing from a few problems does not (`expected_from_problems`).
     """
     dear = pl.col("cost_usd")
-    means = costs.group_by(GROUP).agg(cost_per_attempt=pl.when(dear.is_not_null().all()).then(exact_mean(dear)))
-    groups = split.join(means, on=GROUP, how="left").sort(GROUP).collect()
+    means = attempt_scores.group_by(GROUP).agg(
+        cost_per_attempt=pl.when(dear.is_not_null().all()).then(exact_mean(dear))
+    )
+    groups = variance_split.join(means, on=GROUP, how="left").sort(GROUP).collect()
     rows = [row for group in groups.iter_rows(named=True) for row in _plans(group, settings)]
     return pl.LazyFrame(rows, schema=TABLES["next_samples"].dtypes)
 
