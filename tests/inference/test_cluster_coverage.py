@@ -16,7 +16,7 @@ from tests.inference.cluster_simulation import SIZES, Population
 from touchstone.config import IntervalSettings
 from touchstone.inference.medians import Sample, median_interval
 from touchstone.inference.ratios import cost_of_pass_interval
-from touchstone.inference.uncertainty import Interval, Units, paired_interval, t_interval, unit_interval
+from touchstone.inference.uncertainty import Interval, UnitHistogram, paired_interval, t_interval, unit_interval
 
 SETTINGS = IntervalSettings(replicates=300)
 QUICK_RUNS, NIGHTLY_RUNS = 400, 4000
@@ -47,7 +47,7 @@ def means(population: Population, runs: int) -> Iterator[Interval]:
 def differences(population: Population, runs: int) -> Iterator[Interval]:
     once = np.ones(len(population.sizes), dtype=np.int64)
     for each in population.difference_runs(runs, 2):
-        units = Units.of(np.add.reduceat(each, population.starts), population.sizes, once)
+        units = UnitHistogram.of(np.add.reduceat(each, population.starts), population.sizes, once)
         assert units is not None
         yield t_interval(units, 0.95)
 
@@ -65,9 +65,9 @@ def medians(population: Population, runs: int) -> Iterator[Interval]:
         yield median_interval(Sample(scores, population.clusters, once, shared=True), SETTINGS)
 
 
-def costs(population: Population, runs: int, log_spread: float) -> Iterator[Interval]:
+def costs(population: Population, runs: int, log_standard_deviation: float) -> Iterator[Interval]:
     sizes, starts = population.sizes, population.starts
-    for spent, rates in population.cost_runs(runs, 4, log_spread):
+    for spent, rates in population.cost_runs(runs, 4, log_standard_deviation):
         cost, passes = np.add.reduceat(spent, starts), np.add.reduceat(rates, starts)
         yield cost_of_pass_interval(cost, sizes, passes, sizes, SETTINGS)
 
@@ -97,11 +97,13 @@ def test_costs_over_unequal_clusters(name: str) -> None:
     assert_covered(costs(population, QUICK_RUNS, 0.5), population.true_cost_of_pass(0.5))
 
 
-@pytest.mark.parametrize(("problems", "log_spread"), [(30, 1.5), (100, 1.5), (15, 2.0)])
-def test_skewed_costs(problems: int, log_spread: float) -> None:
+@pytest.mark.parametrize(("problems", "log_standard_deviation"), [(30, 1.5), (100, 1.5), (15, 2.0)])
+def test_skewed_costs(problems: int, log_standard_deviation: float) -> None:
     """Fieller's interval holds 82%, 87% and 67% here."""
     population = Population(np.ones(problems, dtype=np.int64), correlation=0.0)
-    assert_covered(costs(population, QUICK_RUNS, log_spread), population.true_cost_of_pass(log_spread))
+    assert_covered(
+        costs(population, QUICK_RUNS, log_standard_deviation), population.true_cost_of_pass(log_standard_deviation)
+    )
 
 
 def test_one_cluster_with_most_of_the_problems_makes_the_interval_wide() -> None:
@@ -141,20 +143,20 @@ def test_coverage_of_medians(name: str, correlation: float) -> None:
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize("log_spread", [0.5, 1.0, 1.5])
+@pytest.mark.parametrize("log_standard_deviation", [0.5, 1.0, 1.5])
 @pytest.mark.parametrize("correlation", CORRELATIONS)
 @pytest.mark.parametrize("name", SIZES)
-def test_coverage_of_costs(name: str, correlation: float, log_spread: float) -> None:
+def test_coverage_of_costs(name: str, correlation: float, log_standard_deviation: float) -> None:
     population = Population(SIZES[name], correlation)
-    lowest, highest = (LOWEST, HIGHEST) if log_spread <= 1 else (0.92, 0.98)
-    found = costs(population, NIGHTLY_RUNS // 4, log_spread)
-    assert_covered(found, population.true_cost_of_pass(log_spread), highest, lowest)
+    lowest, highest = (LOWEST, HIGHEST) if log_standard_deviation <= 1 else (0.92, 0.98)
+    found = costs(population, NIGHTLY_RUNS // 4, log_standard_deviation)
+    assert_covered(found, population.true_cost_of_pass(log_standard_deviation), highest, lowest)
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize("log_spread", [0.5, 1.0, 1.5, 2.0])
+@pytest.mark.parametrize("log_standard_deviation", [0.5, 1.0, 1.5, 2.0])
 @pytest.mark.parametrize("problems", [10, 15, 30, 100])
-def test_coverage_of_costs_of_problems_that_stand_alone(problems: int, log_spread: float) -> None:
+def test_coverage_of_costs_of_problems_that_stand_alone(problems: int, log_standard_deviation: float) -> None:
     population = Population(np.ones(problems, dtype=np.int64), correlation=0.0)
-    found = costs(population, NIGHTLY_RUNS // 4, log_spread)
-    assert_covered(found, population.true_cost_of_pass(log_spread))
+    found = costs(population, NIGHTLY_RUNS // 4, log_standard_deviation)
+    assert_covered(found, population.true_cost_of_pass(log_standard_deviation))

@@ -40,7 +40,7 @@ def test_the_closed_form_is_cr2_with_satterthwaites_degrees_of_freedom(sizes: li
     error, degrees = by_matrices(values, clusters)
     found = robust_error(np.bincount(clusters, weights=values), np.array(sizes), once(np.array(sizes)))
     assert found is not None
-    assert (found.error, found.degrees) == pytest.approx((error, degrees), rel=1e-9)
+    assert (found.error, found.degrees_of_freedom) == pytest.approx((error, degrees), rel=1e-9)
 
 
 @given(st.lists(st.floats(-1, 1), min_size=2, max_size=30), st.integers(1, 50))
@@ -49,7 +49,7 @@ def test_equal_sizes_give_the_classic_standard_error(means: list[float], size: i
     found = robust_error(np.array(means) * size, sizes, once(sizes))
     assert found is not None
     assert found.error == pytest.approx(np.std(means, ddof=1) / len(means) ** 0.5, abs=1e-12)
-    assert found.degrees == len(means) - 1
+    assert found.degrees_of_freedom == len(means) - 1
 
 
 @given(st.lists(st.integers(1, 1000), min_size=2, max_size=40))

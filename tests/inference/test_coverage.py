@@ -21,7 +21,7 @@ from scipy import special, stats
 
 from touchstone.config import IntervalSettings
 from touchstone.inference.uncertainty import BOOTSTRAP_FROM, Interval, mean_interval, paired_interval
-from touchstone.metrics.pass_at_k import pass_at_k_of_pairs
+from touchstone.metrics.pass_at_k import pass_at_k_of_counts
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -169,7 +169,7 @@ def _gaps(name: str, problems: int, n: int, k: int, runs: int) -> tuple[Floats, 
 
 
 def _per_count(n: int, k: int) -> Floats:
-    return pass_at_k_of_pairs(np.full(n + 1, n), np.arange(n + 1), k)
+    return pass_at_k_of_counts(np.full(n + 1, n), np.arange(n + 1), k)
 
 
 def _assert_covered(held: NDArray[np.bool_], *, edge: bool = False, lowest: float = LOWEST) -> None:

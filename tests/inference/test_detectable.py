@@ -15,10 +15,16 @@ from scipy import stats
 
 from touchstone.compare.pairs import ComparisonSettings, _compared
 from touchstone.compare.verdicts import PairResult
-from touchstone.inference.cluster_robust import RobustError
-from touchstone.inference.detectable import Chances, _needed_share, _standard_errors, chances_of, detectable
-from touchstone.inference.paired_intervals import Differences
-from touchstone.inference.paired_units import sides_of, units_of
+from touchstone.inference.cluster_robust import ClusterRobustError
+from touchstone.inference.detectable import (
+    PassRateMoments,
+    _required_share,
+    _required_standard_errors,
+    minimum_detectable_effect,
+    pass_rate_moments,
+)
+from touchstone.inference.paired_intervals import PairedDifferences
+from touchstone.inference.paired_units import independent_units, outcome_matrix
 
 SETTINGS = ComparisonSettings()
 RUNS = 60
@@ -33,7 +39,7 @@ def judged(attempts: int | Integers, passed: list[Integers], clusters: Integers 
     counts = np.stack(passed)
     alone = np.zeros(counts.shape[1], dtype=np.int64)
     n = np.broadcast_to(attempts, counts.shape)
-    table = sides_of(n, counts, alone if clusters is None else clusters).pair(0, 1)
+    table = outcome_matrix(n, counts, alone if clusters is None else clusters).pair(0, 1)
     return _compared(lambda: [table], 1, SETTINGS)[0]
 
 
@@ -152,7 +158,7 @@ def averaged_errors(degrees: int, power: float) -> float:
 @pytest.mark.parametrize(("units", "power"), [(8, 0.8), (12, 0.9), (60, 0.5), (60, 0.8)])
 def test_few_units_need_more_standard_errors_because_the_error_is_itself_estimated(units: int, power: float) -> None:
     expected = averaged_errors(units - 1, power)
-    assert _standard_errors(units - 1, units, 0.05, power) == pytest.approx(expected, rel=0.02)
+    assert _required_standard_errors(units - 1, units, 0.05, power) == pytest.approx(expected, rel=0.02)
 
 
 def test_the_effect_solves_its_equation() -> None:
@@ -180,11 +186,11 @@ def test_the_effect_solves_its_equation() -> None:
 def test_moments_of_rates_have_no_bias_from_single_attempts() -> None:
     generator = np.random.default_rng(9)
     rates = generator.beta(2, 5, 200_000)
-    table = sides_of(
+    table = outcome_matrix(
         np.ones((2, len(rates)), dtype=np.int64), generator.binomial(1, [rates, rates]), np.zeros(len(rates), int)
     ).pair(0, 1)
     problems = table.problem_units()
-    chances = chances_of(problems, units_of(table, problems), 1.0)
+    chances = pass_rate_moments(problems, independent_units(table, problems), 1.0)
     law = stats.beta(2, 5)
     assert chances.mean == pytest.approx(law.mean(), abs=0.005)
     assert chances.square == pytest.approx(law.var() + law.mean() ** 2, abs=0.005)
@@ -192,7 +198,7 @@ def test_moments_of_rates_have_no_bias_from_single_attempts() -> None:
 
 
 def test_turning_twice_changes_nothing() -> None:
-    chances = Chances(0.3, 0.15, 0.06, 0.2)
+    chances = PassRateMoments(0.3, 0.15, 0.06, 0.2)
     assert vars(chances.turned().turned()) == pytest.approx(vars(chances))
 
 
@@ -209,24 +215,31 @@ def test_a_direction_without_room_leaves_the_other() -> None:
 
 def test_power_below_a_half_needs_a_smaller_effect() -> None:
     passed = np.random.default_rng(3).binomial(5, 0.5, (2, 60))
-    table = sides_of(np.full((2, 60), 5), passed, np.zeros(60, dtype=np.int64)).pair(0, 1)
+    table = outcome_matrix(np.full((2, 60), 5), passed, np.zeros(60, dtype=np.int64)).pair(0, 1)
     units = table.problem_units()
-    chances = chances_of(units, units, 0.2)
-    error = Differences.of(table, units).error
+    chances = pass_rate_moments(units, units, 0.2)
+    error = PairedDifferences.of(table, units).error
     assert error is not None
-    effects = [detectable(units, error, chances, 0.2, 0.05, power, 0.95)[0] or 0 for power in (0.3, 0.5, 0.8, 0.95)]
+    effects = [
+        minimum_detectable_effect(units, error, chances, 0.2, 0.05, power, 0.95)[0] or 0
+        for power in (0.3, 0.5, 0.8, 0.95)
+    ]
     assert effects == sorted(set(effects))
 
 
 def test_however_little_is_asked_six_must_flip_to_be_seen_at_all() -> None:
-    table = sides_of(np.ones((2, 40), dtype=np.int64), np.ones((2, 40), dtype=np.int64), np.zeros(40, int)).pair(0, 1)
+    table = outcome_matrix(np.ones((2, 40), dtype=np.int64), np.ones((2, 40), dtype=np.int64), np.zeros(40, int)).pair(
+        0, 1
+    )
     units = table.problem_units()
-    effect, method = detectable(units, RobustError(0.0, 39), chances_of(units, units, 1.0), 1.0, 0.05, 0.3, 0.95)
+    effect, method = minimum_detectable_effect(
+        units, ClusterRobustError(0.0, 39), pass_rate_moments(units, units, 1.0), 1.0, 0.05, 0.3, 0.95
+    )
     assert method == "flips" and effect is not None
     assert stats.binom.sf(5, 40, effect) == pytest.approx(0.3, rel=1e-6)
 
 
 def test_needed_share() -> None:
     for total, needed in ((6, 6), (40, 6), (1_000_000, 12)):
-        share = _needed_share(total, needed, 0.8)
+        share = _required_share(total, needed, 0.8)
         assert stats.binom.sf(needed - 1, total, share) == pytest.approx(0.8, rel=1e-6)

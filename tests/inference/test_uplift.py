@@ -55,7 +55,7 @@ def test_medians_of_replicates_are_medians(units: int, values: int) -> None:
     generator = np.random.default_rng(units)
     codes = np.repeat(np.arange(units), generator.integers(0, 9, units))
     scores = generator.integers(0, values, len(codes)) / values
-    draws = drawing.draws_of(units, 200, 7)
+    draws = drawing.bootstrap_counts(units, 200, 7)
     found = uplift._medians(sample(scores, codes), codes, draws)
     for times, median in zip(draws, found, strict=True):
         drawn = np.repeat(scores, times[codes].astype(int))
@@ -142,7 +142,7 @@ def test_neither_order_nor_grouping_of_rows_shows(random: object) -> None:
 def test_groups_and_bins_change_little() -> None:
     baseline, tier = attempts(9, 600, 5, easier=0.1, steps=100_000)
     exact = uplift_of(baseline, tier)
-    with patch.object(drawing, "MOST_GROUPS", 200), patch.object(uplift, "MOST_VALUES", 300):
+    with patch.object(drawing, "MAX_GROUPS", 200), patch.object(uplift, "MAX_VALUES", 300):
         rough = uplift_of(baseline, tier)
     assert (rough.low, rough.high) == pytest.approx((exact.low, exact.high), abs=0.02)
     assert rough.units == 600
@@ -150,7 +150,7 @@ def test_groups_and_bins_change_little() -> None:
 
 def test_working_in_pieces_changes_nothing() -> None:
     baseline, tier = attempts(11, 40, 3, easier=0.1)
-    with patch.object(uplift, "_PIECE", 40 * 7):
+    with patch.object(uplift, "_CHUNK", 40 * 7):
         pieces = uplift_of(baseline, tier)
     assert pieces == uplift_of(baseline, tier)
 

@@ -12,7 +12,7 @@ from scipy import stats
 
 from touchstone.config import IntervalSettings, Scoring
 from touchstone.contracts import TABLES, conform, violations
-from touchstone.inference.bootstrap import redrawn
+from touchstone.inference.bootstrap import bootstrap_sums
 from touchstone.metrics import economics as metric
 from touchstone.metrics.routing import routing
 from touchstone.metrics.tiers import METRICS, tier_statistics, tiers
@@ -284,15 +284,15 @@ def test_the_pareto_front_by_brute_force(points: list[tuple[int, int, bool]]) ->
         known and not any(c <= a and r >= b and (c < a or r > b) for c, r, other in points if other)
         for a, b, known in points
     ]
-    assert metric.undominated(cost, rate).tolist() == expected
+    assert metric.pareto_optimal(cost, rate).tolist() == expected
     # In replicates, and off by rounding.
     noise = 1 + np.random.default_rng(3).choice([0, 1e-15], size=(3, len(points)))
-    assert metric.undominated(cost * noise, rate * noise).tolist() == [expected] * 3
+    assert metric.pareto_optimal(cost * noise, rate * noise).tolist() == [expected] * 3
 
 
 def test_draws_follow_the_multinomial() -> None:
     sums = np.eye(5)
-    drawn = np.concatenate(list(redrawn(sums, IntervalSettings(replicates=20_000))))
+    drawn = np.concatenate(list(bootstrap_sums(sums, IntervalSettings(replicates=20_000))))
     assert (drawn.sum(axis=1) == 5).all()
     assert drawn.mean(axis=0) == pytest.approx(np.ones(5), abs=0.03)
     assert drawn.var(axis=0) == pytest.approx(np.full(5, 0.8), abs=0.04)

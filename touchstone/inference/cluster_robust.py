@@ -28,27 +28,27 @@ Integers = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class RobustError:
+class ClusterRobustError:
     """Standard error of a mean and its degrees of freedom, which may be fractional."""
 
     error: float
-    degrees: float
+    degrees_of_freedom: float
 
 
-def robust_error(sums: Floats, sizes: Integers, counts: Integers) -> RobustError | None:
+def robust_error(sums: Floats, sizes: Integers, counts: Integers) -> ClusterRobustError | None:
     """CR2 error of the mean over all values: `counts` clusters of each kind, with `sizes` values that add up to `sums`.
 
     None below two clusters: a single one does not show any scatter. Independent of the order of rows.
 
     >>> robust_error(np.array([1.0, 2.0, 3.0]), np.array([4, 4, 4]), np.array([1, 1, 1]))
-    RobustError(error=0.14433756729740643, degrees=2)
+    ClusterRobustError(error=0.14433756729740643, degrees_of_freedom=2)
     >>> round(robust_error(np.array([40.0, 1.0, 0.0]), np.array([80, 2, 2]), np.array([1, 4, 6])).degrees, 2)
     1.49
     """
     if int(counts[sizes > 0].sum()) < 2:
         return None
     squares = math.fsum(counts * adjusted_residuals(sums, sizes, counts) ** 2)
-    return RobustError(math.sqrt(squares), degrees_of_freedom(sizes, counts))
+    return ClusterRobustError(math.sqrt(squares), degrees_of_freedom(sizes, counts))
 
 
 def adjusted_residuals(sums: Floats, sizes: Integers, counts: Integers | int = 1) -> Floats:

@@ -23,17 +23,17 @@ from dataclasses import dataclass
 from functools import lru_cache
 from statistics import NormalDist
 
-from touchstone.inference.cluster_robust import RobustError
-from touchstone.inference.paired_units import Floats, Units
-from touchstone.inference.uncertainty import student_reach, wilson
+from touchstone.inference.cluster_robust import ClusterRobustError
+from touchstone.inference.paired_units import Floats, PairedUnits
+from touchstone.inference.uncertainty import t_critical, wilson
 
-_HALVINGS = 40
+_BISECTIONS = 40
 # A scatter per problem below this is rounding: all units agree.
 _NO_SCATTER = 1e-24
 
 
 @dataclass(frozen=True)
-class Chances:
+class PassRateMoments:
     """What is known of the problems' pass rates p, taking both sides together.
 
     `mean` is E p and `square` E p^2. `shared` is the variance between units of their sums of p, per problem: E p^2 -
@@ -46,9 +46,9 @@ class Chances:
     shared: float
     luck: float
 
-    def turned(self) -> "Chances":
+    def turned(self) -> "PassRateMoments":
         """The same of failing."""
-        return Chances(1 - self.mean, 1 - 2 * self.mean + self.square, self.shared, self.luck)
+        return PassRateMoments(1 - self.mean, 1 - 2 * self.mean + self.square, self.shared, self.luck)
 
     def added(self) -> tuple[float, float]:
         """What a drop in proportion adds to the variance of a problem's difference, per drop squared and per drop.
@@ -60,7 +60,7 @@ class Chances:
         return squared, (2 * self.square - self.mean) * self.luck / self.mean
 
 
-def chances_of(problems: Units, units: Units, luck: float) -> Chances:
+def pass_rate_moments(problems: PairedUnits, units: PairedUnits, luck: float) -> PassRateMoments:
     """Pass rates seen through both sides: `problems` are the units before they are put together in clusters."""
     mean_a, mean_b = problems.mean(problems.a), problems.mean(problems.b)
     mean = (mean_a + mean_b) / 2
@@ -69,10 +69,10 @@ def chances_of(problems: Units, units: Units, luck: float) -> Chances:
     off_a = units.a / units.denominator - mean_a * units.sizes
     off_b = units.b / units.denominator - mean_b * units.sizes
     shared = math.fsum(off_a * off_b * units.counts) / units.problems
-    return Chances(mean, max(square, mean**2), max(0.0, shared), luck)
+    return PassRateMoments(mean, max(square, mean**2), max(0.0, shared), luck)
 
 
-def scatter_of(units: Units, mean: float) -> float:
+def residual_sum_of_squares(units: PairedUnits, mean: float) -> float:
     """Sum of the units' squared residuals; 0 where they are only roundings."""
     scatter = math.fsum(units.counts * (units.sums / units.denominator - mean * units.sizes) ** 2)
     return scatter if scatter > _NO_SCATTER * units.problems else 0.0
@@ -87,41 +87,45 @@ def units_needed(alpha: float) -> int:
     return math.ceil(1 - math.log2(alpha))
 
 
-def detectable(
-    units: Units, robust: RobustError, chances: Chances, step: float, alpha: float, power: float, confidence: float
+def minimum_detectable_effect(
+    units: PairedUnits,
+    robust: ClusterRobustError,
+    chances: PassRateMoments,
+    step: float,
+    alpha: float,
+    power: float,
+    confidence: float,
 ) -> tuple[float | None, str | None]:
     """Minimum detectable effect at this level, and what decided it. `step` is the worth of one attempt."""
     needed = units_needed(alpha)
     if needed > units.total:
         return None, None
-    reach = _standard_errors(robust.degrees, units.total, alpha, power)
+    reach = _required_standard_errors(robust.degrees_of_freedom, units.total, alpha, power)
     error, floor = robust.error, _error_floor(units, needed, confidence)
-    found = [_solved(side, error, floor, reach, step, units.problems) for side in (chances, chances.turned())]
+    found = [_solve_effect(side, error, floor, reach, step, units.problems) for side in (chances, chances.turned())]
     effect = max((one for one in found if one is not None), default=None)
     if effect is None:
         return None, None
-    least = _needed_share(units.total, needed, power) * step * units.total / units.problems
+    least = _required_share(units.total, needed, power) * step * units.total / units.problems
     if least > effect:
         return (least, "flips") if least <= 1 else (None, None)
     floored = step / units.problems + reach * floor
     return effect, "wilson" if math.isclose(effect, floored, rel_tol=1e-9) else "t"
 
 
-def _standard_errors(degrees: float, units: int, alpha: float, power: float) -> float:
+def _required_standard_errors(degrees: float, units: int, alpha: float, power: float) -> float:
     """How many standard errors, as estimated here, an effect must have to be found with this power.
 
     The textbook's sum of two t quantiles takes the estimate for the truth. With few units it is not: averaged over
     estimates that are too small and too large, the power would fall short (to 70% where 80% was meant, for 8 clusters).
     So the sum is increased by what that takes for units of equal size.
     """
-    tails = [student_reach(freedom, 1 - alpha) for freedom in (degrees, units - 1)]
-    powers = [
-        math.copysign(student_reach(freedom, abs(2 * power - 1)), power - 0.5) for freedom in (degrees, units - 1)
-    ]
-    return (tails[0] + powers[0]) * _averaged(units - 1, tails[1], power) / (tails[1] + powers[1])
+    tails = [t_critical(freedom, 1 - alpha) for freedom in (degrees, units - 1)]
+    powers = [math.copysign(t_critical(freedom, abs(2 * power - 1)), power - 0.5) for freedom in (degrees, units - 1)]
+    return (tails[0] + powers[0]) * _corrected_multiple(units - 1, tails[1], power) / (tails[1] + powers[1])
 
 
-def _averaged(degrees: int, critical: float, power: float) -> float:
+def _corrected_multiple(degrees: int, critical: float, power: float) -> float:
     """The x for which P(Z > critical * s - x * s') is the power: s the error of the test, s' the estimate from before.
 
     Both are chi variables over the root of their degrees of freedom, with mean c and variance 1 - c^2, and the
@@ -137,7 +141,9 @@ def _averaged(degrees: int, critical: float, power: float) -> float:
     return (c * c * critical + math.copysign(root, z)) / leading
 
 
-def _solved(chances: Chances, error: float, floor: float, reach: float, step: float, problems: int) -> float | None:
+def _solve_effect(
+    chances: PassRateMoments, error: float, floor: float, reach: float, step: float, problems: int
+) -> float | None:
     """The drop in proportion that stands out from the error it has itself; null where no rate is so high.
 
     The test counts ties as extreme, which costs it half of the distance between two possible sums.
@@ -153,17 +159,17 @@ def _solved(chances: Chances, error: float, floor: float, reach: float, step: fl
 
     if short(high):
         return None
-    for _ in range(_HALVINGS):
+    for _ in range(_BISECTIONS):
         middle = (low + high) / 2
         low, high = (middle, high) if short(middle) else (low, middle)
     return high
 
 
-def _error_floor(units: Units, needed: int, confidence: float) -> float:
+def _error_floor(units: PairedUnits, needed: int, confidence: float) -> float:
     """The least standard error to be believed: from Wilson's upper bound where too little differs, else 0."""
     total, problems, sums = units.total, units.problems, units.sums
     mean = units.mean(sums)
-    scatter = scatter_of(units, mean)
+    scatter = residual_sum_of_squares(units, mean)
     differing = int(units.counts[sums != 0].sum())
     if scatter > 0 and differing >= needed:
         return 0.0
@@ -177,7 +183,7 @@ def _error_floor(units: Units, needed: int, confidence: float) -> float:
 
 
 @lru_cache(maxsize=1024)
-def _needed_share(total: int, needed: int, power: float) -> float:
+def _required_share(total: int, needed: int, power: float) -> float:
     """The chance that each of `total` units must have for `needed` of them to come about with the given power."""
     ways = [math.log(math.comb(total, some)) for some in range(needed)]
 
@@ -186,7 +192,7 @@ def _needed_share(total: int, needed: int, power: float) -> float:
         return math.fsum(math.exp(way + some * hit + (total - some) * miss) for some, way in enumerate(ways))
 
     low, high = 0.0, 1.0
-    for _ in range(_HALVINGS):
+    for _ in range(_BISECTIONS):
         middle = (low + high) / 2
         if middle in (low, high):
             break

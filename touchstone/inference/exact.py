@@ -21,7 +21,7 @@ def exact_sum(values: pl.Expr) -> pl.Expr:
     >>> frame.select(exact_sum(pl.col("x"))).item() == frame.reverse().select(exact_sum(pl.col("x"))).item() == 0.6
     True
     """
-    return pl.when((values.abs() <= LARGEST).all()).then(of_steps(as_steps(values).sum()))
+    return pl.when((values.abs() <= LARGEST).all()).then(from_fixed_point(to_fixed_point(values).sum()))
 
 
 def exact_mean(values: pl.Expr) -> pl.Expr:
@@ -33,16 +33,16 @@ def exact_mean(values: pl.Expr) -> pl.Expr:
     return pl.when(values.count() > 0).then(exact_sum(values) / values.count())
 
 
-def as_steps(values: pl.Expr) -> pl.Expr:
-    """Numbers as whole steps, for sums in several stages; `of_steps` turns the sum back. Null beyond `LARGEST`.
+def to_fixed_point(values: pl.Expr) -> pl.Expr:
+    """Numbers as whole steps, for sums in several stages; `from_fixed_point` turns the sum back. Null beyond `LARGEST`.
 
     >>> frame = pl.DataFrame({"x": [1e9, 0.1, -1e9]})
-    >>> frame.select(of_steps(as_steps(pl.col("x")).sum())).item()
+    >>> frame.select(from_fixed_point(to_fixed_point(pl.col("x")).sum())).item()
     0.1
     """
     return pl.when(values.abs() <= LARGEST).then(values / _STEP).cast(pl.Int128)
 
 
-def of_steps(steps: pl.Expr) -> pl.Expr:
+def from_fixed_point(steps: pl.Expr) -> pl.Expr:
     """The number that so many steps are."""
     return steps.cast(pl.Float64) * _STEP

@@ -12,18 +12,18 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from touchstone.inference.paired_units import Floats, Integers, PairTable
-from touchstone.inference.tails import LATTICE, Terms, lattice_tail, saddlepoint_tail, two_sided
+from touchstone.inference.paired_units import Floats, Integers, PairedOutcomes
+from touchstone.inference.tails import MAX_LATTICE_SUM, DiscreteTerms, lattice_tail, saddlepoint_tail, two_sided
 
 # Not exact where the largest sum times the number of values of one problem is beyond this.
 _WORK = 2**19
 _LARGEST_DENOMINATOR = 2**40
 # The rounded test has a grid of so many steps per standard deviation of the sum, and at most so many in all.
-_STEPS, _MOST_STEPS = 64, 2**14
+_STEPS, _MAX_STEPS = 64, 2**14
 # From this variance of the passes of b on, the saddlepoint is as good.
 _SADDLEPOINT_FROM = 100
 # Numbers in the table of chances that memory is spent on; beyond, each problem has so many values at most.
-_MOST_CHANCES, _MOST_VALUES = 2**22, 1024
+_MAX_PROBABILITIES, _MAX_VALUES = 2**22, 1024
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ class _Strata:
         """How many steps of the rounded test's grid one more pass of b is worth, in each stratum."""
         deviation = math.sqrt(math.fsum(self.counts * self.worth**2 * self.variances()))
         largest = math.fsum(self.counts * self.worth * self.spans)
-        return self.worth * min(_STEPS / deviation, _MOST_STEPS / largest)
+        return self.worth * min(_STEPS / deviation, _MAX_STEPS / largest)
 
     def rounded_chances(self, scales: Floats) -> Floats:
         """The chances of 0, 1, ... where passes above the lowest are multiplied by `scales` and rounded."""
@@ -82,7 +82,7 @@ class _Strata:
         return np.stack([np.pad(row, (0, width - len(row))) for row in rows])
 
 
-def hypergeometric(table: PairTable) -> tuple[str, float]:
+def hypergeometric_test(table: PairedOutcomes) -> tuple[str, float]:
     """Two-sided p-value, twice the chance that side b passes so much more than side a, and how it was computed.
 
     - `exact` where the differences have a common denominator of tolerable size, as where all problems have as many
@@ -95,8 +95,8 @@ def hypergeometric(table: PairTable) -> tuple[str, float]:
     Three problems with the one attempt of b passed, and 1 of 4 of a, so 2 of 5 in each:
 
     >>> counts = {"n_a": [4], "c_a": [1], "n_b": [1], "c_b": [1], "weights": [3], "clusters": [0]}
-    >>> table = PairTable(**{name: np.array(part) for name, part in counts.items()}, only_a=0, only_b=0)
-    >>> name, p = hypergeometric(table)
+    >>> table = PairedOutcomes(**{name: np.array(part) for name, part in counts.items()}, only_a=0, only_b=0)
+    >>> name, p = hypergeometric_test(table)
     >>> name, round(p, 12), round(2 * 0.4**3, 12)
     ('exact', 0.128, 0.128)
     """
@@ -115,10 +115,10 @@ def hypergeometric(table: PairTable) -> tuple[str, float]:
     steps = _whole_steps(strata)
     if steps is not None:
         reach = int((weights * steps[places] * above).sum())
-        return "exact", two_sided(lattice_tail(Terms(steps, strata.chances(), counts), reach))
+        return "exact", two_sided(lattice_tail(DiscreteTerms(steps, strata.chances(), counts), reach))
     if math.fsum(counts * strata.variances()) < _SADDLEPOINT_FROM:
         scales = strata.grid()
-        terms = Terms(np.ones_like(counts), strata.rounded_chances(scales), counts)
+        terms = DiscreteTerms(np.ones_like(counts), strata.rounded_chances(scales), counts)
         reach = int((weights * _rounded(scales[places], above)).sum())
         return "rounded", two_sided(lattice_tail(terms, reach))
     return "saddlepoint", _saddlepoint(strata, weights, places, above)
@@ -135,16 +135,16 @@ def _whole_steps(strata: _Strata) -> Integers | None:
     steps: Integers = (strata.n_a + strata.n_b) * (common // products)
     steps //= int(np.gcd.reduce(steps))
     total = math.fsum(strata.counts * strata.spans * steps.astype(np.float64))
-    return steps if total <= LATTICE and total * int(strata.spans.max()) <= _WORK else None
+    return steps if total <= MAX_LATTICE_SUM and total * int(strata.spans.max()) <= _WORK else None
 
 
 def _saddlepoint(strata: _Strata, weights: Integers, places: Integers, above: Integers) -> float:
     worth, spans = strata.worth, strata.spans
-    if len(spans) * int(spans.max()) <= _MOST_CHANCES:
-        terms = Terms(worth, strata.chances(), strata.counts)
+    if len(spans) * int(spans.max()) <= _MAX_PROBABILITIES:
+        terms = DiscreteTerms(worth, strata.chances(), strata.counts)
     else:
-        scales = np.minimum(1.0, _MOST_VALUES / spans)
-        terms = Terms(worth / scales, strata.rounded_chances(scales), strata.counts)
+        scales = np.minimum(1.0, _MAX_VALUES / spans)
+        terms = DiscreteTerms(worth / scales, strata.rounded_chances(scales), strata.counts)
         above = _rounded(scales[places], above)
     if bool((above == terms.widths[places] - 1).all()):
         return two_sided(terms.largest_chance())

@@ -24,8 +24,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from touchstone.config import IntervalSettings
-from touchstone.inference.quantiles import normal_reach
-from touchstone.inference.uncertainty import Interval, Units, effective_units, student_reach
+from touchstone.inference.quantiles import z_critical
+from touchstone.inference.uncertainty import Interval, UnitHistogram, effective_units, t_critical
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -62,14 +62,14 @@ def median_interval(sample: Sample, settings: IntervalSettings) -> Interval:
     up_to = np.cumsum(np.bincount(places, weights=sample.counts)) / total
     middle = int(np.argmin(np.abs(up_to - 0.5)))
     units = _share_in_units(sample, places <= middle)
-    method = units.named("woodruff")
+    method = units.method_name("woodruff")
     if not enough_units(units.units, settings.confidence):
         return Interval(0.0, 1.0, method, units.units)
     if len(values) == 1:
         return Interval(float(values[0]), float(values[0]), method, units.units)
     confidence = settings.confidence
-    degrees = units.degrees
-    reach = student_reach(degrees, confidence) if units.clustered and degrees else normal_reach(confidence)
+    degrees = units.degrees_of_freedom
+    reach = t_critical(degrees, confidence) if units.clustered and degrees else z_critical(confidence)
     effective = effective_units(units.mean, units.error, units.units, degrees, confidence)
     least = 0.5 - reach / (2 * math.sqrt(effective))
     if least <= 0:
@@ -85,22 +85,22 @@ def enough_units(units: int, confidence: float) -> bool:
     >>> enough_units(5, 0.95), enough_units(6, 0.95)
     (False, True)
     """
-    return units >= fewest_units(confidence)
+    return units >= min_units(confidence)
 
 
-def fewest_units(confidence: float) -> int:
+def min_units(confidence: float) -> int:
     """How many units a median needs at least.
 
-    >>> fewest_units(0.95), fewest_units(0.99)
+    >>> min_units(0.95), min_units(0.99)
     (6, 8)
     """
     return math.floor(1 - math.log2(1 - confidence)) + 1
 
 
-def _share_in_units(sample: Sample, inside: NDArray[np.bool_]) -> Units:
+def _share_in_units(sample: Sample, inside: NDArray[np.bool_]) -> UnitHistogram:
     names, codes = np.unique(sample.units, return_inverse=True)
     sums = np.bincount(codes, weights=sample.counts * inside).astype(np.float64)
     sizes = np.bincount(codes, weights=sample.counts).astype(np.int64)
-    units = Units.of(sums, sizes, np.ones(len(names), dtype=np.int64))
+    units = UnitHistogram.of(sums, sizes, np.ones(len(names), dtype=np.int64))
     assert units is not None
     return units

@@ -36,10 +36,10 @@ class Correction:
     best_level: float
 
 
-def correction(pairs: int, alpha: float, family: Family, found: int = 0) -> Correction:
+def correction_for(pairs: int, alpha: float, family: Family, found: int = 0) -> Correction:
     """The correction for so many pairs, of which so many were found to differ (which matters to `fdr` only).
 
-    >>> correction(2, 0.05, "all")
+    >>> correction_for(2, 0.05, "all")
     Correction(name='holm', pairs=2, test_level=0.025, interval_level=0.025, best_level=0.025)
     """
     share = alpha / max(1, pairs)
@@ -50,19 +50,19 @@ def correction(pairs: int, alpha: float, family: Family, found: int = 0) -> Corr
     return Correction("benjamini-yekutieli", pairs, level, max(share, level), alpha / price)
 
 
-def findings(p_values: Sequence[float | None], alpha: float, family: Family) -> int:
+def count_rejections(p_values: Sequence[float | None], alpha: float, family: Family) -> int:
     """How many pairs differ significantly after the correction.
 
-    >>> findings([0.001, 0.2, None], 0.05, "fdr")
+    >>> count_rejections([0.001, 0.2, None], 0.05, "fdr")
     1
     """
-    return sum(p is not None and p <= alpha for p in adjusted(p_values, family))
+    return sum(p is not None and p <= alpha for p in adjust_p_values(p_values, family))
 
 
-def adjusted(p_values: Sequence[float | None], family: Family) -> list[float | None]:
+def adjust_p_values(p_values: Sequence[float | None], family: Family) -> list[float | None]:
     """The p-values after the family's correction, in the same order. Nulls stay, and do not count.
 
-    >>> adjusted([0.01, 0.04, None, 0.03, 0.5], "all")
+    >>> adjust_p_values([0.01, 0.04, None, 0.03, 0.5], "all")
     [0.04, 0.09, None, 0.09, 0.5]
     """
     return benjamini_yekutieli(p_values) if family == "fdr" else holm(p_values)

@@ -11,21 +11,20 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from touchstone.inference.cluster_robust import RobustError
-from touchstone.inference.paired_units import PairTable, Units
-from touchstone.inference.uncertainty import Interval, difference_interval, difference_units, student_reach
-from touchstone.inference.uncertainty import Units as FloatUnits
+from touchstone.inference.cluster_robust import ClusterRobustError
+from touchstone.inference.paired_units import PairedOutcomes, PairedUnits
+from touchstone.inference.uncertainty import Interval, UnitHistogram, difference_interval, difference_units, t_critical
 
 
 @dataclass(frozen=True)
-class Differences:
+class PairedDifferences:
     """The differences of a pair, turned to the side where their mean is positive so that swapping sides mirrors it."""
 
-    units: FloatUnits
+    units: UnitHistogram
     turned: bool
 
     @classmethod
-    def of(cls, table: PairTable, problems: Units) -> "Differences":
+    def of(cls, table: PairedOutcomes, problems: PairedUnits) -> "PairedDifferences":
         """Those of a table with problems."""
         differences = problems.sums / problems.denominator
         lean = math.fsum(differences * table.weights) or math.fsum(differences**3 * table.weights)
@@ -34,10 +33,10 @@ class Differences:
         return cls(units, turned=lean < 0)
 
     @property
-    def error(self) -> RobustError | None:
+    def error(self) -> ClusterRobustError | None:
         """The standard error of the mean; null of one unit."""
-        degrees = self.units.degrees
-        return None if degrees is None else RobustError(self.units.error or 0.0, degrees)
+        degrees = self.units.degrees_of_freedom
+        return None if degrees is None else ClusterRobustError(self.units.error or 0.0, degrees)
 
     def interval(self, confidence: float) -> Interval:
         """The interval of the mean difference."""
@@ -47,8 +46,8 @@ class Differences:
         return replace(found, low=-found.high, high=-found.low)
 
 
-def reaching_margins(
-    interval: Interval, units: Units, robust: RobustError | None, margin: float, confidence: float
+def widen_to_margins(
+    interval: Interval, units: PairedUnits, robust: ClusterRobustError | None, margin: float, confidence: float
 ) -> Interval:
     """The interval, extended to -margin or margin where a true difference of that size cannot be excluded.
 
@@ -58,8 +57,8 @@ def reaching_margins(
     margin / size of units that differ by `size` has the variance margin * size - margin^2.
 
     >>> ones, none = np.ones(1, dtype=np.int64), np.zeros(1, dtype=np.int64)
-    >>> alike = Units(none, none, 1, ones, 100 * ones, clustered=False, exact=True)
-    >>> reaching_margins(Interval(-0.02, 0.02, "t", 100), alike, RobustError(0.01, 99), 0.03, 0.95)
+    >>> alike = PairedUnits(none, none, 1, ones, 100 * ones, clustered=False, exact=True)
+    >>> widen_to_margins(Interval(-0.02, 0.02, "t", 100), alike, ClusterRobustError(0.01, 99), 0.03, 0.95)
     Interval(low=-0.03, high=0.03, method='t', units=100)
     """
     if interval.low is None or interval.high is None:
@@ -70,18 +69,18 @@ def reaching_margins(
         differing = math.fsum(units.counts * per_unit)
         size = math.fsum(units.counts * per_unit**2) / differing if differing else 1.0
         error = math.sqrt(max(0.0, margin * size - margin**2) / units.total)
-        reach = student_reach(robust.degrees, confidence) * max(robust.error, error)
+        reach = t_critical(robust.degrees_of_freedom, confidence) * max(robust.error, error)
     low = min(interval.low, -margin) if mean - reach <= -margin else interval.low
     high = max(interval.high, margin) if mean + reach >= margin else interval.high
     return replace(interval, low=low, high=high)
 
 
-def agreeing(interval: Interval, difference: float, *, rejected: bool) -> Interval:
+def consistent_with_test(interval: Interval, difference: float, *, rejected: bool) -> Interval:
     """The interval with 0 outside or at its end where the test rejects "no difference", else inside.
 
-    >>> agreeing(Interval(-0.01, 0.21, "wilson-bound", 30), 0.1, rejected=True)
+    >>> consistent_with_test(Interval(-0.01, 0.21, "wilson-bound", 30), 0.1, rejected=True)
     Interval(low=0.0, high=0.21, method='wilson-bound', units=30)
-    >>> agreeing(Interval(0.01, 0.21, "t", 5), 0.1, rejected=False)
+    >>> consistent_with_test(Interval(0.01, 0.21, "t", 5), 0.1, rejected=False)
     Interval(low=0.0, high=0.21, method='t', units=5)
     """
     low, high = interval.low, interval.high

@@ -19,19 +19,21 @@ import math
 
 import numpy as np
 
-from touchstone.inference.hypergeometric import hypergeometric
-from touchstone.inference.paired_units import Integers, PairTable, Units
-from touchstone.inference.tails import LATTICE, SMALLEST_P, Terms, lattice_tail, two_sided
+from touchstone.inference.hypergeometric import hypergeometric_test
+from touchstone.inference.paired_units import Integers, PairedOutcomes, PairedUnits
+from touchstone.inference.tails import MAX_LATTICE_SUM, SMALLEST_P, DiscreteTerms, lattice_tail, two_sided
 
 # A rounded permutation has a grid of so many steps per unit, and in all at least this many.
-_STEPS, _LEAST_STEPS = 32, 2**12
+_STEPS, _MIN_STEPS = 32, 2**12
 # Where attempts are unequal the permutation is not exact anyway, and rounded sooner.
 _UNEQUAL_LATTICE = 2**14
 # More random flips than this take too long for one pair.
-_MOST_DRAWN = 2**25
+_MAX_DRAWS = 2**25
 
 
-def paired_test(table: PairTable, problems: Units, units: Units, draws: int, seed: int) -> tuple[str, float]:
+def paired_test(
+    table: PairedOutcomes, problems: PairedUnits, units: PairedUnits, draws: int, seed: int
+) -> tuple[str, float]:
     """The test that fits the pair and its two-sided p-value.
 
     `problems` are the pair's problems and `units` what is independent: the same, or clusters of them.
@@ -41,17 +43,17 @@ def paired_test(table: PairTable, problems: Units, units: Units, draws: int, see
     if int(table.n_a.max()) == 1 and not units.clustered:
         wins, losses = (int(units.counts[turned > 0].sum()) for turned in (units.sums, -units.sums))
         return "mcnemar", mcnemar(wins, losses)
-    return permutation(units, draws, seed)
+    return sign_permutation_test(units, draws, seed)
 
 
-def _unequal_attempts(table: PairTable, problems: Units, units: Units) -> tuple[str, float]:
-    signs, p_signs = permutation(units, 0, 0, _UNEQUAL_LATTICE)
+def _unequal_attempts(table: PairedOutcomes, problems: PairedUnits, units: PairedUnits) -> tuple[str, float]:
+    signs, p_signs = sign_permutation_test(units, 0, 0, _UNEQUAL_LATTICE)
     towards_b = problems.mean(problems.sums) >= 0
-    computed, p_attempts = hypergeometric(table if towards_b else table.swapped())
+    computed, p_attempts = hypergeometric_test(table if towards_b else table.swapped())
     if computed == "exact" and "rounded" in signs:
         computed = "rounded"
     name = "permutation-hypergeometric" + ("" if computed == "exact" else f"-{computed}")
-    return units.named(name), max(p_signs, p_attempts)
+    return units.method_name(name), max(p_signs, p_attempts)
 
 
 def mcnemar(wins: int, losses: int) -> float:
@@ -75,17 +77,18 @@ def smallest_p(units: int) -> float:
     return max(math.ldexp(2.0, -units), SMALLEST_P) if units > 0 else 1.0
 
 
-def permutation(units: Units, draws: int, seed: int, lattice: int | None = None) -> tuple[str, float]:
+def sign_permutation_test(units: PairedUnits, draws: int, seed: int, lattice: int | None = None) -> tuple[str, float]:
     """Which permutation of signs fits the units, and its p. 0 draws: no random ones.
 
-    - `permutation-exact` where the differences, as whole numbers, add up to at most `lattice` (else `LATTICE`).
+    - `permutation-exact` where the differences, as whole numbers, add up to at most `lattice` (else `MAX_LATTICE_SUM`).
     - `permutation` beyond it: random flips, p = (as extreme + 1) / (draws + 1).
     - `permutation-rounded` where so many draws would take too long: the differences are rounded to a coarser grid and
       the exact test is made of those. That costs next to no power, and the level stays exact: a rounded difference is
       as likely to have the other sign as the difference itself.
 
     >>> ones = np.ones(3, dtype=np.int64)
-    >>> permutation(Units(0 * ones, np.array([3, 6, 6]), 9, ones, ones, clustered=False, exact=True), 100, 7)
+    >>> units = PairedUnits(0 * ones, np.array([3, 6, 6]), 9, ones, ones, clustered=False, exact=True)
+    >>> sign_permutation_test(units, 100, 7)
     ('permutation-exact', 0.25)
     """
     sums, counts = units.sums, units.counts
@@ -93,22 +96,24 @@ def permutation(units: Units, draws: int, seed: int, lattice: int | None = None)
     reach = abs(int((sums * counts).sum()))
     sizes, many = _distinct(sums, counts)
     total = int((sizes * many).sum())
-    if units.exact and total <= (LATTICE if lattice is None else lattice):
-        return units.named("permutation-exact"), exact_p(sizes, many, reach)
-    if 0 < len(sizes) * draws <= _MOST_DRAWN:
+    if units.exact and total <= (MAX_LATTICE_SUM if lattice is None else lattice):
+        return units.method_name("permutation-exact"), exact_permutation_p(sizes, many, reach)
+    if 0 < len(sizes) * draws <= _MAX_DRAWS:
         # Rates that were rounded may part what are ties, by a step or two for each problem.
         slack = 0 if units.exact else 2 * units.problems
-        return units.named("permutation"), drawn_p(sizes, many, reach - slack, draws, seed)
-    steps = min(LATTICE, max(_LEAST_STEPS, _STEPS * int(many.sum())))
+        return units.method_name("permutation"), monte_carlo_p(sizes, many, reach - slack, draws, seed)
+    steps = min(MAX_LATTICE_SUM, max(_MIN_STEPS, _STEPS * int(many.sum())))
     rounded = np.rint(sums * (steps / total)).astype(np.int64)
     sizes, many = _distinct(rounded, counts)
-    return units.named("permutation-rounded"), exact_p(sizes, many, abs(int((rounded * counts).sum())))
+    return units.method_name("permutation-rounded"), exact_permutation_p(
+        sizes, many, abs(int((rounded * counts).sum()))
+    )
 
 
-def exact_p(sizes: Integers, counts: Integers, reach: int) -> float:
+def exact_permutation_p(sizes: Integers, counts: Integers, reach: int) -> float:
     """Chance that the sum of distinct positive `sizes`, `counts` of each, gets `reach` from zero by fair signs.
 
-    >>> exact_p(np.array([1, 2]), np.array([1, 2]), 5)
+    >>> exact_permutation_p(np.array([1, 2]), np.array([1, 2]), 5)
     0.25
     """
     total = int((sizes * counts).sum())
@@ -117,11 +122,11 @@ def exact_p(sizes: Integers, counts: Integers, reach: int) -> float:
     if reach == total:
         # At once, and to the last digit: all signs agree.
         return smallest_p(int(counts.sum()))
-    coins = Terms(sizes, np.full((len(sizes), 2), 0.5), counts)
+    coins = DiscreteTerms(sizes, np.full((len(sizes), 2), 0.5), counts)
     return two_sided(lattice_tail(coins, (total + reach) // 2))
 
 
-def drawn_p(sizes: Integers, counts: Integers, reach: int, draws: int, seed: int) -> float:
+def monte_carlo_p(sizes: Integers, counts: Integers, reach: int, draws: int, seed: int) -> float:
     """The same from random flips: a binomial draw for each size, so that a million units cost what a thousand do."""
     generator = np.random.default_rng(seed)
     totals = np.zeros(draws, dtype=np.int64)

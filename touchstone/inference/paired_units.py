@@ -22,7 +22,7 @@ Integers = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class Units:
+class PairedUnits:
     """What is independent: problems, or clusters of them, those with equal figures in one row.
 
     `a` and `b` are sums of the sides' rates in parts of `denominator`, over `sizes` problems each; `counts` says how
@@ -56,13 +56,13 @@ class Units:
         """Mean over problems, correctly rounded."""
         return int((sums * self.counts).sum()) / (self.denominator * self.problems)
 
-    def named(self, method: str) -> str:
+    def method_name(self, method: str) -> str:
         """The method's name, which tells of clusters."""
         return f"{method}-cluster" if self.clustered else method
 
 
 @dataclass(frozen=True)
-class PairTable:
+class PairedOutcomes:
     """The problems that both sides of a pair decided, as a histogram sorted by cluster and counts.
 
     Cluster 0 is none: problems that stand alone, and those whose cluster has no other problem in this pair.
@@ -87,18 +87,20 @@ class PairTable:
         """A name per row for those who tell clusters by name."""
         return [str(cluster) if cluster else None for cluster in self.clusters.tolist()]
 
-    def swapped(self) -> "PairTable":
+    def swapped(self) -> "PairedOutcomes":
         """The same with the sides exchanged."""
-        return PairTable(self.n_b, self.c_b, self.n_a, self.c_a, self.weights, self.clusters, self.only_b, self.only_a)
+        return PairedOutcomes(
+            self.n_b, self.c_b, self.n_a, self.c_a, self.weights, self.clusters, self.only_b, self.only_a
+        )
 
-    def problem_units(self) -> Units:
+    def problem_units(self) -> PairedUnits:
         """Each problem on its own, in the order of the rows."""
         a, b, denominator, exact = _numerators(self)
-        return Units(a, b, denominator, np.ones_like(a), self.weights, clustered=False, exact=exact)
+        return PairedUnits(a, b, denominator, np.ones_like(a), self.weights, clustered=False, exact=exact)
 
 
 @dataclass(frozen=True)
-class Sides:
+class OutcomeMatrix:
     """Attempts and passes of all sides: which distinct (n, c) a side has at each problem, and the problems' clusters.
 
     `codes` has a row per side and a column per problem; 0 stands for no decided attempt. So a pair of sides is two
@@ -114,7 +116,7 @@ class Sides:
         """Whether both decided any problem."""
         return bool(((self.codes[a] > 0) & (self.codes[b] > 0)).any())
 
-    def pair(self, a: int, b: int) -> PairTable:
+    def pair(self, a: int, b: int) -> PairedOutcomes:
         """The problems that sides a and b share."""
         kinds = len(self.n)
         first, second = self.codes[a], self.codes[b]
@@ -128,7 +130,7 @@ class Sides:
         clusters, codes = np.divmod(keys, kinds**2)
         code_a, code_b = np.divmod(codes, kinds)
         decided = int(np.count_nonzero(both))
-        return PairTable(
+        return PairedOutcomes(
             self.n[code_a],
             self.c[code_a],
             self.n[code_b],
@@ -140,11 +142,11 @@ class Sides:
         )
 
 
-def sides_of(n: Integers, c: Integers, clusters: Integers) -> Sides:
-    """Sides from matrices of decided and passed attempts, a row per side. Cluster 0 is none.
+def outcome_matrix(n: Integers, c: Integers, clusters: Integers) -> OutcomeMatrix:
+    """Codes from matrices of decided and passed attempts, a row per side. Cluster 0 is none.
 
-    >>> sides = sides_of(np.array([[5, 5, 0], [5, 5, 2]]), np.array([[1, 1, 0], [3, 3, 2]]), np.zeros(3, dtype=int))
-    >>> pair = sides.pair(0, 1)
+    >>> n, c = np.array([[5, 5, 0], [5, 5, 2]]), np.array([[1, 1, 0], [3, 3, 2]])
+    >>> pair = outcome_matrix(n, c, np.zeros(3, dtype=int)).pair(0, 1)
     >>> pair.c_a, pair.c_b, pair.weights, pair.only_a, pair.only_b
     (array([1]), array([3]), array([2]), 0, 1)
     """
@@ -152,10 +154,10 @@ def sides_of(n: Integers, c: Integers, clusters: Integers) -> Sides:
     # With a kind for "no attempt" first, so that it is code 0 whether or not it occurs.
     kinds, codes = np.unique(np.append(n * base + np.where(n > 0, c, 0), 0), return_inverse=True)
     distinct_n, distinct_c = np.divmod(kinds, base)
-    return Sides(distinct_n, distinct_c, codes[:-1].reshape(n.shape), clusters)
+    return OutcomeMatrix(distinct_n, distinct_c, codes[:-1].reshape(n.shape), clusters)
 
 
-def units_of(table: PairTable, problems: Units) -> Units:
+def independent_units(table: PairedOutcomes, problems: PairedUnits) -> PairedUnits:
     """Problems that stand alone as they are, the others summed within clusters."""
     alone = int(np.searchsorted(table.clusters, 1))
     if alone == len(table.clusters):
@@ -164,10 +166,10 @@ def units_of(table: PairTable, problems: Units) -> Units:
     weights = np.where(table.clusters > 0, table.weights, 1)
     a, b, sizes = (np.add.reduceat(part * weights, starts) for part in (problems.a, problems.b, problems.sizes))
     counts = np.where(table.clusters > 0, 1, table.weights)[starts]
-    return Units(a, b, problems.denominator, sizes, counts, clustered=True, exact=problems.exact)
+    return PairedUnits(a, b, problems.denominator, sizes, counts, clustered=True, exact=problems.exact)
 
 
-def _numerators(table: PairTable) -> tuple[Integers, Integers, int, bool]:
+def _numerators(table: PairedOutcomes) -> tuple[Integers, Integers, int, bool]:
     bits = min(_LARGEST_DENOMINATOR_BITS, _LARGEST_SUM_BITS - table.problems.bit_length())
     products = table.n_a * table.n_b
     common = 1

@@ -4,32 +4,32 @@ import math
 from statistics import NormalDist
 
 _LARGE = 1000
-_HALVINGS = 60
-# Terms of the continued fraction: some 20 are used up to a thousand degrees of freedom.
-_MOST_TERMS = 500
+_BISECTIONS = 60
+# DiscreteTerms of the continued fraction: some 20 are used up to a thousand degrees of freedom.
+_MAX_TERMS = 500
 _TINY = 1e-300
 
 
-def normal_reach(confidence: float) -> float:
+def z_critical(confidence: float) -> float:
     """How many standard errors to either side hold the given share of a normal distribution.
 
-    >>> round(normal_reach(0.95), 6)
+    >>> round(z_critical(0.95), 6)
     1.959964
     """
     return NormalDist().inv_cdf((1 + confidence) / 2)
 
 
-def student_reach(degrees: float, confidence: float) -> float:
+def t_critical(degrees: float, confidence: float) -> float:
     """The same for Student's t, whose degrees of freedom may be fractional.
 
-    >>> round(student_reach(4, 0.95), 6), round(student_reach(4.5, 0.95), 6)
+    >>> round(t_critical(4, 0.95), 6), round(t_critical(4.5, 0.95), 6)
     (2.776445, 2.658912)
     """
     if degrees > _LARGE:
-        return _expanded(degrees, normal_reach(confidence))
+        return _expanded(degrees, z_critical(confidence))
     beyond = _whole_tail if degrees == int(degrees) else _tail
     low, high = 0.0, math.pi / 2
-    for _ in range(_HALVINGS):
+    for _ in range(_BISECTIONS):
         middle = (low + high) / 2
         low, high = (middle, high) if beyond(middle, degrees) > 1 - confidence else (low, middle)
     return math.tan(low) * math.sqrt(degrees)
@@ -64,7 +64,7 @@ def _beta_fraction(a: float, b: float, x: float) -> float:
     """Continued fraction of the incomplete beta function by Lentz's method (Numerical Recipes, section 6.4)."""
     c, d = 1.0, 1 / (1 - (a + b) * x / (a + 1) or _TINY)
     fraction = d
-    for m in range(1, _MOST_TERMS):
+    for m in range(1, _MAX_TERMS):
         even = m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m))
         odd = -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1))
         for coefficient in (even, odd):

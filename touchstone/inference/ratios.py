@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 from touchstone.config import IntervalSettings
 from touchstone.inference.cluster_robust import adjusted_residuals
-from touchstone.inference.skewed_costs import LARGE_LOG_SPREAD, bootstrap_t, log_spread, lognormal_high
-from touchstone.inference.uncertainty import Interval, Units, effective_units, student_reach
+from touchstone.inference.skewed_costs import SKEWED_FROM, bootstrap_t, log_standard_deviation, lognormal_upper_limit
+from touchstone.inference.uncertainty import Interval, UnitHistogram, effective_units, t_critical
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -41,29 +41,29 @@ def cost_of_pass_interval(
     order = np.lexsort((decided, attempts, passes, costs))
     costs, attempts, passes, decided = costs[order], attempts[order], passes[order], decided[order]
     once = np.ones(len(costs), dtype=np.int64)
-    spending, passing = Units.of(costs, attempts, once), Units.of(passes, decided, once)
+    spending, passing = UnitHistogram.of(costs, attempts, once), UnitHistogram.of(passes, decided, once)
     units = int(((attempts > 0) | (decided > 0)).sum())
-    if spending is None or passing is None or spending.degrees is None or passing.degrees is None:
+    if spending is None or passing is None or spending.degrees_of_freedom is None or passing.degrees_of_freedom is None:
         return Interval(None, None, None, units)
     cost, rate = spending.mean, passing.mean
     over, above = adjusted_residuals(costs, attempts), adjusted_residuals(passes, decided)
     of_cost, together = math.fsum(over**2), math.fsum(over * above)
-    degrees = min(spending.degrees, passing.degrees)
-    reach = student_reach(degrees, settings.confidence)
+    degrees = min(spending.degrees_of_freedom, passing.degrees_of_freedom)
+    reach = t_critical(degrees, settings.confidence)
     of_one = cost / effective_units(rate, passing.error, passing.units, degrees, settings.confidence)
     low, high = _fieller(cost, rate, of_cost, together, of_one, reach)
     # Where all cost the same and all pass, a rounding would leave the ratio itself outside.
     ratio = cost / rate if rate > 0 else math.inf
-    plain = Interval(min(low, ratio), max(high, ratio), passing.named("fieller"), units)
-    if log_spread(costs, attempts) <= LARGE_LOG_SPREAD:
+    plain = Interval(min(low, ratio), max(high, ratio), passing.method_name("fieller"), units)
+    if log_standard_deviation(costs, attempts) <= SKEWED_FROM:
         return plain
-    highest = max(high, ratio, lognormal_high(costs, attempts, passes, degrees, settings))
+    highest = max(high, ratio, lognormal_upper_limit(costs, attempts, passes, degrees, settings))
     drawn = bootstrap_t(costs, passes, settings) if np.array_equal(attempts, decided) else None
     if drawn is None:
-        return replace(plain, high=highest, method=passing.named("fieller-widened"))
+        return replace(plain, high=highest, method=passing.method_name("fieller-widened"))
     # A few large units that are drawn again do not show how far down they could have been.
     lowest = min(drawn[0], ratio, low) if degrees < units - 1 else min(drawn[0], ratio)
-    return Interval(lowest, max(drawn[1], highest), passing.named("bootstrap-t-log"), units)
+    return Interval(lowest, max(drawn[1], highest), passing.method_name("bootstrap-t-log"), units)
 
 
 def _fieller(

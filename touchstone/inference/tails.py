@@ -22,7 +22,7 @@ from touchstone.inference.paired_units import Floats, Integers
 Complex = NDArray[np.complex128]
 
 # The largest sum whose distribution is computed at once.
-LATTICE = 2**20
+MAX_LATTICE_SUM = 2**20
 # Frequencies whose share is below this are lost in the rounding of the others.
 _NEGLIGIBLE = 1e-16
 _NEWTON_STEPS = 200
@@ -33,7 +33,7 @@ SMALLEST_P = sys.float_info.min
 
 
 @dataclass(frozen=True)
-class Terms:
+class DiscreteTerms:
     """Kinds of variables: `counts[i]` of them are `steps[i] * j` with probability `chances[i, j]`, j = 0, 1, ...
 
     Rows of `chances` are padded with zeros on the right.
@@ -61,12 +61,12 @@ class Terms:
         return math.exp(math.fsum(self.counts * np.log(last)))
 
 
-def lattice_tail(terms: Terms, reach: int) -> float:
+def lattice_tail(terms: DiscreteTerms, reach: int) -> float:
     """Probability that the sum, of whole numbers, is at least `reach`.
 
     Two fair coins worth 1 and one worth 3:
 
-    >>> coins = Terms(np.array([1, 3]), np.full((2, 2), 0.5), np.array([2, 1]))
+    >>> coins = DiscreteTerms(np.array([1, 3]), np.full((2, 2), 0.5), np.array([2, 1]))
     >>> round(lattice_tail(coins, 4), 12)
     0.375
     """
@@ -80,7 +80,7 @@ def lattice_tail(terms: Terms, reach: int) -> float:
     return min(1.0, math.exp(tilt.cumulant - tilt.size * reach) * float((chances * weights).sum()))
 
 
-def saddlepoint_tail(terms: Terms, reach: float) -> float:
+def saddlepoint_tail(terms: DiscreteTerms, reach: float) -> float:
     """The same for any numbers, approximately; `reach` must lie below the largest sum."""
     tilt = _tilted(terms, reach, within=1e-9)
     exponent = 2 * (tilt.size * reach - tilt.cumulant)
@@ -104,10 +104,10 @@ class _Tilt:
     size: float
     cumulant: float
     variance: float
-    terms: Terms
+    terms: DiscreteTerms
 
 
-def _tilted(terms: Terms, reach: float, within: float) -> _Tilt:
+def _tilted(terms: DiscreteTerms, reach: float, within: float) -> _Tilt:
     """The tilt under which the expected sum is `reach`, within so many standard deviations; by safeguarded Newton.
 
     A sum that is expected beyond `reach` anyway is not tilted.
@@ -132,10 +132,10 @@ def _tilted(terms: Terms, reach: float, within: float) -> _Tilt:
         newton = size + missing / variance
         size = newton if low < newton < high else (low + high) / 2
     cumulant = math.fsum(terms.counts * (np.log(norms) + top)[:, 0])
-    return _Tilt(size, cumulant, variance, Terms(terms.steps, chances, terms.counts))
+    return _Tilt(size, cumulant, variance, DiscreteTerms(terms.steps, chances, terms.counts))
 
 
-def _distribution(terms: Terms) -> Floats:
+def _distribution(terms: DiscreteTerms) -> Floats:
     """Probabilities of the sums 0, 1, ... and on to a power of two beyond the largest."""
     points = 1 << terms.total.bit_length()
     frequencies = np.arange(points // 2 + 1)
@@ -158,7 +158,7 @@ def _distribution(terms: Terms) -> Floats:
     return np.maximum(np.fft.irfft(spectrum, points), 0.0)
 
 
-def _characteristic(terms: Terms, kinds: Integers, frequencies: Integers, points: int) -> Complex:
+def _characteristic(terms: DiscreteTerms, kinds: Integers, frequencies: Integers, points: int) -> Complex:
     """Characteristic function of one variable of each kind, a row each."""
     width = max(2, int(terms.widths[kinds].max()))
     chances, steps = terms.chances[kinds, :width], terms.steps[kinds].astype(np.int64)

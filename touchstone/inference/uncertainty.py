@@ -30,25 +30,25 @@ from numpy.typing import NDArray
 
 from touchstone.config import IntervalSettings
 from touchstone.inference.cluster_robust import robust_error
-from touchstone.inference.quantiles import normal_reach
-from touchstone.inference.quantiles import student_reach as _student_reach
+from touchstone.inference.quantiles import t_critical as _student_reach
+from touchstone.inference.quantiles import z_critical
 
 BOOTSTRAP_FROM = 200
 # So many passes and failures: with fewer the percentile bootstrap is too narrow.
 BOOTSTRAP_EVIDENCE = 20
-MOST_BINS = 256
+MAX_BINS = 256
 
 # How fast the scatter seen is believed: with this many failures (or passes) it counts for 63%, with thrice for 95%.
 _BELIEF = 0.75
 # A t interval is widened by this share at least, or not at all: then it is called `t`.
-_LEAST_WIDENING = 0.01
+_MIN_WIDENING = 0.01
 # Figures that differ by less are the same, but for rounding.
 _SAME = 1e-12
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-student_reach = lru_cache(maxsize=4096)(_student_reach)
+t_critical = lru_cache(maxsize=4096)(_student_reach)
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class Interval:
 
 
 @dataclass(frozen=True)
-class Units:
+class UnitHistogram:
     """Units as a histogram: sorted and distinct, so that neither the order nor the grouping of rows shows."""
 
     sums: Floats
@@ -74,11 +74,11 @@ class Units:
     # Standard error of the mean from the scatter of units; None where there is no scatter to see.
     error: float | None
     # Degrees of freedom behind the error; None of one unit.
-    degrees: float | None
+    degrees_of_freedom: float | None
 
     @classmethod
-    def of(cls, sums: Floats, sizes: Integers, counts: Integers) -> "Units | None":
-        """Units with these sums of so many values, each standing `counts` times; None where there is no value."""
+    def of(cls, sums: Floats, sizes: Integers, counts: Integers) -> "UnitHistogram | None":
+        """From units with these sums and sizes, `counts` of each kind; None if there is no value."""
         present = np.flatnonzero(sizes * counts)
         if len(present) == 0:
             return None
@@ -90,14 +90,14 @@ class Units:
         mean = math.fsum(sums * counts) / total
         robust = robust_error(sums, sizes, counts)
         error = robust.error if robust and robust.error > _SAME else None
-        return cls(sums, sizes, counts, mean, total, units, error, robust.degrees if robust else None)
+        return cls(sums, sizes, counts, mean, total, units, error, robust.degrees_of_freedom if robust else None)
 
     @property
     def clustered(self) -> bool:
         """Whether a unit holds several values."""
         return self.total > self.units
 
-    def named(self, method: str) -> str:
+    def method_name(self, method: str) -> str:
         """The name of the method on these units."""
         return f"{method}-cluster" if self.clustered else method
 
@@ -109,7 +109,7 @@ def mean_interval(
 
     `clusters` names the cluster of each value; null is a problem that stands alone.
     """
-    return unit_interval(*_in_units(values, weights, clusters), settings)
+    return unit_interval(*_sums_by_unit(values, weights, clusters), settings)
 
 
 def unit_interval(sums: Floats, sizes: Integers, counts: Integers, settings: IntervalSettings) -> Interval:
@@ -120,17 +120,17 @@ def unit_interval(sums: Floats, sizes: Integers, counts: Integers, settings: Int
     >>> unit_interval(np.array([2.0, 3, 8]), np.array([4, 4, 8]), np.array([1, 1, 1]), IntervalSettings()).method
     'wilson-t-cluster'
     """
-    units = Units.of(sums, sizes, counts)
+    units = UnitHistogram.of(sums, sizes, counts)
     if units is None:
         return Interval(None, None, None, 0)
     if not units.clustered and bool(np.all((units.sums == 0) | (units.sums == 1))):
         low, high = wilson(units.mean, units.units, settings.confidence)
         return Interval(low, high, "wilson", units.units)
-    if units.error is not None and _bootstraps(units):
+    if units.error is not None and _uses_bootstrap(units):
         low, high = _bootstrap(units, settings)
         return Interval(max(0.0, low), min(1.0, high), "bootstrap", units.units)
-    found = score_interval(units.mean, units.error, units.units, units.degrees, settings)
-    return replace(found, method=units.named(str(found.method)))
+    found = score_interval(units.mean, units.error, units.units, units.degrees_of_freedom, settings)
+    return replace(found, method=units.method_name(str(found.method)))
 
 
 def score_interval(
@@ -144,8 +144,8 @@ def score_interval(
     if error is None or degrees is None:
         low, high = wilson(mean, units, settings.confidence)
         return Interval(low, high, "wilson", units)
-    reach = student_reach(degrees, settings.confidence)
-    low, high = _score(mean, effective_units(mean, error, units, degrees, settings.confidence), reach)
+    reach = t_critical(degrees, settings.confidence)
+    low, high = _wilson_bounds(mean, effective_units(mean, error, units, degrees, settings.confidence), reach)
     return Interval(low, high, "wilson-t", units)
 
 
@@ -159,7 +159,7 @@ def effective_units(share: float, error: float | None, units: int, degrees: floa
     if error is None or degrees is None or most <= 0:
         return units
     # Unequal units leave few degrees of freedom to what was seen. What was not seen has those of all units.
-    unseen = (student_reach(units - 1, confidence) / student_reach(degrees, confidence)) ** 2
+    unseen = (t_critical(units - 1, confidence) / t_critical(degrees, confidence)) ** 2
     variance = units * error**2
     variance += _doubt(units * min(share, 1 - share)) * max(0.0, most * unseen - variance)
     return units * most / variance
@@ -173,7 +173,7 @@ def paired_interval(
     return Interval(None, None, None, 0) if units is None else difference_interval(units, settings.confidence)
 
 
-def difference_interval(units: Units, confidence: float) -> Interval:
+def difference_interval(units: UnitHistogram, confidence: float) -> Interval:
     """The same for differences in units.
 
     Student's t on the units' differences, at every size (`t_interval`), unless hardly any difference was seen:
@@ -187,18 +187,18 @@ def difference_interval(units: Units, confidence: float) -> Interval:
     """
     mean = units.mean
     _, unseen = wilson(0.0, units.units, confidence)
-    if units.error is None or units.degrees is None:
+    if units.error is None or units.degrees_of_freedom is None:
         low, high = mean - unseen * (1 + mean), mean + unseen * (1 - mean)
-        return Interval(max(-1.0, low), min(1.0, high), units.named("wilson-bound"), units.units)
-    reach = student_reach(units.degrees, confidence) * units.error
+        return Interval(max(-1.0, low), min(1.0, high), units.method_name("wilson-bound"), units.units)
+    reach = t_critical(units.degrees_of_freedom, confidence) * units.error
     evidence = math.fsum(np.minimum(np.abs(units.sums), 1) * units.counts)
     wider = reach + _doubt(evidence) * max(0.0, unseen - reach)
-    if wider <= reach * (1 + _LEAST_WIDENING):
+    if wider <= reach * (1 + _MIN_WIDENING):
         return t_interval(units, confidence)
-    return Interval(max(-1.0, mean - wider), min(1.0, mean + wider), units.named("t-widened"), units.units)
+    return Interval(max(-1.0, mean - wider), min(1.0, mean + wider), units.method_name("t-widened"), units.units)
 
 
-def t_interval(units: Units, confidence: float) -> Interval:
+def t_interval(units: UnitHistogram, confidence: float) -> Interval:
     """Student's t interval for a mean of differences in [-1, 1], never widened; undefined where there is no scatter.
 
     >>> ones = np.ones(4, dtype=np.int64)
@@ -206,15 +206,15 @@ def t_interval(units: Units, confidence: float) -> Interval:
     >>> round(found.low, 3), round(found.high, 3), found.method
     (0.02, 0.98, 't')
     """
-    if units.error is None or units.degrees is None:
+    if units.error is None or units.degrees_of_freedom is None:
         return Interval(None, None, None, units.units)
-    reach = student_reach(units.degrees, confidence) * units.error
-    return Interval(max(-1.0, units.mean - reach), min(1.0, units.mean + reach), units.named("t"), units.units)
+    reach = t_critical(units.degrees_of_freedom, confidence) * units.error
+    return Interval(max(-1.0, units.mean - reach), min(1.0, units.mean + reach), units.method_name("t"), units.units)
 
 
-def difference_units(differences: Floats, weights: Integers, clusters: Sequence[str | None]) -> Units | None:
+def difference_units(differences: Floats, weights: Integers, clusters: Sequence[str | None]) -> UnitHistogram | None:
     """Differences added up by cluster; one without a cluster is a unit of its own. None where there is none."""
-    return Units.of(*_in_units(differences, weights, clusters))
+    return UnitHistogram.of(*_sums_by_unit(differences, weights, clusters))
 
 
 def wilson(rate: float, units: int, confidence: float) -> tuple[float, float]:
@@ -223,10 +223,10 @@ def wilson(rate: float, units: int, confidence: float) -> tuple[float, float]:
     >>> [round(end, 3) for end in wilson(1.0, 20, 0.95)]
     [0.839, 1.0]
     """
-    return _score(rate, units, normal_reach(confidence))
+    return _wilson_bounds(rate, units, z_critical(confidence))
 
 
-def _score(rate: float, units: float, z: float) -> tuple[float, float]:
+def _wilson_bounds(rate: float, units: float, z: float) -> tuple[float, float]:
     centre = (rate + z * z / (2 * units)) / (1 + z * z / units)
     spread = z / (1 + z * z / units) * math.sqrt(rate * (1 - rate) / units + z * z / (4 * units * units))
     low = 0.0 if rate == 0 else max(0.0, centre - spread)
@@ -239,7 +239,9 @@ def _doubt(evidence: float) -> float:
     return math.exp(-evidence / _BELIEF)
 
 
-def _in_units(values: Floats, weights: Integers, clusters: Sequence[str | None]) -> tuple[Floats, Integers, Integers]:
+def _sums_by_unit(
+    values: Floats, weights: Integers, clusters: Sequence[str | None]
+) -> tuple[Floats, Integers, Integers]:
     """Sums, sizes and counts of units: a value without a cluster is a unit, and so is a cluster."""
     if all(cluster is None for cluster in clusters):
         return values, np.ones(len(values), dtype=np.int64), weights
@@ -260,12 +262,12 @@ def _in_units(values: Floats, weights: Integers, clusters: Sequence[str | None])
     )
 
 
-def _bootstraps(units: Units) -> bool:
+def _uses_bootstrap(units: UnitHistogram) -> bool:
     evidence = units.units * min(units.mean, 1 - units.mean)
     return not units.clustered and units.units >= BOOTSTRAP_FROM and evidence >= BOOTSTRAP_EVIDENCE
 
 
-def _bootstrap(units: Units, settings: IntervalSettings) -> tuple[float, float]:
+def _bootstrap(units: UnitHistogram, settings: IntervalSettings) -> tuple[float, float]:
     values, weights = _binned(units.sums, units.counts)
     generator = np.random.default_rng(settings.seed)
     draws = generator.multinomial(units.units, weights / units.units, size=settings.replicates)
@@ -280,11 +282,11 @@ def _bootstrap(units: Units, settings: IntervalSettings) -> tuple[float, float]:
 
 
 def _binned(values: Floats, weights: Integers) -> tuple[Floats, Integers]:
-    """The histogram in at most `MOST_BINS` bins of equal width, each standing at the mean of what lies in it."""
-    if len(values) <= MOST_BINS:
+    """The histogram in at most `MAX_BINS` bins of equal width, each standing at the mean of what lies in it."""
+    if len(values) <= MAX_BINS:
         return values, weights
-    width = (values[-1] - values[0]) / MOST_BINS
-    places = np.minimum((values - values[0]) / width, MOST_BINS - 1).astype(np.int64)
+    width = (values[-1] - values[0]) / MAX_BINS
+    places = np.minimum((values - values[0]) / width, MAX_BINS - 1).astype(np.int64)
     starts = np.flatnonzero(np.diff(places, prepend=-1))
     counts = np.add.reduceat(weights, starts)
     return np.add.reduceat(values * weights, starts) / counts, counts

@@ -12,23 +12,23 @@ import polars as pl
 from numpy.typing import NDArray
 
 from touchstone.config import IntervalSettings
-from touchstone.inference.exact import as_steps, of_steps
+from touchstone.inference.exact import from_fixed_point, to_fixed_point
 from touchstone.inference.uncertainty import Interval, unit_interval
 
-Key = tuple[str | None, ...]
+GroupKey = tuple[str | None, ...]
 Array = NDArray[Any]
 
 UNIT = "unit"
 _COLUMNS: dict[str, type[pl.DataType]] = {"low": pl.Float64, "high": pl.Float64, "method": pl.String, "units": pl.Int64}
 
 
-def with_units(rows: pl.DataFrame, problems: pl.LazyFrame) -> pl.DataFrame:
+def with_unit_ids(rows: pl.DataFrame, problems: pl.LazyFrame) -> pl.DataFrame:
     """The rows with the number of the unit that their problem is in: that of the first problem of its cluster.
 
     A cluster counts only where problems share it. The numbers follow the problems' ids and no order of rows.
 
     >>> problems = pl.LazyFrame({"oid": ["a", "b", "c"], "cluster": ["x", "y", "x"]})
-    >>> with_units(pl.DataFrame({"oid": ["c", "b", "a"]}), problems)["unit"].to_list()
+    >>> with_unit_ids(pl.DataFrame({"oid": ["c", "b", "a"]}), problems)["unit"].to_list()
     [0, 1, 0]
     """
     shared = problems.select("oid", "cluster").filter(pl.col("cluster").is_not_null() & (pl.len().over("cluster") > 1))
@@ -53,14 +53,14 @@ def unit_sums(
     values = [pl.col(figure) if isinstance(figure, str) else figure for figure in figures]
     names = [value.meta.output_name() for value in values]
     per_problem = attempts.group_by(*group, "oid").agg(
-        *(as_steps(value).sum().alias(name) for name, value in zip(names, values, strict=True)),
+        *(to_fixed_point(value).sum().alias(name) for name, value in zip(names, values, strict=True)),
         *(value.count().cast(pl.Int64).alias(_size(name)) for name, value in zip(names, values, strict=True)),
     )
     return (
-        with_units(per_problem.collect(engine="streaming"), problems)
+        with_unit_ids(per_problem.collect(engine="streaming"), problems)
         .group_by(*group, UNIT)
         .agg(
-            *(of_steps(pl.col(name).sum()) for name in names),
+            *(from_fixed_point(pl.col(name).sum()) for name in names),
             *(pl.col(_size(name)).sum() for name in names),
         )
     )
@@ -75,17 +75,21 @@ def mean_intervals(
         .group_by(*group, figure, _size(figure))
         .agg(count=pl.len().cast(pl.Int64))
     )
-    return intervals(histogram, group, lambda sums, sizes, counts: unit_interval(sums, sizes, counts, settings), prefix)
+    return group_intervals(
+        histogram, group, lambda sums, sizes, counts: unit_interval(sums, sizes, counts, settings), prefix
+    )
 
 
-def intervals(
+def group_intervals(
     rows: pl.DataFrame, group: Sequence[str], measure: Callable[..., Interval], prefix: str = ""
 ) -> pl.DataFrame:
     """One interval per group, as columns: `measure` gets the other columns of the group's rows as arrays."""
-    return interval_columns(rows, group, {key: measure(*arrays) for key, arrays in by_group(rows, group)}, prefix)
+    return interval_columns(
+        rows, group, {key: measure(*arrays) for key, arrays in arrays_by_group(rows, group)}, prefix
+    )
 
 
-def by_group(rows: pl.DataFrame, group: Sequence[str]) -> Iterator[tuple[Key, list[Array]]]:
+def arrays_by_group(rows: pl.DataFrame, group: Sequence[str]) -> Iterator[tuple[GroupKey, list[Array]]]:
     """The columns of each group's rows as arrays."""
     ordered = rows.sort(group, nulls_last=False)
     sizes = ordered.group_by(group, maintain_order=True).len()
@@ -97,7 +101,7 @@ def by_group(rows: pl.DataFrame, group: Sequence[str]) -> Iterator[tuple[Key, li
 
 
 def interval_columns(
-    keyed: pl.DataFrame, group: Sequence[str], found: Mapping[Key, Interval], prefix: str = ""
+    keyed: pl.DataFrame, group: Sequence[str], found: Mapping[GroupKey, Interval], prefix: str = ""
 ) -> pl.DataFrame:
     """Intervals as the columns `<prefix>ci_low`, `_high`, `_method` and `_units` beside the key of each group."""
     schema: dict[str, pl.DataType | type[pl.DataType]] = {name: keyed.schema[name] for name in group}
@@ -106,7 +110,7 @@ def interval_columns(
     return pl.DataFrame(rows, schema=schema, orient="row")
 
 
-def beside(table: pl.DataFrame, found: pl.DataFrame, group: Sequence[str]) -> pl.DataFrame:
+def join_intervals(table: pl.DataFrame, found: pl.DataFrame, group: Sequence[str]) -> pl.DataFrame:
     """The table with the interval columns of its groups; a group without an interval has no units."""
     units = [name for name in found.columns if name.endswith("ci_units")]
     joined = table.join(found, on=group, how="left", nulls_equal=True, maintain_order="left")

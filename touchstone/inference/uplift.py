@@ -6,7 +6,7 @@ point: their product gives the values of every replicate in order, all in whole 
 every machine and in any order of rows.
 
 The cost does not grow with the number of problems: groups of units are drawn where there are many (`drawing`), and
-beyond `MOST_VALUES` distinct values, those are put into as many bins of equal count.
+beyond `MAX_VALUES` distinct values, those are put into as many bins of equal count.
 """
 
 import math
@@ -17,15 +17,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from touchstone.config import IntervalSettings
-from touchstone.inference.bootstrap import draws_of, groups_of, percentiles
+from touchstone.inference.bootstrap import bootstrap_counts, expanded_percentiles, resampling_groups
 from touchstone.inference.medians import Sample, enough_units
 from touchstone.inference.uncertainty import Interval
 
-MOST_VALUES = 1000
+MAX_VALUES = 1000
 # Largest whole number up to which single precision counts without a gap.
 _EXACT = 2**24
 # Numbers of draws that are worked on at a time: 16 MB.
-_PIECE = 4_000_000
+_CHUNK = 4_000_000
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -50,9 +50,9 @@ def uplift_intervals(baseline: Sample, tiers: Sequence[Sample], settings: Interv
     """
     samples = [baseline, *tiers]
     names, codes = np.unique(np.concatenate([sample.units for sample in samples]), return_inverse=True)
-    groups = groups_of(np.arange(len(names)), settings)
+    groups = resampling_groups(np.arange(len(names)), settings)
     parts = np.split(groups[codes], np.cumsum([len(sample.units) for sample in samples])[:-1])
-    draws = draws_of(int(groups.max(initial=-1)) + 1, settings.replicates, settings.seed)
+    draws = bootstrap_counts(int(groups.max(initial=-1)) + 1, settings.replicates, settings.seed)
     before, *after = (_medians(sample, part, draws) for sample, part in zip(samples, parts, strict=True))
     return [_percentiles(baseline, tier, before, each, settings) for tier, each in zip(tiers, after, strict=True)]
 
@@ -66,7 +66,7 @@ def _percentiles(baseline: Sample, tier: Sample, before: Floats, after: Floats, 
     if len(uplifts) == 0 or not enough_units(fewer, settings.confidence):
         return Interval(None, None, None, units)
     if baseline.repeated or tier.repeated:
-        low, high = percentiles(uplifts, fewer, settings.confidence)
+        low, high = expanded_percentiles(uplifts, fewer, settings.confidence)
     else:
         tail = (1 - settings.confidence) / 2
         # Between a number and infinity there is nothing to interpolate, so both ends are replicates themselves.
@@ -84,7 +84,7 @@ def _medians(sample: Sample, groups: Integers, draws: NDArray[np.uint8]) -> Floa
     up_to: Counts = np.cumsum(table.reshape(shape), axis=1)
     if table.sum() * draws.max() < _EXACT:
         up_to = up_to.astype(np.float32)
-    rows = max(1, _PIECE // shape[0])
+    rows = max(1, _CHUNK // shape[0])
     pieces = (draws[start : start + rows].astype(up_to.dtype) for start in range(0, len(draws), rows))
     return np.concatenate([_medians_of(values, up_to, piece) for piece in pieces])
 
@@ -125,15 +125,15 @@ def _split(codes: Integers) -> Iterator[tuple[int, Integers]]:
 
 
 def _binned(values: Floats, counts: Integers) -> tuple[Floats, Integers]:
-    """Distinct values in order and the place of each of the given ones, in at most `MOST_VALUES` bins of equal count.
+    """Distinct values in order and the place of each of the given ones, in at most `MAX_VALUES` bins of equal count.
 
     A bin stands at the mean of the values in it.
     """
     distinct, places = np.unique(values, return_inverse=True)
-    if len(distinct) <= MOST_VALUES:
+    if len(distinct) <= MAX_VALUES:
         return distinct, places
     weights = np.bincount(places, weights=counts)
     before = np.cumsum(weights) - weights
-    bins = np.unique((before * MOST_VALUES / weights.sum()).astype(np.int64), return_inverse=True)[1]
+    bins = np.unique((before * MAX_VALUES / weights.sum()).astype(np.int64), return_inverse=True)[1]
     means = np.bincount(bins, weights=distinct * weights) / np.bincount(bins, weights=weights)
     return means, bins[places]

@@ -6,7 +6,7 @@ import polars as pl
 
 from touchstone.config import IntervalSettings
 from touchstone.inference.exact import exact_mean, exact_sum
-from touchstone.inference.units import beside, mean_intervals, unit_sums
+from touchstone.inference.units import join_intervals, mean_intervals, unit_sums
 from touchstone.metrics.attempts import cost_of_pass, mean_decided_cost
 from touchstone.metrics.pass_at_k import problem_counts
 
@@ -34,7 +34,7 @@ def model_statistics(
     table = _overall(scores).join(_pass_columns(pass_at_k, k_values), on=GROUP, how="left").sort(GROUP)
     found = table.with_columns(pl.col("ci_units").fill_null(0)).collect()
     for name in averages:
-        found = beside(found, mean_intervals(units, GROUP, name, intervals, f"{name}_"), GROUP)
+        found = join_intervals(found, mean_intervals(units, GROUP, name, intervals, f"{name}_"), GROUP)
     return found.lazy()
 
 

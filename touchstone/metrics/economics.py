@@ -8,7 +8,7 @@ per problem belongs in `routing`.
 The interval of a cost of pass is Fieller's (`ratios`). The chances of being cheapest come from `drawing` the problems
 again, the same for all models. Plain draws are too sure of few problems: of two equal models on six, one was called the
 cheapest with a probability above 97.5% in 15% of simulated cases. So replicates are moved apart as far as Student's t
-is wider than a normal distribution (`Standing.spread`), which makes it 3% to 6%. Models and tiers with fewer than six
+is wider than a normal distribution (`Estimates.spread`), which makes it 3% to 6%. Models and tiers with fewer than six
 units have no chances and take no part in those of others.
 """
 
@@ -23,10 +23,16 @@ from numpy.typing import NDArray
 
 from touchstone.config import IntervalSettings
 from touchstone.contracts import TABLES
-from touchstone.inference.bootstrap import FEWEST_UNITS, redrawn, student_factors, units_of
+from touchstone.inference.bootstrap import MIN_UNITS, bootstrap_sums, student_t_factors, unit_ids
 from touchstone.inference.ratios import cost_of_pass_interval
 from touchstone.inference.uncertainty import Interval
-from touchstone.metrics.problem_outcomes import Tally, group_sums, numbered, tally, unit_counts
+from touchstone.metrics.problem_outcomes import (
+    ProblemOutcomes,
+    index_problems,
+    problem_outcomes,
+    resampling_sums,
+    unit_counts,
+)
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -37,7 +43,7 @@ SAME = 1e-12
 
 
 @dataclass(frozen=True)
-class Standing:
+class Estimates:
     """Figures of every entry, which is the last axis; NaN where undefined."""
 
     rate: Floats
@@ -45,23 +51,24 @@ class Standing:
     cost_of_pass: Floats
 
     @classmethod
-    def of_sums(cls, sums: Floats) -> "Standing":
+    def from_sums(cls, sums: Floats) -> "Estimates":
         """From the sums over problems of passes, costs and attempts, side by side."""
         passes, cost, attempts = np.split(sums, 3, axis=-1)
         with np.errstate(divide="ignore", invalid="ignore"):
             never = (passes == 0) & (attempts > 0) & ~np.isnan(cost)
             return cls(passes / attempts, cost / attempts, np.where(never, math.inf, cost / passes))
 
-    def spread(self, point: "Standing", factors: Floats) -> "Standing":
+    def spread(self, point: "Estimates", factors: Floats) -> "Estimates":
         """Replicates, moved away from the point estimates by these factors: costs by their logs, rates within [0, 1].
 
-        >>> point, drawn = (Standing(np.array([r]), np.array([c]), np.array([c / r])) for r, c in ((0.5, 1), (0.75, 4)))
+        >>> figures = np.array([[0.5, 1.0, 2.0], [0.75, 4.0, 16 / 3]])
+        >>> point, drawn = (Estimates(*each[:, None]) for each in figures)
         >>> moved = drawn.spread(point, np.array([2.0]))
         >>> moved.rate.item(), moved.cost.item()
         (1.0, 16.0)
         """
         rate = np.clip(point.rate + factors * (self.rate - point.rate), 0, 1)
-        return Standing(
+        return Estimates(
             rate,
             _spread_logs(self.cost, point.cost, factors),
             _spread_logs(self.cost_of_pass, point.cost_of_pass, factors),
@@ -75,18 +82,18 @@ def _spread_logs(drawn: Floats, point: Floats, factors: Floats) -> Floats:
     return np.where(np.isfinite(point) & (point > 0), moved, drawn)
 
 
-def standings(sums: Floats, units: Integers, settings: IntervalSettings) -> Iterator[Standing]:
+def bootstrap_estimates(sums: Floats, units: Integers, settings: IntervalSettings) -> Iterator[Estimates]:
     """Replicates of every entry's figures, some at a time, spread as Student's t is for so few units.
 
-    Entries with fewer than `FEWEST_UNITS` have unknown costs, so that they take no part.
+    Entries with fewer than `MIN_UNITS` have unknown costs, so that they take no part.
     """
     entries = sums.shape[1] // 3
-    taking_part = np.where(units >= FEWEST_UNITS, 1.0, math.nan)
+    taking_part = np.where(units >= MIN_UNITS, 1.0, math.nan)
     sums = np.hstack([sums[:, :entries], sums[:, entries : 2 * entries] * taking_part, sums[:, 2 * entries :]])
-    point, factors = Standing.of_sums(sums.sum(axis=0)), student_factors(units, settings)
+    point, factors = Estimates.from_sums(sums.sum(axis=0)), student_t_factors(units, settings)
     done = 0
-    for piece in redrawn(sums, settings):
-        yield Standing.of_sums(piece).spread(point, factors[done : done + len(piece)])
+    for piece in bootstrap_sums(sums, settings):
+        yield Estimates.from_sums(piece).spread(point, factors[done : done + len(piece)])
         done += len(piece)
 
 
@@ -103,20 +110,20 @@ def economics(attempt_scores: pl.LazyFrame, problems: pl.LazyFrame, settings: In
     >>> table.select("model", "cost_of_pass", "on_frontier", "frontier_probability").rows()
     [('a', 0.2, True, None), ('b', 0.3, False, None)]
     """
-    places = numbered(problems.select("oid", "cluster"))
-    counted = tally(attempt_scores, places)
+    places = index_problems(problems.select("oid", "cluster"))
+    counted = problem_outcomes(attempt_scores, places)
     cluster = places["cluster"]
     intervals = _intervals(counted, cluster, settings)
-    sums = group_sums(counted, cluster, settings)
-    point = Standing.of_sums(sums.sum(axis=0))
-    frontier, pareto = cheapest(point.cost_of_pass), undominated(point.cost, point.rate)
-    drawn = _Drawn.from_sums(sums, unit_counts(counted, cluster), settings)
+    sums = resampling_sums(counted, cluster, settings)
+    point = Estimates.from_sums(sums.sum(axis=0))
+    frontier, pareto = cheapest(point.cost_of_pass), pareto_optimal(point.cost, point.rate)
+    drawn = _Probabilities.from_sums(sums, unit_counts(counted, cluster), settings)
     attempted = np.bincount(counted.entry, minlength=counted.entries.height)
     rows = []
     for place, (model, tier) in enumerate(counted.entries.iter_rows()):
         cost, interval, tried = point.cost[place], intervals[place], int(attempted[place])
         known = not math.isnan(cost)
-        told = known and interval.units >= FEWEST_UNITS
+        told = known and interval.units >= MIN_UNITS
         rows.append(
             {
                 "model": model,
@@ -139,24 +146,24 @@ def economics(attempt_scores: pl.LazyFrame, problems: pl.LazyFrame, settings: In
 
 
 @dataclass(frozen=True)
-class _Drawn:
+class _Probabilities:
     """The share of replicates in which an entry is ahead."""
 
     frontier: Floats
     pareto: Floats
 
     @classmethod
-    def from_sums(cls, sums: Floats, units: Integers, settings: IntervalSettings) -> "_Drawn":
+    def from_sums(cls, sums: Floats, units: Integers, settings: IntervalSettings) -> "_Probabilities":
         frontier, pareto = np.zeros(len(units)), np.zeros(len(units))
-        for standing in standings(sums, units, settings):
+        for standing in bootstrap_estimates(sums, units, settings):
             frontier += cheapest(standing.cost_of_pass).sum(axis=0)
-            pareto += undominated(standing.cost, standing.rate).sum(axis=0)
+            pareto += pareto_optimal(standing.cost, standing.rate).sum(axis=0)
         return cls(frontier / settings.replicates, pareto / settings.replicates)
 
 
-def _intervals(counted: Tally, clusters: pl.Series, settings: IntervalSettings) -> list[Interval]:
+def _intervals(counted: ProblemOutcomes, clusters: pl.Series, settings: IntervalSettings) -> list[Interval]:
     """Fieller's interval of the cost of pass of every entry, on its own units."""
-    units = units_of(clusters)[counted.problem] if len(counted.problem) else counted.problem
+    units = unit_ids(clusters)[counted.problem] if len(counted.problem) else counted.problem
     ends = np.searchsorted(counted.entry, np.arange(counted.entries.height + 1))
     found = []
     for start, end in pairwise(ends.tolist()):
@@ -183,10 +190,10 @@ def cheapest(cost_of_pass: Floats) -> Truths:
     return ahead
 
 
-def undominated(cost: Floats, rate: Floats) -> Truths:
+def pareto_optimal(cost: Floats, rate: Floats) -> Truths:
     """Which entries no other beats: as cheap and as good, and better in one. In every replicate; NaN is out.
 
-    >>> undominated(np.array([1.0, 2.0, 2.0, 3.0]), np.array([0.5, 0.7, 0.6, 0.7])).tolist()
+    >>> pareto_optimal(np.array([1.0, 2.0, 2.0, 3.0]), np.array([0.5, 0.7, 0.6, 0.7])).tolist()
     [True, True, False, False]
     """
     known = ~np.isnan(cost)

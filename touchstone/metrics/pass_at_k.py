@@ -28,7 +28,7 @@ def pass_at_k_of(n: int, c: int, k: int) -> float | None:
     >>> pass_at_k_of(10, 5, 1), pass_at_k_of(2, 0, 5)
     (0.5, None)
     """
-    return _scalar(pass_at_k_of_pairs, n, c, k)
+    return _scalar(pass_at_k_of_counts, n, c, k)
 
 
 def pass_hat_k_of(n: int, c: int, k: int) -> float | None:
@@ -37,16 +37,16 @@ def pass_hat_k_of(n: int, c: int, k: int) -> float | None:
     >>> pass_hat_k_of(4, 2, 1), pass_hat_k_of(4, 1, 2)
     (0.5, 0.0)
     """
-    return _scalar(pass_hat_k_of_pairs, n, c, k)
+    return _scalar(pass_hat_k_of_counts, n, c, k)
 
 
-def pass_at_k_of_pairs(n: Integers, c: Integers, k: int) -> Floats:
+def pass_at_k_of_counts(n: Integers, c: Integers, k: int) -> Floats:
     """pass@k of every pair at once; NaN where n < k."""
     # Adding 0.0 turns the -0.0 of "no pass at all" into 0.0.
     return np.where(n < k, np.nan, -np.expm1(_log_chance_of_avoiding(n, c, k)) + 0.0)
 
 
-def pass_hat_k_of_pairs(n: Integers, c: Integers, k: int) -> Floats:
+def pass_hat_k_of_counts(n: Integers, c: Integers, k: int) -> Floats:
     """pass^k of every pair at once; NaN where n < k. All k pass where all k avoid the n - c failures."""
     return np.where(n < k, np.nan, np.exp(_log_chance_of_avoiding(n, n - c, k)))
 
@@ -73,8 +73,8 @@ def problem_pass_at_k(outcomes: pl.LazyFrame, k_values: Sequence[int]) -> pl.Laz
         per_k = [
             pairs.with_columns(
                 k=pl.lit(k, pl.Int64),
-                pass_at_k=pl.Series(pass_at_k_of_pairs(n, c, k)).fill_nan(None),
-                pass_hat_k=pl.Series(pass_hat_k_of_pairs(n, c, k)).fill_nan(None),
+                pass_at_k=pl.Series(pass_at_k_of_counts(n, c, k)).fill_nan(None),
+                pass_hat_k=pl.Series(pass_hat_k_of_counts(n, c, k)).fill_nan(None),
             )
             for k in k_values
         ]
@@ -180,7 +180,7 @@ def _figures(part: pl.DataFrame, problems: int, k: int, intervals: IntervalSetti
     eligible = part.filter(pl.col("n") >= k)
     n, c = eligible["n"].to_numpy(), eligible["c"].to_numpy()
     weights = eligible["problems"].to_numpy()
-    chances = pass_at_k_of_pairs(n, c, k)
+    chances = pass_at_k_of_counts(n, c, k)
     total = math.fsum(chances * weights)
     count = int(weights.sum())
     attempted = int(part["problems"].sum())
@@ -193,7 +193,7 @@ def _figures(part: pl.DataFrame, problems: int, k: int, intervals: IntervalSetti
         "ci_method": interval.method,
         "ci_units": interval.units,
         "pass_at_k_all": _clip(total / counted) if counted else None,
-        "pass_hat_k": _clip(math.fsum(pass_hat_k_of_pairs(n, c, k) * weights) / count) if count else None,
+        "pass_hat_k": _clip(math.fsum(pass_hat_k_of_counts(n, c, k) * weights) / count) if count else None,
         "problems": problems,
         "attempted": attempted,
         "eligible": count,

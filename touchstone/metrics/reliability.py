@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from touchstone.config import IntervalSettings
 from touchstone.contracts import TABLES
 from touchstone.inference.uncertainty import mean_interval
-from touchstone.metrics.pass_at_k import histograms, pass_at_k_of_pairs, pass_hat_k_of_pairs
+from touchstone.metrics.pass_at_k import histograms, pass_at_k_of_counts, pass_hat_k_of_counts
 
 Floats = NDArray[np.float64]
 
@@ -107,10 +107,10 @@ def _figures(histogram: pl.DataFrame, settings: IntervalSettings) -> dict[str, o
 
 def _point(eligible: pl.DataFrame, k: int, settings: IntervalSettings) -> dict[str, object]:
     n, c, weights = (eligible[name].to_numpy() for name in ("n", "c", "problems"))
-    every = pass_hat_k_of_pairs(n, c, k)
+    every = pass_hat_k_of_counts(n, c, k)
     interval = mean_interval(every, weights, eligible["cluster"].to_list(), settings)
     return {
-        "pass_at_k": _mean(pass_at_k_of_pairs(n, c, k), weights),
+        "pass_at_k": _mean(pass_at_k_of_counts(n, c, k), weights),
         "pass_hat_k": _mean(every, weights),
         "ci_low": interval.low,
         "ci_high": interval.high,

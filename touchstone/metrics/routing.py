@@ -15,17 +15,17 @@ from numpy.typing import NDArray
 
 from touchstone.config import IntervalSettings
 from touchstone.contracts import TABLES
-from touchstone.inference.bootstrap import FEWEST_UNITS, groups_of, percentiles, redrawn, units_of
-from touchstone.inference.exact import as_steps, of_steps
-from touchstone.metrics.economics import Standing, cheapest, standings
+from touchstone.inference.bootstrap import MIN_UNITS, bootstrap_sums, expanded_percentiles, resampling_groups, unit_ids
+from touchstone.inference.exact import from_fixed_point, to_fixed_point
+from touchstone.metrics.economics import Estimates, bootstrap_estimates, cheapest
 from touchstone.metrics.problem_outcomes import (
-    Tally,
-    entries_of,
-    group_sums,
-    in_cells,
-    numbered,
-    tally,
+    ProblemOutcomes,
+    index_problems,
+    list_entries,
+    problem_outcomes,
+    resampling_sums,
     unit_counts,
+    with_cell_ids,
 )
 
 Floats = NDArray[np.float64]
@@ -38,7 +38,7 @@ def routing(attempt_scores: pl.LazyFrame, problems: pl.LazyFrame, settings: Inte
     """Per suite the cheapest model and tier, how surely it is that, and the next; ties go by name.
 
     The probability is null where it attempted fewer than 6 units of the suite, and is that among the models and tiers
-    that attempted 6 (`economics.standings`).
+    that attempted 6 (`economics.bootstrap_estimates`).
 
     >>> scores = pl.LazyFrame(
     ...     [("a", "T0", "x", "s", 1.0, 0.3), ("b", "T0", "x", "s", 1.0, 0.2)],
@@ -51,7 +51,7 @@ def routing(attempt_scores: pl.LazyFrame, problems: pl.LazyFrame, settings: Inte
     ('s', 'b', 0.2, 'a')
     """
     places = _placed(attempt_scores, problems)
-    counted = tally(attempt_scores, places)
+    counted = problem_outcomes(attempt_scores, places)
     names, suite_of = _suite_numbers(places)
     suite = suite_of[counted.problem]
     order = np.argsort(suite, kind="stable")
@@ -81,7 +81,7 @@ def routing_policies(attempt_scores: pl.LazyFrame, problems: pl.LazyFrame, setti
         return pl.LazyFrame(
             [nothing | {"policy": policy} for policy in POLICIES], schema=TABLES["routing_policies"].dtypes
         )
-    units = units_of(places["cluster"].gather(shared.problem))
+    units = unit_ids(places["cluster"].gather(shared.problem))
     judged = [_judged(shared, chosen[:, i]) for i in range(len(POLICIES))]
     rows = [
         {"policy": policy}
@@ -94,7 +94,7 @@ def routing_policies(attempt_scores: pl.LazyFrame, problems: pl.LazyFrame, setti
 def _placed(attempt_scores: pl.LazyFrame, problems: pl.LazyFrame) -> pl.DataFrame:
     """The problems by number, each in the suite of its attempts: the first by name, should they not agree."""
     attempted = attempt_scores.group_by("oid").agg(attempt_suite=pl.col("suite").min())
-    return numbered(
+    return index_problems(
         problems.join(attempted, on="oid", how="left").select(
             "oid", "cluster", suite=pl.coalesce("attempt_suite", "suite")
         )
@@ -107,9 +107,9 @@ def _suite_numbers(places: pl.DataFrame) -> tuple[list[str], Integers]:
     return names, places["suite"].cast(pl.Enum(names)).to_physical().cast(pl.Int64).to_numpy()
 
 
-def _suite_choice(counted: Tally, clusters: pl.Series, settings: IntervalSettings) -> dict[str, object]:
-    sums = group_sums(counted, clusters, settings)
-    point = Standing.of_sums(sums.sum(axis=0))
+def _suite_choice(counted: ProblemOutcomes, clusters: pl.Series, settings: IntervalSettings) -> dict[str, object]:
+    sums = resampling_sums(counted, clusters, settings)
+    point = Estimates.from_sums(sums.sum(axis=0))
     first = _first_cheapest(point.cost_of_pass)
     if first is None:
         return dict.fromkeys(TABLES["routing"].dtypes.keys() - {"suite"}) | {"problems": 0}
@@ -117,8 +117,8 @@ def _suite_choice(counted: Tally, clusters: pl.Series, settings: IntervalSetting
     others[first] = math.nan
     second = _first_cheapest(others)
     probability, units = None, unit_counts(counted, clusters)
-    if units[first] >= FEWEST_UNITS:
-        pieces = (standing.cost_of_pass for standing in standings(sums, units, settings))
+    if units[first] >= MIN_UNITS:
+        pieces = (standing.cost_of_pass for standing in bootstrap_estimates(sums, units, settings))
         probability = sum(int(cheapest(costs)[:, first].sum()) for costs in pieces) / settings.replicates
     model, tier = counted.entries.row(first)
     second_model, second_tier = (None, None) if second is None else counted.entries.row(second)
@@ -151,16 +151,16 @@ class _Shared:
 
 def _halves(attempt_scores: pl.LazyFrame, places: pl.DataFrame) -> pl.DataFrame:
     """Rate and mean cost per entry, problem and half. Attempts are dealt in turn, in the order of their ids."""
-    entries = entries_of(attempt_scores)
+    entries = list_entries(attempt_scores)
     first = (pl.col("cell") != pl.col("cell").shift()).fill_null(True)
     turn = (pl.col("row") - pl.when(first).then("row").forward_fill()) % 2
-    parts = {"rate": pl.col("pass_rate"), "cost": as_steps(pl.col("cost_usd"))}
+    parts = {"rate": pl.col("pass_rate"), "cost": to_fixed_point(pl.col("cost_usd"))}
     dealt = [
         pl.when(turn == half).then(part).alias(f"{name}_{half}") for half in (0, 1) for name, part in parts.items()
     ]
     decided = attempt_scores.filter(pl.col("pass_rate").is_not_null())
     return (
-        in_cells(decided, entries, places)
+        with_cell_ids(decided, entries, places)
         .select("cell", "iteration_id", "pass_rate", "cost_usd")
         .sort("cell", "iteration_id")
         .with_row_index("row")
@@ -176,7 +176,7 @@ def _halves(attempt_scores: pl.LazyFrame, places: pl.DataFrame) -> pl.DataFrame:
             "cell",
             "unpriced",
             *(pl.col(f"rate_{half}") / pl.col(f"n_{half}") for half in (0, 1)),
-            *(of_steps(pl.col(f"cost_{half}")) / pl.col(f"n_{half}") for half in (0, 1)),
+            *(from_fixed_point(pl.col(f"cost_{half}")) / pl.col(f"n_{half}") for half in (0, 1)),
             in_both=pl.col("n_1") > 0,
         )
         .collect(engine="streaming")
@@ -250,7 +250,7 @@ def _policy_figures(
     saving = float(_saving(pairs.sum(axis=1)))
     count = int(units.max()) + 1
     known = math.isfinite(saving)
-    ends = None if same or not known or count < FEWEST_UNITS else _saving_interval(pairs, units, settings)
+    ends = None if same or not known or count < MIN_UNITS else _saving_interval(pairs, units, settings)
     return {
         "problems": len(units),
         "pass_rate": float(rate),
@@ -273,11 +273,11 @@ def _saving(sums: Floats) -> Floats:
 
 
 def _saving_interval(pairs: Floats, units: Integers, settings: IntervalSettings) -> tuple[float, float] | None:
-    groups = groups_of(units, settings)
+    groups = resampling_groups(units, settings)
     sums: Floats = np.stack([np.bincount(groups, weights=part) for part in pairs], axis=1)
-    savings = np.concatenate([_saving(piece) for piece in redrawn(sums, settings)])
+    savings = np.concatenate([_saving(piece) for piece in bootstrap_sums(sums, settings)])
     # A replicate without a pass could have saved anything up to all of it, so it counts against both ends.
     unknown, count = np.isnan(savings), int(units.max()) + 1
-    low, _ = percentiles(np.where(unknown, -math.inf, savings), count, settings.confidence)
-    _, high = percentiles(np.where(unknown, 1.0, savings), count, settings.confidence)
+    low, _ = expanded_percentiles(np.where(unknown, -math.inf, savings), count, settings.confidence)
+    _, high = expanded_percentiles(np.where(unknown, 1.0, savings), count, settings.confidence)
     return (low, high) if math.isfinite(low) else None

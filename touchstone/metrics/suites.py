@@ -27,7 +27,7 @@ from touchstone.config import IntervalSettings, SuiteSettings
 from touchstone.inference.cluster_robust import adjusted_residuals, degrees_of_freedom
 from touchstone.inference.exact import exact_mean, exact_sum
 from touchstone.inference.uncertainty import Interval, score_interval, unit_interval
-from touchstone.inference.units import UNIT, beside, intervals, mean_intervals, unit_sums
+from touchstone.inference.units import UNIT, group_intervals, join_intervals, mean_intervals, unit_sums
 from touchstone.vocabulary import CLASSES, PASS_CLASS
 
 Floats = NDArray[np.float64]
@@ -55,7 +55,7 @@ def suite_scores(
     ]
     table = _suites(scores, settings).collect()
     for columns in found:
-        table = beside(table, columns, SUITE)
+        table = join_intervals(table, columns, SUITE)
     return table.lazy()
 
 
@@ -111,10 +111,10 @@ def run_scores(
     in_suites = suites.select(SUITE).collect()
     units = unit_sums(scores, problems, SUITE, figures).join(in_suites, on=SUITE, how="semi", nulls_equal=True)
     parts = units.select(*RUN, pl.col("suite").rank("dense"), UNIT, "score", "score_size")
-    overall = intervals(parts, RUN, partial(overall_interval, settings=settings))
+    overall = group_intervals(parts, RUN, partial(overall_interval, settings=settings))
     pooled = units.group_by(*RUN, UNIT).agg(pl.col("decided", "decided_size").sum())
     rates = mean_intervals(pooled, RUN, "decided", settings, "pass_rate_").drop("pass_rate_ci_units")
-    return beside(beside(_runs(suites).collect(), overall, RUN), rates, RUN).lazy()
+    return join_intervals(join_intervals(_runs(suites).collect(), overall, RUN), rates, RUN).lazy()
 
 
 def overall_interval(
@@ -131,7 +131,7 @@ def overall_interval(
     # Sorted, so that a unit's parts are added up in the same order whatever that of the rows.
     order = np.lexsort((units, suites))
     suites, units, sums, sizes = suites[order], units[order], sums[order], sizes[order]
-    parts_by_suite = [_SuitePart.of(*part) for part in _split(suites, sums, sizes)]
+    parts_by_suite = [_SuiteEstimate.of(*part) for part in _split(suites, sums, sizes)]
     count = len(parts_by_suite)
     overall = math.fsum(part.mean for part in parts_by_suite) / count
     owners, unit = np.unique(units, return_inverse=True)
@@ -146,16 +146,16 @@ def overall_interval(
 
 
 @dataclass(frozen=True)
-class _SuitePart:
+class _SuiteEstimate:
     """What one suite adds: its mean, the residuals of its units, and the variance where one unit shows none."""
 
     mean: float
     residuals: Floats
     unseen: float
-    degrees: float
+    degrees_of_freedom: float
 
     @classmethod
-    def of(cls, sums: Floats, sizes: Integers) -> "_SuitePart":
+    def of(cls, sums: Floats, sizes: Integers) -> "_SuiteEstimate":
         mean = math.fsum(sums) / int(sizes.sum())
         if len(sums) == 1:
             return cls(mean, np.zeros(1), _LARGEST_VARIANCE, 1)
@@ -163,10 +163,10 @@ class _SuitePart:
         return cls(mean, adjusted_residuals(sums, sizes), 0.0, degrees)
 
 
-def _satterthwaite(parts: Sequence[_SuitePart]) -> float:
+def _satterthwaite(parts: Sequence[_SuiteEstimate]) -> float:
     """Degrees of freedom of a sum of independent variances; infinite where all of them are 0."""
     variances = [math.fsum(part.residuals**2) + part.unseen for part in parts]
-    spread = math.fsum(variance**2 / part.degrees for variance, part in zip(variances, parts, strict=True))
+    spread = math.fsum(variance**2 / part.degrees_of_freedom for variance, part in zip(variances, parts, strict=True))
     return math.fsum(variances) ** 2 / spread if spread > 0 else math.inf
 
 

@@ -11,18 +11,18 @@ import numpy as np
 import polars as pl
 
 from touchstone.config import IntervalSettings, Scoring
-from touchstone.inference.medians import Sample, fewest_units, median_interval
+from touchstone.inference.medians import Sample, median_interval, min_units
 from touchstone.inference.ratios import cost_of_pass_interval
 from touchstone.inference.uncertainty import Interval
 from touchstone.inference.units import (
     UNIT,
-    Key,
-    beside,
-    by_group,
+    GroupKey,
+    arrays_by_group,
     interval_columns,
+    join_intervals,
     mean_intervals,
     unit_sums,
-    with_units,
+    with_unit_ids,
 )
 from touchstone.inference.uplift import uplift_intervals
 from touchstone.metrics.attempts import cost_of_pass, decided_cost, grade, mean_decided_cost
@@ -70,29 +70,29 @@ def tiers(
         ),
     ]
     for columns in found:
-        table = beside(table, columns, GROUP)
+        table = join_intervals(table, columns, GROUP)
     table = _with_missing_intervals(table, samples, scoring.baseline_tier, intervals)
     ends = {f"grade_{end}": grade(pl.col(f"ci_{end}"), scoring) for end in ("low", "high")}
     return table.with_columns(**ends).lazy()
 
 
-def _costs(units: pl.DataFrame, table: pl.DataFrame, settings: IntervalSettings) -> dict[Key, Interval]:
+def _costs(units: pl.DataFrame, table: pl.DataFrame, settings: IntervalSettings) -> dict[GroupKey, Interval]:
     """The interval of the cost of pass, for every tier that has one."""
     known = table.filter(pl.col("cost_of_pass").is_not_null())
     columns = ["cost_usd", "cost_usd_size", "pass_rate", "pass_rate_size"]
     rows = units.join(known, on=GROUP, how="semi").select(*GROUP, *columns)
     return {
         key: cost_of_pass_interval(costs, attempts, passes, decided, settings)
-        for key, (costs, attempts, passes, decided) in by_group(rows, GROUP)
+        for key, (costs, attempts, passes, decided) in arrays_by_group(rows, GROUP)
     }
 
 
 def _uplifts(
-    table: pl.DataFrame, samples: dict[Key, Sample], baseline: str, settings: IntervalSettings
-) -> dict[Key, Interval]:
+    table: pl.DataFrame, samples: dict[GroupKey, Sample], baseline: str, settings: IntervalSettings
+) -> dict[GroupKey, Interval]:
     """The interval of the uplift, for every tier that has one; the baseline's own is 0 and nothing else."""
     known = table.filter(pl.col("uplift").is_not_null() & (pl.col("tier") != baseline))
-    found: dict[Key, Interval] = {}
+    found: dict[GroupKey, Interval] = {}
     for model, tiers_of_model in known.group_by("model", maintain_order=True).agg("tier").iter_rows():
         others = [samples[model, tier] for tier in tiers_of_model]
         for tier, interval in zip(
@@ -103,10 +103,10 @@ def _uplifts(
 
 
 def _with_missing_intervals(
-    table: pl.DataFrame, samples: dict[Key, Sample], baseline: str, settings: IntervalSettings
+    table: pl.DataFrame, samples: dict[GroupKey, Sample], baseline: str, settings: IntervalSettings
 ) -> pl.DataFrame:
     """The table with the reason where an uplift has no interval: too few units on one side."""
-    needed = fewest_units(settings.confidence)
+    needed = min_units(settings.confidence)
     counted = [(*key, len(np.unique(sample.units))) for key, sample in samples.items()]
     units = pl.DataFrame(counted, schema={"model": pl.String, "tier": pl.String, "units": pl.Int64}, orient="row")
     baselines = units.filter(pl.col("tier") == baseline).select("model", baseline_units="units")
@@ -128,16 +128,17 @@ def _with_missing_intervals(
     return joined.with_columns(pl.coalesce("uplift_reason", why)).drop("units", "baseline_units")
 
 
-def _samples(scores: pl.LazyFrame, problems: pl.LazyFrame) -> dict[Key, Sample]:
+def _samples(scores: pl.LazyFrame, problems: pl.LazyFrame) -> dict[GroupKey, Sample]:
     """The composite scores of every tier by unit."""
     scored = scores.select(*GROUP, "oid", "composite_score").drop_nulls("composite_score")
     counted = scored.group_by(*GROUP, "oid", "composite_score").agg(count=pl.len().cast(pl.Int64))
-    rows = with_units(counted.collect(engine="streaming"), problems)
+    rows = with_unit_ids(counted.collect(engine="streaming"), problems)
     several = rows.group_by(GROUP).agg(pl.col("oid").n_unique() > pl.col(UNIT).n_unique())
-    shared: dict[Key, bool] = {(model, tier): each for model, tier, each in several.iter_rows()}
+    shared: dict[GroupKey, bool] = {(model, tier): each for model, tier, each in several.iter_rows()}
     columns = rows.select(*GROUP, "composite_score", UNIT, "count")
     return {
-        key: Sample(values, units, counts, shared[key]) for key, (values, units, counts) in by_group(columns, GROUP)
+        key: Sample(values, units, counts, shared[key])
+        for key, (values, units, counts) in arrays_by_group(columns, GROUP)
     }
 
 

@@ -23,9 +23,9 @@ from numpy.typing import NDArray
 
 from touchstone.config import IntervalSettings
 from touchstone.contracts import TABLES
-from touchstone.inference.cluster_robust import RobustError, robust_error
+from touchstone.inference.cluster_robust import ClusterRobustError, robust_error
 from touchstone.inference.exact import exact_mean
-from touchstone.inference.quantiles import student_reach
+from touchstone.inference.quantiles import t_critical
 from touchstone.metrics.pass_at_k import GROUP, histograms
 
 Floats = NDArray[np.float64]
@@ -40,7 +40,7 @@ _NOTHING = 1e-12
 # So many errors below 0 the normal distribution has no float that is exact enough.
 _FAR_BELOW = -8.0
 
-_reach = lru_cache(maxsize=1024)(student_reach)
+_reach = lru_cache(maxsize=1024)(t_critical)
 
 
 class UnitSums(NamedTuple):
@@ -132,12 +132,12 @@ class Outcomes:
         return self._robust.error**2 if self._robust.error > _NOTHING else 0.0
 
     @cached_property
-    def degrees(self) -> float | None:
+    def degrees_of_freedom(self) -> float | None:
         """Degrees of freedom behind `variance_of_mean`."""
-        return None if self._robust is None else self._robust.degrees
+        return None if self._robust is None else self._robust.degrees_of_freedom
 
     @cached_property
-    def _robust(self) -> RobustError | None:
+    def _robust(self) -> ClusterRobustError | None:
         return robust_error(*self.unit_sums)
 
     @cached_property
@@ -311,7 +311,7 @@ def _figures(outcomes: Outcomes) -> dict[str, object]:
         # Rounding may carry a mean of shares past 1.
         "pass_at_1": min(1.0, math.fsum(outcomes.c / outcomes.n * weights) / problems) if problems else None,
         "standard_error": None if parts.of_mean is None else math.sqrt(parts.of_mean),
-        "degrees_of_freedom": outcomes.degrees,
+        "degrees_of_freedom": outcomes.degrees_of_freedom,
         "variance_of_mean": parts.of_mean,
         "from_problems": parts.from_problems,
         "from_samples": parts.from_samples,
