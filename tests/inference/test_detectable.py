@@ -1,8 +1,8 @@
-"""The minimum detectable effect is what it says: a true difference of that size is found about four times in five.
+"""A true difference of the minimum detectable effect is found about four times in five.
 
-The simulation follows a user: one data set without any difference gives the effect, then new problems and new
-attempts of the same kind, with a true difference of exactly that size, are judged by the verdict. The difference is a
-drop in proportion to each problem's rate, or a rise in proportion to what is missing, wherever such a one exists.
+The simulation does what a user would: one data set without a difference gives the effect, and then the verdict is taken
+on new problems and attempts of the same kind with a true difference of exactly that size. The difference is a drop in
+proportion to each problem's pass rate, or a rise in proportion to its failure rate, where one exists.
 """
 
 import itertools
@@ -15,7 +15,7 @@ from scipy import stats
 
 from touchstone.compare.pairs import ComparisonSettings, _compared
 from touchstone.compare.verdicts import PairResult
-from touchstone.inference.cluster_robust import ClusterRobustError
+from touchstone.inference.cluster_robust import ClusterRobustSE
 from touchstone.inference.detectable import (
     PassRateMoments,
     _required_share,
@@ -93,7 +93,7 @@ SWE_BENCH_VERIFIED = [231, 75, 44, 34, 32, 22, 22, 19, 10, 8, 2, 1]
 
 
 def found_in_clusters(sizes: list[int], attempts: tuple[int, int], apart: float, runs: int) -> list[bool]:
-    """Whether a drop of the effect was found: clusters share part of their difficulty, and part of it with one side.
+    """Whether a drop of the effect was found, with problems correlated within clusters and within cluster and side.
 
     `apart` is the standard deviation, on the logit scale, of what is particular to a cluster and side.
     """
@@ -193,17 +193,17 @@ def test_moments_of_rates_have_no_bias_from_single_attempts() -> None:
     chances = pass_rate_moments(problems, independent_units(table, problems), 1.0)
     law = stats.beta(2, 5)
     assert chances.mean == pytest.approx(law.mean(), abs=0.005)
-    assert chances.square == pytest.approx(law.var() + law.mean() ** 2, abs=0.005)
-    assert chances.shared == pytest.approx(law.var(), abs=0.005)
+    assert chances.mean_square == pytest.approx(law.var() + law.mean() ** 2, abs=0.005)
+    assert chances.between_units == pytest.approx(law.var(), abs=0.005)
 
 
-def test_turning_twice_changes_nothing() -> None:
+def test_moments_of_failing_twice_are_those_of_passing() -> None:
     chances = PassRateMoments(0.3, 0.15, 0.06, 0.2)
-    assert vars(chances.turned().turned()) == pytest.approx(vars(chances))
+    assert vars(chances.of_failing().of_failing()) == pytest.approx(vars(chances))
 
 
 def test_a_direction_without_room_leaves_the_other() -> None:
-    """Where nearly all pass, a rise cannot be seen and a drop can; with next to nothing to go by, neither."""
+    """If nearly all pass, a drop is detectable and a rise is not; with hardly any data, neither is."""
     most = [np.array([1] * 36 + [0] * 4), np.array([1] * 34 + [0] * 2 + [1] * 2 + [0] * 2)]
     effect = judged(1, most).minimum_detectable_effect
     assert effect is not None and effect > 1 - np.mean(most)
@@ -218,7 +218,7 @@ def test_power_below_a_half_needs_a_smaller_effect() -> None:
     table = outcome_matrix(np.full((2, 60), 5), passed, np.zeros(60, dtype=np.int64)).pair(0, 1)
     units = table.problem_units()
     chances = pass_rate_moments(units, units, 0.2)
-    error = PairedDifferences.of(table, units).error
+    error = PairedDifferences.of(table, units).standard_error
     assert error is not None
     effects = [
         minimum_detectable_effect(units, error, chances, 0.2, 0.05, power, 0.95)[0] or 0
@@ -227,13 +227,13 @@ def test_power_below_a_half_needs_a_smaller_effect() -> None:
     assert effects == sorted(set(effects))
 
 
-def test_however_little_is_asked_six_must_flip_to_be_seen_at_all() -> None:
+def test_at_least_six_units_must_flip_for_any_effect() -> None:
     table = outcome_matrix(np.ones((2, 40), dtype=np.int64), np.ones((2, 40), dtype=np.int64), np.zeros(40, int)).pair(
         0, 1
     )
     units = table.problem_units()
     effect, method = minimum_detectable_effect(
-        units, ClusterRobustError(0.0, 39), pass_rate_moments(units, units, 1.0), 1.0, 0.05, 0.3, 0.95
+        units, ClusterRobustSE(0.0, 39), pass_rate_moments(units, units, 1.0), 1.0, 0.05, 0.3, 0.95
     )
     assert method == "flips" and effect is not None
     assert stats.binom.sf(5, 40, effect) == pytest.approx(0.3, rel=1e-6)

@@ -25,7 +25,7 @@ def within(table: PairedOutcomes, margin: float, confidence: float = 0.95) -> bo
     problems = table.problem_units()
     differences = PairedDifferences.of(table, problems)
     units = independent_units(table, problems)
-    found = widen_to_margins(differences.interval(confidence), units, differences.error, margin, confidence)
+    found = widen_to_margins(differences.interval(confidence), units, differences.standard_error, margin, confidence)
     assert found.low is not None and found.high is not None
     return -margin < found.low and found.high < margin
 

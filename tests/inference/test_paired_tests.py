@@ -1,4 +1,4 @@
-"""Tests of no difference: against scipy, against brute force, and what must not matter."""
+"""Tests of no difference: against scipy, against brute force, and invariances."""
 
 import math
 from itertools import pairwise, product

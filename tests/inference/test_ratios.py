@@ -1,4 +1,4 @@
-"""Intervals of the cost of pass: the formula that the ends are roots of, and edges. Coverage: test_unit_coverage.py."""
+"""Intervals of the cost of pass: the equation of the limits, and edge cases. Coverage is in test_unit_coverage.py."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Intervals: known values and the edges. That they hold what they promise: test_coverage.py."""
+"""Intervals of means and differences: known values and edge cases. Their coverage is in test_coverage.py."""
 
 from collections.abc import Callable
 

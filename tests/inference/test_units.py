@@ -1,4 +1,4 @@
-"""From attempts to units: which attempts belong together, and sums that no order of rows shows in."""
+"""From attempts to units: which attempts belong together, and sums that do not depend on the order of rows."""
 
 import polars as pl
 import pytest

@@ -23,7 +23,7 @@ import polars as pl
 
 from touchstone.compare.verdicts import PairResult, sentence, verdict
 from touchstone.config import require_baseline_model
-from touchstone.inference.cluster_robust import ClusterRobustError
+from touchstone.inference.cluster_robust import ClusterRobustSE
 from touchstone.inference.detectable import (
     minimum_detectable_effect,
     pass_rate_moments,
@@ -313,8 +313,8 @@ def _measured(table: PairedOutcomes, settings: ComparisonSettings, rule: Correct
         differences.interval(settings.confidence), mean, rejected=p_value <= 1 - settings.confidence
     )
     together = differences.interval(confidence)
-    together = widen_to_margins(together, units, differences.error, settings.relevant, confidence)
-    effect, detectable_method = _detectable(table, problems, units, differences.error, settings, rule)
+    together = widen_to_margins(together, units, differences.standard_error, settings.relevant, confidence)
+    effect, detectable_method = _detectable(table, problems, units, differences.standard_error, settings, rule)
     return replace(
         nothing,
         rate_a=problems.mean(problems.a),
@@ -343,7 +343,7 @@ def _detectable(
     table: PairedOutcomes,
     problems: PairedUnits,
     units: PairedUnits,
-    error: ClusterRobustError | None,
+    error: ClusterRobustSE | None,
     settings: ComparisonSettings,
     rule: Correction,
 ) -> tuple[float | None, str | None]:

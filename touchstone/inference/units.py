@@ -1,8 +1,8 @@
-"""From attempts to units: what every interval over attempts starts from.
+"""From a table of attempts to independent units, and from intervals back to columns of a table.
 
-Attempts at one problem are not independent, nor are problems that share a cluster. So attempts are added up by
-problem, and problems by cluster, before any interval is made. Which interval belongs elsewhere in this package; here
-is only how a table gets to units and how intervals get back into a table.
+Attempts at one problem are not independent, nor are problems that share a cluster. So attempts are summed by problem,
+and problems by cluster, before any interval is computed. The intervals themselves belong in the other modules of this
+package.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -19,13 +19,18 @@ GroupKey = tuple[str | None, ...]
 Array = NDArray[Any]
 
 UNIT = "unit"
-_COLUMNS: dict[str, type[pl.DataType]] = {"low": pl.Float64, "high": pl.Float64, "method": pl.String, "units": pl.Int64}
+_INTERVAL_TYPES: dict[str, type[pl.DataType]] = {
+    "low": pl.Float64,
+    "high": pl.Float64,
+    "method": pl.String,
+    "units": pl.Int64,
+}
 
 
 def with_unit_ids(rows: pl.DataFrame, problems: pl.LazyFrame) -> pl.DataFrame:
-    """The rows with the number of the unit that their problem is in: that of the first problem of its cluster.
+    """The rows with the column `unit`: the number of their problem, or of the first problem of its cluster.
 
-    A cluster counts only where problems share it. The numbers follow the problems' ids and no order of rows.
+    A cluster only counts if several problems share it. The numbers follow the problem ids, not the order of rows.
 
     >>> problems = pl.LazyFrame({"oid": ["a", "b", "c"], "cluster": ["x", "y", "x"]})
     >>> with_unit_ids(pl.DataFrame({"oid": ["c", "b", "a"]}), problems)["unit"].to_list()
@@ -41,7 +46,7 @@ def with_unit_ids(rows: pl.DataFrame, problems: pl.LazyFrame) -> pl.DataFrame:
 def unit_sums(
     attempts: pl.LazyFrame, problems: pl.LazyFrame, group: Sequence[str], figures: Sequence[str | pl.Expr]
 ) -> pl.DataFrame:
-    """Per group and unit the sum of each figure, under its name, and how many values it has, under `<name>_size`.
+    """The sum of each figure per group and unit, under its name, and the number of its values, as `<name>_size`.
 
     Sums are exact: the same in any order of rows.
 
@@ -69,7 +74,7 @@ def unit_sums(
 def mean_intervals(
     units: pl.DataFrame, group: Sequence[str], figure: str, settings: IntervalSettings, prefix: str = ""
 ) -> pl.DataFrame:
-    """The interval of a figure's mean per group, from `unit_sums`."""
+    """The interval of a figure's mean per group, from the result of `unit_sums`."""
     histogram = (
         units.select(*group, figure, _size(figure))
         .group_by(*group, figure, _size(figure))
@@ -81,16 +86,15 @@ def mean_intervals(
 
 
 def group_intervals(
-    rows: pl.DataFrame, group: Sequence[str], measure: Callable[..., Interval], prefix: str = ""
+    rows: pl.DataFrame, group: Sequence[str], interval: Callable[..., Interval], prefix: str = ""
 ) -> pl.DataFrame:
-    """One interval per group, as columns: `measure` gets the other columns of the group's rows as arrays."""
-    return interval_columns(
-        rows, group, {key: measure(*arrays) for key, arrays in arrays_by_group(rows, group)}, prefix
-    )
+    """One interval per group, as columns: `interval` gets the other columns of the group's rows as arrays."""
+    found = {key: interval(*arrays) for key, arrays in arrays_by_group(rows, group)}
+    return interval_columns(rows, group, found, prefix)
 
 
 def arrays_by_group(rows: pl.DataFrame, group: Sequence[str]) -> Iterator[tuple[GroupKey, list[Array]]]:
-    """The columns of each group's rows as arrays."""
+    """The other columns of each group's rows, as arrays."""
     ordered = rows.sort(group, nulls_last=False)
     sizes = ordered.group_by(group, maintain_order=True).len()
     arrays = [ordered[name].to_numpy() for name in rows.columns if name not in group]
@@ -103,15 +107,15 @@ def arrays_by_group(rows: pl.DataFrame, group: Sequence[str]) -> Iterator[tuple[
 def interval_columns(
     keyed: pl.DataFrame, group: Sequence[str], found: Mapping[GroupKey, Interval], prefix: str = ""
 ) -> pl.DataFrame:
-    """Intervals as the columns `<prefix>ci_low`, `_high`, `_method` and `_units` beside the key of each group."""
+    """Intervals as the columns `<prefix>ci_low`, `_high`, `_method` and `_units`, keyed by group."""
     schema: dict[str, pl.DataType | type[pl.DataType]] = {name: keyed.schema[name] for name in group}
-    schema |= {f"{prefix}ci_{end}": dtype for end, dtype in _COLUMNS.items()}
+    schema |= {f"{prefix}ci_{end}": dtype for end, dtype in _INTERVAL_TYPES.items()}
     rows = [(*key, each.low, each.high, each.method, each.units) for key, each in found.items()]
     return pl.DataFrame(rows, schema=schema, orient="row")
 
 
 def join_intervals(table: pl.DataFrame, found: pl.DataFrame, group: Sequence[str]) -> pl.DataFrame:
-    """The table with the interval columns of its groups; a group without an interval has no units."""
+    """The table with the interval columns of its groups; a group without an interval has 0 units."""
     units = [name for name in found.columns if name.endswith("ci_units")]
     joined = table.join(found, on=group, how="left", nulls_equal=True, maintain_order="left")
     return joined.with_columns(pl.col(units).fill_null(0))
