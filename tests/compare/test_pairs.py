@@ -23,7 +23,7 @@ from touchstone.compare.pairs import (
 )
 from touchstone.inference import paired_tests
 from touchstone.inference.multiplicity import holm
-from touchstone.inference.paired_tests import drawn_p
+from touchstone.inference.paired_tests import monte_carlo_p
 from touchstone.vocabulary import CI_METHODS, TESTS, VERDICTS
 
 SETTINGS = ComparisonSettings(permutations=2000)
@@ -102,7 +102,7 @@ def test_twenty_attempts_at_164_problems_are_exact_and_need_no_seed() -> None:
     assert results[0].test == "permutation-exact"
     assert results[0] == results[1]
     sizes, many = np.unique(np.abs(c_b - c_a), return_counts=True)
-    near = drawn_p(sizes, many, abs(int((c_b - c_a).sum())), 50_000, 1)
+    near = monte_carlo_p(sizes, many, abs(int((c_b - c_a).sum())), 50_000, 1)
     assert 0.001 < near < 0.2
     assert results[0].p_value == pytest.approx(near, abs=4 * math.sqrt(near / 50_000))
 
@@ -115,7 +115,7 @@ def test_one_attempt_each_in_a_cluster_is_not_mcnemar() -> None:
 
 
 def test_draws_in_proportion_to_the_pairs_so_that_holm_can_be_passed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(paired_tests, "LATTICE", 0)
+    monkeypatch.setattr(paired_tests, "MAX_LATTICE_SUM", 0)
     counts = pl.concat(
         [
             pl.DataFrame({"model": f"m{place:02}", "oid": [str(i) for i in range(120)]}).with_columns(

@@ -1,7 +1,7 @@
-"""Problems in clusters of given sizes, drawn again and again: what the coverage of clustered intervals is measured on.
+"""Simulated problems in clusters of given sizes, for measuring the coverage of clustered intervals.
 
-Cluster sizes are fixed; difficulty, a logit, has a part that a cluster's problems share (`correlation` is its share of
-the variance) and a part of each problem's own. The truth is the mean, median or ratio over the population of clusters.
+Cluster sizes are fixed. Difficulty, a logit, has a part that the problems of a cluster share (`correlation` is its
+share of the variance) and a part of its own. The truth is the mean, median or ratio over the population of clusters.
 """
 
 from collections.abc import Iterator
@@ -37,7 +37,7 @@ DRAWN_FOR_TRUTH = 400_000
 
 @dataclass(frozen=True)
 class Population:
-    """Clusters of these sizes, whose problems get `attempts` tries each."""
+    """Clusters of these sizes, with `attempts` at each problem."""
 
     sizes: Integers
     correlation: float
@@ -84,12 +84,12 @@ class Population:
         for _ in range(runs):
             yield _scores(generator, self.difficulties(generator))
 
-    def cost_runs(self, runs: int, seed: int, log_spread: float) -> Iterator[tuple[Floats, Floats]]:
+    def cost_runs(self, runs: int, seed: int, log_standard_deviation: float) -> Iterator[tuple[Floats, Floats]]:
         """Cost and pass rate per problem; hard problems cost more."""
         generator = np.random.default_rng([seed, *self.sizes])
         for _ in range(runs):
             difficulties = self.difficulties(generator)
-            costs = np.exp(-0.2 * difficulties + self.effects(generator, log_spread))
+            costs = np.exp(-0.2 * difficulties + self.effects(generator, log_standard_deviation))
             yield costs, self.rates(generator, difficulties)
 
     @property
@@ -109,9 +109,9 @@ class Population:
     def true_median(self) -> float:
         return float(np.median(_scores(np.random.default_rng(3), self._many)))
 
-    def true_cost_of_pass(self, log_spread: float) -> float:
-        # The mean of a lognormal in closed form: it is out of reach of a simulation where the spread is large.
-        cost = np.exp(-0.2 * self.level + (0.2 * 1.5) ** 2 / 2 + log_spread**2 / 2)
+    def true_cost_of_pass(self, log_standard_deviation: float) -> float:
+        # In closed form, because a simulated mean of a lognormal with a large variance is too imprecise.
+        cost = np.exp(-0.2 * self.level + (0.2 * 1.5) ** 2 / 2 + log_standard_deviation**2 / 2)
         return float(cost / self.true_mean)
 
 

@@ -1,4 +1,4 @@
-"""The closed form against the matrices that it stands for, and against the classic result for equal sizes."""
+"""The closed form against the matrix formulas, and against the classic result for equal sizes."""
 
 import numpy as np
 import pytest
@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from touchstone.inference.cluster_robust import degrees_of_freedom, robust_error
+from touchstone.inference.cluster_robust import cluster_robust_se, degrees_of_freedom
 
 SWE_BENCH_VERIFIED = np.array([231, 75, 44, 34, 32, 22, 22, 19, 10, 8, 2, 1])
 
@@ -38,18 +38,18 @@ def test_the_closed_form_is_cr2_with_satterthwaites_degrees_of_freedom(sizes: li
     clusters = np.repeat(np.arange(len(sizes)), sizes)
     values = np.random.default_rng(sizes).normal(size=len(clusters))
     error, degrees = by_matrices(values, clusters)
-    found = robust_error(np.bincount(clusters, weights=values), np.array(sizes), once(np.array(sizes)))
+    found = cluster_robust_se(np.bincount(clusters, weights=values), np.array(sizes), once(np.array(sizes)))
     assert found is not None
-    assert (found.error, found.degrees) == pytest.approx((error, degrees), rel=1e-9)
+    assert (found.standard_error, found.degrees_of_freedom) == pytest.approx((error, degrees), rel=1e-9)
 
 
 @given(st.lists(st.floats(-1, 1), min_size=2, max_size=30), st.integers(1, 50))
 def test_equal_sizes_give_the_classic_standard_error(means: list[float], size: int) -> None:
     sizes = np.full(len(means), size)
-    found = robust_error(np.array(means) * size, sizes, once(sizes))
+    found = cluster_robust_se(np.array(means) * size, sizes, once(sizes))
     assert found is not None
-    assert found.error == pytest.approx(np.std(means, ddof=1) / len(means) ** 0.5, abs=1e-12)
-    assert found.degrees == len(means) - 1
+    assert found.standard_error == pytest.approx(np.std(means, ddof=1) / len(means) ** 0.5, abs=1e-12)
+    assert found.degrees_of_freedom == len(means) - 1
 
 
 @given(st.lists(st.integers(1, 1000), min_size=2, max_size=40))
@@ -60,9 +60,9 @@ def test_degrees_of_freedom_lie_between_one_and_those_of_equal_sizes(sizes: list
 
 def test_rows_may_be_counted_and_in_any_order() -> None:
     sums, sizes = np.array([0.3, 4.0, 0.3, 0.7]), np.array([1, 9, 1, 2])
-    apart = robust_error(sums, sizes, once(sizes))
-    assert robust_error(sums[::-1], sizes[::-1], once(sizes)) == apart
-    assert robust_error(np.array([0.7, 0.3, 4.0]), np.array([2, 1, 9]), np.array([1, 2, 1])) == apart
+    apart = cluster_robust_se(sums, sizes, once(sizes))
+    assert cluster_robust_se(sums[::-1], sizes[::-1], once(sizes)) == apart
+    assert cluster_robust_se(np.array([0.7, 0.3, 4.0]), np.array([2, 1, 9]), np.array([1, 2, 1])) == apart
 
 
 def test_one_big_cluster_leaves_hardly_more_than_one_degree_of_freedom() -> None:
@@ -73,8 +73,8 @@ def test_one_big_cluster_leaves_hardly_more_than_one_degree_of_freedom() -> None
 @pytest.mark.parametrize("counts", [[], [0], [1], [1, 0]])
 def test_one_cluster_has_no_error(counts: list[int]) -> None:
     kinds = np.arange(1, len(counts) + 1)
-    assert robust_error(kinds * 0.5, kinds, np.array(counts, dtype=np.int64)) is None
+    assert cluster_robust_se(kinds * 0.5, kinds, np.array(counts, dtype=np.int64)) is None
 
 
 def test_empty_clusters_do_not_count() -> None:
-    assert robust_error(np.array([1.0, 0.0]), np.array([2, 0]), np.array([1, 5])) is None
+    assert cluster_robust_se(np.array([1.0, 0.0]), np.array([2, 0]), np.array([1, 5])) is None

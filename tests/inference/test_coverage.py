@@ -1,13 +1,12 @@
-"""Intervals hold the truth as often as they say: a simulation, with the seed of each cell fixed.
+"""Coverage of the intervals of means and differences, by simulation with a fixed seed per cell.
 
-The truth is the mean over the population that the problems are a random sample of. 95% intervals must hold it 93
-to 97% of the time, give or take what the simulation itself is off by (three standard errors: 1.7 points at 1,500
-runs). At the edges, where the truth lies beyond 0.93 or below 0.07, or two models differ by next to nothing, they
-may hold it more often, since thirty problems that all pass do not tell "always" from "almost always"; never less
-often.
+The truth is the mean over the population that the problems are sampled from. 95% intervals must cover it in 93% to 97%
+of runs, plus or minus three standard errors of the simulation (1.7 points at 1,500 runs). If the truth is beyond 0.93
+or below 0.07, or two models hardly differ, they may cover it more often, because thirty problems that all pass cannot
+tell "always" from "almost always"; never less often.
 
-Where the interval is a formula, the simulation runs a vectorised twin, which is first held against the real
-function; the bootstrap is run itself. Medians, ratios and what is made for tiers and runs: `test_unit_coverage.py`.
+If the interval is a formula, the simulation runs a vectorised twin, which is first compared with the real function;
+the bootstrap is run itself. Medians, ratios and the intervals of tiers and runs are in `test_unit_coverage.py`.
 """
 
 import itertools
@@ -21,7 +20,7 @@ from scipy import special, stats
 
 from touchstone.config import IntervalSettings
 from touchstone.inference.uncertainty import BOOTSTRAP_FROM, Interval, mean_interval, paired_interval
-from touchstone.metrics.pass_at_k import pass_at_k_of_pairs
+from touchstone.metrics.pass_at_k import pass_at_k_of_counts
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -37,7 +36,7 @@ TWINS = 8
 
 @dataclass(frozen=True)
 class Difficulty:
-    """Chances to pass: Beta(a, b), but for the share of problems that no attempt can pass."""
+    """Pass rates from Beta(a, b), except for a share of impossible problems."""
 
     a: float
     b: float
@@ -78,7 +77,7 @@ def test_means(name: str, problems: int, n: int, k: int) -> None:
 
 
 def test_means_of_large_suites() -> None:
-    """Few runs a cell can only show what is grossly wrong there: all cells together are held to the full measure."""
+    """With few runs per cell only all cells together can meet the full requirement."""
     held = []
     for name, problems, n, k in LARGE:
         truth = DIFFICULTIES[name].truth(k)
@@ -93,11 +92,11 @@ def test_means_of_large_suites() -> None:
 @pytest.mark.parametrize("problems", [30, 100])
 @pytest.mark.parametrize("share", [0.01, 0.03, 0.1])
 def test_easy_suites_with_a_few_impossible_problems(share: float, problems: int, n: int, k: int) -> None:
-    """What scatter alone gets wrong in up to two of three suites: those that happen to hold none of the few."""
+    """The observed variance alone is wrong in up to two of three suites: those without an impossible problem."""
     difficulty = Difficulty(8, 1, impossible=share)
     generator = np.random.default_rng([problems, n, k, int(share * 100)])
     figures = _per_count(n, k)[generator.binomial(n, difficulty.draw(generator, (RUNS, problems)))]
-    # The floor is 92% here: a suite of thirty with one impossible problem in thirty is the worst there is.
+    # At least 92% here: thirty problems of which one in thirty is impossible is the worst case.
     low, high = _ends(figures, mean_interval, _score_twin)
     _assert_covered((low <= difficulty.truth(k)) & (difficulty.truth(k) <= high), edge=True, lowest=0.92)
 
@@ -115,9 +114,9 @@ def test_paired_differences(name: str, problems: int, n: int, k: int) -> None:
 @pytest.mark.parametrize("easier", [0.0, 1.5])
 @pytest.mark.parametrize("clusters", [10, 30, 60])
 def test_clusters_of_four_problems(clusters: int, easier: float, paired: bool) -> None:
-    """Half the variance of difficulty, a logit, is the cluster's, and half of the luck of the other model.
+    """Half the variance of difficulty (a logit) is shared by the cluster, and half of the other model's noise.
 
-    Few clusters do not fall short: ten hold the truth in 96% to 99% of runs, being wider than they need be.
+    Few clusters are conservative: with ten, 96% to 99% of the intervals cover the truth.
     """
     generator = np.random.default_rng([clusters, int(easier * 10), paired])
 
@@ -151,7 +150,7 @@ def _passes(name: str, problems: int, n: int, k: int, runs: int) -> Floats:
 def _gaps(name: str, problems: int, n: int, k: int, runs: int) -> tuple[Floats, float, float]:
     """Differences per run and problem, their true mean and their true mean size.
 
-    The other model is better by half a logit, with a logit of luck per problem; what is impossible stays so.
+    The other model is better by half a logit, with a standard deviation of one logit per problem.
     """
     generator = np.random.default_rng([problems, n, k, *name.encode()])
 
@@ -169,7 +168,7 @@ def _gaps(name: str, problems: int, n: int, k: int, runs: int) -> tuple[Floats, 
 
 
 def _per_count(n: int, k: int) -> Floats:
-    return pass_at_k_of_pairs(np.full(n + 1, n), np.arange(n + 1), k)
+    return pass_at_k_of_counts(np.full(n + 1, n), np.arange(n + 1), k)
 
 
 def _assert_covered(held: NDArray[np.bool_], *, edge: bool = False, lowest: float = LOWEST) -> None:
@@ -178,7 +177,7 @@ def _assert_covered(held: NDArray[np.bool_], *, edge: bool = False, lowest: floa
 
 
 def _ends(figures: Floats, measure: Callable[..., Interval], twin: Callable[[Floats], Ends] | None = None) -> Ends:
-    """Both ends per run: from the twin where there is one, else from the real function."""
+    """Both limits per run, from the twin if there is one, otherwise from the real function."""
     if twin is None:
         real = [_real(row, measure) for row in figures]
         return np.array([each.low for each in real]), np.array([each.high for each in real])

@@ -1,8 +1,8 @@
-"""The minimum detectable effect is what it says: a true difference of that size is found about four times in five.
+"""A true difference of the minimum detectable effect is found about four times in five.
 
-The simulation follows a user: one data set without any difference gives the effect, then new problems and new
-attempts of the same kind, with a true difference of exactly that size, are judged by the verdict. The difference is a
-drop in proportion to each problem's rate, or a rise in proportion to what is missing, wherever such a one exists.
+The simulation does what a user would: one data set without a difference gives the effect, and then the verdict is taken
+on new problems and attempts of the same kind with a true difference of exactly that size. The difference is a drop in
+proportion to each problem's pass rate, or a rise in proportion to its failure rate, where one exists.
 """
 
 import itertools
@@ -15,10 +15,16 @@ from scipy import stats
 
 from touchstone.compare.pairs import ComparisonSettings, _compared
 from touchstone.compare.verdicts import PairResult
-from touchstone.inference.cluster_robust import RobustError
-from touchstone.inference.detectable import Chances, _needed_share, _standard_errors, chances_of, detectable
-from touchstone.inference.paired_intervals import Differences
-from touchstone.inference.paired_units import sides_of, units_of
+from touchstone.inference.cluster_robust import ClusterRobustSE
+from touchstone.inference.detectable import (
+    PassRateMoments,
+    _required_share,
+    _required_standard_errors,
+    minimum_detectable_effect,
+    pass_rate_moments,
+)
+from touchstone.inference.paired_intervals import PairedDifferences
+from touchstone.inference.paired_units import independent_units, outcome_matrix
 
 SETTINGS = ComparisonSettings()
 RUNS = 60
@@ -33,7 +39,7 @@ def judged(attempts: int | Integers, passed: list[Integers], clusters: Integers 
     counts = np.stack(passed)
     alone = np.zeros(counts.shape[1], dtype=np.int64)
     n = np.broadcast_to(attempts, counts.shape)
-    table = sides_of(n, counts, alone if clusters is None else clusters).pair(0, 1)
+    table = outcome_matrix(n, counts, alone if clusters is None else clusters).pair(0, 1)
     return _compared(lambda: [table], 1, SETTINGS)[0]
 
 
@@ -87,7 +93,7 @@ SWE_BENCH_VERIFIED = [231, 75, 44, 34, 32, 22, 22, 19, 10, 8, 2, 1]
 
 
 def found_in_clusters(sizes: list[int], attempts: tuple[int, int], apart: float, runs: int) -> list[bool]:
-    """Whether a drop of the effect was found: clusters share part of their difficulty, and part of it with one side.
+    """Whether a drop of the effect was found, with problems correlated within clusters and within cluster and side.
 
     `apart` is the standard deviation, on the logit scale, of what is particular to a cluster and side.
     """
@@ -152,7 +158,7 @@ def averaged_errors(degrees: int, power: float) -> float:
 @pytest.mark.parametrize(("units", "power"), [(8, 0.8), (12, 0.9), (60, 0.5), (60, 0.8)])
 def test_few_units_need_more_standard_errors_because_the_error_is_itself_estimated(units: int, power: float) -> None:
     expected = averaged_errors(units - 1, power)
-    assert _standard_errors(units - 1, units, 0.05, power) == pytest.approx(expected, rel=0.02)
+    assert _required_standard_errors(units - 1, units, 0.05, power) == pytest.approx(expected, rel=0.02)
 
 
 def test_the_effect_solves_its_equation() -> None:
@@ -180,24 +186,24 @@ def test_the_effect_solves_its_equation() -> None:
 def test_moments_of_rates_have_no_bias_from_single_attempts() -> None:
     generator = np.random.default_rng(9)
     rates = generator.beta(2, 5, 200_000)
-    table = sides_of(
+    table = outcome_matrix(
         np.ones((2, len(rates)), dtype=np.int64), generator.binomial(1, [rates, rates]), np.zeros(len(rates), int)
     ).pair(0, 1)
     problems = table.problem_units()
-    chances = chances_of(problems, units_of(table, problems), 1.0)
+    chances = pass_rate_moments(problems, independent_units(table, problems), 1.0)
     law = stats.beta(2, 5)
     assert chances.mean == pytest.approx(law.mean(), abs=0.005)
-    assert chances.square == pytest.approx(law.var() + law.mean() ** 2, abs=0.005)
-    assert chances.shared == pytest.approx(law.var(), abs=0.005)
+    assert chances.mean_square == pytest.approx(law.var() + law.mean() ** 2, abs=0.005)
+    assert chances.between_units == pytest.approx(law.var(), abs=0.005)
 
 
-def test_turning_twice_changes_nothing() -> None:
-    chances = Chances(0.3, 0.15, 0.06, 0.2)
-    assert vars(chances.turned().turned()) == pytest.approx(vars(chances))
+def test_moments_of_failing_twice_are_those_of_passing() -> None:
+    chances = PassRateMoments(0.3, 0.15, 0.06, 0.2)
+    assert vars(chances.of_failing().of_failing()) == pytest.approx(vars(chances))
 
 
 def test_a_direction_without_room_leaves_the_other() -> None:
-    """Where nearly all pass, a rise cannot be seen and a drop can; with next to nothing to go by, neither."""
+    """If nearly all pass, a drop is detectable and a rise is not; with hardly any data, neither is."""
     most = [np.array([1] * 36 + [0] * 4), np.array([1] * 34 + [0] * 2 + [1] * 2 + [0] * 2)]
     effect = judged(1, most).minimum_detectable_effect
     assert effect is not None and effect > 1 - np.mean(most)
@@ -209,24 +215,31 @@ def test_a_direction_without_room_leaves_the_other() -> None:
 
 def test_power_below_a_half_needs_a_smaller_effect() -> None:
     passed = np.random.default_rng(3).binomial(5, 0.5, (2, 60))
-    table = sides_of(np.full((2, 60), 5), passed, np.zeros(60, dtype=np.int64)).pair(0, 1)
+    table = outcome_matrix(np.full((2, 60), 5), passed, np.zeros(60, dtype=np.int64)).pair(0, 1)
     units = table.problem_units()
-    chances = chances_of(units, units, 0.2)
-    error = Differences.of(table, units).error
+    chances = pass_rate_moments(units, units, 0.2)
+    error = PairedDifferences.of(table, units).standard_error
     assert error is not None
-    effects = [detectable(units, error, chances, 0.2, 0.05, power, 0.95)[0] or 0 for power in (0.3, 0.5, 0.8, 0.95)]
+    effects = [
+        minimum_detectable_effect(units, error, chances, 0.2, 0.05, power, 0.95)[0] or 0
+        for power in (0.3, 0.5, 0.8, 0.95)
+    ]
     assert effects == sorted(set(effects))
 
 
-def test_however_little_is_asked_six_must_flip_to_be_seen_at_all() -> None:
-    table = sides_of(np.ones((2, 40), dtype=np.int64), np.ones((2, 40), dtype=np.int64), np.zeros(40, int)).pair(0, 1)
+def test_at_least_six_units_must_flip_for_any_effect() -> None:
+    table = outcome_matrix(np.ones((2, 40), dtype=np.int64), np.ones((2, 40), dtype=np.int64), np.zeros(40, int)).pair(
+        0, 1
+    )
     units = table.problem_units()
-    effect, method = detectable(units, RobustError(0.0, 39), chances_of(units, units, 1.0), 1.0, 0.05, 0.3, 0.95)
+    effect, method = minimum_detectable_effect(
+        units, ClusterRobustSE(0.0, 39), pass_rate_moments(units, units, 1.0), 1.0, 0.05, 0.3, 0.95
+    )
     assert method == "flips" and effect is not None
     assert stats.binom.sf(5, 40, effect) == pytest.approx(0.3, rel=1e-6)
 
 
 def test_needed_share() -> None:
     for total, needed in ((6, 6), (40, 6), (1_000_000, 12)):
-        share = _needed_share(total, needed, 0.8)
+        share = _required_share(total, needed, 0.8)
         assert stats.binom.sf(needed - 1, total, share) == pytest.approx(0.8, rel=1e-6)

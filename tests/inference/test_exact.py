@@ -1,4 +1,4 @@
-"""Sums that no order of rows shows in, and that cannot overflow."""
+"""Sums are the same in any order of rows and cannot overflow."""
 
 import math
 import random

@@ -12,24 +12,24 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from touchstone.inference import hypergeometric as module
-from touchstone.inference.hypergeometric import hypergeometric
-from touchstone.inference.paired_tests import paired_test, permutation
-from touchstone.inference.paired_units import PairTable, sides_of, units_of
+from touchstone.inference.hypergeometric import hypergeometric_test
+from touchstone.inference.paired_tests import paired_test, sign_permutation_test
+from touchstone.inference.paired_units import PairedOutcomes, independent_units, outcome_matrix
 from touchstone.vocabulary import TESTS
 
 Integers = NDArray[np.int64]
 Row = tuple[int, int, int, int]
 
 
-def table_of(rows: list[Row]) -> PairTable:
+def table_of(rows: list[Row]) -> PairedOutcomes:
     """Rows of n_a, c_a, n_b, c_b; a difference towards b is the one that is tested."""
     n_a, c_a, n_b, c_b = np.array(rows).T
-    return sides_of(np.stack([n_a, n_b]), np.stack([c_a, c_b]), np.zeros(len(rows), dtype=np.int64)).pair(0, 1)
+    return outcome_matrix(np.stack([n_a, n_b]), np.stack([c_a, c_b]), np.zeros(len(rows), dtype=np.int64)).pair(0, 1)
 
 
-def p_of(table: PairTable, seed: int = 1) -> tuple[str, float]:
+def p_of(table: PairedOutcomes, seed: int = 1) -> tuple[str, float]:
     problems = table.problem_units()
-    return paired_test(table, problems, units_of(table, problems), 1000, seed)
+    return paired_test(table, problems, independent_units(table, problems), 1000, seed)
 
 
 COUNTS = st.integers(1, 4).flatmap(lambda n: st.tuples(st.just(n), st.integers(0, n)))
@@ -60,18 +60,18 @@ def brute_force(rows: list[Row]) -> float:
 @given(st.lists(ROWS, min_size=1, max_size=5))
 @settings(max_examples=100, deadline=None)
 def test_it_is_brute_force(rows: list[Row]) -> None:
-    computed, p = hypergeometric(table_of(rows))
+    computed, p = hypergeometric_test(table_of(rows))
     assert computed == "exact"
     assert p == pytest.approx(brute_force(rows), rel=1e-10)
 
 
 def test_one_problem_is_the_hypergeometric_tail_of_scipy() -> None:
-    _, p = hypergeometric(table_of([(20, 3, 7, 5)]))
+    _, p = hypergeometric_test(table_of([(20, 3, 7, 5)]))
     assert p == pytest.approx(2 * stats.hypergeom(27, 8, 7).sf(4), rel=1e-9)
 
 
 def test_precise_however_small() -> None:
-    _, p = hypergeometric(table_of([(20, 2, 5, 5)] * 40))
+    _, p = hypergeometric_test(table_of([(20, 2, 5, 5)] * 40))
     assert p == pytest.approx(2 * math.prod([stats.hypergeom(25, 7, 5).pmf(5)] * 40), rel=1e-9)
     assert 0 < p < 1e-100
 
@@ -88,8 +88,8 @@ def test_the_larger_p_value_counts_and_is_named() -> None:
     """One attempt against 20 at easy problems: all differences are small and positive, which says nothing."""
     table = table_of([(20, 19, 1, 1)] * 20)
     problems = table.problem_units()
-    _, by_signs = permutation(problems, 1000, 1)
-    _, by_attempts = hypergeometric(table)
+    _, by_signs = sign_permutation_test(problems, 1000, 1)
+    _, by_attempts = hypergeometric_test(table)
     assert by_signs == pytest.approx(2 / 2**20) and by_attempts == pytest.approx(2 * (20 / 21) ** 20)
     assert p_of(table) == ("permutation-hypergeometric", by_attempts)
 
@@ -98,8 +98,8 @@ def test_a_difference_that_depends_on_the_problem_is_left_to_the_signs() -> None
     """Each side is much better at its own half of the problems: attempts within a problem are no guide to the mean."""
     rows = [(10, 9, 11, 0)] * 12 + [(10, 0, 11, 11)] * 18
     table = table_of(rows)
-    assert hypergeometric(table)[1] < 1e-6
-    assert p_of(table)[1] == permutation(table.problem_units(), 1000, 1)[1] > 0.05
+    assert hypergeometric_test(table)[1] < 1e-6
+    assert p_of(table)[1] == sign_permutation_test(table.problem_units(), 1000, 1)[1] > 0.05
 
 
 def test_as_many_attempts_need_no_second_test() -> None:
@@ -107,11 +107,11 @@ def test_as_many_attempts_need_no_second_test() -> None:
     assert p_of(table_of([(1, 0, 1, 1), (1, 0, 1, 1)]))[0] == "mcnemar"
 
 
-def some_table(generator: np.random.Generator, problems: int, low: int, high: int, lift: float) -> PairTable:
+def some_table(generator: np.random.Generator, problems: int, low: int, high: int, lift: float) -> PairedOutcomes:
     n = generator.integers(low, high + 1, (2, problems))
     rates = generator.beta(1, 1, problems)
     c = generator.binomial(n, np.stack([rates, rates + lift * (1 - rates)]))
-    return sides_of(n, c, np.zeros(problems, dtype=np.int64)).pair(0, 1)
+    return outcome_matrix(n, c, np.zeros(problems, dtype=np.int64)).pair(0, 1)
 
 
 @pytest.mark.parametrize("lift", [0.1, 0.2, 0.5])
@@ -121,9 +121,9 @@ def test_what_is_not_exact_is_near(problems: int, name: str, lift: float, monkey
     tables = [some_table(generator, problems, 4, 6, lift) for _ in range(5)]
     monkeypatch.setattr(module, "_WORK", 0)
     monkeypatch.setattr(module, "_SADDLEPOINT_FROM", 0 if name == "saddlepoint" else math.inf)
-    near = [hypergeometric(table) for table in tables]
+    near = [hypergeometric_test(table) for table in tables]
     monkeypatch.setattr(module, "_WORK", 2**30)
-    exact = [hypergeometric(table)[1] for table in tables]
+    exact = [hypergeometric_test(table)[1] for table in tables]
     assert {computed for computed, _ in near} == {name}
     for p, (_, approximate) in zip(exact, near, strict=True):
         print(f"{p:.3g} {approximate / p:.3f}")
@@ -133,10 +133,10 @@ def test_what_is_not_exact_is_near(problems: int, name: str, lift: float, monkey
 
 def test_many_attempts_are_put_into_few_values_where_memory_would_not_do(monkeypatch: pytest.MonkeyPatch) -> None:
     table = some_table(np.random.default_rng(4), 40, 3000, 5000, 0.01)
-    name, p = hypergeometric(table)
-    monkeypatch.setattr(module, "_MOST_CHANCES", 0)
+    name, p = hypergeometric_test(table)
+    monkeypatch.setattr(module, "_MAX_PROBABILITIES", 0)
     assert name == "saddlepoint" and 1e-30 < p < 0.9
-    assert hypergeometric(table)[1] == pytest.approx(p, rel=0.15)
+    assert hypergeometric_test(table)[1] == pytest.approx(p, rel=0.15)
 
 
 @pytest.mark.parametrize(("low", "high"), [(1, 3), (15, 20), (400, 900)])
@@ -159,7 +159,7 @@ def false_alarms(
     found = []
     for _ in range(runs):
         rates = np.repeat(generator.beta(*difficulty, -(-problems // cluster)), cluster)[:problems]
-        found.append(p_of(sides_of(n, generator.binomial(n, rates), clusters).pair(0, 1))[1])
+        found.append(p_of(outcome_matrix(n, generator.binomial(n, rates), clusters).pair(0, 1))[1])
     return np.array(found)
 
 

@@ -1,4 +1,4 @@
-"""Intervals of medians: what can be reckoned by hand, and the edges. Their coverage: test_unit_coverage.py."""
+"""Intervals of medians: worked examples and edge cases. Their coverage is in test_unit_coverage.py."""
 
 import numpy as np
 import pytest
@@ -54,7 +54,7 @@ def test_more_confidence_needs_more_units() -> None:
     assert interval_of(*([0.5] for _ in range(8)), settings=sure).high == 0.5
 
 
-def test_a_median_on_the_brink_reaches_to_either_side() -> None:
+def test_a_median_between_two_values_includes_both() -> None:
     found = interval_of(*[[0.0]] * 49, *[[1.0]] * 51)
     assert (found.low, found.high) == (0.0, 1.0)
     assert interval_of(*[[0.0]] * 30, *[[1.0]] * 70).low == 1.0

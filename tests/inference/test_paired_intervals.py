@@ -8,24 +8,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from touchstone.inference.paired_intervals import Differences, agreeing, reaching_margins
-from touchstone.inference.paired_units import PairTable, sides_of, units_of
+from touchstone.inference.paired_intervals import PairedDifferences, consistent_with_test, widen_to_margins
+from touchstone.inference.paired_units import PairedOutcomes, independent_units, outcome_matrix
 from touchstone.inference.uncertainty import Interval
 
 ENDS = st.tuples(st.floats(-1, 1), st.floats(-1, 1)).map(sorted)
 
 
-def flipped(wins: int, losses: int, problems: int) -> PairTable:
+def flipped(wins: int, losses: int, problems: int) -> PairedOutcomes:
     passed = np.zeros((2, problems), dtype=np.int64)
     passed[1, :wins], passed[0, wins : wins + losses] = 1, 1
-    return sides_of(np.ones_like(passed), passed, np.zeros(problems, dtype=np.int64)).pair(0, 1)
+    return outcome_matrix(np.ones_like(passed), passed, np.zeros(problems, dtype=np.int64)).pair(0, 1)
 
 
-def within(table: PairTable, margin: float, confidence: float = 0.95) -> bool:
+def within(table: PairedOutcomes, margin: float, confidence: float = 0.95) -> bool:
     problems = table.problem_units()
-    differences = Differences.of(table, problems)
-    units = units_of(table, problems)
-    found = reaching_margins(differences.interval(confidence), units, differences.error, margin, confidence)
+    differences = PairedDifferences.of(table, problems)
+    units = independent_units(table, problems)
+    found = widen_to_margins(differences.interval(confidence), units, differences.standard_error, margin, confidence)
     assert found.low is not None and found.high is not None
     return -margin < found.low and found.high < margin
 
@@ -34,7 +34,9 @@ def within(table: PairTable, margin: float, confidence: float = 0.95) -> bool:
 def test_zero_is_inside_exactly_where_the_test_does_not_reject(ends: list[float], rejected: bool, side: int) -> None:
     low, high = ends
     difference = side * max(abs(low), abs(high), 0.1)
-    found = agreeing(Interval(min(low, difference), max(high, difference), "t", 9), difference, rejected=rejected)
+    found = consistent_with_test(
+        Interval(min(low, difference), max(high, difference), "t", 9), difference, rejected=rejected
+    )
     assert found.low is not None and found.high is not None
     assert found.low <= difference <= found.high
     assert (found.low >= 0 or found.high <= 0) if rejected else found.low <= 0 <= found.high
@@ -42,13 +44,13 @@ def test_zero_is_inside_exactly_where_the_test_does_not_reject(ends: list[float]
 
 def test_an_undefined_interval_stays_so() -> None:
     nothing = Interval(None, None, None, 0)
-    assert agreeing(nothing, 0.0, rejected=False) is nothing
+    assert consistent_with_test(nothing, 0.0, rejected=False) is nothing
 
 
 def test_few_flips_are_no_proof_of_equality() -> None:
     """With a true loss of 5 in 100, 2 flips or fewer of 100 come up one time in eight."""
     table = flipped(0, 2, 100)
-    shown = Differences.of(table, table.problem_units()).interval(0.95)
+    shown = PairedDifferences.of(table, table.problem_units()).interval(0.95)
     assert shown.low is not None and shown.low > -0.05
     assert not within(table, 0.05)
     assert within(flipped(0, 2, 400), 0.05)

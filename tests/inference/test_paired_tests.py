@@ -1,4 +1,4 @@
-"""Tests of no difference: against scipy, against brute force, and what must not matter."""
+"""Tests of no difference: against scipy, against brute force, and invariances."""
 
 import math
 from itertools import pairwise, product
@@ -10,20 +10,26 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from touchstone.inference import paired_tests
-from touchstone.inference.paired_tests import LATTICE, drawn_p, exact_p, mcnemar, permutation
-from touchstone.inference.paired_units import Integers, Units, sides_of, units_of
+from touchstone.inference.paired_tests import (
+    MAX_LATTICE_SUM,
+    exact_permutation_p,
+    mcnemar,
+    monte_carlo_p,
+    sign_permutation_test,
+)
+from touchstone.inference.paired_units import Integers, PairedUnits, independent_units, outcome_matrix
 
 NONZERO = st.integers(-12, 12).filter(bool)
 
 
-def units(differences: list[int] | Integers, denominator: int = 12, *, exact: bool = True) -> Units:
+def units(differences: list[int] | Integers, denominator: int = 12, *, exact: bool = True) -> PairedUnits:
     sums = np.asarray(differences, dtype=np.int64)
     ones = np.ones_like(sums)
-    return Units(0 * sums, sums, denominator, ones, ones, clustered=False, exact=exact)
+    return PairedUnits(0 * sums, sums, denominator, ones, ones, clustered=False, exact=exact)
 
 
 def p_of(differences: list[int] | Integers) -> float:
-    name, p = permutation(units(differences), draws=1000, seed=1)
+    name, p = sign_permutation_test(units(differences), draws=1000, seed=1)
     assert name == "permutation-exact"
     return p
 
@@ -93,7 +99,7 @@ def test_with_one_size_it_is_mcnemar(count: int) -> None:
     for share in (0, 0.3, 1, 3):
         losses = max(0, int(count / 2 - share * math.sqrt(count)))
         reach = count - 2 * losses
-        p = exact_p(np.array([1]), np.array([count]), reach)
+        p = exact_permutation_p(np.array([1]), np.array([count]), reach)
         assert p == pytest.approx(mcnemar(count - losses, losses), rel=1e-6)
 
 
@@ -103,9 +109,9 @@ def test_never_zero_even_where_no_float_is_so_small() -> None:
 
 
 def test_the_largest_lattice_is_used_and_one_more_is_not() -> None:
-    sizes = np.array([LATTICE - 5, 3, 2])
-    assert permutation(units(sizes), 1000, 1) == ("permutation-exact", 0.25)
-    name, p = permutation(units(np.append(sizes, 1)), 10_000, 1)
+    sizes = np.array([MAX_LATTICE_SUM - 5, 3, 2])
+    assert sign_permutation_test(units(sizes), 1000, 1) == ("permutation-exact", 0.25)
+    name, p = sign_permutation_test(units(np.append(sizes, 1)), 10_000, 1)
     assert name == "permutation" and p == pytest.approx(0.125, abs=0.02)
 
 
@@ -140,11 +146,11 @@ def test_rates_become_whole_numbers_without_loss(rows: list[tuple[int, int, st.D
     c = np.array(
         [[data.draw(st.integers(0, int(side[place]))) for place, (_, _, data) in enumerate(rows)] for side in n]
     )
-    table = sides_of(n, c, np.zeros(len(rows), dtype=np.int64)).pair(0, 1)
+    table = outcome_matrix(n, c, np.zeros(len(rows), dtype=np.int64)).pair(0, 1)
     pair = table.problem_units()
     assert pair.exact
     assert pair.sums / pair.denominator == pytest.approx(table.c_b / table.n_b - table.c_a / table.n_a, abs=1e-15)
-    assert units_of(table, pair) is pair
+    assert independent_units(table, pair) is pair
 
 
 # Beyond the lattice
@@ -153,9 +159,9 @@ def test_rates_become_whole_numbers_without_loss(rows: list[tuple[int, int, st.D
 def test_draws_are_near_the_exact_tail() -> None:
     sizes, counts = np.arange(1, 9), np.arange(8, 0, -1) * 3
     for reach in (62, 90, 120):
-        exact = exact_p(sizes, counts, reach)
+        exact = exact_permutation_p(sizes, counts, reach)
         assert 0.0005 < exact < 0.2
-        assert drawn_p(sizes, counts, reach, 50_000, 3) == pytest.approx(exact, abs=4 * math.sqrt(exact / 50_000))
+        assert monte_carlo_p(sizes, counts, reach, 50_000, 3) == pytest.approx(exact, abs=4 * math.sqrt(exact / 50_000))
 
 
 def test_unequal_attempts_without_a_common_denominator_are_drawn_and_rounded_alike(
@@ -164,21 +170,21 @@ def test_unequal_attempts_without_a_common_denominator_are_drawn_and_rounded_ali
     generator = np.random.default_rng(8)
     n = generator.integers(60, 100, (2, 80))
     c = generator.binomial(n, generator.beta(2, 2, 80) * np.array([[1.0], [0.94]]))
-    pair = sides_of(n, c, np.zeros(80, dtype=np.int64)).pair(0, 1).problem_units()
+    pair = outcome_matrix(n, c, np.zeros(80, dtype=np.int64)).pair(0, 1).problem_units()
     assert not pair.exact
-    name, drawn = permutation(pair, 40_000, 1)
+    name, drawn = sign_permutation_test(pair, 40_000, 1)
     assert name == "permutation"
-    monkeypatch.setattr(paired_tests, "_MOST_DRAWN", 0)
-    name, rounded = permutation(pair, 40_000, 1)
+    monkeypatch.setattr(paired_tests, "_MAX_DRAWS", 0)
+    name, rounded = sign_permutation_test(pair, 40_000, 1)
     assert name == "permutation-rounded"
     assert rounded == pytest.approx(drawn, abs=4 * math.sqrt(drawn / 40_000) + 0.01 * drawn)
-    assert permutation(pair, 40_000, 2) == (name, rounded)
+    assert sign_permutation_test(pair, 40_000, 2) == (name, rounded)
 
 
 @pytest.mark.parametrize("seed", range(5))
 def test_rounding_hardly_moves_p(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     differences = np.random.default_rng(seed).integers(-500, 700, 60)
     exact = p_of(differences)
-    monkeypatch.setattr(paired_tests, "_MOST_DRAWN", 0)
-    name, rounded = permutation(units(differences, exact=False), 1000, 1)
+    monkeypatch.setattr(paired_tests, "_MAX_DRAWS", 0)
+    name, rounded = sign_permutation_test(units(differences, exact=False), 1000, 1)
     assert name == "permutation-rounded" and rounded == pytest.approx(exact, rel=0.05)

@@ -1,4 +1,4 @@
-"""Intervals of the cost of pass: the formula that the ends are roots of, and edges. Coverage: test_unit_coverage.py."""
+"""Intervals of the cost of pass: the equation of the limits, and edge cases. Coverage is in test_unit_coverage.py."""
 
 import math
 
@@ -10,7 +10,7 @@ from scipy import special
 
 from touchstone.config import IntervalSettings
 from touchstone.inference.ratios import cost_of_pass_interval
-from touchstone.inference.skewed_costs import lognormal_high
+from touchstone.inference.skewed_costs import lognormal_upper_limit
 from touchstone.inference.uncertainty import Interval
 
 SETTINGS = IntervalSettings()
@@ -104,7 +104,7 @@ def test_few_units_or_passes_leave_only_the_upper_end_to_be_raised(count: int, p
 def test_the_upper_end_is_that_of_a_lognormal_mean_where_it_is_the_higher() -> None:
     # Symmetric logs, so that the spread above the median is that of all; every attempt passes.
     logs = np.array([-2.0, -1.5, -1.0, 0.0, 1.0, 1.5, 2.0])
-    found = lognormal_high(np.exp(logs), np.ones(7, dtype=np.int64), np.ones(7), 6, SETTINGS)
+    found = lognormal_upper_limit(np.exp(logs), np.ones(7, dtype=np.int64), np.ones(7), 6, SETTINGS)
     variance = float(np.var(logs, ddof=1))
     centre = max(variance / 2, math.log(np.exp(logs).mean()))
     of_mean = special.stdtrit(6, 0.975) ** 2 * variance / 7

@@ -1,4 +1,4 @@
-"""Intervals: known values and the edges. That they hold what they promise: test_coverage.py."""
+"""Intervals of means and differences: known values and edge cases. Their coverage is in test_coverage.py."""
 
 from collections.abc import Callable
 
@@ -12,7 +12,7 @@ from scipy import special
 from touchstone.config import IntervalSettings
 from touchstone.inference.uncertainty import (
     BOOTSTRAP_FROM,
-    MOST_BINS,
+    MAX_BINS,
     Interval,
     difference_units,
     mean_interval,
@@ -123,7 +123,7 @@ def test_more_values_than_bins_keep_mean_and_scatter() -> None:
     values = np.random.default_rng(4).beta(2, 3, 5000)
     error = values.std() / np.sqrt(len(values))
     interval = interval_of(list(values), settings=IntervalSettings(replicates=20_000))
-    assert len(set(values.tolist())) > MOST_BINS
+    assert len(set(values.tolist())) > MAX_BINS
     assert (interval.low + interval.high) / 2 == pytest.approx(values.mean(), abs=0.05 * error)
     assert interval.high - interval.low == pytest.approx(2 * 1.96 * error, rel=0.03)
 

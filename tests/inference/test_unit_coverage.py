@@ -1,9 +1,9 @@
-"""Intervals over attempts in units hold the truth as often as they say: rates, medians, cost of pass, runs, uplift.
+"""Coverage of the intervals over attempts in units: rates, medians, cost of pass, runs, uplift.
 
-As in `test_coverage.py`, 95% intervals must hold it 93 to 97% of the time, give or take three standard errors of the
-simulation (2.1 points at 1,000 runs). They may hold it more often, and never less: medians and their uplift up to 99%,
-since their ends are values of the data and cannot be moved by less than one, and all of the time where values are few;
-suites of a few problems, since little is known of their scatter; and whatever is near an edge.
+As in `test_coverage.py`, 95% intervals must cover the truth in 93% to 97% of runs, plus or minus three standard errors
+of the simulation (2.1 points at 1,000 runs). They may cover it more often, never less: medians and their uplift up to
+99%, because their limits are values of the data, and always if there are few distinct values; suites of a few problems,
+whose variance is hardly known; and anything near an edge.
 """
 
 import numpy as np

@@ -1,4 +1,4 @@
-"""From attempts to units: which attempts belong together, and sums that no order of rows shows in."""
+"""From attempts to units: which attempts belong together, and sums that do not depend on the order of rows."""
 
 import polars as pl
 import pytest
@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from touchstone.config import IntervalSettings
 from touchstone.inference.uncertainty import wilson
-from touchstone.inference.units import beside, mean_intervals, unit_sums, with_units
+from touchstone.inference.units import join_intervals, mean_intervals, unit_sums, with_unit_ids
 
 GROUP = ["model", "run_id"]
 
@@ -25,17 +25,17 @@ def problems(clusters: dict[str, str | None]) -> pl.LazyFrame:
 
 def test_a_cluster_counts_only_where_problems_share_it() -> None:
     rows = pl.DataFrame({"oid": ["d", "c", "b", "a", "a"]})
-    found = with_units(rows, problems({"a": "x", "b": "lonely", "c": "x", "d": None}))
+    found = with_unit_ids(rows, problems({"a": "x", "b": "lonely", "c": "x", "d": None}))
     assert found["unit"].to_list() == [3, 0, 1, 0, 0]
 
 
 def test_a_problem_named_like_a_cluster_is_not_in_it() -> None:
-    found = with_units(pl.DataFrame({"oid": ["a", "b", "x"]}), problems({"a": "x", "b": "x", "x": None}))
+    found = with_unit_ids(pl.DataFrame({"oid": ["a", "b", "x"]}), problems({"a": "x", "b": "x", "x": None}))
     assert found["unit"].to_list() == [0, 0, 2]
 
 
 def test_a_problem_that_is_not_listed_stands_alone() -> None:
-    assert with_units(pl.DataFrame({"oid": ["b", "a"]}), problems({}))["unit"].to_list() == [1, 0]
+    assert with_unit_ids(pl.DataFrame({"oid": ["b", "a"]}), problems({}))["unit"].to_list() == [1, 0]
 
 
 def test_sums_and_sizes_per_unit_leave_out_what_has_no_value() -> None:
@@ -48,7 +48,7 @@ def test_intervals_stand_beside_their_group_even_without_a_run() -> None:
     made = attempts(("m", None, "a", 1.0), ("m", None, "b", 0.0), ("m", "r", "a", None))
     sums = unit_sums(made, problems({"a": None, "b": None}), GROUP, ["score"])
     table = pl.DataFrame({"model": ["m"] * 3, "run_id": [None, "r", "other"]})
-    found = beside(table, mean_intervals(sums, GROUP, "score", IntervalSettings(), "score_"), GROUP)
+    found = join_intervals(table, mean_intervals(sums, GROUP, "score", IntervalSettings(), "score_"), GROUP)
     low, high = wilson(0.5, 2, 0.95)
     assert found.rows() == [
         ("m", None, low, high, "wilson", 2),

@@ -1,4 +1,4 @@
-"""The paired bootstrap of uplift: against drawing problems one by one, its edges, and what it must not depend on."""
+"""The paired bootstrap of uplift: against resampling problems one by one, edge cases, and invariances."""
 
 import math
 from unittest.mock import patch
@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from touchstone.config import IntervalSettings
-from touchstone.inference import bootstrap as drawing
-from touchstone.inference import uplift
+from touchstone.inference import bootstrap, uplift
 from touchstone.inference.medians import Sample
 from touchstone.inference.uncertainty import Interval
 from touchstone.inference.uplift import uplift_intervals
@@ -18,10 +17,10 @@ from touchstone.inference.uplift import uplift_intervals
 SETTINGS = IntervalSettings(replicates=2000)
 
 
-def sample(values: object, units: object | None = None, shared: bool = False) -> Sample:
+def sample(values: object, units: object | None = None, has_clusters: bool = False) -> Sample:
     scores = np.asarray(values, dtype=float)
     codes = np.arange(len(scores)) if units is None else np.asarray(units, dtype=np.int64)
-    return Sample(scores, codes, np.ones(len(scores), dtype=np.int64), shared)
+    return Sample(scores, codes, np.ones(len(scores), dtype=np.int64), has_clusters)
 
 
 def uplift_of(baseline: Sample, tier: Sample, settings: IntervalSettings = SETTINGS) -> Interval:
@@ -38,7 +37,7 @@ def attempts(seed: int, units: int, n: int, easier: float = 0.0, steps: int = 20
     return sample(scores[0].ravel(), codes), sample(scores[1].ravel(), codes)
 
 
-def test_agrees_with_drawing_problems_one_by_one() -> None:
+def test_agrees_with_resampling_problems_one_by_one() -> None:
     baseline, tier = attempts(1, 40, 3, easier=0.1)
     generator = np.random.default_rng(2)
     before, after = baseline.values.reshape(40, 3), tier.values.reshape(40, 3)
@@ -55,8 +54,8 @@ def test_medians_of_replicates_are_medians(units: int, values: int) -> None:
     generator = np.random.default_rng(units)
     codes = np.repeat(np.arange(units), generator.integers(0, 9, units))
     scores = generator.integers(0, values, len(codes)) / values
-    draws = drawing.draws_of(units, 200, 7)
-    found = uplift._medians(sample(scores, codes), codes, draws)
+    draws = bootstrap.bootstrap_counts(units, 200, 7)
+    found = uplift._bootstrap_medians(sample(scores, codes), codes, draws)
     for times, median in zip(draws, found, strict=True):
         drawn = np.repeat(scores, times[codes].astype(int))
         assert median == np.median(drawn) if len(drawn) else np.isnan(median)
@@ -101,7 +100,7 @@ def test_replicates_of_nothing_by_nothing_are_left_out() -> None:
 
 def test_shared_clusters_are_named() -> None:
     codes = np.repeat(np.arange(10), 4)
-    baseline, tier = sample(np.full(40, 0.5), codes, shared=True), sample(np.full(40, 0.75), codes)
+    baseline, tier = sample(np.full(40, 0.5), codes, has_clusters=True), sample(np.full(40, 0.75), codes)
     assert uplift_of(baseline, tier).method == "paired-bootstrap-cluster"
     assert uplift_of(baseline, tier).units == 10
 
@@ -142,7 +141,7 @@ def test_neither_order_nor_grouping_of_rows_shows(random: object) -> None:
 def test_groups_and_bins_change_little() -> None:
     baseline, tier = attempts(9, 600, 5, easier=0.1, steps=100_000)
     exact = uplift_of(baseline, tier)
-    with patch.object(drawing, "MOST_GROUPS", 200), patch.object(uplift, "MOST_VALUES", 300):
+    with patch.object(bootstrap, "MAX_GROUPS", 200), patch.object(uplift, "MAX_VALUES", 300):
         rough = uplift_of(baseline, tier)
     assert (rough.low, rough.high) == pytest.approx((exact.low, exact.high), abs=0.02)
     assert rough.units == 600
@@ -150,7 +149,7 @@ def test_groups_and_bins_change_little() -> None:
 
 def test_working_in_pieces_changes_nothing() -> None:
     baseline, tier = attempts(11, 40, 3, easier=0.1)
-    with patch.object(uplift, "_PIECE", 40 * 7):
+    with patch.object(uplift, "_CHUNK", 40 * 7):
         pieces = uplift_of(baseline, tier)
     assert pieces == uplift_of(baseline, tier)
 

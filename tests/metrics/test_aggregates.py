@@ -1,4 +1,4 @@
-"""Models and problems: the aggregates of a scoring report."""
+"""Statistics per model and per problem."""
 
 import math
 

@@ -161,7 +161,7 @@ def test_the_class_of_an_attempt_agrees_with_its_outcome(
 def test_a_validator_here_overrules_the_class_in_the_file() -> None:
     attempts = pl.LazyFrame({name: [None] for name in TABLES["attempts"].dtypes}, schema=TABLES["attempts"].dtypes)
     outcomes = pl.LazyFrame({name: [None] for name in TABLES["outcomes"].dtypes}, schema=TABLES["outcomes"].dtypes)
-    key = {name: pl.lit(name) for name in metric.KEY}
+    key = {name: pl.lit(name) for name in metric.ATTEMPT_KEY}
     recorded = attempts.with_columns(**key, suite=pl.lit("s"), classification=pl.lit("pass"), passed=pl.lit(True))
     for status, passed, expected in [("failed", False, ("fail", 0.0)), ("sandbox_error", None, (None, None))]:
         validated = outcomes.with_columns(**key, status=pl.lit(status), passed=pl.lit(passed, pl.Boolean))

@@ -12,7 +12,7 @@ from scipy import stats
 
 from touchstone.config import IntervalSettings, Scoring
 from touchstone.contracts import conform, violations
-from touchstone.inference.bootstrap import redrawn
+from touchstone.inference.bootstrap import bootstrap_sums
 from touchstone.metrics import economics as metric
 from touchstone.metrics.routing import routing
 from touchstone.metrics.tiers import METRICS, tier_statistics, tiers
@@ -104,7 +104,7 @@ def test_the_lowest_cost_of_pass_is_the_frontier() -> None:
     assert table["m"]["frontier_probability"] + table["n"]["frontier_probability"] == pytest.approx(1)
 
 
-def test_few_problems_do_not_make_sure() -> None:
+def test_few_problems_give_no_certainty() -> None:
     """Of two equal models one is surely the cheapest, at 97.5%, in a twentieth of cases, and not in a seventh."""
     generator, sure, runs = np.random.default_rng(1), 0, 300
     for _ in range(runs):
@@ -118,7 +118,7 @@ def test_few_problems_do_not_make_sure() -> None:
     assert sure / runs <= 0.05 + 3 * math.sqrt(0.05 * 0.95 / runs)
 
 
-def test_a_model_with_few_problems_takes_no_part_in_the_chances_of_others() -> None:
+def test_a_model_with_few_problems_does_not_affect_the_probabilities_of_others() -> None:
     rest = [*solid("m", [1.0, 0.0] * 10, 1.0), *solid("n", [1.0] * 20, 1.5)]
     table = economics([*rest, ("o", "p00", 1.0, 0.01), ("o", "p01", 1.0, 0.01)])
     assert (table["o"]["on_frontier"], table["o"]["frontier_probability"]) == (True, None)
@@ -148,7 +148,7 @@ def test_one_pass_in_ten_leaves_much_open() -> None:
     assert row["ci_high"] > 50
 
 
-def test_clusters_are_drawn_whole() -> None:
+def test_clusters_are_resampled_whole() -> None:
     attempts = solid("m", [1.0, 1.0, 0.0, 0.0] * 10, 1.0)
     paired = {f"p{i:02}": f"c{i // 2}" for i in range(40)}
     alone, together = economics(attempts)["m"], economics(attempts, paired)["m"]
@@ -157,7 +157,7 @@ def test_clusters_are_drawn_whole() -> None:
     assert together["ci_high"] - together["ci_low"] > alone["ci_high"] - alone["ci_low"]
 
 
-def test_many_problems_in_few_clusters_have_no_chances() -> None:
+def test_many_problems_in_few_clusters_have_no_probabilities() -> None:
     row = economics(solid("m", [1.0, 0.0] * 10, 1.0), {f"p{i:02}": f"c{i % 5}" for i in range(20)})["m"]
     assert (row["ci_units"], row["ci_method"], row["pareto_probability"]) == (5, "fieller-cluster", None)
 
@@ -201,7 +201,7 @@ def test_a_model_without_a_decided_attempt_keeps_its_row() -> None:
     assert (table["n"]["on_frontier"], table["n"]["ci_units"]) == (None, 0)
 
 
-def test_one_problem_has_figures_and_no_chances() -> None:
+def test_one_problem_has_figures_and_no_probabilities() -> None:
     row = economics([("m", "p1", 1.0, 2.0)])["m"]
     assert (row["cost_of_pass"], row["on_frontier"], row["pareto"], row["ci_units"]) == (2.0, True, True, 1)
     assert (row["ci_low"], row["ci_high"], row["ci_method"], row["frontier_probability"]) == (None,) * 4
@@ -224,7 +224,7 @@ def test_each_model_is_judged_on_its_own_problems() -> None:
     assert table["n"]["ci_low"] < 2.0 < table["n"]["ci_high"]
 
 
-def test_many_problems_are_drawn_in_groups() -> None:
+def test_many_problems_are_resampled_in_groups() -> None:
     generator = np.random.default_rng(1)
     count = 4_000
     passed = (generator.random(count) < 0.5).astype(float).tolist()
@@ -235,7 +235,7 @@ def test_many_problems_are_drawn_in_groups() -> None:
     assert row["ci_units"] == count
 
 
-def test_equal_models_share_the_frontier_in_every_draw() -> None:
+def test_equal_models_share_the_frontier_in_every_replicate() -> None:
     generator = np.random.default_rng(2)
     attempts = [(f"p{i:02}", float(generator.random() < 0.6), float(generator.random())) for i in range(50)]
     table = economics([(f"m{j}", *attempt) for j in range(7) for attempt in attempts])
@@ -285,15 +285,15 @@ def test_the_pareto_front_by_brute_force(points: list[tuple[int, int, bool]]) ->
         known and not any(c <= a and r >= b and (c < a or r > b) for c, r, other in points if other)
         for a, b, known in points
     ]
-    assert metric.undominated(cost, rate).tolist() == expected
+    assert metric.pareto_optimal(cost, rate).tolist() == expected
     # In replicates, and off by rounding.
     noise = 1 + np.random.default_rng(3).choice([0, 1e-15], size=(3, len(points)))
-    assert metric.undominated(cost * noise, rate * noise).tolist() == [expected] * 3
+    assert metric.pareto_optimal(cost * noise, rate * noise).tolist() == [expected] * 3
 
 
-def test_draws_follow_the_multinomial() -> None:
+def test_bootstrap_counts_are_multinomial() -> None:
     sums = np.eye(5)
-    drawn = np.concatenate(list(redrawn(sums, IntervalSettings(replicates=20_000))))
+    drawn = np.concatenate(list(bootstrap_sums(sums, IntervalSettings(replicates=20_000))))
     assert (drawn.sum(axis=1) == 5).all()
     assert drawn.mean(axis=0) == pytest.approx(np.ones(5), abs=0.03)
     assert drawn.var(axis=0) == pytest.approx(np.full(5, 0.8), abs=0.04)

@@ -120,8 +120,8 @@ def test_without_an_attempt_there_is_no_curve() -> None:
         (4999, [*range(1, 11), 20, 50, 100, 200, 500, 1000, 2000]),
     ],
 )
-def test_budgets(most: int, expected: list[int]) -> None:
-    assert metric.budgets(most) == expected
+def test_k_values_of_the_curve(most: int, expected: list[int]) -> None:
+    assert metric.curve_k_values(most) == expected
 
 
 @given(suites)

@@ -1,4 +1,4 @@
-"""Routing: who is cheapest where, and what choosing would save on attempts that did not choose."""
+"""Routing: the cheapest model per suite, and the cross-validated saving of each policy."""
 
 import random
 
@@ -108,7 +108,7 @@ def test_specialists_are_worth_routing_to() -> None:
     ]
 
 
-def test_clusters_are_drawn_whole() -> None:
+def test_clusters_are_resampled_whole() -> None:
     alone = policies(specialists(12))["suite"]
     together = policies(specialists(12), {f"{s}{i:02}": f"{s}{i // 2}" for s in "ab" for i in range(12)})["suite"]
     assert (together["ci_method"], together["ci_units"]) == ("paired-bootstrap-cluster", 12)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from touchstone.metrics.statistics import SCHEMA, population_variance, statistics
+from touchstone.metrics.statistics import STATISTICS, population_variance, statistics
 
 TEN_RUNS = [1.0, 1.0, 0.0, 1.0, 1.0, 1.0, 0.0, 1.0, 1.0, 1.0]
 
@@ -45,7 +45,7 @@ def test_median_of_an_even_number_is_the_mean_of_the_middle_two() -> None:
 def test_of_nothing_all_is_null_and_the_count_is_0() -> None:
     found = described([None, None])
     assert found["count"] == 0
-    assert [found[name] for name in SCHEMA if name != "count"] == [None] * 7
+    assert [found[name] for name in STATISTICS if name != "count"] == [None] * 7
 
 
 def test_nulls_are_left_out() -> None:

@@ -25,12 +25,24 @@ import polars as pl
 
 from touchstone.compare.verdicts import PairResult, sentence, verdict
 from touchstone.config import EvaluationConfig, require_baseline_model
-from touchstone.inference.cluster_robust import RobustError
-from touchstone.inference.detectable import chances_of, detectable, scatter_of, units_needed
-from touchstone.inference.multiplicity import Correction, Family, adjusted, correction, findings
-from touchstone.inference.paired_intervals import Differences, agreeing, reaching_margins
+from touchstone.inference.cluster_robust import ClusterRobustSE
+from touchstone.inference.detectable import (
+    minimum_detectable_effect,
+    pass_rate_moments,
+    residual_sum_of_squares,
+    units_needed,
+)
+from touchstone.inference.multiplicity import Correction, Family, adjust_p_values, correction_for, count_rejections
+from touchstone.inference.paired_intervals import PairedDifferences, consistent_with_test, widen_to_margins
 from touchstone.inference.paired_tests import paired_test, smallest_p
-from touchstone.inference.paired_units import Integers, PairTable, Sides, Units, sides_of, units_of
+from touchstone.inference.paired_units import (
+    Integers,
+    OutcomeMatrix,
+    PairedOutcomes,
+    PairedUnits,
+    independent_units,
+    outcome_matrix,
+)
 from touchstone.inference.uncertainty import Interval
 from touchstone.metrics.pass_at_k import problem_counts
 from touchstone.progress import counting
@@ -174,7 +186,7 @@ def _across_tiers(problem_counts: pl.LazyFrame, problems: pl.LazyFrame) -> tuple
     return counts, tasks.select("cluster", oid="task").unique()
 
 
-def _sides(problem_counts: pl.LazyFrame, problems: pl.LazyFrame) -> tuple[list[Side], Sides]:
+def _sides(problem_counts: pl.LazyFrame, problems: pl.LazyFrame) -> tuple[list[Side], OutcomeMatrix]:
     """Every model and tier, sorted, and their counts as matrices."""
     clusters = problems.select("oid", pl.col("cluster").cast(pl.String))
     counts = problem_counts.select("model", "tier", "oid", pl.col("n", "c").cast(pl.Int64)).collect()
@@ -189,13 +201,15 @@ def _sides(problem_counts: pl.LazyFrame, problems: pl.LazyFrame) -> tuple[list[S
     places = placed["row"].to_numpy(), placed["column"].to_numpy()
     n, c = np.zeros((2, rows.height, columns.height), dtype=np.int64)
     n[places], c[places] = placed["n"].fill_null(0).to_numpy(), placed["c"].fill_null(0).to_numpy()
-    return [(str(model), str(tier)) for model, tier in rows.iter_rows()], sides_of(n, c, _codes(columns["cluster"]))
+    return [(str(model), str(tier)) for model, tier in rows.iter_rows()], outcome_matrix(
+        n, c, _codes(columns["cluster"])
+    )
 
 
-def _paired(counts: pl.DataFrame) -> Sides:
+def _paired(counts: pl.DataFrame) -> OutcomeMatrix:
     columns = [[f"{count}_a", f"{count}_b"] for count in ("n", "c")]
     n, c = (counts.select(pl.col(names).cast(pl.Int64).fill_null(0)).to_numpy().T for names in columns)
-    return sides_of(n, c, _codes(counts["cluster"].cast(pl.String)))
+    return outcome_matrix(n, c, _codes(counts["cluster"].cast(pl.String)))
 
 
 def _codes(clusters: pl.Series) -> Integers:
@@ -234,7 +248,7 @@ def _row(kind: str, a: Side, b: Side, result: PairResult, *, show_tier: bool) ->
 
 
 def _compared(
-    tables: Callable[[], Iterable[PairTable]],
+    tables: Callable[[], Iterable[PairedOutcomes]],
     testable: int,
     settings: ComparisonSettings,
     advance: Callable[..., None] = _untold,
@@ -243,12 +257,12 @@ def _compared(
 
     The tables are made anew where they are needed twice: all at once would take memory.
     """
-    rule = correction(testable, settings.alpha, settings.family)
+    rule = correction_for(testable, settings.alpha, settings.family)
     if settings.family == "fdr":
         # What this correction asks of a pair depends on the p-values of the others.
         p_values = [_tested(table, settings, rule)[1] for table in tables()]
-        rule = correction(
-            testable, settings.alpha, settings.family, findings(p_values, settings.alpha, settings.family)
+        rule = correction_for(
+            testable, settings.alpha, settings.family, count_rejections(p_values, settings.alpha, settings.family)
         )
     results = []
     for table in tables():
@@ -256,28 +270,28 @@ def _compared(
         advance(1, "")
     p_values = [result.p_value for result in results]
     smallest = [None if p is None else smallest_p(result.units) for p, result in zip(p_values, results, strict=True)]
-    after = zip(adjusted(p_values, settings.family), adjusted(smallest, settings.family), strict=True)
+    after = zip(adjust_p_values(p_values, settings.family), adjust_p_values(smallest, settings.family), strict=True)
     return [
         _judged(result, p, rule, reachable=least is None or least <= settings.alpha)
         for result, (p, least) in zip(results, after, strict=True)
     ]
 
 
-def _tested(table: PairTable, settings: ComparisonSettings, rule: Correction) -> tuple[str | None, float | None]:
+def _tested(table: PairedOutcomes, settings: ComparisonSettings, rule: Correction) -> tuple[str | None, float | None]:
     if table.problems == 0:
         return None, None
     problems = table.problem_units()
-    return _test(table, problems, units_of(table, problems), settings, rule)
+    return _test(table, problems, independent_units(table, problems), settings, rule)
 
 
 def _test(
-    table: PairTable, problems: Units, units: Units, settings: ComparisonSettings, rule: Correction
+    table: PairedOutcomes, problems: PairedUnits, units: PairedUnits, settings: ComparisonSettings, rule: Correction
 ) -> tuple[str, float]:
     draws = max(settings.permutations, math.ceil(_DRAWS_PER_LEVEL / rule.test_level))
     return paired_test(table, problems, units, draws, settings.seed)
 
 
-def _measured(table: PairTable, settings: ComparisonSettings, rule: Correction) -> PairResult:
+def _measured(table: PairedOutcomes, settings: ComparisonSettings, rule: Correction) -> PairResult:
     """Everything but what depends on the p-values of the other pairs."""
     count = table.problems
     nothing = PairResult(
@@ -293,15 +307,17 @@ def _measured(table: PairTable, settings: ComparisonSettings, rule: Correction) 
     if count == 0:
         return nothing
     problems = table.problem_units()
-    units = units_of(table, problems)
+    units = independent_units(table, problems)
     mean = problems.mean(problems.sums)
     wins, losses = (int(table.weights[turned > 0].sum()) for turned in (problems.sums, -problems.sums))
     test, p_value = _test(table, problems, units, settings, rule)
-    differences, confidence = Differences.of(table, problems), 1 - rule.interval_level
-    own = agreeing(differences.interval(settings.confidence), mean, rejected=p_value <= 1 - settings.confidence)
+    differences, confidence = PairedDifferences.of(table, problems), 1 - rule.interval_level
+    own = consistent_with_test(
+        differences.interval(settings.confidence), mean, rejected=p_value <= 1 - settings.confidence
+    )
     together = differences.interval(confidence)
-    together = reaching_margins(together, units, differences.error, settings.relevant, confidence)
-    effect, detectable_method = _detectable(table, problems, units, differences.error, settings, rule)
+    together = widen_to_margins(together, units, differences.standard_error, settings.relevant, confidence)
+    effect, detectable_method = _detectable(table, problems, units, differences.standard_error, settings, rule)
     return replace(
         nothing,
         rate_a=problems.mean(problems.a),
@@ -327,10 +343,10 @@ def _measured(table: PairTable, settings: ComparisonSettings, rule: Correction) 
 
 
 def _detectable(
-    table: PairTable,
-    problems: Units,
-    units: Units,
-    error: RobustError | None,
+    table: PairedOutcomes,
+    problems: PairedUnits,
+    units: PairedUnits,
+    error: ClusterRobustSE | None,
     settings: ComparisonSettings,
     rule: Correction,
 ) -> tuple[float | None, str | None]:
@@ -339,9 +355,9 @@ def _detectable(
     luck = max(math.fsum(table.weights / n) / table.problems for n in (table.n_a, table.n_b))
     # The distance between two possible sums of differences, halved: 1 / n where all have n attempts.
     worths = (1 / table.n_a + 1 / table.n_b) / 2
-    chances = chances_of(problems, units, luck)
+    chances = pass_rate_moments(problems, units, luck)
     step = float(worths.min())
-    return detectable(units, error, chances, step, rule.test_level, settings.power, settings.confidence)
+    return minimum_detectable_effect(units, error, chances, step, rule.test_level, settings.power, settings.confidence)
 
 
 def _judged(result: PairResult, p_adjusted: float | None, rule: Correction, *, reachable: bool) -> PairResult:
@@ -349,7 +365,7 @@ def _judged(result: PairResult, p_adjusted: float | None, rule: Correction, *, r
     if p_adjusted is None or result.difference is None:
         return result
     interval = Interval(result.adjusted_ci_low, result.adjusted_ci_high, result.adjusted_ci_method, result.units)
-    interval = agreeing(interval, result.difference, rejected=p_adjusted <= result.alpha)
+    interval = consistent_with_test(interval, result.difference, rejected=p_adjusted <= result.alpha)
     complete = replace(
         result,
         p_adjusted=p_adjusted,
@@ -360,8 +376,8 @@ def _judged(result: PairResult, p_adjusted: float | None, rule: Correction, *, r
     return replace(complete, verdict=verdict(complete))
 
 
-def _effect_size(problems: Units, mean: float) -> float | None:
-    scatter = scatter_of(problems, mean)
+def _effect_size(problems: PairedUnits, mean: float) -> float | None:
+    scatter = residual_sum_of_squares(problems, mean)
     return mean / math.sqrt(scatter / (problems.problems - 1)) if scatter else None
 
 

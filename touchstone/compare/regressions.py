@@ -210,14 +210,14 @@ def _falls_back(limit: float) -> pl.Expr:
 
 def _compared_score(side: str) -> pl.Expr:
     """The score that is compared, or of a case that cannot be compared the score that there is."""
-    score, outcome = pl.col(f"{side}_score"), pl.col(f"{side}_outcome")
-    return pl.when("fallback").then(outcome).otherwise(pl.coalesce(score, outcome)).alias(f"{side}_score")
+    score, outcome = pl.col(f"{side}_wilson_bounds"), pl.col(f"{side}_outcome")
+    return pl.when("fallback").then(outcome).otherwise(pl.coalesce(score, outcome)).alias(f"{side}_wilson_bounds")
 
 
 def _basis() -> pl.Expr:
     """What the compared scores are; of a case that cannot be compared, what the first side has that has any."""
     found = [
-        pl.when(pl.col(f"{side}_score").is_not_null())
+        pl.when(pl.col(f"{side}_wilson_bounds").is_not_null())
         .then(f"{side}_basis")
         .when(pl.col(f"{side}_outcome").is_not_null())
         .then(pl.lit("pass_rate"))

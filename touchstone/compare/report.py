@@ -153,13 +153,13 @@ def _sections(comparison: Comparison) -> Iterator[_Section]:
             [*(_name(name, row) for name in names), *(_number(name, row) for name in numbers)]
             for row in rows.head(_MOST_ROWS).iter_rows(named=True)
         ]
-        header = [*names, *(name.removesuffix("_score") for name in numbers)]
+        header = [*names, *(name.removesuffix("_wilson_bounds") for name in numbers)]
         yield _Section(title, header, shown, max(rows.height - _MOST_ROWS, 0), len(numbers))
 
 
 def _name(name: str, row: Row) -> str:
     if name == "compared by":
-        return str(row["basis"] or "score").removesuffix("_score").replace("_", " ")
+        return str(row["basis"] or "score").removesuffix("_wilson_bounds").replace("_", " ")
     return str(row["oid" if name == "case" else name])
 
 

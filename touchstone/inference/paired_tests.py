@@ -1,73 +1,80 @@
-"""Tests of "no difference" between two sides, always two-sided and on independent units.
+"""Two-sided tests of "no difference" between two sides, on independent units.
 
-- McNemar's exact test, for one attempt per problem and side: only problems that flipped count, and under the null each
-  flip is a fair coin.
-- The permutation of signs, for equal attempts: under the null a unit's difference is as likely to have the other sign.
-- Where a problem has more attempts on one side, its difference is not symmetric under the null, and the permutation of
-  signs is exact no longer: of 1 attempt against 20 at an easy problem the difference is nearly always a small plus. So
-  the p-value is the larger of two. The second is the within-problem permutation of attempts: given how many attempts at
-  a problem passed on both sides together, those of one side are hypergeometric.
+- McNemar's exact test, for one attempt per problem and side: only problems that flipped count, and under the null
+  hypothesis each flip is a fair coin.
+- The sign permutation test, for equal attempts: under the null hypothesis a unit's difference is equally likely to have
+  either sign.
+- If a problem has more attempts on one side, its difference is not symmetric under the null hypothesis, and the sign
+  permutation test is no longer exact: for 1 attempt against 20 at an easy problem the difference is nearly always a
+  small plus. So the p-value is the larger of two. The second comes from permuting attempts within each problem
+  (`hypergeometric`).
 
-What is exact. If both sides have the same pass rate at every problem (the sharp null: a model against itself), each of
-these rejects at most at its level, whatever the rates, the numbers of attempts and the clusters are. If the sides'
-rates differ from problem to problem and only their mean is equal, the permutation of signs holds its level where the
-units' differences are symmetric, and approximately for many units otherwise; the hypergeometric test does not, which
-is why it never decides alone.
+Exactness. If both sides have the same pass rate on every problem (the sharp null hypothesis: a model against itself),
+each of these tests keeps its level, whatever the rates, the numbers of attempts and the clusters. If the rates differ
+from problem to problem and only their means are equal, the sign permutation test keeps its level if the units'
+differences are symmetric, and approximately for many units otherwise; the hypergeometric test does not, which is why it
+never decides alone.
+
+References: McNemar (1947), "Note on the sampling error of the difference between correlated proportions or
+percentages", Psychometrika 12(2). Pesarin and Salmaso (2010), "Permutation Tests for Complex Data". Phipson and Smyth
+(2010), "Permutation p-values should never be zero", Statistical Applications in Genetics and Molecular Biology 9(1).
 """
 
 import math
 
 import numpy as np
 
-from touchstone.inference.hypergeometric import hypergeometric
-from touchstone.inference.paired_units import Integers, PairTable, Units
-from touchstone.inference.tails import LATTICE, SMALLEST_P, Terms, lattice_tail, two_sided
+from touchstone.inference.hypergeometric import hypergeometric_test
+from touchstone.inference.paired_units import Integers, PairedOutcomes, PairedUnits
+from touchstone.inference.tails import MAX_LATTICE_SUM, SMALLEST_P, DiscreteTerms, lattice_tail, two_sided
 
-# A rounded permutation has a grid of so many steps per unit, and in all at least this many.
-_STEPS, _LEAST_STEPS = 32, 2**12
-# Where attempts are unequal the permutation is not exact anyway, and rounded sooner.
+# A rounded permutation test has a grid of this many steps per unit, and at least so many in all.
+_STEPS, _MIN_STEPS = 32, 2**12
+# With unequal attempts the sign permutation test is not exact in any case, so it is rounded sooner.
 _UNEQUAL_LATTICE = 2**14
-# More random flips than this take too long for one pair.
-_MOST_DRAWN = 2**25
+# More random sign flips than this take too long for one pair.
+_MAX_DRAWS = 2**25
 
 
-def paired_test(table: PairTable, problems: Units, units: Units, draws: int, seed: int) -> tuple[str, float]:
-    """The test that fits the pair and its two-sided p-value.
+def paired_test(
+    table: PairedOutcomes, problems: PairedUnits, units: PairedUnits, draws: int, seed: int
+) -> tuple[str, float]:
+    """The name and the two-sided p-value of the test that fits the pair.
 
-    `problems` are the pair's problems and `units` what is independent: the same, or clusters of them.
+    `problems` are the pair's problems and `units` the independent units: the same, or clusters of them.
     """
     if not np.array_equal(table.n_a, table.n_b):
         return _unequal_attempts(table, problems, units)
     if int(table.n_a.max()) == 1 and not units.clustered:
-        wins, losses = (int(units.counts[turned > 0].sum()) for turned in (units.sums, -units.sums))
+        wins, losses = (int(units.counts[signed > 0].sum()) for signed in (units.sums, -units.sums))
         return "mcnemar", mcnemar(wins, losses)
-    return permutation(units, draws, seed)
+    return sign_permutation_test(units, draws, seed)
 
 
-def _unequal_attempts(table: PairTable, problems: Units, units: Units) -> tuple[str, float]:
-    signs, p_signs = permutation(units, 0, 0, _UNEQUAL_LATTICE)
+def _unequal_attempts(table: PairedOutcomes, problems: PairedUnits, units: PairedUnits) -> tuple[str, float]:
+    signs, p_signs = sign_permutation_test(units, 0, 0, _UNEQUAL_LATTICE)
     towards_b = problems.mean(problems.sums) >= 0
-    computed, p_attempts = hypergeometric(table if towards_b else table.swapped())
+    computed, p_attempts = hypergeometric_test(table if towards_b else table.swapped())
     if computed == "exact" and "rounded" in signs:
         computed = "rounded"
     name = "permutation-hypergeometric" + ("" if computed == "exact" else f"-{computed}")
-    return units.named(name), max(p_signs, p_attempts)
+    return units.method_name(name), max(p_signs, p_attempts)
 
 
 def mcnemar(wins: int, losses: int) -> float:
-    """Exact p of so many flips for and against.
+    """Exact two-sided p-value of McNemar's test (1947).
 
     >>> mcnemar(9, 1)
     0.021484375
     """
-    # Imported here: it takes longer than all else that a comparison does.
+    # Imported here because it takes longer than the rest of a comparison.
     from scipy.special import bdtr  # type: ignore[import-untyped]
 
     return min(1.0, max(2 * float(bdtr(min(wins, losses), wins + losses, 0.5)), SMALLEST_P))
 
 
 def smallest_p(units: int) -> float:
-    """The smallest two-sided p-value that so many units can give: all differ, and all in the same direction.
+    """The smallest two-sided p-value possible with this many units: all differ in the same direction.
 
     >>> smallest_p(6)
     0.03125
@@ -75,64 +82,66 @@ def smallest_p(units: int) -> float:
     return max(math.ldexp(2.0, -units), SMALLEST_P) if units > 0 else 1.0
 
 
-def permutation(units: Units, draws: int, seed: int, lattice: int | None = None) -> tuple[str, float]:
-    """Which permutation of signs fits the units, and its p. 0 draws: no random ones.
+def sign_permutation_test(units: PairedUnits, draws: int, seed: int, lattice: int | None = None) -> tuple[str, float]:
+    """The name and the p-value of the sign permutation test that fits the units. `draws=0` excludes random signs.
 
-    - `permutation-exact` where the differences, as whole numbers, add up to at most `lattice` (else `LATTICE`).
-    - `permutation` beyond it: random flips, p = (as extreme + 1) / (draws + 1).
-    - `permutation-rounded` where so many draws would take too long: the differences are rounded to a coarser grid and
-      the exact test is made of those. That costs next to no power, and the level stays exact: a rounded difference is
-      as likely to have the other sign as the difference itself.
+    - `permutation-exact` if the differences, as integers, add up to at most `lattice` (default `MAX_LATTICE_SUM`).
+    - `permutation` beyond that: random signs, p = (as extreme + 1) / (draws + 1) (Phipson and Smyth 2010).
+    - `permutation-rounded` if that many draws would take too long: the exact test of the differences rounded to a
+      coarser grid. This costs almost no power and the level stays exact, because a rounded difference is symmetric if
+      the difference is.
 
     >>> ones = np.ones(3, dtype=np.int64)
-    >>> permutation(Units(0 * ones, np.array([3, 6, 6]), 9, ones, ones, clustered=False, exact=True), 100, 7)
+    >>> units = PairedUnits(0 * ones, np.array([3, 6, 6]), 9, ones, ones, clustered=False, exact=True)
+    >>> sign_permutation_test(units, 100, 7)
     ('permutation-exact', 0.25)
     """
     sums, counts = units.sums, units.counts
     sums = sums // max(1, int(np.gcd.reduce(sums)))
-    reach = abs(int((sums * counts).sum()))
-    sizes, many = _distinct(sums, counts)
-    total = int((sizes * many).sum())
-    if units.exact and total <= (LATTICE if lattice is None else lattice):
-        return units.named("permutation-exact"), exact_p(sizes, many, reach)
-    if 0 < len(sizes) * draws <= _MOST_DRAWN:
-        # Rates that were rounded may part what are ties, by a step or two for each problem.
+    observed = abs(int((sums * counts).sum()))
+    sizes, size_counts = _distinct(sums, counts)
+    total = int((sizes * size_counts).sum())
+    if units.exact and total <= (MAX_LATTICE_SUM if lattice is None else lattice):
+        return units.method_name("permutation-exact"), exact_permutation_p(sizes, size_counts, observed)
+    if 0 < len(sizes) * draws <= _MAX_DRAWS:
+        # Rounded rates may break ties, by a step or two for each problem.
         slack = 0 if units.exact else 2 * units.problems
-        return units.named("permutation"), drawn_p(sizes, many, reach - slack, draws, seed)
-    steps = min(LATTICE, max(_LEAST_STEPS, _STEPS * int(many.sum())))
+        return units.method_name("permutation"), monte_carlo_p(sizes, size_counts, observed - slack, draws, seed)
+    steps = min(MAX_LATTICE_SUM, max(_MIN_STEPS, _STEPS * int(size_counts.sum())))
     rounded = np.rint(sums * (steps / total)).astype(np.int64)
-    sizes, many = _distinct(rounded, counts)
-    return units.named("permutation-rounded"), exact_p(sizes, many, abs(int((rounded * counts).sum())))
+    sizes, size_counts = _distinct(rounded, counts)
+    observed = abs(int((rounded * counts).sum()))
+    return units.method_name("permutation-rounded"), exact_permutation_p(sizes, size_counts, observed)
 
 
-def exact_p(sizes: Integers, counts: Integers, reach: int) -> float:
-    """Chance that the sum of distinct positive `sizes`, `counts` of each, gets `reach` from zero by fair signs.
+def exact_permutation_p(sizes: Integers, counts: Integers, observed: int) -> float:
+    """Probability that `counts` of each of the positive `sizes`, with random signs, add up to `observed` or further.
 
-    >>> exact_p(np.array([1, 2]), np.array([1, 2]), 5)
+    >>> exact_permutation_p(np.array([1, 2]), np.array([1, 2]), 5)
     0.25
     """
     total = int((sizes * counts).sum())
-    if reach == 0:
+    if observed == 0:
         return 1.0
-    if reach == total:
-        # At once, and to the last digit: all signs agree.
+    if observed == total:
+        # All signs agree: this is faster and exact to the last digit.
         return smallest_p(int(counts.sum()))
-    coins = Terms(sizes, np.full((len(sizes), 2), 0.5), counts)
-    return two_sided(lattice_tail(coins, (total + reach) // 2))
+    coins = DiscreteTerms(sizes, np.full((len(sizes), 2), 0.5), counts)
+    return two_sided(lattice_tail(coins, (total + observed) // 2))
 
 
-def drawn_p(sizes: Integers, counts: Integers, reach: int, draws: int, seed: int) -> float:
-    """The same from random flips: a binomial draw for each size, so that a million units cost what a thousand do."""
+def monte_carlo_p(sizes: Integers, counts: Integers, observed: int, draws: int, seed: int) -> float:
+    """The same from random signs: one binomial draw per size, so that the cost does not grow with the units."""
     generator = np.random.default_rng(seed)
     totals = np.zeros(draws, dtype=np.int64)
     for size, count in zip(sizes.tolist(), counts.tolist(), strict=True):
         totals += size * (2 * generator.binomial(count, 0.5, draws) - count)
-    return (int(np.count_nonzero(np.abs(totals) >= reach)) + 1) / (draws + 1)
+    return (int(np.count_nonzero(np.abs(totals) >= observed)) + 1) / (draws + 1)
 
 
 def _distinct(sums: Integers, counts: Integers) -> tuple[Integers, Integers]:
-    """The distinct absolute sums other than zero, and how many units have each."""
-    sizes, places = np.unique(np.abs(sums), return_inverse=True)
-    many = np.zeros(len(sizes), dtype=np.int64)
-    np.add.at(many, places, counts)
-    return sizes[sizes > 0], many[sizes > 0]
+    """The distinct nonzero absolute sums, and how many units have each."""
+    sizes, rows = np.unique(np.abs(sums), return_inverse=True)
+    size_counts = np.zeros(len(sizes), dtype=np.int64)
+    np.add.at(size_counts, rows, counts)
+    return sizes[sizes > 0], size_counts[sizes > 0]

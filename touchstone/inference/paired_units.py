@@ -1,8 +1,8 @@
-"""Two sides of a comparison as whole numbers: what each passed, problem by problem, and which problems go together.
+"""Paired outcomes of two sides of a comparison in exact integers, per problem and per cluster.
 
-Rates c / n are brought to one denominator, so that sums over clusters cancel to exactly nothing where they should, ties
-are ties, and neither the order of rows nor which side comes first can show in a last digit. Where the attempts per
-problem have no common denominator of tolerable size, a power of two takes its place and the rates are rounded to it.
+Pass rates c / n are brought to one denominator, so that differences cancel exactly, ties stay ties, and neither the
+order of rows nor that of the sides affects the last digit. If the numbers of attempts have no common denominator of
+tolerable size, the rates are rounded to a power of two.
 """
 
 import math
@@ -13,7 +13,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-# Whole numbers up to here are exact as floats, and the largest sum over all problems must stay below the other.
+# The denominator must be exact as a float, and the largest sum over all problems must fit into 64 bits.
 _LARGEST_DENOMINATOR_BITS = 52
 _LARGEST_SUM_BITS = 62
 
@@ -22,11 +22,11 @@ Integers = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class Units:
-    """What is independent: problems, or clusters of them, those with equal figures in one row.
+class PairedUnits:
+    """Independent units of a pair: problems, or clusters of them; units with equal figures share a row.
 
-    `a` and `b` are sums of the sides' rates in parts of `denominator`, over `sizes` problems each; `counts` says how
-    many units are like that. `exact` tells whether the denominator is that of the rates or they were rounded to it.
+    `a` and `b` are the sums of each side's rates over `sizes` problems, in multiples of 1 / `denominator`; `counts` is
+    the number of such units. `exact` is false if the rates were rounded to the denominator.
     """
 
     a: Integers
@@ -39,33 +39,33 @@ class Units:
 
     @cached_property
     def sums(self) -> Integers:
-        """Sums of differences, b - a."""
+        """Sums of the differences b - a."""
         return self.b - self.a
 
     @cached_property
     def total(self) -> int:
-        """How many units there are."""
+        """Number of units."""
         return int(self.counts.sum())
 
     @cached_property
     def problems(self) -> int:
-        """How many problems they hold."""
+        """Number of problems in all units."""
         return int((self.counts * self.sizes).sum())
 
     def mean(self, sums: Integers) -> float:
-        """Mean over problems, correctly rounded."""
+        """Mean over problems, rounded once."""
         return int((sums * self.counts).sum()) / (self.denominator * self.problems)
 
-    def named(self, method: str) -> str:
-        """The method's name, which tells of clusters."""
+    def method_name(self, method: str) -> str:
+        """The method's name, with the suffix for clusters."""
         return f"{method}-cluster" if self.clustered else method
 
 
 @dataclass(frozen=True)
-class PairTable:
-    """The problems that both sides of a pair decided, as a histogram sorted by cluster and counts.
+class PairedOutcomes:
+    """The problems on which both sides have decided attempts, as a histogram sorted by cluster and counts.
 
-    Cluster 0 is none: problems that stand alone, and those whose cluster has no other problem in this pair.
+    Cluster 0 means none: the problem has no cluster, or no other problem of it is in this pair.
     """
 
     n_a: Integers
@@ -79,30 +79,32 @@ class PairTable:
 
     @cached_property
     def problems(self) -> int:
-        """How many problems both sides decided."""
+        """Number of problems with decided attempts on both sides."""
         return int(self.weights.sum())
 
     @property
     def cluster_names(self) -> Sequence[str | None]:
-        """A name per row for those who tell clusters by name."""
+        """The cluster of each row as text; None for cluster 0."""
         return [str(cluster) if cluster else None for cluster in self.clusters.tolist()]
 
-    def swapped(self) -> "PairTable":
-        """The same with the sides exchanged."""
-        return PairTable(self.n_b, self.c_b, self.n_a, self.c_a, self.weights, self.clusters, self.only_b, self.only_a)
+    def swapped(self) -> "PairedOutcomes":
+        """The pair with its sides exchanged."""
+        return PairedOutcomes(
+            self.n_b, self.c_b, self.n_a, self.c_a, self.weights, self.clusters, self.only_b, self.only_a
+        )
 
-    def problem_units(self) -> Units:
-        """Each problem on its own, in the order of the rows."""
+    def problem_units(self) -> PairedUnits:
+        """Each problem as a unit, in the order of the rows."""
         a, b, denominator, exact = _numerators(self)
-        return Units(a, b, denominator, np.ones_like(a), self.weights, clustered=False, exact=exact)
+        return PairedUnits(a, b, denominator, np.ones_like(a), self.weights, clustered=False, exact=exact)
 
 
 @dataclass(frozen=True)
-class Sides:
-    """Attempts and passes of all sides: which distinct (n, c) a side has at each problem, and the problems' clusters.
+class OutcomeMatrix:
+    """Attempts n and passes c of every side on every problem, encoded, and the problems' clusters.
 
-    `codes` has a row per side and a column per problem; 0 stands for no decided attempt. So a pair of sides is two
-    rows, and its histogram one sort of whole numbers.
+    `codes` has a row per side and a column per problem, and indexes the distinct pairs `n`, `c`; 0 means no decided
+    attempt. So the histogram of two sides is one sort of integers.
     """
 
     n: Integers
@@ -111,11 +113,11 @@ class Sides:
     clusters: Integers
 
     def overlap(self, a: int, b: int) -> bool:
-        """Whether both decided any problem."""
+        """Whether both sides have decided attempts on any problem."""
         return bool(((self.codes[a] > 0) & (self.codes[b] > 0)).any())
 
-    def pair(self, a: int, b: int) -> PairTable:
-        """The problems that sides a and b share."""
+    def pair(self, a: int, b: int) -> PairedOutcomes:
+        """The problems on which sides a and b both have decided attempts."""
         kinds = len(self.n)
         first, second = self.codes[a], self.codes[b]
         both = (first > 0) & (second > 0)
@@ -128,7 +130,7 @@ class Sides:
         clusters, codes = np.divmod(keys, kinds**2)
         code_a, code_b = np.divmod(codes, kinds)
         decided = int(np.count_nonzero(both))
-        return PairTable(
+        return PairedOutcomes(
             self.n[code_a],
             self.c[code_a],
             self.n[code_b],
@@ -140,23 +142,23 @@ class Sides:
         )
 
 
-def sides_of(n: Integers, c: Integers, clusters: Integers) -> Sides:
-    """Sides from matrices of decided and passed attempts, a row per side. Cluster 0 is none.
+def outcome_matrix(n: Integers, c: Integers, clusters: Integers) -> OutcomeMatrix:
+    """Encode matrices of decided and passed attempts, a row per side. Cluster 0 means none.
 
-    >>> sides = sides_of(np.array([[5, 5, 0], [5, 5, 2]]), np.array([[1, 1, 0], [3, 3, 2]]), np.zeros(3, dtype=int))
-    >>> pair = sides.pair(0, 1)
+    >>> n, c = np.array([[5, 5, 0], [5, 5, 2]]), np.array([[1, 1, 0], [3, 3, 2]])
+    >>> pair = outcome_matrix(n, c, np.zeros(3, dtype=int)).pair(0, 1)
     >>> pair.c_a, pair.c_b, pair.weights, pair.only_a, pair.only_b
     (array([1]), array([3]), array([2]), 0, 1)
     """
     base = int(n.max(initial=0)) + 1
-    # With a kind for "no attempt" first, so that it is code 0 whether or not it occurs.
+    # Append "no attempt", so that it is always code 0.
     kinds, codes = np.unique(np.append(n * base + np.where(n > 0, c, 0), 0), return_inverse=True)
     distinct_n, distinct_c = np.divmod(kinds, base)
-    return Sides(distinct_n, distinct_c, codes[:-1].reshape(n.shape), clusters)
+    return OutcomeMatrix(distinct_n, distinct_c, codes[:-1].reshape(n.shape), clusters)
 
 
-def units_of(table: PairTable, problems: Units) -> Units:
-    """Problems that stand alone as they are, the others summed within clusters."""
+def independent_units(table: PairedOutcomes, problems: PairedUnits) -> PairedUnits:
+    """The problems summed within clusters; a problem without a cluster is a unit of its own."""
     alone = int(np.searchsorted(table.clusters, 1))
     if alone == len(table.clusters):
         return problems
@@ -164,10 +166,10 @@ def units_of(table: PairTable, problems: Units) -> Units:
     weights = np.where(table.clusters > 0, table.weights, 1)
     a, b, sizes = (np.add.reduceat(part * weights, starts) for part in (problems.a, problems.b, problems.sizes))
     counts = np.where(table.clusters > 0, 1, table.weights)[starts]
-    return Units(a, b, problems.denominator, sizes, counts, clustered=True, exact=problems.exact)
+    return PairedUnits(a, b, problems.denominator, sizes, counts, clustered=True, exact=problems.exact)
 
 
-def _numerators(table: PairTable) -> tuple[Integers, Integers, int, bool]:
+def _numerators(table: PairedOutcomes) -> tuple[Integers, Integers, int, bool]:
     bits = min(_LARGEST_DENOMINATOR_BITS, _LARGEST_SUM_BITS - table.problems.bit_length())
     products = table.n_a * table.n_b
     common = 1

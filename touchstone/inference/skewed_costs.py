@@ -1,20 +1,24 @@
-"""Confidence intervals for a cost of pass where costs are skewed: a few units cost many times what the others do.
+"""Confidence intervals for a cost of pass with skewed costs: a few units cost many times what the others do.
 
-Fieller's interval (`ratios`) rests on means that scatter symmetrically. Costs that are lognormal with a log spread (the
-standard deviation of the logs of units' mean costs) of 1 make it hold the truth in 91% of cases, of 1.5 in 78% to 87%,
-of 2 in 63% to 75%, because the upper end is too low. So where the spread exceeds `LARGE_LOG_SPREAD`:
+Fieller's interval (`ratios`) assumes means with a symmetric distribution. With lognormal costs whose log standard
+deviation (over the logs of the units' mean costs) is 1 it covers the truth in 91% of cases, with 1.5 in 78% to 87%,
+with 2 in 63% to 75%, because the upper limit is too low. So above `SKEWED_FROM`:
 
-- `bootstrap-t-log`: the studentised bootstrap (Hall 1988) of the log of the ratio, over units drawn with replacement.
-  It follows the skewness that was seen.
-- The upper end also allows for the dear units that were not met: it is at least the upper limit of the mean of a
-  lognormal distribution, with the limits of its two parts put together as by Zou, Taleban and Huo (2009). The spread
-  is that of the units above the median, where these spread less than all, so that many cheap units do not raise it.
-- `fieller-widened`: below `FEWEST_UNITS` units or with next to no pass there is nothing to draw from, and only the
-  upper end of Fieller's interval is raised.
+- `bootstrap-t-log`: the studentised bootstrap (Hall 1988) of the log of the ratio, which follows the observed skewness.
+- The upper limit also allows for expensive units that were not observed: it is at least the upper limit of the mean of
+  a lognormal distribution, combined from the limits of its two parameters (MOVER: Zou, Taleban and Huo 2009). The
+  variance is that of the units above the median if they vary less than all units, so that many cheap units do not
+  raise it.
+- `fieller-widened`: with fewer than `MIN_UNITS` units or almost no pass there is nothing to resample, and only the
+  upper limit of Fieller's interval is raised.
 
-In simulation (10 to 100 units) these hold the truth in 93% to 96% of cases for lognormal costs with a spread up to 2,
-and in 96% to 99% for gamma costs. What no method can do is to foresee a kind of problem that was not met: where one
-problem in ten costs twelve times the others, ten problems hold the truth in 76% of cases, a hundred in 95%.
+In simulation (10 to 100 units) these cover the truth in 93% to 96% of cases for lognormal costs with a log standard
+deviation up to 2, and in 96% to 99% for gamma costs. No method can foresee a kind of problem that was never observed:
+if one problem in ten costs twelve times the others, ten problems cover the truth in 76% of cases, a hundred in 95%.
+
+References: Hall (1988), "Theoretical comparison of bootstrap confidence intervals", Annals of Statistics 16(3). Zou,
+Taleban and Huo (2009), "Confidence interval estimation for lognormal data with application to health economics",
+Computational Statistics & Data Analysis 53(11).
 """
 
 import math
@@ -23,46 +27,47 @@ import numpy as np
 from numpy.typing import NDArray
 
 from touchstone.config import IntervalSettings
-from touchstone.inference.bootstrap import FEWEST_UNITS, groups_of, redrawn
+from touchstone.inference.bootstrap import MIN_UNITS, bootstrap_sums, resampling_groups
 from touchstone.inference.cluster_robust import adjusted_residuals
-from touchstone.inference.uncertainty import student_reach
+from touchstone.inference.quantiles import t_critical
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-# Below the 1 from which Fieller's interval falls short: the spread seen in a few units is itself uncertain.
-LARGE_LOG_SPREAD = 0.7
-# The tails of so many replicates are known well enough, and there is an interval for every model and tier.
-_MOST_REPLICATES = 2000
+# Below the 1 from which Fieller's interval falls short, because the estimate from a few units is itself uncertain.
+SKEWED_FROM = 0.7
+# Enough replicates for the tails, since every model and tier has an interval.
+_MAX_REPLICATES = 2000
 
 
-def log_spread(costs: Floats, attempts: Integers) -> float:
-    """Standard deviation of the logs of units' mean costs; 0 below three units that cost anything.
+def log_standard_deviation(costs: Floats, attempts: Integers) -> float:
+    """Standard deviation of the logs of the units' mean costs; 0 for fewer than three units with a cost above 0.
 
-    >>> round(log_spread(np.array([1.0, 10.0, 100.0]), np.array([1, 1, 1])), 3)
+    >>> round(log_standard_deviation(np.array([1.0, 10.0, 100.0]), np.array([1, 1, 1])), 3)
     2.303
     """
-    logs = _logs(costs, attempts)
+    logs = _log_mean_costs(costs, attempts)
     return float(np.std(logs, ddof=1)) if len(logs) > 2 else 0.0
 
 
 def bootstrap_t(costs: Floats, passes: Floats, settings: IntervalSettings) -> tuple[float, float] | None:
-    """Ends of the studentised bootstrap of cost by passes; None with too few units or passes to draw from.
+    """Studentised bootstrap limits (Hall 1988) of cost over passes; None with too few units or passes to resample.
 
-    Draws are of the units in their order, which must not depend on that of any rows.
+    Units are resampled in their order, which must not depend on the order of rows.
     """
-    if len(costs) < FEWEST_UNITS or not passes.any():
+    if len(costs) < MIN_UNITS or not passes.any():
         return None
-    # Many units are drawn in groups.
-    groups = groups_of(np.arange(len(costs)), settings)
+    groups = resampling_groups(np.arange(len(costs)), settings)
     cost, passed = (np.bincount(groups, weights=each).astype(np.float64) for each in (costs, passes))
-    error = math.sqrt(float(_variance(*_moments(cost, passed).sum(axis=0)[:, None]).item()))
+    error = math.sqrt(float(_log_ratio_variance(*_moments(cost, passed).sum(axis=0)[:, None]).item()))
     ratio = math.log(math.fsum(cost) / math.fsum(passed))
-    fewer = settings.model_copy(update={"replicates": min(_MOST_REPLICATES, settings.replicates)})
-    pieces = [piece.T for piece in redrawn(_moments(cost, passed), fewer)]
+    fewer = settings.model_copy(update={"replicates": min(_MAX_REPLICATES, settings.replicates)})
+    chunks = [chunk.T for chunk in bootstrap_sums(_moments(cost, passed), fewer)]
     with np.errstate(divide="ignore", invalid="ignore"):
-        pivots = np.concatenate([(np.log(each[0] / each[1]) - ratio) / np.sqrt(_variance(*each)) for each in pieces])
-    never = np.concatenate([each[1] == 0 for each in pieces])
+        pivots = np.concatenate(
+            [(np.log(each[0] / each[1]) - ratio) / np.sqrt(_log_ratio_variance(*each)) for each in chunks]
+        )
+    never = np.concatenate([each[1] == 0 for each in chunks])
     tail = (1 - settings.confidence) / 2
     if never.mean() > tail:
         return None
@@ -72,45 +77,47 @@ def bootstrap_t(costs: Floats, passes: Floats, settings: IntervalSettings) -> tu
     return math.exp(low), math.exp(high)
 
 
-def lognormal_high(
+def lognormal_upper_limit(
     costs: Floats, attempts: Integers, passes: Floats, degrees: float, settings: IntervalSettings
 ) -> float:
-    """Upper limit of the cost of pass if units' mean costs are lognormal; infinity where nothing passes."""
-    # Imported here: it takes longer than most of what is done with it.
+    """Upper limit of the cost of pass if the units' mean costs are lognormal (Zou et al. 2009); inf if none pass."""
+    # Imported here because it takes longer than most of what uses it.
     from scipy.special import chdtri  # type: ignore[import-untyped]
 
     rate = math.fsum(passes) / int(attempts.sum())
     if rate == 0:
         return math.inf
-    dear = costs > 0
-    logs, sizes, passed = _logs(costs, attempts), attempts[dear], passes[dear]
+    paid = costs > 0
+    logs, sizes, passed = _log_mean_costs(costs, attempts), attempts[paid], passes[paid]
     units, middle = len(logs), float(np.median(logs))
     above = logs[logs > middle] - middle
-    spread = min(math.fsum(above**2) / max(1, len(above)) * units / (units - 1), float(np.var(logs, ddof=1)))
-    # A unit moves the mean of logs and the log of the pass rate together.
+    variance = min(math.fsum(above**2) / max(1, len(above)) * units / (units - 1), float(np.var(logs, ddof=1)))
+    # A unit moves the mean of the logs and the log of the pass rate together.
     residuals = adjusted_residuals(logs * sizes - passed / rate, sizes)
-    of_centre = (student_reach(degrees, settings.confidence) ** 2) * math.fsum(residuals**2)
+    mean_margin = (t_critical(degrees, settings.confidence) ** 2) * math.fsum(residuals**2)
     chi_squared = float(chdtri(units - 1, (1 + settings.confidence) / 2))
-    of_spread = (spread / 2 * ((units - 1) / chi_squared - 1)) ** 2
+    variance_margin = (variance / 2 * ((units - 1) / chi_squared - 1)) ** 2
     share = int(sizes.sum()) / int(attempts.sum())
-    typical = math.fsum(logs * sizes) / int(sizes.sum()) + spread / 2 + math.log(share)
-    centre = max(typical, math.log(math.fsum(costs) / int(attempts.sum())))
-    return math.exp(centre - math.log(rate) + math.sqrt(of_centre + of_spread))
+    lognormal_mean = math.fsum(logs * sizes) / int(sizes.sum()) + variance / 2 + math.log(share)
+    centre = max(lognormal_mean, math.log(math.fsum(costs) / int(attempts.sum())))
+    return math.exp(centre - math.log(rate) + math.sqrt(mean_margin + variance_margin))
 
 
-def _logs(costs: Floats, attempts: Integers) -> Floats:
-    dear = costs > 0
-    logs: Floats = np.log(costs[dear] / attempts[dear])
+def _log_mean_costs(costs: Floats, attempts: Integers) -> Floats:
+    paid = costs > 0
+    logs: Floats = np.log(costs[paid] / attempts[paid])
     return logs
 
 
 def _moments(cost: Floats, passed: Floats) -> Floats:
-    """What the log of a ratio of sums and its variance are made of, a row per unit."""
+    """The sums that make up the log of the ratio and its variance, a row per unit."""
     once = np.ones(len(cost))
     return np.stack([cost, passed, cost**2, cost * passed, passed**2, once], axis=1)
 
 
-def _variance(cost: Floats, passed: Floats, costs: Floats, both: Floats, passes: Floats, units: Floats) -> Floats:
-    """Of the log of the ratio, by linearisation: a unit adds its share of all cost less its share of all passes."""
-    squares = costs / cost**2 - 2 * both / (cost * passed) + passes / passed**2
+def _log_ratio_variance(
+    cost: Floats, passed: Floats, cost_squares: Floats, products: Floats, pass_squares: Floats, units: Floats
+) -> Floats:
+    """Variance of the log of the ratio by the delta method: a unit adds its share of all cost minus that of passes."""
+    squares = cost_squares / cost**2 - 2 * products / (cost * passed) + pass_squares / passed**2
     return np.maximum(0.0, squares) * units / (units - 1)

@@ -1,11 +1,15 @@
 """Tail probabilities of sums of independent discrete variables.
 
-- `lattice_tail`, for whole numbers, is exact up to rounding of floats. The distribution is obtained from its
-  characteristic function by one Fourier transform (Pagano and Tritchler 1983), at a cost that grows with the largest
-  sum and not with the number of combinations. It is first tilted so that it peaks at the observed sum (Esscher's
-  transform), which makes a p of 1e-50 as precise as one of 0.05.
-- `saddlepoint_tail`, for any numbers, is Lugannani and Rice's approximation (1980), good for sums of many variables,
-  also far out in the tail.
+- `lattice_tail`, for integers, is exact up to floating-point rounding. The distribution is the inverse Fourier
+  transform of its characteristic function (Pagano and Tritchler 1983), at a cost that grows with the largest sum and
+  not with the number of combinations. It is first tilted exponentially so that it peaks at the observed sum (Esscher
+  1932), which makes a p-value of 1e-50 as precise as one of 0.05.
+- `saddlepoint_tail`, for any numbers, is the Lugannani-Rice approximation (1980), accurate for sums of many variables
+  even far out in the tail.
+
+References: Pagano and Tritchler (1983), "On obtaining permutation distributions in polynomial time", Journal of the
+American Statistical Association 78(382). Lugannani and Rice (1980), "Saddle point approximation for the distribution of
+the sum of independent random variables", Advances in Applied Probability 12(2).
 """
 
 import math
@@ -21,69 +25,69 @@ from touchstone.inference.paired_units import Floats, Integers
 
 Complex = NDArray[np.complex128]
 
-# The largest sum whose distribution is computed at once.
-LATTICE = 2**20
-# Frequencies whose share is below this are lost in the rounding of the others.
+# The largest sum whose exact distribution is computed.
+MAX_LATTICE_SUM = 2**20
+# Smaller values of the characteristic function vanish in the rounding of the others.
 _NEGLIGIBLE = 1e-16
 _NEWTON_STEPS = 200
-# Numbers in one block of kinds and frequencies: enough to keep numpy busy, few enough to stay in the cache.
+# Numbers per block of kinds and frequencies: large enough for numpy, small enough for the CPU cache.
 _BLOCK = 2**16
-# A p-value is never 0, even where no float is small enough to hold it.
+# A p-value is never 0, even if no float is small enough to represent it.
 SMALLEST_P = sys.float_info.min
 
 
 @dataclass(frozen=True)
-class Terms:
-    """Kinds of variables: `counts[i]` of them are `steps[i] * j` with probability `chances[i, j]`, j = 0, 1, ...
+class DiscreteTerms:
+    """Independent variables: `counts[i]` of them equal `steps[i] * j` with probability `probabilities[i, j]`.
 
-    Rows of `chances` are padded with zeros on the right.
+    Rows of `probabilities` are padded with zeros on the right.
     """
 
     steps: Integers | Floats
-    chances: Floats
+    probabilities: Floats
     counts: Integers
 
     @cached_property
     def widths(self) -> Integers:
-        """Number of values of each kind."""
-        present = self.chances > 0
+        """Number of possible values of each kind of variable."""
+        present = self.probabilities > 0
         widths: Integers = present.shape[1] - np.argmax(present[:, ::-1], axis=1)
         return widths
 
     @cached_property
     def total(self) -> int:
-        """The largest possible sum of whole numbers."""
+        """The largest possible sum, for integer steps."""
         return int((self.counts * self.steps * (self.widths - 1)).sum())
 
-    def largest_chance(self) -> float:
+    def largest_sum_probability(self) -> float:
         """The probability of the largest possible sum."""
-        last = self.chances[np.arange(len(self.counts)), self.widths - 1]
+        last = self.probabilities[np.arange(len(self.counts)), self.widths - 1]
         return math.exp(math.fsum(self.counts * np.log(last)))
 
 
-def lattice_tail(terms: Terms, reach: int) -> float:
-    """Probability that the sum, of whole numbers, is at least `reach`.
+def lattice_tail(terms: DiscreteTerms, observed: int) -> float:
+    """Probability that the sum, for integer steps, is at least `observed`.
 
     Two fair coins worth 1 and one worth 3:
 
-    >>> coins = Terms(np.array([1, 3]), np.full((2, 2), 0.5), np.array([2, 1]))
+    >>> coins = DiscreteTerms(np.array([1, 3]), np.full((2, 2), 0.5), np.array([2, 1]))
     >>> round(lattice_tail(coins, 4), 12)
     0.375
     """
-    if reach <= 0:
+    if observed <= 0:
         return 1.0
-    if reach >= terms.total:
-        return terms.largest_chance() if reach == terms.total else 0.0
-    tilt = _tilted(terms, reach, within=0.5)
-    chances = _distribution(tilt.terms)[reach : terms.total + 1]
-    weights = np.exp(-tilt.size * np.arange(len(chances)))
-    return min(1.0, math.exp(tilt.cumulant - tilt.size * reach) * float((chances * weights).sum()))
+    if observed >= terms.total:
+        return terms.largest_sum_probability() if observed == terms.total else 0.0
+    tilt = _exponential_tilt(terms, observed, within=0.5)
+    probabilities = _distribution(tilt.terms)[observed : terms.total + 1]
+    weights = np.exp(-tilt.size * np.arange(len(probabilities)))
+    return min(1.0, math.exp(tilt.cumulant - tilt.size * observed) * float((probabilities * weights).sum()))
 
 
-def saddlepoint_tail(terms: Terms, reach: float) -> float:
-    """The same for any numbers, approximately; `reach` must lie below the largest sum."""
-    tilt = _tilted(terms, reach, within=1e-9)
-    exponent = 2 * (tilt.size * reach - tilt.cumulant)
+def saddlepoint_tail(terms: DiscreteTerms, observed: float) -> float:
+    """The same for any steps, by the Lugannani-Rice approximation; `observed` must be below the largest sum."""
+    tilt = _exponential_tilt(terms, observed, within=1e-9)
+    exponent = 2 * (tilt.size * observed - tilt.cumulant)
     if exponent < 1e-8:
         return 0.5
     w, u = math.sqrt(exponent), tilt.size * math.sqrt(tilt.variance)
@@ -93,7 +97,7 @@ def saddlepoint_tail(terms: Terms, reach: float) -> float:
 
 
 def two_sided(tail: float) -> float:
-    """Twice a tail, as a p-value."""
+    """Twice a tail probability, as a p-value."""
     return min(1.0, max(2 * tail, SMALLEST_P))
 
 
@@ -104,43 +108,43 @@ class _Tilt:
     size: float
     cumulant: float
     variance: float
-    terms: Terms
+    terms: DiscreteTerms
 
 
-def _tilted(terms: Terms, reach: float, within: float) -> _Tilt:
-    """The tilt under which the expected sum is `reach`, within so many standard deviations; by safeguarded Newton.
+def _exponential_tilt(terms: DiscreteTerms, observed: float, within: float) -> _Tilt:
+    """The tilt under which the expected sum is `observed`, `within` some standard deviations, by safeguarded Newton.
 
-    A sum that is expected beyond `reach` anyway is not tilted.
+    Not tilted if the expected sum is beyond `observed` already.
     """
-    places = np.arange(terms.chances.shape[1])
+    values = np.arange(terms.probabilities.shape[1])
     with np.errstate(divide="ignore"):
-        logs = np.log(terms.chances)
+        logs = np.log(terms.probabilities)
     size, low, high = 0.0, 0.0, math.inf
     for _ in range(_NEWTON_STEPS):
-        exponents = logs + size * terms.steps[:, None] * places
+        exponents = logs + size * terms.steps[:, None] * values
         top = exponents.max(axis=1, keepdims=True)
-        chances = np.exp(exponents - top)
-        norms = chances.sum(axis=1, keepdims=True)
-        chances /= norms
-        means = chances @ places
-        spreads = (chances * (places - means[:, None]) ** 2).sum(axis=1)
-        missing = reach - float((terms.counts * terms.steps * means).sum())
-        variance = max(float((terms.counts * terms.steps**2 * spreads).sum()), SMALLEST_P)
+        probabilities = np.exp(exponents - top)
+        norms = probabilities.sum(axis=1, keepdims=True)
+        probabilities /= norms
+        means = probabilities @ values
+        variances = (probabilities * (values - means[:, None]) ** 2).sum(axis=1)
+        missing = observed - float((terms.counts * terms.steps * means).sum())
+        variance = max(float((terms.counts * terms.steps**2 * variances).sum()), SMALLEST_P)
         if abs(missing) <= within * math.sqrt(variance) or (size == 0 and missing < 0):
             break
         low, high = (size, high) if missing > 0 else (low, size)
         newton = size + missing / variance
         size = newton if low < newton < high else (low + high) / 2
     cumulant = math.fsum(terms.counts * (np.log(norms) + top)[:, 0])
-    return _Tilt(size, cumulant, variance, Terms(terms.steps, chances, terms.counts))
+    return _Tilt(size, cumulant, variance, DiscreteTerms(terms.steps, probabilities, terms.counts))
 
 
-def _distribution(terms: Terms) -> Floats:
-    """Probabilities of the sums 0, 1, ... and on to a power of two beyond the largest."""
+def _distribution(terms: DiscreteTerms) -> Floats:
+    """Probabilities of the sums 0, 1, ... up to a power of two above the largest."""
     points = 1 << terms.total.bit_length()
     frequencies = np.arange(points // 2 + 1)
     values = np.ones(len(frequencies), dtype=np.complex128)
-    # The commonest kinds first: they leave the fewest frequencies to go on with.
+    # The most frequent kinds first, because they eliminate the most frequencies.
     order = np.argsort(-terms.counts, kind="stable")
     done = 0
     while done < len(order):
@@ -158,27 +162,27 @@ def _distribution(terms: Terms) -> Floats:
     return np.maximum(np.fft.irfft(spectrum, points), 0.0)
 
 
-def _characteristic(terms: Terms, kinds: Integers, frequencies: Integers, points: int) -> Complex:
-    """Characteristic function of one variable of each kind, a row each."""
+def _characteristic(terms: DiscreteTerms, kinds: Integers, frequencies: Integers, points: int) -> Complex:
+    """Characteristic function of one variable of each kind, a row per kind."""
     width = max(2, int(terms.widths[kinds].max()))
-    chances, steps = terms.chances[kinds, :width], terms.steps[kinds].astype(np.int64)
+    probabilities, steps = terms.probabilities[kinds, :width], terms.steps[kinds].astype(np.int64)
     values: Complex
-    # Turns are taken modulo `points` by a mask, at a fifth of the price of a division.
+    # A bit mask takes the exponents modulo `points` in a fifth of the time of a division.
     if len(kinds) > 1 and (steps == steps[0]).all():
-        powers = _turns(points)[(steps[0] * np.arange(width)[:, None] * frequencies) & (points - 1)]
-        values = chances @ powers.real + 1j * (chances @ powers.imag)
+        powers = _roots_of_unity(points)[(steps[0] * np.arange(width)[:, None] * frequencies) & (points - 1)]
+        values = probabilities @ powers.real + 1j * (probabilities @ powers.imag)
         return values
-    bases = _turns(points)[(steps[:, None] * frequencies) & (points - 1)]
+    bases = _roots_of_unity(points)[(steps[:, None] * frequencies) & (points - 1)]
     # Horner's rule.
-    values = chances[:, -1:] * bases
+    values = probabilities[:, -1:] * bases
     for place in range(width - 2, 0, -1):
-        values += chances[:, place : place + 1]
+        values += probabilities[:, place : place + 1]
         values *= bases
-    values += chances[:, :1]
+    values += probabilities[:, :1]
     return values
 
 
 @lru_cache(maxsize=4)
-def _turns(points: int) -> Complex:
-    turns: Complex = np.exp(2j * np.pi * np.arange(points) / points)
-    return turns
+def _roots_of_unity(points: int) -> Complex:
+    roots: Complex = np.exp(2j * np.pi * np.arange(points) / points)
+    return roots

@@ -1,8 +1,8 @@
-"""From attempts to units: what every interval over attempts starts from.
+"""From a table of attempts to independent units, and from intervals back to columns of a table.
 
-Attempts at one problem are not independent, nor are problems that share a cluster. So attempts are added up by
-problem, and problems by cluster, before any interval is made. Which interval belongs elsewhere in this package; here
-is only how a table gets to units and how intervals get back into a table.
+Attempts at one problem are not independent, nor are problems that share a cluster. So attempts are summed by problem,
+and problems by cluster, before any interval is computed. The intervals themselves belong in the other modules of this
+package.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -12,23 +12,28 @@ import polars as pl
 from numpy.typing import NDArray
 
 from touchstone.config import IntervalSettings
-from touchstone.inference.exact import as_steps, of_steps
+from touchstone.inference.exact import from_fixed_point, to_fixed_point
 from touchstone.inference.uncertainty import Interval, unit_interval
 
-Key = tuple[str | None, ...]
+GroupKey = tuple[str | None, ...]
 Array = NDArray[Any]
 
 UNIT = "unit"
-_COLUMNS: dict[str, type[pl.DataType]] = {"low": pl.Float64, "high": pl.Float64, "method": pl.String, "units": pl.Int64}
+_INTERVAL_TYPES: dict[str, type[pl.DataType]] = {
+    "low": pl.Float64,
+    "high": pl.Float64,
+    "method": pl.String,
+    "units": pl.Int64,
+}
 
 
-def with_units(rows: pl.DataFrame, problems: pl.LazyFrame) -> pl.DataFrame:
-    """The rows with the number of the unit that their problem is in: that of the first problem of its cluster.
+def with_unit_ids(rows: pl.DataFrame, problems: pl.LazyFrame) -> pl.DataFrame:
+    """The rows with the column `unit`: the number of their problem, or of the first problem of its cluster.
 
-    A cluster counts only where problems share it. The numbers follow the problems' ids and no order of rows.
+    A cluster only counts if several problems share it. The numbers follow the problem ids, not the order of rows.
 
     >>> problems = pl.LazyFrame({"oid": ["a", "b", "c"], "cluster": ["x", "y", "x"]})
-    >>> with_units(pl.DataFrame({"oid": ["c", "b", "a"]}), problems)["unit"].to_list()
+    >>> with_unit_ids(pl.DataFrame({"oid": ["c", "b", "a"]}), problems)["unit"].to_list()
     [0, 1, 0]
     """
     shared = problems.select("oid", "cluster").filter(pl.col("cluster").is_not_null() & (pl.len().over("cluster") > 1))
@@ -41,7 +46,7 @@ def with_units(rows: pl.DataFrame, problems: pl.LazyFrame) -> pl.DataFrame:
 def unit_sums(
     attempts: pl.LazyFrame, problems: pl.LazyFrame, group: Sequence[str], figures: Sequence[str | pl.Expr]
 ) -> pl.DataFrame:
-    """Per group and unit the sum of each figure, under its name, and how many values it has, under `<name>_size`.
+    """The sum of each figure per group and unit, under its name, and the number of its values, as `<name>_size`.
 
     Sums are exact: the same in any order of rows.
 
@@ -53,14 +58,14 @@ def unit_sums(
     values = [pl.col(figure) if isinstance(figure, str) else figure for figure in figures]
     names = [value.meta.output_name() for value in values]
     per_problem = attempts.group_by(*group, "oid").agg(
-        *(as_steps(value).sum().alias(name) for name, value in zip(names, values, strict=True)),
+        *(to_fixed_point(value).sum().alias(name) for name, value in zip(names, values, strict=True)),
         *(value.count().cast(pl.Int64).alias(_size(name)) for name, value in zip(names, values, strict=True)),
     )
     return (
-        with_units(per_problem.collect(engine="streaming"), problems)
+        with_unit_ids(per_problem.collect(engine="streaming"), problems)
         .group_by(*group, UNIT)
         .agg(
-            *(of_steps(pl.col(name).sum()) for name in names),
+            *(from_fixed_point(pl.col(name).sum()) for name in names),
             *(pl.col(_size(name)).sum() for name in names),
         )
     )
@@ -69,24 +74,27 @@ def unit_sums(
 def mean_intervals(
     units: pl.DataFrame, group: Sequence[str], figure: str, settings: IntervalSettings, prefix: str = ""
 ) -> pl.DataFrame:
-    """The interval of a figure's mean per group, from `unit_sums`."""
+    """The interval of a figure's mean per group, from the result of `unit_sums`."""
     histogram = (
         units.select(*group, figure, _size(figure))
         .group_by(*group, figure, _size(figure))
         .agg(count=pl.len().cast(pl.Int64))
     )
-    return intervals(histogram, group, lambda sums, sizes, counts: unit_interval(sums, sizes, counts, settings), prefix)
+    return group_intervals(
+        histogram, group, lambda sums, sizes, counts: unit_interval(sums, sizes, counts, settings), prefix
+    )
 
 
-def intervals(
-    rows: pl.DataFrame, group: Sequence[str], measure: Callable[..., Interval], prefix: str = ""
+def group_intervals(
+    rows: pl.DataFrame, group: Sequence[str], interval: Callable[..., Interval], prefix: str = ""
 ) -> pl.DataFrame:
-    """One interval per group, as columns: `measure` gets the other columns of the group's rows as arrays."""
-    return interval_columns(rows, group, {key: measure(*arrays) for key, arrays in by_group(rows, group)}, prefix)
+    """One interval per group, as columns: `interval` gets the other columns of the group's rows as arrays."""
+    found = {key: interval(*arrays) for key, arrays in arrays_by_group(rows, group)}
+    return interval_columns(rows, group, found, prefix)
 
 
-def by_group(rows: pl.DataFrame, group: Sequence[str]) -> Iterator[tuple[Key, list[Array]]]:
-    """The columns of each group's rows as arrays."""
+def arrays_by_group(rows: pl.DataFrame, group: Sequence[str]) -> Iterator[tuple[GroupKey, list[Array]]]:
+    """The other columns of each group's rows, as arrays."""
     ordered = rows.sort(group, nulls_last=False)
     sizes = ordered.group_by(group, maintain_order=True).len()
     arrays = [ordered[name].to_numpy() for name in rows.columns if name not in group]
@@ -97,17 +105,17 @@ def by_group(rows: pl.DataFrame, group: Sequence[str]) -> Iterator[tuple[Key, li
 
 
 def interval_columns(
-    keyed: pl.DataFrame, group: Sequence[str], found: Mapping[Key, Interval], prefix: str = ""
+    keyed: pl.DataFrame, group: Sequence[str], found: Mapping[GroupKey, Interval], prefix: str = ""
 ) -> pl.DataFrame:
-    """Intervals as the columns `<prefix>ci_low`, `_high`, `_method` and `_units` beside the key of each group."""
+    """Intervals as the columns `<prefix>ci_low`, `_high`, `_method` and `_units`, keyed by group."""
     schema: dict[str, pl.DataType | type[pl.DataType]] = {name: keyed.schema[name] for name in group}
-    schema |= {f"{prefix}ci_{end}": dtype for end, dtype in _COLUMNS.items()}
+    schema |= {f"{prefix}ci_{end}": dtype for end, dtype in _INTERVAL_TYPES.items()}
     rows = [(*key, each.low, each.high, each.method, each.units) for key, each in found.items()]
     return pl.DataFrame(rows, schema=schema, orient="row")
 
 
-def beside(table: pl.DataFrame, found: pl.DataFrame, group: Sequence[str]) -> pl.DataFrame:
-    """The table with the interval columns of its groups; a group without an interval has no units."""
+def join_intervals(table: pl.DataFrame, found: pl.DataFrame, group: Sequence[str]) -> pl.DataFrame:
+    """The table with the interval columns of its groups; a group without an interval has 0 units."""
     units = [name for name in found.columns if name.endswith("ci_units")]
     joined = table.join(found, on=group, how="left", nulls_equal=True, maintain_order="left")
     return joined.with_columns(pl.col(units).fill_null(0))

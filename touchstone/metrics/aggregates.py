@@ -1,4 +1,4 @@
-"""What a model does overall, and what each problem does to each model: the aggregates of a scoring report."""
+"""Statistics per model and per problem: pass rates, compilation, tests, lint, cost, tokens and latency."""
 
 from collections.abc import Sequence
 
@@ -6,23 +6,22 @@ import polars as pl
 
 from touchstone.config import IntervalSettings
 from touchstone.inference.exact import exact_mean, exact_sum
-from touchstone.inference.units import beside, mean_intervals, unit_sums
+from touchstone.inference.units import join_intervals, mean_intervals, unit_sums
 from touchstone.metrics.attempts import cost_of_pass, mean_decided_cost
+from touchstone.metrics.keys import MODEL_TIER, PROBLEM_KEY
 from touchstone.metrics.pass_at_k import problem_counts
-
-GROUP = ["model", "tier"]
 
 
 def model_statistics(
-    scores: pl.LazyFrame,
+    attempt_scores: pl.LazyFrame,
     pass_at_k: pl.LazyFrame,
     problems: pl.LazyFrame,
     k_values: Sequence[int],
     intervals: IntervalSettings,
 ) -> pl.LazyFrame:
-    """Per model and tier: pass@k, compilation, tests, lint, cost, tokens and latency, with the intervals of shares.
+    """The table `model_statistics`: pass@k, compilation, tests, lint, cost, tokens and latency per model and tier.
 
-    Those of pass@k are copied from its table: `ci_low` and the like are of the smallest k.
+    The intervals of pass@k are copied from its table; `ci_low` and `ci_high` are those of the smallest k.
     """
     averages = {
         "avg_compilation_rate": pl.col("compilation_score"),
@@ -30,30 +29,32 @@ def model_statistics(
         "avg_lint_score": pl.when("lint_measured").then("lint_score"),
         "avg_code_score": pl.col("code_score"),
     }
-    units = unit_sums(scores, problems, GROUP, [figure.alias(name) for name, figure in averages.items()])
-    table = _overall(scores).join(_pass_columns(pass_at_k, k_values), on=GROUP, how="left").sort(GROUP)
+    units = unit_sums(attempt_scores, problems, MODEL_TIER, [figure.alias(name) for name, figure in averages.items()])
+    table = (
+        _overall(attempt_scores).join(_pass_columns(pass_at_k, k_values), on=MODEL_TIER, how="left").sort(MODEL_TIER)
+    )
     found = table.with_columns(pl.col("ci_units").fill_null(0)).collect()
     for name in averages:
-        found = beside(found, mean_intervals(units, GROUP, name, intervals, f"{name}_"), GROUP)
+        found = join_intervals(found, mean_intervals(units, MODEL_TIER, name, intervals, f"{name}_"), MODEL_TIER)
     return found.lazy()
 
 
 def _pass_columns(pass_at_k: pl.LazyFrame, k_values: Sequence[int]) -> pl.LazyFrame:
-    """The interval of the smallest k, then every pass@k and the ends of its interval."""
+    """The interval of the smallest k, then every pass@k and the limits of its interval."""
     ends = ["ci_low", "ci_high", "ci_method", "ci_units"]
-    smallest = pass_at_k.filter(pl.col("k") == min(k_values)).select(*GROUP, *ends)
+    smallest = pass_at_k.filter(pl.col("k") == min(k_values)).select(*MODEL_TIER, *ends)
     columns = [
         pl.col(name).filter(pl.col("k") == k).first().alias(pass_column(k) + suffix)
         for k in k_values
         for name, suffix in (("pass_at_k", ""), ("ci_low", "_ci_low"), ("ci_high", "_ci_high"))
     ]
-    return smallest.join(pass_at_k.group_by(GROUP).agg(columns), on=GROUP)
+    return smallest.join(pass_at_k.group_by(MODEL_TIER).agg(columns), on=MODEL_TIER)
 
 
-def _overall(scores: pl.LazyFrame) -> pl.LazyFrame:
-    """The figures over attempts, without their intervals."""
+def _overall(attempt_scores: pl.LazyFrame) -> pl.LazyFrame:
+    """The figures over attempts, without intervals."""
     tested = pl.col("ran_tests")
-    return scores.group_by(GROUP).agg(
+    return attempt_scores.group_by(MODEL_TIER).agg(
         attempts=pl.len().cast(pl.Int64),
         avg_compilation_rate=exact_mean(pl.col("compilation_score")),
         avg_test_pass_rate=exact_mean(pl.col("test_score").filter(tested)),
@@ -71,19 +72,20 @@ def _overall(scores: pl.LazyFrame) -> pl.LazyFrame:
     )
 
 
-def problem_statistics(scores: pl.LazyFrame, problem_figures: pl.LazyFrame, k_values: Sequence[int]) -> pl.LazyFrame:
-    """Per model, tier and problem: pass@k, mean and best code score, cost of pass, and who solves it."""
-    key = ["model", "tier", "oid"]
-    scored = scores.group_by(key).agg(
+def problem_statistics(
+    attempt_scores: pl.LazyFrame, problem_pass_at_k: pl.LazyFrame, k_values: Sequence[int]
+) -> pl.LazyFrame:
+    """The table `problem_statistics`: pass@k, code scores, cost of pass and solvers per model, tier and problem."""
+    scored = attempt_scores.group_by(PROBLEM_KEY).agg(
         avg_score=exact_mean(pl.col("code_score")),
         best_score=pl.col("code_score").max(),
         cost_mean=mean_decided_cost(),
     )
-    counts = problem_counts(problem_figures)
+    counts = problem_counts(problem_pass_at_k)
     solved = pl.col("c") > 0
     return (
-        counts.join(_wide(problem_figures, key, k_values), on=key)
-        .join(scored, on=key, how="left")
+        counts.join(_wide(problem_pass_at_k, k_values), on=PROBLEM_KEY)
+        .join(scored, on=PROBLEM_KEY, how="left")
         .with_columns(
             cost_of_pass=cost_of_pass(pl.col("cost_mean"), _rate()),
             solved=solved,
@@ -91,26 +93,26 @@ def problem_statistics(scores: pl.LazyFrame, problem_figures: pl.LazyFrame, k_va
         )
         .with_columns(only_solver=solved & (pl.col("models_solving") == 1))
         .drop("cost_mean")
-        .sort(key)
+        .sort(PROBLEM_KEY)
     )
 
 
-def problem_frontier(per_problem: pl.LazyFrame) -> pl.LazyFrame:
-    """Per problem the model and tier with the lowest finite cost of pass; null where nobody passes at a known cost."""
+def problem_frontier(problem_statistics: pl.LazyFrame) -> pl.LazyFrame:
+    """The table `problem_frontier`: per problem the model and tier with the lowest finite cost of pass, if any."""
     cheapest = (
-        per_problem.filter(pl.col("cost_of_pass").is_finite())
+        problem_statistics.filter(pl.col("cost_of_pass").is_finite())
         .sort("oid", "cost_of_pass", "model", "tier")
         .group_by("oid", maintain_order=True)
         .agg(pl.col("cost_of_pass", "model", "tier").first())
     )
-    hardness = per_problem.group_by("oid").agg(
+    difficulty = problem_statistics.group_by("oid").agg(
         mean_pass_rate=exact_mean(_rate()), models_solving=pl.col("models_solving").max()
     )
-    return hardness.join(cheapest, on="oid", how="left").sort("oid")
+    return difficulty.join(cheapest, on="oid", how="left").sort("oid")
 
 
 def pass_column(k: int) -> str:
-    """The column of pass@k in a wide table.
+    """The name of the column of pass@k in a wide table.
 
     >>> pass_column(5)
     'pass_at_5'
@@ -119,16 +121,16 @@ def pass_column(k: int) -> str:
 
 
 def _rate() -> pl.Expr:
-    """Passed by decided attempts; null where none is decided."""
+    """Passed over decided attempts; null if none is decided."""
     return pl.when(pl.col("n") > 0).then(pl.col("c") / pl.col("n"))
 
 
-def _wide(figures: pl.LazyFrame, key: list[str], k_values: Sequence[int]) -> pl.LazyFrame:
-    return figures.group_by(key).agg(
+def _wide(problem_pass_at_k: pl.LazyFrame, k_values: Sequence[int]) -> pl.LazyFrame:
+    return problem_pass_at_k.group_by(PROBLEM_KEY).agg(
         pl.col("pass_at_k").filter(pl.col("k") == k).first().alias(pass_column(k)) for k in k_values
     )
 
 
 def _total(column: str) -> pl.Expr:
-    """The sum, or null where a part of it is unknown: a missing price is not a price of 0."""
+    """The sum; null if any value is unknown, because a missing price is not a price of 0."""
     return pl.when(pl.col(column).is_not_null().all()).then(exact_sum(pl.col(column)))

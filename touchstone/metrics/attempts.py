@@ -1,27 +1,24 @@
 """Scores of a single attempt: pass rate, judge's score, cost, cost of pass, composite, code score, accuracy, grade.
 
-Each formula is a function from expressions to an expression, used here on columns and in tests on literals. Undefined
-is null. What several attempts say together belongs in `statistics`, `tiers` and `suites`; what tokens
-cost in `prices`.
+Each formula is a function from expressions to an expression. Undefined is null. Aggregates over attempts belong in
+`statistics`, `tiers`, `suites` and `aggregates`; token prices in `prices`.
 """
 
 import polars as pl
 
 from touchstone.config import CodeWeights, CompositeWeights, Scoring
 from touchstone.inference.exact import exact_mean
+from touchstone.metrics.keys import ATTEMPT_KEY
 from touchstone.metrics.prices import TOKENS, cost_by_model, price_name
 from touchstone.vocabulary import PASS_CLASS
 
-KEY = ["model", "tier", "oid", "iteration_id"]
-
 
 def attempt_scores(attempts: pl.LazyFrame, outcomes: pl.LazyFrame, scoring: Scoring) -> pl.LazyFrame:
-    """Every attempt with its scores. The verdict is the outcome's, the rest is what the input brought."""
-    validated = ["passed", "status", "compiled", "tests_passed", "tests_failed", "lint_warnings"]
-    verdicts = outcomes.select(*KEY, *(pl.col(name).alias(f"__{name}") for name in validated))
+    """The table `attempt_scores`. Whether an attempt passed comes from `outcomes`, the rest from `attempts`."""
+    verdicts = outcomes.select(*ATTEMPT_KEY, pl.exclude(ATTEMPT_KEY).name.prefix("__"))
     by_tokens = cost_by_model(pl.col("model"), scoring)
-    with_parts = attempts.join(verdicts, on=KEY, how="left").select(
-        *KEY,
+    with_parts = attempts.join(verdicts, on=ATTEMPT_KEY, how="left").select(
+        *ATTEMPT_KEY,
         "run_id",
         "suite",
         "latency_ms",
@@ -46,11 +43,11 @@ def attempt_scores(attempts: pl.LazyFrame, outcomes: pl.LazyFrame, scoring: Scor
         code_score=code_score(pl.col("compilation_score"), pl.col("test_score"), pl.col("lint_score"), scoring.code),
         accuracy=accuracy(pl.col("classification"), pl.col("pass_rate")),
     ).with_columns(grade=grade(pl.col("composite_score"), scoring))
-    return scored.sort(*KEY)
+    return scored.sort(*ATTEMPT_KEY)
 
 
 def pass_rate(passed: pl.Expr) -> pl.Expr:
-    """1 where it passed, 0 where it failed, null where nobody decided."""
+    """1 if the attempt passed, 0 if it failed, null if undecided."""
     return passed.cast(pl.Float64)
 
 
@@ -60,51 +57,51 @@ def impl_rate(weighted_score: pl.Expr) -> pl.Expr:
 
 
 def cost_of_pass(cost: pl.Expr, rate: pl.Expr) -> pl.Expr:
-    """What one pass costs, of one attempt or by means of many: infinity where it never passes, null where unknown."""
+    """Cost divided by pass rate, of one attempt or of means; infinite if nothing passes, null if unknown."""
     return pl.when(cost.is_not_null() & (rate == 0)).then(float("inf")).otherwise(cost / rate)
 
 
 def decided_cost() -> pl.Expr:
-    """The cost of an attempt that has an outcome: a cost of pass is a ratio over the same attempts above and below."""
+    """The cost of a decided attempt: a cost of pass divides cost and passes of the same attempts."""
     return pl.when(pl.col("pass_rate").is_not_null()).then("cost_usd").alias("cost_usd")
 
 
 def mean_decided_cost() -> pl.Expr:
-    """The mean of it over a group; null where one is unknown, for the known ones alone say nothing of the group."""
+    """The mean of `decided_cost` over a group; null if any is unknown, because the known ones may not be typical."""
     unknown = pl.col("pass_rate").is_not_null() & pl.col("cost_usd").is_null()
     return pl.when(~unknown.any()).then(exact_mean(decided_cost()))
 
 
 def composite_score(rate: pl.Expr, impl: pl.Expr, weights: CompositeWeights) -> pl.Expr:
-    """The weighted mean of passing and the judge's score.
+    """The weighted mean of pass rate and judge's score.
 
-    Null where nobody decided. Without a judge's score it is null too, unless that counts as 0 by the configuration.
+    Null if undecided, or without a judge's score unless `missing` is `zero`.
     """
     judged = impl.fill_null(0.0) if weights.missing == "zero" else impl
     return (rate * weights.pass_rate + judged * weights.impl_rate) / (weights.pass_rate + weights.impl_rate)
 
 
 def test_score(passed: pl.Expr, failed: pl.Expr) -> pl.Expr:
-    """The share of tests that pass; 0 where there are none."""
+    """The share of tests that pass; 0 if there are none."""
     ran = passed.fill_null(0) + failed.fill_null(0)
     return pl.when(ran > 0).then(passed.fill_null(0) / ran).otherwise(0.0)
 
 
 def lint_score(warnings: pl.Expr, weights: CodeWeights) -> pl.Expr:
-    """1 less a tenth per warning, never below 0; 1 where nothing was measured."""
+    """1 minus `per_warning` for each warning, at least 0; 1 if not measured."""
     return (1 - weights.per_warning * warnings).clip(0, 1).fill_null(1.0)
 
 
 def code_score(compiled: pl.Expr, tests: pl.Expr, lint: pl.Expr, weights: CodeWeights) -> pl.Expr:
-    """0 where it does not compile, else the weighted sum of the three parts; null where compiling is unknown."""
+    """The weighted sum of the three parts; 0 if it does not compile, null if that is unknown."""
     scored = weights.compilation + weights.tests * tests + weights.lint * lint
     return pl.when(compiled == 1).then(scored).when(compiled == 0).then(0.0)
 
 
 def agreed_class(recorded: pl.Expr, passed: pl.Expr, status: pl.Expr) -> pl.Expr:
-    """The class in the file, unless a validator here decided otherwise: then `pass`, `timeout` or `fail`.
+    """The recorded class if it agrees with the outcome, otherwise `pass`, `timeout` or `fail` after the outcome.
 
-    Null where the file has none, and where the validator could not decide.
+    Null if no class was recorded or the attempt is undecided.
     """
     agrees = (recorded == PASS_CLASS) == passed
     ours = pl.when(passed).then(pl.lit(PASS_CLASS)).when(status == "timeout").then(pl.lit("timeout"))
@@ -112,12 +109,12 @@ def agreed_class(recorded: pl.Expr, passed: pl.Expr, status: pl.Expr) -> pl.Expr
 
 
 def accuracy(classification: pl.Expr, rate: pl.Expr) -> pl.Expr:
-    """1 for the class `pass`, 0 for any other; where there is no class, whether it passed."""
+    """1 for the class `pass`, 0 for any other; the pass rate if there is no class."""
     return pl.when(classification.is_not_null()).then((classification == PASS_CLASS).cast(pl.Float64)).otherwise(rate)
 
 
 def grade(score: pl.Expr, scoring: Scoring) -> pl.Expr:
-    """The letter for a composite score; null for null."""
+    """The grade of a composite score; null for null."""
     letter: pl.Expr = pl.when(score.is_not_null()).then(pl.lit(scoring.failing_grade))
     for name, threshold in sorted(scoring.grades.items(), key=lambda item: item[1]):
         letter = pl.when(score >= threshold).then(pl.lit(name)).otherwise(letter)

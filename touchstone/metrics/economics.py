@@ -1,15 +1,16 @@
-"""What a pass costs: cost of pass per model and tier, which of them is cheapest, and which no other beats.
+"""The cost of a pass per model and tier, which of them is cheapest, and which are Pareto optimal.
 
-Cost of pass is what the decided attempts cost by how many of them passed: mean cost by mean pass rate, both over
-attempts. It is the same figure as in the tables `tiers` and `problem_statistics`. One decided attempt without a cost
-makes the costs of its model and tier unknown, and an unknown cost is never the lowest. Choosing a model per suite or
-per problem belongs in `routing`.
+Cost of pass is the cost of the decided attempts divided by the number of passes: mean cost over mean pass rate, both
+over attempts. It is the same figure as in the tables `tiers` and `problem_statistics`. One decided attempt without a
+cost makes the costs of its model and tier unknown, and an unknown cost is never the lowest. Choosing a model per suite
+or per problem belongs in `routing`.
 
-The interval of a cost of pass is Fieller's (`ratios`). The chances of being cheapest come from `drawing` the problems
-again, the same for all models. Plain draws are too sure of few problems: of two equal models on six, one was called the
-cheapest with a probability above 97.5% in 15% of simulated cases. So replicates are moved apart as far as Student's t
-is wider than a normal distribution (`Standing.spread`), which makes it 3% to 6%. Models and tiers with fewer than six
-units have no chances and take no part in those of others.
+The interval of a cost of pass is Fieller's (`inference.ratios`). The probability of being cheapest comes from the
+bootstrap over problems, with the same resamples for all models. The plain bootstrap is overconfident with few problems:
+of two equal models on six problems, it gave one of them a probability above 97.5% in 15% of simulated cases. So the
+replicates are moved away from the estimates as far as Student's t is wider than a normal distribution
+(`Estimates.rescaled`), which makes it 3% to 6%. Models and tiers with fewer than six units have no probability and do
+not affect those of others.
 """
 
 import math
@@ -22,79 +23,86 @@ import polars as pl
 from numpy.typing import NDArray
 
 from touchstone.config import IntervalSettings
-from touchstone.inference.bootstrap import FEWEST_UNITS, redrawn, student_factors, units_of
+from touchstone.inference.bootstrap import MIN_UNITS, bootstrap_sums, student_t_factors, unit_ids
 from touchstone.inference.ratios import cost_of_pass_interval
 from touchstone.inference.uncertainty import Interval
-from touchstone.metrics.problem_outcomes import Tally, group_sums, numbered, tally, unit_counts
+from touchstone.metrics.problem_outcomes import (
+    ProblemOutcomes,
+    index_problems,
+    problem_outcomes,
+    resampling_sums,
+    unit_counts,
+)
 from touchstone.tables import TABLES
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 Truths = NDArray[np.bool_]
 
-# Figures that differ by less than this share of themselves are the same, but for rounding.
-SAME = 1e-12
+# Figures whose relative difference is smaller are equal up to rounding.
+RELATIVE_TOLERANCE = 1e-12
 
 
 @dataclass(frozen=True)
-class Standing:
-    """Figures of every entry, which is the last axis; NaN where undefined."""
+class Estimates:
+    """Pass rate, cost per attempt and cost of pass of every entry, along the last axis; NaN if undefined."""
 
     rate: Floats
     cost: Floats
     cost_of_pass: Floats
 
     @classmethod
-    def of_sums(cls, sums: Floats) -> "Standing":
-        """From the sums over problems of passes, costs and attempts, side by side."""
+    def from_sums(cls, sums: Floats) -> "Estimates":
+        """From sums of passes, costs and attempts, concatenated along the last axis."""
         passes, cost, attempts = np.split(sums, 3, axis=-1)
         with np.errstate(divide="ignore", invalid="ignore"):
             never = (passes == 0) & (attempts > 0) & ~np.isnan(cost)
             return cls(passes / attempts, cost / attempts, np.where(never, math.inf, cost / passes))
 
-    def spread(self, point: "Standing", factors: Floats) -> "Standing":
-        """Replicates, moved away from the point estimates by these factors: costs by their logs, rates within [0, 1].
+    def rescaled(self, point: "Estimates", factors: Floats) -> "Estimates":
+        """Replicates with their deviation from `point` scaled: costs on the log scale, rates kept within [0, 1].
 
-        >>> point, drawn = (Standing(np.array([r]), np.array([c]), np.array([c / r])) for r, c in ((0.5, 1), (0.75, 4)))
-        >>> moved = drawn.spread(point, np.array([2.0]))
+        >>> figures = np.array([[0.5, 1.0, 2.0], [0.75, 4.0, 16 / 3]])
+        >>> point, drawn = (Estimates(*each[:, None]) for each in figures)
+        >>> moved = drawn.rescaled(point, np.array([2.0]))
         >>> moved.rate.item(), moved.cost.item()
         (1.0, 16.0)
         """
         rate = np.clip(point.rate + factors * (self.rate - point.rate), 0, 1)
-        return Standing(
+        return Estimates(
             rate,
-            _spread_logs(self.cost, point.cost, factors),
-            _spread_logs(self.cost_of_pass, point.cost_of_pass, factors),
+            _rescale_logs(self.cost, point.cost, factors),
+            _rescale_logs(self.cost_of_pass, point.cost_of_pass, factors),
         )
 
 
-def _spread_logs(drawn: Floats, point: Floats, factors: Floats) -> Floats:
+def _rescale_logs(drawn: Floats, point: Floats, factors: Floats) -> Floats:
     with np.errstate(divide="ignore", invalid="ignore"):
         moved = point * (drawn / point) ** factors
-    # What costs nothing, or infinitely much, does so in every replicate.
+    # A cost of 0 or infinity is the same in every replicate.
     return np.where(np.isfinite(point) & (point > 0), moved, drawn)
 
 
-def standings(sums: Floats, units: Integers, settings: IntervalSettings) -> Iterator[Standing]:
-    """Replicates of every entry's figures, some at a time, spread as Student's t is for so few units.
+def bootstrap_estimates(sums: Floats, units: Integers, settings: IntervalSettings) -> Iterator[Estimates]:
+    """Bootstrap replicates of every entry's figures, in chunks, rescaled to Student's t.
 
-    Entries with fewer than `FEWEST_UNITS` have unknown costs, so that they take no part.
+    Entries with fewer than `MIN_UNITS` units get unknown costs, which excludes them from comparisons.
     """
     entries = sums.shape[1] // 3
-    taking_part = np.where(units >= FEWEST_UNITS, 1.0, math.nan)
-    sums = np.hstack([sums[:, :entries], sums[:, entries : 2 * entries] * taking_part, sums[:, 2 * entries :]])
-    point, factors = Standing.of_sums(sums.sum(axis=0)), student_factors(units, settings)
+    known = np.where(units >= MIN_UNITS, 1.0, math.nan)
+    sums = np.hstack([sums[:, :entries], sums[:, entries : 2 * entries] * known, sums[:, 2 * entries :]])
+    point, factors = Estimates.from_sums(sums.sum(axis=0)), student_t_factors(units, settings)
     done = 0
-    for piece in redrawn(sums, settings):
-        yield Standing.of_sums(piece).spread(point, factors[done : done + len(piece)])
-        done += len(piece)
+    for chunk in bootstrap_sums(sums, settings):
+        yield Estimates.from_sums(chunk).rescaled(point, factors[done : done + len(chunk)])
+        done += len(chunk)
 
 
 def economics(attempt_scores: pl.LazyFrame, problems: pl.LazyFrame, settings: IntervalSettings) -> pl.LazyFrame:
-    """Per model and tier: pass rate, cost of an attempt, cost of pass with its interval, and the chances to be ahead.
+    """The table `economics`: pass rate, cost per attempt, cost of pass with its interval, and probabilities.
 
-    Chances are null below 6 units, and are those among the entries that have 6. Nobody is the lowest in a replicate
-    without a pass, and ties count for each.
+    Probabilities are null with fewer than 6 units, and are among the entries with at least 6. In a replicate without a
+    pass no entry is the cheapest; ties count for each entry.
 
     >>> cheap, dear = ("a", "T0", "x", 1.0, 0.2), ("b", "T0", "x", 1.0, 0.3)
     >>> scores = pl.LazyFrame([cheap, dear], schema=["model", "tier", "oid", "pass_rate", "cost_usd"], orient="row")
@@ -103,99 +111,101 @@ def economics(attempt_scores: pl.LazyFrame, problems: pl.LazyFrame, settings: In
     >>> table.select("model", "cost_of_pass", "on_frontier", "frontier_probability").rows()
     [('a', 0.2, True, None), ('b', 0.3, False, None)]
     """
-    places = numbered(problems.select("oid", "cluster"))
-    counted = tally(attempt_scores, places)
-    cluster = places["cluster"]
-    intervals = _intervals(counted, cluster, settings)
-    sums = group_sums(counted, cluster, settings)
-    point = Standing.of_sums(sums.sum(axis=0))
-    frontier, pareto = cheapest(point.cost_of_pass), undominated(point.cost, point.rate)
-    drawn = _Drawn.from_sums(sums, unit_counts(counted, cluster), settings)
-    attempted = np.bincount(counted.entry, minlength=counted.entries.height)
+    indexed = index_problems(problems.select("oid", "cluster"))
+    outcomes = problem_outcomes(attempt_scores, indexed)
+    cluster = indexed["cluster"]
+    intervals = _intervals(outcomes, cluster, settings)
+    sums = resampling_sums(outcomes, cluster, settings)
+    point = Estimates.from_sums(sums.sum(axis=0))
+    frontier, pareto = cheapest(point.cost_of_pass), pareto_optimal(point.cost, point.rate)
+    probabilities = _Probabilities.from_sums(sums, unit_counts(outcomes, cluster), settings)
+    attempted = np.bincount(outcomes.entry, minlength=outcomes.entries.height)
     rows = []
-    for place, (model, tier) in enumerate(counted.entries.iter_rows()):
-        cost, interval, tried = point.cost[place], intervals[place], int(attempted[place])
+    for entry, (model, tier) in enumerate(outcomes.entries.iter_rows()):
+        cost, interval, tried = point.cost[entry], intervals[entry], int(attempted[entry])
         known = not math.isnan(cost)
-        told = known and interval.units >= FEWEST_UNITS
+        enough = known and interval.units >= MIN_UNITS
         rows.append(
             {
                 "model": model,
                 "tier": tier,
                 "problems": tried,
-                "pass_rate": float(point.rate[place]) if tried else None,
+                "pass_rate": float(point.rate[entry]) if tried else None,
                 "cost_per_attempt": float(cost) if known else None,
-                "cost_of_pass": float(point.cost_of_pass[place]) if known else None,
+                "cost_of_pass": float(point.cost_of_pass[entry]) if known else None,
                 "ci_low": interval.low,
                 "ci_high": interval.high,
                 "ci_method": interval.method,
                 "ci_units": interval.units,
-                "on_frontier": bool(frontier[place]) if known else None,
-                "frontier_probability": float(drawn.frontier[place]) if told else None,
-                "pareto": bool(pareto[place]) if known else None,
-                "pareto_probability": float(drawn.pareto[place]) if told else None,
+                "on_frontier": bool(frontier[entry]) if known else None,
+                "frontier_probability": float(probabilities.frontier[entry]) if enough else None,
+                "pareto": bool(pareto[entry]) if known else None,
+                "pareto_probability": float(probabilities.pareto[entry]) if enough else None,
             }
         )
     return pl.LazyFrame(rows, schema=TABLES["economics"].dtypes)
 
 
 @dataclass(frozen=True)
-class _Drawn:
-    """The share of replicates in which an entry is ahead."""
+class _Probabilities:
+    """The share of replicates in which an entry is cheapest, and in which it is Pareto optimal."""
 
     frontier: Floats
     pareto: Floats
 
     @classmethod
-    def from_sums(cls, sums: Floats, units: Integers, settings: IntervalSettings) -> "_Drawn":
+    def from_sums(cls, sums: Floats, units: Integers, settings: IntervalSettings) -> "_Probabilities":
         frontier, pareto = np.zeros(len(units)), np.zeros(len(units))
-        for standing in standings(sums, units, settings):
-            frontier += cheapest(standing.cost_of_pass).sum(axis=0)
-            pareto += undominated(standing.cost, standing.rate).sum(axis=0)
+        for replicates in bootstrap_estimates(sums, units, settings):
+            frontier += cheapest(replicates.cost_of_pass).sum(axis=0)
+            pareto += pareto_optimal(replicates.cost, replicates.rate).sum(axis=0)
         return cls(frontier / settings.replicates, pareto / settings.replicates)
 
 
-def _intervals(counted: Tally, clusters: pl.Series, settings: IntervalSettings) -> list[Interval]:
-    """Fieller's interval of the cost of pass of every entry, on its own units."""
-    units = units_of(clusters)[counted.problem] if len(counted.problem) else counted.problem
-    ends = np.searchsorted(counted.entry, np.arange(counted.entries.height + 1))
+def _intervals(outcomes: ProblemOutcomes, clusters: pl.Series, settings: IntervalSettings) -> list[Interval]:
+    """Interval of the cost of pass of every entry, over its own units."""
+    units = unit_ids(clusters)[outcomes.problem] if len(outcomes.problem) else outcomes.problem
+    ends = np.searchsorted(outcomes.entry, np.arange(outcomes.entries.height + 1))
     found = []
     for start, end in pairwise(ends.tolist()):
-        if start == end or math.isnan(counted.cost[start]):
+        if start == end or math.isnan(outcomes.cost[start]):
             found.append(Interval(None, None, None, len(np.unique(units[start:end]))))
             continue
-        _, place = np.unique(units[start:end], return_inverse=True)
-        costs = np.bincount(place, weights=counted.cost[start:end]).astype(np.float64)
-        passes = np.bincount(place, weights=counted.passes[start:end]).astype(np.float64)
-        attempts = np.bincount(place, weights=counted.attempts[start:end]).astype(np.int64)
+        _, unit = np.unique(units[start:end], return_inverse=True)
+        costs = np.bincount(unit, weights=outcomes.cost[start:end]).astype(np.float64)
+        passes = np.bincount(unit, weights=outcomes.passes[start:end]).astype(np.float64)
+        attempts = np.bincount(unit, weights=outcomes.attempts[start:end]).astype(np.int64)
         found.append(cost_of_pass_interval(costs, attempts, passes, attempts, settings))
     return found
 
 
 def cheapest(cost_of_pass: Floats) -> Truths:
-    """Which entries have the lowest finite cost of pass, in every replicate: all of them on a tie.
+    """Which entries have the lowest finite cost of pass, along the last axis; all of them on a tie.
 
     >>> cheapest(np.array([[2.0, 1.0, 1.0], [np.inf, np.nan, np.inf]])).tolist()
     [[False, True, True], [False, False, False]]
     """
     finite = np.isfinite(cost_of_pass)
     lowest = np.where(finite, cost_of_pass, math.inf).min(axis=-1, keepdims=True, initial=math.inf)
-    ahead: Truths = finite & (cost_of_pass <= lowest * (1 + SAME))
+    ahead: Truths = finite & (cost_of_pass <= lowest * (1 + RELATIVE_TOLERANCE))
     return ahead
 
 
-def undominated(cost: Floats, rate: Floats) -> Truths:
-    """Which entries no other beats: as cheap and as good, and better in one. In every replicate; NaN is out.
+def pareto_optimal(cost: Floats, rate: Floats) -> Truths:
+    """Which entries are Pareto optimal, along the last axis: none is both as cheap and as good, and better in one.
 
-    >>> undominated(np.array([1.0, 2.0, 2.0, 3.0]), np.array([0.5, 0.7, 0.6, 0.7])).tolist()
+    NaN is never optimal.
+
+    >>> pareto_optimal(np.array([1.0, 2.0, 2.0, 3.0]), np.array([0.5, 0.7, 0.6, 0.7])).tolist()
     [True, True, False, False]
     """
     known = ~np.isnan(cost)
     price, quality = np.where(known, cost, math.inf), np.where(known, rate, -math.inf)
     order = np.argsort(price, axis=-1, kind="stable")
     price, quality = np.take_along_axis(price, order, -1), np.take_along_axis(quality, order, -1)
-    # Entries of one price stand together: what beats them is as good and cheaper, or better at the same price.
+    # An entry is dominated by one that is cheaper and at least as good, or better at the same price.
     dearer = np.ones(price.shape, dtype=bool)
-    dearer[..., 1:] = price[..., 1:] > price[..., :-1] * (1 + SAME)
+    dearer[..., 1:] = price[..., 1:] > price[..., :-1] * (1 + RELATIVE_TOLERANCE)
     last = np.ones(price.shape, dtype=bool)
     last[..., :-1] = dearer[..., 1:]
     best = np.maximum.accumulate(quality, axis=-1)
@@ -203,7 +213,7 @@ def undominated(cost: Floats, rate: Floats) -> Truths:
     before[..., 1:] = best[..., :-1]
     cheaper = np.maximum.accumulate(np.where(dearer, before, -math.inf), axis=-1)
     up_to_price = np.minimum.accumulate(np.where(last, best, math.inf)[..., ::-1], axis=-1)[..., ::-1]
-    beaten = (cheaper >= quality - SAME) | (up_to_price > quality + SAME)
+    beaten = (cheaper >= quality - RELATIVE_TOLERANCE) | (up_to_price > quality + RELATIVE_TOLERANCE)
     result = np.empty(price.shape, dtype=bool)
     np.put_along_axis(result, order, ~beaten, axis=-1)
     return result & known

@@ -1,8 +1,11 @@
-"""pass@k and pass^k: per problem from counts, then the plain mean over problems.
+"""pass@k (Chen et al. 2021) and pass^k (Yao et al. 2024): per problem, then the unweighted mean over problems.
 
-However many rows there are, there are few distinct (n, c) pairs. So everything here goes through them: the
-estimator is evaluated once per pair, and the mean over problems is a weighted sum over the sorted pairs with
-`math.fsum`, which gives the same bits whatever the order of files and rows.
+There are few distinct counts (n, c), however many rows there are. So the estimators are evaluated once per distinct
+pair, and the mean over problems is a weighted sum over the sorted pairs with `math.fsum`, which is the same to the last
+bit in any order of files and rows.
+
+References: Chen et al. (2021), "Evaluating large language models trained on code", arXiv:2107.03374. Yao et al. (2024),
+"tau-bench: a benchmark for tool-agent-user interaction in real-world domains", arXiv:2406.12045.
 """
 
 import math
@@ -14,46 +17,47 @@ from numpy.typing import NDArray
 
 from touchstone.config import IntervalSettings
 from touchstone.inference.uncertainty import mean_interval
+from touchstone.metrics.keys import MODEL_TIER, PROBLEM_KEY
 from touchstone.vocabulary import DEFAULT_TIER
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-GROUP = ["model", "tier"]
-
 
 def pass_at_k_of(n: int, c: int, k: int) -> float | None:
-    """Chance that at least one of k attempts passes, estimated without bias from c passes among n attempts.
+    """Unbiased estimate of the probability that at least one of k attempts passes, from c passes in n attempts.
+
+    1 - C(n - c, k) / C(n, k), as in Chen et al. (2021); None if n < k.
 
     >>> pass_at_k_of(10, 5, 1), pass_at_k_of(2, 0, 5)
     (0.5, None)
     """
-    return _scalar(pass_at_k_of_pairs, n, c, k)
+    return _scalar(pass_at_k_of_counts, n, c, k)
 
 
 def pass_hat_k_of(n: int, c: int, k: int) -> float | None:
-    """Chance that all of k attempts pass: C(c, k) / C(n, k).
+    """Unbiased estimate of the probability that all of k attempts pass: C(c, k) / C(n, k); None if n < k.
 
     >>> pass_hat_k_of(4, 2, 1), pass_hat_k_of(4, 1, 2)
     (0.5, 0.0)
     """
-    return _scalar(pass_hat_k_of_pairs, n, c, k)
+    return _scalar(pass_hat_k_of_counts, n, c, k)
 
 
-def pass_at_k_of_pairs(n: Integers, c: Integers, k: int) -> Floats:
-    """pass@k of every pair at once; NaN where n < k."""
+def pass_at_k_of_counts(n: Integers, c: Integers, k: int) -> Floats:
+    """pass@k of arrays of counts; NaN where n < k."""
     # Adding 0.0 turns the -0.0 of "no pass at all" into 0.0.
-    return np.where(n < k, np.nan, -np.expm1(_log_chance_of_avoiding(n, c, k)) + 0.0)
+    return np.where(n < k, np.nan, -np.expm1(_log_probability_of_avoiding(n, c, k)) + 0.0)
 
 
-def pass_hat_k_of_pairs(n: Integers, c: Integers, k: int) -> Floats:
-    """pass^k of every pair at once; NaN where n < k. All k pass where all k avoid the n - c failures."""
-    return np.where(n < k, np.nan, np.exp(_log_chance_of_avoiding(n, n - c, k)))
+def pass_hat_k_of_counts(n: Integers, c: Integers, k: int) -> Floats:
+    """pass^k of arrays of counts; NaN where n < k. All k pass if they avoid the n - c failures."""
+    return np.where(n < k, np.nan, np.exp(_log_probability_of_avoiding(n, n - c, k)))
 
 
 def count_outcomes(outcomes: pl.LazyFrame) -> pl.LazyFrame:
     """Decided attempts n and passed attempts c per model, tier and problem."""
-    return outcomes.group_by(*GROUP, "oid").agg(
+    return outcomes.group_by(PROBLEM_KEY).agg(
         n=pl.col("passed").count().cast(pl.Int64), c=pl.col("passed").sum().cast(pl.Int64)
     )
 
@@ -61,11 +65,16 @@ def count_outcomes(outcomes: pl.LazyFrame) -> pl.LazyFrame:
 def problem_counts(problem_pass_at_k: pl.LazyFrame) -> pl.LazyFrame:
     """n and c per model, tier and problem, read back from the table `problem_pass_at_k`."""
     first = pl.col("k") == pl.col("k").min()
-    return problem_pass_at_k.filter(first).select(*GROUP, "oid", "n", "c")
+    return problem_pass_at_k.filter(first).select(*PROBLEM_KEY, "n", "c")
 
 
 def problem_pass_at_k(outcomes: pl.LazyFrame, k_values: Sequence[int]) -> pl.LazyFrame:
-    """pass@k and pass^k per model, tier, problem and k."""
+    """The table `problem_pass_at_k`: pass@k and pass^k per model, tier, problem and k."""
+    # Imported here because commands that only count must start without dataframely.
+    from touchstone.tables import TABLES
+
+    columns = TABLES["problem_pass_at_k"].dtypes
+    figures = {name: dtype for name, dtype in columns.items() if name not in PROBLEM_KEY}
     counts = count_outcomes(outcomes)
 
     def evaluate(pairs: pl.DataFrame) -> pl.DataFrame:
@@ -73,36 +82,34 @@ def problem_pass_at_k(outcomes: pl.LazyFrame, k_values: Sequence[int]) -> pl.Laz
         per_k = [
             pairs.with_columns(
                 k=pl.lit(k, pl.Int64),
-                pass_at_k=pl.Series(pass_at_k_of_pairs(n, c, k)).fill_nan(None),
-                pass_hat_k=pl.Series(pass_hat_k_of_pairs(n, c, k)).fill_nan(None),
+                pass_at_k=pl.Series(pass_at_k_of_counts(n, c, k)).fill_nan(None),
+                pass_hat_k=pl.Series(pass_hat_k_of_counts(n, c, k)).fill_nan(None),
             )
             for k in k_values
         ]
-        return pl.concat(per_k)
+        return pl.concat(per_k).select(*figures)
 
-    schema = {"n": pl.Int64, "c": pl.Int64, "k": pl.Int64, "pass_at_k": pl.Float64, "pass_hat_k": pl.Float64}
     pairs = counts.select("n", "c").unique()
-    evaluated = pairs.map_batches(evaluate, schema=schema)
-    columns = [*GROUP, "oid", "k", "n", "c", "pass_at_k", "pass_hat_k"]
-    return counts.join(evaluated, on=["n", "c"], how="inner").select(columns).sort(*GROUP, "oid", "k")
+    evaluated = pairs.map_batches(evaluate, schema=figures)
+    return counts.join(evaluated, on=["n", "c"], how="inner").select(columns.names()).sort(*PROBLEM_KEY, "k")
 
 
 def outcome_histogram(counts: pl.LazyFrame, problems: pl.LazyFrame) -> pl.LazyFrame:
-    """How many problems of each cluster have each (n, c), per model and tier. Problems alone have cluster null."""
+    """The number of problems per model, tier, cluster, n and c. A cluster with one problem only is null."""
     shared = problems.group_by("cluster").len().filter(pl.col("cluster").is_not_null() & (pl.col("len") > 1))
     clusters = problems.join(shared, on="cluster", how="semi").select("oid", "cluster")
-    keys = [*GROUP, "cluster", "n", "c"]
+    keys = [*MODEL_TIER, "cluster", "n", "c"]
     return counts.join(clusters, on="oid", how="left").group_by(keys).agg(problems=pl.len().cast(pl.Int64))
 
 
 def histograms(
     problem_pass_at_k: pl.LazyFrame, problems: pl.LazyFrame
 ) -> Iterator[tuple[dict[str, object], pl.DataFrame]]:
-    """The outcome histogram of each model and tier, in an order that does not depend on that of rows or files."""
+    """The sorted outcome histogram of each model and tier, with their names."""
     histogram = outcome_histogram(problem_counts(problem_pass_at_k), problems)
-    ordered = histogram.sort(*GROUP, "cluster", "n", "c", nulls_last=False).collect()
-    for key, part in ordered.group_by(GROUP, maintain_order=True):
-        yield dict(zip(GROUP, key, strict=True)), part
+    ordered = histogram.sort(*MODEL_TIER, "cluster", "n", "c", nulls_last=False).collect()
+    for key, part in ordered.group_by(MODEL_TIER, maintain_order=True):
+        yield dict(zip(MODEL_TIER, key, strict=True)), part
 
 
 def pass_at_k(
@@ -112,13 +119,13 @@ def pass_at_k(
     k_values: Sequence[int],
     intervals: IntervalSettings,
 ) -> pl.LazyFrame:
-    """pass@k with its interval per model, tier and k, from the tables of a run.
+    """The table `pass_at_k`: pass@k with its confidence interval per model, tier and k.
 
-    A model whose file was read but held no attempt gets a row without a figure, so that it does not vanish.
+    A model whose file has no attempt gets a row without a figure, so that it does not disappear.
     """
     counts = problem_counts(problem_pass_at_k)
     histogram = outcome_histogram(counts, problems).collect()
-    groups = set(histogram.select(GROUP).unique().iter_rows())
+    groups = set(histogram.select(MODEL_TIER).unique().iter_rows())
     read = sources.filter(pl.col("status") == "evaluated").select("model").collect()["model"]
     groups |= {(model, DEFAULT_TIER) for model in set(read) - {model for model, _ in groups}}
     totals = problems_by_tier(problems, {tier for _, tier in groups})
@@ -126,7 +133,7 @@ def pass_at_k(
 
 
 def problems_by_tier(problems: pl.LazyFrame, tiers: Iterable[str]) -> dict[str, int]:
-    """How many problems each tier has: those that belong to no tier, and its own.
+    """The number of problems of each tier: those of all tiers, and its own.
 
     >>> problems_by_tier(pl.LazyFrame({"oid": ["a", "b", "c"], "only_tier": [None, "T1", "T1"]}), ["T0", "T1"])
     {'T0': 1, 'T1': 3}
@@ -142,23 +149,24 @@ def summarise(
     k_values: Sequence[int],
     intervals: IntervalSettings,
 ) -> pl.DataFrame:
-    """pass@k with its interval per model, tier and k, for every one of the groups, attempted or not.
+    """pass@k with its interval per model, tier and k, for all the given groups, attempted or not.
 
-    `problems` says how many problems there are, the same for all tiers or by tier.
+    `problems` is the number of problems, for all tiers or by tier.
     """
     totals = problems if isinstance(problems, Mapping) else {tier: problems for _, tier in groups}
     ordered = histogram.sort("cluster", "n", "c", nulls_last=False)
-    parts = dict(iter(ordered.group_by(*GROUP)))
-    nothing = histogram.clear()
+    parts = dict(iter(ordered.group_by(*MODEL_TIER)))
+    empty = histogram.clear()
     rows = [
         {"model": model, "tier": tier, "k": k}
-        | _figures(parts.get((model, tier), nothing).filter(pl.col("n") > 0), totals[tier], k, intervals)
+        | _figures(parts.get((model, tier), empty).filter(pl.col("n") > 0), totals[tier], k, intervals)
         for model, tier in groups
         for k in k_values
     ]
     return pl.DataFrame(rows, schema=PASS_AT_K_SCHEMA)
 
 
+# The columns of the table, whose contract would import dataframely; a test keeps the two equal.
 PASS_AT_K_SCHEMA = {
     "model": pl.String,
     "tier": pl.String,
@@ -180,12 +188,12 @@ def _figures(part: pl.DataFrame, problems: int, k: int, intervals: IntervalSetti
     eligible = part.filter(pl.col("n") >= k)
     n, c = eligible["n"].to_numpy(), eligible["c"].to_numpy()
     weights = eligible["problems"].to_numpy()
-    chances = pass_at_k_of_pairs(n, c, k)
-    total = math.fsum(chances * weights)
+    estimates = pass_at_k_of_counts(n, c, k)
+    total = math.fsum(estimates * weights)
     count = int(weights.sum())
     attempted = int(part["problems"].sum())
     counted = count + problems - attempted
-    interval = mean_interval(chances, weights, eligible["cluster"].to_list(), intervals)
+    interval = mean_interval(estimates, weights, eligible["cluster"].to_list(), intervals)
     return {
         "pass_at_k": _clip(total / count) if count else None,
         "ci_low": interval.low,
@@ -193,18 +201,18 @@ def _figures(part: pl.DataFrame, problems: int, k: int, intervals: IntervalSetti
         "ci_method": interval.method,
         "ci_units": interval.units,
         "pass_at_k_all": _clip(total / counted) if counted else None,
-        "pass_hat_k": _clip(math.fsum(pass_hat_k_of_pairs(n, c, k) * weights) / count) if count else None,
+        "pass_hat_k": _clip(math.fsum(pass_hat_k_of_counts(n, c, k) * weights) / count) if count else None,
         "problems": problems,
         "attempted": attempted,
         "eligible": count,
     }
 
 
-def _log_chance_of_avoiding(n: Integers, marked: Integers, k: int) -> Floats:
-    """log of C(n - marked, k) / C(n, k): the chance that k draws from n avoid all the marked ones.
+def _log_probability_of_avoiding(n: Integers, marked: Integers, k: int) -> Floats:
+    """log of C(n - marked, k) / C(n, k): the probability that k draws without replacement avoid all marked ones.
 
-    The product of 1 - marked / (n - i) over i < k, summed as logarithms; k and the marked ones may swap roles,
-    so the sum runs over the smaller of the two. Unlike lgamma, this loses no digits for large n.
+    The product of 1 - marked / (n - i) over i < k, summed as logarithms. k and `marked` are interchangeable, so the sum
+    runs over the smaller of the two. Unlike lgamma, this loses no digits for large n.
     """
     if k < 1:
         raise ValueError(f"k must be at least 1, got {k}")
@@ -225,5 +233,5 @@ def _scalar(estimator: object, n: int, c: int, k: int) -> float | None:
 
 
 def _clip(mean: float) -> float:
-    # A weighted mean of figures within [0, 1] may leave it by one rounding.
+    # Rounding may move a weighted mean of figures in [0, 1] out of it.
     return min(1.0, max(0.0, mean))

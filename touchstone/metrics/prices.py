@@ -1,7 +1,7 @@
-"""What the tokens of an attempt cost, and which of the configured prices that is counted at.
+"""The cost of an attempt's tokens, and which of the configured prices applies.
 
-A price is found by the model's whole name, however it is written ("Claude Opus 4.5" and "claude-opus-4-5" are one), or
-by that name with a release behind it: a date as 20251101 or 2025-11-01, or `latest`. Nothing else may follow, so
+A price is looked up by the model's full name, in any spelling ("Claude Opus 4.5" and "claude-opus-4-5" are the same),
+optionally followed by a release: a date such as 20251101 or 2025-11-01, or `latest`. Nothing else may follow, so
 gpt-4o-mini never gets the price of gpt-4o, nor claude-sonnet-4-5 that of claude-sonnet-4.
 """
 
@@ -17,7 +17,7 @@ _RELEASE = r"-(20\d\d-?(0[1-9]|1[0-2])-?(0[1-9]|[12]\d|3[01])|latest)$"
 
 
 def cost_by_model(model: pl.Expr, scoring: Scoring) -> pl.Expr:
-    """The cost of the tokens at the model's price; null for a model without a price."""
+    """The cost of the tokens at the model's price; null if it has none."""
     priced_as = price_name(model, scoring)
     cost = pl.lit(None, pl.Float64)
     for name, price in scoring.all_prices.items():
@@ -26,7 +26,7 @@ def cost_by_model(model: pl.Expr, scoring: Scoring) -> pl.Expr:
 
 
 def price_name(model: pl.Expr, scoring: Scoring) -> pl.Expr:
-    """The name of the model's price, as the configuration or the defaults spell it; null where there is none.
+    """The name of the model's price, as spelled in the configuration or the defaults; null if it has none.
 
     >>> pl.select(price_name(pl.lit("claude-opus-4-5-20251101"), Scoring())).item()
     'claude-opus-4.5'
@@ -39,7 +39,7 @@ def price_name(model: pl.Expr, scoring: Scoring) -> pl.Expr:
 
 
 def token_cost(price: Price) -> pl.Expr:
-    """Tokens times price. Null where no tokens are given, or tokens that have no price, or the cost is absurd."""
+    """Tokens times price. Null if tokens or their price are missing, or above `MAX_AMOUNT`."""
     write_price = price.cache_write if price.cache_write is not None else price.input * _CACHE_WRITE_FACTOR
     prices = (price.input, price.output, price.cache_read, write_price)
     given = pl.col("input_tokens").is_not_null() & pl.col("output_tokens").is_not_null()

@@ -1,6 +1,6 @@
-"""What each model and tier did on each problem, in numbers: how often it passed and what an attempt cost.
+"""Outcomes per model, tier and problem as arrays: decided attempts, passes and cost. The basis of cost metrics.
 
-Only decided attempts count. One of them without a cost makes the costs of its model and tier unknown.
+Only decided attempts count. One decided attempt without a cost makes the costs of its model and tier unknown.
 """
 
 import math
@@ -11,48 +11,47 @@ import polars as pl
 from numpy.typing import NDArray
 
 from touchstone.config import IntervalSettings
-from touchstone.inference.bootstrap import groups_of, units_of
-from touchstone.inference.exact import as_steps, of_steps
+from touchstone.inference.bootstrap import resampling_groups, unit_ids
+from touchstone.inference.exact import from_fixed_point, to_fixed_point
+from touchstone.metrics.keys import MODEL_TIER
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-GROUP = ["model", "tier"]
-
 
 @dataclass(frozen=True)
-class Tally:
-    """One row per model and tier (an entry) and problem with a decided attempt, sorted; both stand as numbers."""
+class ProblemOutcomes:
+    """One row per entry (a model and tier) and problem with a decided attempt, sorted; both integer-encoded."""
 
     entries: pl.DataFrame
     entry: Integers
     problem: Integers
     attempts: Integers
     passes: Floats
-    # What the attempts cost together; NaN throughout an entry with an unknown cost.
+    # Total cost of the attempts; NaN for all rows of an entry with an unknown cost.
     cost: Floats
 
-    def part(self, rows: Integers) -> "Tally":
-        """The same entries on some of the rows."""
+    def take(self, rows: Integers) -> "ProblemOutcomes":
+        """The given rows, with the same entries."""
         entry, problem, attempts = self.entry[rows], self.problem[rows], self.attempts[rows]
-        return Tally(self.entries, entry, problem, attempts, self.passes[rows], self.cost[rows])
+        return ProblemOutcomes(self.entries, entry, problem, attempts, self.passes[rows], self.cost[rows])
 
 
-def numbered(problems: pl.LazyFrame) -> pl.DataFrame:
-    """The problems in order, each at its number."""
+def index_problems(problems: pl.LazyFrame) -> pl.DataFrame:
+    """The problems sorted by id, with their row number as `problem`."""
     return problems.sort("oid").with_row_index("problem").collect(engine="streaming")
 
 
-def tally(attempt_scores: pl.LazyFrame, places: pl.DataFrame) -> Tally:
-    """Attempts, reduced to what each model and tier did on each problem."""
-    entries = entries_of(attempt_scores)
+def problem_outcomes(attempt_scores: pl.LazyFrame, indexed: pl.DataFrame) -> ProblemOutcomes:
+    """Aggregate attempts by model, tier and problem; `indexed` comes from `index_problems`."""
+    entries = list_entries(attempt_scores)
     decided = pl.col("pass_rate").is_not_null()
-    reduced = (
-        in_cells(attempt_scores, entries, places)
+    cells = (
+        with_cell_ids(attempt_scores, entries, indexed)
         .select(
             "cell",
             "pass_rate",
-            cost=pl.when(decided).then(as_steps(pl.col("cost_usd"))),
+            cost=pl.when(decided).then(to_fixed_point(pl.col("cost_usd"))),
             unpriced=decided & pl.col("cost_usd").is_null(),
         )
         .group_by("cell")
@@ -63,46 +62,46 @@ def tally(attempt_scores: pl.LazyFrame, places: pl.DataFrame) -> Tally:
             unpriced=pl.col("unpriced").any(),
         )
         .filter(pl.col("n") > 0)
-        .select("cell", "unpriced", "c", pl.col("n").cast(pl.Int64), cost=of_steps(pl.col("cost")))
+        .select("cell", "unpriced", "c", pl.col("n").cast(pl.Int64), cost=from_fixed_point(pl.col("cost")))
         .collect(engine="streaming")
         .sort("cell")
     )
-    entry, problem = np.divmod(reduced["cell"].to_numpy(), max(1, places.height))
-    unpriced = np.bincount(entry, weights=reduced["unpriced"].to_numpy(), minlength=entries.height) > 0
-    cost = np.where(unpriced[entry], math.nan, reduced["cost"].to_numpy())
-    return Tally(entries, entry, problem, reduced["n"].to_numpy(), reduced["c"].to_numpy(), cost)
+    entry, problem = np.divmod(cells["cell"].to_numpy(), max(1, indexed.height))
+    unpriced = np.bincount(entry, weights=cells["unpriced"].to_numpy(), minlength=entries.height) > 0
+    cost = np.where(unpriced[entry], math.nan, cells["cost"].to_numpy())
+    return ProblemOutcomes(entries, entry, problem, cells["n"].to_numpy(), cells["c"].to_numpy(), cost)
 
 
-def entries_of(attempt_scores: pl.LazyFrame) -> pl.DataFrame:
-    """Every model and tier, in order of their names."""
-    return attempt_scores.select(GROUP).unique().collect(engine="streaming").sort(GROUP)
+def list_entries(attempt_scores: pl.LazyFrame) -> pl.DataFrame:
+    """Every model and tier, sorted by name."""
+    return attempt_scores.select(MODEL_TIER).unique().collect(engine="streaming").sort(MODEL_TIER)
 
 
-def in_cells(attempt_scores: pl.LazyFrame, entries: pl.DataFrame, places: pl.DataFrame) -> pl.LazyFrame:
-    """Attempts with the number of their cell: one per entry and problem, in order."""
+def with_cell_ids(attempt_scores: pl.LazyFrame, entries: pl.DataFrame, indexed: pl.DataFrame) -> pl.LazyFrame:
+    """Attempts with the column `cell`: entry number * number of problems + problem number."""
     return (
-        attempt_scores.join(places.lazy().select("oid", "problem"), on="oid")
-        .join(entries.lazy().with_row_index("entry"), on=GROUP)
-        .with_columns(cell=pl.col("entry").cast(pl.Int64) * places.height + pl.col("problem"))
+        attempt_scores.join(indexed.lazy().select("oid", "problem"), on="oid")
+        .join(entries.lazy().with_row_index("entry"), on=MODEL_TIER)
+        .with_columns(cell=pl.col("entry").cast(pl.Int64) * indexed.height + pl.col("problem"))
     )
 
 
-def unit_counts(counted: Tally, clusters: pl.Series) -> Integers:
-    """Independent units of every entry: problems, or clusters where it attempted several problems of one."""
-    count = counted.entries.height
+def unit_counts(outcomes: ProblemOutcomes, clusters: pl.Series) -> Integers:
+    """Number of independent units per entry: the clusters, and the problems without a cluster, that it attempted."""
+    count = outcomes.entries.height
     if clusters.null_count() == len(clusters):
-        return np.bincount(counted.entry, minlength=count)
-    distinct = np.unique(counted.entry * len(clusters) + units_of(clusters)[counted.problem])
+        return np.bincount(outcomes.entry, minlength=count)
+    distinct = np.unique(outcomes.entry * len(clusters) + unit_ids(clusters)[outcomes.problem])
     return np.bincount(distinct // len(clusters), minlength=count)
 
 
-def group_sums(counted: Tally, clusters: pl.Series, settings: IntervalSettings) -> Floats:
-    """What is drawn: one row per unit or group of units, with the passes, costs and attempts of every entry."""
-    attempted = np.bincount(counted.problem, minlength=len(clusters)) > 0
-    problem = (np.cumsum(attempted) - 1)[counted.problem]
-    groups = groups_of(units_of(clusters.filter(pl.Series(attempted))), settings)
-    shape = (int(groups.max(initial=-1)) + 1, counted.entries.height)
-    cell = groups[problem] * shape[1] + counted.entry
-    parts = (counted.passes, counted.cost, counted.attempts)
+def resampling_sums(outcomes: ProblemOutcomes, clusters: pl.Series, settings: IntervalSettings) -> Floats:
+    """Input of `bootstrap_sums`: a row per resampled group, with passes, costs and attempts of every entry."""
+    attempted = np.bincount(outcomes.problem, minlength=len(clusters)) > 0
+    problem = (np.cumsum(attempted) - 1)[outcomes.problem]
+    groups = resampling_groups(unit_ids(clusters.filter(pl.Series(attempted))), settings)
+    shape = (int(groups.max(initial=-1)) + 1, outcomes.entries.height)
+    cell = groups[problem] * shape[1] + outcomes.entry
+    parts = (outcomes.passes, outcomes.cost, outcomes.attempts)
     size = shape[0] * shape[1]
     return np.hstack([np.bincount(cell, weights=part, minlength=size).reshape(shape) for part in parts])

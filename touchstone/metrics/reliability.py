@@ -1,8 +1,9 @@
-"""Whether attempts at the same problem end alike: flips, consistency, and pass@k beside pass^k as k grows.
+"""Whether repeated attempts at a problem agree: flip rate, consistency, and pass@k beside pass^k as k grows.
 
-Only problems with at least two decided attempts can tell. The rate of problems that flip (solved sometimes) grows
-with the number of attempts, since a rare failure is met sooner or later: compare it between models only at equal n.
-Consistency, the chance that two attempts at a problem end alike, is estimated without bias from any n of at least 2.
+Only problems with at least two decided attempts count. The flip rate (problems solved sometimes but not always) grows
+with the number of attempts n, because more attempts find rarer failures: compare it only at equal n. Consistency, the
+probability that two attempts at a problem have the same outcome, has an unbiased estimate from any n >= 2, the same
+pair counting as in Simpson's index (1949).
 """
 
 import math
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 
 from touchstone.config import IntervalSettings
 from touchstone.inference.uncertainty import mean_interval
-from touchstone.metrics.pass_at_k import histograms, pass_at_k_of_pairs, pass_hat_k_of_pairs
+from touchstone.metrics.pass_at_k import histograms, pass_at_k_of_counts, pass_hat_k_of_counts
 from touchstone.tables import TABLES
 
 Floats = NDArray[np.float64]
@@ -22,7 +23,7 @@ EVERY_K_TO = 10
 
 
 def flips(n: pl.Expr, c: pl.Expr) -> pl.Expr:
-    """Whether some attempts passed and some did not; null where fewer than two were decided.
+    """Whether some attempts passed and some failed; null with fewer than two decided attempts.
 
     >>> pl.select(flips(pl.lit(3), pl.lit(1))).item(), pl.select(flips(pl.lit(1), pl.lit(1))).item()
     (True, None)
@@ -31,7 +32,7 @@ def flips(n: pl.Expr, c: pl.Expr) -> pl.Expr:
 
 
 def consistency(n: pl.Expr, c: pl.Expr) -> pl.Expr:
-    """Chance that two attempts at the problem end alike, without bias; null where fewer than two were decided.
+    """Unbiased probability that two attempts have the same outcome; null with fewer than two decided attempts.
 
     >>> pl.select(consistency(pl.lit(4), pl.lit(3))).item(), pl.select(consistency(pl.lit(2), pl.lit(1))).item()
     (0.5, 0.0)
@@ -40,9 +41,9 @@ def consistency(n: pl.Expr, c: pl.Expr) -> pl.Expr:
 
 
 def reliability(problem_pass_at_k: pl.LazyFrame, problems: pl.LazyFrame, settings: IntervalSettings) -> pl.LazyFrame:
-    """Flip rate and consistency over the repeated problems, with intervals, per model and tier.
+    """The table `reliability`: flip rate and consistency with intervals per model and tier.
 
-    The flip rate grows with n, so it is to be compared at equal n only; consistency does not depend on n.
+    The flip rate grows with n, so compare it only at equal n; consistency does not depend on n.
 
     >>> counts = pl.LazyFrame({"model": "m", "tier": "T0", "oid": ["a", "b"], "k": 1, "n": [4, 4], "c": [4, 2]})
     >>> problems = pl.LazyFrame({"oid": ["a", "b"], "cluster": [None, None]}, schema_overrides={"cluster": pl.String})
@@ -57,22 +58,22 @@ def reliability(problem_pass_at_k: pl.LazyFrame, problems: pl.LazyFrame, setting
 def reliability_curve(
     problem_pass_at_k: pl.LazyFrame, problems: pl.LazyFrame, settings: IntervalSettings
 ) -> pl.LazyFrame:
-    """pass@k and pass^k per model, tier and k, over the problems with at least k attempts.
+    """The table `reliability_curve`: pass@k and pass^k per model, tier and k, over problems with at least k attempts.
 
-    Where problems differ in n these become fewer as k grows (`eligible`), and the curve may bend with them.
+    If problems differ in n, fewer of them are `eligible` as k grows, which may bend the curve.
     """
     rows = [
         group | {"k": k} | _point(histogram.filter(pl.col("n") >= k), k, settings)
         for group, histogram in histograms(problem_pass_at_k, problems)
-        for k in budgets(int(histogram["n"].to_numpy().max()))
+        for k in curve_k_values(int(histogram["n"].to_numpy().max()))
     ]
     return pl.LazyFrame(rows, schema=TABLES["reliability_curve"].dtypes)
 
 
-def budgets(most: int) -> list[int]:
-    """The k of a curve: each up to 10, then in steps of 1, 2 and 5, as far as the attempts go.
+def curve_k_values(most: int) -> list[int]:
+    """The k values of a curve: every k up to 10, then 20, 50, 100, 200 and so on, up to the number of attempts.
 
-    >>> budgets(60)
+    >>> curve_k_values(60)
     [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 20, 50]
     """
     steps = [step * 10**power for power in range(1, len(str(most))) for step in (1, 2, 5)]
@@ -83,35 +84,37 @@ def _figures(histogram: pl.DataFrame, settings: IntervalSettings) -> dict[str, o
     n, c = pl.col("n"), pl.col("c")
     repeated = histogram.filter(n > 1)
     weights, clusters = repeated["problems"].to_numpy(), repeated["cluster"].to_list()
-    flip, alike = (
+    flip_values, consistency_values = (
         repeated.select(figure(n, c).cast(pl.Float64)).to_series().to_numpy() for figure in (flips, consistency)
     )
-    of_flips, of_alike = (mean_interval(values, weights, clusters, settings) for values in (flip, alike))
+    flip_interval, consistency_interval = (
+        mean_interval(values, weights, clusters, settings) for values in (flip_values, consistency_values)
+    )
     return {
         "problems": _problems(histogram.filter(n > 0)),
         "repeated": _problems(repeated),
         "always": _problems(repeated.filter(c == n)),
         "never": _problems(repeated.filter(c == 0)),
         "flipping": _problems(repeated.filter(flips(n, c))),
-        "flip_rate": _mean(flip, weights),
-        "flip_rate_ci_low": of_flips.low,
-        "flip_rate_ci_high": of_flips.high,
-        "flip_rate_ci_method": of_flips.method,
-        "consistency": _mean(alike, weights),
-        "consistency_ci_low": of_alike.low,
-        "consistency_ci_high": of_alike.high,
-        "consistency_ci_method": of_alike.method,
-        "ci_units": of_alike.units,
+        "flip_rate": _mean(flip_values, weights),
+        "flip_rate_ci_low": flip_interval.low,
+        "flip_rate_ci_high": flip_interval.high,
+        "flip_rate_ci_method": flip_interval.method,
+        "consistency": _mean(consistency_values, weights),
+        "consistency_ci_low": consistency_interval.low,
+        "consistency_ci_high": consistency_interval.high,
+        "consistency_ci_method": consistency_interval.method,
+        "ci_units": consistency_interval.units,
     }
 
 
 def _point(eligible: pl.DataFrame, k: int, settings: IntervalSettings) -> dict[str, object]:
     n, c, weights = (eligible[name].to_numpy() for name in ("n", "c", "problems"))
-    every = pass_hat_k_of_pairs(n, c, k)
-    interval = mean_interval(every, weights, eligible["cluster"].to_list(), settings)
+    pass_hat_k = pass_hat_k_of_counts(n, c, k)
+    interval = mean_interval(pass_hat_k, weights, eligible["cluster"].to_list(), settings)
     return {
-        "pass_at_k": _mean(pass_at_k_of_pairs(n, c, k), weights),
-        "pass_hat_k": _mean(every, weights),
+        "pass_at_k": _mean(pass_at_k_of_counts(n, c, k), weights),
+        "pass_hat_k": _mean(pass_hat_k, weights),
         "ci_low": interval.low,
         "ci_high": interval.high,
         "ci_method": interval.method,
@@ -126,5 +129,5 @@ def _problems(histogram: pl.DataFrame) -> int:
 
 def _mean(shares: Floats, weights: NDArray[np.int64]) -> float | None:
     count = int(weights.sum())
-    # Rounding may carry a mean of shares past 1.
+    # Rounding may move a mean of shares above 1.
     return min(1.0, math.fsum(shares * weights) / count) if count else None

@@ -1,8 +1,8 @@
-"""The eight statistics of a metric over attempts: median, mean, mode, min, max, standard deviation, variance, count.
+"""Descriptive statistics of a metric over attempts: median, mean, mode, min, max, standard deviation, variance, count.
 
-They describe the attempts at hand, so the standard deviation and variance are the population's. Of nothing they are
-null and the count is 0. Values may be infinite: then the mean is, and the spread is undefined. All of them come from
-the histogram of values, which takes little memory where values repeat and gives the same bits in any order of rows.
+They describe the attempts at hand, so standard deviation and variance are those of a population (divided by n). Without
+values they are null and the count is 0. With an infinite value the mean is infinite and the variance is null. All are
+computed from the histogram of values, which is small if values repeat and the same in any order of rows.
 """
 
 import math
@@ -12,16 +12,11 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from touchstone.tables import TABLES
+
 MODE_DECIMALS = 6
-SCHEMA = {
-    "median": pl.Float64,
-    "mean": pl.Float64,
-    "mode": pl.Float64,
-    "min": pl.Float64,
-    "max": pl.Float64,
-    "std_dev": pl.Float64,
-    "variance": pl.Float64,
-    "count": pl.Int64,
+STATISTICS = {
+    name: dtype for name, dtype in TABLES["tier_statistics"].dtypes.items() if name not in TABLES["tier_statistics"].key
 }
 
 Floats = NDArray[np.float64]
@@ -29,7 +24,7 @@ Integers = NDArray[np.int64]
 
 
 def statistics(frame: pl.LazyFrame, group: Sequence[str], metrics: Sequence[str]) -> pl.DataFrame:
-    """One row per group and metric, in order.
+    """One row per group and metric, sorted.
 
     >>> runs = pl.LazyFrame({"tier": ["T0"] * 4, "cost": [1.0, 1.0, 2.0, 2.0]})
     >>> statistics(runs, ["tier"], ["cost"]).select("median", "mode", "std_dev").row(0)
@@ -44,18 +39,18 @@ def statistics(frame: pl.LazyFrame, group: Sequence[str], metrics: Sequence[str]
             part = parts.get(key, histogram.clear())
             values, counts = part[metric].to_numpy(), part["__count"].to_numpy()
             rows.append(dict(zip(group, key, strict=True)) | {"metric": metric} | describe(values, counts))
-    schema = {name: groups.schema[name] for name in group} | {"metric": pl.String} | SCHEMA
+    schema = {name: groups.schema[name] for name in group} | {"metric": pl.String} | STATISTICS
     return pl.DataFrame(rows, schema=schema).sort(*group, "metric")
 
 
 def describe(values: Floats, counts: Integers) -> dict[str, float | int | None]:
-    """The statistics of distinct, sorted values that stand `counts` times each."""
+    """The statistics of distinct, sorted values that occur `counts` times each."""
     total = int(counts.sum())
     if total == 0:
-        return dict.fromkeys(SCHEMA) | {"count": 0}
+        return dict.fromkeys(STATISTICS) | {"count": 0}
     variance = population_variance(values, counts)
-    places = np.cumsum(counts)
-    middle = values[np.searchsorted(places, [(total - 1) // 2, total // 2], side="right")]
+    up_to = np.cumsum(counts)
+    middle = values[np.searchsorted(up_to, [(total - 1) // 2, total // 2], side="right")]
     return {
         "median": float(middle[0]) if middle[0] == middle[1] else float(middle.sum() / 2),
         "mean": math.fsum(values * counts) / total if np.isfinite(values).all() else math.inf,
@@ -69,7 +64,7 @@ def describe(values: Floats, counts: Integers) -> dict[str, float | int | None]:
 
 
 def population_variance(values: Floats, counts: Integers | None = None) -> float | None:
-    """The mean squared distance from the mean; null of nothing and where a value is infinite.
+    """The mean squared deviation from the mean; None without values or with an infinite one.
 
     >>> round(population_variance(np.array([0.70, 0.80, 0.85, 0.90])), 5)
     0.00547
@@ -83,9 +78,9 @@ def population_variance(values: Floats, counts: Integers | None = None) -> float
 
 
 def _mode(values: Floats, counts: Integers) -> float:
-    """The most frequent value, rounded; the smallest of several."""
-    rounded, places = np.unique(values.round(MODE_DECIMALS), return_inverse=True)
-    return float(rounded[np.argmax(np.bincount(places, weights=counts))])
+    """The most frequent rounded value; the smallest of them on a tie."""
+    rounded, codes = np.unique(values.round(MODE_DECIMALS), return_inverse=True)
+    return float(rounded[np.argmax(np.bincount(codes, weights=counts))])
 
 
 def _histogram(frame: pl.LazyFrame, group: Sequence[str], metric: str) -> pl.DataFrame:

@@ -1,16 +1,19 @@
-"""Suites and runs: the mean accuracy of a suite, and the plain mean of suites for a run.
+"""Scores of suites and runs: the mean accuracy of a suite, and the unweighted mean over the suites of a run.
 
-`score` divides by all cases of the suite, so a case without a class or outcome counts as not passed; `decided_score`
-leaves such cases out. A class that is not known scores 0 like any failure. A suite without any decided case has no row.
+`score` divides by all cases of the suite, so a case without a class or outcome counts as failed; `decided_score` leaves
+such cases out. An unknown class scores 0 like any failure. A suite without a decided case has no row.
 
-A large suite counts no more than a small one. Weighted suites, credit per class and a latency score are configured
-extras: they stand beside the plain scores and never replace them.
+Every suite has the same weight, whatever its size. Weights of suites, credit per class and the latency score are
+configurable extras that never replace the plain scores.
 
-The suites of a run are taken as given and not as a sample of suites, so the interval of an overall score speaks of
-other problems in the same suites. It is made by linearisation: what a unit adds to the mean of suites is the sum over
-suites of its CR2 residual there (`cluster_robust`) by the number of suites. Degrees of freedom are Bell-McCaffrey's
-within each suite, put together by Satterthwaite's rule. A suite of one unit shows no scatter, so it counts with the
-most that a share can have, a standard deviation of one half.
+The suites of a run are fixed, not a sample of suites, so the interval of an overall score refers to other problems in
+the same suites. It uses linearisation: a unit's contribution to the mean of suites is the sum of its CR2 residuals over
+suites (`cluster_robust`), divided by the number of suites. The Bell-McCaffrey degrees of freedom of the suites are
+combined by Satterthwaite's approximation (1946). A suite with a single unit shows no variation, so it gets the largest
+standard deviation that a share can have, one half.
+
+Reference: Satterthwaite (1946), "An approximate distribution of estimates of variance components", Biometrics Bulletin
+2(6).
 """
 
 import math
@@ -27,52 +30,55 @@ from touchstone.config import IntervalSettings, SuiteSettings
 from touchstone.inference.cluster_robust import adjusted_residuals, degrees_of_freedom
 from touchstone.inference.exact import exact_mean, exact_sum
 from touchstone.inference.uncertainty import Interval, score_interval, unit_interval
-from touchstone.inference.units import UNIT, beside, intervals, mean_intervals, unit_sums
+from touchstone.inference.units import UNIT, group_intervals, join_intervals, mean_intervals, unit_sums
+from touchstone.metrics.keys import RUN_KEY, SUITE_KEY
 from touchstone.vocabulary import CLASSES, PASS_CLASS
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-RUN = ["model", "tier", "run_id"]
-SUITE = [*RUN, "suite"]
-# Units that scatter by less are the same, but for rounding.
-_SAME = 1e-12
-# Of a share: half of all cases 0 and half 1.
+# Smaller standard errors are rounding errors.
+_ROUNDING = 1e-12
+# The variance of a share if half of all cases are 0 and half are 1.
 _LARGEST_VARIANCE = 0.25
 
 
 def suite_scores(
-    scores: pl.LazyFrame, problems: pl.LazyFrame, settings: SuiteSettings, interval_settings: IntervalSettings
+    attempt_scores: pl.LazyFrame, problems: pl.LazyFrame, settings: SuiteSettings, interval_settings: IntervalSettings
 ) -> pl.LazyFrame:
-    """Cases, passes, scores with their intervals and class counts per model, tier, run and suite."""
-    units = unit_sums(scores, problems, SUITE, [_worth().alias("score"), pl.col("accuracy").alias("decided_score")])
+    """The table `suite_scores`: cases, passes, scores with intervals and counts per class."""
+    units = unit_sums(
+        attempt_scores, problems, SUITE_KEY, [_case_score().alias("score"), pl.col("accuracy").alias("decided_score")]
+    )
     found = [
-        mean_intervals(units, SUITE, "score", interval_settings),
-        mean_intervals(units, SUITE, "decided_score", interval_settings, "decided_score_").drop(
+        mean_intervals(units, SUITE_KEY, "score", interval_settings),
+        mean_intervals(units, SUITE_KEY, "decided_score", interval_settings, "decided_score_").drop(
             "decided_score_ci_units"
         ),
-        _other_classes(scores),
+        _other_classes(attempt_scores),
     ]
-    table = _suites(scores, settings).collect()
+    table = _suites(attempt_scores, settings).collect()
     for columns in found:
-        table = beside(table, columns, SUITE)
+        table = join_intervals(table, columns, SUITE_KEY)
     return table.lazy()
 
 
-def _worth() -> pl.Expr:
-    """What a case adds to the score of its suite: an undecided one adds nothing and still counts."""
+def _case_score() -> pl.Expr:
+    """A case's contribution to the score of its suite; 0 if undecided."""
     return pl.col("accuracy").fill_null(0.0)
 
 
-def _suites(scores: pl.LazyFrame, settings: SuiteSettings) -> pl.LazyFrame:
-    """The suites' figures without their intervals."""
+def _suites(attempt_scores: pl.LazyFrame, settings: SuiteSettings) -> pl.LazyFrame:
+    """The figures of the suites, without intervals."""
     name = pl.col("classification")
     classes = {f"class_{known}": (name == known).sum().cast(pl.Int64) for known in CLASSES}
-    # A case is worth 0 or 1, so its plain sum is exact in any order; credits and latencies are not.
+    # A plain sum of 0 and 1 is exact in any order; sums of credits and latencies are not.
     passed = pl.col("accuracy").sum()
     return (
-        scores.with_columns(__credit=credit(settings), __latency=latency_score(settings), __weight=weight(settings))
-        .group_by(SUITE)
+        attempt_scores.with_columns(
+            __credit=credit(settings), __latency=latency_score(settings), __weight=weight(settings)
+        )
+        .group_by(SUITE_KEY)
         .agg(
             cases=pl.len().cast(pl.Int64),
             decided=pl.col("accuracy").count().cast(pl.Int64),
@@ -87,7 +93,7 @@ def _suites(scores: pl.LazyFrame, settings: SuiteSettings) -> pl.LazyFrame:
             class_none=name.is_null().sum().cast(pl.Int64),
         )
         .filter(pl.col("decided") > 0)
-        .sort(SUITE, nulls_last=False)
+        .sort(SUITE_KEY, nulls_last=False)
     )
 
 
@@ -96,31 +102,38 @@ def _is_other() -> pl.Expr:
     return name.is_not_null() & ~name.is_in(CLASSES)
 
 
-def _other_classes(scores: pl.LazyFrame) -> pl.DataFrame:
-    """Per suite the classes that are not known, by name with their counts, as text."""
-    counted = scores.filter(_is_other()).group_by(*SUITE, "classification").len().sort(*SUITE, "classification")
-    told = counted.with_columns(other_classes=pl.format("{} {}", "classification", "len"))
-    return told.group_by(SUITE, maintain_order=True).agg(pl.col("other_classes").str.join(", ")).collect()
+def _other_classes(attempt_scores: pl.LazyFrame) -> pl.DataFrame:
+    """The unknown classes of each suite with their counts, as text."""
+    counted = (
+        attempt_scores.filter(_is_other())
+        .group_by(*SUITE_KEY, "classification")
+        .len()
+        .sort(*SUITE_KEY, "classification")
+    )
+    described = counted.with_columns(other_classes=pl.format("{} {}", "classification", "len"))
+    return described.group_by(SUITE_KEY, maintain_order=True).agg(pl.col("other_classes").str.join(", ")).collect()
 
 
 def run_scores(
-    suites: pl.LazyFrame, scores: pl.LazyFrame, problems: pl.LazyFrame, settings: IntervalSettings
+    suite_scores: pl.LazyFrame, attempt_scores: pl.LazyFrame, problems: pl.LazyFrame, settings: IntervalSettings
 ) -> pl.LazyFrame:
-    """The overall score of a run, the plain mean of its suites' scores, and the pass rate over all its cases."""
-    figures = [_worth().alias("score"), pl.col("accuracy").alias("decided")]
-    in_suites = suites.select(SUITE).collect()
-    units = unit_sums(scores, problems, SUITE, figures).join(in_suites, on=SUITE, how="semi", nulls_equal=True)
-    parts = units.select(*RUN, pl.col("suite").rank("dense"), UNIT, "score", "score_size")
-    overall = intervals(parts, RUN, partial(overall_interval, settings=settings))
-    pooled = units.group_by(*RUN, UNIT).agg(pl.col("decided", "decided_size").sum())
-    rates = mean_intervals(pooled, RUN, "decided", settings, "pass_rate_").drop("pass_rate_ci_units")
-    return beside(beside(_runs(suites).collect(), overall, RUN), rates, RUN).lazy()
+    """The table `run_scores`: the unweighted mean of the scores of a run's suites, and the pass rate over its cases."""
+    figures = [_case_score().alias("score"), pl.col("accuracy").alias("decided")]
+    in_suites = suite_scores.select(SUITE_KEY).collect()
+    units = unit_sums(attempt_scores, problems, SUITE_KEY, figures).join(
+        in_suites, on=SUITE_KEY, how="semi", nulls_equal=True
+    )
+    parts = units.select(*RUN_KEY, pl.col("suite").rank("dense"), UNIT, "score", "score_size")
+    overall = group_intervals(parts, RUN_KEY, partial(overall_interval, settings=settings))
+    pooled = units.group_by(*RUN_KEY, UNIT).agg(pl.col("decided", "decided_size").sum())
+    rates = mean_intervals(pooled, RUN_KEY, "decided", settings, "pass_rate_").drop("pass_rate_ci_units")
+    return join_intervals(join_intervals(_runs(suite_scores).collect(), overall, RUN_KEY), rates, RUN_KEY).lazy()
 
 
 def overall_interval(
     suites: Integers, units: Integers, sums: Floats, sizes: Integers, settings: IntervalSettings
 ) -> Interval:
-    """Interval for the plain mean of the suites' means, from the sum and number of cases of each unit in each suite.
+    """Interval for the unweighted mean of the suites' means, from the sum and size of each unit in each suite.
 
     >>> once = np.ones(4, dtype=np.int64)
     >>> overall_interval(np.array([1, 1, 2, 2]), np.arange(4), np.array([0.0, 1, 1, 1]), once, IntervalSettings()).units
@@ -128,34 +141,34 @@ def overall_interval(
     """
     if len(np.unique(suites)) == 1:
         return unit_interval(sums, sizes, np.ones(len(units), dtype=np.int64), settings)
-    # Sorted, so that a unit's parts are added up in the same order whatever that of the rows.
+    # Sorted, so that the order of rows does not affect the sums.
     order = np.lexsort((units, suites))
     suites, units, sums, sizes = suites[order], units[order], sums[order], sizes[order]
-    parts_by_suite = [_SuitePart.of(*part) for part in _split(suites, sums, sizes)]
-    count = len(parts_by_suite)
-    overall = math.fsum(part.mean for part in parts_by_suite) / count
-    owners, unit = np.unique(units, return_inverse=True)
-    parts = np.concatenate([part.residuals for part in parts_by_suite]) / count
-    unseen = [part.unseen / count**2 for part in parts_by_suite]
-    variance = math.fsum([*(np.bincount(unit, weights=parts) ** 2).tolist(), *unseen])
-    clustered = int(sizes.sum()) > len(owners)
-    error = None if overall in (0, 1) or len(owners) == 1 or math.sqrt(variance) <= _SAME else math.sqrt(variance)
-    degrees = max(1.0, min(len(owners) - 1, _satterthwaite(parts_by_suite)))
-    found = score_interval(overall, error, len(owners), degrees, settings)
+    estimates = [_SuiteEstimate.of(*part) for part in _split(suites, sums, sizes)]
+    count = len(estimates)
+    overall = math.fsum(each.mean for each in estimates) / count
+    distinct, unit = np.unique(units, return_inverse=True)
+    residuals = np.concatenate([each.residuals for each in estimates]) / count
+    assumed = [each.assumed_variance / count**2 for each in estimates]
+    variance = math.fsum([*(np.bincount(unit, weights=residuals) ** 2).tolist(), *assumed])
+    clustered = int(sizes.sum()) > len(distinct)
+    error = None if overall in (0, 1) or len(distinct) == 1 or math.sqrt(variance) <= _ROUNDING else math.sqrt(variance)
+    degrees = max(1.0, min(len(distinct) - 1, _satterthwaite(estimates)))
+    found = score_interval(overall, error, len(distinct), degrees, settings)
     return replace(found, method=f"{found.method}-cluster" if clustered else found.method)
 
 
 @dataclass(frozen=True)
-class _SuitePart:
-    """What one suite adds: its mean, the residuals of its units, and the variance where one unit shows none."""
+class _SuiteEstimate:
+    """The mean of a suite, its units' residuals, and the variance assumed if it has a single unit."""
 
     mean: float
     residuals: Floats
-    unseen: float
-    degrees: float
+    assumed_variance: float
+    degrees_of_freedom: float
 
     @classmethod
-    def of(cls, sums: Floats, sizes: Integers) -> "_SuitePart":
+    def of(cls, sums: Floats, sizes: Integers) -> "_SuiteEstimate":
         mean = math.fsum(sums) / int(sizes.sum())
         if len(sums) == 1:
             return cls(mean, np.zeros(1), _LARGEST_VARIANCE, 1)
@@ -163,24 +176,24 @@ class _SuitePart:
         return cls(mean, adjusted_residuals(sums, sizes), 0.0, degrees)
 
 
-def _satterthwaite(parts: Sequence[_SuitePart]) -> float:
-    """Degrees of freedom of a sum of independent variances; infinite where all of them are 0."""
-    variances = [math.fsum(part.residuals**2) + part.unseen for part in parts]
-    spread = math.fsum(variance**2 / part.degrees for variance, part in zip(variances, parts, strict=True))
+def _satterthwaite(parts: Sequence[_SuiteEstimate]) -> float:
+    """Satterthwaite's degrees of freedom (1946) of a sum of independent variances; infinite if all are 0."""
+    variances = [math.fsum(part.residuals**2) + part.assumed_variance for part in parts]
+    spread = math.fsum(variance**2 / part.degrees_of_freedom for variance, part in zip(variances, parts, strict=True))
     return math.fsum(variances) ** 2 / spread if spread > 0 else math.inf
 
 
 def _split(suites: Integers, *columns: NDArray[Any]) -> Iterator[tuple[NDArray[Any], ...]]:
-    """The columns of each suite's rows, which stand together."""
+    """The columns of each suite's rows, which must be adjacent."""
     starts = np.flatnonzero(np.diff(suites, prepend=suites[0]))
     return zip(*(np.split(column, starts) for column in columns), strict=True)
 
 
-def _runs(suites: pl.LazyFrame) -> pl.LazyFrame:
-    """The runs' figures without their intervals."""
+def _runs(suite_scores: pl.LazyFrame) -> pl.LazyFrame:
+    """The figures of the runs, without intervals."""
     weights = pl.col("suite_weight")
     return (
-        suites.group_by(RUN)
+        suite_scores.group_by(RUN_KEY)
         .agg(
             suites=pl.len().cast(pl.Int64),
             cases=pl.col("cases").sum(),
@@ -193,18 +206,18 @@ def _runs(suites: pl.LazyFrame) -> pl.LazyFrame:
             ),
             pass_rate=pl.col("passed").sum() / pl.col("decided").sum(),
         )
-        .sort(RUN, nulls_last=False)
+        .sort(RUN_KEY, nulls_last=False)
     )
 
 
-def empty_suites(problems: pl.LazyFrame, suites: pl.LazyFrame) -> pl.LazyFrame:
-    """The suites of the problems file in which no model has a decided case: left out, and reported."""
-    return problems.select("suite").unique().join(suites.select("suite"), on="suite", how="anti").sort("suite")
+def empty_suites(problems: pl.LazyFrame, suite_scores: pl.LazyFrame) -> pl.LazyFrame:
+    """The suites of the problems file without a decided case of any model, which `suite_scores` leaves out."""
+    return problems.select("suite").unique().join(suite_scores.select("suite"), on="suite", how="anti").sort("suite")
 
 
 def credit(settings: SuiteSettings) -> pl.Expr:
-    """What a case is worth: 1 for a pass, what the configuration gives its class, else 0."""
-    worth = _worth()
+    """The credit of a case: 1 for a pass, the configured credit of its class, otherwise 0."""
+    worth = _case_score()
     for name, value in settings.class_credit.items():
         if name != PASS_CLASS:
             worth = pl.when(pl.col("classification") == name).then(value).otherwise(worth)
@@ -212,7 +225,7 @@ def credit(settings: SuiteSettings) -> pl.Expr:
 
 
 def weight(settings: SuiteSettings) -> pl.Expr:
-    """How much the case's suite counts in the overall weighted score: as configured, else 1."""
+    """The weight of the case's suite in the overall weighted score: as configured, otherwise 1."""
     chosen = pl.lit(1.0)
     for suite, value in settings.weights.items():
         chosen = pl.when(pl.col("suite") == suite).then(value).otherwise(chosen)
@@ -220,7 +233,7 @@ def weight(settings: SuiteSettings) -> pl.Expr:
 
 
 def latency_score(settings: SuiteSettings) -> pl.Expr:
-    """1 at no latency, 0 at the limit and above, straight in between; null without a limit or a measurement."""
+    """Linear from 1 at no latency to 0 at the limit and above; null without a limit or a measurement."""
     if settings.latency_limit_ms is None:
         return pl.lit(None, pl.Float64)
     return (1 - pl.col("latency_ms") / settings.latency_limit_ms).clip(0, 1)

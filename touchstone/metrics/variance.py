@@ -1,19 +1,22 @@
-"""Where the uncertainty of pass@1 comes from, which problems there are or which attempts, and what would shrink it.
+"""Variance components of pass@1: how much comes from the problems, how much from the attempts, what would shrink it.
 
-A problem's rate x = c / n strays from the mean because problems differ and because n attempts are few. The second is
-known without bias wherever a problem was tried twice: s = c (n - c) / (n (n - 1)) estimates p (1 - p), the variance of
-one attempt at that problem. Problems with a single attempt borrow the mean of s over the repeated ones, which is fair
-where it does not depend on difficulty which problems were repeated. What is left of the variance of the mean comes
-from the problems. Both parts are without bias, so the part from problems may come out negative where it is small.
+A problem's rate x = c / n deviates from the mean because problems differ, and because it has only n attempts. The
+variance of one attempt, p (1 - p), has the unbiased estimate s = c (n - c) / (n (n - 1)) on any problem with at least
+two attempts. Problems with a single attempt use the mean of s over the repeated ones, which is fair if repetition does
+not depend on difficulty. The remainder of the variance of the mean comes from the problems: a one-way random-effects
+decomposition (Searle, Casella and McCulloch 1992). Both parts are unbiased, so a small part from problems may come out
+negative.
 
 Problems that share a cluster are one unit: their residuals are summed before they are squared (`cluster_robust`: CR2,
-so that clusters may differ in size), and the part from problems holds what the problems of a cluster have in common.
+which allows clusters of unequal size), and the part from problems includes what problems of a cluster have in common.
+
+Reference: Searle, Casella and McCulloch (1992), "Variance Components".
 """
 
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 from statistics import NormalDist
 from typing import Any, NamedTuple, Self
 
@@ -22,29 +25,28 @@ import polars as pl
 from numpy.typing import NDArray
 
 from touchstone.config import IntervalSettings
-from touchstone.inference.cluster_robust import RobustError, robust_error
+from touchstone.inference.cluster_robust import ClusterRobustSE, cluster_robust_se
 from touchstone.inference.exact import exact_mean
-from touchstone.inference.quantiles import student_reach
-from touchstone.metrics.pass_at_k import GROUP, histograms
+from touchstone.inference.quantiles import t_critical
+from touchstone.metrics.keys import MODEL_TIER
+from touchstone.metrics.pass_at_k import histograms
 from touchstone.tables import TABLES
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-# Plans whose expected widths differ by less than this share are taken as equally good.
-TIE = 0.05
+# Plans whose expected widths differ by less than this share are equally good.
+TIE_TOLERANCE = 0.05
 
 _TOLERANCE = 1e-9
-# A standard error below this is nothing but rounding.
-_NOTHING = 1e-12
-# So many errors below 0 the normal distribution has no float that is exact enough.
+# Smaller standard errors are rounding errors.
+_ROUNDING = 1e-12
+# Below this many standard errors the normal distribution function loses precision.
 _FAR_BELOW = -8.0
-
-_reach = lru_cache(maxsize=1024)(student_reach)
 
 
 class UnitSums(NamedTuple):
-    """Sums of so many rates (`sizes`), each kind of unit standing `counts` times."""
+    """`counts` units of each kind, with the sum of their `sizes` pass rates."""
 
     sums: Floats
     sizes: Integers
@@ -52,18 +54,18 @@ class UnitSums(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Outcomes:
-    """The decided outcomes of one model and tier: so many problems (`weights`) with c passes among n attempts."""
+class OutcomeCounts:
+    """The decided outcomes of one model and tier: `weights` problems with c passes in n attempts each."""
 
     n: Integers
     c: Integers
     weights: Integers
-    # A number per cluster; -1 is a problem that stands alone.
+    # A number per cluster; -1 for a problem without one.
     clusters: Integers
 
     @classmethod
     def of(cls, histogram: pl.DataFrame) -> Self:
-        """From rows (cluster, n, c, problems) that are sorted, so that sums within clusters have one order."""
+        """From sorted rows (cluster, n, c, problems): the order of sums within clusters must be fixed."""
         decided = histogram.filter(pl.col("n") > 0)
         clusters = decided.select(pl.when(pl.col("cluster").is_null()).then(-1).otherwise(pl.col("cluster").rle_id()))
         n, c, weights = (decided[name].to_numpy() for name in ("n", "c", "problems"))
@@ -79,11 +81,11 @@ class Outcomes:
 
     @cached_property
     def unit_sums(self) -> UnitSums:
-        """Rates added up by unit: the problems that stand alone, then the clusters."""
+        """Rates summed by unit: the problems without a cluster, then the clusters."""
         rates, inside = self.c / self.n, self.clusters >= 0
         sizes = np.bincount(self.clusters[inside], weights=self.weights[inside])
         sums = np.bincount(self.clusters[inside], weights=(self.weights * rates)[inside])
-        # A number may be left out where the cluster has no decided problem.
+        # A cluster without a decided problem leaves a gap in the numbers.
         sums, sizes = sums[sizes > 0], sizes[sizes > 0].astype(np.int64)
         alone = ~inside
         return UnitSums(
@@ -103,22 +105,22 @@ class Outcomes:
 
     @cached_property
     def attempt_variances(self) -> Floats:
-        """p (1 - p) without bias; NaN where a single attempt cannot tell."""
+        """Unbiased estimates of p (1 - p); NaN for problems with a single attempt."""
         with np.errstate(invalid="ignore"):
             variances: Floats = self.c * (self.n - self.c) / (self.n * (self.n - 1))
         return variances
 
     @cached_property
     def sampling_variance(self) -> float | None:
-        """Mean over the repeated problems of the variance of one attempt; null where none was repeated."""
+        """Mean variance of one attempt over the repeated problems; None if there are none."""
         if self.repeated == 0:
             return None
-        again = self.n > 1
-        return math.fsum(self.weights[again] * self.attempt_variances[again]) / self.repeated
+        repeated = self.n > 1
+        return math.fsum(self.weights[repeated] * self.attempt_variances[repeated]) / self.repeated
 
     @cached_property
-    def noise(self) -> float | None:
-        """Mean over all problems of the sampling variance of their rate; null where none was repeated."""
+    def rate_variance(self) -> float | None:
+        """Mean sampling variance of a problem's rate over all problems; None if none was repeated."""
         if self.sampling_variance is None:
             return None
         attempt_variances = np.where(self.n > 1, self.attempt_variances, self.sampling_variance)
@@ -126,35 +128,35 @@ class Outcomes:
 
     @cached_property
     def variance_of_mean(self) -> float | None:
-        """Squared standard error of the mean rate from the scatter of units; null of one unit."""
+        """Squared cluster-robust standard error of the mean rate; None for a single unit."""
         if self._robust is None:
             return None
-        return self._robust.error**2 if self._robust.error > _NOTHING else 0.0
+        return self._robust.standard_error**2 if self._robust.standard_error > _ROUNDING else 0.0
 
     @cached_property
-    def degrees(self) -> float | None:
-        """Degrees of freedom behind `variance_of_mean`."""
-        return None if self._robust is None else self._robust.degrees
+    def degrees_of_freedom(self) -> float | None:
+        """Degrees of freedom of `variance_of_mean`."""
+        return None if self._robust is None else self._robust.degrees_of_freedom
 
     @cached_property
-    def _robust(self) -> RobustError | None:
-        return robust_error(*self.unit_sums)
+    def _robust(self) -> ClusterRobustSE | None:
+        return cluster_robust_se(*self.unit_sums)
 
     @cached_property
     def problem_variance(self) -> float | None:
-        """Variance of true rates between problems, without bias; null of one unit and where none was repeated.
+        """Unbiased variance of true rates between problems; None for a single unit or if none was repeated.
 
-        Residuals from a mean that strays with the problems are too small by its variance, which is given back. Where
-        problems stand alone this is the usual division by their number less one.
+        Residuals from the fitted mean are too small by the variance of the mean, which is added back. Without clusters
+        this is the usual division by the number of problems minus one.
         """
-        if self.noise is None or self.variance_of_mean is None:
+        if self.rate_variance is None or self.variance_of_mean is None:
             return None
-        return math.fsum(self.weights * self.residuals**2) / self.problems + self.variance_of_mean - self.noise
+        return math.fsum(self.weights * self.residuals**2) / self.problems + self.variance_of_mean - self.rate_variance
 
 
 @dataclass(frozen=True)
 class VarianceParts:
-    """The variance of a mean over problems and its two parts, which add up to it or do not come to be.
+    """The variance of a mean over problems and its two parts, which must add up to it.
 
     >>> VarianceParts(of_mean=0.03, from_problems=0.01, from_samples=0.01)
     Traceback (most recent call last):
@@ -174,22 +176,22 @@ class VarianceParts:
             raise ValueError("the part from problems is known exactly where the variance and its other part are")
         if whole is None or problems is None or samples is None:
             return
-        # Not by `whole` alone: large parts of opposite sign may leave next to nothing.
+        # Relative to the parts as well, because large parts of opposite sign may nearly cancel.
         if not abs(problems + samples - whole) <= _TOLERANCE * max(whole, abs(problems), samples):
             raise ValueError(
                 f"the parts {problems} from problems and {samples} from samples do not add up to the variance {whole}"
             )
 
     @classmethod
-    def of(cls, outcomes: Outcomes) -> Self:
-        """The parts for the mean rate of a histogram of outcomes; what cannot be told is null."""
+    def of(cls, outcomes: OutcomeCounts) -> Self:
+        """The parts for the mean rate of a model and tier; None where unknown."""
         whole = outcomes.variance_of_mean
-        samples = None if outcomes.noise is None else outcomes.noise / outcomes.problems
+        samples = None if outcomes.rate_variance is None else outcomes.rate_variance / outcomes.problems
         return cls(whole, None if whole is None or samples is None else whole - samples, samples)
 
     @property
     def share_from_problems(self) -> float | None:
-        """The part from problems by the whole, within [0, 1]; null where there is no variance to share out.
+        """The part from problems over the variance, within [0, 1]; None if there is no variance.
 
         >>> VarianceParts(of_mean=0.04, from_problems=0.01, from_samples=0.03).share_from_problems
         0.25
@@ -199,12 +201,12 @@ class VarianceParts:
         return min(1.0, max(0.0, self.from_problems / self.of_mean))
 
     def expected_from_problems(self, degrees: float) -> float | None:
-        """The part from problems that a plan reckons with: not below 0, where its estimate may lie.
+        """The part from problems that plans assume: its estimate, kept above 0.
 
-        Clipping at 0 would promise that more attempts leave no variance at all just where the estimate came out too
-        low. This is the median of what the part may be, given the estimate with its error, variance of the mean *
-        sqrt(2 / degrees of freedom), and that it is not negative: a normal distribution cut off at 0. An estimate of
-        three errors or more stays as it is.
+        Clipping at 0 would promise that more attempts remove all variance exactly when the estimate came out too low.
+        Instead this is the median of a normal distribution truncated at 0, with the estimate as its mean and the
+        standard error variance of the mean * sqrt(2 / degrees of freedom). An estimate of three standard errors or
+        more is hardly changed.
 
         >>> round(VarianceParts(0.04, 0.03, 0.01).expected_from_problems(100), 9)
         0.03
@@ -216,14 +218,14 @@ class VarianceParts:
         error = self.of_mean * math.sqrt(2 / degrees)
         z = self.from_problems / error
         if z < _FAR_BELOW:
-            # The far tail of a normal distribution falls off exponentially.
+            # The far tail of a normal distribution is nearly exponential.
             return math.log(2) * error / -z
         return self.from_problems - error * NormalDist().inv_cdf(NormalDist().cdf(z) / 2)
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What may be done next: so many times the problems, each with so many times the attempts."""
+    """A possible next step: `problems` times as many problems, with `samples` times as many attempts each."""
 
     name: str
     problems: int
@@ -234,10 +236,10 @@ class Plan:
         return self.problems * self.samples
 
     def variance(self, parts: VarianceParts, degrees: float) -> float | None:
-        """Expected variance of the mean under the plan, for parts with so many degrees of freedom.
+        """Expected variance of the mean under the plan.
 
-        New problems are taken to come in clusters like those at hand, so the whole variance shrinks with them; new
-        attempts shrink their own part only.
+        New problems are assumed to come in clusters like the present ones, so the whole variance shrinks with them; new
+        attempts only shrink the part from samples.
 
         >>> round(Plan("samples x2", problems=1, samples=2).variance(VarianceParts(0.04, 0.03, 0.01), 100), 6)
         0.035
@@ -263,7 +265,7 @@ PLANS = (
 
 
 def variance_split(problem_pass_at_k: pl.LazyFrame, problems: pl.LazyFrame) -> pl.LazyFrame:
-    """The variance of pass@1 and its parts per model and tier.
+    """The table `variance_split`: the variance of pass@1 and its parts per model and tier.
 
     >>> counts = pl.LazyFrame({"model": "m", "tier": "T0", "oid": ["a", "b"], "k": 1, "n": [4, 4], "c": [4, 2]})
     >>> problems = pl.LazyFrame({"oid": ["a", "b"], "cluster": [None, None]}, schema_overrides={"cluster": pl.String})
@@ -271,35 +273,36 @@ def variance_split(problem_pass_at_k: pl.LazyFrame, problems: pl.LazyFrame) -> p
     >>> split.select(pl.col("variance_of_mean", "from_problems", "from_samples").round(4)).row(0)
     (0.0625, 0.0417, 0.0208)
     """
-    rows = [group | _figures(Outcomes.of(histogram)) for group, histogram in histograms(problem_pass_at_k, problems)]
+    rows = [
+        group | _figures(OutcomeCounts.of(histogram)) for group, histogram in histograms(problem_pass_at_k, problems)
+    ]
     return pl.LazyFrame(rows, schema=TABLES["variance_split"].dtypes)
 
 
 def next_samples(
     variance_split: pl.LazyFrame, attempt_scores: pl.LazyFrame, settings: IntervalSettings
 ) -> pl.LazyFrame:
-    """How wide the interval of pass@1 would be, per model and tier, if what was done so far were done twice or more.
+    """The table `next_samples`: the expected interval width of pass@1 under each plan, per model and tier.
 
-    Of `attempt_scores` only model, tier and cost_usd are read. The width is that of Student's t, at most 1, with the
-    degrees of freedom that the plan will have, which is exact for units of equal size; near 0 and 1, where intervals
-    lean inwards, the interval of `pass_at_k` is another. Where no scatter was seen at all there is no width to foresee:
-    it is null rather than 0.
+    Of `attempt_scores` only model, tier and cost_usd are read. The width is that of a t interval, at most 1, with the
+    degrees of freedom under the plan, which is exact for units of equal size; near 0 and 1, where intervals are
+    asymmetric, `pass_at_k` has another. Null rather than 0 if no variance was observed.
 
-    Of two plans with as many more attempts, the one with the smaller expected width is advised. More problems are never
-    worse, but new problems are harder to come by than attempts at known ones: where more samples come within `TIE` of
-    the width, they are advised. That is so where less than about a tenth of the variance comes from problems, and
-    enough problems show it: an estimate of nothing from a few problems does not (`expected_from_problems`).
+    Of two plans with equally many attempts, the one with the smaller expected width is advised. More problems are never
+    worse, but harder to obtain than attempts at known ones, so more samples are advised if their width is within
+    `TIE_TOLERANCE`. This happens if less than about a tenth of the variance comes from problems, and there are enough
+    problems to show it (`expected_from_problems`).
     """
-    dear = pl.col("cost_usd")
-    means = attempt_scores.group_by(GROUP).agg(
-        cost_per_attempt=pl.when(dear.is_not_null().all()).then(exact_mean(dear))
+    cost = pl.col("cost_usd")
+    means = attempt_scores.group_by(MODEL_TIER).agg(
+        cost_per_attempt=pl.when(cost.is_not_null().all()).then(exact_mean(cost))
     )
-    groups = variance_split.join(means, on=GROUP, how="left").sort(GROUP).collect()
+    groups = variance_split.join(means, on=MODEL_TIER, how="left").sort(MODEL_TIER).collect()
     rows = [row for group in groups.iter_rows(named=True) for row in _plans(group, settings)]
     return pl.LazyFrame(rows, schema=TABLES["next_samples"].dtypes)
 
 
-def _figures(outcomes: Outcomes) -> dict[str, object]:
+def _figures(outcomes: OutcomeCounts) -> dict[str, object]:
     problems, weights = outcomes.problems, outcomes.weights
     parts = VarianceParts.of(outcomes)
     return {
@@ -308,10 +311,10 @@ def _figures(outcomes: Outcomes) -> dict[str, object]:
         "units": outcomes.units,
         "attempts": int((outcomes.n * weights).sum()),
         "samples": problems / math.fsum(weights / outcomes.n) if problems else None,
-        # Rounding may carry a mean of shares past 1.
+        # Rounding may move a mean of shares above 1.
         "pass_at_1": min(1.0, math.fsum(outcomes.c / outcomes.n * weights) / problems) if problems else None,
         "standard_error": None if parts.of_mean is None else math.sqrt(parts.of_mean),
-        "degrees_of_freedom": outcomes.degrees,
+        "degrees_of_freedom": outcomes.degrees_of_freedom,
         "variance_of_mean": parts.of_mean,
         "from_problems": parts.from_problems,
         "from_samples": parts.from_samples,
@@ -323,8 +326,8 @@ def _figures(outcomes: Outcomes) -> dict[str, object]:
 
 def _plans(group: dict[str, Any], settings: IntervalSettings) -> Iterator[dict[str, object]]:
     parts = VarianceParts(group["variance_of_mean"], group["from_problems"], group["from_samples"])
-    reaches = {plan: _half_width(plan, parts, group["degrees_of_freedom"], settings) for plan in PLANS}
-    widths = {plan: None if reach is None else min(1.0, 2 * reach) for plan, reach in reaches.items()}
+    half_widths = {plan: _half_width(plan, parts, group["degrees_of_freedom"], settings) for plan in PLANS}
+    widths = {plan: None if half is None else min(1.0, 2 * half) for plan, half in half_widths.items()}
     now, samples, cost = widths[NOW], group["samples"], group["cost_per_attempt"]
     for plan, width in widths.items():
         extra = group["attempts"] * (plan.attempts - 1)
@@ -338,7 +341,7 @@ def _plans(group: dict[str, Any], settings: IntervalSettings) -> Iterator[dict[s
             "extra_cost_usd": None if cost is None else extra * cost,
             "expected_width": width,
             "width_saved": None if now is None or width is None else now - width,
-            "advised": _advised(plan, reaches),
+            "advised": _advised(plan, half_widths),
         }
 
 
@@ -346,15 +349,15 @@ def _half_width(plan: Plan, parts: VarianceParts, degrees: float | None, setting
     variance = None if degrees is None else plan.variance(parts, degrees)
     if degrees is None or not variance:
         return None
-    return _reach((degrees + 1) * plan.problems - 1, settings.confidence) * math.sqrt(variance)
+    return t_critical((degrees + 1) * plan.problems - 1, settings.confidence) * math.sqrt(variance)
 
 
-def _advised(plan: Plan, reaches: dict[Plan, float | None]) -> bool | None:
-    """Decided before widths are cut at 1, so that two hopeless plans are not taken as equally good."""
+def _advised(plan: Plan, half_widths: dict[Plan, float | None]) -> bool | None:
+    """Whether the plan beats its rival; by half-widths, because two widths cut at 1 would look equally good."""
     if plan == NOW:
         return None
-    rivals = {rival.samples > 1: reaches[rival] for rival in PLANS if rival.attempts == plan.attempts}
+    rivals = {rival.samples > 1: half_widths[rival] for rival in PLANS if rival.attempts == plan.attempts}
     samples, problems = rivals[True], rivals[False]
     if samples is None or problems is None:
         return None
-    return (samples <= problems * (1 + TIE)) == (plan.samples > 1)
+    return (samples <= problems * (1 + TIE_TOLERANCE)) == (plan.samples > 1)

@@ -1,0 +1,10 @@
+"""The columns that figures are grouped by, each list named once.
+
+Literals rather than `TABLES[...].key`, because `pass_at_k` is used by commands that must start without dataframely.
+"""
+
+MODEL_TIER = ["model", "tier"]
+PROBLEM_KEY = [*MODEL_TIER, "oid"]
+ATTEMPT_KEY = [*PROBLEM_KEY, "iteration_id"]
+RUN_KEY = [*MODEL_TIER, "run_id"]
+SUITE_KEY = [*RUN_KEY, "suite"]
