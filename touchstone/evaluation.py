@@ -34,11 +34,11 @@ from touchstone.publish.settings import settings_table
 from touchstone.storage.freezing import freeze, history
 from touchstone.storage.snapshots import Snapshot, list_snapshots
 from touchstone.storage.store import Part, Store, digest, engine_version
-from touchstone.validation.judging import judge_attempts, judge_problems
+from touchstone.validation.outcomes import baseline_rows, outcome_rows
 from touchstone.validation.recorded import recorded_outcomes
 from touchstone.validation.retrying import content_digest, is_settled
-from touchstone.validation.targets import COLUMNS, NoSubject, Subject, Subjects
-from touchstone.validation.validating import Validation
+from touchstone.validation.session import ValidationSession
+from touchstone.validation.targets import COLUMNS, NoTarget, Target, Targets
 
 # Model names cannot start with "@", so these parts cannot be taken for a model's.
 PROBLEMS_PART = "@problems"
@@ -223,10 +223,10 @@ class Evaluation:
         return part
 
     @cached_property
-    def validation(self) -> Validation:
+    def validation(self) -> ValidationSession:
         """The sandbox, cache and workers of this run."""
         settings = self.config.validation
-        return Validation(settings, self.cache_dir, self.store.scratch("validation"), fresh=self.fresh)
+        return ValidationSession(settings, self.cache_dir, self.store.scratch("validation"), fresh=self.fresh)
 
     def close(self) -> None:
         """End what the run keeps going: workers and their sandboxes. Keep the figures of a run that a gate stopped."""
@@ -257,7 +257,7 @@ class Evaluation:
         current = self.store.current("baselines", fingerprint)
         if current is not None and current.settled:
             return current
-        rows = judge_problems(subjects, self.validation) if subjects else []
+        rows = baseline_rows(subjects, self.validation) if subjects else []
         return self._write_validated("baselines", pl.DataFrame(rows, schema=TABLES["baselines"].dtypes), fingerprint)
 
     def validate_model(self, model: str) -> Part:
@@ -274,7 +274,7 @@ class Evaluation:
         current = self.store.current("outcomes", fingerprint, model)
         if current is not None and (current.settled or self.only) and model not in self.only:
             return current
-        judged = judge_attempts(rows.iter_rows(named=True), subjects, self.validation)
+        judged = outcome_rows(rows.iter_rows(named=True), subjects, self.validation)
         dtypes = TABLES["outcomes"].dtypes
         validated = pl.LazyFrame(judged, schema=dtypes)
         recorded = recorded_outcomes(self.store.scan("attempts", [model])).select(list(dtypes))
@@ -300,7 +300,7 @@ class Evaluation:
         wanted = pl.lit(True) if mode == "always" else pl.col("passed").is_null()
         return attempts.filter(wanted).select("model", *KEY, *present)
 
-    def _subjects(self, oids: Sequence[str]) -> dict[str, Subject | NoSubject]:
+    def _subjects(self, oids: Sequence[str]) -> dict[str, Target | NoTarget]:
         if not oids:
             return {}
         problems = self.store.scan_with_extras("problems")
@@ -309,8 +309,8 @@ class Evaluation:
         return self._all_subjects.find(rows.iter_rows(named=True))
 
     @cached_property
-    def _all_subjects(self) -> Subjects:
-        return Subjects(self.config.clones_dir, self.config.validation)
+    def _all_subjects(self) -> Targets:
+        return Targets(self.config.clones_dir, self.config.validation)
 
     def freeze(self) -> tuple[Snapshot, Part]:
         """Keep the finished run as a snapshot, and bring the history of figures up to date."""

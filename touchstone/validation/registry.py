@@ -1,6 +1,6 @@
 """One process's validators, made when they are first needed, on the sandbox that was chosen for the run.
 
-`work` is what is mapped over batches of jobs; `open_station` is called once in every process before.
+`validate_batch` is what is mapped over batches of jobs; `open_registry` is called once in every process before.
 """
 
 import os
@@ -16,7 +16,7 @@ from touchstone.validation.cache import ReportCache
 from touchstone.validation.protocol import Job, Report, Validator
 from touchstone.validation.sandbox.backends import Backend, Bubblewrap, Landlock, Unsandboxed
 from touchstone.validation.sandbox.command import Limits
-from touchstone.validation.sandbox.running import Confined
+from touchstone.validation.sandbox.runner import SandboxRunner
 from touchstone.validation.validators.command import CommandSettings, CommandValidator
 from touchstone.validation.validators.hcl import HclValidator
 from touchstone.validation.validators.python import PythonSettings, PythonValidator
@@ -25,7 +25,7 @@ from touchstone.validation.validators.terraform import PROVIDER_LIMITS, Terrafor
 
 LANGUAGES = {".tf": "terraform", ".tf.json": "terraform", ".tofu": "terraform", ".py": "python", ".rs": "rust"}
 DEFAULT_VALIDATORS = {"terraform": "hcl", "python": "python", "rust": "rust"}
-_KEEP_EVERY_SECONDS = 0.5
+_WRITE_EVERY_SECONDS = 0.5
 VALIDATORS = ("hcl", "python", "terraform", "rust", "command")
 _BACKENDS: dict[str, type[Backend]] = {kind.name: kind for kind in (Bubblewrap, Landlock, Unsandboxed)}
 
@@ -55,10 +55,10 @@ def limits_for(validator: str, given: LimitSettings) -> Limits:
 
 
 @dataclass
-class Station:
+class ValidatorRegistry:
     """A sandbox and the validators on it."""
 
-    sandbox: Confined
+    sandbox: SandboxRunner
     settings: ValidationSettings
 
     def __post_init__(self) -> None:
@@ -129,32 +129,32 @@ class Batch:
     jobs: Sequence[Job]
 
 
-_station: Station | None = None
+_station: ValidatorRegistry | None = None
 _cache_dir: Path | None = None
 _made: "Synchronized[int] | None" = None
 
 
-def open_station(
+def open_registry(
     backend: str, scratch: Path, settings: ValidationSettings, cache_dir: Path, made: "Synchronized[int]"
 ) -> None:
-    """Set this process up for `work`, which counts its reports in `made`."""
+    """Set this process up for `validate_batch`, which counts its reports in `made`."""
     global _station, _cache_dir, _made
     _made = made
-    _station = Station(Confined(_BACKENDS[backend](), scratch / str(os.getpid())), settings)
+    _station = ValidatorRegistry(SandboxRunner(_BACKENDS[backend](), scratch / str(os.getpid())), settings)
     _cache_dir = cache_dir
 
 
-def close_station() -> None:
-    """End what this process keeps running for `work`."""
+def close_registry() -> None:
+    """End what this process keeps running for `validate_batch`."""
     global _station
     if _station is not None:
         _station.close()
         _station = None
 
 
-def work(batch: Batch) -> list[Report]:
+def validate_batch(batch: Batch) -> list[Report]:
     """The reports on a batch's jobs, in order. Each is in the cache within half a second of its making."""
-    assert _station is not None and _cache_dir is not None and _made is not None, "open_station comes first"
+    assert _station is not None and _cache_dir is not None and _made is not None, "open_registry comes first"
     reports: list[Report] = []
     kept, kept_at = 0, time.monotonic()
     with ReportCache(_cache_dir) as cache:
@@ -163,7 +163,7 @@ def work(batch: Batch) -> list[Report]:
             with _made.get_lock():
                 _made.value += 1
             done = len(reports) == len(batch.jobs)
-            if done or time.monotonic() - kept_at > _KEEP_EVERY_SECONDS:
+            if done or time.monotonic() - kept_at > _WRITE_EVERY_SECONDS:
                 with cache.transaction():
                     for key, made in zip(batch.keys[kept:], reports[kept:], strict=False):
                         cache.keep(key, batch.validator, made)

@@ -37,16 +37,16 @@ class Verdict:
     note: str = ""
 
 
-def targets(baseline: Report, problem: Problem) -> tuple[Diagnostic, ...]:
+def target_diagnostics(baseline: Report, problem: Problem) -> tuple[Diagnostic, ...]:
     """The baseline's complaints that the problem is about; all its errors where it names neither lines nor words.
 
-    A failed test has no position that matters, so it is meant unless the problem's summary names something else.
+    A failed test has no position that matters, so it is a target unless the problem's summary names something else.
 
     >>> from pathlib import Path
     >>> here = Diagnostic("error", "Unclosed block", file="main.tf", line=3)
     >>> there = Diagnostic("error", "Unclosed block", file="main.tf", line=9)
     >>> problem = Problem("a", "main.tf", Path("clones"), line_start=1, line_end=5)
-    >>> targets(Report("failed", "syntax", (here, there)), problem) == (here,)
+    >>> target_diagnostics(Report("failed", "syntax", (here, there)), problem) == (here,)
     True
     """
     severity = _named_severity(problem)
@@ -57,12 +57,12 @@ def targets(baseline: Report, problem: Problem) -> tuple[Diagnostic, ...]:
     if not summary and lines is None:
         return tuple(candidates)
 
-    def is_meant(found: Diagnostic) -> bool:
+    def is_target(found: Diagnostic) -> bool:
         if found.test is not None:
             return not named or found in named
         return (not summary or found in named) and _is_in(found, problem.path, lines)
 
-    return tuple(found for found in candidates if is_meant(found))
+    return tuple(found for found in candidates if is_target(found))
 
 
 def _named_severity(problem: Problem) -> Severity:
@@ -96,7 +96,7 @@ def _is_in(found: Diagnostic, path: str, lines: tuple[int, int] | None) -> bool:
     return found.line <= lines[1] and lines[0] <= max(found.line, found.end_line or found.line)
 
 
-def judge(
+def compute_verdict(
     baseline: Report,
     report: Report,
     problem: Problem,
@@ -109,16 +109,16 @@ def judge(
     >>> from pathlib import Path
     >>> problem = Problem("a", "main.tf", Path("clones"))
     >>> broken = Report("failed", "syntax", (Diagnostic("error", "Unclosed block", file="main.tf", line=3),))
-    >>> judge(broken, Report("passed", "syntax"), problem, 1, 5).status
+    >>> compute_verdict(broken, Report("passed", "syntax"), problem, 1, 5).status
     'passed'
-    >>> judge(broken, broken, problem, 1, 5).note
+    >>> compute_verdict(broken, broken, problem, 1, 5).note
     'still there: error: Unclosed block (main.tf:3)'
     """
-    meant = targets(baseline, problem)
-    known = _without_a_baseline(baseline, meant) or _without_a_report(report)
+    target_errors = target_diagnostics(baseline, problem)
+    known = _without_a_baseline(baseline, target_errors) or _without_a_report(report)
     if known:
         return known
-    remaining = _remaining(baseline, report, meant)
+    remaining = _remaining(baseline, report, target_errors)
     new = [*_introduced(baseline, report), *((1, [lost]) for lost in _lost_tests(baseline, report))]
     # What no longer compiles says nothing of the errors that only show in what does.
     hidden = report.compiled is False and baseline.compiled is not False
@@ -159,7 +159,7 @@ def succeeded(verdict: Verdict, success: Success) -> bool | None:
     }[success]
 
 
-def _without_a_baseline(baseline: Report, meant: Sequence[Diagnostic]) -> Verdict | None:
+def _without_a_baseline(baseline: Report, target_errors: Sequence[Diagnostic]) -> Verdict | None:
     """The verdict where there is nothing to hold a report against."""
     if not baseline.decided:
         reason = f": {baseline.note}" if baseline.note else ""
@@ -168,7 +168,7 @@ def _without_a_baseline(baseline: Report, meant: Sequence[Diagnostic]) -> Verdic
         return None
     if _contradicts_itself(baseline):
         return Verdict("validator_unavailable", note="the report on the unmodified problem contradicts itself")
-    if not meant:
+    if not target_errors:
         note = f"the unmodified problem shows no such error at fidelity {baseline.fidelity}"
         return Verdict("validator_unavailable", note=note)
     return None
@@ -191,17 +191,17 @@ def _contradicts_itself(report: Report) -> bool:
     return not report.consistent or has_errors != (report.status == "failed")
 
 
-def _remaining(baseline: Report, report: Report, meant: Sequence[Diagnostic]) -> list[Diagnostic]:
+def _remaining(baseline: Report, report: Report, target_errors: Sequence[Diagnostic]) -> list[Diagnostic]:
     """The targets that are still there. A test that has failed and is now not run at all is still there."""
     before, after = _counts(baseline.diagnostics), _counts(report.diagnostics)
-    wanted = _counts(meant)
+    wanted = _counts(target_errors)
 
     def remains(target: Diagnostic) -> bool:
         test = target.test
         vanished = test is not None and test in baseline.tests and not report.tests.get(test, False)
         return vanished or after[target.identity] > before[target.identity] - wanted[target.identity]
 
-    return [target for target in meant if remains(target)]
+    return [target for target in target_errors if remains(target)]
 
 
 def _left_in_block(baseline: Report, report: Report, problem: Problem, lines: tuple[int, int]) -> list[Diagnostic]:

@@ -36,7 +36,7 @@ ENVIRONMENT = {"PYTHONHASHSEED": "0", "LANG": "C.UTF-8"}
 
 _BOOT = (
     "import json, sys; sys.path.insert(0, sys.argv[1]); "
-    "from touchstone.validation.sandbox.inside import enter; enter(json.loads(sys.argv[2]))"
+    "from touchstone.validation.sandbox.entrypoint import enter; enter(json.loads(sys.argv[2]))"
 )
 
 
@@ -87,7 +87,7 @@ class Launch:
     tree_bytes: int = 0
     directory: str = ""
     status_fd: int | None = None
-    see_processes: bool = False
+    mount_proc: bool = False
 
     @property
     def folders(self) -> list[Path]:
@@ -96,10 +96,10 @@ class Launch:
 
 
 class Backend(ABC):
-    """A way to start a process apart. `own_processes`: it has a process namespace, so ending it ends all of it."""
+    """A way to start a process apart. `pid_namespace`: it has a process namespace, so ending it ends all of it."""
 
     name: str
-    own_processes: bool
+    pid_namespace: bool
     needs_folder: bool
 
     @abstractmethod
@@ -126,7 +126,7 @@ class Backend(ABC):
             "arguments": list(launch.arguments),
             "environment": dict(launch.environment),
             "directory": launch.directory,
-            "own_processes": self.own_processes,
+            "pid_namespace": self.pid_namespace,
             "confined": True,
             "unix_sockets": False,
             "landlock": None,
@@ -148,7 +148,7 @@ class Bubblewrap(Backend):
     """Namespaces of its own for files, processes, network and more, made by the program `bwrap`."""
 
     name = "bubblewrap"
-    own_processes = True
+    pid_namespace = True
     needs_folder = False
 
     def missing(self) -> str | None:
@@ -186,7 +186,7 @@ class Bubblewrap(Backend):
             line += ["--ro-bind", str(folder), str(folder)]
         for path in _DEVICES:
             line += ["--dev-bind", path, path]
-        if launch.see_processes:
+        if launch.mount_proc:
             line += ["--proc", "/proc"]
         if launch.tree is not None:
             line += ["--ro-bind", str(launch.tree), _TREE]
@@ -199,7 +199,7 @@ class Landlock(Backend):
     """Files taken away by landlock, system calls by seccomp; processes are counted and ended by a keeper."""
 
     name = "landlock"
-    own_processes = False
+    pid_namespace = False
     needs_folder = True
 
     def missing(self) -> str | None:
@@ -226,7 +226,7 @@ class Landlock(Backend):
             os.chown(launch.tmp, user, user)
         readable = [*_SYSTEM, *_SYSTEM_FILES, *_DEVICES, *(str(path) for path in launch.folders)]
         readable += [str(launch.tree)] if launch.tree is not None else []
-        readable += ["/proc"] if launch.see_processes else []
+        readable += ["/proc"] if launch.mount_proc else []
         limits = asdict(launch.limits)
         if user is None:
             # The kernel counts all processes of a user, and here the user has others.
@@ -240,7 +240,7 @@ class Unsandboxed(Backend):
     """No sandbox: only limits. For code that is trusted, and only where the configuration says so."""
 
     name = "none"
-    own_processes = False
+    pid_namespace = False
     needs_folder = True
 
     def missing(self) -> str | None:

@@ -16,7 +16,7 @@ _STARVED_SHARE = 0.1
 
 
 @dataclass(frozen=True)
-class Overrun:
+class LimitExceeded:
     """A limit that was passed. `starved`: a time limit, on a machine too busy to tell whether the job is slow."""
 
     status: str
@@ -41,7 +41,7 @@ class JobClock:
         """Until the wall limit."""
         return self._started + self._limits.wall - time.monotonic()
 
-    def overrun(self) -> Overrun | None:
+    def exceeded(self) -> LimitExceeded | None:
         """The time limit that the job is beyond, if any. To be asked every fraction of a second."""
         now, used = time.monotonic(), self._look()
         spent = used.cpu_seconds - self._cpu_before
@@ -50,12 +50,12 @@ class JobClock:
         self._looked = now
         # The notes have no measured figures: they are part of an outcome, and equal outcomes must be equal.
         if spent > self._limits.seconds:
-            return Overrun("timeout", f"used more than {self._limits.seconds:g} s of CPU time")
+            return LimitExceeded("timeout", f"used more than {self._limits.seconds:g} s of CPU time")
         if now - self._started <= self._limits.wall:
             return None
         starved = self._ready_seconds - spent > _STARVED_SHARE * self._limits.wall
         why = "it was waiting for a processor" if starved else "it was waiting, not computing"
-        return Overrun("timeout", f"took more than {self._limits.wall:g} s of wall time; {why}", starved)
+        return LimitExceeded("timeout", f"took more than {self._limits.wall:g} s of wall time; {why}", starved)
 
     def _look(self) -> Usage:
         used = [usage(process) for process in self._processes]

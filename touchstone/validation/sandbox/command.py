@@ -58,7 +58,7 @@ class Command:
 
 
 @dataclass(frozen=True)
-class Ended:
+class CommandResult:
     """How a command ended: `status` is `exited`, or one of timeout, memory_limit, output_limit, disk_limit and
     sandbox_error, of which `note` says more. A negative exit code is the signal that killed it. `starved`: the machine
     was too busy for the timeout to mean anything."""
@@ -79,5 +79,5 @@ class Sandbox(Protocol):
     def name(self) -> str:
         """What is written on every outcome."""
 
-    def run(self, command: Command, limits: Limits) -> Ended:
+    def run(self, command: Command, limits: Limits) -> CommandResult:
         """Run a command to its end or its limits; nothing of it is left afterwards."""

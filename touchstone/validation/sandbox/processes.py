@@ -16,14 +16,14 @@ _BLOCK = 512
 _PATIENCE_SECONDS = 30.0
 
 
-def end(process: subprocess.Popen[bytes], *, own_processes: bool) -> None:
+def end(process: subprocess.Popen[bytes], *, pid_namespace: bool) -> None:
     """End a sandbox and wait until nothing of it is left.
 
     With a process namespace, ending its first process ends all, and the kernel lets that one go last. Without, the
     keeper is asked to end its children and then goes itself.
     """
     if process.poll() is None:
-        if own_processes:
+        if pid_namespace:
             for first in children(process.pid):
                 with suppress(ProcessLookupError, PermissionError):
                     os.kill(first, signal.SIGKILL)
@@ -99,7 +99,7 @@ def resident_bytes(process: int) -> int:
     return total
 
 
-def unnamed_bytes(process: int, folder: Path) -> int:
+def deleted_file_bytes(process: int, folder: Path) -> int:
     """Room of deleted files on a folder's disk that a process and all below it hold open, where that can be seen."""
     held: dict[int, int] = {}
     disk = folder.stat().st_dev

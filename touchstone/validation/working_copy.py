@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 
-from touchstone.validation.locating import Unsafe
+from touchstone.validation.locate_files import UnusableFiles
 from touchstone.validation.protocol import Tree
 
 _LEFT_OUT = frozenset({".git", ".hg", ".svn", ".terraform", ".venv", "__pycache__", "node_modules"})
@@ -23,7 +23,7 @@ _SETTLED_NS = 2_000_000_000
 _hashes: dict[str, tuple[tuple[int, int, int], str]] = {}
 
 
-def collect(root: Path, max_files: int = 20_000, max_bytes: int = 200_000_000) -> tuple[str, ...] | Unsafe:
+def list_files(root: Path, max_files: int = 20_000, max_bytes: int = 200_000_000) -> tuple[str, ...] | UnusableFiles:
     """The files under a root, relative and in order, without version control, caches and installed packages.
 
     A symlink to a file inside the root is listed and read as that file. One that leads out, one to a directory, and
@@ -34,7 +34,7 @@ def collect(root: Path, max_files: int = 20_000, max_bytes: int = 200_000_000) -
     ...     _ = (Path(root) / "main.tf").write_text("")
     ...     (Path(root) / ".git").mkdir()
     ...     _ = (Path(root) / ".git" / "HEAD").write_text("")
-    ...     collect(Path(root))
+    ...     list_files(Path(root))
     ('main.tf',)
     """
     files, total = [], 0
@@ -43,11 +43,11 @@ def collect(root: Path, max_files: int = 20_000, max_bytes: int = 200_000_000) -
             files.append(path)
             total += size
             if len(files) > max_files:
-                return Unsafe("unsafe_input", f"{root} has more than {max_files:,} files")
+                return UnusableFiles("unsafe_input", f"{root} has more than {max_files:,} files")
             if total > max_bytes:
-                return Unsafe("unsafe_input", f"the files in {root} have more than {max_bytes:,} bytes")
+                return UnusableFiles("unsafe_input", f"the files in {root} have more than {max_bytes:,} bytes")
     except (OSError, RuntimeError) as error:
-        return Unsafe("validator_unavailable", f"{root} cannot be read: {error}")
+        return UnusableFiles("validator_unavailable", f"{root} cannot be read: {error}")
     return tuple(sorted(files))
 
 
@@ -82,14 +82,14 @@ def _is_file_inside(root: Path, entry: os.DirEntry[str]) -> bool:
     return real.is_relative_to(root) and real.is_file()
 
 
-def stage(tree: Tree, destination: Path) -> None:
+def write_working_copy(tree: Tree, destination: Path) -> None:
     """Write a tree into a new directory. Unchanged files are hard links where that works, so nothing may write there.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     _ = (Path(folder) / "main.tf").write_text("before")
     ...     tree = Tree(Path(folder), ("main.tf",)).with_file("main.tf", b"after")
-    ...     stage(tree, Path(folder) / "staged")
+    ...     write_working_copy(tree, Path(folder) / "staged")
     ...     (Path(folder) / "staged" / "main.tf").read_text(), (Path(folder) / "main.tf").read_text()
     ('after', 'before')
     """
@@ -153,13 +153,13 @@ def _is_executable(path: Path) -> bool:
     return path.exists() and bool(path.stat().st_mode & 0o111)
 
 
-def base_hash(root: Path, files: Sequence[str]) -> dict[str, str]:
+def file_hashes(root: Path, files: Sequence[str]) -> dict[str, str]:
     """The SHA-256 of each file. Files that have not changed since they were last asked for are not read again.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as root:
     ...     _ = (Path(root) / "main.tf").write_text("")
-    ...     base_hash(Path(root), ["main.tf"])["main.tf"][:8]
+    ...     file_hashes(Path(root), ["main.tf"])["main.tf"][:8]
     'e3b0c442'
     """
     return {path: _file_hash(root / path) for path in files}
@@ -183,7 +183,7 @@ def _file_hash(path: Path) -> str:
 def tree_hash(tree: Tree, base: Mapping[str, str] | None = None) -> str:
     """A name for what is in a tree: equal for equal paths and contents, wherever they lie and whatever was changed.
 
-    `base` is the `base_hash` of the tree's root; with it only the changed files are hashed, and none is looked at.
+    `base` is the `file_hashes` of the tree's root; with it only the changed files are hashed, and none is looked at.
 
     >>> same = [Tree(Path("a"), ()).with_file("x", b"1"), Tree(Path("b"), ()).with_file("x", b"1")]
     >>> tree_hash(same[0]) == tree_hash(same[1])
@@ -191,7 +191,7 @@ def tree_hash(tree: Tree, base: Mapping[str, str] | None = None) -> str:
     """
     hashes = dict(base or {})
     hashes.update((path, hashlib.sha256(content).hexdigest()) for path, content in tree.changed.items())
-    hashes.update(base_hash(tree.root, [path for path in tree.files if path not in hashes]))
+    hashes.update(file_hashes(tree.root, [path for path in tree.files if path not in hashes]))
     return hashlib.sha256(b"".join(_entry(path, hashes[path]) for path in sorted(tree.files))).hexdigest()
 
 
@@ -199,7 +199,7 @@ class HashedTree:
     """A tree on disk, hashed once for the sake of many that differ from it in the content of a file."""
 
     def __init__(self, root: Path, files: tuple[str, ...]) -> None:
-        self._files, self._hashes = files, base_hash(root, files)
+        self._files, self._hashes = files, file_hashes(root, files)
         entries = {path: _entry(path, self._hashes[path]) for path in sorted(files)}
         ends = itertools.accumulate(len(entry) for entry in entries.values())
         self._spans = {path: (end - len(entry), end) for (path, entry), end in zip(entries.items(), ends, strict=True)}

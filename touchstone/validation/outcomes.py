@@ -6,11 +6,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from touchstone.config import ValidationSettings
-from touchstone.validation.applying import Applied, Fix, NotApplied, apply_fix, choose_fix
+from touchstone.validation.apply_fix import AppliedFix, Fix, NotApplied, apply_fix, choose_fix
 from touchstone.validation.protocol import UNDECIDED, Report
-from touchstone.validation.targets import NoSubject, Subject
-from touchstone.validation.validating import Known, Request, Validation
-from touchstone.validation.verdicts import Verdict, judge, targets
+from touchstone.validation.session import CachedReport, Request, ValidationSession
+from touchstone.validation.targets import NoTarget, Target
+from touchstone.validation.verdicts import Verdict, compute_verdict, target_diagnostics
 from touchstone.vocabulary import Success
 
 _MAX_DIAGNOSTICS = 2000
@@ -18,51 +18,51 @@ Row = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class _Planned:
+class _PlannedAttempt:
     """What is to be said of an attempt: a request for its report, or an outcome that is clear without one."""
 
     attempt: Mapping[str, Any]
-    subject: Subject | NoSubject
-    applied: Applied | NotApplied | NoSubject
+    target: Target | NoTarget
+    applied: AppliedFix | NotApplied | NoTarget
     request: Request | None = None
 
 
-def judge_problems(subjects: Mapping[str, Subject | NoSubject], validation: Validation) -> list[Row]:
+def baseline_rows(targets: Mapping[str, Target | NoTarget], validation: ValidationSession) -> list[Row]:
     """One row per problem: how its unmodified files and its reference fix fare, and so whether it can be trusted."""
-    usable = {oid: subject for oid, subject in subjects.items() if isinstance(subject, Subject)}
-    baselines = {oid: validation.request(subject, None) for oid, subject in usable.items()}
-    references = {oid: _reference(subject, validation) for oid, subject in usable.items()}
+    usable = {oid: target for oid, target in targets.items() if isinstance(target, Target)}
+    baselines = {oid: validation.request(target, None) for oid, target in usable.items()}
+    references = {oid: _reference(target, validation) for oid, target in usable.items()}
     wanted = [*baselines.values(), *(made for _, made in references.values() if made is not None)]
     reports = validation.reports(wanted, "validating the problems")
     rows = []
-    for oid, subject in subjects.items():
-        if isinstance(subject, NoSubject):
-            rows.append(_untrusted(oid, subject))
+    for oid, target in targets.items():
+        if isinstance(target, NoTarget):
+            rows.append(_unvalidated_problem_row(oid, target))
             continue
         baseline = reports[baselines[oid].key].report
         applied, request = references[oid]
         report = reports[request.key].report if request else None
-        verdict = _reference_verdict(subject, baseline, applied, report, validation.settings.success)
-        rows.append(_problem_row(subject, baseline, verdict, validation))
+        verdict = _reference_verdict(target, baseline, applied, report, validation.settings.success)
+        rows.append(_problem_row(target, baseline, verdict, validation))
     return rows
 
 
-def judge_attempts(
-    attempts: Iterable[Mapping[str, Any]], subjects: Mapping[str, Subject | NoSubject], validation: Validation
+def outcome_rows(
+    attempts: Iterable[Mapping[str, Any]], targets: Mapping[str, Target | NoTarget], validation: ValidationSession
 ) -> list[Row]:
     """One outcome per attempt, in order. The same file that results from two fixes is validated once."""
-    applied: dict[tuple[str, Fix | None], _Planned] = {}
+    applied: dict[tuple[str, Fix | None], _PlannedAttempt] = {}
     planned = []
     for attempt in attempts:
-        subject = subjects[attempt["oid"]]
-        has_range = isinstance(subject, Subject) and subject.problem.line_start is not None
+        target = targets[attempt["oid"]]
+        has_range = isinstance(target, Target) and target.problem.line_start is not None
         fix = choose_fix(attempt, validation.settings.apply, has_range)
         known = applied.get((attempt["oid"], fix))
         if known is None:
-            known = applied[attempt["oid"], fix] = _plan(attempt, subject, fix, validation)
+            known = applied[attempt["oid"], fix] = _plan_attempt(attempt, target, fix, validation)
         planned.append((attempt, known))
-    usable = {plan.subject.problem.oid: plan.subject for _, plan in planned if isinstance(plan.subject, Subject)}
-    baselines = {oid: validation.request(subject, None) for oid, subject in usable.items()}
+    usable = {plan.target.problem.oid: plan.target for _, plan in planned if isinstance(plan.target, Target)}
+    baselines = {oid: validation.request(target, None) for oid, target in usable.items()}
     reports = validation.reports(list(baselines.values()), "validating the problems")
     wanted = [plan.request for _, plan in planned if plan.request is not None]
     models = {attempt["model"]: None for attempt, _ in planned}
@@ -70,50 +70,52 @@ def judge_attempts(
     return [_outcome(attempt, plan, baselines, reports, validation) for attempt, plan in planned]
 
 
-def _plan(
-    attempt: Mapping[str, Any], subject: Subject | NoSubject, fix: Fix | None, validation: Validation
-) -> _Planned:
-    if isinstance(subject, NoSubject):
-        return _Planned(attempt, subject, subject)
+def _plan_attempt(
+    attempt: Mapping[str, Any], target: Target | NoTarget, fix: Fix | None, validation: ValidationSession
+) -> _PlannedAttempt:
+    if isinstance(target, NoTarget):
+        return _PlannedAttempt(attempt, target, target)
     if fix is None:
-        return _Planned(attempt, subject, NotApplied("validator_unavailable", "the file brings no fix"))
-    applied = apply_fix(subject.original, fix, subject.problem)
+        return _PlannedAttempt(attempt, target, NotApplied("validator_unavailable", "the file brings no fix"))
+    applied = apply_fix(target.original, fix, target.problem)
     if isinstance(applied, NotApplied):
-        return _Planned(attempt, subject, applied)
-    return _Planned(attempt, subject, applied, validation.request(subject, applied.content))
+        return _PlannedAttempt(attempt, target, applied)
+    return _PlannedAttempt(attempt, target, applied, validation.request(target, applied.content))
 
 
 def _outcome(
     attempt: Mapping[str, Any],
-    plan: _Planned,
+    plan: _PlannedAttempt,
     baselines: Mapping[str, Request],
-    reports: Mapping[str, Known],
-    validation: Validation,
+    reports: Mapping[str, CachedReport],
+    validation: ValidationSession,
 ) -> Row:
-    row = {name: attempt[name] for name in ("model", "tier", "oid", "iteration_id")} | _NOTHING
+    row = {name: attempt[name] for name in ("model", "tier", "oid", "iteration_id")} | _UNDECIDED_COLUMNS
     if plan.request is None:
-        assert not isinstance(plan.applied, Applied)
-        return row | _not_validated(plan.applied, plan.subject, validation)
-    assert isinstance(plan.subject, Subject) and isinstance(plan.applied, Applied)
+        assert not isinstance(plan.applied, AppliedFix)
+        return row | _not_validated_columns(plan.applied, plan.target, validation)
+    assert isinstance(plan.target, Target) and isinstance(plan.applied, AppliedFix)
     known = reports[plan.request.key]
     baseline = reports[baselines[attempt["oid"]].key].report
     applied = plan.applied
     success = validation.settings.success
     if known.report.status == "validator_unavailable" and baseline.decided:
-        known = _blamed(known, plan.subject, validation)
-    verdict = judge(baseline, known.report, plan.subject.problem, applied.first_line, applied.last_line, success)
-    return row | _validated(known, verdict, plan.subject, validation)
+        known = _blame_fix(known, plan.target, validation)
+    verdict = compute_verdict(
+        baseline, known.report, plan.target.problem, applied.first_line, applied.last_line, success
+    )
+    return row | _validated_columns(known, verdict, plan.target, validation)
 
 
-def _blamed(known: Known, subject: Subject, validation: Validation) -> Known:
+def _blame_fix(known: CachedReport, target: Target, validation: ValidationSession) -> CachedReport:
     """A fix that needs what nobody has, such as a provider that it made up, where the problem itself does not."""
-    if not validation.available(subject.validator).usable:
+    if not validation.available(target.validator).usable:
         return known
     note = f"the fix needs what the problem does not: {known.report.note}"
     return replace(known, report=replace(known.report, status="no_report", note=note))
 
 
-_NOTHING: Row = {
+_UNDECIDED_COLUMNS: Row = {
     "validator": None,
     "validator_version": None,
     "fidelity": None,
@@ -137,9 +139,9 @@ _NOTHING: Row = {
 }
 
 
-def _not_validated(why: NotApplied | NoSubject, subject: Subject | NoSubject, validation: Validation) -> Row:
+def _not_validated_columns(why: NotApplied | NoTarget, target: Target | NoTarget, validation: ValidationSession) -> Row:
     """A fix that could not be put in place: a failure where that is the model's doing, else undecided."""
-    if why.status in UNDECIDED or isinstance(subject, NoSubject):
+    if why.status in UNDECIDED or isinstance(target, NoTarget):
         return {"status": why.status, "passed": None, "diagnostics": why.reason}
     return {
         "status": why.status,
@@ -148,11 +150,11 @@ def _not_validated(why: NotApplied | NoSubject, subject: Subject | NoSubject, va
         "applied": False,
         "fixed": False,
         "compiled": False,
-        **_by_whom(subject, subject_fidelity(subject, validation), validation),
+        **_validator_columns(target, target_fidelity(target, validation), validation),
     }
 
 
-def _validated(known: Known, verdict: Verdict, subject: Subject, validation: Validation) -> Row:
+def _validated_columns(known: CachedReport, verdict: Verdict, target: Target, validation: ValidationSession) -> Row:
     report = known.report
     decided = verdict.status not in UNDECIDED
     tests = report.tests.values()
@@ -161,7 +163,7 @@ def _validated(known: Known, verdict: Verdict, subject: Subject, validation: Val
         "passed": verdict.status == "passed" if decided else None,
         "cached": known.cached,
         "duration_seconds": report.duration_seconds,
-        "diagnostics": _words(report, verdict),
+        "diagnostics": _diagnostics_text(report, verdict),
         "applied": True,
         "fixed": verdict.fixed,
         "introduced_block": verdict.introduced_block,
@@ -175,7 +177,7 @@ def _validated(known: Known, verdict: Verdict, subject: Subject, validation: Val
         "tests_passed": sum(tests) if report.tests else None,
         "tests_failed": len(tests) - sum(tests) if report.tests else None,
         "lint_warnings": report.lint_warnings,
-        **_by_whom(subject, report.fidelity, validation),
+        **_validator_columns(target, report.fidelity, validation),
     }
 
 
@@ -184,38 +186,38 @@ def _compiled(report: Report, verdict: Verdict) -> bool | None:
     return report.compiled if report.compiled is not None or verdict.status in ("passed", "failed") else False
 
 
-def _by_whom(subject: Subject, fidelity: str, validation: Validation) -> Row:
-    validator = validation.station.validator(subject.validator)
+def _validator_columns(target: Target, fidelity: str, validation: ValidationSession) -> Row:
+    validator = validation.registry.validator(target.validator)
     return {
         "validator": validator.name,
         "validator_version": validator.version,
-        "fidelity": fidelity or subject_fidelity(subject, validation),
+        "fidelity": fidelity or target_fidelity(target, validation),
         "sandbox": validation.sandbox.name,
     }
 
 
-def subject_fidelity(subject: Subject, validation: Validation) -> str:
+def target_fidelity(target: Target, validation: ValidationSession) -> str:
     """How much a verdict on this problem means."""
-    return validation.station.validator(subject.validator).fidelity(subject.problem)
+    return validation.registry.validator(target.validator).fidelity(target.problem)
 
 
-def _words(report: Report, verdict: Verdict) -> str | None:
+def _diagnostics_text(report: Report, verdict: Verdict) -> str | None:
     said = [verdict.note, report.note if report.note != verdict.note else "", *(str(one) for one in report.diagnostics)]
-    return _joined(said)
+    return _truncated_text(said)
 
 
-def _joined(lines: Sequence[str]) -> str | None:
+def _truncated_text(lines: Sequence[str]) -> str | None:
     """As one text, cut, and without halves of characters, which no table takes."""
     text = "\n".join(line for line in lines if line)[:_MAX_DIAGNOSTICS]
     return text.encode("utf-8", "replace").decode() or None
 
 
-def _reference(subject: Subject, validation: Validation) -> tuple[Applied | NotApplied | None, Request | None]:
-    text = subject.problem.reference_fix
+def _reference(target: Target, validation: ValidationSession) -> tuple[AppliedFix | NotApplied | None, Request | None]:
+    text = target.problem.reference_fix
     if text is None or not text.strip():
         return None, None
-    applied = apply_fix(subject.original, _reference_fix(text, validation.settings), subject.problem)
-    return applied, validation.request(subject, applied.content) if isinstance(applied, Applied) else None
+    applied = apply_fix(target.original, _reference_fix(text, validation.settings), target.problem)
+    return applied, validation.request(target, applied.content) if isinstance(applied, AppliedFix) else None
 
 
 def _reference_fix(text: str, settings: ValidationSettings) -> Fix:
@@ -223,7 +225,7 @@ def _reference_fix(text: str, settings: ValidationSettings) -> Fix:
 
 
 def _reference_verdict(
-    subject: Subject, baseline: Report, applied: Applied | NotApplied | None, report: Report | None, success: Success
+    target: Target, baseline: Report, applied: AppliedFix | NotApplied | None, report: Report | None, success: Success
 ) -> Verdict | None:
     """What became of the reference fix by the rule that fixes are judged by; None where there is none."""
     if applied is None:
@@ -231,10 +233,10 @@ def _reference_verdict(
     if isinstance(applied, NotApplied):
         return Verdict(applied.status, fixed=False, note=applied.reason)
     assert report is not None
-    return judge(baseline, report, subject.problem, applied.first_line, applied.last_line, success)
+    return compute_verdict(baseline, report, target.problem, applied.first_line, applied.last_line, success)
 
 
-def _untrusted(oid: str, why: NoSubject) -> Row:
+def _unvalidated_problem_row(oid: str, why: NoTarget) -> Row:
     return {
         "oid": oid,
         "validator": None,
@@ -247,21 +249,21 @@ def _untrusted(oid: str, why: NoSubject) -> Row:
     }
 
 
-def _problem_row(subject: Subject, baseline: Report, reference: Verdict | None, validation: Validation) -> Row:
-    problem = subject.problem
+def _problem_row(target: Target, baseline: Report, reference: Verdict | None, validation: ValidationSession) -> Row:
+    problem = target.problem
     failing = baseline.decided and (
-        bool(targets(baseline, problem)) if baseline.status in ("passed", "failed") else True
+        bool(target_diagnostics(baseline, problem)) if baseline.status in ("passed", "failed") else True
     )
     words: Sequence[str] = [baseline.note, *(str(one) for one in baseline.diagnostics)]
     if reference is not None and reference.status != "passed":
         words = [f"reference fix: {reference.status} ({reference.note})", *words]
     return {
         "oid": problem.oid,
-        "validator": subject.validator,
-        "fidelity": baseline.fidelity or subject_fidelity(subject, validation),
+        "validator": target.validator,
+        "fidelity": baseline.fidelity or target_fidelity(target, validation),
         "baseline_status": baseline.status,
         "baseline_errors": sum(one.severity == "error" for one in baseline.diagnostics) if baseline.decided else None,
         "fails_as_recorded": failing if baseline.decided else None,
         "reference_status": None if reference is None else reference.status,
-        "diagnostics": _joined(words),
+        "diagnostics": _truncated_text(words),
     }

@@ -9,13 +9,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from touchstone.validation.sandbox import forking
-from touchstone.validation.sandbox.inside import Policy
+from touchstone.validation.sandbox import fork_server
+from touchstone.validation.sandbox.entrypoint import Policy
 
 
 def serve(policy: Policy) -> None:
     """The probe's worker."""
-    forking.serve(policy, lambda told, descriptors: _attempt_all(policy, told, descriptors[0]))
+    fork_server.serve(policy, lambda told, descriptors: _attempt_all(policy, told, descriptors[0]))
 
 
 def _attempt_all(policy: Policy, told: dict[str, Any], answer: int) -> None:

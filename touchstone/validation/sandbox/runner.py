@@ -18,18 +18,18 @@ from pathlib import Path
 
 from touchstone.errors import TouchstoneError
 from touchstone.validation.sandbox.backends import ENVIRONMENT, Backend, Launch
-from touchstone.validation.sandbox.clock import JobClock, Overrun
-from touchstone.validation.sandbox.command import Command, Ended, Limits
+from touchstone.validation.sandbox.clock import JobClock, LimitExceeded
+from touchstone.validation.sandbox.command import Command, CommandResult, Limits
 from touchstone.validation.sandbox.folders import folder_bytes, remove
-from touchstone.validation.sandbox.processes import end, resident_bytes, unnamed_bytes
-from touchstone.validation.staging import stage
+from touchstone.validation.sandbox.processes import deleted_file_bytes, end, resident_bytes
+from touchstone.validation.working_copy import write_working_copy
 
 _LOOK_EVERY_SECONDS = 0.1
 _CHUNK = 65_536
 
 
 @dataclass(frozen=True)
-class Confined:
+class SandboxRunner:
     """A backend at work, with a folder for what it stages."""
 
     backend: Backend
@@ -50,12 +50,12 @@ class Confined:
         finally:
             remove(made)
 
-    def run(self, command: Command, limits: Limits) -> Ended:
+    def run(self, command: Command, limits: Limits) -> CommandResult:
         """Run a command to its end or its limits; nothing of it is left afterwards."""
         with self.folder() as folder:
             folder.chmod(0o711)
             tree, tmp = folder / "tree", folder / "tmp"
-            stage(command.tree, tree)
+            write_working_copy(command.tree, tree)
             tmp.mkdir(mode=0o700)
             tree_bytes = sum(path.stat().st_size + 4096 for path in tree.rglob("*"))
             reads, writes = os.pipe()
@@ -70,7 +70,7 @@ class Confined:
                     tree_bytes=tree_bytes,
                     directory=command.directory,
                     status_fd=writes,
-                    see_processes=True,
+                    mount_proc=True,
                 )
                 line = self.backend.command_line(launch)
                 process = subprocess.Popen(
@@ -85,7 +85,7 @@ class Confined:
                 )
             except (OSError, TouchstoneError) as error:
                 os.close(reads)
-                return Ended("sandbox_error", None, note=str(error))
+                return CommandResult("sandbox_error", None, note=str(error))
             finally:
                 os.close(writes)
             watch = _Watch(process, self.backend, limits, tmp if self.backend.needs_folder else None)
@@ -104,9 +104,9 @@ class _Watch:
 
     def close(self) -> None:
         """End what is left."""
-        end(self.process, own_processes=self.backend.own_processes)
+        end(self.process, pid_namespace=self.backend.pid_namespace)
 
-    def outcome(self, status: int) -> Ended:
+    def outcome(self, status: int) -> CommandResult:
         """Wait for the end, or bring it about."""
         started = time.monotonic()
         passed = self._wait()
@@ -116,10 +116,10 @@ class _Watch:
             said = pipe.read()
         stdout, stderr = bytes(self.output["stdout"]), bytes(self.output["stderr"])
         if passed is not None:
-            return Ended(passed.status, None, stdout, stderr, seconds, passed.note, passed.starved)
+            return CommandResult(passed.status, None, stdout, stderr, seconds, passed.note, passed.starved)
         return _read_status(said, stdout, stderr, seconds)
 
-    def _wait(self) -> Overrun | None:
+    def _wait(self) -> LimitExceeded | None:
         """None where the process ended by itself, else the limit that it passed."""
         process = self.process
         clock = JobClock([process.pid], self.limits)
@@ -137,22 +137,22 @@ class _Watch:
                     if key.data is not None and not self._read(key.data, key.fd):
                         ready.unregister(key.fileobj)
                 if any(len(text) > self.limits.output_bytes for text in self.output.values()):
-                    return Overrun("output_limit")
+                    return LimitExceeded("output_limit")
                 if any(key.data is None for key, _ in events):
                     self._drain()
                     return None
                 now = time.monotonic()
                 if now - looked >= _LOOK_EVERY_SECONDS or clock.seconds_left <= 0:
                     looked = now
-                    if (passed := self._passed_limit() or clock.overrun()) is not None:
+                    if (passed := self._exceeded_limit() or clock.exceeded()) is not None:
                         return passed
 
-    def _passed_limit(self) -> Overrun | None:
+    def _exceeded_limit(self) -> LimitExceeded | None:
         if resident_bytes(self.process.pid) > self.limits.memory_bytes:
-            return Overrun("memory_limit")
+            return LimitExceeded("memory_limit")
         if self.tmp is not None:
-            used = folder_bytes(self.tmp) + unnamed_bytes(self.process.pid, self.tmp)
-            return Overrun("disk_limit") if used > self.limits.disk_bytes else None
+            used = folder_bytes(self.tmp) + deleted_file_bytes(self.process.pid, self.tmp)
+            return LimitExceeded("disk_limit") if used > self.limits.disk_bytes else None
         return None
 
     def _read(self, name: str, descriptor: int) -> bool:
@@ -176,19 +176,19 @@ class _Watch:
                     self.output[name] += chunk
 
 
-def _read_status(said: bytes, stdout: bytes, stderr: bytes, seconds: float) -> Ended:
+def _read_status(said: bytes, stdout: bytes, stderr: bytes, seconds: float) -> CommandResult:
     """What the keeper told. Its pipe is closed to the command, so nobody else can have written there."""
     try:
         told = json.loads(said.splitlines()[0])
     except (ValueError, IndexError):
         tail = stderr.decode("utf-8", "replace").strip().splitlines()[-1:]
         note = f"the sandbox ended without a word{': ' + tail[0] if tail else ''}"
-        return Ended("sandbox_error", None, stdout, stderr, seconds, note)
+        return CommandResult("sandbox_error", None, stdout, stderr, seconds, note)
     if "error" in told:
-        return Ended("sandbox_error", None, stdout, stderr, seconds, told["error"])
+        return CommandResult("sandbox_error", None, stdout, stderr, seconds, told["error"])
     if told["disk_full"]:
-        return Ended("disk_limit", told["exit_code"], stdout, stderr, seconds, "the private disk is full")
-    return Ended("exited", told["exit_code"], stdout, stderr, seconds)
+        return CommandResult("disk_limit", told["exit_code"], stdout, stderr, seconds, "the private disk is full")
+    return CommandResult("exited", told["exit_code"], stdout, stderr, seconds)
 
 
 def _with_path(command: Command) -> list[str]:

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import Literal
 
+from touchstone.validation.extract_code import extract_code
 from touchstone.validation.protocol import Problem
-from touchstone.validation.unwrapping import unwrap
 
-Kind = Literal["file", "block"]
+FixKind = Literal["file", "block"]
 
 MAX_FIX_BYTES = 2_000_000
 
@@ -26,11 +26,11 @@ class Fix:
     """What a model wrote: the whole file, or what stands in place of the problem's lines."""
 
     text: str
-    kind: Kind
+    kind: FixKind
 
 
 @dataclass(frozen=True)
-class Applied:
+class AppliedFix:
     """The file with the fix in it, and the lines in it that the fix is about."""
 
     content: bytes
@@ -54,9 +54,9 @@ def choose_fix(row: Mapping[str, str | None], how: Literal["auto", "file", "bloc
     >>> choose_fix({"fixed_file": None}, "auto", has_range=True)
     Fix(text='', kind='file')
     """
-    file: tuple[str, Kind] = ("fixed_file", "file")
-    block: tuple[str, Kind] = ("fixed_block_content", "block")
-    candidates: dict[str, tuple[tuple[str, Kind], ...]] = {
+    file: tuple[str, FixKind] = ("fixed_file", "file")
+    block: tuple[str, FixKind] = ("fixed_block_content", "block")
+    candidates: dict[str, tuple[tuple[str, FixKind], ...]] = {
         "file": (file, ("fixed_code", "file")),
         "block": (block, ("fixed_code", "block")),
         "auto": (file, block, ("fixed_code", "block" if has_range else "file")),
@@ -66,26 +66,26 @@ def choose_fix(row: Mapping[str, str | None], how: Literal["auto", "file", "bloc
     return next(filled, Fix("", fixes[0].kind) if fixes else None)
 
 
-def apply_fix(original: bytes, fix: Fix, problem: Problem) -> Applied | NotApplied:
+def apply_fix(original: bytes, fix: Fix, problem: Problem) -> AppliedFix | NotApplied:
     r"""The original with the fix in it: in its place, or in place of the problem's lines.
 
     >>> from pathlib import Path
     >>> problem = Problem("a", "main.tf", Path("clones"), line_start=2, line_end=2)
     >>> apply_fix(b"a\nb\nc\n", Fix("B\nb", "block"), problem)
-    Applied(content=b'a\nB\nb\nc\n', first_line=2, last_line=3)
+    AppliedFix(content=b'a\nB\nb\nc\n', first_line=2, last_line=3)
     >>> apply_fix(b"a\nb\nc\n", Fix("```\n```", "file"), problem)
     NotApplied(status='failed', reason='the fix is empty')
     """
     refused = _refusal(fix.text)
     if refused:
         return NotApplied("failed", refused)
-    code = unwrap(fix.text)
+    code = extract_code(fix.text)
     if not code.strip():
         return NotApplied("failed", "the fix is empty")
     if fix.kind == "block":
         return _with_block(original, code.encode(), problem)
     content = code.encode()
-    return Applied(content, *_range_after(original, content, problem))
+    return AppliedFix(content, *_range_after(original, content, problem))
 
 
 def _refusal(text: str) -> str:
@@ -98,7 +98,7 @@ def _refusal(text: str) -> str:
     return f"the fix has {size:,} bytes; at most {MAX_FIX_BYTES:,} are allowed" if size > MAX_FIX_BYTES else ""
 
 
-def _with_block(original: bytes, block: bytes, problem: Problem) -> Applied | NotApplied:
+def _with_block(original: bytes, block: bytes, problem: Problem) -> AppliedFix | NotApplied:
     if problem.line_start is None or problem.line_end is None:
         return NotApplied("validator_unavailable", "the fix is a block and the problem has no line range to put it in")
     lines = original.split(b"\n")
@@ -110,7 +110,7 @@ def _with_block(original: bytes, block: bytes, problem: Problem) -> Applied | No
         last -= 1  # nothing stands behind the last newline, and the newline stays
     block_lines = _block_lines(block, crlf=_is_crlf(original), at_end=last == len(lines))
     content = b"\n".join([*lines[: first - 1], *block_lines, *lines[last:]])
-    return Applied(content, first, first + len(block_lines) - 1)
+    return AppliedFix(content, first, first + len(block_lines) - 1)
 
 
 def _block_lines(block: bytes, *, crlf: bool, at_end: bool) -> list[bytes]:

@@ -13,7 +13,7 @@ MAX_PATH_BYTES = 1024
 
 
 @dataclass(frozen=True)
-class Located:
+class LocatedFile:
     """A tree's root, the module's directory in it, and the file in that. None of them goes through a symlink."""
 
     root: Path
@@ -22,7 +22,7 @@ class Located:
 
 
 @dataclass(frozen=True)
-class Unsafe:
+class UnusableFiles:
     """Why a problem's files are not read."""
 
     status: str
@@ -31,7 +31,7 @@ class Unsafe:
 
 def locate(
     clones_dir: Path, filename: str | None, working_directory: str | None, project_name: str | None, oid: str
-) -> Located | Unsafe:
+) -> LocatedFile | UnusableFiles:
     """Where a problem's file lies, with as much around it as validation may see.
 
     The module is `working_directory`, else the directory named after the oid if it holds the file, else the file's
@@ -50,14 +50,14 @@ def locate(
     """
     refused = _refusal(filename, working_directory, project_name, oid)
     if refused:
-        return Unsafe("unsafe_input", refused)
+        return UnusableFiles("unsafe_input", refused)
     file = PurePosixPath(filename or "")
     try:
         clones = clones_dir.resolve()
         module, file = _module(clones, file, working_directory, oid)
         return _missing(clones, module, module / file) or _located(clones, module, module / file, project_name)
     except (OSError, RuntimeError) as error:  # RuntimeError: a loop of symlinks
-        return Unsafe("validator_unavailable", f"{clones_dir / file} cannot be looked at: {error}")
+        return UnusableFiles("validator_unavailable", f"{clones_dir / file} cannot be looked at: {error}")
 
 
 def _refusal(filename: str | None, working_directory: str | None, project_name: str | None, oid: str) -> str:
@@ -116,31 +116,31 @@ def _is_there(path: Path) -> bool:
     return path.is_symlink() or path.exists()
 
 
-def _missing(clones: Path, module: Path, file: Path) -> Unsafe | None:
+def _missing(clones: Path, module: Path, file: Path) -> UnusableFiles | None:
     for directory in (clones, module):
         if not directory.is_dir() and not directory.is_symlink():
-            return Unsafe("validator_unavailable", f"there is no directory {directory}")
+            return UnusableFiles("validator_unavailable", f"there is no directory {directory}")
     # A path that leads out is refused for that, whether something lies at its end or not.
     if _is_there(file) or not file.resolve().is_relative_to(clones):
         return None
-    return Unsafe("validator_unavailable", f"there is no file {file}")
+    return UnusableFiles("validator_unavailable", f"there is no file {file}")
 
 
-def _located(clones: Path, module: Path, file: Path, project_name: str | None) -> Located | Unsafe:
+def _located(clones: Path, module: Path, file: Path, project_name: str | None) -> LocatedFile | UnusableFiles:
     """The paths without symlinks, if they stay where they belong."""
     real_module, real_file = module.resolve(), file.resolve()
     for path, real in ((module, real_module), (file, real_file)):
         if not real.is_relative_to(clones):
-            return Unsafe("unsafe_input", f"{path} leads out of {clones} by a symlink")
+            return UnusableFiles("unsafe_input", f"{path} leads out of {clones} by a symlink")
     if file.is_symlink():
-        return Unsafe("unsafe_input", f"{file} is a symlink")
+        return UnusableFiles("unsafe_input", f"{file} is a symlink")
     if not file.is_file():
-        return Unsafe("unsafe_input", f"{file} is {'a directory' if file.is_dir() else 'no regular file'}")
+        return UnusableFiles("unsafe_input", f"{file} is {'a directory' if file.is_dir() else 'no regular file'}")
     if not real_file.is_relative_to(real_module):
-        return Unsafe("unsafe_input", f"{file} leads out of {module} by a symlink")
+        return UnusableFiles("unsafe_input", f"{file} leads out of {module} by a symlink")
     root = _root(clones, real_module, project_name)
     directory = real_module.relative_to(root).as_posix()
-    return Located(root, "" if directory == "." else directory, real_file.relative_to(real_module).as_posix())
+    return LocatedFile(root, "" if directory == "." else directory, real_file.relative_to(real_module).as_posix())
 
 
 def _root(clones: Path, module: Path, project_name: str | None) -> Path:

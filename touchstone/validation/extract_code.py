@@ -32,14 +32,14 @@ _CODE = re.compile(
 )
 
 
-def unwrap(text: str) -> str:
+def extract_code(text: str) -> str:
     r"""The code in an answer, without CDATA and without a Markdown fence around it. Plain code stays as it is.
 
-    >>> unwrap("Here is the fix:\n\n```python\nx = 1\n```\nIt sets x.")
+    >>> extract_code("Here is the fix:\n\n```python\nx = 1\n```\nIt sets x.")
     'x = 1\n'
-    >>> unwrap("<![CDATA[\nx = 1\n]]>")
+    >>> extract_code("<![CDATA[\nx = 1\n]]>")
     'x = 1\n'
-    >>> unwrap('notes = <<EOT\n```\nx = 1\n```\nEOT\n')
+    >>> extract_code('notes = <<EOT\n```\nx = 1\n```\nEOT\n')
     'notes = <<EOT\n```\nx = 1\n```\nEOT\n'
     """
     return _without_cdata(_without_fence(_without_cdata(text)))

@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from touchstone.validation.sandbox.backends import ENVIRONMENT, Interpreter, Launch, interpreter
-from touchstone.validation.sandbox.clock import Overrun
+from touchstone.validation.sandbox.clock import LimitExceeded
 from touchstone.validation.sandbox.command import Limits
-from touchstone.validation.sandbox.forking import END, JOB, KILL
+from touchstone.validation.sandbox.fork_server import END, JOB, KILL
 from touchstone.validation.sandbox.processes import descendants, end, usage
-from touchstone.validation.sandbox.running import Confined
+from touchstone.validation.sandbox.runner import SandboxRunner
 
 # How long a worker may do nothing before it is ready, or has ended a job. On a busy machine that takes long, but then
 # it is ready to run, not idle: so a busy machine changes no verdict, and a worker that was stopped holds up nobody.
@@ -35,7 +35,7 @@ class WorkerLostError(Exception):
 class WarmWorker:
     """One worker in one sandbox. Use `job`, read what it answers, then `finish`."""
 
-    sandbox: Confined
+    sandbox: SandboxRunner
     worker: str
     limits: Limits
     python: Interpreter = field(default_factory=interpreter)
@@ -70,7 +70,7 @@ class WarmWorker:
             os.close(file)
 
     def ask_end(self, *, at_once: bool = False) -> None:
-        """Ask a forking worker to end its job: once it is done by itself, or at once. `ended` tells what came of it."""
+        """Ask a fork-server worker to end its job: when it finishes, or immediately. `ended` returns the result."""
         if self._control is not None:
             with contextlib.suppress(OSError):
                 self._control.send(KILL if at_once else END)
@@ -93,9 +93,9 @@ class WarmWorker:
         if self._process is not None:
             if self._control is not None:
                 self._control.close()
-            if not self.sandbox.backend.own_processes:
+            if not self.sandbox.backend.pid_namespace:
                 self._process.kill()
-            end(self._process, own_processes=self.sandbox.backend.own_processes)
+            end(self._process, pid_namespace=self.sandbox.backend.pid_namespace)
         self._process, self._control, self._served, self.processes = None, None, 0, ()
         self._keep.close()
 
@@ -150,7 +150,9 @@ class WarmWorker:
         return None
 
 
-def read_answer(pipe: int, max_bytes: int, passed_limit: Callable[[], Overrun | None]) -> tuple[bytes, Overrun | None]:
+def read_until_closed(
+    pipe: int, max_bytes: int, exceeded_limit: Callable[[], LimitExceeded | None]
+) -> tuple[bytes, LimitExceeded | None]:
     """What comes through a pipe until its other end is closed, or the limit that was passed first."""
     answer = bytearray()
     waiting = select.poll()
@@ -163,8 +165,8 @@ def read_answer(pipe: int, max_bytes: int, passed_limit: Callable[[], Overrun | 
                 return bytes(answer), None
             answer += chunk
             if len(answer) > max_bytes:
-                return bytes(answer), Overrun("output_limit")
+                return bytes(answer), LimitExceeded("output_limit")
         if time.monotonic() - looked >= _LOOK_EVERY_SECONDS:
             looked = time.monotonic()
-            if (passed := passed_limit()) is not None:
+            if (passed := exceeded_limit()) is not None:
                 return bytes(answer), passed

@@ -14,8 +14,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NoReturn
 
+from touchstone.validation.sandbox.entrypoint import (
+    Policy,
+    apply_limits,
+    confine,
+    die_with_parent,
+    kill_all_other_processes,
+)
 from touchstone.validation.sandbox.folders import empty
-from touchstone.validation.sandbox.inside import Policy, confine, end_with_parent, kill_everything_else, limit
 
 JOB, END, KILL = b"job", b"end", b"kill"
 MAX_DESCRIPTORS = 8
@@ -67,9 +73,9 @@ def _run(policy: Policy, worker: int, control: socket.socket, job: Job, descript
         os.environ.clear()
         os.environ.update({"HOME": policy["tmp"], "TMPDIR": policy["tmp"], "LANG": "C.UTF-8"})
         limits = policy["limits"]
-        limit(limits, address_space=limits["memory_bytes"] + _INTERPRETER_BYTES)
-        if not policy["own_processes"]:
-            end_with_parent(worker)
+        apply_limits(limits, address_space=limits["memory_bytes"] + _INTERPRETER_BYTES)
+        if not policy["pid_namespace"]:
+            die_with_parent(worker)
             confine(policy, processes=False)
         job(told, descriptors[1:])
     finally:
@@ -79,7 +85,7 @@ def _run(policy: Policy, worker: int, control: socket.socket, job: Job, descript
 def _end(policy: Policy, child: int | None, wait_seconds: float) -> dict[str, Any]:
     """End the job's process, if it does not end by itself in time, and all that it left."""
     free = os.statvfs(policy["tmp"])
-    told: dict[str, Any] = {"exit_code": None, "disk_full": policy["own_processes"] and free.f_bavail == 0}
+    told: dict[str, Any] = {"exit_code": None, "disk_full": policy["pid_namespace"] and free.f_bavail == 0}
     if child is None:
         return told
     give_up = time.monotonic() + wait_seconds
@@ -91,8 +97,8 @@ def _end(policy: Policy, child: int | None, wait_seconds: float) -> dict[str, An
             time.sleep(0.0002)
         else:
             break
-    if policy["own_processes"]:
-        kill_everything_else(policy)
+    if policy["pid_namespace"]:
+        kill_all_other_processes(policy)
     elif told["exit_code"] is None:
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)

@@ -6,14 +6,14 @@ from pathlib import Path
 
 from touchstone.config import ValidationSettings
 from touchstone.errors import TouchstoneError
-from touchstone.validation.registry import DEFAULT_VALIDATORS, VALIDATORS, Station
-from touchstone.validation.sandbox.probing import BACKENDS, INSTALL, choose_sandbox, try_backend
+from touchstone.validation.registry import DEFAULT_VALIDATORS, VALIDATORS, ValidatorRegistry
+from touchstone.validation.sandbox.probe import BACKENDS, INSTALL, choose_sandbox, probe_backend
 
 _FIDELITY = {"hcl": "static or static+schema", "command": "as configured"}
 
 
 @dataclass(frozen=True)
-class Entry:
+class Capability:
     """One sandbox or validator, whether it is usable, and what to do where it is not."""
 
     kind: str
@@ -23,36 +23,36 @@ class Entry:
     detail: str
 
 
-def take_inventory(settings: ValidationSettings) -> list[Entry]:
+def probe_capabilities(settings: ValidationSettings) -> list[Capability]:
     """Sandboxes first, then validators on the best of them."""
     with tempfile.TemporaryDirectory(prefix="touchstone-") as folder:
         scratch = Path(folder)
         entries = []
         for backend in (kind() for kind in BACKENDS):
-            trouble = try_backend(backend, scratch).trouble
+            failure = probe_backend(backend, scratch).failure
             detail = (
-                "holds" if trouble is None else f"{trouble}; {INSTALL}" if backend.name == "bubblewrap" else trouble
+                "holds" if failure is None else f"{failure}; {INSTALL}" if backend.name == "bubblewrap" else failure
             )
-            entries.append(Entry("sandbox", backend.name, trouble is None, "", detail))
+            entries.append(Capability("sandbox", backend.name, failure is None, "", detail))
         try:
             sandbox = choose_sandbox(scratch, settings.sandbox, settings.unsandboxed)
         except TouchstoneError as error:
-            return [*entries, *(Entry("validator", name, False, "", str(error)) for name in VALIDATORS)]
-        station = Station(sandbox, settings)
+            return [*entries, *(Capability("validator", name, False, "", str(error)) for name in VALIDATORS)]
+        registry = ValidatorRegistry(sandbox, settings)
         try:
-            return [*entries, *(_validator(station, name, settings) for name in VALIDATORS)]
+            return [*entries, *(_validator(registry, name, settings) for name in VALIDATORS)]
         finally:
-            station.close()
+            registry.close()
 
 
-def _validator(station: Station, name: str, settings: ValidationSettings) -> Entry:
+def _validator(registry: ValidatorRegistry, name: str, settings: ValidationSettings) -> Capability:
     languages = sorted(
         language for language, chosen in {**DEFAULT_VALIDATORS, **settings.validators}.items() if chosen == name
     )
     used = f"used for {', '.join(languages)}; " if languages else ""
     try:
-        found = station.validator(name).probe()
+        found = registry.validator(name).probe()
     except TouchstoneError as error:
-        return Entry("validator", name, False, _FIDELITY.get(name, "full"), str(error))
+        return Capability("validator", name, False, _FIDELITY.get(name, "full"), str(error))
     detail = found.detail if found.usable or not found.remedy else f"{found.detail}; {found.remedy}"
-    return Entry("validator", name, found.usable, _FIDELITY.get(name, "full"), used + detail)
+    return Capability("validator", name, found.usable, _FIDELITY.get(name, "full"), used + detail)

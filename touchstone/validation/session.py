@@ -1,6 +1,6 @@
 """Getting the reports on many trees: from the cache where they are known, else from validators in worker processes.
 
-Reports are kept as they are made, so a run that was killed goes on where it stopped.
+Reports are kept as they are finished, so a run that was killed goes on where it stopped.
 """
 
 import multiprocessing
@@ -19,16 +19,16 @@ from touchstone.config import ValidationSettings
 from touchstone.progress import counting
 from touchstone.validation.cache import ReportCache, conditions_key, report_key
 from touchstone.validation.protocol import Availability, Job, Problem, Report
-from touchstone.validation.registry import Batch, Station, close_station, open_station, work
-from touchstone.validation.sandbox.probing import choose_sandbox
-from touchstone.validation.sandbox.running import Confined
-from touchstone.validation.targets import Subject
+from touchstone.validation.registry import Batch, ValidatorRegistry, close_registry, open_registry, validate_batch
+from touchstone.validation.sandbox.probe import choose_sandbox
+from touchstone.validation.sandbox.runner import SandboxRunner
+from touchstone.validation.targets import Target
 from touchstone.validation.validators.common import unavailable
 from touchstone.validation.workers import ProcessWorkers, SerialWorkers, Workers
 
-_LARGEST_BATCH = 100
+_MAX_BATCH_SIZE = 100
 # Below this many jobs, starting processes takes longer than they save.
-_WORTH_A_PROCESS = 8
+_MIN_JOBS_FOR_PROCESSES = 8
 _BATCHED = ("hcl", "python")
 
 
@@ -42,15 +42,15 @@ class Request:
 
 
 @dataclass(frozen=True)
-class Known:
+class CachedReport:
     """A report, and whether it came from the cache."""
 
     report: Report
     cached: bool
 
 
-class Validation:
-    """A sandbox, a cache and workers for one run. Each is made when it is first needed and kept until `close`.
+class ValidationSession:
+    """A sandbox, a cache and workers for one run. Each is finished when it is first needed and kept until `close`.
 
     `fresh` validates everything once more, whatever the cache holds.
     """
@@ -58,14 +58,14 @@ class Validation:
     def __init__(self, settings: ValidationSettings, cache_dir: Path, scratch: Path, *, fresh: bool = False) -> None:
         self.settings, self.cache_dir, self.fresh = settings, cache_dir, fresh
         self._scratch = scratch
-        self._asked: set[str] = set()
+        self._requested_keys: set[str] = set()
         # Decided, but not settled: the cache does not keep them, and one try per run is enough.
         self._unsettled: dict[str, Report] = {}
         self._available: dict[str, Availability] = {}
         self._conditions: dict[tuple[str, Problem], str] = {}
         self._workers: dict[type, Workers] = {}
-        # Reports that all workers have made, for a display that does not wait for whole batches.
-        self._made: Synchronized[int] = multiprocessing.get_context("spawn").Value("q", 0)
+        # Reports that all workers have finished, for a display that does not wait for whole batches.
+        self._finished_reports: Synchronized[int] = multiprocessing.get_context("spawn").Value("q", 0)
 
     def __enter__(self) -> Self:
         return self
@@ -78,56 +78,56 @@ class Validation:
         for workers in self._workers.values():
             workers.close()
         self._workers.clear()
-        if "station" in self.__dict__:
-            self.station.close()
+        if "registry" in self.__dict__:
+            self.registry.close()
         shutil.rmtree(self._scratch, ignore_errors=True)
 
     @cached_property
-    def sandbox(self) -> Confined:
+    def sandbox(self) -> SandboxRunner:
         """The sandbox of this run: the first that holds, or a refusal."""
         return choose_sandbox(self._scratch, self.settings.sandbox, self.settings.unsandboxed)
 
     @cached_property
-    def station(self) -> Station:
+    def registry(self) -> ValidatorRegistry:
         """The validators as this process asks them for versions; it validates nothing itself."""
-        return Station(self.sandbox, self.settings)
+        return ValidatorRegistry(self.sandbox, self.settings)
 
     def available(self, validator: str) -> Availability:
-        """Whether a validator can work here."""
+        """Whether a validator can validate_batch here."""
         if validator not in self._available:
-            self._available[validator] = self.station.validator(validator).probe()
+            self._available[validator] = self.registry.validator(validator).probe()
         return self._available[validator]
 
-    def request(self, subject: Subject, content: bytes | None) -> Request:
+    def request(self, target: Target, content: bytes | None) -> Request:
         """The request for a problem as it came, or with another content of its file."""
-        problem = subject.problem
-        tree = subject.tree if content is None else subject.tree.with_file(problem.path, content)
-        key = report_key(subject.hashed.hash_of(tree), self._conditions_of(problem, subject.validator))
-        return Request(key, subject.validator, Job(problem, tree))
+        problem = target.problem
+        tree = target.tree if content is None else target.tree.with_file(problem.path, content)
+        key = report_key(target.hashed.hash_of(tree), self._conditions_key(problem, target.validator))
+        return Request(key, target.validator, Job(problem, tree))
 
-    def _conditions_of(self, problem: Problem, name: str) -> str:
+    def _conditions_key(self, problem: Problem, name: str) -> str:
         """What else the reports on a problem's fixes depend on, put together once."""
         known = self._conditions.get((name, problem))
         if known is None:
-            validator, limits = self.station.validator(name), self.station.limits(name)
+            validator, limits = self.registry.validator(name), self.registry.limits(name)
             known = self._conditions[name, problem] = conditions_key(problem, validator, limits, self.sandbox.name)
         return known
 
-    def reports(self, requests: Sequence[Request], what: str) -> dict[str, Known]:
+    def reports(self, requests: Sequence[Request], what: str) -> dict[str, CachedReport]:
         """The report for every request, by key."""
         wanted = {request.key: request for request in requests}
-        known = self._known(wanted)
+        known = self._reusable_reports(wanted)
         missing = [request for key, request in wanted.items() if key not in known]
         known |= {
-            request.key: Known(unavailable(self.available(request.validator), ""), False)
+            request.key: CachedReport(unavailable(self.available(request.validator), ""), False)
             for request in missing
             if not self.available(request.validator).usable
         }
         with self._counting(requests, known, what) as count:
             for some in self._validate([request for request in missing if request.key not in known]):
-                known.update((request.key, Known(report, False)) for request, report in some)
+                known.update((request.key, CachedReport(report, False)) for request, report in some)
                 count(request.key for request, _ in some)
-        self._retry_alone([request for request in missing if known[request.key].report.starved], known)
+        self._retry_starved([request for request in missing if known[request.key].report.starved], known)
         self._unsettled |= {
             request.key: report
             for request in missing
@@ -137,47 +137,47 @@ class Validation:
 
     @contextmanager
     def _counting(
-        self, requests: Sequence[Request], known: Mapping[str, Known], what: str
+        self, requests: Sequence[Request], known: Mapping[str, CachedReport], what: str
     ) -> Iterator[Callable[[Iterable[str]], None]]:
         """Show progress by request. Where several ask for the same tree, which is validated once, all of them count."""
         times = Counter(request.key for request in requests)
         cached = sum(times[key] for key, one in known.items() if one.cached)
         left = {key: count for key, count in times.items() if key not in known}
-        before = self._made.value
+        before = self._finished_reports.value
 
-        def made() -> int:
-            return (self._made.value - before) * sum(left.values()) // max(len(left), 1)
+        def finished() -> int:
+            return (self._finished_reports.value - before) * sum(left.values()) // max(len(left), 1)
 
-        with counting(what, len(requests), cached, made) as advance:
+        with counting(what, len(requests), cached, finished) as advance:
             advance(len(requests) - cached - sum(left.values()))
             yield lambda keys: advance(sum(times[key] for key in keys))
 
-    def _known(self, keys: Collection[str]) -> dict[str, Known]:
-        """The reports that need not be made: kept by the cache, or made earlier in this run."""
+    def _reusable_reports(self, keys: Collection[str]) -> dict[str, CachedReport]:
+        """The reports that need not be finished: kept by the cache, or finished earlier in this run."""
         with ReportCache(self.cache_dir) as cache:
             if self.fresh:
-                cache.forget(set(keys) - self._asked)
-            self._asked.update(keys)
+                cache.forget(set(keys) - self._requested_keys)
+            self._requested_keys.update(keys)
             found = cache.find(keys)
         found |= {key: self._unsettled[key] for key in keys if key in self._unsettled}
-        return {key: Known(report, True) for key, report in found.items()}
+        return {key: CachedReport(report, True) for key, report in found.items()}
 
-    def _retry_alone(self, starved: Sequence[Request], known: dict[str, Known]) -> None:
+    def _retry_starved(self, starved: Sequence[Request], known: dict[str, CachedReport]) -> None:
         """Validate once more, one at a time, what timed out for want of a processor: what then comes of it counts."""
         if not starved:
             return
         with counting("validating again, one at a time", len(starved)) as advance:
             for request in starved:
                 batch = Batch(request.validator, [request.key], [request.job])
-                for _, outcome in self._here.map(work, [batch]):
-                    known[request.key] = Known(_reports(outcome, 1)[0], False)
+                for _, outcome in self._in_process_workers.map(validate_batch, [batch]):
+                    known[request.key] = CachedReport(_reports(outcome, 1)[0], False)
                 advance(1, "")
 
     def _validate(self, requests: Sequence[Request]) -> Iterator[list[tuple[Request, Report]]]:
         """The reports of one batch after the other, as they are there."""
         batches = self._batches(requests)
         items = [Batch(some[0].validator, [one.key for one in some], [one.job for one in some]) for some in batches]
-        for place, outcome in self._workers_for(len(requests), len(batches)).map(work, items):
+        for place, outcome in self._workers_for(len(requests), len(batches)).map(validate_batch, items):
             yield list(zip(batches[place], _reports(outcome, len(batches[place])), strict=True))
 
     def _batches(self, requests: Sequence[Request]) -> list[list[Request]]:
@@ -188,7 +188,7 @@ class Validation:
         batches = []
         for validator, some in by_validator.items():
             fair_share = -(-len(some) // (self.worker_count * 4))
-            size = min(_LARGEST_BATCH, fair_share) if validator in _BATCHED else 1
+            size = min(_MAX_BATCH_SIZE, fair_share) if validator in _BATCHED else 1
             batches += [some[start : start + size] for start in range(0, len(some), size)]
         return batches
 
@@ -200,26 +200,26 @@ class Validation:
     def _workers_for(self, jobs: int, batches: int) -> Workers:
         if ProcessWorkers in self._workers:
             return self._workers[ProcessWorkers]
-        if self.worker_count == 1 or batches == 1 or jobs < _WORTH_A_PROCESS:
-            return self._here
-        workers = ProcessWorkers(self.worker_count, open_station, self._station_arguments)
+        if self.worker_count == 1 or batches == 1 or jobs < _MIN_JOBS_FOR_PROCESSES:
+            return self._in_process_workers
+        workers = ProcessWorkers(self.worker_count, open_registry, self._registry_arguments)
         return self._workers.setdefault(ProcessWorkers, workers)
 
     @property
-    def _here(self) -> Workers:
+    def _in_process_workers(self) -> Workers:
         """This process, which does one thing after the other."""
-        workers = SerialWorkers(open_station, self._station_arguments, close_station)
+        workers = SerialWorkers(open_registry, self._registry_arguments, close_registry)
         return self._workers.setdefault(SerialWorkers, workers)
 
     @property
-    def _station_arguments(self) -> tuple[object, ...]:
-        return (self.sandbox.name, self._scratch, self.settings, self.cache_dir, self._made)
+    def _registry_arguments(self) -> tuple[object, ...]:
+        return (self.sandbox.name, self._scratch, self.settings, self.cache_dir, self._finished_reports)
 
-    def fingerprint(self, subjects: Mapping[str, object]) -> list[object]:
-        """What the outcomes depend on besides attempts and problems. Who removes reports wants them made again."""
+    def fingerprint(self, targets: Mapping[str, object]) -> list[object]:
+        """What the outcomes depend on besides attempts and problems. Who removes reports wants them finished again."""
         keys = {}
-        for oid, subject in subjects.items():
-            keys[oid] = self.request(subject, None).key if isinstance(subject, Subject) else repr(subject)
+        for oid, target in targets.items():
+            keys[oid] = self.request(target, None).key if isinstance(target, Target) else repr(target)
         with ReportCache(self.cache_dir) as cache:
             edition = cache.edition
         return [self.settings.model_dump(mode="json", exclude={"workers", "cache_dir"}), keys, edition]

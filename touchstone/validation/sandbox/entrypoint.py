@@ -40,8 +40,8 @@ def _serve(policy: Policy) -> NoReturn:
     module, _, function = policy["worker"].partition(":")
     serve = getattr(importlib.import_module(module), function)
     # What runs for a candidate has this user too: without this it could write to the worker's memory.
-    become_user(policy)
-    if not policy["own_processes"]:
+    switch_user(policy)
+    if not policy["pid_namespace"]:
         _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     _prctl(_PR_SET_DUMPABLE, 0)
     os.chdir(policy["tmp"])
@@ -50,7 +50,7 @@ def _serve(policy: Policy) -> NoReturn:
     os._exit(0)
 
 
-def become_user(policy: Policy) -> None:
+def switch_user(policy: Policy) -> None:
     """Drop to the sandbox's own user, or as root without capabilities where its files could not be read then."""
     if policy["uid"] is not None:
         os.setgroups([])
@@ -68,13 +68,13 @@ def confine(policy: Policy, *, processes: bool) -> None:
         allowed = seccomp.build(
             unix_sockets=policy["unix_sockets"],
             processes=processes,
-            signals=processes or policy["own_processes"],
+            signals=processes or policy["pid_namespace"],
             attributes=policy["landlock"] is None or policy["uid"] is not None,
         )
         seccomp.install(allowed)
 
 
-def limit(limits: dict[str, Any], *, address_space: int | None = None) -> None:
+def apply_limits(limits: dict[str, Any], *, address_space: int | None = None) -> None:
     """Put the limits on this process and what it starts."""
     for what, value in (
         (resource.RLIMIT_CORE, 0),
@@ -89,23 +89,23 @@ def limit(limits: dict[str, Any], *, address_space: int | None = None) -> None:
             resource.setrlimit(what, (value, value) if hard == resource.RLIM_INFINITY else (min(value, hard),) * 2)
 
 
-def end_with_parent(parent: int) -> None:
+def die_with_parent(parent: int) -> None:
     """Let the kernel end this process when its parent ends, which may have happened already."""
     _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
         os._exit(1)
 
 
-def kill_everything_else(policy: Policy) -> None:
+def kill_all_other_processes(policy: Policy) -> None:
     """End every process of the sandbox but this one."""
-    if policy["own_processes"]:
+    if policy["pid_namespace"]:
         # Without a namespace of our own this call would end every process of the user.
         if os.getpid() != _FIRST_IN_NAMESPACE:
             raise RuntimeError("this is not the first process of its own namespace")
         with suppress(ProcessLookupError):
             os.kill(-1, signal.SIGKILL)
     while True:
-        if not policy["own_processes"]:
+        if not policy["pid_namespace"]:
             for child in _children():
                 with suppress(ProcessLookupError):
                     os.kill(child, signal.SIGKILL)
@@ -123,20 +123,20 @@ def _keep(policy: Policy) -> NoReturn:
     _prctl(_PR_SET_DUMPABLE, 0)
 
     def leave(*_: object) -> None:
-        kill_everything_else(policy)
+        kill_all_other_processes(policy)
         os._exit(1)
 
     for stop in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(stop, leave)
-    if not policy["own_processes"]:
+    if not policy["pid_namespace"]:
         _prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
     child = os.fork()
     if child == 0:
         _become_command(policy)
     _, ended = os.waitpid(child, 0)
-    kill_everything_else(policy)
+    kill_all_other_processes(policy)
     free = os.statvfs(policy["tmp"])
-    full = policy["own_processes"] and (free.f_bavail == 0 or free.f_favail == 0)
+    full = policy["pid_namespace"] and (free.f_bavail == 0 or free.f_favail == 0)
     report = {"exit_code": os.waitstatus_to_exitcode(ended), "disk_full": full}
     os.write(status, json.dumps(report).encode() + b"\n")
     os._exit(0)
@@ -149,11 +149,11 @@ def _become_command(policy: Policy) -> NoReturn:
             signal.signal(stop, signal.SIG_DFL)
         os.setsid()
         os.set_inheritable(status, False)
-        become_user(policy)
+        switch_user(policy)
         work = Path(policy["tmp"]) / "work"
         shutil.copytree(policy["tree"], work, copy_function=_copy)
         os.chdir(work / policy["directory"])
-        limit(policy["limits"])
+        apply_limits(policy["limits"])
         confine(policy, processes=True)
         os.execve(policy["arguments"][0], policy["arguments"], policy["environment"])
     except BaseException as error:
