@@ -1,4 +1,4 @@
-"""What of validation works on this machine: sandboxes by trying them, validators by their probes."""
+"""Which sandboxes and validators work on this machine, found by probing each of them."""
 
 import tempfile
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ _FIDELITY = {"hcl": "static or static+schema", "command": "as configured"}
 
 @dataclass(frozen=True)
 class Capability:
-    """One sandbox or validator, whether it is usable, and what to do where it is not."""
+    """One sandbox or validator: whether it is usable, and if not, what to do."""
 
     kind: str
     name: str
@@ -24,7 +24,7 @@ class Capability:
 
 
 def probe_capabilities(settings: ValidationSettings) -> list[Capability]:
-    """Sandboxes first, then validators on the best of them."""
+    """Probe all sandboxes, then all validators in the best sandbox."""
     with tempfile.TemporaryDirectory(prefix="touchstone-") as folder:
         scratch = Path(folder)
         entries = []

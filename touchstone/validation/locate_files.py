@@ -1,7 +1,7 @@
-"""Where a problem's files lie: from the names in a row to a directory and a file in it that are safe to read.
+"""Locate a problem's file: turn the names in a row into a directory and a file that are safe to read.
 
-The names come from outside. None of them may lead out of the clones, by `..`, by a symlink or otherwise, and what is
-refused or missing is an outcome with a reason. Which files belong to the tree is `staging`'s business.
+The names are untrusted input: none may lead outside the clones folder, by `..`, a symlink or otherwise. A refused or
+missing file is an outcome with a reason. Listing the files of the tree belongs in `working_copy`.
 """
 
 import unicodedata
@@ -14,7 +14,7 @@ MAX_PATH_BYTES = 1024
 
 @dataclass(frozen=True)
 class LocatedFile:
-    """A tree's root, the module's directory in it, and the file in that. None of them goes through a symlink."""
+    """The tree's root, the module's directory in it, and the file in that. No path contains a symlink."""
 
     root: Path
     working_directory: str
@@ -23,7 +23,7 @@ class LocatedFile:
 
 @dataclass(frozen=True)
 class UnusableFiles:
-    """Why a problem's files are not read."""
+    """Why a problem's files cannot be used."""
 
     status: str
     reason: str
@@ -32,10 +32,10 @@ class UnusableFiles:
 def locate(
     clones_dir: Path, filename: str | None, working_directory: str | None, project_name: str | None, oid: str
 ) -> LocatedFile | UnusableFiles:
-    """Where a problem's file lies, with as much around it as validation may see.
+    """Locate a problem's file and the root of the tree that validation may read.
 
-    The module is `working_directory`, else the directory named after the oid if it holds the file, else the file's
-    own. The root is the project that contains the module, else the module.
+    The module is `working_directory`, else the directory named after the oid if it contains the file, else the file's
+    own directory. The root is the project that contains the module, else the module itself.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as clones:
@@ -56,7 +56,7 @@ def locate(
         clones = clones_dir.resolve()
         module, file = _module(clones, file, working_directory, oid)
         return _missing(clones, module, module / file) or _located(clones, module, module / file, project_name)
-    except (OSError, RuntimeError) as error:  # RuntimeError: a loop of symlinks
+    except (OSError, RuntimeError) as error:  # RuntimeError: a symlink loop
         return UnusableFiles("validator_unavailable", f"{clones_dir / file} cannot be looked at: {error}")
 
 
@@ -82,7 +82,7 @@ def _oid_refusal(oid: str) -> str:
 
 
 def _path_refusal(what: str, path: str) -> str:
-    """Why a path is not even looked for; empty where nothing speaks against it."""
+    """Why a path is refused without touching the disk; empty if it is acceptable."""
     name = f"the {what} {path[:80]!r}"
     if any(unicodedata.category(character) in ("Cc", "Cs") for character in path):
         return f"{name} has control characters"
@@ -103,7 +103,7 @@ def _path_refusal(what: str, path: str) -> str:
 
 
 def _module(clones: Path, file: PurePosixPath, working_directory: str | None, oid: str) -> tuple[Path, PurePosixPath]:
-    """The module's directory and the file's place in it, neither of them looked at yet."""
+    """The module's directory and the file's path in it, not yet checked."""
     if working_directory and working_directory.strip():
         return clones / working_directory, file
     own = clones / oid
@@ -120,14 +120,14 @@ def _missing(clones: Path, module: Path, file: Path) -> UnusableFiles | None:
     for directory in (clones, module):
         if not directory.is_dir() and not directory.is_symlink():
             return UnusableFiles("validator_unavailable", f"there is no directory {directory}")
-    # A path that leads out is refused for that, whether something lies at its end or not.
+    # A path that leads outside is refused as unsafe, whether it exists or not.
     if _is_there(file) or not file.resolve().is_relative_to(clones):
         return None
     return UnusableFiles("validator_unavailable", f"there is no file {file}")
 
 
 def _located(clones: Path, module: Path, file: Path, project_name: str | None) -> LocatedFile | UnusableFiles:
-    """The paths without symlinks, if they stay where they belong."""
+    """The resolved paths, if they stay inside the clones folder and the module."""
     real_module, real_file = module.resolve(), file.resolve()
     for path, real in ((module, real_module), (file, real_file)):
         if not real.is_relative_to(clones):

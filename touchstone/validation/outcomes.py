@@ -1,5 +1,7 @@
-"""From attempts to outcomes: each fix is applied, its report held against the problem's baseline, and the verdict
-written down. What is validated how belongs in `validating`; what a verdict is belongs in `verdicts`."""
+"""The rows of the `baselines` and `outcomes` tables: apply each fix, get its report, and compute its verdict.
+
+Getting reports belongs in `session`; deciding a verdict belongs in `verdicts`.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -19,7 +21,7 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True)
 class _PlannedAttempt:
-    """What is to be said of an attempt: a request for its report, or an outcome that is clear without one."""
+    """An attempt with the request for its report, or without one if its outcome needs no report."""
 
     attempt: Mapping[str, Any]
     target: Target | NoTarget
@@ -28,7 +30,7 @@ class _PlannedAttempt:
 
 
 def baseline_rows(targets: Mapping[str, Target | NoTarget], validation: ValidationSession) -> list[Row]:
-    """One row per problem: how its unmodified files and its reference fix fare, and so whether it can be trusted."""
+    """One row per problem: the results for its unmodified files and its reference fix, to tell if it can be trusted."""
     usable = {oid: target for oid, target in targets.items() if isinstance(target, Target)}
     baselines = {oid: validation.request(target, None) for oid, target in usable.items()}
     references = {oid: _reference(target, validation) for oid, target in usable.items()}
@@ -50,7 +52,7 @@ def baseline_rows(targets: Mapping[str, Target | NoTarget], validation: Validati
 def outcome_rows(
     attempts: Iterable[Mapping[str, Any]], targets: Mapping[str, Target | NoTarget], validation: ValidationSession
 ) -> list[Row]:
-    """One outcome per attempt, in order. The same file that results from two fixes is validated once."""
+    """One row per attempt, in order. Fixes that produce the same file are validated once."""
     applied: dict[tuple[str, Fix | None], _PlannedAttempt] = {}
     planned = []
     for attempt in attempts:
@@ -108,7 +110,7 @@ def _outcome(
 
 
 def _blame_fix(known: CachedReport, target: Target, validation: ValidationSession) -> CachedReport:
-    """A fix that needs what nobody has, such as a provider that it made up, where the problem itself does not."""
+    """Turn "unavailable" into a failure if only the fix needs what is missing, such as an invented provider."""
     if not validation.available(target.validator).usable:
         return known
     note = f"the fix needs what the problem does not: {known.report.note}"
@@ -140,7 +142,7 @@ _UNDECIDED_COLUMNS: Row = {
 
 
 def _not_validated_columns(why: NotApplied | NoTarget, target: Target | NoTarget, validation: ValidationSession) -> Row:
-    """A fix that could not be put in place: a failure where that is the model's doing, else undecided."""
+    """The columns of a fix that could not be applied: failed if the model caused it, else undecided."""
     if why.status in UNDECIDED or isinstance(target, NoTarget):
         return {"status": why.status, "passed": None, "diagnostics": why.reason}
     return {
@@ -182,7 +184,7 @@ def _validated_columns(known: CachedReport, verdict: Verdict, target: Target, va
 
 
 def _compiled(report: Report, verdict: Verdict) -> bool | None:
-    """What the validator says; where it could not say, whatever did not finish did not compile either."""
+    """The validator's answer; without one, a validation that did not finish counts as not compiled."""
     return report.compiled if report.compiled is not None or verdict.status in ("passed", "failed") else False
 
 
@@ -197,7 +199,7 @@ def _validator_columns(target: Target, fidelity: str, validation: ValidationSess
 
 
 def target_fidelity(target: Target, validation: ValidationSession) -> str:
-    """How much a verdict on this problem means."""
+    """The fidelity of the target's validator for this problem."""
     return validation.registry.validator(target.validator).fidelity(target.problem)
 
 
@@ -207,7 +209,7 @@ def _diagnostics_text(report: Report, verdict: Verdict) -> str | None:
 
 
 def _truncated_text(lines: Sequence[str]) -> str | None:
-    """As one text, cut, and without halves of characters, which no table takes."""
+    """The lines as one truncated text, without lone surrogates, which tables cannot store."""
     text = "\n".join(line for line in lines if line)[:_MAX_DIAGNOSTICS]
     return text.encode("utf-8", "replace").decode() or None
 
@@ -227,7 +229,7 @@ def _reference_fix(text: str, settings: ValidationSettings) -> Fix:
 def _reference_verdict(
     target: Target, baseline: Report, applied: AppliedFix | NotApplied | None, report: Report | None, success: Success
 ) -> Verdict | None:
-    """What became of the reference fix by the rule that fixes are judged by; None where there is none."""
+    """The verdict on the reference fix under the configured success rule; None without a reference fix."""
     if applied is None:
         return None
     if isinstance(applied, NotApplied):

@@ -1,6 +1,6 @@
-"""Getting the reports on many trees: from the cache where they are known, else from validators in worker processes.
+"""The reports on many trees: from the cache if possible, else from validators in worker processes.
 
-Reports are kept as they are finished, so a run that was killed goes on where it stopped.
+Reports are cached as they are produced, so a killed run resumes where it stopped.
 """
 
 import multiprocessing
@@ -27,14 +27,14 @@ from touchstone.validation.validators.common import unavailable
 from touchstone.validation.workers import ProcessWorkers, SerialWorkers, Workers
 
 _MAX_BATCH_SIZE = 100
-# Below this many jobs, starting processes takes longer than they save.
+# Below this many jobs, starting processes costs more time than it saves.
 _MIN_JOBS_FOR_PROCESSES = 8
 _BATCHED = ("hcl", "python")
 
 
 @dataclass(frozen=True)
 class Request:
-    """A tree that is to be validated, and the key that its report is known by."""
+    """A tree to validate, and the cache key of its report."""
 
     key: str
     validator: str
@@ -43,28 +43,28 @@ class Request:
 
 @dataclass(frozen=True)
 class CachedReport:
-    """A report, and whether it came from the cache."""
+    """A report, with `cached` set if it came from the cache rather than from a validator."""
 
     report: Report
     cached: bool
 
 
 class ValidationSession:
-    """A sandbox, a cache and workers for one run. Each is finished when it is first needed and kept until `close`.
+    """The sandbox, cache and workers of one run, each created on first use and kept until `close`.
 
-    `fresh` validates everything once more, whatever the cache holds.
+    `fresh=True` ignores cached reports and validates everything again.
     """
 
     def __init__(self, settings: ValidationSettings, cache_dir: Path, scratch: Path, *, fresh: bool = False) -> None:
         self.settings, self.cache_dir, self.fresh = settings, cache_dir, fresh
         self._scratch = scratch
         self._requested_keys: set[str] = set()
-        # Decided, but not settled: the cache does not keep them, and one try per run is enough.
+        # Decided but not settled: the cache does not store them, and one try per run is enough.
         self._unsettled: dict[str, Report] = {}
         self._available: dict[str, Availability] = {}
         self._conditions: dict[tuple[str, Problem], str] = {}
         self._workers: dict[type, Workers] = {}
-        # Reports that all workers have finished, for a display that does not wait for whole batches.
+        # Reports finished by all workers, so that progress does not wait for whole batches.
         self._finished_reports: Synchronized[int] = multiprocessing.get_context("spawn").Value("q", 0)
 
     def __enter__(self) -> Self:
@@ -74,7 +74,7 @@ class ValidationSession:
         self.close()
 
     def close(self) -> None:
-        """End all workers and sandboxes."""
+        """Stop all workers and sandboxes."""
         for workers in self._workers.values():
             workers.close()
         self._workers.clear()
@@ -84,29 +84,29 @@ class ValidationSession:
 
     @cached_property
     def sandbox(self) -> SandboxRunner:
-        """The sandbox of this run: the first that holds, or a refusal."""
+        """The sandbox of this run. Raises TouchstoneError if no backend holds."""
         return choose_sandbox(self._scratch, self.settings.sandbox, self.settings.unsandboxed)
 
     @cached_property
     def registry(self) -> ValidatorRegistry:
-        """The validators as this process asks them for versions; it validates nothing itself."""
+        """The validators of this process, used for versions and probes only; workers do the validating."""
         return ValidatorRegistry(self.sandbox, self.settings)
 
     def available(self, validator: str) -> Availability:
-        """Whether a validator can validate_batch here."""
+        """Whether a validator works on this machine."""
         if validator not in self._available:
             self._available[validator] = self.registry.validator(validator).probe()
         return self._available[validator]
 
     def request(self, target: Target, content: bytes | None) -> Request:
-        """The request for a problem as it came, or with another content of its file."""
+        """A request for the unmodified problem (`content=None`), or with its file replaced by `content`."""
         problem = target.problem
         tree = target.tree if content is None else target.tree.with_file(problem.path, content)
         key = report_key(target.hashed.hash_of(tree), self._conditions_key(problem, target.validator))
         return Request(key, target.validator, Job(problem, tree))
 
     def _conditions_key(self, problem: Problem, name: str) -> str:
-        """What else the reports on a problem's fixes depend on, put together once."""
+        """The `conditions_key` of a problem, computed once."""
         known = self._conditions.get((name, problem))
         if known is None:
             validator, limits = self.registry.validator(name), self.registry.limits(name)
@@ -114,7 +114,7 @@ class ValidationSession:
         return known
 
     def reports(self, requests: Sequence[Request], what: str) -> dict[str, CachedReport]:
-        """The report for every request, by key."""
+        """The report of every request, by key."""
         wanted = {request.key: request for request in requests}
         known = self._reusable_reports(wanted)
         missing = [request for key, request in wanted.items() if key not in known]
@@ -139,7 +139,7 @@ class ValidationSession:
     def _counting(
         self, requests: Sequence[Request], known: Mapping[str, CachedReport], what: str
     ) -> Iterator[Callable[[Iterable[str]], None]]:
-        """Show progress by request. Where several ask for the same tree, which is validated once, all of them count."""
+        """Show progress by request. A tree that several requests share is validated once and counts for each."""
         times = Counter(request.key for request in requests)
         cached = sum(times[key] for key, one in known.items() if one.cached)
         left = {key: count for key, count in times.items() if key not in known}
@@ -153,7 +153,7 @@ class ValidationSession:
             yield lambda keys: advance(sum(times[key] for key in keys))
 
     def _reusable_reports(self, keys: Collection[str]) -> dict[str, CachedReport]:
-        """The reports that need not be finished: kept by the cache, or finished earlier in this run."""
+        """Reports that need no validation: from the cache, or from earlier in this run."""
         with ReportCache(self.cache_dir) as cache:
             if self.fresh:
                 cache.forget(set(keys) - self._requested_keys)
@@ -163,7 +163,7 @@ class ValidationSession:
         return {key: CachedReport(report, True) for key, report in found.items()}
 
     def _retry_starved(self, starved: Sequence[Request], known: dict[str, CachedReport]) -> None:
-        """Validate once more, one at a time, what timed out for want of a processor: what then comes of it counts."""
+        """Validate again, one at a time, what timed out for lack of CPU; the second result counts."""
         if not starved:
             return
         with counting("validating again, one at a time", len(starved)) as advance:
@@ -174,14 +174,14 @@ class ValidationSession:
                 advance(1, "")
 
     def _validate(self, requests: Sequence[Request]) -> Iterator[list[tuple[Request, Report]]]:
-        """The reports of one batch after the other, as they are there."""
+        """Yield the reports batch by batch, as they arrive."""
         batches = self._batches(requests)
         items = [Batch(some[0].validator, [one.key for one in some], [one.job for one in some]) for some in batches]
         for place, outcome in self._workers_for(len(requests), len(batches)).map(validate_batch, items):
             yield list(zip(batches[place], _reports(outcome, len(batches[place])), strict=True))
 
     def _batches(self, requests: Sequence[Request]) -> list[list[Request]]:
-        """Jobs of one validator together: one process does them in a row, and one call lints them all."""
+        """Batches of one validator each: one process runs a batch, and one call lints all of it."""
         by_validator: dict[str, list[Request]] = {}
         for request in requests:
             by_validator.setdefault(request.validator, []).append(request)
@@ -194,7 +194,7 @@ class ValidationSession:
 
     @property
     def worker_count(self) -> int:
-        """As configured, else one per core."""
+        """The configured number of workers, else one per core."""
         return self.settings.workers or len(os.sched_getaffinity(0))
 
     def _workers_for(self, jobs: int, batches: int) -> Workers:
@@ -207,7 +207,7 @@ class ValidationSession:
 
     @property
     def _in_process_workers(self) -> Workers:
-        """This process, which does one thing after the other."""
+        """Serial workers in this process."""
         workers = SerialWorkers(open_registry, self._registry_arguments, close_registry)
         return self._workers.setdefault(SerialWorkers, workers)
 
@@ -216,7 +216,7 @@ class ValidationSession:
         return (self.sandbox.name, self._scratch, self.settings, self.cache_dir, self._finished_reports)
 
     def fingerprint(self, targets: Mapping[str, object]) -> list[object]:
-        """What the outcomes depend on besides attempts and problems. Who removes reports wants them finished again."""
+        """Everything besides attempts and problems that outcomes depend on, including removals from the cache."""
         keys = {}
         for oid, target in targets.items():
             keys[oid] = self.request(target, None).key if isinstance(target, Target) else repr(target)

@@ -1,4 +1,4 @@
-"""The problems as validation sees them: each with its files and its validator, or the reason why it has none."""
+"""Targets: each problem with its files and its validator, or the reason why it has none."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -13,7 +13,7 @@ from touchstone.validation.protocol import Problem, Tree
 from touchstone.validation.registry import language_of, validator_for
 from touchstone.validation.working_copy import HashedTree, list_files
 
-# The columns of the problems file that say how a problem is validated.
+# The columns of the problems file that control validation.
 COLUMNS = (
     "filename",
     "working_directory",
@@ -32,7 +32,7 @@ COLUMNS = (
 
 @dataclass(frozen=True)
 class Target:
-    """A problem whose fixes can be validated."""
+    """A problem with its files and validator: its fixes can be validated."""
 
     problem: Problem
     tree: Tree
@@ -41,20 +41,20 @@ class Target:
 
     @cached_property
     def original(self) -> bytes:
-        """The broken file."""
+        """The content of the broken file."""
         return self.tree.read(self.problem.path)
 
 
 @dataclass(frozen=True)
 class NoTarget:
-    """Why the fixes of a problem cannot be validated."""
+    """Why fixes of a problem cannot be validated."""
 
     status: str
     reason: str
 
 
 class Targets:
-    """The targets of a list of problems. Trees are looked at once per folder."""
+    """Resolves problem rows to targets. Each root folder is listed and hashed once."""
 
     def __init__(self, clones_dir: Path | None, settings: ValidationSettings) -> None:
         self._clones_dir, self._settings = clones_dir, settings
@@ -62,7 +62,7 @@ class Targets:
         self._hashed: dict[Path, HashedTree] = {}
 
     def find(self, rows: Iterable[Mapping[str, Any]]) -> dict[str, Target | NoTarget]:
-        """By oid."""
+        """The target of each problem, by oid."""
         return {row["oid"]: self._target(row) for row in rows}
 
     def _target(self, row: Mapping[str, Any]) -> Target | NoTarget:
@@ -121,7 +121,7 @@ def _line_number(name: str, value: str | None) -> int | None:
 
 
 def _names(value: str | None) -> tuple[str, ...]:
-    """Names between spaces, commas or semicolons.
+    """Split names at spaces, commas or semicolons.
 
     >>> _names("test_a.py; test_b.py")
     ('test_a.py', 'test_b.py')

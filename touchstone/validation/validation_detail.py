@@ -1,4 +1,4 @@
-"""One validation in full, for a person to look at: what changed, what was said before and after, and the verdict."""
+"""One validation in full, for `touchstone validate`: the diff, both reports and the verdict."""
 
 import difflib
 import tempfile
@@ -21,7 +21,7 @@ from touchstone.vocabulary import Success
 
 @dataclass(frozen=True)
 class ValidationDetail:
-    """Everything there is to say of one fix. Without a report there was nothing to validate."""
+    """The validation of one fix. `report` is None if the fix could not be applied."""
 
     fix: Path
     target: Target
@@ -38,7 +38,7 @@ class ValidationDetail:
 def validate_files(
     config: EvaluationConfig, oid: str, fixes: list[Path], kind: FixKind | None
 ) -> list[ValidationDetail]:
-    """Validate each file as a fix of the problem, in the evaluation's sandbox and with its cache."""
+    """Validate each file as a fix of the problem, with the evaluation's sandbox and cache."""
     target = _target(config, oid)
     settings = config.validation
     how = kind or settings.apply
@@ -66,7 +66,7 @@ def _target(config: EvaluationConfig, oid: str) -> Target:
 
 
 def _fix(path: Path, how: Literal["auto", "file", "block"], has_range: bool) -> Fix:
-    """The file's text as a fix: a block where the problem has lines, unless told otherwise."""
+    """The file's text as a fix: by default a block if the problem has lines, else the whole file."""
     fix = choose_fix({"fixed_code": _read(path)}, how, has_range)
     assert fix is not None
     return fix
