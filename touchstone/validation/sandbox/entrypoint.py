@@ -1,8 +1,8 @@
-"""The first code that runs inside a sandbox: it gives up every right that is left, then hands over.
+"""The first code that runs inside a sandbox: it drops all remaining privileges, then hands over.
 
-It runs in a fresh interpreter with nothing but the standard library and is told by a policy what to give up: the
-user, capabilities, memory and process limits, files (landlock) and system calls (seccomp). Then it either serves as a
-warm worker in this process, or starts a command and stays behind as its keeper, which nothing of the command survives.
+It runs in a fresh interpreter with only the standard library. A policy says what to drop: the user, capabilities,
+memory and process limits, files (landlock) and system calls (seccomp). Then it either becomes a warm worker, or starts
+a command and supervises it, so that no process of the command survives.
 """
 
 import ctypes
@@ -23,23 +23,23 @@ Policy = dict[str, Any]
 
 _PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_CAPBSET_DROP, _PR_SET_CHILD_SUBREAPER = 1, 4, 24, 36
 _CAPABILITIES = 41
-# In a process namespace of bubblewrap's, its own init is 1 and this is 2.
+# In bubblewrap's PID namespace, its own init is 1 and this process is 2.
 _FIRST_IN_NAMESPACE = 2
 
 
 def enter(policy: Policy) -> NoReturn:
-    """Do what the policy says; never returns."""
+    """Apply the policy and hand over; never returns."""
     sys.path.extend(policy["paths"])
     if policy["worker"] is not None:
-        _serve(policy)
-    _keep(policy)
+        _serve_worker(policy)
+    _supervise_command(policy)
 
 
-def _serve(policy: Policy) -> NoReturn:
-    """Become a warm worker: `module:function` is called with the policy and serves until its control socket closes."""
+def _serve_worker(policy: Policy) -> NoReturn:
+    """Become a warm worker: call `module:function` with the policy; it serves until its control socket closes."""
     module, _, function = policy["worker"].partition(":")
     serve = getattr(importlib.import_module(module), function)
-    # What runs for a candidate has this user too: without this it could write to the worker's memory.
+    # A candidate's processes have the same user: without PR_SET_DUMPABLE=0 they could write to this memory.
     switch_user(policy)
     if not policy["pid_namespace"]:
         _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
@@ -51,7 +51,7 @@ def _serve(policy: Policy) -> NoReturn:
 
 
 def switch_user(policy: Policy) -> None:
-    """Drop to the sandbox's own user, or as root without capabilities where its files could not be read then."""
+    """Switch to the sandbox's user; if its files would be unreadable then, stay root without capabilities."""
     if policy["uid"] is not None:
         os.setgroups([])
         os.setresgid(policy["uid"], policy["uid"], policy["uid"])
@@ -61,7 +61,7 @@ def switch_user(policy: Policy) -> None:
 
 
 def confine(policy: Policy, *, processes: bool) -> None:
-    """Give up files and system calls. What was given up stays so; a second call can only take more."""
+    """Restrict files and system calls. This cannot be undone; a second call can only restrict more."""
     if policy["landlock"] is not None:
         landlock.restrict(policy["landlock"]["readable"], policy["landlock"]["writable"])
     if policy["confined"]:
@@ -75,7 +75,7 @@ def confine(policy: Policy, *, processes: bool) -> None:
 
 
 def apply_limits(limits: dict[str, Any], *, address_space: int | None = None) -> None:
-    """Put the limits on this process and what it starts."""
+    """Set the resource limits of this process and its children."""
     for what, value in (
         (resource.RLIMIT_CORE, 0),
         (resource.RLIMIT_NPROC, limits["processes"]),
@@ -90,16 +90,16 @@ def apply_limits(limits: dict[str, Any], *, address_space: int | None = None) ->
 
 
 def die_with_parent(parent: int) -> None:
-    """Let the kernel end this process when its parent ends, which may have happened already."""
+    """Have the kernel kill this process when its parent exits, which may already have happened."""
     _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
         os._exit(1)
 
 
 def kill_all_other_processes(policy: Policy) -> None:
-    """End every process of the sandbox but this one."""
+    """Kill every process of the sandbox except this one."""
     if policy["pid_namespace"]:
-        # Without a namespace of our own this call would end every process of the user.
+        # Outside a PID namespace, kill(-1) would kill every process of the user.
         if os.getpid() != _FIRST_IN_NAMESPACE:
             raise RuntimeError("this is not the first process of its own namespace")
         with suppress(ProcessLookupError):
@@ -115,24 +115,24 @@ def kill_all_other_processes(policy: Policy) -> None:
             return
 
 
-def _keep(policy: Policy) -> NoReturn:
-    """Run the command in a child and stay behind to end whatever it leaves, then tell how it ended."""
+def _supervise_command(policy: Policy) -> NoReturn:
+    """Run the command in a child, kill everything it leaves behind, then report its exit status."""
     status = policy["status_fd"]
     _prctl(_PR_SET_CHILD_SUBREAPER, 1)
-    # The command may have the same user: without this it could write to the status pipe through /proc.
+    # The command may have the same user: without this it could reach the status pipe through /proc.
     _prctl(_PR_SET_DUMPABLE, 0)
 
-    def leave(*_: object) -> None:
+    def kill_and_exit(*_: object) -> None:
         kill_all_other_processes(policy)
         os._exit(1)
 
     for stop in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        signal.signal(stop, leave)
+        signal.signal(stop, kill_and_exit)
     if not policy["pid_namespace"]:
         _prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
     child = os.fork()
     if child == 0:
-        _become_command(policy)
+        _exec_command(policy)
     _, ended = os.waitpid(child, 0)
     kill_all_other_processes(policy)
     free = os.statvfs(policy["tmp"])
@@ -142,7 +142,7 @@ def _keep(policy: Policy) -> NoReturn:
     os._exit(0)
 
 
-def _become_command(policy: Policy) -> NoReturn:
+def _exec_command(policy: Policy) -> NoReturn:
     status = policy["status_fd"]
     try:
         for stop in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGPIPE):
@@ -167,7 +167,7 @@ def _copy(source: str, target: str) -> None:
 
 
 def _children() -> list[int]:
-    """The children of this process. Orphans among its descendants become its children, since it is a subreaper."""
+    """The children of this process. As a subreaper it also adopts orphaned descendants."""
     me, found = os.getpid(), []
     for entry in os.scandir("/proc"):
         if entry.name.isdigit():

@@ -1,6 +1,6 @@
-"""Choosing a sandbox by trying it: inside, everything that must be denied is attempted, and what must work is used.
+"""Choose a sandbox by probing it: inside, attempt everything that must be denied and use what must work.
 
-A backend whose program is there but whose walls are not is worse than none, so a look for the program is not enough.
+An installed backend that does not isolate is worse than none, so checking for the program is not enough.
 """
 
 import contextlib
@@ -26,14 +26,14 @@ _PROBE_SECONDS = 20.0
 
 @dataclass(frozen=True)
 class ProbeResult:
-    """What came of trying a backend: `failure` is None where it holds."""
+    """The result of probing a backend: `failure` is None if it holds."""
 
     name: str
     failure: str | None
 
 
 def choose_sandbox(scratch: Path, wanted: str = "auto", unsandboxed: bool = False) -> SandboxRunner:
-    """The first backend that holds, or a refusal that says what to install. Nothing runs unsandboxed unasked."""
+    """The first backend that holds; raises TouchstoneError if none does. No isolation only if `unsandboxed` is set."""
     if unsandboxed:
         return SandboxRunner(Unsandboxed(), scratch)
     tried = []
@@ -50,7 +50,7 @@ def choose_sandbox(scratch: Path, wanted: str = "auto", unsandboxed: bool = Fals
 
 
 def probe_backend(backend: Backend, scratch: Path) -> ProbeResult:
-    """Start a worker in it that tries to get out."""
+    """Start a worker in the sandbox that tries to escape."""
     missing = backend.missing()
     if missing is not None:
         return ProbeResult(backend.name, missing)
@@ -63,17 +63,17 @@ def probe_backend(backend: Backend, scratch: Path) -> ProbeResult:
     with tempfile.NamedTemporaryFile(dir=scratch) as secret, contextlib.closing(listener):
         os.chmod(secret.name, 0o666)  # noqa: PTH101
         Path(secret.name).write_text("secret")
-        told = {"secret": secret.name, "port": listener.getsockname()[1], "parent": os.getpid()}
+        payload = {"secret": secret.name, "port": listener.getsockname()[1], "parent": os.getpid()}
         os.environ["TOUCHSTONE_PROBE_SECRET"] = secrets.token_hex()
         worker = WarmWorker(sandbox, "touchstone.validation.sandbox.escape_attempts:serve", limits)
         reads, writes = os.pipe()
         try:
             try:
-                worker.job(told, [writes])
+                worker.job(payload, [writes])
             finally:
                 os.close(writes)
-            answer, passed = read_until_closed(reads, 10_000, JobClock([worker.process], limits).exceeded)
-            results = json.loads(answer) if passed is None and answer else {"an answer": False}
+            answer, exceeded = read_until_closed(reads, 10_000, JobClock([worker.process], limits).exceeded)
+            results = json.loads(answer) if exceeded is None and answer else {"an answer": False}
         except (WorkerLostError, TouchstoneError) as error:
             return ProbeResult(backend.name, str(error))
         finally:
