@@ -17,6 +17,7 @@ from typing import Any, TypeVar, get_args
 from touchstone.validation.protocol import Availability, Diagnostic, Job, Problem, Report, Severity, Tree
 from touchstone.validation.sandbox.command import CommandResult
 
+FULL_FIDELITY = "full"
 SYSTEM_PATH = "/usr/local/bin:/usr/bin:/bin"
 # The interpreter behind the virtual environment: it needs nothing but its own folder.
 PYTHON = Path(getattr(sys, "_base_executable", sys.executable)).resolve()

@@ -33,6 +33,7 @@ from touchstone.validation.sandbox.command import TMP, Command, CommandResult, L
 from touchstone.validation.validators import common, libtest, rust_in_sandbox
 from touchstone.validation.validators.common import ReportFormatError, take, take_objects, take_or_none
 from touchstone.validation.validators.libtest import ContradictionError
+from touchstone.validation.validators.toolchain import ToolchainValidator
 
 RUST_LIMITS = Limits(
     seconds=240.0,
@@ -45,7 +46,7 @@ RUST_LIMITS = Limits(
 
 FORGERY = re.compile(rb"\b(no_main|no_mangle|export_name|link_section|global_asm|naked_asm|asm(?=\s*!)|dlsym)\b")
 
-_FIDELITY = "full"
+_FIDELITY = common.FULL_FIDELITY
 _SAMPLE = common.sample(
     {
         "Cargo.toml": b'[package]\nname = "sample"\nversion = "0.1.0"\nedition = "2021"\n',
@@ -78,47 +79,36 @@ class Toolchain:
         return self.sysroot / "bin" / name
 
 
-class RustValidator:
+class RustValidator(ToolchainValidator[Toolchain]):
     """Judges each tree by the crate in the problem's working directory."""
 
     name = "rust"
+    sample = _SAMPLE
 
     def __init__(self, sandbox: Sandbox, limits: Limits = RUST_LIMITS, settings: RustSettings | None = None) -> None:
-        self._sandbox, self._limits = sandbox, limits
         self._settings = settings or RustSettings()
-        self._toolchain = find_toolchain(self._settings.cargo)
-        self.version = self._toolchain.version if self._toolchain else ""
-
-    def probe(self) -> Availability:
-        """Whether it is there and passes a sound crate in the sandbox."""
-        found = self._find()
-        if not found.usable or self._toolchain is None:
-            return found
-        return common.confirm_in_sandbox(found, self._report(_SAMPLE, self._toolchain), self._sandbox.name)
+        toolchain = find_toolchain(self._settings.cargo)
+        super().__init__(sandbox, limits, toolchain, toolchain.version if toolchain else "")
 
     def _find(self) -> Availability:
         """Whether a toolchain tells its version, and what it links with is there."""
         vendor = self._settings.vendor_dir
         if vendor is not None and not vendor.is_dir():
             return Availability(False, f"{vendor} is no folder", "correct validation.rust.vendor_dir")
-        if self._toolchain is None:
+        if self._tool is None:
             return Availability(False, f"{self._settings.cargo or 'cargo'} cannot be run here", _REMEDY)
         if shutil.which("cc", path=common.SYSTEM_PATH) is None:
             remedy = "install a C compiler: apt-get install gcc libc6-dev (Debian, Ubuntu)"
             return Availability(False, f"{self.version} has no linker: cc is not there", remedy)
-        lint = "" if self._toolchain.program("cargo-clippy").exists() else ", without clippy: no lint warnings"
-        return Availability(True, f"{self.version} at {self._toolchain.sysroot}{lint}")
-
-    def fidelity(self, problem: Problem) -> str:
-        """Always the real thing."""
-        return _FIDELITY
+        lint = "" if self._tool.program("cargo-clippy").exists() else ", without clippy: no lint warnings"
+        return Availability(True, f"{self.version} at {self._tool.sysroot}{lint}")
 
     def identity(self, problem: Problem) -> Mapping[str, Any]:
         """Toolchain, vendored crates, limits, and the tests that must report."""
         return {
             "validator": self.name,
             "version": self.version,
-            "clippy": bool(self._toolchain and self._toolchain.program("cargo-clippy").exists()),
+            "clippy": bool(self._tool and self._tool.program("cargo-clippy").exists()),
             "vendored": self._vendored,
             "expected_tests": list(problem.expected_tests),
             "limits": asdict(self._limits),
@@ -131,20 +121,8 @@ class RustValidator:
         checksums = sorted(vendor.glob("*/.cargo-checksum.json")) if vendor else []
         return hashlib.sha256(b"".join(path.read_bytes() for path in checksums)).hexdigest() if checksums else ""
 
-    def validate(self, jobs: Sequence[Job]) -> Iterator[Report]:
-        """A report on each job."""
-        availability = self._find()
-        for job in jobs:
-            if not availability.usable or self._toolchain is None:
-                yield common.unavailable(availability, _FIDELITY)
-            else:
-                yield self._report(job, self._toolchain)
-
-    def close(self) -> None:
-        """Nothing is kept running."""
-
-    def _report(self, job: Job, toolchain: Toolchain) -> Report:
-        return build_report(self._sandbox.run(self._command(job, toolchain), self._limits), job)
+    def _build_report(self, result: CommandResult, job: Job) -> Report:
+        return build_report(result, job)
 
     def _command(self, job: Job, toolchain: Toolchain) -> Command:
         clippy, vendor = toolchain.program("cargo-clippy"), self._settings.vendor_dir

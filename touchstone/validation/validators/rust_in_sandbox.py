@@ -253,14 +253,12 @@ def _isolate_process() -> None:
 
 
 def _end_leftovers() -> None:
-    while True:
-        for child in _children():
-            with suppress(ProcessLookupError):
-                os.kill(child, signal.SIGKILL)
-        try:
+    with suppress(ChildProcessError):  # raised once no child is left
+        while True:
+            for child in _children():
+                with suppress(ProcessLookupError):
+                    os.kill(child, signal.SIGKILL)
             os.waitpid(-1, 0)
-        except ChildProcessError:
-            return
 
 
 def _children() -> list[int]:

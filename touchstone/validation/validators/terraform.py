@@ -10,7 +10,7 @@ import functools
 import importlib.util
 import json
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -20,8 +20,9 @@ from touchstone.validation.protocol import Availability, Diagnostic, Job, Proble
 from touchstone.validation.sandbox.command import TMP, Command, CommandResult, Limits, Sandbox
 from touchstone.validation.validators import common
 from touchstone.validation.validators.common import ReportFormatError, take, take_or_none
+from touchstone.validation.validators.toolchain import ToolchainValidator
 
-_FIDELITY = "full"
+_FIDELITY = common.FULL_FIDELITY
 _KNOWN_FORMAT = "1."
 # What the schemas of a large provider take: the AWS provider alone uses over 512 MiB and 4 seconds to give its own.
 PROVIDER_LIMITS = Limits(seconds=60.0, memory_bytes=2 * 2**30, processes=128)
@@ -99,23 +100,16 @@ class _Engine:
     place: Path
 
 
-class TerraformValidator:
+class TerraformValidator(ToolchainValidator[_Engine]):
     """Judges each tree by `terraform validate` in the problem's working directory."""
 
     name = "terraform"
+    sample = _SAMPLE
 
     def __init__(self, sandbox: Sandbox, limits: Limits, settings: TerraformSettings | None = None) -> None:
-        self._sandbox, self._limits = sandbox, limits
         self._settings = settings or TerraformSettings()
-        self._engine = _find_engine(self._settings.program)
-        self.version = self._engine.version if self._engine else ""
-
-    def probe(self) -> Availability:
-        """Whether it is there and passes a sound module in the sandbox."""
-        found = self._find()
-        if not found.usable or self._engine is None:
-            return found
-        return common.confirm_in_sandbox(found, self._report(_SAMPLE, self._engine), self._sandbox.name)
+        engine = _find_engine(self._settings.program)
+        super().__init__(sandbox, limits, engine, engine.version if engine else "")
 
     def _find(self) -> Availability:
         """Whether there is a program or a library that tells its version, and the mirror, if one is configured."""
@@ -123,14 +117,10 @@ class TerraformValidator:
         if mirror is not None and not mirror.is_dir():
             remedy = "correct validation.terraform.plugin_dir (terraform providers mirror <folder> makes one)"
             return Availability(False, f"{mirror} is no folder", remedy)
-        if self._engine is None:
+        if self._tool is None:
             sought = str(self._settings.program or " or ".join(_NAMES))
             return Availability(False, f"{sought} cannot be run here", _REMEDY)
-        return Availability(True, f"{self._engine.version} at {self._engine.place}")
-
-    def fidelity(self, problem: Problem) -> str:
-        """Always the real thing."""
-        return _FIDELITY
+        return Availability(True, f"{self._tool.version} at {self._tool.place}")
 
     def identity(self, problem: Problem) -> Mapping[str, Any]:
         """Version, what the mirror holds, and the limits."""
@@ -146,20 +136,8 @@ class TerraformValidator:
         mirror = self._settings.plugin_dir
         return sorted(str(path.relative_to(mirror)) for path in mirror.rglob("*")) if mirror else []
 
-    def validate(self, jobs: Sequence[Job]) -> Iterator[Report]:
-        """A report on each job."""
-        availability = self._find()
-        for job in jobs:
-            if not availability.usable or self._engine is None:
-                yield common.unavailable(availability, _FIDELITY)
-            else:
-                yield self._report(job, self._engine)
-
-    def close(self) -> None:
-        """Nothing is kept running."""
-
-    def _report(self, job: Job, engine: _Engine) -> Report:
-        return build_report(self._sandbox.run(self._command(job, engine), self._limits), job)
+    def _build_report(self, result: CommandResult, job: Job) -> Report:
+        return build_report(result, job)
 
     def _command(self, job: Job, engine: _Engine) -> Command:
         mirror = self._settings.plugin_dir
