@@ -29,8 +29,8 @@ from rich.console import Console
 from rich.table import Table
 
 from touchstone.config import ValidationSettings
-from touchstone.validation.targets import Subject, Subjects
-from touchstone.validation.validating import Validation
+from touchstone.validation.session import ValidationSession
+from touchstone.validation.targets import Target, Targets
 
 VALIDATORS = ("python", "hcl", "terraform")
 SAMPLE = 20
@@ -91,10 +91,10 @@ class Workload:
         comment = b"\n# to warm up\n"
         return [attempt._replace(content=attempt.content + comment) for attempt in self.attempts[:_WARM_UP]]
 
-    def subjects(self) -> dict[str, Subject]:
+    def targets(self) -> dict[str, Target]:
         """The problems as validation sees them."""
-        found = Subjects(self.clones, self.settings).find(self.rows)
-        return {oid: subject for oid, subject in found.items() if isinstance(subject, Subject)}
+        found = Targets(self.clones, self.settings).find(self.rows)
+        return {oid: target for oid, target in found.items() if isinstance(target, Target)}
 
 
 @dataclass
@@ -191,12 +191,12 @@ def measure(workload: Workload, folder: Path) -> Measured:
     measured = Measured(workload)
     with (
         _timed() as seconds,
-        Validation(workload.settings, folder / "cold-cache", folder / "cold") as first,
+        ValidationSession(workload.settings, folder / "cold-cache", folder / "cold") as first,
     ):
         run(workload, first, workload.attempts[:1])
     measured.cold = seconds()
     _tell(workload, f"cold {measured.cold:.2f} s")
-    with Validation(workload.settings, folder / "cache", folder / "scratch") as validation:
+    with ValidationSession(workload.settings, folder / "cache", folder / "scratch") as validation:
         assert validation.available(workload.validator).usable, validation.available(workload.validator)
         run(workload, validation, workload.warm_up)
         for name in ("warm", "cached"):
@@ -211,10 +211,10 @@ def measure(workload: Workload, folder: Path) -> Measured:
     return measured
 
 
-def run(workload: Workload, validation: Validation, attempts: Sequence[Attempt]) -> list[str]:
+def run(workload: Workload, validation: ValidationSession, attempts: Sequence[Attempt]) -> list[str]:
     """The status of each attempt, as a run of Touchstone comes to it: from problems over requests to reports."""
-    subjects = workload.subjects()
-    requests = [validation.request(subjects[attempt.oid], attempt.content) for attempt in attempts]
+    targets = workload.targets()
+    requests = [validation.request(targets[attempt.oid], attempt.content) for attempt in attempts]
     reports = validation.reports(requests, workload.validator)
     return [reports[request.key].report.status for request in requests]
 
@@ -223,8 +223,8 @@ def rival_rate(workload: Workload, rival: Rival, folder: Path, wrong: list[str])
     """How many of a sample a rival does a second."""
     step = max(1, len(workload.attempts) // SAMPLE) | 1  # odd, so that both broken and sound ones are met
     sample = workload.attempts[::step][:SAMPLE]
-    subjects = workload.subjects()
-    folders = [_written(subjects[attempt.oid], attempt, folder / str(place)) for place, attempt in enumerate(sample)]
+    targets = workload.targets()
+    folders = [_written(targets[attempt.oid], attempt, folder / str(place)) for place, attempt in enumerate(sample)]
     with _timed() as seconds:
         codes = [_exit_code(rival.command, each) for each in folders]
     shutil.rmtree(folder)
@@ -271,9 +271,9 @@ def _wrong(workload: Workload, run_name: str, statuses: Sequence[str]) -> list[s
     ]
 
 
-def _written(subject: Subject, attempt: Attempt, folder: Path) -> Path:
-    shutil.copytree(subject.problem.root, folder)
-    (folder / subject.problem.path).write_bytes(attempt.content)
+def _written(target: Target, attempt: Attempt, folder: Path) -> Path:
+    shutil.copytree(target.problem.root, folder)
+    (folder / target.problem.path).write_bytes(attempt.content)
     return folder
 
 

@@ -12,17 +12,17 @@ from touchstone.errors import TouchstoneError
 from touchstone.ingest.discovery import discover
 from touchstone.ingest.fixes import read_fixes
 from touchstone.ingest.problems import read_problems
-from touchstone.validation.judging import judge_problems
-from touchstone.validation.targets import Subjects
-from touchstone.validation.validating import Validation
+from touchstone.validation.outcomes import baseline_rows
+from touchstone.validation.session import ValidationSession
+from touchstone.validation.targets import Targets
 
 SCRIPT: dict[str, Any] = runpy.run_path(str(Path(__file__).parents[2] / "benchmarks" / "python_problems.py"))
 PROBLEMS = list(SCRIPT["make_problems"]())
 
 
 @pytest.fixture
-def validation(tmp_path: Path) -> Iterator[Validation]:
-    with Validation(ValidationSettings(), tmp_path / "cache", tmp_path / "scratch") as made:
+def validation(tmp_path: Path) -> Iterator[ValidationSession]:
+    with ValidationSession(ValidationSettings(), tmp_path / "cache", tmp_path / "scratch") as made:
         try:
             assert made.sandbox
         except TouchstoneError as error:
@@ -45,10 +45,10 @@ def test_a_problem_is_a_module_with_three_to_six_tests(problem: Any) -> None:
     assert problem.broken != problem.reference
 
 
-def test_164_baselines_fail_and_164_reference_solutions_pass(tmp_path: Path, validation: Validation) -> None:
+def test_164_baselines_fail_and_164_reference_solutions_pass(tmp_path: Path, validation: ValidationSession) -> None:
     problems = SCRIPT["write_problems"](tmp_path)
-    subjects = Subjects(tmp_path / "clones", validation.settings).find(problem.row for problem in problems)
-    rows = judge_problems(subjects, validation)
+    targets = Targets(tmp_path / "clones", validation.settings).find(problem.row for problem in problems)
+    rows = baseline_rows(targets, validation)
     assert len(rows) == 164
     wrong = [
         row

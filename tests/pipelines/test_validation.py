@@ -19,9 +19,9 @@ from tests.pipelines.test_run import evaluate, failed, summary
 from tests.terminal import on_terminal
 from touchstone.config import load_config
 from touchstone.evaluation import Evaluation
-from touchstone.validation.judging import judge_attempts
-from touchstone.validation.sandbox import probing
-from touchstone.validation.validating import Validation
+from touchstone.validation.outcomes import outcome_rows
+from touchstone.validation.sandbox import probe
+from touchstone.validation.session import ValidationSession
 
 GOOD = "def add(a, b):\n    return a + b\n"
 ALSO_GOOD = "def add(a, b):\n    return b + a\n"
@@ -204,7 +204,7 @@ def test_without_bubblewrap_landlock_serves(repairs: Folder, monkeypatch: pytest
 def test_without_any_sandbox_validation_is_refused_and_nothing_is_counted(
     repairs: Folder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(probing, "BACKENDS", ())
+    monkeypatch.setattr(probe, "BACKENDS", ())
     outcome = evaluate(repairs)
     assert outcome.exit_code == 2
     (failure,) = outcome.failures
@@ -213,7 +213,7 @@ def test_without_any_sandbox_validation_is_refused_and_nothing_is_counted(
 
 
 def test_recorded_outcomes_need_no_sandbox(repairs: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(probing, "BACKENDS", ())
+    monkeypatch.setattr(probe, "BACKENDS", ())
     repairs.fixes("m", rows(("oid", "iteration_id", "fixed_code", "passed"), ("p", 1, WRONG, "true")))
     assert evaluate(repairs).exit_code == 0
     assert outcomes(repairs)["validator"].to_list() == ["recorded"]
@@ -294,12 +294,12 @@ def test_verdicts_depend_neither_on_workers_nor_on_order_nor_on_the_cache(repair
     config = load_config(repairs.config)
     evaluation = Evaluation(config)
     attempts = evaluation.store.scan_with_extras("attempts", "m").collect().rows(named=True)
-    subjects = evaluation.validation.subjects(["p"])
+    subjects = evaluation.validation.targets(["p"])
 
     def judged(workers: int, cache: Path, backwards: bool) -> list[dict[str, object]]:
         settings = config.validation.model_copy(update={"workers": workers})
-        with Validation(settings, cache, tmp_path / "scratch") as validation:
-            found = judge_attempts(attempts[::-1] if backwards else attempts, subjects, validation)
+        with ValidationSession(settings, cache, tmp_path / "scratch") as validation:
+            found = outcome_rows(attempts[::-1] if backwards else attempts, subjects, validation)
         for row in found:
             del row["cached"], row["duration_seconds"]
         return sorted(found, key=lambda row: str(row["iteration_id"]))

@@ -21,7 +21,7 @@ from touchstone.errors import TouchstoneError
 from touchstone.validation.cache import ReportCache, conditions_key, find_cache, report_key
 from touchstone.validation.protocol import RETRIED, Diagnostic, Problem, Report, Tree
 from touchstone.validation.sandbox.command import Limits
-from touchstone.validation.staging import tree_hash
+from touchstone.validation.working_copy import tree_hash
 from touchstone.vocabulary import STATUSES
 
 PASSED = Report("passed", "full", (Diagnostic("warning", "odd", file="a.py", line=3),), True, {"test_a": True}, 2)

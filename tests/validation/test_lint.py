@@ -8,8 +8,8 @@ import pytest
 
 from tests.validation.sandbox.conftest import need
 from tests.validation.validators.support import Playback
-from touchstone.validation.sandbox.command import Ended, Sandbox
-from touchstone.validation.sandbox.probing import choose_sandbox
+from touchstone.validation.sandbox.command import CommandResult, Sandbox
+from touchstone.validation.sandbox.probe import choose_sandbox
 from touchstone.validation.validators.lint import RULES, count_warnings, identity
 
 
@@ -59,23 +59,23 @@ def test_what_cannot_be_read_has_no_count_and_does_not_hide_others(sandbox: Sand
 @pytest.mark.parametrize(
     "ended",
     [
-        Ended("timeout", None),
-        Ended("memory_limit", None),
-        Ended("output_limit", None),
-        Ended("sandbox_error", None),
-        Ended("exited", 2, b"", b"error: something"),
-        Ended("exited", -9),
-        Ended("exited", 1, b'[{"filename": "0.py", "co'),
-        Ended("exited", 0, b""),
+        CommandResult("timeout", None),
+        CommandResult("memory_limit", None),
+        CommandResult("output_limit", None),
+        CommandResult("sandbox_error", None),
+        CommandResult("exited", 2, b"", b"error: something"),
+        CommandResult("exited", -9),
+        CommandResult("exited", 1, b'[{"filename": "0.py", "co'),
+        CommandResult("exited", 0, b""),
     ],
     ids=lambda ended: f"{ended.status} {ended.exit_code}",
 )
-def test_where_it_cannot_be_counted_there_is_no_count(ended: Ended) -> None:
+def test_where_it_cannot_be_counted_there_is_no_count(ended: CommandResult) -> None:
     assert count_warnings(Playback(ended), [CLEAN, UNUSED]) == [None, None]
 
 
 def test_ruff_sees_the_files_only_and_no_settings() -> None:
-    playback = Playback(Ended("exited", 0, b"[]"))
+    playback = Playback(CommandResult("exited", 0, b"[]"))
     assert count_warnings(playback, [CLEAN, UNUSED]) == [0, 0]
     (command,) = playback.asked
     assert command.tree.files == ("0.py", "1.py")

@@ -11,7 +11,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from touchstone.validation.protocol import UNDECIDED, Diagnostic, Problem, Report
-from touchstone.validation.verdicts import Success, Verdict, judge, succeeded, targets
+from touchstone.validation.verdicts import Success, Verdict, compute_verdict, succeeded, target_diagnostics
 from touchstone.vocabulary import STATUSES
 
 RULES: tuple[Success, ...] = get_args(Success)
@@ -73,13 +73,13 @@ T1, T2 = failure("test_one"), failure("test_two")
 def test_what_a_problem_is_about(
     about: dict[str, Any], baseline: Sequence[Diagnostic], expected: Sequence[Diagnostic]
 ) -> None:
-    assert targets(report(*baseline), problem(**about)) == tuple(expected)
+    assert target_diagnostics(report(*baseline), problem(**about)) == tuple(expected)
 
 
 def test_the_file_is_told_by_its_path_in_the_tree() -> None:
     deep = replace(A3, file="network/main.tf")
     about = problem(working_directory="network", line_start=1, line_end=5)
-    assert targets(report(A3, deep), about) == (deep,)
+    assert target_diagnostics(report(A3, deep), about) == (deep,)
 
 
 BLOCK = {"line_start": 1, "line_end": 5}
@@ -112,7 +112,7 @@ BLOCK = {"line_start": 1, "line_end": 5}
 def test_worked_examples(
     before: list[Diagnostic], after: list[Diagnostic], fixed: bool, introduced: tuple[int, int, int], errors: int
 ) -> None:
-    verdict = judge(report(*before), report(*after), problem(**BLOCK), 1, 5)
+    verdict = compute_verdict(report(*before), report(*after), problem(**BLOCK), 1, 5)
     assert verdict.fixed is fixed
     assert (verdict.introduced_block, verdict.introduced_file, verdict.introduced_module) == introduced
     assert verdict.introduced_errors == errors
@@ -121,7 +121,7 @@ def test_worked_examples(
 
 
 def test_the_new_block_is_what_counts_not_the_old_one() -> None:
-    verdict = judge(report(A3), report(error("B", 8)), problem(**BLOCK), 1, 9)
+    verdict = compute_verdict(report(A3), report(error("B", 8)), problem(**BLOCK), 1, 9)
     assert verdict.introduced_block == 1
 
 
@@ -139,7 +139,9 @@ def test_the_new_block_is_what_counts_not_the_old_one() -> None:
 )
 def test_each_rule_of_success(before: list[Diagnostic], after: list[Diagnostic], passing: set[Success]) -> None:
     reports = report(*before), report(*after)
-    assert {rule for rule in RULES if judge(*reports, problem(**BLOCK), 1, 5, rule).status == "passed"} == passing
+    assert {
+        rule for rule in RULES if compute_verdict(*reports, problem(**BLOCK), 1, 5, rule).status == "passed"
+    } == passing
 
 
 NAMED = {"line_start": 1, "line_end": 5, "summary": "A"}
@@ -150,7 +152,7 @@ class TestErrorsLeftInTheBlock:
 
     def test_an_old_error_left_in_the_block_is_not_plausible(self) -> None:
         missing = error("Missing required argument", 4)
-        verdict = judge(report(A3, missing), report(missing), problem(**NAMED), 1, 5)
+        verdict = compute_verdict(report(A3, missing), report(missing), problem(**NAMED), 1, 5)
         assert (verdict.status, verdict.fixed, verdict.plausible) == ("failed", True, False)
         assert (verdict.introduced_errors, verdict.block_errors, verdict.module_errors) == (0, 1, 1)
         assert verdict.note == "left in the block: error: Missing required argument (main.tf:4)"
@@ -158,49 +160,49 @@ class TestErrorsLeftInTheBlock:
     @pytest.mark.parametrize("rule", ["plausible", "clean", "strict_block", "strict_module"])
     def test_it_passes_by_no_rule_but_fixed(self, rule: Success) -> None:
         reports = report(A3, B4), report(B4)
-        assert judge(*reports, problem(**NAMED), 1, 5, rule).status == "failed"
-        assert judge(*reports, problem(**NAMED), 1, 5, "fixed").status == "passed"
+        assert compute_verdict(*reports, problem(**NAMED), 1, 5, rule).status == "failed"
+        assert compute_verdict(*reports, problem(**NAMED), 1, 5, "fixed").status == "passed"
 
     def test_moving_it_out_of_the_block_does_not_help(self) -> None:
-        verdict = judge(report(A3, B4), report(error("B", 20)), problem(**NAMED), 1, 3)
+        verdict = compute_verdict(report(A3, B4), report(error("B", 20)), problem(**NAMED), 1, 3)
         assert (verdict.plausible, verdict.block_errors) == (False, 1)
 
     def test_of_two_alike_the_one_in_the_block_must_be_gone(self) -> None:
-        in_block, outside = (judge(report(A3, A9), report(left), problem(**BLOCK), 1, 5) for left in (A3, A9))
+        in_block, outside = (compute_verdict(report(A3, A9), report(left), problem(**BLOCK), 1, 5) for left in (A3, A9))
         assert (in_block.plausible, outside.plausible) == (False, True)
 
     def test_errors_elsewhere_and_without_a_place_are_none_of_the_block(self) -> None:
         others = (error("B", 20), ELSEWHERE, NOWHERE, error("B"), T1)
-        verdict = judge(report(A3, *others), report(*others), problem(**NAMED), 1, 5)
+        verdict = compute_verdict(report(A3, *others), report(*others), problem(**NAMED), 1, 5)
         assert (verdict.status, verdict.block_errors, verdict.module_errors) == ("passed", 0, len(others))
 
     def test_an_old_error_from_outside_is_none_of_the_block_of_a_file_written_anew(self) -> None:
         outside = error("B", 20)
-        verdict = judge(report(A3, outside), report(outside), problem(**NAMED), 1, 30)
+        verdict = compute_verdict(report(A3, outside), report(outside), problem(**NAMED), 1, 30)
         assert (verdict.status, verdict.block_errors, verdict.module_errors) == ("passed", 0, 1)
 
     def test_a_problem_without_lines_has_no_block(self) -> None:
-        verdict = judge(report(A3, B4), report(B4), problem(summary="A"), 1, 9)
+        verdict = compute_verdict(report(A3, B4), report(B4), problem(summary="A"), 1, 9)
         assert (verdict.status, verdict.block_errors, verdict.module_errors) == ("passed", None, 1)
 
 
 def test_notes_say_what_is_left_and_what_is_new() -> None:
-    verdict = judge(report(A3), report(A3, warning("W", 2), B4), problem(**BLOCK), 1, 5)
+    verdict = compute_verdict(report(A3), report(A3, warning("W", 2), B4), problem(**BLOCK), 1, 5)
     assert verdict.note == "still there: error: A (main.tf:3); new: error: B (main.tf:4)"
-    assert judge(report(A3), report(), problem(**BLOCK), 1, 5).note == ""
+    assert compute_verdict(report(A3), report(), problem(**BLOCK), 1, 5).note == ""
 
 
 @pytest.mark.parametrize("status", UNDECIDED)
 def test_an_unknown_baseline_or_report_decides_nothing(status: str) -> None:
     unknown = Report(status, "static", note="no terraform here")
-    baseline = judge(unknown, report(), problem(), 1, 5)
+    baseline = compute_verdict(unknown, report(), problem(), 1, 5)
     assert baseline == Verdict(status, note="the unmodified problem was not validated: no terraform here")
-    assert judge(report(A3), unknown, problem(), 1, 5) == Verdict(status, note="no terraform here")
+    assert compute_verdict(report(A3), unknown, problem(), 1, 5) == Verdict(status, note="no terraform here")
 
 
 @pytest.mark.parametrize("baseline", [report(), report(W3), report(A9), report(ELSEWHERE)])
 def test_a_problem_that_shows_no_error_decides_nothing(baseline: Report) -> None:
-    verdict = judge(baseline, report(), problem(**BLOCK), 1, 5)
+    verdict = compute_verdict(baseline, report(), problem(**BLOCK), 1, 5)
     note = "the unmodified problem shows no such error at fidelity static"
     assert verdict == Verdict("validator_unavailable", note=note)
 
@@ -210,7 +212,7 @@ UNFINISHED = [status for status in STATUSES if status not in (*UNDECIDED, "passe
 
 @pytest.mark.parametrize("status", UNFINISHED)
 def test_a_fix_that_does_not_finish_has_failed(status: str) -> None:
-    verdict = judge(report(A3), Report(status, "static", note="killed"), problem(), 1, 5)
+    verdict = compute_verdict(report(A3), Report(status, "static", note="killed"), problem(), 1, 5)
     assert verdict == Verdict(status, fixed=False, plausible=False, note="killed")
     assert not any(succeeded(verdict, rule) for rule in RULES)
 
@@ -218,11 +220,11 @@ def test_a_fix_that_does_not_finish_has_failed(status: str) -> None:
 @pytest.mark.parametrize("status", UNFINISHED)
 def test_after_a_baseline_that_did_not_finish_only_a_pass_will_do(status: str) -> None:
     hangs = Report(status, "full")
-    passed = judge(hangs, report(), problem(**BLOCK), 1, 5)
+    passed = compute_verdict(hangs, report(), problem(**BLOCK), 1, 5)
     assert (passed.status, passed.fixed, passed.plausible) == ("passed", True, True)
-    failed = judge(hangs, report(T1), problem(**BLOCK), 1, 5)
+    failed = compute_verdict(hangs, report(T1), problem(**BLOCK), 1, 5)
     assert (failed.status, failed.fixed, failed.plausible) == ("failed", False, False)
-    again = judge(hangs, hangs, problem(**BLOCK), 1, 5)
+    again = compute_verdict(hangs, hangs, problem(**BLOCK), 1, 5)
     assert (again.status, again.fixed, again.plausible) == (status, False, False)
 
 
@@ -236,17 +238,19 @@ def test_after_a_baseline_that_did_not_finish_only_a_pass_will_do(status: str) -
     ],
 )
 def test_reports_that_contradict_themselves_prove_nothing(contradictory: Report) -> None:
-    verdict = judge(report(A3), contradictory, problem(), 1, 5)
+    verdict = compute_verdict(report(A3), contradictory, problem(), 1, 5)
     assert (verdict.status, verdict.fixed, verdict.plausible) == ("no_report", False, False)
     assert verdict.introduced_module is None
-    assert judge(contradictory, report(), problem(), 1, 5).status == "validator_unavailable"
+    assert compute_verdict(contradictory, report(), problem(), 1, 5).status == "validator_unavailable"
 
 
 def test_a_failed_test_that_is_no_longer_run_is_not_fixed() -> None:
     baseline = report(T1, tests={"test_one": False, "test_two": True})
-    assert judge(baseline, report(tests={"test_one": True, "test_two": True}), problem(), 1, 5).plausible is True
-    assert judge(baseline, report(tests={"test_two": True}), problem(), 1, 5).plausible is False
-    assert judge(baseline, report(), problem(), 1, 5).plausible is False
+    assert (
+        compute_verdict(baseline, report(tests={"test_one": True, "test_two": True}), problem(), 1, 5).plausible is True
+    )
+    assert compute_verdict(baseline, report(tests={"test_two": True}), problem(), 1, 5).plausible is False
+    assert compute_verdict(baseline, report(), problem(), 1, 5).plausible is False
 
 
 lines = st.none() | st.integers(1, 9)
@@ -284,7 +288,7 @@ rules = st.sampled_from(RULES)
 
 @given(any_report | well_formed, problems, blocks, rules)
 def test_nothing_changed_never_passes(same: Report, about: Problem, block: tuple[int, int], rule: Success) -> None:
-    verdict = judge(same, same, about, *block, rule)
+    verdict = compute_verdict(same, same, about, *block, rule)
     assert verdict.status != "passed"
     assert not succeeded(verdict, rule)
 
@@ -293,8 +297,8 @@ def test_nothing_changed_never_passes(same: Report, about: Problem, block: tuple
 def test_a_clean_report_after_a_target_passes(
     baseline: Report, about: Problem, block: tuple[int, int], rule: Success
 ) -> None:
-    assume(targets(baseline, about))
-    assert judge(baseline, report(), about, *block, rule).status == "passed"
+    assume(target_diagnostics(baseline, about))
+    assert compute_verdict(baseline, report(), about, *block, rule).status == "passed"
 
 
 @given(well_formed, well_formed, problems, blocks, rules, diagnostics)
@@ -302,15 +306,15 @@ def test_one_more_error_never_helps(
     baseline: Report, after: Report, about: Problem, block: tuple[int, int], rule: Success, extra: Diagnostic
 ) -> None:
     worse = report(*after.diagnostics, replace(extra, severity="error"))
-    if judge(baseline, worse, about, *block, rule).status == "passed":
-        assert judge(baseline, after, about, *block, rule).status == "passed"
+    if compute_verdict(baseline, worse, about, *block, rule).status == "passed":
+        assert compute_verdict(baseline, after, about, *block, rule).status == "passed"
 
 
 @given(any_report | well_formed, any_report | well_formed, problems, blocks)
 def test_strict_rules_imply_the_lenient_ones(
     baseline: Report, after: Report, about: Problem, block: tuple[int, int]
 ) -> None:
-    verdict = judge(baseline, after, about, *block)
+    verdict = compute_verdict(baseline, after, about, *block)
     met = {rule for rule in RULES if succeeded(verdict, rule)}
     if "strict_module" in met:
         assert met >= set(RULES) - {"clean"}
@@ -322,7 +326,7 @@ def test_strict_rules_imply_the_lenient_ones(
 
 @given(any_report | well_formed, any_report | well_formed, problems, blocks)
 def test_scopes_lie_within_each_other(baseline: Report, after: Report, about: Problem, block: tuple[int, int]) -> None:
-    verdict = judge(baseline, after, about, *block)
+    verdict = compute_verdict(baseline, after, about, *block)
     assert verdict.status in STATUSES
     if verdict.introduced_module is None:
         assert verdict.introduced_block is verdict.introduced_file is verdict.introduced_errors is None
@@ -342,28 +346,28 @@ def test_the_order_of_complaints_is_irrelevant(
         random.Random(seed).shuffle(found)
         return replace(original, diagnostics=tuple(found))
 
-    assert judge(baseline, after, about, *block, rule) == judge(
+    assert compute_verdict(baseline, after, about, *block, rule) == compute_verdict(
         shuffled(baseline), shuffled(after), about, *block, rule
     )
 
 
 @given(any_report | well_formed, problems)
 def test_targets_are_complaints_of_the_baseline(baseline: Report, about: Problem) -> None:
-    assert set(targets(baseline, about)) <= set(baseline.diagnostics)
+    assert set(target_diagnostics(baseline, about)) <= set(baseline.diagnostics)
 
 
 def test_a_file_that_no_longer_parses_has_fixed_nothing_that_only_shows_in_one_that_does() -> None:
     unparsed = report(error("Unclosed block", 3), compiled=False)
-    verdict = judge(report(A3, compiled=True), unparsed, problem(), 1, 5, "fixed")
+    verdict = compute_verdict(report(A3, compiled=True), unparsed, problem(), 1, 5, "fixed")
     assert (verdict.fixed, verdict.status) == (False, "failed")
     was_unparsed = report(error("Missing brace", 3), compiled=False)
-    assert judge(was_unparsed, unparsed, problem(), 1, 5, "fixed").fixed
+    assert compute_verdict(was_unparsed, unparsed, problem(), 1, 5, "fixed").fixed
 
 
 def test_a_passing_test_that_is_not_heard_of_any_more_is_an_error_that_came() -> None:
     before = report(T1, tests={"test_one": False, "test_two": True})
-    kept = judge(before, report(tests={"test_one": True, "test_two": True}), problem(), 1, 5)
-    lost = judge(before, report(tests={"test_one": True}), problem(), 1, 5)
+    kept = compute_verdict(before, report(tests={"test_one": True, "test_two": True}), problem(), 1, 5)
+    lost = compute_verdict(before, report(tests={"test_one": True}), problem(), 1, 5)
     assert (kept.status, lost.status) == ("passed", "failed")
     assert lost.fixed and lost.introduced_errors == 1
     assert "test did not report: test_two" in lost.note

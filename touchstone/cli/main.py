@@ -355,7 +355,7 @@ def validate(
     """Validate fixes of one problem and show everything: diff, diagnostics before and after, verdict and why."""
     from touchstone.cli import tables as screens
     from touchstone.config import load_config
-    from touchstone.validation.single import validate_files
+    from touchstone.validation.validation_detail import validate_files
 
     with _working("validating"):
         shown = validate_files(load_config(_config_or_default(config)), problem, fix, kind)
@@ -373,11 +373,11 @@ def validators(
     """List the sandboxes and validators that are usable here, and how to get the rest."""
     from touchstone.cli import tables as screens
     from touchstone.config import ValidationSettings, load_config
-    from touchstone.validation.inventory import take_inventory
+    from touchstone.validation.capabilities import probe_capabilities
 
     settings = load_config(config).validation if config is not None else ValidationSettings()
     with _working("trying sandboxes and validators"):
-        entries = take_inventory(settings)
+        entries = probe_capabilities(settings)
     screens.show_inventory(entries)
     if not any(entry.usable for entry in entries if entry.kind == "sandbox"):
         raise typer.Exit(1)

@@ -30,9 +30,9 @@ if TYPE_CHECKING:
     from touchstone.storage.snapshots import Snapshot
     from touchstone.storage.store import Store
     from touchstone.validation.cache import CacheStatistics
-    from touchstone.validation.inventory import Entry
+    from touchstone.validation.capabilities import Capability
     from touchstone.validation.protocol import Report
-    from touchstone.validation.single import Shown
+    from touchstone.validation.validation_detail import ValidationDetail
 
 
 def show_run(evaluation: "Evaluation", outcome: "RunOutcome") -> None:
@@ -240,11 +240,11 @@ def show_doctor(items: Iterable["Item"]) -> None:
     drawn.print(terminal())
 
 
-def show_validation(shown: "Shown") -> None:
+def show_validation(shown: "ValidationDetail") -> None:
     """One fix in full: what it changes, what was said before and after, and the verdict."""
     screen = terminal()
-    problem, verdict = shown.subject.problem, shown.verdict
-    validator = f"{shown.subject.validator}, fidelity {shown.fidelity or '-'}, sandbox {shown.sandbox}"
+    problem, verdict = shown.target.problem, shown.verdict
+    validator = f"{shown.target.validator}, fidelity {shown.fidelity or '-'}, sandbox {shown.sandbox}"
     cached = ", from the cache" if shown.cached else ""
     screen.print(f"[bold]{escape(str(shown.fix))}[/] on problem {escape(problem.oid)} ({validator}{cached})")
     if shown.diff:
@@ -278,7 +278,7 @@ def _show_report(screen: Console, when: str, report: "Report") -> None:
         drawn.print(screen)
 
 
-def show_inventory(entries: Iterable["Entry"]) -> None:
+def show_inventory(entries: Iterable["Capability"]) -> None:
     """Sandboxes and validators, and what to do about those that are missing."""
     drawn = FittedTable([*names("", "what", "fidelity"), *prose("detail")])
     for entry in entries:

@@ -1,8 +1,8 @@
-"""Reports kept by content, so that no tree is validated twice: not by another model, nor in another run.
+"""A content-addressed cache of reports, so that no tree is validated twice across models and runs.
 
-One SQLite file, safe under several writers. The key is a hash of everything that can change the answer, so an entry
-is never wrong, only unused. What may have been the machine's doing (`protocol.RETRIED`) is not kept: the next run tries
-again.
+One SQLite file, safe for concurrent writers. The key is a hash of everything that can change the report, so an entry
+is never stale, only unused. Results that the machine may have caused (`protocol.RETRIED`) are not stored: the next run
+retries them.
 """
 
 import contextlib
@@ -25,13 +25,13 @@ from touchstone.validation.sandbox.command import Limits
 _FILE = "reports.sqlite"
 _WAIT_SECONDS = 60.0
 _ASKED_AT_ONCE = 500
-# A report is stored once and asked for often; when it was last asked for is noted at most once a day.
+# Reports are read often; the time of last use is updated at most once a day.
 _DAY = 86_400.0
 
 
 @dataclass(frozen=True)
 class CacheStatistics:
-    """What a cache holds."""
+    """The contents of a cache, in numbers."""
 
     path: Path
     entries: int
@@ -42,7 +42,7 @@ class CacheStatistics:
 
 
 class ReportCache:
-    """A cache in a folder. Use as a context manager."""
+    """A report cache in a folder. Use as a context manager."""
 
     def __init__(self, folder: Path) -> None:
         self.path = folder / _FILE
@@ -55,7 +55,7 @@ class ReportCache:
             self._set_aside()
 
     def _open_patiently(self) -> sqlite3.Connection:
-        """The first to open a new cache sets it up, and whoever comes at the same moment is told that it is locked."""
+        """Open the database, waiting while another process that creates it holds the lock."""
         deadline = time.monotonic() + _WAIT_SECONDS
         while True:
             try:
@@ -66,7 +66,7 @@ class ReportCache:
                 time.sleep(0.02)
 
     def _set_aside(self) -> None:
-        """Begin anew. What cannot be read is never written over, and everything in it can be made again."""
+        """Rename an unreadable database and start a new one; its reports can be recomputed."""
         if hasattr(self, "_database"):
             self._database.close()
         for part in (self.path, *self.path.parent.glob(f"{_FILE}-*")):
@@ -90,7 +90,7 @@ class ReportCache:
 
     @property
     def edition(self) -> str:
-        """Changes when reports are removed: what was made from those may have to be validated again."""
+        """Changes when reports are removed, since results derived from them may need validating again."""
         return str(self._database.execute("SELECT name FROM edition").fetchone()[0])
 
     def __enter__(self) -> "ReportCache":
@@ -100,7 +100,7 @@ class ReportCache:
         self._database.close()
 
     def find(self, keys: Iterable[str]) -> dict[str, Report]:
-        """The reports that are there, by key."""
+        """The cached reports among these keys, by key."""
         try:
             return self._find(keys)
         except sqlite3.OperationalError as error:
@@ -125,9 +125,9 @@ class ReportCache:
         return found
 
     def keep(self, key: str, validator: str, report: Report) -> None:
-        """Store a report, if it is settled. The first of two writers stays.
+        """Store a report if it is settled. The first of two writers wins.
 
-        It is on disk at once, or together with others at the end of a `transaction`.
+        Written immediately, or at the end of the enclosing `transaction`.
         """
         if report.settled:
             now = time.time()
@@ -137,14 +137,14 @@ class ReportCache:
             )
 
     def forget(self, keys: Iterable[str]) -> None:
-        """Remove reports by key, so that they are made again."""
+        """Remove reports by key, so that they are validated again."""
         with self.transaction():
             for some in _portions(sorted(set(keys))):
                 marks = ", ".join("?" * len(some))
                 self._database.execute(f"DELETE FROM reports WHERE key IN ({marks})", some)
 
     def statistics(self) -> CacheStatistics:
-        """How much is there."""
+        """Count entries and bytes."""
         entries, oldest, newest = self._database.execute(
             "SELECT count(*), min(made), max(made) FROM reports"
         ).fetchone()
@@ -154,7 +154,7 @@ class ReportCache:
         return CacheStatistics(self.path, entries, size, oldest, newest, counts)
 
     def prune(self, unused_for_days: float) -> int:
-        """Remove what was not asked for lately; returns how many. The next run validates again what it needs of it."""
+        """Remove reports unused for so many days and return how many. The next run validates again what it needs."""
         with self.transaction():
             removed = self._database.execute(
                 "DELETE FROM reports WHERE used <= ?", (time.time() - unused_for_days * _DAY,)
@@ -176,7 +176,7 @@ class ReportCache:
 
     @contextlib.contextmanager
     def transaction(self) -> Iterator[None]:
-        """What is stored within is written in one go. Other writers wait, so keep it short."""
+        """Group writes into one transaction. Other writers wait, so keep it short."""
         self._database.execute("BEGIN IMMEDIATE")
         try:
             yield
@@ -185,7 +185,7 @@ class ReportCache:
 
 
 def find_cache(folder: Path) -> ReportCache:
-    """The cache in an output folder, or in the folder itself; it must be there."""
+    """The existing cache in an output folder, or in the folder itself."""
     for place in (folder / "cache", folder):
         if (place / _FILE).is_file():
             return ReportCache(place)
@@ -193,17 +193,17 @@ def find_cache(folder: Path) -> ReportCache:
 
 
 def _portions(keys: Sequence[str]) -> Iterator[Sequence[str]]:
-    """As many at a time as SQLite takes in one query."""
+    """Split keys into batches that fit into one SQLite query."""
     return (keys[start : start + _ASKED_AT_ONCE] for start in range(0, len(keys), _ASKED_AT_ONCE))
 
 
 def report_key(tree: str, conditions: str) -> str:
-    """A hash of everything that the report on a tree can depend on: the tree's own hash and `conditions_key`."""
+    """The cache key of a report: a hash of the tree hash and the `conditions_key`."""
     return hashlib.sha256(f"{tree} {conditions}".encode()).hexdigest()
 
 
 def conditions_key(problem: Problem, validator: Validator, limits: Limits, sandbox: str) -> str:
-    """A hash of what a report depends on besides the tree. It is the same for all fixes of a problem."""
+    """A hash of everything besides the tree that a report depends on; the same for all fixes of a problem."""
     return _digest(
         {
             "validator": validator.name,
@@ -219,7 +219,7 @@ def conditions_key(problem: Problem, validator: Validator, limits: Limits, sandb
 
 @functools.cache
 def validation_code() -> str:
-    """A hash of the code that validates."""
+    """A hash of the source code of this package."""
     here = Path(__file__).parent
     files = sorted(path for path in here.rglob("*.py") if path.name not in ("cache.py", "recorded.py"))
     return _digest({str(path.relative_to(here)): hashlib.sha256(path.read_bytes()).hexdigest() for path in files})

@@ -1,7 +1,7 @@
-"""What goes into a validator and what comes out: problems, trees of files, diagnostics, reports.
+"""The validator interface: its inputs (problems, file trees, jobs) and outputs (diagnostics, reports).
 
-Plain data that travels between processes and into the cache, so nothing here imports Polars. How a validator works
-belongs in `validators/`; what its report means for a fix belongs in `verdicts`.
+Plain data that crosses process boundaries and goes into the cache, so nothing here imports Polars. Validators belong
+in `validators/`; what a report means for a fix belongs in `verdicts`.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,7 +15,7 @@ Severity = Literal["error", "warning"]
 
 @dataclass(frozen=True)
 class Diagnostic:
-    """One complaint of a validator. Lines and columns count from 1; `file` is relative to the tree's root.
+    """One error or warning of a validator. Lines and columns count from 1; `file` is relative to the tree's root.
 
     A failed test is an error whose `test` is the test's name.
     """
@@ -32,7 +32,7 @@ class Diagnostic:
 
     @property
     def identity(self) -> tuple[str, ...]:
-        """What makes it the same complaint after an edit has moved it: a test's name, else words and file."""
+        """Equal for the same diagnostic before and after an edit moves it: the test name, else message and file."""
         if self.test is not None:
             return (self.severity, "test", self.test)
         return (self.severity, self.summary, self.detail, self.file or "")
@@ -46,9 +46,9 @@ class Diagnostic:
 class Report:
     """What a validator found in one tree.
 
-    `status` is one of `touchstone.vocabulary.STATUSES`: `passed` means that no error was found, `failed` that some
-    were, and anything else that the validator did not get so far. `consistent` is False where the exit code and the
-    parsed report contradict each other. `starved`: it timed out on a machine too busy to let it run.
+    `status` is one of `touchstone.vocabulary.STATUSES`: `passed` means no errors, `failed` means errors, and any other
+    status means the validator did not finish. `consistent` is False if the exit code contradicts the parsed report.
+    `starved`: it timed out because the machine was too busy to run it.
     """
 
     status: str
@@ -64,34 +64,34 @@ class Report:
 
     @property
     def decided(self) -> bool:
-        """Whether the validator judged the tree, rather than being kept from it."""
+        """Whether the validator reached a result for this tree."""
         return self.status not in UNDECIDED
 
     @property
     def settled(self) -> bool:
-        """Whether the same would come of it another time, so that it may be kept."""
+        """Whether a repeat would give the same result, so that the report may be cached."""
         return self.status not in RETRIED
 
     def to_plain(self) -> dict[str, Any]:
-        """As plain data, for JSON."""
-        # By hand: `dataclasses.asdict` copies every text, which takes longer than to write the JSON.
+        """Convert to plain data for JSON."""
+        # Not `dataclasses.asdict`: it copies every string, which takes longer than writing the JSON.
         return {**vars(self), "diagnostics": [dict(vars(one)) for one in self.diagnostics], "tests": dict(self.tests)}
 
     @classmethod
     def from_plain(cls, plain: Mapping[str, Any]) -> Self:
-        """From plain data."""
+        """Rebuild a report from `to_plain`."""
         found = tuple(Diagnostic(**entry) for entry in plain["diagnostics"])
         return cls(**{**plain, "diagnostics": found})
 
 
 UNDECIDED = ("sandbox_error", "validator_unavailable", "unsafe_input")
-# What may have been the machine's doing: never kept, and tried again by the next run.
+# Possibly caused by the machine: never cached, and retried by the next run.
 RETRIED = (*UNDECIDED, "timeout", "no_report")
 
 
 @dataclass(frozen=True)
 class Problem:
-    """One problem as validation sees it. `filename` is relative to `working_directory`, that to the tree's root."""
+    """A problem as validation uses it. `filename` is relative to `working_directory`, which is relative to `root`."""
 
     oid: str
     filename: str
@@ -115,10 +115,9 @@ class Problem:
 
 @dataclass(frozen=True)
 class Tree:
-    """A problem's files with one of them replaced: what is validated. The files on disk are only ever read.
+    """The files to validate: a problem's files, some of them replaced. Files on disk are only read.
 
-    `files` are the paths under `root` that belong to the tree, relative and in order; `changed` holds what stands in
-    place of some of them.
+    `files` lists the paths in the tree, sorted and relative to `root`; `changed` maps paths to replaced contents.
     """
 
     root: Path
@@ -126,11 +125,11 @@ class Tree:
     changed: Mapping[str, bytes] = field(default_factory=dict)
 
     def read(self, path: str) -> bytes:
-        """One file's bytes."""
+        """The content of one file."""
         return self.changed[path] if path in self.changed else (self.root / path).read_bytes()
 
     def within(self, directory: str) -> Iterator[str]:
-        """The files directly or deeper in a directory; "" is the root."""
+        """The files in a directory, at any depth; "" is the root."""
         prefix = f"{directory}/" if directory not in ("", ".") else ""
         return (path for path in self.files if path.startswith(prefix))
 
@@ -145,7 +144,7 @@ class Tree:
 
 @dataclass(frozen=True)
 class Job:
-    """One thing to validate: a problem's tree, as it came or with a fix in it."""
+    """One tree to validate: a problem's unmodified files, or its files with a fix applied."""
 
     problem: Problem
     tree: Tree
@@ -153,7 +152,7 @@ class Job:
 
 @dataclass(frozen=True)
 class Availability:
-    """Whether a validator can work here; where not, `detail` says why and `remedy` what to do."""
+    """Whether a validator works on this machine; if not, `detail` says why and `remedy` what to do."""
 
     usable: bool
     detail: str
@@ -161,26 +160,26 @@ class Availability:
 
 
 class Validator(Protocol):
-    """Judges trees. One object serves one worker process and may keep warm processes until it is closed.
+    """Validates trees. One object serves one worker process and may keep warm processes until it is closed.
 
-    `identity` is everything besides the tree that can change its answer for a problem: version, settings, toolchain.
-    It goes into the cache's key, so it must be plain data and cheap to ask for.
+    `identity` holds everything besides the tree that can change the report: version, settings, toolchain. It is part
+    of the cache key, so it must be plain data and cheap to compute.
     """
 
     name: str
     version: str
 
     def probe(self) -> Availability:
-        """Whether it can work here, tried out."""
+        """Try the validator and return whether it works here."""
 
     def fidelity(self, problem: Problem) -> str:
-        """How much its verdict on this problem means: syntax, static, static+schema or full."""
+        """How thoroughly this problem is checked: syntax, static, static+schema or full."""
 
     def identity(self, problem: Problem) -> Mapping[str, Any]:
-        """What, besides the tree, the report on this problem depends on."""
+        """Everything besides the tree that the report on this problem depends on."""
 
     def validate(self, jobs: Sequence[Job]) -> Iterator[Report]:
-        """A report on each job, in order, as they are ready."""
+        """Yield one report per job, in order, as each is ready."""
 
     def close(self) -> None:
-        """End whatever it keeps running."""
+        """Stop any processes that are kept running."""

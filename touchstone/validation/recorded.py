@@ -1,4 +1,4 @@
-"""Outcomes that the input itself brings. An attempt without one stays undecided and is counted neither way."""
+"""Outcomes recorded in the input. An attempt without one stays undecided: it counts neither as passed nor as failed."""
 
 import polars as pl
 

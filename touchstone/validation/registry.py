@@ -1,6 +1,6 @@
-"""One process's validators, made when they are first needed, on the sandbox that was chosen for the run.
+"""The validators of one process, created on first use, in the sandbox chosen for the run.
 
-`work` is what is mapped over batches of jobs; `open_station` is called once in every process before.
+Workers map `validate_batch` over batches of jobs, after `open_registry` has been called once in each process.
 """
 
 import os
@@ -16,7 +16,7 @@ from touchstone.validation.cache import ReportCache
 from touchstone.validation.protocol import Job, Report, Validator
 from touchstone.validation.sandbox.backends import Backend, Bubblewrap, Landlock, Unsandboxed
 from touchstone.validation.sandbox.command import Limits
-from touchstone.validation.sandbox.running import Confined
+from touchstone.validation.sandbox.runner import SandboxRunner
 from touchstone.validation.validators.command import CommandSettings, CommandValidator
 from touchstone.validation.validators.hcl import HclValidator
 from touchstone.validation.validators.python import PythonSettings, PythonValidator
@@ -25,13 +25,13 @@ from touchstone.validation.validators.terraform import PROVIDER_LIMITS, Terrafor
 
 LANGUAGES = {".tf": "terraform", ".tf.json": "terraform", ".tofu": "terraform", ".py": "python", ".rs": "rust"}
 DEFAULT_VALIDATORS = {"terraform": "hcl", "python": "python", "rust": "rust"}
-_KEEP_EVERY_SECONDS = 0.5
+_WRITE_EVERY_SECONDS = 0.5
 VALIDATORS = ("hcl", "python", "terraform", "rust", "command")
 _BACKENDS: dict[str, type[Backend]] = {kind.name: kind for kind in (Bubblewrap, Landlock, Unsandboxed)}
 
 
 def validator_for(language: str, settings: ValidationSettings) -> str | None:
-    """The name of the validator for a language: the configured one, else the default; None where there is none.
+    """The name of the validator for a language: the configured one, else the default, else None.
 
     >>> validator_for("terraform", ValidationSettings(validators={"terraform": "command"}))
     'command'
@@ -40,7 +40,7 @@ def validator_for(language: str, settings: ValidationSettings) -> str | None:
 
 
 def limits_for(validator: str, given: LimitSettings) -> Limits:
-    """A validator's own limits with the configured ones on top."""
+    """A validator's default limits, overridden by the configured ones."""
     own = {"rust": RUST_LIMITS, "terraform": PROVIDER_LIMITS}.get(validator, Limits())
     million = 2**20
     return replace(
@@ -55,23 +55,23 @@ def limits_for(validator: str, given: LimitSettings) -> Limits:
 
 
 @dataclass
-class Station:
-    """A sandbox and the validators on it."""
+class ValidatorRegistry:
+    """A sandbox and the validators that run in it."""
 
-    sandbox: Confined
+    sandbox: SandboxRunner
     settings: ValidationSettings
 
     def __post_init__(self) -> None:
-        self._made: dict[str, Validator] = {}
+        self._validators: dict[str, Validator] = {}
 
     def validator(self, name: str) -> Validator:
-        """The validator of that name, kept for the next time."""
-        if name not in self._made:
-            self._made[name] = self._make(name)
-        return self._made[name]
+        """The validator of that name, created on first use."""
+        if name not in self._validators:
+            self._validators[name] = self._make(name)
+        return self._validators[name]
 
     def limits(self, name: str) -> Limits:
-        """The limits that a validator works under here."""
+        """The resource limits of a validator."""
         return limits_for(name, self.settings.limits)
 
     def _make(self, name: str) -> Validator:
@@ -90,10 +90,10 @@ class Station:
         return makers[name]()
 
     def close(self) -> None:
-        """End every warm worker."""
-        for validator in self._made.values():
+        """Stop all warm workers."""
+        for validator in self._validators.values():
             validator.close()
-        self._made.clear()
+        self._validators.clear()
 
 
 def _command_settings(settings: ValidationSettings) -> CommandSettings:
@@ -111,7 +111,7 @@ def _command_settings(settings: ValidationSettings) -> CommandSettings:
 
 
 def language_of(problem_language: str | None, filename: str) -> str:
-    """The language that a problem names, else the one of its file's ending.
+    """The language that a problem names, else the one its file extension implies.
 
     >>> language_of(None, "src/lib.rs"), language_of("Python", "solution.txt"), language_of(None, "package.json")
     ('rust', 'python', '')
@@ -122,48 +122,50 @@ def language_of(problem_language: str | None, filename: str) -> str:
 
 @dataclass(frozen=True)
 class Batch:
-    """Jobs for one validator, done by one process in a row, and the keys that their reports are kept by."""
+    """Jobs for one validator, to be run by one process, and the cache keys of their reports."""
 
     validator: str
     keys: Sequence[str]
     jobs: Sequence[Job]
 
 
-_station: Station | None = None
+_registry: ValidatorRegistry | None = None
 _cache_dir: Path | None = None
-_made: "Synchronized[int] | None" = None
+_finished_reports: "Synchronized[int] | None" = None
 
 
-def open_station(
-    backend: str, scratch: Path, settings: ValidationSettings, cache_dir: Path, made: "Synchronized[int]"
+def open_registry(
+    backend: str, scratch: Path, settings: ValidationSettings, cache_dir: Path, finished_reports: "Synchronized[int]"
 ) -> None:
-    """Set this process up for `work`, which counts its reports in `made`."""
-    global _station, _cache_dir, _made
-    _made = made
-    _station = Station(Confined(_BACKENDS[backend](), scratch / str(os.getpid())), settings)
+    """Prepare this process for `validate_batch`, which counts its reports in `finished_reports`."""
+    global _registry, _cache_dir, _finished_reports
+    _finished_reports = finished_reports
+    _registry = ValidatorRegistry(SandboxRunner(_BACKENDS[backend](), scratch / str(os.getpid())), settings)
     _cache_dir = cache_dir
 
 
-def close_station() -> None:
-    """End what this process keeps running for `work`."""
-    global _station
-    if _station is not None:
-        _station.close()
-        _station = None
+def close_registry() -> None:
+    """Stop everything that this process keeps running for `validate_batch`."""
+    global _registry
+    if _registry is not None:
+        _registry.close()
+        _registry = None
 
 
-def work(batch: Batch) -> list[Report]:
-    """The reports on a batch's jobs, in order. Each is in the cache within half a second of its making."""
-    assert _station is not None and _cache_dir is not None and _made is not None, "open_station comes first"
+def validate_batch(batch: Batch) -> list[Report]:
+    """The reports on a batch's jobs, in order. Each reaches the cache within half a second."""
+    assert _registry is not None and _cache_dir is not None and _finished_reports is not None, (
+        "call open_registry first"
+    )
     reports: list[Report] = []
     kept, kept_at = 0, time.monotonic()
     with ReportCache(_cache_dir) as cache:
-        for report in _station.validator(batch.validator).validate(batch.jobs):
+        for report in _registry.validator(batch.validator).validate(batch.jobs):
             reports.append(report)
-            with _made.get_lock():
-                _made.value += 1
+            with _finished_reports.get_lock():
+                _finished_reports.value += 1
             done = len(reports) == len(batch.jobs)
-            if done or time.monotonic() - kept_at > _KEEP_EVERY_SECONDS:
+            if done or time.monotonic() - kept_at > _WRITE_EVERY_SECONDS:
                 with cache.transaction():
                     for key, made in zip(batch.keys[kept:], reports[kept:], strict=False):
                         cache.keep(key, batch.validator, made)

@@ -1,4 +1,4 @@
-"""Which results of validation are final, and whether they changed when they were made again."""
+"""Which validation results are final, and whether a retry changed them."""
 
 import hashlib
 
@@ -11,7 +11,7 @@ _VARYING = ("cached", "duration_seconds")
 
 
 def is_settled(results: pl.DataFrame) -> bool:
-    """Whether nothing is worth another try. What no validator was asked follows from the inputs alone.
+    """Whether no result needs a retry. Rows without a validator follow from the inputs alone and are final.
 
     >>> outcomes = pl.DataFrame({"validator": ["hcl", None], "status": ["passed", "validator_unavailable"]})
     >>> is_settled(outcomes), is_settled(outcomes.with_columns(validator=pl.lit("hcl")))
@@ -23,7 +23,7 @@ def is_settled(results: pl.DataFrame) -> bool:
 
 
 def content_digest(results: pl.DataFrame) -> str:
-    """A hash of the results, but for how long they took and where they came from.
+    """A hash of the results, ignoring duration and whether they were cached.
 
     >>> first = pl.DataFrame({"oid": ["a"], "status": ["passed"], "duration_seconds": [0.5]})
     >>> content_digest(first) == content_digest(first.with_columns(duration_seconds=pl.lit(0.7)))

@@ -17,11 +17,11 @@ from touchstone.ingest.inputs import Inputs
 from touchstone.storage.code_version import table_code_version
 from touchstone.storage.store import Part, Store, digest
 from touchstone.tables import TABLES
-from touchstone.validation.judging import judge_attempts, judge_problems
+from touchstone.validation.outcomes import baseline_rows, outcome_rows
 from touchstone.validation.recorded import recorded_outcomes
 from touchstone.validation.retrying import content_digest, is_settled
-from touchstone.validation.targets import COLUMNS, NoSubject, Subject, Subjects
-from touchstone.validation.validating import Validation
+from touchstone.validation.session import ValidationSession
+from touchstone.validation.targets import COLUMNS, NoTarget, Target, Targets
 
 
 @dataclass
@@ -39,13 +39,13 @@ class ValidationStage:
         models = self.store.parts("attempts")
         frames = [fixes.select("oid") for model in models if (fixes := self._fixes_of(model)) is not None]
         oids = pl.concat(frames).unique().collect()["oid"].to_list() if frames else []
-        subjects = self.subjects(oids)
-        made_from = self.validation.fingerprint(subjects) if subjects else None
+        targets = self.targets(oids)
+        made_from = self.session.fingerprint(targets) if targets else None
         fingerprint = digest(["baselines", made_from, table_code_version("baselines")])
         current = self.store.current("baselines", fingerprint)
         if current is not None and current.settled:
             return current
-        rows = judge_problems(subjects, self.validation) if subjects else []
+        rows = baseline_rows(targets, self.session) if targets else []
         return self._write("baselines", pl.DataFrame(rows, schema=TABLES["baselines"].dtypes), fingerprint)
 
     def outcomes(self) -> dict[str, Part]:
@@ -57,27 +57,27 @@ class ValidationStage:
         attempts = self.store.require_part("attempts", model)
         fixes = self._fixes_of(model)
         rows = fixes.collect() if fixes is not None else pl.DataFrame()
-        subjects = self.subjects(rows["oid"].unique().to_list()) if rows.height else {}
-        validated_by = self.validation.fingerprint(subjects) if subjects else None
+        targets = self.targets(rows["oid"].unique().to_list()) if rows.height else {}
+        validated_by = self.session.fingerprint(targets) if targets else None
         fingerprint = digest(["outcomes", attempts.fingerprint, validated_by, table_code_version("outcomes")])
         current = self.store.current("outcomes", fingerprint, model)
         keep = current is not None and (current.settled or bool(self.only)) and model not in self.only
         if keep and current is not None:
             return current
         recorded = recorded_outcomes(self.store.scan("attempts", [model]))
-        if not subjects:
+        if not targets:
             return self.store.write("outcomes", recorded, fingerprint, model)
         table = TABLES["outcomes"]
-        judged = judge_attempts(rows.iter_rows(named=True), subjects, self.validation)
+        judged = outcome_rows(rows.iter_rows(named=True), targets, self.session)
         validated = pl.LazyFrame(judged, schema=table.dtypes)
         rest = recorded.select(list(table.dtypes)).join(validated, on=table.key, how="anti")
         return self._write("outcomes", in_order(pl.concat([rest, validated])).collect(), fingerprint, model)
 
     @cached_property
-    def validation(self) -> Validation:
+    def session(self) -> ValidationSession:
         """The sandbox, cache and workers of this run."""
         settings = self.config.validation
-        return Validation(settings, self.cache_dir, self.store.scratch("validation"), fresh=self.fresh)
+        return ValidationSession(settings, self.cache_dir, self.store.scratch("validation"), fresh=self.fresh)
 
     @property
     def cache_dir(self) -> Path:
@@ -86,8 +86,8 @@ class ValidationStage:
 
     def close(self) -> None:
         """Stop the workers and their sandboxes."""
-        if "validation" in self.__dict__:
-            self.validation.close()
+        if "session" in self.__dict__:
+            self.session.close()
 
     def _write(self, table: str, frame: pl.DataFrame, made_from: str, model: str | None = None) -> Part:
         """Write what validators found. The same inputs may give another result next time, so the content counts."""
@@ -107,15 +107,15 @@ class ValidationStage:
         wanted = pl.lit(True) if mode == "always" else pl.col("passed").is_null()
         return attempts.filter(wanted).select(*TABLES["attempts"].key, *present)
 
-    def subjects(self, oids: Sequence[str]) -> dict[str, Subject | NoSubject]:
+    def targets(self, oids: Sequence[str]) -> dict[str, Target | NoTarget]:
         """What each problem is about: files, lines and validator."""
         if not oids:
             return {}
         problems = self.store.scan_with_extras("problems")
         present = [name for name in COLUMNS if name in problems.collect_schema()]
         rows = problems.filter(pl.col("oid").is_in(oids)).select("oid", *present).sort("oid").collect()
-        return self._subjects.find(rows.iter_rows(named=True))
+        return self._targets.find(rows.iter_rows(named=True))
 
     @cached_property
-    def _subjects(self) -> Subjects:
-        return Subjects(self.config.clones_dir, self.config.validation)
+    def _targets(self) -> Targets:
+        return Targets(self.config.clones_dir, self.config.validation)

@@ -1,4 +1,4 @@
-"""The problems as validation sees them: each with its files and its validator, or the reason why it has none."""
+"""Targets: each problem with its files and its validator, or the reason why it has none."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from touchstone.config import ValidationSettings
-from touchstone.validation.locating import Unsafe, locate
+from touchstone.validation.locate_files import UnusableFiles, locate
 from touchstone.validation.protocol import Problem, Tree
 from touchstone.validation.registry import language_of, validator_for
-from touchstone.validation.staging import HashedTree, collect
+from touchstone.validation.working_copy import HashedTree, list_files
 
-# The columns of the problems file that say how a problem is validated.
+# The columns of the problems file that control validation.
 COLUMNS = (
     "filename",
     "working_directory",
@@ -31,8 +31,8 @@ COLUMNS = (
 
 
 @dataclass(frozen=True)
-class Subject:
-    """A problem whose fixes can be validated."""
+class Target:
+    """A problem with its files and validator: its fixes can be validated."""
 
     problem: Problem
     tree: Tree
@@ -41,42 +41,42 @@ class Subject:
 
     @cached_property
     def original(self) -> bytes:
-        """The broken file."""
+        """The content of the broken file."""
         return self.tree.read(self.problem.path)
 
 
 @dataclass(frozen=True)
-class NoSubject:
-    """Why the fixes of a problem cannot be validated."""
+class NoTarget:
+    """Why fixes of a problem cannot be validated."""
 
     status: str
     reason: str
 
 
-class Subjects:
-    """The subjects of a list of problems. Trees are looked at once per folder."""
+class Targets:
+    """Resolves problem rows to targets. Each root folder is listed and hashed once."""
 
     def __init__(self, clones_dir: Path | None, settings: ValidationSettings) -> None:
         self._clones_dir, self._settings = clones_dir, settings
-        self._trees: dict[Path, tuple[str, ...] | Unsafe] = {}
+        self._trees: dict[Path, tuple[str, ...] | UnusableFiles] = {}
         self._hashed: dict[Path, HashedTree] = {}
 
-    def find(self, rows: Iterable[Mapping[str, Any]]) -> dict[str, Subject | NoSubject]:
-        """By oid."""
-        return {row["oid"]: self._subject(row) for row in rows}
+    def find(self, rows: Iterable[Mapping[str, Any]]) -> dict[str, Target | NoTarget]:
+        """The target of each problem, by oid."""
+        return {row["oid"]: self._target(row) for row in rows}
 
-    def _subject(self, row: Mapping[str, Any]) -> Subject | NoSubject:
+    def _target(self, row: Mapping[str, Any]) -> Target | NoTarget:
         if self._clones_dir is None:
-            return NoSubject("validator_unavailable", "there are no files to fix: set 'clones_dir' in the config")
+            return NoTarget("validator_unavailable", "there are no files to fix: set 'clones_dir' in the config")
         place = locate(
             self._clones_dir, row.get("filename"), row.get("working_directory"), row.get("project_name"), row["oid"]
         )
-        if isinstance(place, Unsafe):
-            return NoSubject(place.status, place.reason)
+        if isinstance(place, UnusableFiles):
+            return NoTarget(place.status, place.reason)
         try:
             line_start, line_end = (_line_number(name, row.get(name)) for name in ("line_start", "line_end"))
         except ValueError as error:
-            return NoSubject("validator_unavailable", str(error))
+            return NoTarget("validator_unavailable", str(error))
         language = language_of(row.get("language"), place.filename)
         problem = Problem(
             oid=row["oid"],
@@ -97,19 +97,19 @@ class Subjects:
         if validator is None:
             what = f"the language '{language}'" if language else f"the file {place.filename}"
             reason = f"no validator for {what}; name one under 'validation.validators' in the config"
-            return NoSubject("validator_unavailable", reason)
+            return NoTarget("validator_unavailable", reason)
         return self._with_files(problem, validator)
 
-    def _with_files(self, problem: Problem, validator: str) -> Subject | NoSubject:
+    def _with_files(self, problem: Problem, validator: str) -> Target | NoTarget:
         root = problem.root
         if root not in self._trees:
-            self._trees[root] = collect(root)
+            self._trees[root] = list_files(root)
         files = self._trees[root]
-        if isinstance(files, Unsafe):
-            return NoSubject(files.status, files.reason)
+        if isinstance(files, UnusableFiles):
+            return NoTarget(files.status, files.reason)
         if root not in self._hashed:
             self._hashed[root] = HashedTree(root, files)
-        return Subject(problem, Tree(root, files), validator, self._hashed[root])
+        return Target(problem, Tree(root, files), validator, self._hashed[root])
 
 
 def _line_number(name: str, value: str | None) -> int | None:
@@ -121,7 +121,7 @@ def _line_number(name: str, value: str | None) -> int | None:
 
 
 def _names(value: str | None) -> tuple[str, ...]:
-    """Names between spaces, commas or semicolons.
+    """Split names at spaces, commas or semicolons.
 
     >>> _names("test_a.py; test_b.py")
     ('test_a.py', 'test_b.py')

@@ -1,8 +1,8 @@
-"""What two reports mean for a fix: whether the problem's own errors are gone, and what has come instead.
+"""The verdict on a fix: whether the target errors are gone, and which diagnostics the fix introduced.
 
-The report on the fixed tree is held against the baseline, the report on the tree as it came. Complaints are compared
-as multisets of `Diagnostic.identity`, so their order and the lines they have moved to are of no account. Wherever
-something cannot be known the answer is the less flattering one, and where nothing can be known there is no answer.
+The report on the fixed tree is compared with the baseline, the report on the unmodified tree. Diagnostics are compared
+as multisets of `Diagnostic.identity`, so their order and line numbers do not matter. Uncertainty counts against the
+fix; if nothing is known, the verdict is undecided.
 """
 
 from collections import Counter
@@ -18,11 +18,12 @@ _FINISHED = ("passed", "failed")
 
 @dataclass(frozen=True)
 class Verdict:
-    """What became of a fix. None is unknown, and `fixed` of None means undecided.
+    """The verdict on a fix. None means unknown; `fixed=None` means undecided.
 
-    The introduced complaints are errors and warnings in the block, in its file and in the whole tree, each scope within
-    the next; `introduced_errors` are the errors in the whole tree. `block_errors` and `module_errors` count all errors,
-    old and new, with the fix in place: in the target's block (None: the problem has no lines) and anywhere.
+    `introduced_block`, `introduced_file` and `introduced_module` count new errors and warnings in the block, its file
+    and the whole tree; each scope includes the one before. `introduced_errors` counts new errors in the whole tree.
+    `block_errors` and `module_errors` count all errors, old and new, with the fix applied: in the target's block (None
+    if the problem has no lines) and in the whole tree.
     """
 
     status: str
@@ -37,16 +38,16 @@ class Verdict:
     note: str = ""
 
 
-def targets(baseline: Report, problem: Problem) -> tuple[Diagnostic, ...]:
-    """The baseline's complaints that the problem is about; all its errors where it names neither lines nor words.
+def target_diagnostics(baseline: Report, problem: Problem) -> tuple[Diagnostic, ...]:
+    """The baseline diagnostics that the problem is about; all errors if it names neither lines nor a summary.
 
-    A failed test has no position that matters, so it is meant unless the problem's summary names something else.
+    A failed test has no meaningful position, so it is a target unless the problem's summary names another diagnostic.
 
     >>> from pathlib import Path
     >>> here = Diagnostic("error", "Unclosed block", file="main.tf", line=3)
     >>> there = Diagnostic("error", "Unclosed block", file="main.tf", line=9)
     >>> problem = Problem("a", "main.tf", Path("clones"), line_start=1, line_end=5)
-    >>> targets(Report("failed", "syntax", (here, there)), problem) == (here,)
+    >>> target_diagnostics(Report("failed", "syntax", (here, there)), problem) == (here,)
     True
     """
     severity = _named_severity(problem)
@@ -57,16 +58,16 @@ def targets(baseline: Report, problem: Problem) -> tuple[Diagnostic, ...]:
     if not summary and lines is None:
         return tuple(candidates)
 
-    def is_meant(found: Diagnostic) -> bool:
+    def is_target(found: Diagnostic) -> bool:
         if found.test is not None:
             return not named or found in named
         return (not summary or found in named) and _is_in(found, problem.path, lines)
 
-    return tuple(found for found in candidates if is_meant(found))
+    return tuple(found for found in candidates if is_target(found))
 
 
 def _named_severity(problem: Problem) -> Severity:
-    # Validators know two severities; whatever else a data set calls its problems ("high", "bug") are errors here.
+    # Validators have two severities; any other severity in a data set ("high", "bug") means error.
     return "warning" if _folded(problem.severity) in ("warning", "warn") else "error"
 
 
@@ -86,7 +87,7 @@ def _named_lines(problem: Problem) -> tuple[int, int] | None:
 
 
 def _is_in(found: Diagnostic, path: str, lines: tuple[int, int] | None) -> bool:
-    """Whether a complaint may be about these lines of the file. What has no position may be about any."""
+    """Whether a diagnostic may concern these lines of the file. Without a position it may concern any line."""
     if found.test is not None or found.file is None:
         return True
     if str(PurePosixPath(found.file)) != path:
@@ -96,7 +97,7 @@ def _is_in(found: Diagnostic, path: str, lines: tuple[int, int] | None) -> bool:
     return found.line <= lines[1] and lines[0] <= max(found.line, found.end_line or found.line)
 
 
-def judge(
+def compute_verdict(
     baseline: Report,
     report: Report,
     problem: Problem,
@@ -104,23 +105,23 @@ def judge(
     last_line: int,
     success: Success = "plausible",
 ) -> Verdict:
-    """What a report says of the fix whose block takes up first_line..last_line of the problem's file.
+    """The verdict on a fix whose block occupies first_line..last_line of the problem's file.
 
     >>> from pathlib import Path
     >>> problem = Problem("a", "main.tf", Path("clones"))
     >>> broken = Report("failed", "syntax", (Diagnostic("error", "Unclosed block", file="main.tf", line=3),))
-    >>> judge(broken, Report("passed", "syntax"), problem, 1, 5).status
+    >>> compute_verdict(broken, Report("passed", "syntax"), problem, 1, 5).status
     'passed'
-    >>> judge(broken, broken, problem, 1, 5).note
+    >>> compute_verdict(broken, broken, problem, 1, 5).note
     'still there: error: Unclosed block (main.tf:3)'
     """
-    meant = targets(baseline, problem)
-    known = _without_a_baseline(baseline, meant) or _without_a_report(report)
+    target_errors = target_diagnostics(baseline, problem)
+    known = _without_a_baseline(baseline, target_errors) or _without_a_report(report)
     if known:
         return known
-    remaining = _remaining(baseline, report, meant)
+    remaining = _remaining(baseline, report, target_errors)
     new = [*_introduced(baseline, report), *((1, [lost]) for lost in _lost_tests(baseline, report))]
-    # What no longer compiles says nothing of the errors that only show in what does.
+    # Code that no longer compiles hides the errors that only show after compilation.
     hidden = report.compiled is False and baseline.compiled is not False
     fixed = not remaining and not hidden and (baseline.status in _FINISHED or report.status == "passed")
     errors = sum(excess for excess, alike in new if alike[0].severity == "error")
@@ -141,7 +142,7 @@ def judge(
 
 
 def succeeded(verdict: Verdict, success: Success) -> bool | None:
-    """Whether a fix counts as a success under the chosen rule; None: undecided.
+    """Whether a fix succeeds under the chosen rule; None if undecided.
 
     >>> one_new_warning = Verdict("passed", True, 0, 0, 1, 0, 0, 0, True)
     >>> succeeded(one_new_warning, "strict_block"), succeeded(one_new_warning, "strict_module")
@@ -159,8 +160,8 @@ def succeeded(verdict: Verdict, success: Success) -> bool | None:
     }[success]
 
 
-def _without_a_baseline(baseline: Report, meant: Sequence[Diagnostic]) -> Verdict | None:
-    """The verdict where there is nothing to hold a report against."""
+def _without_a_baseline(baseline: Report, target_errors: Sequence[Diagnostic]) -> Verdict | None:
+    """The verdict if there is no usable baseline to compare with, else None."""
     if not baseline.decided:
         reason = f": {baseline.note}" if baseline.note else ""
         return Verdict(baseline.status, note=f"the unmodified problem was not validated{reason}")
@@ -168,14 +169,14 @@ def _without_a_baseline(baseline: Report, meant: Sequence[Diagnostic]) -> Verdic
         return None
     if _contradicts_itself(baseline):
         return Verdict("validator_unavailable", note="the report on the unmodified problem contradicts itself")
-    if not meant:
+    if not target_errors:
         note = f"the unmodified problem shows no such error at fidelity {baseline.fidelity}"
         return Verdict("validator_unavailable", note=note)
     return None
 
 
 def _without_a_report(report: Report) -> Verdict | None:
-    """The verdict where the validator did not finish with the fix, or contradicts itself."""
+    """The verdict if the validator did not finish, or its report contradicts itself, else None."""
     if report.status in UNDECIDED:
         return Verdict(report.status, note=report.note)
     if report.status not in _FINISHED:
@@ -191,25 +192,25 @@ def _contradicts_itself(report: Report) -> bool:
     return not report.consistent or has_errors != (report.status == "failed")
 
 
-def _remaining(baseline: Report, report: Report, meant: Sequence[Diagnostic]) -> list[Diagnostic]:
-    """The targets that are still there. A test that has failed and is now not run at all is still there."""
+def _remaining(baseline: Report, report: Report, target_errors: Sequence[Diagnostic]) -> list[Diagnostic]:
+    """The target diagnostics that remain. A failed test that no longer runs counts as remaining."""
     before, after = _counts(baseline.diagnostics), _counts(report.diagnostics)
-    wanted = _counts(meant)
+    wanted = _counts(target_errors)
 
     def remains(target: Diagnostic) -> bool:
         test = target.test
         vanished = test is not None and test in baseline.tests and not report.tests.get(test, False)
         return vanished or after[target.identity] > before[target.identity] - wanted[target.identity]
 
-    return [target for target in meant if remains(target)]
+    return [target for target in target_errors if remains(target)]
 
 
 def _left_in_block(baseline: Report, report: Report, problem: Problem, lines: tuple[int, int]) -> list[Diagnostic]:
-    """The errors in the repaired block, and those of the broken block that a fix only moved out of it.
+    """The errors in the repaired block, plus those of the broken block that the fix only moved out of it.
 
-    Only what has a position counts: an old error without one cannot be pinned on the block, and a new one counts as
-    introduced anyway. An old error from outside the block stays outside: where a rewritten file has no line in common
-    with the original, the repaired block is all of it.
+    Only errors with a position count: an old error without one cannot be attributed to the block, and a new one counts
+    as introduced anyway. An old error from outside the block stays outside, even if a rewritten file shares no line
+    with the original and the repaired block is therefore the whole file.
     """
     named = _named_lines(problem)
     if named is None:
@@ -231,7 +232,7 @@ def _left_in_block(baseline: Report, report: Report, problem: Problem, lines: tu
 
 
 def _is_error_at(found: Diagnostic, path: str, lines: tuple[int, int]) -> bool:
-    """Whether it is an error whose position is known and lies in these lines of the file."""
+    """Whether it is an error with a known position within these lines of the file."""
     placed = found.test is None and found.file is not None and found.line is not None
     return found.severity == "error" and placed and _is_in(found, path, lines)
 
@@ -241,7 +242,7 @@ def _counts(diagnostics: Iterable[Diagnostic]) -> Counter[tuple[str, ...]]:
 
 
 def _introduced(baseline: Report, report: Report) -> list[tuple[int, list[Diagnostic]]]:
-    """For each identity that has become more frequent: by how much, and all of its complaints in the report."""
+    """For each identity that became more frequent: the excess, and all of its diagnostics in the report."""
     before = _counts(baseline.diagnostics)
     alike: dict[tuple[str, ...], list[Diagnostic]] = {}
     for found in report.diagnostics:
@@ -251,7 +252,7 @@ def _introduced(baseline: Report, report: Report) -> list[tuple[int, list[Diagno
 
 
 def _lost_tests(baseline: Report, report: Report) -> list[Diagnostic]:
-    """The tests that passed before and are not heard of any more, which a fix must not be rid of so easily."""
+    """Tests that passed in the baseline and no longer report: deleting a test must not help a fix."""
     if report.compiled is False:
         return []
     lost = sorted(name for name, passed in baseline.tests.items() if passed and name not in report.tests)
@@ -259,14 +260,14 @@ def _lost_tests(baseline: Report, report: Report) -> list[Diagnostic]:
 
 
 def _count_in(new: Sequence[tuple[int, list[Diagnostic]]], path: str, lines: tuple[int, int] | None) -> int:
-    """How many new ones a scope has. Which of several alike is new nobody knows: as many in here as can be."""
+    """How many new diagnostics a scope has. Among identical ones, as many as possible count as new in this scope."""
     return sum(min(excess, sum(_is_in(found, path, lines) for found in alike)) for excess, alike in new)
 
 
 def _note(
     remaining: Sequence[Diagnostic], left: Sequence[Diagnostic], new: Sequence[tuple[int, list[Diagnostic]]]
 ) -> str:
-    """The first of the targets that remain, of the other old errors left in the block, and of the new complaints.
+    """The first remaining target, the first other old error left in the block, and the first new diagnostic.
 
     Errors come before warnings, whatever their order in the report.
     """

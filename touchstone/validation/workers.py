@@ -1,7 +1,7 @@
-"""Doing the same thing to many items: here, or in several processes. A cluster would be a third way to do it.
+"""Map a function over many items, in this process or in several. A cluster would be a third implementation.
 
-Results come as they are ready, each with the place of its item. What is mapped must be importable by name, and what
-it needs once per process (warm sandboxes) is made by `setup`.
+Results arrive as they are ready, each with the index of its item. The function must be importable by name; `setup`
+creates what it needs once per process, such as warm sandboxes.
 """
 
 import ctypes
@@ -19,29 +19,29 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 _PR_SET_PDEATHSIG = 1
-# How often an item may take its worker process down with it before it is given up.
+# How often an item may crash its worker process before it is given up.
 _TRIES = 2
 
 
 class WorkerDiedError(Exception):
-    """The process that worked on an item died, more than once."""
+    """The process that handled an item died more than once."""
 
 
 class Workers(Protocol):
-    """A way to map. Where an item cannot be worked on, its exception stands in place of its result."""
+    """Maps a function over items. If the function raises, the exception takes the place of the result."""
 
     def map(
         self, function: Callable[[Item], Result], items: Sequence[Item]
     ) -> Iterator[tuple[int, Result | BaseException]]:
-        """The place of each item and what became of it, in the order in which they are done."""
+        """Yield the index and the result of each item, in order of completion."""
 
     def close(self) -> None:
-        """End what is kept for the next map."""
+        """Stop the processes kept for the next map."""
 
 
 @dataclass
 class SerialWorkers:
-    """In this process, one after the other."""
+    """Maps in this process, one item at a time."""
 
     setup: Callable[..., None]
     arguments: tuple[Any, ...]
@@ -51,7 +51,7 @@ class SerialWorkers:
     def map(
         self, function: Callable[[Item], Result], items: Sequence[Item]
     ) -> Iterator[tuple[int, Result | BaseException]]:
-        """In order."""
+        """Yield results in the order of the items."""
         if not self._ready:
             self.setup(*self.arguments)
             self._ready = True
@@ -62,7 +62,7 @@ class SerialWorkers:
                 yield place, error
 
     def close(self) -> None:
-        """Tear down what was set up."""
+        """Undo `setup`."""
         if self._ready:
             self.teardown()
             self._ready = False
@@ -70,7 +70,7 @@ class SerialWorkers:
 
 @dataclass
 class ProcessWorkers:
-    """In several processes, which are kept for the next map. They end with this one, however it ends."""
+    """Maps in several processes, kept for the next map. They die with this process, however it ends."""
 
     count: int
     setup: Callable[..., None]
@@ -80,7 +80,7 @@ class ProcessWorkers:
     def map(
         self, function: Callable[[Item], Result], items: Sequence[Item]
     ) -> Iterator[tuple[int, Result | BaseException]]:
-        """As they are done. A process that dies is replaced, and what it had in hand is tried again."""
+        """Yield results as they complete. A process that dies is replaced, and its items are retried."""
         left = dict.fromkeys(range(len(items)), 0)
         while left:
             try:
@@ -91,12 +91,12 @@ class ProcessWorkers:
                     del left[place]
                     yield place, outcome
             except BrokenProcessPool:
-                # Nobody knows which item it was, so all unfinished ones count; the last tries go one by one.
+                # Any unfinished item may have caused it, so it counts against all; the last tries run one by one.
                 self.close()
                 for place in left:
                     left[place] += 1
             except BaseException:
-                # Ctrl-C, or nobody wants the rest: what is in hand is not worth waiting for.
+                # Ctrl-C, or the caller stopped iterating: do not wait for the running items.
                 self.abandon()
                 raise
             if left and max(left.values()) >= _TRIES:
@@ -104,13 +104,13 @@ class ProcessWorkers:
                 return
 
     def close(self) -> None:
-        """Let the processes end; what they have not begun is dropped."""
+        """Wait for running items, drop the others, and stop the processes."""
         if self._kept is not None:
             self._kept.shutdown(wait=True, cancel_futures=True)
             self._kept = None
 
     def abandon(self) -> None:
-        """End the processes at once, whatever they have in hand."""
+        """Kill the processes immediately."""
         if self._kept is not None:
             for process in list((self._kept._processes or {}).values()):
                 process.kill()
@@ -134,7 +134,7 @@ class ProcessWorkers:
         return self._kept
 
     def _new_pool(self, count: int) -> ProcessPoolExecutor:
-        # Not forked: a fork of a process with threads, as Polars has, may hang.
+        # Not fork: forking a process with threads, such as those of Polars, may deadlock.
         context = multiprocessing.get_context("spawn")
         initial = (os.getpid(), self.setup, self.arguments)
         return ProcessPoolExecutor(count, context, initializer=_start, initargs=initial)
@@ -148,7 +148,7 @@ def _outcome(future: Future[Result]) -> Result | BaseException:
 
 
 def _start(parent: int, setup: Callable[..., None], arguments: tuple[Any, ...]) -> None:
-    """Tie the process to its parent, then set it up. Ctrl-C is the parent's to handle."""
+    """Tie the process to its parent, then call `setup`. The parent handles Ctrl-C."""
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
         os._exit(1)

@@ -18,7 +18,7 @@ from tests.validation.attacks.system_calls import numbers
 from touchstone.validation.protocol import Job, Problem, Report, Tree
 from touchstone.validation.sandbox.command import Limits
 from touchstone.validation.sandbox.processes import descendants
-from touchstone.validation.sandbox.running import Confined
+from touchstone.validation.sandbox.runner import SandboxRunner
 from touchstone.validation.validators.python import PythonSettings, PythonValidator
 
 MILLION = 2**20
@@ -83,7 +83,7 @@ def job_of(files: Mapping[str, str | bytes], filename: str = "solution.py", test
 class Arena:
     """A validator with warm workers in one backend."""
 
-    def __init__(self, sandbox: Confined, limits: Limits = LIMITS) -> None:
+    def __init__(self, sandbox: SandboxRunner, limits: Limits = LIMITS) -> None:
         self.sandbox = sandbox
         self.validator = PythonValidator(sandbox, limits, PythonSettings(lint=False))
 
@@ -92,7 +92,7 @@ class Arena:
         """The backend's name."""
         return self.sandbox.name
 
-    def judge(self, code: str, tests: str = TESTS, wall_seconds: float | None = None, **more: str) -> Report:
+    def validate(self, code: str, tests: str = TESTS, wall_seconds: float | None = None, **more: str) -> Report:
         """The report on a candidate's code. `wall_seconds`: for a candidate that would wait until the wall limit."""
         files = {"solution.py": textwrap.dedent(code), "test_solution.py": textwrap.dedent(tests), **more}
         limits = self.validator._limits
@@ -105,19 +105,19 @@ class Arena:
 
     def cheat(self, code: str, tests: str = TESTS, wall_seconds: float | None = None, **more: str) -> Report:
         """The report on an attack that must not pass."""
-        report = self.judge(code, tests, wall_seconds, **more)
+        report = self.validate(code, tests, wall_seconds, **more)
         assert report.status != "passed", "a wrong answer passed"
         return report
 
     def probe(self, code: str) -> Report:
         """Assert that an `attack()` ran to its end and got hold of nothing."""
-        report = self.judge(PROBE + textwrap.dedent(code), PROBE_TESTS)
+        report = self.validate(PROBE + textwrap.dedent(code), PROBE_TESTS)
         assert report.status == "passed", [str(found) for found in report.diagnostics] or report
         return report
 
     def check_neighbours(self) -> None:
         """A good answer still passes on these workers, and a bad one still fails."""
-        good, bad = self.judge(GOOD), self.judge(BAD)
+        good, bad = self.validate(GOOD), self.validate(BAD)
         assert (good.status, good.tests) == ("passed", {"test_small": True, "test_negative": True}), good
         assert (bad.status, bad.tests) == ("failed", {"test_small": False, "test_negative": False}), bad
 

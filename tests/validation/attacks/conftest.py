@@ -13,9 +13,9 @@ import pytest
 
 from tests.validation.attacks.arena import Arena, Canary, strangers, wait_for_none
 from touchstone.validation.sandbox.backends import Backend, Bubblewrap, Landlock
-from touchstone.validation.sandbox.probing import try_backend
+from touchstone.validation.sandbox.probe import probe_backend
 from touchstone.validation.sandbox.processes import descendants
-from touchstone.validation.sandbox.running import Confined
+from touchstone.validation.sandbox.runner import SandboxRunner
 
 SECRET = "the-supervisors-secret"
 _SUBREAPER = 36
@@ -27,18 +27,18 @@ def trouble_with(name: str) -> str | None:
     """Why a backend does not hold here, in words."""
     scratch = Path(tempfile.mkdtemp(prefix="attacks-probe-"))
     try:
-        return try_backend(_KINDS[name](), scratch).trouble
+        return probe_backend(_KINDS[name](), scratch).failure
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
 
 
-def confined(name: str, scratch: Path) -> Confined:
+def confined(name: str, scratch: Path) -> SandboxRunner:
     """A sandbox of this kind, or the test is skipped and says why."""
-    trouble = trouble_with(name)
-    if trouble is not None:
-        hint = "; apt-get install bubblewrap" if name == "bubblewrap" and "apt-get" not in trouble else ""
-        pytest.skip(f"{name}: {trouble}{hint}")
-    return Confined(_KINDS[name](), scratch)
+    failure = trouble_with(name)
+    if failure is not None:
+        hint = "; apt-get install bubblewrap" if name == "bubblewrap" and "apt-get" not in failure else ""
+        pytest.skip(f"{name}: {failure}{hint}")
+    return SandboxRunner(_KINDS[name](), scratch)
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -94,7 +94,7 @@ def arena(warm: Arena, canary: Canary) -> Iterator[Arena]:
 
 
 @pytest.fixture
-def bubblewrap(tmp_path: Path, canary: Canary) -> Iterator[Confined]:
+def bubblewrap(tmp_path: Path, canary: Canary) -> Iterator[SandboxRunner]:
     """Bubblewrap for commands, looked over afterwards."""
     before = set(descendants(os.getpid()))
     sandbox = confined("bubblewrap", tmp_path / "scratch")

@@ -12,8 +12,8 @@ from tests.validation.attacks.arena import MILLION, Canary
 from tests.validation.attacks.conftest import SECRET, confined
 from touchstone.validation.protocol import Job, Problem, Report, Tree
 from touchstone.validation.sandbox.backends import Landlock, interpreter, readable_by_others
-from touchstone.validation.sandbox.command import Command, Ended, Limits
-from touchstone.validation.sandbox.running import Confined
+from touchstone.validation.sandbox.command import Command, CommandResult, Limits
+from touchstone.validation.sandbox.runner import SandboxRunner
 from touchstone.validation.validators.command import CommandSettings, CommandValidator
 from touchstone.validation.validators.lint import count_warnings
 
@@ -21,19 +21,19 @@ LIMITS = Limits(seconds=1.2, memory_bytes=128 * MILLION, disk_bytes=16 * MILLION
 PATH = {"PATH": "/usr/bin:/bin"}
 
 
-def shell(sandbox: Confined, script: str, tree: Tree | None = None, limits: Limits = LIMITS) -> Ended:
+def shell(sandbox: SandboxRunner, script: str, tree: Tree | None = None, limits: Limits = LIMITS) -> CommandResult:
     """A shell script on a tree."""
     return sandbox.run(Command(["/bin/sh", "-c", script], tree or Tree(Path("/"), ()), environment=PATH), limits)
 
 
-def python(sandbox: Confined, script: str, limits: Limits = LIMITS) -> Ended:
+def python(sandbox: SandboxRunner, script: str, limits: Limits = LIMITS) -> CommandResult:
     """A script of this interpreter."""
     made = interpreter()
     command = Command([str(made.program), "-I", "-c", script], Tree(Path("/"), ()), environment=PATH)
     return sandbox.run(command, limits)
 
 
-def test_a_sound_command(bubblewrap: Confined) -> None:
+def test_a_sound_command(bubblewrap: SandboxRunner) -> None:
     ended = shell(bubblewrap, "echo fine; exit 3")
     assert (ended.status, ended.exit_code, ended.stdout) == ("exited", 3, b"fine\n")
 
@@ -52,7 +52,7 @@ def test_landlock_refuses_commands_of_root_where_the_interpreter_is_closed_to_ot
 
 
 class TestReach:
-    def test_network(self, bubblewrap: Confined) -> None:
+    def test_network(self, bubblewrap: SandboxRunner) -> None:
         with socket.create_server(("127.0.0.1", 0)) as listener:
             listener.settimeout(0.05)
             port = listener.getsockname()[1]
@@ -61,7 +61,7 @@ class TestReach:
             with pytest.raises(TimeoutError):
                 listener.accept()
 
-    def test_files_and_environment(self, bubblewrap: Confined, canary: Canary) -> None:
+    def test_files_and_environment(self, bubblewrap: SandboxRunner, canary: Canary) -> None:
         script = f"""
             cat /etc/shadow {canary.secret}; echo x > {canary.secret}; echo x > {canary.folder}/new; ls {canary.folder}
             echo x > /usr/attack; echo x > /tree/attack; env; cat /proc/*/environ | tr '\\0' '\\n'; ls -a / /home
@@ -71,14 +71,14 @@ class TestReach:
         assert SECRET.encode() not in ended.stdout + ended.stderr
         assert b"TOUCHSTONE" not in ended.stdout and b"root:x:" not in ended.stdout
 
-    def test_other_processes(self, bubblewrap: Confined) -> None:
+    def test_other_processes(self, bubblewrap: SandboxRunner) -> None:
         ended = shell(
             bubblewrap, f"ls -d /proc/[0-9]*; kill -0 {os.getpid()} && echo reached; kill -9 1 2; kill -0 2 && echo 2"
         )
         assert b"reached" not in ended.stdout and f"/proc/{os.getpid()}\n".encode() not in ended.stdout
         assert len([line for line in ended.stdout.splitlines() if line.startswith(b"/proc/")]) < 6
 
-    def test_the_pipe_of_its_keeper(self, bubblewrap: Confined) -> None:
+    def test_the_pipe_of_its_keeper(self, bubblewrap: SandboxRunner) -> None:
         """What it writes to every descriptor, its own and the keeper's, is no report of how it ended."""
         forge = """
 import json, os
@@ -98,7 +98,7 @@ raise SystemExit(7)
 
 
 class TestLimits:
-    def test_fork_bomb(self, bubblewrap: Confined) -> None:
+    def test_fork_bomb(self, bubblewrap: SandboxRunner) -> None:
         ended = shell(bubblewrap, "bomb() { bomb | bomb & }; bomb; while :; do :; done")
         assert ended.status in ("timeout", "exited", "output_limit") and ended.exit_code != 0
 
@@ -111,11 +111,11 @@ class TestLimits:
             "import os\nfor _ in range(99): os.write(os.memfd_create('x'), b'x' * (8 << 20))",
         ],
     )
-    def test_memory(self, bubblewrap: Confined, bomb: str) -> None:
+    def test_memory(self, bubblewrap: SandboxRunner, bomb: str) -> None:
         ended = python(bubblewrap, bomb)
         assert ended.status == "memory_limit" or (ended.status == "exited" and ended.exit_code != 0)
 
-    def test_disk(self, bubblewrap: Confined) -> None:
+    def test_disk(self, bubblewrap: SandboxRunner) -> None:
         before = shutil.disk_usage("/tmp").free
         for fill in (
             "yes > full",
@@ -130,26 +130,26 @@ class TestLimits:
         assert before - shutil.disk_usage("/tmp").free < 256 * MILLION
 
     @pytest.mark.parametrize("stream", ["", ">&2"])
-    def test_a_gigabyte_of_output(self, bubblewrap: Confined, stream: str) -> None:
+    def test_a_gigabyte_of_output(self, bubblewrap: SandboxRunner, stream: str) -> None:
         ended = shell(bubblewrap, f"head -c 1073741824 /dev/zero {stream}")
         assert ended.status == "output_limit"
         assert max(len(ended.stdout), len(ended.stderr)) <= LIMITS.output_bytes + 1
 
-    def test_time(self, bubblewrap: Confined) -> None:
+    def test_time(self, bubblewrap: SandboxRunner) -> None:
         assert shell(bubblewrap, "trap '' TERM INT HUP; while :; do :; done").status == "timeout"
 
-    def test_a_daemon(self, bubblewrap: Confined) -> None:
+    def test_a_daemon(self, bubblewrap: SandboxRunner) -> None:
         """The command has ended when its first process has, and takes the others with it."""
         ended = shell(bubblewrap, "(setsid sh -c 'trap \"\" TERM HUP; sleep 999; echo late' &) ; echo done")
         assert (ended.status, ended.stdout) == ("exited", b"done\n")
 
-    def test_killing_all(self, bubblewrap: Confined) -> None:
+    def test_killing_all(self, bubblewrap: SandboxRunner) -> None:
         ended = shell(bubblewrap, "kill -9 -1; kill -STOP 2; exit 0")
         assert ended.status == "exited"
 
 
 class TestTrees:
-    def test_a_hard_link_to_a_file_outside(self, bubblewrap: Confined, canary: Canary, tmp_path: Path) -> None:
+    def test_a_hard_link_to_a_file_outside(self, bubblewrap: SandboxRunner, canary: Canary, tmp_path: Path) -> None:
         """The tree's file is the outside file; what the command writes goes to a copy."""
         outside, tree = tmp_path / "outside.txt", tmp_path / "tree"
         outside.write_text("before")
@@ -171,11 +171,11 @@ class TestTrees:
             state.st_nlink,
         )
 
-    def test_a_symlink_in_place_of_the_working_folder(self, bubblewrap: Confined, canary: Canary) -> None:
+    def test_a_symlink_in_place_of_the_working_folder(self, bubblewrap: SandboxRunner, canary: Canary) -> None:
         ended = shell(bubblewrap, f"cd ..; rm -rf work; ln -s {canary.folder} work; echo x > work/new; exit 0")
         assert ended.status == "exited"
 
-    def test_folders_without_end_and_without_rights(self, bubblewrap: Confined) -> None:
+    def test_folders_without_end_and_without_rights(self, bubblewrap: SandboxRunner) -> None:
         script = "import os\nfor _ in range(3000): os.mkdir('d'); os.chdir('d'); os.chmod('..', 0)\n"
         assert python(bubblewrap, script).status == "exited"
 
@@ -186,7 +186,7 @@ class TestForgedReports:
         tree = Tree(Path("/nonexistent"), ("a.txt",), {"a.txt": b"wrong\n"})
         return Job(Problem("p", "a.txt", tree.root), tree)
 
-    def judge(self, sandbox: Confined, job: Job, script: str) -> Report:
+    def validate(self, sandbox: SandboxRunner, job: Job, script: str) -> Report:
         settings = CommandSettings(("/bin/sh", "-c", script), report="json")
         (report,) = CommandValidator(sandbox, LIMITS, settings).validate([job])
         return report
@@ -210,17 +210,17 @@ class TestForgedReports:
         ],
     )
     def test_what_is_printed_twice_or_contradicted_does_not_pass(
-        self, bubblewrap: Confined, job: Job, script: str
+        self, bubblewrap: SandboxRunner, job: Job, script: str
     ) -> None:
         words = {"report": json.dumps({"passed": True, "diagnostics": []})}
         words["failed"] = json.dumps({"passed": False, "diagnostics": []})
         filled = script.replace("{report}", words["report"]).replace("{failed}", words["failed"])
-        assert self.judge(bubblewrap, job, filled).status in ("no_report", "timeout", "output_limit")
+        assert self.validate(bubblewrap, job, filled).status in ("no_report", "timeout", "output_limit")
 
-    def test_a_true_report_passes(self, bubblewrap: Confined, job: Job) -> None:
-        assert self.judge(bubblewrap, job, """echo '{"passed": true, "diagnostics": []}'""").status == "passed"
+    def test_a_true_report_passes(self, bubblewrap: SandboxRunner, job: Job) -> None:
+        assert self.validate(bubblewrap, job, """echo '{"passed": true, "diagnostics": []}'""").status == "passed"
 
 
-def test_a_file_that_ends_ruff_takes_no_counts_from_its_neighbours(bubblewrap: Confined) -> None:
+def test_a_file_that_ends_ruff_takes_no_counts_from_its_neighbours(bubblewrap: SandboxRunner) -> None:
     unused, deep = b"import os\nimport sys\n", b"x = " + b"-" * 200_000 + b"1\n"
     assert count_warnings(bubblewrap, [unused, deep]) == [2, None]

@@ -214,7 +214,7 @@ class TestReachingForTheTests:
             def test_function(): assert isclose(add(1, 2), 3)
         """
         assert not any(arena.cheat(cheat, tests).tests.values())
-        assert arena.judge(f"import math\nfrom math import isclose\n{GOOD}", tests).status == "passed"
+        assert arena.validate(f"import math\nfrom math import isclose\n{GOOD}", tests).status == "passed"
         arena.cheat(
             "def abs(x): return 0\ndef add(a, b): return 7\n",
             "from solution import *\ndef test_it(): assert abs(add(1, 2) - 3) < 0.01\n",
@@ -232,15 +232,15 @@ class TestReachingForTheTests:
                 got = []
                 for one in (callback, thing.method, thing):
                     for name in ("__globals__", "__code__", "__self__", "__class__", "__dict__", "__func__", "_hidden"):
-                        talk, number = one._talk, one._number
+                        rpc, number = one._rpc, one._object_id
                         for request in ({"op": "get", "name": name}, {"op": "set", "name": name, "value": 1}):
                             try:
-                                got.append(talk.ask(on=number, **request))
+                                got.append(rpc.request(on=number, **request))
                             except Exception:
                                 pass
                         for op in ("do", "import", "names", "exit", "eval"):
                             try:
-                                got.append(talk.ask(op, on=number, name="getattr", args=[name]))
+                                got.append(rpc.request(op, on=number, name="getattr", args=[name]))
                             except Exception:
                                 pass
                 return [str(one) for one in got] or 0
@@ -386,7 +386,7 @@ FRAMES = {
         "send(*[{'error': {'kind': [k], 'args': ['x']}} for k in ('unittest.case:_ShouldStop', "
         "'unittest.case:SkipTest', 'unittest:SkipTest', 'unittest.case._ShouldStop', "
         "'_pytest.outcomes:Skipped', '_pytest.outcomes:Exit', 'SystemExit', "
-        "'touchstone.validation.isolated_runner.conversation:LostError')] * 8)"
+        "'touchstone.validation.isolated_runner.rpc:ConnectionLostError')] * 8)"
     ),
     "a deep class": "send({'error': {'kind': [str(n) for n in range(50000)]}})",
     "a strange class": (

@@ -21,7 +21,7 @@ def validator(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathF
     made.close()
 
 
-def judge(validator: HclValidator, content: str | bytes) -> Report:
+def validate(validator: HclValidator, content: str | bytes) -> Report:
     (report,) = validator.validate([job_of({"main.tf": content}, "main.tf")])
     return report
 
@@ -51,12 +51,12 @@ ATTACKS: dict[str, str | bytes] = {
 
 @pytest.mark.parametrize("what", ATTACKS)
 def test_a_file_that_wants_to_break_the_parser(validator: HclValidator, what: str) -> None:
-    report = judge(validator, ATTACKS[what])
+    report = validate(validator, ATTACKS[what])
     assert report.status not in ("passed", "sandbox_error", "validator_unavailable"), report
     assert str(report).encode("utf-8")
-    assert judge(validator, GOOD).status == "passed"
-    assert judge(validator, BAD).status == "failed"
+    assert validate(validator, GOOD).status == "passed"
+    assert validate(validator, BAD).status == "failed"
 
 
 def test_a_file_beyond_the_limit_is_not_looked_at(validator: HclValidator) -> None:
-    assert judge(validator, b"#" * (5 << 20)).status == "unsafe_input"
+    assert validate(validator, b"#" * (5 << 20)).status == "unsafe_input"

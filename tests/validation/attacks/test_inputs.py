@@ -7,10 +7,10 @@ import pytest
 
 from tests.validation.attacks.conftest import SECRET
 from touchstone.config import ValidationSettings
-from touchstone.validation.locating import Unsafe
+from touchstone.validation.locate_files import UnusableFiles
 from touchstone.validation.protocol import Tree
-from touchstone.validation.staging import collect, stage
-from touchstone.validation.targets import NoSubject, Subject, Subjects
+from touchstone.validation.targets import NoTarget, Target, Targets
+from touchstone.validation.working_copy import list_files, write_working_copy
 
 
 @pytest.fixture
@@ -24,14 +24,14 @@ def clones(tmp_path: Path) -> Path:
     return tmp_path / "clones"
 
 
-def find(clones: Path, **row: str) -> Subject | NoSubject:
+def find(clones: Path, **row: str) -> Target | NoTarget:
     row = {"oid": "o1", "filename": "solution.py", "working_directory": "project", **row}
-    return Subjects(clones, ValidationSettings()).find([row])[row["oid"]]
+    return Targets(clones, ValidationSettings()).find([row])[row["oid"]]
 
 
 def test_a_sound_problem(clones: Path) -> None:
     found = find(clones)
-    assert isinstance(found, Subject) and found.tree.files == ("solution.py", "test_solution.py")
+    assert isinstance(found, Target) and found.tree.files == ("solution.py", "test_solution.py")
 
 
 @pytest.mark.parametrize(
@@ -63,9 +63,9 @@ def test_a_sound_problem(clones: Path) -> None:
 def test_paths_that_lead_out(clones: Path, path: str) -> None:
     for row in ({"filename": path}, {"working_directory": path}, {"project_name": path}):
         found = find(clones, **row)
-        assert isinstance(found, NoSubject) and found.status == "unsafe_input", row
+        assert isinstance(found, NoTarget) and found.status == "unsafe_input", row
     found = find(clones, oid=path, working_directory="")
-    assert isinstance(found, NoSubject) and found.status == "unsafe_input"
+    assert isinstance(found, NoTarget) and found.status == "unsafe_input"
 
 
 def test_the_file_or_its_folder_is_a_symlink_that_leads_out(clones: Path) -> None:
@@ -79,7 +79,7 @@ def test_the_file_or_its_folder_is_a_symlink_that_leads_out(clones: Path) -> Non
         {"filename": "outside/secret.py", "working_directory": ""},
     ):
         found = find(clones, **row)
-        assert isinstance(found, NoSubject) and found.status == "unsafe_input", row
+        assert isinstance(found, NoTarget) and found.status == "unsafe_input", row
 
 
 def test_links_in_a_tree_that_lead_out_are_not_read(clones: Path) -> None:
@@ -94,9 +94,9 @@ def test_links_in_a_tree_that_lead_out_are_not_read(clones: Path) -> None:
     (project / "up").symlink_to(".")
     os.mkfifo(project / "fifo.py")
     found = find(clones)
-    assert isinstance(found, Subject) and found.tree.files == ("solution.py", "test_solution.py")
+    assert isinstance(found, Target) and found.tree.files == ("solution.py", "test_solution.py")
     staged = clones.parent / "staged"
-    stage(found.tree, staged)
+    write_working_copy(found.tree, staged)
     assert not any(SECRET in path.read_text() for path in staged.rglob("*") if path.is_file())
 
 
@@ -106,18 +106,18 @@ def test_a_link_swapped_in_after_the_tree_was_looked_at(clones: Path) -> None:
     (clones / "project" / "solution.py").unlink()
     (clones / "project" / "solution.py").symlink_to("/nonexistent/secret")
     with pytest.raises(OSError):
-        stage(tree, clones.parent / "staged")
+        write_working_copy(tree, clones.parent / "staged")
 
 
 def test_trees_that_are_too_large(tmp_path: Path) -> None:
     for number in range(30):
         (tmp_path / str(number)).write_bytes(b"x" * 100)
-    assert isinstance(collect(tmp_path, max_files=20), Unsafe)
-    assert isinstance(collect(tmp_path, max_bytes=2000), Unsafe)
+    assert isinstance(list_files(tmp_path, max_files=20), UnusableFiles)
+    assert isinstance(list_files(tmp_path, max_bytes=2000), UnusableFiles)
 
 
 @pytest.mark.parametrize("path", ["../out", "/etc/out", "a/../../out", ""])
 def test_a_tree_is_never_staged_outside_its_folder(tmp_path: Path, path: str) -> None:
     with pytest.raises(ValueError, match="is no path inside a tree"):
-        stage(Tree(tmp_path, (path,), {path: b"x"}), tmp_path / "staged")
+        write_working_copy(Tree(tmp_path, (path,), {path: b"x"}), tmp_path / "staged")
     assert not (tmp_path / "out").exists()

@@ -42,19 +42,19 @@ class TestKilling:
             assert "PermissionError" in str(report.diagnostics)
 
     def test_the_worker_is_killed_between_two_jobs(self, arena: Arena) -> None:
-        arena.judge(GOOD)
+        arena.validate(GOOD)
         light = arena.validator._pairs[False]
         for worker in (light.tests, light.candidate):
             gone = set(descendants(worker.process))
             os.kill(worker.process, 9)
             while any(not is_ended(process) for process in gone):
                 time.sleep(0.01)
-            assert arena.judge(GOOD).status == "passed"
-            assert arena.judge(BAD).status == "failed"
+            assert arena.validate(GOOD).status == "passed"
+            assert arena.validate(BAD).status == "failed"
 
     def test_many_jobs_in_one_worker_with_killers_among_them(self, arena: Arena) -> None:
         killer = "import os\ndef add(a, b):\n    os._exit(9)\n"
-        statuses = [arena.judge(code).status for code in (GOOD, killer, BAD, killer, GOOD, BAD)]
+        statuses = [arena.validate(code).status for code in (GOOD, killer, BAD, killer, GOOD, BAD)]
         assert statuses == ["passed", "failed", "failed", "failed", "passed", "failed"]
 
 
@@ -109,7 +109,7 @@ class TestLeftovers:
     def test_what_is_left_is_not_found(self, arena: Arena, what: str) -> None:
         head = "import ctypes, json, os, resource, signal, socket, sys\n"
         once = f"    if a == 2:\n        {LEFTOVERS[what]}\n"
-        report = arena.judge(f"{head}def add(a, b):\n{once}    return a + b\n")
+        report = arena.validate(f"{head}def add(a, b):\n{once}    return a + b\n")
         assert report.status in ("passed", "failed", "no_report", "disk_limit", "timeout")
 
     def test_the_next_one_sees_none_of_it(self, arena: Arena) -> None:
@@ -138,7 +138,7 @@ class TestLeftovers:
         arena.probe(places + textwrap.dedent(look))
 
     def test_abstract_sockets_do_not_last(self, arena: Arena) -> None:
-        arena.judge("""
+        arena.validate("""
             import os, socket
 
             def add(a, b):
@@ -156,7 +156,7 @@ class TestLeftovers:
 
     def test_a_process_that_waits_for_the_next_one(self, arena: Arena) -> None:
         """It would write over the next candidate's file the moment that it appears."""
-        arena.judge("""
+        arena.validate("""
             import os, pathlib, time
 
             def add(a, b):
@@ -174,4 +174,4 @@ class TestLeftovers:
                         pass
         """)
         for _ in range(3):
-            assert arena.judge(BAD).status == "failed"
+            assert arena.validate(BAD).status == "failed"

@@ -221,7 +221,7 @@ class TestWriting:
             """)
 
     def test_a_copy_that_keeps_rights_and_times_still_works(self, arena: Arena) -> None:
-        report = arena.judge("""
+        report = arena.validate("""
             import pathlib, shutil
 
             def add(a, b):

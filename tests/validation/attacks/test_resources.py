@@ -79,7 +79,7 @@ class TestProcesses:
                     open("left", "a").write("x")
         """
         now = "leave()\n" if when == "import" else ""
-        report = arena.judge(
+        report = arena.validate(
             f"""{daemon}
             {now}
             def add(a, b):
@@ -90,7 +90,7 @@ class TestProcesses:
         assert report.status in ("passed", "failed", "timeout", "no_report")
 
     def test_a_child_that_will_not_die(self, arena: Arena) -> None:
-        arena.judge("""
+        arena.validate("""
             import os, signal
 
             def add(a, b):
@@ -183,7 +183,7 @@ class TestMemory:
 
     def test_pipes_and_sockets(self, arena: Arena) -> None:
         """What the kernel holds for the candidate is bounded by its descriptors."""
-        report = arena.judge("""
+        report = arena.validate("""
             import fcntl, os, socket
 
             held = []
@@ -325,7 +325,7 @@ class TestTime:
         assert arena.cheat("import re\nre.match('(a+)+$', 'a' * 64 + 'b')\n").status == "timeout"
 
     def test_an_endless_thread_behind_a_right_answer(self, arena: Arena) -> None:
-        report = arena.judge("""
+        report = arena.validate("""
             import threading
 
             def loop():
@@ -351,7 +351,7 @@ class TestTime:
 
 class TestOutput:
     def test_a_gigabyte(self, arena: Arena) -> None:
-        report = arena.judge("""
+        report = arena.validate("""
             import os, sys
 
             def add(a, b):

@@ -1,4 +1,4 @@
-"""The same errors as Terraform, in the same words and places, for every recorded module."""
+"""The same errors as Terraform, in the same words and scoped_expressions, for every recorded module."""
 
 import shutil
 from collections.abc import Mapping

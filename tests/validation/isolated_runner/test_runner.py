@@ -12,7 +12,7 @@ import pytest
 from touchstone.errors import TouchstoneError
 from touchstone.validation.protocol import Diagnostic, Job, Problem, Report, Tree
 from touchstone.validation.sandbox.command import Limits
-from touchstone.validation.sandbox.probing import choose_sandbox
+from touchstone.validation.sandbox.probe import choose_sandbox
 from touchstone.validation.validators.python import PythonSettings, PythonValidator
 
 Run = Callable[..., Report]
@@ -63,12 +63,12 @@ def report_on(validator: PythonValidator, job: Job) -> Report:
 def run(validator: PythonValidator) -> Run:
     """A candidate in solution.py under the tests in test_solution.py."""
 
-    def judge(candidate: str, tests: str, /, **more: tuple[str, ...]) -> Report:
+    def validate(candidate: str, tests: str, /, **more: tuple[str, ...]) -> Report:
         return report_on(
             validator, job_of({"solution.py": candidate, "test_solution.py": tests}, "solution.py", **more)
         )
 
-    return judge
+    return validate
 
 
 def words(report: Report) -> dict[str | None, str]:

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from touchstone.validation.isolated_runner.values import NotPlainError, become, decode, encode
+from touchstone.validation.isolated_runner.values import NotPlainError, decode, encode, replace_content
 
 Point = collections.namedtuple("Point", ["x", "y"])
 Renamed = collections.namedtuple("Renamed", ["x", "class", "x"], rename=True)
@@ -359,17 +359,17 @@ def test_malformed(plain: Any) -> None:
 )
 def test_a_mutable_value_becomes_another_of_its_kind(value: Any, other: Any) -> None:
     alias = value
-    become(value, other)
+    replace_content(value, other)
     assert same(alias, other)
 
 
 def test_a_default_dict_stays_one() -> None:
     value = collections.defaultdict(list, a=[1])
-    become(value, {"b": [2]})
+    replace_content(value, {"b": [2]})
     assert value["c"] == [] and value["b"] == [2] and "a" not in value
 
 
 @pytest.mark.parametrize(("value", "other"), [([1], (1,)), ([1], {"a": 1}), ((1,), (2,)), ("a", "b"), ({1}, [1])])
 def test_nothing_becomes_of_another_kind(value: Any, other: Any) -> None:
     with pytest.raises(NotPlainError):
-        become(value, other)
+        replace_content(value, other)

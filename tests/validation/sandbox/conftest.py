@@ -8,7 +8,7 @@ import pytest
 
 from touchstone.validation.sandbox import landlock
 from touchstone.validation.sandbox.backends import Backend, Bubblewrap, Landlock, Unsandboxed
-from touchstone.validation.sandbox.running import Confined
+from touchstone.validation.sandbox.runner import SandboxRunner
 
 BACKENDS: dict[str, type[Backend]] = {kind.name: kind for kind in (Bubblewrap, Landlock, Unsandboxed)}
 
@@ -22,9 +22,9 @@ def need(backend: str) -> None:
 
 
 @pytest.fixture(params=BACKENDS)
-def confined(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Confined]:
+def confined(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[SandboxRunner]:
     """Every backend in turn. It leaves nothing in its folder."""
     need(request.param)
-    made = Confined(BACKENDS[request.param](), tmp_path / "scratch")
+    made = SandboxRunner(BACKENDS[request.param](), tmp_path / "scratch")
     yield made
     assert not made.scratch.exists() or list(made.scratch.iterdir()) == []

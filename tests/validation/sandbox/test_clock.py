@@ -10,7 +10,7 @@ from contextlib import contextmanager
 import pytest
 
 from tests.load import busy
-from touchstone.validation.sandbox.clock import JobClock, Overrun
+from touchstone.validation.sandbox.clock import JobClock, LimitExceeded
 from touchstone.validation.sandbox.command import Limits
 from touchstone.validation.sandbox.processes import usage
 
@@ -32,8 +32,8 @@ def running(code: str) -> Iterator[int]:
         process.communicate()
 
 
-def until_overrun(clock: JobClock) -> Overrun:
-    while (found := clock.overrun()) is None:
+def until_exceeded(clock: JobClock) -> LimitExceeded:
+    while (found := clock.exceeded()) is None:
         time.sleep(0.05)
     return found
 
@@ -83,17 +83,17 @@ def until_asleep(process: int) -> bool:
 class TestJobClock:
     def test_cpu_time_above_the_limit_is_a_timeout(self) -> None:
         with busy(1) as processes:
-            found = until_overrun(JobClock(processes, Limits(seconds=0.2)))
-        assert found == Overrun("timeout", "used more than 0.2 s of CPU time", starved=False)
+            found = until_exceeded(JobClock(processes, Limits(seconds=0.2)))
+        assert found == LimitExceeded("timeout", "used more than 0.2 s of CPU time", starved=False)
 
     def test_what_was_used_before_does_not_count(self) -> None:
         with running(BURN.format(seconds=0.5)) as process:
             clock = JobClock([process], Limits(seconds=0.3))
-            assert clock.overrun() is None
+            assert clock.exceeded() is None
 
     def test_cpu_time_of_several_processes_adds_up(self) -> None:
         with busy(4) as processes:
-            until_overrun(JobClock(processes, Limits(seconds=1.6)))
+            until_exceeded(JobClock(processes, Limits(seconds=1.6)))
             used = [usage(process).cpu_seconds for process in processes]
         assert max(used) < 1.6 < sum(used)
 
@@ -101,17 +101,19 @@ class TestJobClock:
         with running("pass") as process:
             until_asleep(process)
             started = time.monotonic()
-            found = until_overrun(JobClock([process], Limits(seconds=0.1, wall_seconds=0.5)))
+            found = until_exceeded(JobClock([process], Limits(seconds=0.1, wall_seconds=0.5)))
         note = "took more than 0.5 s of wall time; it was waiting, not computing"
-        assert found == Overrun("timeout", note, starved=False)
+        assert found == LimitExceeded("timeout", note, starved=False)
         assert time.monotonic() - started >= 0.5
 
     def test_a_job_that_gets_no_processor_is_starved(self) -> None:
         """Four processes on one processor: the job has at most a third of it."""
         one = min(os.sched_getaffinity(0))
         with busy(3, on=one), busy(1, on=one) as processes:
-            found = until_overrun(JobClock(processes, Limits(seconds=60, wall_seconds=2)))
-        assert found == Overrun("timeout", "took more than 2 s of wall time; it was waiting for a processor", True)
+            found = until_exceeded(JobClock(processes, Limits(seconds=60, wall_seconds=2)))
+        assert found == LimitExceeded(
+            "timeout", "took more than 2 s of wall time; it was waiting for a processor", True
+        )
 
 
 @pytest.mark.parametrize(("limits", "wall"), [(Limits(), 60), (Limits(seconds=3), 60), (Limits(seconds=60), 300)])

@@ -4,7 +4,7 @@ import pytest
 
 from touchstone.errors import TouchstoneError
 from touchstone.validation.sandbox.command import Sandbox
-from touchstone.validation.sandbox.probing import choose_sandbox
+from touchstone.validation.sandbox.probe import choose_sandbox
 
 
 @pytest.fixture(scope="session")

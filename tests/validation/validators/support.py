@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from touchstone.validation.protocol import Job, Problem, Report, Tree, Validator
-from touchstone.validation.sandbox.command import Command, Ended, Limits
+from touchstone.validation.sandbox.command import Command, CommandResult, Limits
 
 RECORDED = Path(__file__).parent / "recorded"
 STOPPED = ("timeout", "memory_limit", "output_limit", "disk_limit", "sandbox_error")
@@ -15,11 +15,11 @@ STOPPED = ("timeout", "memory_limit", "output_limit", "disk_limit", "sandbox_err
 class Playback:
     """Answers every command with the same end, and remembers what it was asked."""
 
-    ended: Ended
+    ended: CommandResult
     name: str = "playback"
     asked: list[Command] = field(default_factory=list)
 
-    def run(self, command: Command, limits: Limits) -> Ended:
+    def run(self, command: Command, limits: Limits) -> CommandResult:
         self.asked.append(command)
         return self.ended
 

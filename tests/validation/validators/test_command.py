@@ -9,7 +9,7 @@ import pytest
 
 from tests.validation.validators.support import STOPPED, Playback, job_of, report_on, tree_of
 from touchstone.validation.protocol import Diagnostic, Job, Report
-from touchstone.validation.sandbox.command import Ended, Limits, Sandbox
+from touchstone.validation.sandbox.command import CommandResult, Limits, Sandbox
 from touchstone.validation.validators.command import CommandSettings, CommandValidator
 
 SHELL = ("/bin/sh", "-c")
@@ -20,35 +20,35 @@ def job(tmp_path: Path) -> Job:
     return job_of(tree_of(tmp_path, {"code/a.txt": "good\n", "code/b.txt": "other\n"}), "a.txt", "code")
 
 
-def played(job: Job, ended: Ended, report: Any = "json") -> Report:
+def played(job: Job, ended: CommandResult, report: Any = "json") -> Report:
     return report_on(CommandValidator(Playback(ended), Limits(), CommandSettings(SHELL, report=report)), job)
 
 
-def said(exit_code: int, **fields: Any) -> Ended:
-    return Ended("exited", exit_code, json.dumps({"passed": True, "diagnostics": [], **fields}).encode())
+def said(exit_code: int, **fields: Any) -> CommandResult:
+    return CommandResult("exited", exit_code, json.dumps({"passed": True, "diagnostics": [], **fields}).encode())
 
 
 class TestExitCode:
     def test_zero_passes(self, job: Job) -> None:
-        assert played(job, Ended("exited", 0, seconds=1.5), "exit_code") == Report(
+        assert played(job, CommandResult("exited", 0, seconds=1.5), "exit_code") == Report(
             "passed", "full", duration_seconds=1.5
         )
 
     def test_another_fails_with_the_last_words(self, job: Job) -> None:
-        report = played(job, Ended("exited", 3, b"out", b"line 1 is wrong\n"), "exit_code")
+        report = played(job, CommandResult("exited", 3, b"out", b"line 1 is wrong\n"), "exit_code")
         assert report.status == "failed"
         assert report.diagnostics == (Diagnostic("error", "exit code 3", "line 1 is wrong"),)
 
     def test_standard_output_where_nothing_else_was_said(self, job: Job) -> None:
-        assert played(job, Ended("exited", 1, b"out\n"), "exit_code").diagnostics[0].detail == "out"
+        assert played(job, CommandResult("exited", 1, b"out\n"), "exit_code").diagnostics[0].detail == "out"
 
     def test_a_signal_is_no_verdict(self, job: Job) -> None:
-        report = played(job, Ended("exited", -11), "exit_code")
+        report = played(job, CommandResult("exited", -11), "exit_code")
         assert (report.status, report.note) == ("no_report", "the program was killed by SIGSEGV")
 
     @pytest.mark.parametrize("status", STOPPED)
     def test_limits_keep_their_names(self, job: Job, status: str) -> None:
-        report = played(job, Ended(status, None, note="why"), "exit_code")
+        report = played(job, CommandResult(status, None, note="why"), "exit_code")
         assert (report.status, report.note, report.consistent) == (status, "why", True)
 
 
@@ -103,13 +103,13 @@ class TestJson:
         ],
     )
     def test_what_is_not_whole_is_no_verdict(self, job: Job, stdout: bytes) -> None:
-        report = played(job, Ended("exited", 0, stdout))
+        report = played(job, CommandResult("exited", 0, stdout))
         assert (report.status, report.consistent) == ("no_report", True)
         assert report.note.startswith("the program's report ")
 
 
 def test_placeholders_and_environment(job: Job) -> None:
-    playback = Playback(Ended("exited", 0))
+    playback = Playback(CommandResult("exited", 0))
     arguments = ("/bin/ls", "--file={file}", "{directory}/x", "{other}")
     settings = CommandSettings(arguments, readable=(Path("/opt/rules"),), environment={"RULES": "strict"})
     report_on(CommandValidator(playback, Limits(), settings), job)
@@ -121,7 +121,7 @@ def test_placeholders_and_environment(job: Job) -> None:
 
 
 def test_a_missing_program_is_said_once_and_decides_nothing(job: Job) -> None:
-    playback = Playback(Ended("exited", 0))
+    playback = Playback(CommandResult("exited", 0))
     validator = CommandValidator(playback, Limits(), CommandSettings(("no-such-program", "{file}")))
     assert not validator.probe().usable
     report = report_on(validator, job)
@@ -133,11 +133,11 @@ def test_a_missing_program_is_said_once_and_decides_nothing(job: Job) -> None:
 
 def test_probe_and_version(job: Job) -> None:
     asking = (sys.executable, "--version")
-    validator = CommandValidator(Playback(Ended("exited", 0)), Limits(), CommandSettings(SHELL, asking))
+    validator = CommandValidator(Playback(CommandResult("exited", 0)), Limits(), CommandSettings(SHELL, asking))
     assert validator.version.startswith("Python 3.")
     assert validator.probe().usable
     assert json.loads(json.dumps(validator.identity(job.problem)))["version"] == validator.version
-    broken = CommandValidator(Playback(Ended("exited", 0)), Limits(), CommandSettings(SHELL, ("/bin/false",)))
+    broken = CommandValidator(Playback(CommandResult("exited", 0)), Limits(), CommandSettings(SHELL, ("/bin/false",)))
     assert not broken.probe().usable
 
 

@@ -9,8 +9,8 @@ import pytest
 
 from tests.validation.validators.support import RECORDED, STOPPED, Playback, job_of, report_on, tree_of
 from touchstone.validation.protocol import Job, Report, Tree, Validator
-from touchstone.validation.sandbox.command import Ended, Sandbox
-from touchstone.validation.validators.rust import RUST_LIMITS, RustSettings, RustValidator, find_toolchain, judge
+from touchstone.validation.sandbox.command import CommandResult, Sandbox
+from touchstone.validation.validators.rust import RUST_LIMITS, RustSettings, RustValidator, build_report, find_toolchain
 
 needs_cargo = pytest.mark.skipif(find_toolchain(None) is None, reason="cargo is neither on PATH nor in ~/.cargo/bin")
 
@@ -62,8 +62,8 @@ def findings(**fields: Any) -> dict[str, Any]:
     }
 
 
-def ended(told: Mapping[str, Any], exit_code: int = 0) -> Ended:
-    return Ended("exited", exit_code, json.dumps(told).encode(), seconds=2.0)
+def ended(told: Mapping[str, Any], exit_code: int = 0) -> CommandResult:
+    return CommandResult("exited", exit_code, json.dumps(told).encode(), seconds=2.0)
 
 
 @pytest.fixture
@@ -77,21 +77,21 @@ def crate(files: Mapping[str, str]) -> dict[str, str]:
 
 class TestRecorded:
     def test_passed(self, job: Job) -> None:
-        assert judge(ended(findings()), job) == Report(
+        assert build_report(ended(findings()), job) == Report(
             "passed", "full", (), True, {"adds": True}, 3, duration_seconds=2.0
         )
 
     def test_no_clippy_is_not_zero_warnings(self, job: Job) -> None:
-        assert judge(ended(findings(clippy=None)), job).lint_warnings is None
+        assert build_report(ended(findings(clippy=None)), job).lint_warnings is None
 
     def test_clippy_that_broke_off_is_not_zero_warnings(self, job: Job) -> None:
-        assert judge(ended(findings(clippy=step(101))), job).lint_warnings is None
+        assert build_report(ended(findings(clippy=step(101))), job).lint_warnings is None
         denied = {"level": "error", "message": "m", "code": "clippy::all", "detail": ""}
         clippy = step(101, warnings=1, messages=[denied])
-        assert judge(ended(findings(clippy=clippy)), job).lint_warnings == 1
+        assert build_report(ended(findings(clippy=clippy)), job).lint_warnings == 1
 
     def test_without_the_guard_it_says_so(self, job: Job) -> None:
-        assert "guard" in judge(ended(findings(guarded=False)), job).note
+        assert "guard" in build_report(ended(findings(guarded=False)), job).note
 
     @pytest.mark.parametrize(
         "fields",
@@ -104,53 +104,55 @@ class TestRecorded:
         ],
     )
     def test_contradictions(self, job: Job, fields: dict[str, Any]) -> None:
-        report = judge(ended(findings(**fields)), job)
+        report = build_report(ended(findings(**fields)), job)
         assert (report.status, report.consistent) == ("no_report", False)
 
     def test_a_report_from_a_process_that_was_killed(self, job: Job) -> None:
-        report = judge(ended(findings(), exit_code=-9), job)
+        report = build_report(ended(findings(), exit_code=-9), job)
         assert (report.status, report.consistent) == ("no_report", False)
 
     @pytest.mark.parametrize("stdout", [b"", b"{", b"[]", b"{}", b'{"build": {}}', json.dumps(findings()).encode() * 2])
     def test_no_whole_report(self, job: Job, stdout: bytes) -> None:
-        report = judge(Ended("exited", 1, stdout, b"Traceback"), job)
+        report = build_report(CommandResult("exited", 1, stdout, b"Traceback"), job)
         assert (report.status, report.consistent) == ("no_report", True)
         assert "Traceback" in report.note or stdout
 
     @pytest.mark.parametrize("status", STOPPED)
     def test_limits_keep_their_names(self, job: Job, status: str) -> None:
-        assert judge(Ended(status, None, json.dumps(findings()).encode(), note="why"), job).status == status
+        assert (
+            build_report(CommandResult(status, None, json.dumps(findings()).encode(), note="why"), job).status == status
+        )
 
     def test_no_test_at_all_is_no_verdict(self, job: Job) -> None:
-        assert judge(ended(findings(programs=[])), job).status == "no_report"
+        assert build_report(ended(findings(programs=[])), job).status == "no_report"
 
     @pytest.mark.parametrize("word", ["#![no_main]", "#[unsafe(no_mangle)]", "asm! (nop)", "#[link_section = x]"])
     def test_a_fix_that_could_forge_is_not_believed(self, job: Job, word: str) -> None:
         forging = Job(job.problem, job.tree.with_file("src/lib.rs", word.encode()))
-        report = judge(ended(findings()), forging)
+        report = build_report(ended(findings()), forging)
         assert (report.status, report.consistent) == ("no_report", False)
         assert "forge" in report.note
         (job.tree.root / "src/lib.rs").write_text(word)
-        assert judge(ended(findings()), forging).status == "passed", "the original had it too"
+        assert build_report(ended(findings()), forging).status == "passed", "the original had it too"
 
     def test_cargo_killed(self, job: Job) -> None:
-        assert judge(ended(findings(build=step(-9))), job).status == "no_report"
+        assert build_report(ended(findings(build=step(-9))), job).status == "no_report"
 
     def test_broken_manifest(self, job: Job) -> None:
-        report = judge(ended(findings(build=step(101, stderr="invalid TOML", started=False))), job)
+        report = build_report(ended(findings(build=step(101, stderr="invalid TOML", started=False))), job)
         assert (report.status, report.compiled, report.diagnostics[0].detail) == ("failed", False, "invalid TOML")
 
 
 @needs_cargo
 def test_a_sandbox_that_it_does_not_work_in() -> None:
-    broken = Playback(Ended("sandbox_error", None, note="no user namespaces"))
+    broken = Playback(CommandResult("sandbox_error", None, note="no user namespaces"))
     availability = RustValidator(broken).probe()
     assert not availability.usable
     assert "does not work in the sandbox playback: sandbox_error no user namespaces" in availability.detail
 
 
 def test_missing_toolchain(job: Job, tmp_path: Path) -> None:
-    playback = Playback(Ended("exited", 0))
+    playback = Playback(CommandResult("exited", 0))
     validator: Validator = RustValidator(playback, RUST_LIMITS, RustSettings(cargo=tmp_path / "cargo"))
     assert not validator.probe().usable
     report = report_on(validator, job)

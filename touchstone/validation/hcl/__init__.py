@@ -1,10 +1,14 @@
-"""Judges one Terraform module without Terraform, in Terraform's own words.
+"""A static checker for one Terraform module that reports errors in Terraform's wording, without running Terraform.
 
-`check_module` is the door. It goes Terraform's way and stops where Terraform stops: syntax (`limits`, `syntax`), then
-what loading refuses (`blocks`, `shapes`, `conditions`, `constants`, `type_constraints`, `defaults`, `duplicates`), then
-what evaluating does (`evaluation`, `places`, `expressions`, `references`, `functions`, `cycles`) with the schemas of
-providers (`schema`, `conformance`). Each complaint is one that Terraform 1.11 makes too; where that is not certain, it
-stays silent.
+`check_module` is the entry point. It follows Terraform's stages and stops where Terraform stops:
+
+1. syntax: `limits`, `syntax`;
+2. loading: `blocks`, `body_schema`, `conditions`, `constants`, `type_constraints`, `defaults`, `duplicates`;
+3. evaluation: `evaluation`, `scopes`, `expressions`, `references`, `functions`, `cycles`, and provider schemas in
+   `schema` and `conformance`.
+
+Only errors that Terraform 1.11 also reports belong here; a check that might report more stays silent. Running the
+checks in a sandbox belongs in `worker` and `touchstone.validation.validators.hcl`.
 """
 
 from touchstone.validation.hcl.module import ModuleFindings, check_module

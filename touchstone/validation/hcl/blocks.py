@@ -3,22 +3,22 @@
 import re
 from collections.abc import Iterator
 
-from touchstone.validation.hcl.conditions import condition_errors, states_something
+from touchstone.validation.hcl.body_schema import BodySchema, body_errors, unexpected_content_errors
+from touchstone.validation.hcl.conditions import condition_errors, is_effective_condition
 from touchstone.validation.hcl.constants import constant_errors
 from touchstone.validation.hcl.defaults import default_errors
 from touchstone.validation.hcl.expressions import elements, is_static_reference
-from touchstone.validation.hcl.shapes import Shape, content_errors, shape_errors
 from touchstone.validation.hcl.tree import Block
 from touchstone.validation.hcl.type_constraints import type_errors
 from touchstone.validation.protocol import Diagnostic
 
-_LIFECYCLE = Shape(
+_LIFECYCLE = BodySchema(
     ("create_before_destroy", "prevent_destroy", "ignore_changes", "replace_triggered_by"),
     blocks={"precondition": (), "postcondition": ()},
     newer=frozenset({"action_trigger", "destroy"}),
 )
 
-ROOT = Shape(
+ROOT = BodySchema(
     blocks={
         "terraform": (),
         "required_providers": (),
@@ -38,30 +38,30 @@ ROOT = Shape(
     newer=frozenset({"action", "list", "store", "language", "policy"}),
 )
 
-SHAPES = {
-    "variable": Shape(
+BLOCK_SCHEMAS = {
+    "variable": BodySchema(
         ("description", "default", "type", "sensitive", "ephemeral", "nullable"),
         blocks={"validation": ()},
         newer=frozenset({"deprecated", "const"}),
     ),
-    "output": Shape(
+    "output": BodySchema(
         ("description", "value", "depends_on", "sensitive", "ephemeral"),
         ("value",),
         blocks={"precondition": (), "postcondition": ()},
         newer=frozenset({"deprecated", "type"}),
     ),
-    "module": Shape(required=("source",), open=True),
-    "moved": Shape(("from", "to"), ("from", "to")),
-    "import": Shape(("id", "to", "for_each", "provider"), ("to",), newer=frozenset({"identity"})),
-    "removed": Shape(("from",), ("from",), blocks={"lifecycle": (), "provisioner": ("type",), "connection": ()}),
-    "check": Shape(blocks={"data": ("type", "name"), "assert": ()}),
-    "terraform": Shape(
+    "module": BodySchema(required=("source",), open=True),
+    "moved": BodySchema(("from", "to"), ("from", "to")),
+    "import": BodySchema(("id", "to", "for_each", "provider"), ("to",), newer=frozenset({"identity"})),
+    "removed": BodySchema(("from",), ("from",), blocks={"lifecycle": (), "provisioner": ("type",), "connection": ()}),
+    "check": BodySchema(blocks={"data": ("type", "name"), "assert": ()}),
+    "terraform": BodySchema(
         ("required_version", "experiments", "language"),
         blocks={"backend": ("type",), "cloud": (), "required_providers": (), "provider_meta": ("name",)},
         newer=frozenset({"state_store"}),
     ),
-    "resource": Shape(blocks={"lifecycle": (), "connection": (), "provisioner": ("type",)}, open=True),
-    "data": Shape(blocks={"lifecycle": ()}, open=True),
+    "resource": BodySchema(blocks={"lifecycle": (), "connection": (), "provisioner": ("type",)}, open=True),
+    "data": BodySchema(blocks={"lifecycle": ()}, open=True),
 }
 
 _CONSTANTS = {
@@ -88,9 +88,9 @@ _RESERVED_VARIABLES = ("source", "version", "providers", "count", "for_each", "l
 def load_errors(block: Block) -> Iterator[Diagnostic]:
     """What Terraform refuses in one root block that has the right labels."""
     yield from _name_errors(block)
-    shape = SHAPES.get(block.kind)
-    if shape:
-        yield from shape_errors(block, shape)
+    schema = BLOCK_SCHEMAS.get(block.kind)
+    if schema:
+        yield from body_errors(block, schema)
     yield from _constants(block)
     if block.kind == "variable":
         wrong = list(type_errors(block))
@@ -113,10 +113,10 @@ def load_errors(block: Block) -> Iterator[Diagnostic]:
 
 def root_errors(block: Block) -> Iterator[Diagnostic]:
     """Whether a file, given by a block that stands for it, holds only root blocks with the right labels."""
-    yield from content_errors(block, ROOT)
+    yield from unexpected_content_errors(block, ROOT)
 
 
-def well_labelled(block: Block) -> bool:
+def has_expected_labels(block: Block) -> bool:
     """Whether a root block is one that Terraform goes on to read."""
     names = ROOT.blocks.get(block.kind)
     return names is not None and len(names) == len(block.labels)
@@ -207,14 +207,14 @@ def _nested_errors(block: Block) -> Iterator[Diagnostic]:
             yield from _lifecycle_errors(nested, block.kind)
         elif nested.kind in _CONDITIONS.get(block.kind, ()):
             yield from condition_errors(nested, block)
-    if block.kind == "check" and not any(states_something(nested) for nested in block.body.of_kind("assert")):
+    if block.kind == "check" and not any(is_effective_condition(nested) for nested in block.body.of_kind("assert")):
         detail = "Check blocks must have at least one assert block."
         yield block.text.error(block.header, "Zero assert blocks", detail)
 
 
 def _lifecycle_errors(lifecycle: Block, owner: str) -> Iterator[Diagnostic]:
     text = lifecycle.text
-    yield from shape_errors(lifecycle, _LIFECYCLE)
+    yield from body_errors(lifecycle, _LIFECYCLE)
     if owner == "resource":
         yield from _constants(lifecycle)
     else:

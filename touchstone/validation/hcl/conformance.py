@@ -3,10 +3,10 @@
 from collections import defaultdict
 from collections.abc import Iterator
 
+from touchstone.validation.hcl.body_schema import label_errors
 from touchstone.validation.hcl.declarations import Declarations
-from touchstone.validation.hcl.places import META_ARGUMENTS, META_BLOCKS, RESOURCE_KINDS
 from touchstone.validation.hcl.schema import BlockSchema, NestedSchema, Schemas
-from touchstone.validation.hcl.shapes import label_errors
+from touchstone.validation.hcl.scopes import META_ARGUMENTS, META_BLOCKS, RESOURCE_KINDS
 from touchstone.validation.hcl.suggestions import did_you_mean
 from touchstone.validation.hcl.tree import Argument, Block, source
 from touchstone.validation.protocol import Diagnostic

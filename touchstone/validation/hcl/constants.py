@@ -4,19 +4,19 @@ from collections.abc import Iterator
 
 from tree_sitter import Node
 
-from touchstone.validation.hcl.expressions import Call, mentions
-from touchstone.validation.hcl.positions import Span, Text
+from touchstone.validation.hcl.expressions import Call, traversals
+from touchstone.validation.hcl.positions import SourceText, Span
 from touchstone.validation.hcl.tree import Argument
 from touchstone.validation.protocol import Diagnostic
 
 
-def constant_errors(text: Text, argument: Argument, decoded: bool) -> Iterator[Diagnostic]:
+def constant_errors(text: SourceText, argument: Argument, decoded: bool) -> Iterator[Diagnostic]:
     """Variables and functions in a constant. `decoded` says that Terraform then also misses the value."""
-    found, calls = mentions(argument.expression)
+    found, calls = traversals(argument.expression)
     calls = [call for call in calls if not _within(call.name_node, calls)]
-    found = [mention for mention in found if not _within(mention.root_node, calls)]
-    for mention in found:
-        yield text.error(text.span(mention.root_node), "Variables not allowed", "Variables may not be used here.")
+    found = [traversal for traversal in found if not _within(traversal.root_node, calls)]
+    for traversal in found:
+        yield text.error(text.span(traversal.root_node), "Variables not allowed", "Variables may not be used here.")
     for call in calls:
         span = text.span(call.name_node, call.closing)
         yield text.error(span, "Function calls not allowed", "Functions may not be called here.")
@@ -25,7 +25,7 @@ def constant_errors(text: Text, argument: Argument, decoded: bool) -> Iterator[D
         yield text.error(span, "Unsuitable value type", "Unsuitable value: value must be known")
 
 
-def _until(text: Text, first: Node, following: Node) -> Span:
+def _until(text: SourceText, first: Node, following: Node) -> Span:
     """A piece of a template with the blanks after it, which the tree leaves out."""
     line, column, *_ = text.span(first)
     end_line, end_column, *_ = text.span(following)
@@ -37,7 +37,7 @@ def _within(node: Node, calls: list[Call]) -> bool:
     return any(call.name_node.end_byte < node.start_byte < call.closing.start_byte for call in calls)
 
 
-def first_part(text: Text, expression: Node) -> Span:
+def first_part(text: SourceText, expression: Node) -> Span:
     """The part of an expression by which Terraform points to it: a string's first piece, a call's name."""
     node = expression
     while node.type in ("expression", "literal_value", "string_lit", "template_expr", "quoted_template"):

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from touchstone.validation.hcl.places import Unit
+from touchstone.validation.hcl.scopes import Unit
 from touchstone.validation.protocol import Diagnostic
 
 _FOLLOWED = ("managed", "data", "ephemeral", "local", "var")
@@ -18,7 +18,7 @@ def cycles(needs: Mapping[Unit, set[Unit]]) -> list[Diagnostic]:
         for unit, needed in needs.items()
         if unit[0] in _FOLLOWED
     }
-    names = [sorted(_display(unit) for unit in knot) for knot in _knots(graph) if len(knot) > 1]
+    names = [sorted(_display(unit) for unit in knot) for knot in _strongly_connected_components(graph) if len(knot) > 1]
     return [Diagnostic("error", f"Cycle: {', '.join(knot)}") for knot in sorted(names)]
 
 
@@ -30,7 +30,7 @@ def _display(unit: Unit) -> str:
     return ".".join(unit[1:] if unit[0] == "managed" else unit)
 
 
-def _knots(graph: Mapping[Unit, set[Unit]]) -> set[frozenset[Unit]]:
+def _strongly_connected_components(graph: Mapping[Unit, set[Unit]]) -> set[frozenset[Unit]]:
     """The sets of units that all reach each other. What can be ordered is taken away first, and that is mostly all."""
     left = dict(graph)
     while gone := {unit for unit, needed in left.items() if not needed}:

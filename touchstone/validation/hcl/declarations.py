@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from touchstone.validation.hcl.places import RESOURCE_KINDS, Unit
+from touchstone.validation.hcl.scopes import RESOURCE_KINDS, Unit
 from touchstone.validation.hcl.tree import Block, source
 
 BUILTIN_PROVIDER = "terraform.io/builtin/terraform"

@@ -18,7 +18,7 @@ def duplicate_errors(blocks: Iterable[Block]) -> Iterator[Diagnostic]:
                 first[key] = (block, thing)
                 continue
             earlier, place = first[key]
-            summary, detail = _words(key, earlier.text.reference(_place(earlier, place)))
+            summary, detail = _message(key, earlier.text.reference(_place(earlier, place)))
             yield block.text.error(_place(block, thing), summary, detail)
 
 
@@ -40,7 +40,7 @@ def _place(block: Block, thing: Block | Argument) -> Span:
     return block.text.span(thing.name_node, thing.expression)
 
 
-def _words(key: tuple[str, ...], earlier: str) -> tuple[str, str]:
+def _message(key: tuple[str, ...], earlier: str) -> tuple[str, str]:
     kind, names = key[0], key[1:]
     if kind in ("resource", "data", "ephemeral"):
         what = {"resource": "resource", "data": "data resource", "ephemeral": "ephemeral resource"}[kind]

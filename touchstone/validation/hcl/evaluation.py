@@ -11,11 +11,11 @@ from typing import NamedTuple
 from touchstone.validation.hcl.conformance import resource_errors, type_error
 from touchstone.validation.hcl.cycles import cycles
 from touchstone.validation.hcl.declarations import Declarations
-from touchstone.validation.hcl.expressions import Call, Mention, mentions
+from touchstone.validation.hcl.expressions import Call, Traversal, traversals
 from touchstone.validation.hcl.functions import call_errors
-from touchstone.validation.hcl.places import RESOURCE_KINDS, Setting, Unit, places
-from touchstone.validation.hcl.references import Judgement, judge
+from touchstone.validation.hcl.references import ReferenceCheck, check_reference
 from touchstone.validation.hcl.schema import Schemas
+from touchstone.validation.hcl.scopes import RESOURCE_KINDS, Scope, Unit, scoped_expressions
 from touchstone.validation.hcl.tree import Block
 from touchstone.validation.protocol import Diagnostic
 
@@ -49,30 +49,34 @@ class _Unit:
         return found if "" in self.groups else found + self.nonconforming
 
 
-class Statement(NamedTuple):
-    """What one expression mentions, and where it stands."""
+class ExpressionReferences(NamedTuple):
+    """What one expression traversals, and where it stands."""
 
-    setting: Setting
+    scope: Scope
     part: str
-    mentions: list[Mention]
+    traversals: list[Traversal]
     calls: list[Call]
 
 
-def statements(block: Block, merged: bool) -> Iterator[Statement]:
+def expression_references(block: Block, merged: bool) -> Iterator[ExpressionReferences]:
     """What a root block says. `merged` says that override files may add to it."""
-    for place in places(block, merged):
-        found, calls = mentions(place.expression, place.setting.bound)
+    for place in scoped_expressions(block, merged):
+        found, calls = traversals(place.expression, place.scope.bound)
         if found or calls:
-            yield Statement(place.setting, place.part, found, calls)
+            yield ExpressionReferences(place.scope, place.part, found, calls)
 
 
 def evaluation_errors(
-    blocks: Iterable[Block], spoken: Iterable[Statement], declared: Declarations, schemas: Schemas, merged: bool
+    blocks: Iterable[Block],
+    expressions: Iterable[ExpressionReferences],
+    declared: Declarations,
+    schemas: Schemas,
+    merged: bool,
 ) -> list[Diagnostic]:
     """Everything that is wrong with a loaded module's blocks and what they say."""
     units: dict[Unit, _Unit] = defaultdict(_Unit)
-    for statement in spoken:
-        _evaluate(statement, units[statement.setting.unit], declared, schemas)
+    for references in expressions:
+        _evaluate(references, units[references.scope.unit], declared, schemas)
     for block in blocks:
         for resource in _resources(block):
             unit = units[(RESOURCE_KINDS[resource.kind], *resource.labels)]
@@ -92,27 +96,27 @@ def _resources(block: Block) -> list[Block]:
     return [nested for nested in block.body.of_kind("data") if len(nested.labels) == 2] if block.kind == "check" else []
 
 
-def _evaluate(statement: Statement, unit: _Unit, declared: Declarations, schemas: Schemas) -> None:
-    setting = statement.setting
-    if statement.part and not _has_part(setting.unit, statement.part, declared, schemas):
+def _evaluate(references: ExpressionReferences, unit: _Unit, declared: Declarations, schemas: Schemas) -> None:
+    scope = references.scope
+    if references.part and not _has_part(scope.unit, references.part, declared, schemas):
         return
-    for mention in sorted(statement.mentions, key=_start) if setting.whole else statement.mentions:
-        judgement = judge(mention, setting, declared, schemas)
-        if judgement.needs:
-            unit.needs.add(judgement.needs)
-        if judgement.early or judgement.late:
-            _note(judgement, setting, unit.groups.setdefault(setting.group, _Group()))
-    for call in statement.calls:
-        if call.certain and (wrong := list(call_errors(setting.text, call))):
-            unit.groups.setdefault(setting.group, _Group()).calls += wrong
+    for traversal in sorted(references.traversals, key=_start) if scope.whole else references.traversals:
+        check = check_reference(traversal, scope, declared, schemas)
+        if check.needs:
+            unit.needs.add(check.needs)
+        if check.early or check.late:
+            _note(check, scope, unit.groups.setdefault(scope.group, _Group()))
+    for call in references.calls:
+        if call.certain and (wrong := list(call_errors(scope.text, call))):
+            unit.groups.setdefault(scope.group, _Group()).calls += wrong
 
 
-def _note(judgement: Judgement, setting: Setting, group: _Group) -> None:
-    group.early += judgement.early
-    if not setting.whole:
-        group.late += judgement.late
+def _note(check: ReferenceCheck, scope: Scope, group: _Group) -> None:
+    group.early += check.early
+    if not scope.whole:
+        group.late += check.late
     elif not group.early:  # the elements of depends_on are looked up one by one, until something is wrong
-        group.early += judgement.late
+        group.early += check.late
 
 
 def _has_part(resource: Unit, part: str, declared: Declarations, schemas: Schemas) -> bool:
@@ -121,8 +125,8 @@ def _has_part(resource: Unit, part: str, declared: Declarations, schemas: Schema
     return schema is None or part in schema.attributes or part in schema.blocks
 
 
-def _start(mention: Mention) -> int:
-    return mention.root_node.start_byte
+def _start(traversal: Traversal) -> int:
+    return traversal.root_node.start_byte
 
 
 def _dependents(units: dict[Unit, _Unit], failed: set[Unit]) -> set[Unit]:

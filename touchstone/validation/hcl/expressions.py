@@ -1,4 +1,4 @@
-"""What an expression mentions: names with the steps taken from them, and calls of functions.
+"""What an expression traversals: names with the steps taken from them, and calls of functions.
 
 Names that a `for` binds are left out. Walked with a stack of its own, since Python's is too short for long sums.
 """
@@ -50,7 +50,7 @@ class Step(NamedTuple):
 
 
 @dataclass(slots=True, eq=False)
-class Mention:
+class Traversal:
     """A name and the steps that can be told without evaluating anything."""
 
     root: str
@@ -70,11 +70,11 @@ class Call:
     certain: bool
 
 
-def mentions(expression: Node, bound: frozenset[str] = _NO_NAMES) -> tuple[list[Mention], list[Call]]:
-    """What an expression mentions, apart from names that are bound around it."""
+def traversals(expression: Node, bound: frozenset[str] = _NO_NAMES) -> tuple[list[Traversal], list[Call]]:
+    """What an expression traversals, apart from names that are bound around it."""
     if is_literal(expression):
         return [], []
-    found: list[Mention] = []
+    found: list[Traversal] = []
     calls: list[Call] = []
     stack: list[tuple[Node, frozenset[str], bool]] = [(expression, bound, True)]
     while stack:
@@ -169,38 +169,38 @@ def _call(node: Node, certain: bool) -> Call:
     return Call(source(name), name, arguments, expanded, node.children[-1], certain)
 
 
-def _collect(children: list[Node], names: frozenset[str], found: list[Mention]) -> list[Node]:
+def _collect(children: list[Node], names: frozenset[str], found: list[Traversal]) -> list[Node]:
     """Puts the names among these siblings into `found`, with their steps; the rest is still to be walked."""
-    open_mention: Mention | None = None
+    open_traversal: Traversal | None = None
     rest: list[Node] = []
     for child in children:
         kind = child.type
         if kind == "variable_expr":
-            open_mention = Mention(source(child), child, [])
-            if open_mention.root not in names:
-                found.append(open_mention)
+            open_traversal = Traversal(source(child), child, [])
+            if open_traversal.root not in names:
+                found.append(open_traversal)
         elif kind == "get_attr":
-            if open_mention is not None:
-                open_mention.steps.append(Step(False, source(child)[1:].lstrip(), child))
+            if open_traversal is not None:
+                open_traversal.steps.append(Step(False, source(child)[1:].lstrip(), child))
         elif kind == "index":
             literal = _literal_index(child)
             if literal is None:
-                open_mention = None
+                open_traversal = None
                 rest.append(child)
-            elif open_mention is not None:
-                open_mention.steps.append(Step(True, literal, child))
+            elif open_traversal is not None:
+                open_traversal.steps.append(Step(True, literal, child))
         elif kind != "comment":
-            open_mention = None
+            open_traversal = None
             if kind not in _LEAVES:
                 rest.append(child)
     return rest
 
 
 def _literal_index(index: Node) -> str | None:
-    shape = index.named_children[0]
-    if shape.type == "legacy_index":
-        return source(shape)[1:]
-    parts = _without_comments(shape.named_children)
+    schema = index.named_children[0]
+    if schema.type == "legacy_index":
+        return source(schema)[1:]
+    parts = _without_comments(schema.named_children)
     inner = _without_comments(parts[0].named_children) if parts else []
     return source(inner[0]) if len(inner) == 1 and inner[0].type == "literal_value" else None
 

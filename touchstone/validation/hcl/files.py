@@ -4,11 +4,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
-from touchstone.validation.hcl.blocks import load_errors, root_errors, well_labelled
-from touchstone.validation.hcl.evaluation import Statement, statements
+from touchstone.validation.hcl.blocks import has_expected_labels, load_errors, root_errors
+from touchstone.validation.hcl.evaluation import ExpressionReferences, expression_references
 from touchstone.validation.hcl.json_files import read_json
-from touchstone.validation.hcl.positions import Text
-from touchstone.validation.hcl.syntax import plain_content, readable, syntax_errors
+from touchstone.validation.hcl.positions import SourceText
+from touchstone.validation.hcl.syntax import normalized, parse_as_data, syntax_errors
 from touchstone.validation.hcl.tree import Block, parse
 from touchstone.validation.protocol import Diagnostic
 
@@ -26,7 +26,7 @@ class File:
     broken: tuple[Diagnostic, ...] = ()
     blocks: tuple[Block, ...] = ()
     refused: tuple[Diagnostic, ...] = ()
-    statements: tuple[Statement, ...] = ()
+    expression_references: tuple[ExpressionReferences, ...] = ()
     content: tuple[Mapping[str, object], ...] = ()
     opaque: bool = False
 
@@ -46,7 +46,7 @@ def is_ignored(path: str) -> bool:
 @lru_cache(maxsize=_REMEMBERED)
 def read_file(path: str, data: bytes, merged: bool) -> File:
     """Reads a file. `merged` says that the module has override files."""
-    text = Text(path, readable(data))
+    text = SourceText(path, normalized(data))
     if path.endswith(".json"):
         roots, wrong = read_json(text)
         return File(broken=(wrong,) if wrong else (), content=tuple(roots))
@@ -56,9 +56,9 @@ def read_file(path: str, data: bytes, merged: bool) -> File:
     return _unparsed(text) if file is None else _parsed(file, merged)
 
 
-def _unparsed(text: Text) -> File:
+def _unparsed(text: SourceText) -> File:
     """A file that Go's parser accepts and the tree's grammar does not: only what it declares counts."""
-    content = plain_content(text)
+    content = parse_as_data(text)
     return File(opaque=True) if content is None else File(content=(content,))
 
 
@@ -66,7 +66,9 @@ def _parsed(file: Block, merged: bool) -> File:
     override = is_override(file.text.path)
     for block in file.body.blocks:
         block.override = override
-    blocks = tuple(block for block in file.body.blocks if well_labelled(block))
+    blocks = tuple(block for block in file.body.blocks if has_expected_labels(block))
     refused = [*root_errors(file), *(error for block in blocks for error in load_errors(block))]
-    spoken = () if refused else tuple(statement for block in blocks for statement in statements(block, merged))
-    return File(blocks=blocks, refused=tuple(refused), statements=spoken)
+    expressions = (
+        () if refused else tuple(references for block in blocks for references in expression_references(block, merged))
+    )
+    return File(blocks=blocks, refused=tuple(refused), expression_references=expressions)

@@ -6,7 +6,7 @@ from functools import cache
 
 from touchstone.validation.hcl.constants import first_part
 from touchstone.validation.hcl.expressions import Call
-from touchstone.validation.hcl.positions import Text
+from touchstone.validation.hcl.positions import SourceText
 from touchstone.validation.hcl.suggestions import did_you_mean
 from touchstone.validation.protocol import Diagnostic
 
@@ -43,7 +43,7 @@ def _parameters() -> dict[str, tuple[str, ...]]:
     return {name: tuple(names.split()) for name, names in re.findall(r"(\w+)\(([^)]*)\)", _SIGNATURES)}
 
 
-def call_errors(text: Text, call: Call) -> Iterator[Diagnostic]:
+def call_errors(text: SourceText, call: Call) -> Iterator[Diagnostic]:
     """What is wrong with a call, apart from the values given to it."""
     if "::" in call.name or call.name in _KNOWN_ELSEWHERE:
         return
@@ -56,7 +56,7 @@ def call_errors(text: Text, call: Call) -> Iterator[Diagnostic]:
         yield from _count_errors(text, call, parameters)
 
 
-def _count_errors(text: Text, call: Call, parameters: tuple[str, ...]) -> Iterator[Diagnostic]:
+def _count_errors(text: SourceText, call: Call, parameters: tuple[str, ...]) -> Iterator[Diagnostic]:
     variadic = parameters[-1:] == ("...",)
     named = parameters[:-1] if variadic else parameters
     given = len(call.arguments)

@@ -3,11 +3,11 @@
 import json
 from collections.abc import Mapping
 
-from touchstone.validation.hcl.positions import Text
+from touchstone.validation.hcl.positions import SourceText
 from touchstone.validation.protocol import Diagnostic
 
 
-def read_json(text: Text) -> tuple[list[Mapping[str, object]], Diagnostic | None]:
+def read_json(text: SourceText) -> tuple[list[Mapping[str, object]], Diagnostic | None]:
     """The root objects of a file, or what is wrong with it."""
     try:
         content = json.loads(text.data.decode("utf-8", "replace"))  # in strings, Terraform takes bytes that are no text

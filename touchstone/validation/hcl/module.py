@@ -52,8 +52,8 @@ def _evaluation_errors(files: Sequence[File], schemas: Schemas, merged: bool) ->
         for content in file.content:
             declare_plain(declared, content)
     blocks = [block for file in files for block in file.blocks]
-    spoken = [statement for file in files for statement in file.statements]
-    return evaluation_errors(blocks, spoken, declared, schemas, merged)
+    expressions = [references for file in files for references in file.expression_references]
+    return evaluation_errors(blocks, expressions, declared, schemas, merged)
 
 
 def _reading_order(diagnostic: Diagnostic) -> tuple[str, int, int, str, str]:

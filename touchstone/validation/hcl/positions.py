@@ -15,7 +15,7 @@ class Span(NamedTuple):
     end_column: int
 
 
-class Placed(Protocol):
+class TreeNode(Protocol):
     """Anything that knows its first and last byte: a node of a tree."""
 
     @property
@@ -25,7 +25,7 @@ class Placed(Protocol):
     def end_point(self) -> tuple[int, int]: ...
 
 
-class Text:
+class SourceText:
     """One file's bytes, able to turn byte columns into character columns."""
 
     __slots__ = ("_ascii", "_lines", "data", "path")
@@ -50,7 +50,7 @@ class Text:
         before = self._lines[row][:byte_column].decode("utf-8", "replace")
         return 1 + sum(not unicodedata.combining(character) for character in before)
 
-    def span(self, first: Placed, last: Placed | None = None) -> Span:
+    def span(self, first: TreeNode, last: TreeNode | None = None) -> Span:
         """Where a node stands, or a run of nodes."""
         row, column = first.start_point
         end_row, end_column = (last or first).end_point

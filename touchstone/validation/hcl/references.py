@@ -1,13 +1,13 @@
-"""Whether what an expression mentions exists, and is spoken of in the way that its kind allows."""
+"""Whether what an expression traversals exists, and is expressions of in the way that its kind allows."""
 
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from touchstone.validation.hcl.declarations import Address, Declarations
-from touchstone.validation.hcl.expressions import Mention, Step
-from touchstone.validation.hcl.places import Setting, Unit
+from touchstone.validation.hcl.expressions import Step, Traversal
 from touchstone.validation.hcl.positions import Span
 from touchstone.validation.hcl.schema import BlockSchema, Schemas
+from touchstone.validation.hcl.scopes import Scope, Unit
 from touchstone.validation.hcl.suggestions import did_you_mean
 from touchstone.validation.protocol import Diagnostic
 
@@ -23,8 +23,8 @@ _ATTRIBUTES = {
 _WITH_NAME = ("var", "local", "module", *_ATTRIBUTES)
 
 
-class Judgement(NamedTuple):
-    """What one mention amounts to: complaints in two stages, and the unit that it makes the speaker depend on.
+class ReferenceCheck(NamedTuple):
+    """What one traversal amounts to: complaints in two stages, and the unit that it makes the speaker depend on.
 
     Terraform reports what it finds in the `early` stage alone, if there is any: resources and modules, without values.
     In `depends_on`, early is what names no whole object.
@@ -35,99 +35,99 @@ class Judgement(NamedTuple):
     needs: Unit | None = None
 
 
-def judge(mention: Mention, setting: Setting, declared: Declarations, schemas: Schemas) -> Judgement:
-    """Whether one mention is right where it stands."""
-    root = mention.root
+def check_reference(traversal: Traversal, scope: Scope, declared: Declarations, schemas: Schemas) -> ReferenceCheck:
+    """Whether one traversal is right where it stands."""
+    root = traversal.root
     if root in _RESERVED:
-        return Judgement(early=[_reserved(mention, setting)])
+        return ReferenceCheck(early=[_reserved(traversal, scope)])
     if root == "self":
-        return _judge_self(mention, setting, declared, schemas)
+        return _check_self(traversal, scope, declared, schemas)
     if root in _WITH_NAME:
-        if not mention.steps or mention.steps[0].is_index:
-            return Judgement(early=[_nameless(mention, setting)])
+        if not traversal.steps or traversal.steps[0].is_index:
+            return ReferenceCheck(early=[_nameless(traversal, scope)])
         if root == "module":
-            return _judge_module(mention, setting, declared)
+            return _check_module(traversal, scope, declared)
         if root in ("var", "local"):
-            return _judge_value(mention, setting, declared)
-        return Judgement(late=list(_judge_builtin(mention, setting)))
-    return _judge_resource(mention, setting, declared, schemas)
+            return _check_value(traversal, scope, declared)
+        return ReferenceCheck(late=list(_check_builtin(traversal, scope)))
+    return _check_resource(traversal, scope, declared, schemas)
 
 
-def _span(mention: Mention, setting: Setting, steps: int) -> Span:
+def _span(traversal: Traversal, scope: Scope, steps: int) -> Span:
     """From the name over so many steps."""
-    return setting.text.span(mention.root_node, mention.steps[steps - 1].node if steps and mention.steps else None)
+    return scope.text.span(traversal.root_node, traversal.steps[steps - 1].node if steps and traversal.steps else None)
 
 
-def _reserved(mention: Mention, setting: Setting) -> Diagnostic:
+def _reserved(traversal: Traversal, scope: Scope) -> Diagnostic:
     detail = (
-        f'The symbol name "{mention.root}" is reserved for use in a future Terraform version. If you are using a '
+        f'The symbol name "{traversal.root}" is reserved for use in a future Terraform version. If you are using a '
         'provider that already uses this as a resource type name, add the prefix "resource." to force '
         "interpretation as a resource type name."
     )
-    return setting.text.error(_span(mention, setting, 0), "Reserved symbol name", detail)
+    return scope.text.error(_span(traversal, scope, 0), "Reserved symbol name", detail)
 
 
-def _nameless(mention: Mention, setting: Setting) -> Diagnostic:
-    if mention.steps:
-        detail = f'The "{mention.root}" object does not support this operation.'
-        return setting.text.error(setting.text.span(mention.steps[0].node), "Invalid reference", detail)
-    detail = f'The "{mention.root}" object cannot be accessed directly. Instead, access one of its attributes.'
-    return setting.text.error(_span(mention, setting, 0), "Invalid reference", detail)
+def _nameless(traversal: Traversal, scope: Scope) -> Diagnostic:
+    if traversal.steps:
+        detail = f'The "{traversal.root}" object does not support this operation.'
+        return scope.text.error(scope.text.span(traversal.steps[0].node), "Invalid reference", detail)
+    detail = f'The "{traversal.root}" object cannot be accessed directly. Instead, access one of its attributes.'
+    return scope.text.error(_span(traversal, scope, 0), "Invalid reference", detail)
 
 
-def _judge_value(mention: Mention, setting: Setting, declared: Declarations) -> Judgement:
-    name = mention.steps[0].name
-    known = declared.variables if mention.root == "var" else declared.locals
+def _check_value(traversal: Traversal, scope: Scope, declared: Declarations) -> ReferenceCheck:
+    name = traversal.steps[0].name
+    known = declared.variables if traversal.root == "var" else declared.locals
     if name in known:
-        unit = (mention.root, name)
-        own = mention.root == "local" and unit == setting.unit
-        return Judgement(early=[_own_result(mention, setting)] if own else (), needs=unit)
+        unit = (traversal.root, name)
+        own = traversal.root == "local" and unit == scope.unit
+        return ReferenceCheck(early=[_own_result(traversal, scope)] if own else (), needs=unit)
     hint = did_you_mean(name, sorted(known))
-    if mention.root == "var":
+    if traversal.root == "var":
         hint = hint or f' This variable can be declared with a variable "{name}" {{}} block.'
         summary, what = "Reference to undeclared input variable", "An input variable"
     else:
         summary, what = "Reference to undeclared local value", "A local value"
     detail = f'{what} with the name "{name}" has not been declared.{hint}'
-    return Judgement(late=[setting.text.error(_span(mention, setting, 1), summary, detail)])
+    return ReferenceCheck(late=[scope.text.error(_span(traversal, scope, 1), summary, detail)])
 
 
-def _own_result(mention: Mention, setting: Setting) -> Diagnostic:
-    name = mention.steps[0].name
+def _own_result(traversal: Traversal, scope: Scope) -> Diagnostic:
+    name = traversal.steps[0].name
     detail = f"Local value local.{name} cannot use its own result as part of its expression."
-    return setting.text.error(_span(mention, setting, 1), "Self-referencing local value", detail)
+    return scope.text.error(_span(traversal, scope, 1), "Self-referencing local value", detail)
 
 
-def _judge_module(mention: Mention, setting: Setting, declared: Declarations) -> Judgement:
-    name = mention.steps[0].name
+def _check_module(traversal: Traversal, scope: Scope, declared: Declarations) -> ReferenceCheck:
+    name = traversal.steps[0].name
     if name in declared.modules:
-        return Judgement(needs=("module", name))
-    indexed = len(mention.steps) > 1 and mention.steps[1].is_index
-    reach = min(len(mention.steps), 3 if indexed else 2)
-    if reach == 3 and mention.steps[2].is_index:
+        return ReferenceCheck(needs=("module", name))
+    indexed = len(traversal.steps) > 1 and traversal.steps[1].is_index
+    reach = min(len(traversal.steps), 3 if indexed else 2)
+    if reach == 3 and traversal.steps[2].is_index:
         reach = 2
     detail = (
         f'No module call named "{name}" is declared in the root module.{did_you_mean(name, sorted(declared.modules))}'
     )
-    undeclared = setting.text.error(_span(mention, setting, reach), "Reference to undeclared module", detail)
-    return Judgement(late=[undeclared]) if setting.whole else Judgement(early=[undeclared])
+    undeclared = scope.text.error(_span(traversal, scope, reach), "Reference to undeclared module", detail)
+    return ReferenceCheck(late=[undeclared]) if scope.whole else ReferenceCheck(early=[undeclared])
 
 
-def _judge_builtin(mention: Mention, setting: Setting) -> Iterator[Diagnostic]:
-    root, name = mention.root, mention.steps[0].name
-    span = _span(mention, setting, 1)
+def _check_builtin(traversal: Traversal, scope: Scope) -> Iterator[Diagnostic]:
+    root, name = traversal.root, traversal.steps[0].name
+    span = _span(traversal, scope, 1)
     if name not in _ATTRIBUTES[root]:
         detail = f'The "{root}" object does not have an attribute named "{name}".{_builtin_hint(root, name)}'
-        yield setting.text.error(span, f'Invalid "{root}" attribute', detail)
+        yield scope.text.error(span, f'Invalid "{root}" attribute', detail)
     elif root == "terraform" and name == "env":
         detail = (
             'The terraform.env attribute was deprecated in v0.10 and removed in v0.12. The "state environment" concept '
             'was renamed to "workspace" in v0.12, and so the workspace name can now be accessed using the '
             "terraform.workspace attribute."
         )
-        yield setting.text.error(span, 'Invalid "terraform" attribute', detail)
-    elif root in ("each", "count") and root not in setting.available and root not in setting.unsure:
-        yield setting.text.error(span, *_UNREPEATED[root, name])
+        yield scope.text.error(span, 'Invalid "terraform" attribute', detail)
+    elif root in ("each", "count") and root not in scope.available and root not in scope.unsure:
+        yield scope.text.error(span, *_UNREPEATED[root, name])
 
 
 def _builtin_hint(root: str, name: str) -> str:
@@ -163,65 +163,65 @@ _UNREPEATED = {
 }
 
 
-def _judge_self(mention: Mention, setting: Setting, declared: Declarations, schemas: Schemas) -> Judgement:
-    if "self" in setting.available:
-        schema = schemas.of(declared, setting.unit)
-        return Judgement(early=list(_attribute_errors(mention.steps, schema, setting)))
-    if "self" in setting.unsure:
-        return Judgement()
+def _check_self(traversal: Traversal, scope: Scope, declared: Declarations, schemas: Schemas) -> ReferenceCheck:
+    if "self" in scope.available:
+        schema = schemas.of(declared, scope.unit)
+        return ReferenceCheck(early=list(_attribute_errors(traversal.steps, schema, scope)))
+    if "self" in scope.unsure:
+        return ReferenceCheck()
     detail = (
         'The "self" object is not available in this context. This object can be used only in resource provisioner, '
         "connection, and postcondition blocks."
     )
-    return Judgement(early=[setting.text.error(_span(mention, setting, 0), 'Invalid "self" reference', detail)])
+    return ReferenceCheck(early=[scope.text.error(_span(traversal, scope, 0), 'Invalid "self" reference', detail)])
 
 
-def _judge_resource(mention: Mention, setting: Setting, declared: Declarations, schemas: Schemas) -> Judgement:
-    prefixed = mention.root in _MODES
+def _check_resource(traversal: Traversal, scope: Scope, declared: Declarations, schemas: Schemas) -> ReferenceCheck:
+    prefixed = traversal.root in _MODES
     names = 2 if prefixed else 1
-    named = [step for step in mention.steps[:names] if not step.is_index]
+    named = [step for step in traversal.steps[:names] if not step.is_index]
     if len(named) < names:
-        return Judgement(early=[_incomplete(mention, setting, prefixed)])
-    mode = _MODES.get(mention.root, "managed")
-    resource_type = named[0].name if prefixed else mention.root
+        return ReferenceCheck(early=[_incomplete(traversal, scope, prefixed)])
+    mode = _MODES.get(traversal.root, "managed")
+    resource_type = named[0].name if prefixed else traversal.root
     address: Address = (mode, resource_type, named[-1].name)
-    rest = mention.steps[names:]
+    rest = traversal.steps[names:]
     indexed = bool(rest) and rest[0].is_index
     after = rest[1:] if indexed else rest
-    if setting.whole and after:
-        return Judgement(early=[_not_whole(after, setting)], needs=address)
+    if scope.whole and after:
+        return ReferenceCheck(early=[_not_whole(after, scope)], needs=address)
     reach = names + indexed
     if address not in declared.resources:
         detail = _undeclared(address, declared)
-        undeclared = setting.text.error(_span(mention, setting, reach), "Reference to undeclared resource", detail)
-        return Judgement(late=[undeclared]) if setting.whole else Judgement(early=[undeclared])
-    if setting.whole:
-        return Judgement(needs=address)
+        undeclared = scope.text.error(_span(traversal, scope, reach), "Reference to undeclared resource", detail)
+        return ReferenceCheck(late=[undeclared]) if scope.whole else ReferenceCheck(early=[undeclared])
+    if scope.whole:
+        return ReferenceCheck(needs=address)
     schema = schemas.of(declared, address)
     early = [
-        setting.text.error(_span(mention, setting, reach), *words)
+        scope.text.error(_span(traversal, scope, reach), *words)
         for words in (_wrong_key(address, declared, indexed, after), _legacy_count(address, after, schema))
         if words
     ]
-    return Judgement(early=[*early, *_attribute_errors(after, schema, setting)], needs=address)
+    return ReferenceCheck(early=[*early, *_attribute_errors(after, schema, scope)], needs=address)
 
 
-def _incomplete(mention: Mention, setting: Setting, prefixed: bool) -> Diagnostic:
+def _incomplete(traversal: Traversal, scope: Scope, prefixed: bool) -> Diagnostic:
     """A resource without its name. Terraform points at the step that should have been one."""
-    first_index = next((step for step in mention.steps[: 2 if prefixed else 1] if step.is_index), None)
+    first_index = next((step for step in traversal.steps[: 2 if prefixed else 1] if step.is_index), None)
     if prefixed:
         detail = (
-            f'The "{mention.root}" object must be followed by two attribute names: the {_TYPE_WORDS[mention.root]} '
+            f'The "{traversal.root}" object must be followed by two attribute names: the {_TYPE_WORDS[traversal.root]} '
             "and the resource name."
         )
-        span = _span(mention, setting, min(len(mention.steps), 2))
+        span = _span(traversal, scope, min(len(traversal.steps), 2))
     else:
         detail = (
             "A reference to a resource type must be followed by at least one attribute access, specifying the "
             "resource name."
         )
-        span = setting.text.span(first_index.node) if first_index else _span(mention, setting, 0)
-    return setting.text.error(span, "Invalid reference", detail)
+        span = scope.text.span(first_index.node) if first_index else _span(traversal, scope, 0)
+    return scope.text.error(span, "Invalid reference", detail)
 
 
 def _undeclared(address: Address, declared: Declarations) -> str:
@@ -233,10 +233,10 @@ def _undeclared(address: Address, declared: Declarations) -> str:
     return detail
 
 
-def _not_whole(after: list[Step], setting: Setting) -> Diagnostic:
+def _not_whole(after: list[Step], scope: Scope) -> Diagnostic:
     detail = "References in depends_on must be to a whole object (resource, etc), not to an attribute of an object."
-    span = setting.text.span(after[0].node, after[-1].node)
-    return setting.text.error(span, "Invalid depends_on reference", detail)
+    span = scope.text.span(after[0].node, after[-1].node)
+    return scope.text.error(span, "Invalid depends_on reference", detail)
 
 
 def _wrong_key(address: Address, declared: Declarations, indexed: bool, after: list[Step]) -> tuple[str, str] | None:
@@ -274,7 +274,7 @@ def _legacy_count(address: Address, after: list[Step], schema: BlockSchema | Non
     )
 
 
-def _attribute_errors(after: list[Step], schema: BlockSchema | None, setting: Setting) -> Iterator[Diagnostic]:
+def _attribute_errors(after: list[Step], schema: BlockSchema | None, scope: Scope) -> Iterator[Diagnostic]:
     """The first attribute after a resource, where its schema is known."""
     if schema is None or not _is_attribute(after):
         return
@@ -282,7 +282,7 @@ def _attribute_errors(after: list[Step], schema: BlockSchema | None, setting: Se
     if name not in schema.attributes and name not in schema.blocks and name != "count":
         hint = did_you_mean(name, sorted([*schema.attributes, *schema.blocks]))
         detail = f'This object has no argument, nested block, or exported attribute named "{name}".{hint}'
-        yield setting.text.error(setting.text.span(after[0].node), "Unsupported attribute", detail)
+        yield scope.text.error(scope.text.span(after[0].node), "Unsupported attribute", detail)
 
 
 def _is_attribute(after: list[Step]) -> bool:

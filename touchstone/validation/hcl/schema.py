@@ -6,7 +6,7 @@ from functools import lru_cache
 from typing import Any
 
 from touchstone.validation.hcl.declarations import BUILTIN_PROVIDER, Declarations, Provider
-from touchstone.validation.hcl.places import Unit
+from touchstone.validation.hcl.scopes import Unit
 
 _SECTIONS = {
     "managed": "resource_schemas",

@@ -1,4 +1,4 @@
-"""Whether a file is HCL at all, by Go's own parser: the one that Terraform uses, with its words and places."""
+"""Syntax errors, found by the Go parser that Terraform uses and reported with its messages and positions."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 import pygohcl  # type: ignore[import-untyped]
 
 from touchstone.validation.hcl.limits import MAX_NESTING, too_deep
-from touchstone.validation.hcl.positions import Span, Text
+from touchstone.validation.hcl.positions import SourceText, Span
 from touchstone.validation.protocol import Diagnostic
 
 _PARSER_PREFIX = "invalid HCL: "
@@ -16,7 +16,7 @@ _COMPLAINT = re.compile(
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
-def readable(data: bytes) -> bytes:
+def normalized(data: bytes) -> bytes:
     """The bytes as the parsers take them without changing their meaning or their columns.
 
     The parser stops at a NUL byte. Any other control character is judged as Terraform judges NUL: fine in strings and
@@ -25,8 +25,8 @@ def readable(data: bytes) -> bytes:
     return data.removeprefix(_BYTE_ORDER_MARK).replace(b"\0", b"\1")
 
 
-def syntax_errors(text: Text) -> list[Diagnostic]:
-    """The syntax errors of one file whose bytes are `readable`; none where Terraform would read it."""
+def syntax_errors(text: SourceText) -> list[Diagnostic]:
+    """The syntax errors of one file whose bytes are `normalized`; none where Terraform would read it."""
     deep = too_deep(text.data)
     if deep is not None:
         detail = f"Expressions and blocks may not be nested more than {MAX_NESTING} levels deep."
@@ -42,7 +42,7 @@ def syntax_errors(text: Text) -> list[Diagnostic]:
     return []
 
 
-def plain_content(text: Text) -> Mapping[str, object] | None:
+def parse_as_data(text: SourceText) -> Mapping[str, object] | None:
     """A file that has no syntax errors as plain data, or None where the parser cannot tell."""
     try:
         content = pygohcl.loadb(text.data)
@@ -51,7 +51,7 @@ def plain_content(text: Text) -> Mapping[str, object] | None:
     return content if isinstance(content, dict) else None
 
 
-def _complaints(text: Text, refusal: str) -> Iterator[Diagnostic]:
+def _complaints(text: SourceText, refusal: str) -> Iterator[Diagnostic]:
     if not refusal.startswith(_PARSER_PREFIX):
         return
     found = _COMPLAINT.findall(refusal)
@@ -68,7 +68,7 @@ def _widened(span: Span) -> Span:
     return span._replace(end_column=span.end_column + 1) if empty else span
 
 
-def _wrong_encoding(text: Text) -> Diagnostic:
+def _wrong_encoding(text: SourceText) -> Diagnostic:
     try:
         text.data.decode("utf-8")
         offset = 0

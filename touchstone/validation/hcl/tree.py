@@ -1,4 +1,4 @@
-"""A file as blocks and arguments with their places, over tree-sitter's tree. Expressions stay nodes of that tree."""
+"""A file as blocks and arguments with positions, over the tree-sitter tree. Expressions stay tree-sitter nodes."""
 
 import unicodedata
 from dataclasses import dataclass, field
@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import tree_sitter_hcl
 from tree_sitter import Language, Node, Parser
 
-from touchstone.validation.hcl.positions import Span, Text
+from touchstone.validation.hcl.positions import SourceText, Span
 
 _PARSER = Parser(Language(tree_sitter_hcl.language()))
 
@@ -36,7 +36,7 @@ class Body:
 class Block:
     """`kind "label" "label" { body }`, with the file it stands in."""
 
-    text: Text
+    text: SourceText
     kind: str
     labels: tuple[str, ...]
     kind_node: Node
@@ -61,7 +61,7 @@ class Block:
         return span
 
 
-def parse(text: Text) -> Block | None:
+def parse(text: SourceText) -> Block | None:
     """The file as a block without a type, or None where the tree's grammar refuses what Go's parser accepts."""
     root = _PARSER.parse(text.data).root_node
     if root.has_error:
@@ -77,7 +77,7 @@ def source(node: Node) -> str:
     return text if text.isascii() else unicodedata.normalize("NFC", text)
 
 
-def _body(text: Text, node: Node) -> Body:
+def _body(text: SourceText, node: Node) -> Body:
     body = Body()
     for child in node.named_children:
         kind = child.type
@@ -93,7 +93,7 @@ def _body(text: Text, node: Node) -> Body:
     return body
 
 
-def _block(text: Text, node: Node) -> Block:
+def _block(text: SourceText, node: Node) -> Block:
     children = node.named_children
     labels: list[Node] = []
     brace, content = children[0], None

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from tree_sitter import Node
 
 from touchstone.validation.hcl.expressions import keyword
-from touchstone.validation.hcl.positions import Text
+from touchstone.validation.hcl.positions import SourceText
 from touchstone.validation.hcl.tree import Block, source
 from touchstone.validation.protocol import Diagnostic
 
@@ -56,7 +56,7 @@ def type_errors(variable: Block) -> Iterator[Diagnostic]:
         yield from _expression_errors(text, expression)
 
 
-def _expression_errors(text: Text, expression: Node) -> Iterator[Diagnostic]:
+def _expression_errors(text: SourceText, expression: Node) -> Iterator[Diagnostic]:
     word, call = keyword(expression), _call(expression)
     if call is not None:
         yield from _constructor_errors(text, call)
@@ -75,7 +75,7 @@ def _lacking(word: str) -> str:
     return _STRUCTURE.get(word, f'The keyword "{word}" is not a valid type specification.')
 
 
-def _constructor_errors(text: Text, call: Node) -> Iterator[Diagnostic]:
+def _constructor_errors(text: SourceText, call: Node) -> Iterator[Diagnostic]:
     name_node = call.named_children[0]
     name, arguments = source(name_node), _arguments(call)
     brackets = text.span(call.children[1], call.children[-1])
@@ -94,7 +94,7 @@ def _constructor_errors(text: Text, call: Node) -> Iterator[Diagnostic]:
         yield from _structure_errors(text, name, arguments[0])
 
 
-def _structure_errors(text: Text, name: str, argument: Node) -> Iterator[Diagnostic]:
+def _structure_errors(text: SourceText, name: str, argument: Node) -> Iterator[Diagnostic]:
     holders = [holder for child in argument.named_children for holder in child.named_children]
     kinds = [holder.type for holder in holders if holder.type != "comment"]
     if name == "object" and kinds == ["object"]:
@@ -107,7 +107,7 @@ def _structure_errors(text: Text, name: str, argument: Node) -> Iterator[Diagnos
                 yield from _expression_errors(text, element)
 
 
-def _attribute_errors(text: Text, expression: Node) -> Iterator[Diagnostic]:
+def _attribute_errors(text: SourceText, expression: Node) -> Iterator[Diagnostic]:
     """An attribute's type, which may be wrapped in `optional(type, default)`."""
     if expression.type != "expression":  # a comment stands last
         return

@@ -7,13 +7,13 @@ from dataclasses import asdict
 from typing import Any
 
 from touchstone.validation.hcl import check_module
-from touchstone.validation.sandbox.forking import JOB, MAX_DESCRIPTORS
-from touchstone.validation.sandbox.inside import Policy, limit
+from touchstone.validation.sandbox.entrypoint import Policy, apply_limits
+from touchstone.validation.sandbox.fork_server import JOB, MAX_DESCRIPTORS
 
 
 def serve(policy: Policy) -> None:
     """Answer until the supervisor goes away."""
-    limit(policy["limits"])
+    apply_limits(policy["limits"])
     control = socket.socket(fileno=policy["control_fd"])
     control.send(b"ready")
     while True:
@@ -22,10 +22,10 @@ def serve(policy: Policy) -> None:
             return
         job, answer = descriptors
         with os.fdopen(job, "rb") as told, os.fdopen(answer, "wb") as writing:
-            writing.write(json.dumps(_judge(json.load(told))).encode())
+            writing.write(json.dumps(_check(json.load(told))).encode())
 
 
-def _judge(told: dict[str, Any]) -> dict[str, Any]:
+def _check(told: dict[str, Any]) -> dict[str, Any]:
     files = {path: text.encode("utf-8", "surrogateescape") for path, text in told["files"].items()}
     try:
         found = check_module(files, told["schema"])

@@ -1,6 +1,7 @@
-"""Python fixes under test: the tests run in one sandbox, the candidate's code in another, and only plain values pass.
+"""Runs Python tests in one sandbox and the candidate's code in another; only plain values pass between the two.
 
-`runner` collects and runs the tests, `candidate` holds the code that is tested, `conversation` is what they speak over
-a socket, `values` says what can be spoken, and `errors` how exceptions get across. All of it runs inside sandboxes and
-uses the standard library alone; who starts it is `touchstone.validation.validators.python`.
+`runner` collects and runs the tests and `candidate` serves the code under test. They talk through `rpc`: `values`
+encodes plain values, `exceptions` encodes exceptions, and `proxies` stands in for everything else. All of it runs in
+sandboxes and uses only the standard library. Starting the two sides belongs in
+`touchstone.validation.validators.python`.
 """

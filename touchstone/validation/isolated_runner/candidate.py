@@ -15,10 +15,10 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from touchstone.validation.isolated_runner import preload
-from touchstone.validation.isolated_runner.conversation import OPERATORS, Conversation, LostError, Request
-from touchstone.validation.isolated_runner.errors import Exceptions, of_any_module
-from touchstone.validation.sandbox import forking
-from touchstone.validation.sandbox.inside import Policy
+from touchstone.validation.isolated_runner.exceptions import ExceptionTranslator, find_in_loaded_modules
+from touchstone.validation.isolated_runner.rpc import OPERATORS, ConnectionLostError, Request, RpcConnection
+from touchstone.validation.sandbox import fork_server
+from touchstone.validation.sandbox.entrypoint import Policy
 
 
 @functools.cache
@@ -80,32 +80,32 @@ OPERATIONS: dict[str, Callable[..., Any]] = {
 
 def serve(policy: Policy) -> None:
     """The worker: one process per candidate."""
-    preload.light_modules()
-    forking.serve(policy, lambda told, descriptors: answer_tests(told, descriptors[0]))
+    preload.import_light_modules()
+    fork_server.serve(policy, lambda job, descriptors: serve_candidate(job, descriptors[0]))
 
 
 def serve_heavy(policy: Policy) -> None:
     """The worker for code that uses large modules."""
-    preload.heavy_modules()
+    preload.import_heavy_modules()
     serve(policy)
 
 
-def answer_tests(told: dict[str, Any], descriptor: int) -> None:
+def serve_candidate(job: dict[str, Any], descriptor: int) -> None:
     """Write the candidate's files and do what the tests ask until they are done."""
-    write_files(told["files"], told["directory"])
+    write_files(job["files"], job["directory"])
     sys.path[:0] = [os.getcwd()]  # noqa: PTH109
     random.seed(0)
-    talk = Conversation(socket.socket(fileno=descriptor))
-    exceptions = Exceptions(of_any_module)
-    talk.answer = lambda request: _do(talk, request)
-    talk.describe = lambda value: _describe(value, exceptions)
-    talk.tell_error = lambda error: exceptions.tell(talk, error)
-    talk.failed = lambda error: exceptions.raised(talk, error)
-    talk.adopt = lambda number, about: _adopt(talk, exceptions, number, about)
-    talk.number_of = lambda value: value._number if type(value) in (_Foreign, _ForeignFunction) else None
+    rpc = RpcConnection(socket.socket(fileno=descriptor))
+    exceptions = ExceptionTranslator(find_in_loaded_modules)
+    rpc.handle = lambda request: _do(rpc, request)
+    rpc.describe = lambda value: _describe(value, exceptions)
+    rpc.describe_error = lambda error: exceptions.encode(rpc, error)
+    rpc.to_exception = lambda error: exceptions.decode(rpc, error)
+    rpc.make_proxy = lambda number, about: _adopt(rpc, exceptions, number, about)
+    rpc.remote_id = lambda value: value._object_id if type(value) in (_TestObject, _TestFunction) else None
     try:
-        talk.listen()
-    except LostError:
+        rpc.listen()
+    except ConnectionLostError:
         return
 
 
@@ -133,75 +133,75 @@ def write_files(files: dict[str, str], directory: str) -> None:
     os.chdir(f"work/{directory}")
 
 
-def _do(talk: Conversation, request: Request) -> Any:
+def _do(rpc: RpcConnection, request: Request) -> Any:
     match request["op"]:
         case "import":
             return importlib.import_module(request["name"])
         case "names":
-            module = talk.ours(request["on"])
+            module = rpc.local_object(request["on"])
             return list(getattr(module, "__all__", [name for name in vars(module) if not name.startswith("_")]))
         case "get":
-            return getattr(talk.ours(request["on"]), request["name"])
+            return getattr(rpc.local_object(request["on"]), request["name"])
         case "set":
-            return setattr(talk.ours(request["on"]), request["name"], talk.read(request["value"]))
+            return setattr(rpc.local_object(request["on"]), request["name"], rpc.read(request["value"]))
         case "del":
-            return delattr(talk.ours(request["on"]), request["name"])
+            return delattr(rpc.local_object(request["on"]), request["name"])
         case "exit":
-            error = None if request["error"] is None else talk.failed(request["error"])
-            manager = talk.ours(request["on"])
+            error = None if request["error"] is None else rpc.to_exception(request["error"])
+            manager = rpc.local_object(request["on"])
             return bool(type(manager).__exit__(manager, error and type(error), error, None))
         case "aexit":
-            error = None if request["error"] is None else talk.failed(request["error"])
-            manager = talk.ours(request["on"])
+            error = None if request["error"] is None else rpc.to_exception(request["error"])
+            manager = rpc.local_object(request["on"])
             return bool(_awaited(type(manager).__aexit__(manager, error and type(error), error, None)))
         case "call":
-            return talk.called(talk.ours(request["on"]), request)
+            return rpc.handle_call(rpc.local_object(request["on"]), request)
         case "do":
             return OPERATIONS[request["name"]](
-                talk.ours(request["on"]), *(talk.read(value) for value in request["args"])
+                rpc.local_object(request["on"]), *(rpc.read(value) for value in request["args"])
             )
     raise ValueError(f"unknown request {request['op']}")
 
 
-def _describe(value: Any, exceptions: Exceptions) -> dict[str, Any]:
+def _describe(value: Any, exceptions: ExceptionTranslator) -> dict[str, Any]:
     """What the tests need to know to stand in for an object: whether it is an exception class, or a coroutine."""
     if isinstance(value, type) and issubclass(value, BaseException):
         return {"exception": exceptions.names(value)}
     return {"coroutine": True} if isinstance(value, types.CoroutineType) else {}
 
 
-def _adopt(talk: Conversation, exceptions: Exceptions, number: int, about: dict[str, Any]) -> Any:
+def _adopt(rpc: RpcConnection, exceptions: ExceptionTranslator, number: int, about: dict[str, Any]) -> Any:
     if "exception" in about:
         return exceptions.class_of(about["exception"])
     if "function" not in about:
-        return _Foreign(talk, number)
-    function = _ForeignFunction(talk, number)
+        return _TestObject(rpc, number)
+    function = _TestFunction(rpc, number)
     vars(function).update(about["function"])
     return function
 
 
-class _Foreign:
+class _TestObject:
     """What stands here for an object of the tests: it can be called, stepped through, or asked for a public name."""
 
-    def __init__(self, talk: Conversation, number: int) -> None:
-        self._talk, self._number = talk, number
+    def __init__(self, rpc: RpcConnection, number: int) -> None:
+        self._rpc, self._object_id = rpc, number
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
-        return self._talk.call(self._number, args, kwargs)
+        return self._rpc.call(self._object_id, args, kwargs)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
             raise AttributeError(name)
-        return self._talk.ask("get", on=self._number, name=name)
+        return self._rpc.request("get", on=self._object_id, name=name)
 
-    def __iter__(self) -> "_Foreign":
+    def __iter__(self) -> "_TestObject":
         return self
 
     def __next__(self) -> Any:
-        return self._talk.ask("next", on=self._number)
+        return self._rpc.request("next", on=self._object_id)
 
 
-class _ForeignFunction(_Foreign):
+class _TestFunction(_TestObject):
     """A function of the tests. Set on a class, it is a method."""
 
     def __get__(self, instance: object, owner: type | None = None) -> Any:

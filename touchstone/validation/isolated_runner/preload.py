@@ -19,20 +19,20 @@ _HEAVY = """
 """
 
 
-def light_modules() -> None:
+def import_light_modules() -> None:
     """Import what is small."""
     _import(_LIGHT.split())
 
 
-def heavy_modules() -> None:
+def import_heavy_modules() -> None:
     """Import what is large, where it is installed."""
     _import(_HEAVY.split())
 
 
-def speaks_of_heavy(texts: Iterable[str]) -> bool:
+def mentions_heavy_modules(texts: Iterable[str]) -> bool:
     """Whether any of the texts names a large module.
 
-    >>> speaks_of_heavy(["import math"]), speaks_of_heavy(["from unittest import mock"])
+    >>> mentions_heavy_modules(["import math"]), mentions_heavy_modules(["from unittest import mock"])
     (False, True)
     """
     words = [name.rpartition(".")[2] for name in _HEAVY.split()]

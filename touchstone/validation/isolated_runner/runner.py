@@ -23,10 +23,10 @@ from typing import Any
 
 from touchstone.validation.isolated_runner import preload
 from touchstone.validation.isolated_runner.candidate import write_files
-from touchstone.validation.isolated_runner.conversation import Conversation
-from touchstone.validation.isolated_runner.stand_ins import CandidateFinder, converse
-from touchstone.validation.sandbox import forking
-from touchstone.validation.sandbox.inside import Policy
+from touchstone.validation.isolated_runner.proxies import CandidateFinder, serve_test_objects
+from touchstone.validation.isolated_runner.rpc import RpcConnection
+from touchstone.validation.sandbox import fork_server
+from touchstone.validation.sandbox.entrypoint import Policy
 
 _MAX_MESSAGE = 500
 Case = tuple[str, Callable[[], object]]
@@ -34,46 +34,46 @@ Case = tuple[str, Callable[[], object]]
 
 def serve(policy: Policy) -> None:
     """The worker: one process per job."""
-    preload.light_modules()
-    forking.serve(policy, lambda told, descriptors: run_tests(told, *descriptors))
+    preload.import_light_modules()
+    fork_server.serve(policy, lambda job, descriptors: run_tests(job, *descriptors))
 
 
 def serve_heavy(policy: Policy) -> None:
     """The worker for tests and fixes that use large modules."""
-    preload.heavy_modules()
+    preload.import_heavy_modules()
     serve(policy)
 
 
-def run_tests(told: dict[str, Any], connection: int, report: int) -> None:
+def run_tests(job: dict[str, Any], connection: int, report: int) -> None:
     """Run a job's tests against the candidate at the other end of the connection."""
     gc.disable()
-    write_files(told["files"], told["directory"])
+    write_files(job["files"], job["directory"])
     here = os.getcwd()  # noqa: PTH109
-    folders = sorted({os.path.normpath(f"{here}/{name}/..") for name in told["tests"]})
+    folders = sorted({os.path.normpath(f"{here}/{name}/..") for name in job["tests"]})
     sys.path[:0] = list(dict.fromkeys([*folders, here]))
     random.seed(0)
-    talk = Conversation(socket.socket(fileno=connection))
-    converse(talk)
-    sys.meta_path.insert(0, CandidateFinder(talk, told["modules"]))
+    rpc = RpcConnection(socket.socket(fileno=connection))
+    serve_test_objects(rpc)
+    sys.meta_path.insert(0, CandidateFinder(rpc, job["modules"]))
 
     def say(**line: Any) -> None:
         os.write(report, json.dumps(line).encode() + b"\n")
 
-    importable = _import_candidate(talk, told["main"], say)
+    importable = _import_candidate(rpc, job["main"], say)
     cases: list[Case] = []
-    for name in told["tests"]:
-        prefix = "" if len(told["tests"]) == 1 else f"{name}::"
+    for name in job["tests"]:
+        prefix = "" if len(job["tests"]) == 1 else f"{name}::"
         if importable:
             cases += [(f"{prefix}{case}", run) for case, run in _collect(name)]
     say(collected=[name for name, _ in cases] if importable else [])
     for name, run in cases:
-        say(test=name, **_run(run, talk))
+        say(test=name, **_run(run, rpc))
     say(done=True)
 
 
-def _import_candidate(talk: Conversation, module: str, say: Callable[..., None]) -> bool:
+def _import_candidate(rpc: RpcConnection, module: str, say: Callable[..., None]) -> bool:
     try:
-        talk.ask("import", name=module)
+        rpc.request("import", name=module)
     except BaseException as error:
         where = {"line": error.lineno, "column": error.offset} if isinstance(error, SyntaxError) else {}
         say(broken=_message(error), kind=type(error).__name__, memory=isinstance(error, MemoryError), **where)
@@ -226,14 +226,14 @@ def _unittest(case: type[unittest.TestCase], method: str) -> Callable[[], object
     return whole
 
 
-def _run(case: Callable[[], object], talk: Conversation) -> dict[str, Any]:
+def _run(case: Callable[[], object], rpc: RpcConnection) -> dict[str, Any]:
     failed: BaseException | None = None
     try:
         case()
     except BaseException as error:
         failed = error
     # Whatever the test made of it: a candidate that has gone cannot have passed.
-    if talk.lost:
+    if rpc.lost:
         return {"passed": False, "message": "the candidate ended before it answered"}
     if failed is not None:
         return {"passed": False, "message": _message(failed), "memory": isinstance(failed, MemoryError)}

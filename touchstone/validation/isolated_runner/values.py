@@ -94,11 +94,11 @@ def is_mutable(value: Any) -> bool:
     return type(value) in (list, dict, set, bytearray, *_MAPPINGS, collections.deque)
 
 
-def become(value: Any, other: Any) -> None:
+def replace_content(value: Any, other: Any) -> None:
     """Give a mutable plain value the content of another one of its kind.
 
     >>> numbers = [3, 1, 2]
-    >>> become(numbers, [1, 2, 3])
+    >>> replace_content(numbers, [1, 2, 3])
     >>> numbers
     [1, 2, 3]
     """

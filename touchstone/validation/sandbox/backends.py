@@ -1,7 +1,7 @@
-"""The three ways to start a process apart from everything: bubblewrap, landlock, and not apart at all.
+"""The isolation backends: bubblewrap, landlock, and none.
 
-A backend turns a `Launch` into a command line and a policy for `inside.enter`. It starts nothing itself: running a
-command is in `running`, keeping a worker warm in `warm`, and choosing a backend in `probing`.
+A backend turns a `Launch` into a command line and a policy for `entrypoint.enter`. It starts nothing itself: running
+a command belongs in `runner`, keeping a worker warm in `warm_worker`, and choosing a backend in `probe`.
 """
 
 import functools
@@ -27,22 +27,22 @@ _SYSTEM = ("/usr", "/lib", "/lib64", "/lib32", "/bin", "/sbin")
 _SYSTEM_FILES = ("/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/alternatives", "/etc/localtime")
 _DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
 _TREE, _BOX = "/tree", "/box"
-# Users that no account has. Every sandbox gets another one, since the kernel counts processes per user.
+# Unused user ids. Each sandbox gets its own, because the kernel counts processes per user.
 _FIRST_USER = 2_000_000
 _counter = itertools.count()
 _ASK_SECONDS = 120
-# All of the environment that a launch gets. Sets keep one order, or a verdict could depend on the worker.
+# The whole environment of a launch. A fixed hash seed keeps the order of sets, so verdicts do not vary by worker.
 ENVIRONMENT = {"PYTHONHASHSEED": "0", "LANG": "C.UTF-8"}
 
 _BOOT = (
     "import json, sys; sys.path.insert(0, sys.argv[1]); "
-    "from touchstone.validation.sandbox.inside import enter; enter(json.loads(sys.argv[2]))"
+    "from touchstone.validation.sandbox.entrypoint import enter; enter(json.loads(sys.argv[2]))"
 )
 
 
 @dataclass(frozen=True)
 class Interpreter:
-    """A Python that runs inside: its program and the folders it is made of."""
+    """A Python interpreter that runs inside the sandbox: its executable and the folders it needs."""
 
     program: Path
     folders: tuple[Path, ...]
@@ -51,7 +51,7 @@ class Interpreter:
 
 @functools.cache
 def interpreter(program: Path | None = None) -> Interpreter:
-    """The Python of this process, or another one by its path."""
+    """The Python of this process, or the one at the given path."""
     if program is None:
         base = Path(getattr(sys, "_base_executable", sys.executable)).resolve()
         return Interpreter(base, (Path(sys.base_prefix).resolve(),), sys.version.split()[0])
@@ -72,7 +72,7 @@ def interpreter(program: Path | None = None) -> Interpreter:
 
 @dataclass(frozen=True)
 class Launch:
-    """What is to be started: a command on a tree, or a warm worker (`module:function`)."""
+    """What to start: a command on a tree, or a warm worker (`module:function`)."""
 
     limits: Limits
     tmp: Path | None = None
@@ -87,31 +87,31 @@ class Launch:
     tree_bytes: int = 0
     directory: str = ""
     status_fd: int | None = None
-    see_processes: bool = False
+    mount_proc: bool = False
 
     @property
     def folders(self) -> list[Path]:
-        """Everything that must be readable inside, besides the system."""
+        """The folders that must be readable inside, besides the system's."""
         return [*self.python.folders, *self.paths, _PACKAGE, *self.readable]
 
 
 class Backend(ABC):
-    """A way to start a process apart. `own_processes`: it has a process namespace, so ending it ends all of it."""
+    """A way to isolate a process. `pid_namespace`: it has its own, so killing its first process kills all of it."""
 
     name: str
-    own_processes: bool
+    pid_namespace: bool
     needs_folder: bool
 
     @abstractmethod
     def missing(self) -> str | None:
-        """Why it cannot work here, as far as can be seen without trying; None where nothing speaks against it."""
+        """Why it cannot work here, as far as can be told without trying it; None if nothing is missing."""
 
     @abstractmethod
     def wrap(self, launch: Launch) -> tuple[list[str], dict[str, Any]]:
-        """What stands before the interpreter on the command line, and what the policy says besides."""
+        """The command-line prefix before the interpreter, and backend-specific policy entries."""
 
     def user(self, launch: Launch) -> int | None:
-        """The user to become inside: one of its own where we may choose, else none."""
+        """The user id to switch to inside: an unused one if we are root, else None."""
         return _FIRST_USER + os.getpid() % 20_000 * 50 + next(_counter) % 50 if os.getuid() == 0 else None
 
     def command_line(self, launch: Launch) -> list[str]:
@@ -126,7 +126,7 @@ class Backend(ABC):
             "arguments": list(launch.arguments),
             "environment": dict(launch.environment),
             "directory": launch.directory,
-            "own_processes": self.own_processes,
+            "pid_namespace": self.pid_namespace,
             "confined": True,
             "unix_sockets": False,
             "landlock": None,
@@ -138,27 +138,27 @@ class Backend(ABC):
         policy["environment"] = {
             name: value.replace(TMP, policy["tmp"]) for name, value in {"TMPDIR": TMP, **policy["environment"]}.items()
         }
-        # -I would leave the environment unread, and with it the fixed order of sets.
+        # Not -I: it ignores PYTHONHASHSEED, and with it the fixed order of sets.
         python = [str(launch.python.program), "-P", "-s", "-S", "-B"]
         boot = [*python, "-c", _BOOT, str(_PACKAGE.parent), json.dumps(policy)]
         return [*before, *boot]
 
 
 class Bubblewrap(Backend):
-    """Namespaces of its own for files, processes, network and more, made by the program `bwrap`."""
+    """Separate namespaces for files, processes, network and more, created by `bwrap`."""
 
     name = "bubblewrap"
-    own_processes = True
+    pid_namespace = True
     needs_folder = False
 
     def missing(self) -> str | None:
-        """Looks for the program and for a machine whose system calls are known."""
+        """Check for the program, and for an architecture whose system calls are known."""
         if shutil.which("bwrap") is None:
             return "bwrap is not installed (Debian and Ubuntu: apt-get install bubblewrap)"
         return None if seccomp.supported() else "the system calls of this kind of machine are not known"
 
     def wrap(self, launch: Launch) -> tuple[list[str], dict[str, Any]]:
-        """Everything read-only but a private folder of limited size; own user, no network, no capability."""
+        """Everything read-only except a private folder of limited size; own user, no network, no capabilities."""
         user = self.user(launch)
         program = shutil.which("bwrap") or "bwrap"
         namespaces = ["--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts", "--unshare-cgroup-try"]
@@ -173,7 +173,7 @@ class Bubblewrap(Backend):
             elif Path(path).is_dir():
                 line += ["--ro-bind", path, path]
         folders = _outermost(launch.folders)
-        # Left to itself, bubblewrap makes the folders on the way with rights for nobody else.
+        # By default, bubblewrap creates parent folders that other users cannot read.
         for parent in sorted(
             {parent for path in [*folders, Path("/etc/x"), Path("/dev/x")] for parent in path.parents}
         ):
@@ -186,7 +186,7 @@ class Bubblewrap(Backend):
             line += ["--ro-bind", str(folder), str(folder)]
         for path in _DEVICES:
             line += ["--dev-bind", path, path]
-        if launch.see_processes:
+        if launch.mount_proc:
             line += ["--proc", "/proc"]
         if launch.tree is not None:
             line += ["--ro-bind", str(launch.tree), _TREE]
@@ -196,25 +196,25 @@ class Bubblewrap(Backend):
 
 
 class Landlock(Backend):
-    """Files taken away by landlock, system calls by seccomp; processes are counted and ended by a keeper."""
+    """Landlock restricts files and seccomp system calls; a supervisor process limits and kills processes."""
 
     name = "landlock"
-    own_processes = False
+    pid_namespace = False
     needs_folder = True
 
     def missing(self) -> str | None:
-        """Asks the kernel."""
+        """Ask the kernel."""
         if landlock.version() == 0:
             return "the kernel has no landlock (Linux 5.13 or later, with landlock in the list of security modules)"
         return None if seccomp.supported() else "the system calls of this kind of machine are not known"
 
     def user(self, launch: Launch) -> int | None:
-        """A user of its own only where that user could still read the interpreter and what else is needed."""
+        """An unused user id, but only if that user can still read the interpreter and the other folders."""
         needed = [launch.python.program, *launch.folders, *([launch.tmp.parent] if launch.tmp else [])]
         return super().user(launch) if all(readable_by_others(path) for path in needed) else None
 
     def wrap(self, launch: Launch) -> tuple[list[str], dict[str, Any]]:
-        """Nothing before the interpreter; the rules are put in force inside."""
+        """No prefix: the rules are applied inside, by the policy."""
         assert launch.tmp is not None
         user = self.user(launch)
         if launch.worker is None and user is None and os.getuid() == 0:
@@ -226,10 +226,10 @@ class Landlock(Backend):
             os.chown(launch.tmp, user, user)
         readable = [*_SYSTEM, *_SYSTEM_FILES, *_DEVICES, *(str(path) for path in launch.folders)]
         readable += [str(launch.tree)] if launch.tree is not None else []
-        readable += ["/proc"] if launch.see_processes else []
+        readable += ["/proc"] if launch.mount_proc else []
         limits = asdict(launch.limits)
         if user is None:
-            # The kernel counts all processes of a user, and here the user has others.
+            # The kernel counts all processes of a user, and this user has others.
             limits["processes"] += _tasks_of(os.getuid())
         rules = {"readable": readable, "writable": [str(launch.tmp), "/dev/null"]}
         tree = str(launch.tree) if launch.tree is not None else None
@@ -237,25 +237,25 @@ class Landlock(Backend):
 
 
 class Unsandboxed(Backend):
-    """No sandbox: only limits. For code that is trusted, and only where the configuration says so."""
+    """No isolation, only limits. For trusted code, and only if the configuration says so."""
 
     name = "none"
-    own_processes = False
+    pid_namespace = False
     needs_folder = True
 
     def missing(self) -> str | None:
-        """Nothing is needed."""
+        """Nothing can be missing."""
         return None
 
     def wrap(self, launch: Launch) -> tuple[list[str], dict[str, Any]]:
-        """Nothing is given up but what the limits say."""
+        """No prefix, and no restrictions besides the limits."""
         limits = asdict(launch.limits) | {"processes": None}
         tree = str(launch.tree) if launch.tree is not None else None
         return [], {"confined": False, "tmp": str(launch.tmp), "tree": tree, "limits": limits}
 
 
 def readable_by_others(path: Path) -> bool:
-    """Whether a user without any rights of its own can get to a file or folder and read it.
+    """Whether an unprivileged user can reach and read a file or folder.
 
     >>> readable_by_others(Path("/usr/bin"))
     True
@@ -269,7 +269,7 @@ def readable_by_others(path: Path) -> bool:
 
 
 def _outermost(folders: Sequence[Path]) -> list[Path]:
-    """The folders without those that lie in another one or in the system's."""
+    """The folders, without those inside another one or inside a system folder."""
     seen = {folder.resolve() for folder in folders} | {folder for folder in folders if folder.is_absolute()}
     kept = [folder for folder in seen if not any(parent in seen for parent in folder.parents)]
     return sorted(folder for folder in kept if not any(folder.is_relative_to(system) for system in _SYSTEM))

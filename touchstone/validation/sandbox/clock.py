@@ -1,7 +1,7 @@
-"""The time limits of one job: CPU seconds decide, so that a verdict does not depend on what else the machine does.
+"""The time limits of one job. CPU time decides, so that a verdict does not depend on the machine's load.
 
-A job that waits instead of computing is ended by the wall limit. Whether it waited of its own accord or for a
-processor is found by looking at its processes now and then: one that is ready to run and gets no CPU time is starved.
+A job that waits instead of computing is ended by the wall-clock limit. Its processes are sampled to tell whether it
+slept or lacked CPU: a process that is runnable but gets no CPU time is starved.
 """
 
 import time
@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from touchstone.validation.sandbox.command import Limits
 from touchstone.validation.sandbox.processes import Usage, cpu_seconds, usage
 
-# Starved: for this share of the wall limit, the job was ready to run and was not running.
+# Starved: the job was runnable but not running for this share of the wall-clock limit.
 _STARVED_SHARE = 0.1
 
 
 @dataclass(frozen=True)
-class Overrun:
-    """A limit that was passed. `starved`: a time limit, on a machine too busy to tell whether the job is slow."""
+class LimitExceeded:
+    """A limit that a job exceeded. `starved`: a time limit, on a machine too busy to tell whether the job is slow."""
 
     status: str
     note: str = ""
@@ -25,9 +25,9 @@ class Overrun:
 
 
 class JobClock:
-    """The time of one job since this was made, over the given processes and all below them.
+    """Measures the time of one job since construction, over the given processes and their descendants.
 
-    `before`: all processes that are there before the job, where that is known; to look for them takes longer.
+    `before`: all processes that existed before the job, if known; finding them takes longer.
     """
 
     def __init__(self, processes: Sequence[int], limits: Limits, before: Sequence[int] | None = None) -> None:
@@ -38,24 +38,24 @@ class JobClock:
 
     @property
     def seconds_left(self) -> float:
-        """Until the wall limit."""
+        """Seconds until the wall-clock limit."""
         return self._started + self._limits.wall - time.monotonic()
 
-    def overrun(self) -> Overrun | None:
-        """The time limit that the job is beyond, if any. To be asked every fraction of a second."""
+    def exceeded(self) -> LimitExceeded | None:
+        """The time limit that the job has exceeded, if any. Call it several times per second."""
         now, used = time.monotonic(), self._look()
         spent = used.cpu_seconds - self._cpu_before
         if used.ready:
             self._ready_seconds += now - self._looked
         self._looked = now
-        # The notes have no measured figures: they are part of an outcome, and equal outcomes must be equal.
+        # No measured times in the notes: they are stored in outcomes, and equal outcomes must compare equal.
         if spent > self._limits.seconds:
-            return Overrun("timeout", f"used more than {self._limits.seconds:g} s of CPU time")
+            return LimitExceeded("timeout", f"used more than {self._limits.seconds:g} s of CPU time")
         if now - self._started <= self._limits.wall:
             return None
         starved = self._ready_seconds - spent > _STARVED_SHARE * self._limits.wall
         why = "it was waiting for a processor" if starved else "it was waiting, not computing"
-        return Overrun("timeout", f"took more than {self._limits.wall:g} s of wall time; {why}", starved)
+        return LimitExceeded("timeout", f"took more than {self._limits.wall:g} s of wall time; {why}", starved)
 
     def _look(self) -> Usage:
         used = [usage(process) for process in self._processes]

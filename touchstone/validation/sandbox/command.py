@@ -1,4 +1,4 @@
-"""What a sandbox is asked to run, and how that ended. Backends are in the files beside this one."""
+"""The sandbox interface: commands, limits and results. Implementations belong in `backends` and `runner`."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -7,21 +7,21 @@ from typing import Protocol
 
 from touchstone.validation.protocol import Tree
 
-# Stands in arguments and environment for the private folder that the command may write to, and nowhere else.
+# Placeholder in arguments and environment for the private folder, the only one the command may write to.
 TMP = "@TMP@"
 
 
-# Wall time where none is given: enough for a job that gets a small share of a busy machine.
+# Default wall-clock limit: enough for a job that gets a small share of a busy machine.
 _LEAST_WALL_SECONDS = 60.0
 _WALL_PER_CPU_SECOND = 5.0
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What one validation may use. Whoever goes beyond is killed.
+    """Resource limits of one validation. A job that exceeds one is killed.
 
-    `seconds` is CPU time over all processes, so that a busy machine changes no verdict. `wall_seconds` ends what waits
-    for ever; by default it is `wall`, several times as long.
+    `seconds` is CPU time over all processes, so that a busy machine changes no verdict. `wall_seconds` ends a job that
+    waits forever; the default, `wall`, is several times as long.
     """
 
     seconds: float = 10.0
@@ -34,7 +34,7 @@ class Limits:
 
     @property
     def wall(self) -> float:
-        """The limit on wall time in seconds.
+        """The wall-clock limit in seconds.
 
         >>> Limits().wall, Limits(seconds=100).wall, Limits(wall_seconds=2).wall
         (60.0, 500.0, 2)
@@ -44,10 +44,10 @@ class Limits:
 
 @dataclass(frozen=True)
 class Command:
-    """A program to run on a private, writable copy of a tree, with only `readable` paths to read besides the system.
+    """A program to run on a private, writable copy of a tree. It can read only the system and the `readable` paths.
 
-    The program starts in the tree's `directory`. `environment` is all of the environment it gets, besides TMPDIR.
-    `TMP` in it or in the arguments becomes the path of the private temporary folder.
+    The program starts in the tree's `directory`. `environment` is its whole environment, besides TMPDIR. `TMP` in the
+    environment or the arguments is replaced by the path of the private temporary folder.
     """
 
     arguments: Sequence[str]
@@ -58,10 +58,13 @@ class Command:
 
 
 @dataclass(frozen=True)
-class Ended:
-    """How a command ended: `status` is `exited`, or one of timeout, memory_limit, output_limit, disk_limit and
-    sandbox_error, of which `note` says more. A negative exit code is the signal that killed it. `starved`: the machine
-    was too busy for the timeout to mean anything."""
+class CommandResult:
+    """How a command ended.
+
+    `status` is `exited`, or timeout, memory_limit, output_limit, disk_limit or sandbox_error, with details in `note`.
+    A negative exit code is the signal that killed it. `starved`: the machine was too busy for a timeout to mean
+    anything.
+    """
 
     status: str
     exit_code: int | None
@@ -73,11 +76,11 @@ class Ended:
 
 
 class Sandbox(Protocol):
-    """A way to run what nobody vouches for."""
+    """Runs untrusted commands."""
 
     @property
     def name(self) -> str:
-        """What is written on every outcome."""
+        """The name stored in the outcomes."""
 
-    def run(self, command: Command, limits: Limits) -> Ended:
-        """Run a command to its end or its limits; nothing of it is left afterwards."""
+    def run(self, command: Command, limits: Limits) -> CommandResult:
+        """Run a command until it exits or exceeds a limit. No process survives it."""

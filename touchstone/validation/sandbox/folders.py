@@ -1,6 +1,6 @@
-"""Folders that nobody vouches for: measured and emptied however deep they are and whatever rights were taken.
+"""Measure and empty folders written by untrusted code, however deep they are and whatever their permissions.
 
-Only the standard library is used, since this also runs inside sandboxes.
+Standard library only: this also runs inside sandboxes.
 """
 
 import errno
@@ -14,9 +14,9 @@ _BLOCK = 512
 
 
 def folder_bytes(folder: Path) -> int:
-    """What a folder holds, as far as it can be looked at while others change it.
+    """The disk usage of a folder, as far as it can be read while other processes change it.
 
-    Every entry counts for a block at least. What lies too deep to be named counts as more than any limit.
+    Every entry counts for at least one block. A path too long to open counts as more than any limit.
     """
     total, waiting = 0, [str(folder)]
     while waiting:
@@ -33,16 +33,16 @@ def folder_bytes(folder: Path) -> int:
     return total
 
 
-def empty(folder: Path) -> bool:
-    """Remove all that lies in a folder; False where something could not be removed.
+def empty_folder(folder: Path) -> bool:
+    """Remove everything in a folder; returns False if something could not be removed.
 
-    Folders in folders are first moved up, so that no path grows long. Nobody may be changing anything meanwhile.
+    Nested folders are moved up first, so that no path grows too long. Nothing else may write to the folder meanwhile.
     """
     names = (f"{os.urandom(8).hex()}-{count}" for count in itertools.count())
     try:
-        while inside := _without_files(folder):
+        while inside := _remove_files(folder):
             for each in inside:
-                for deeper in _without_files(each):
+                for deeper in _remove_files(each):
                     deeper.rename(folder / next(names))
                 each.rmdir()
     except OSError:
@@ -50,15 +50,15 @@ def empty(folder: Path) -> bool:
     return True
 
 
-def remove(folder: Path) -> None:
-    """Remove a folder with all that lies in it, as far as that is possible."""
-    empty(folder)
+def remove_folder(folder: Path) -> None:
+    """Remove a folder and its contents, as far as possible."""
+    empty_folder(folder)
     with suppress(OSError):
         folder.rmdir()
 
 
-def _without_files(folder: Path) -> list[Path]:
-    """The folders in a folder, opened to their owner; everything else in it is removed."""
+def _remove_files(folder: Path) -> list[Path]:
+    """Remove all files in a folder and return its subfolders, made accessible to their owner."""
     found = []
     with os.scandir(folder) as entries:
         for entry in entries:

@@ -1,6 +1,6 @@
-"""Landlock: a process gives up all files but the named ones, without namespaces or privileges.
+"""Landlock: restrict this process to the named files, without namespaces or privileges.
 
-Only the standard library is used, since this runs inside the sandbox.
+Standard library only: this runs inside the sandbox.
 """
 
 import ctypes
@@ -18,22 +18,22 @@ _EXECUTE, _WRITE_FILE, _READ_FILE, _READ_DIR = 1 << 0, 1 << 1, 1 << 2, 1 << 3
 _TRUNCATE, _DEVICE_IOCTL = 1 << 14, 1 << 15
 _READ = _EXECUTE | _READ_FILE | _READ_DIR
 _FILE_RIGHTS = _EXECUTE | _WRITE_FILE | _READ_FILE | _TRUNCATE | _DEVICE_IOCTL
-# How many rights on files each version of the interface knows; they are numbered without gaps.
+# The number of file access rights in each ABI version; their bits are contiguous.
 _RIGHTS_BY_VERSION = {1: 13, 2: 14, 3: 15, 4: 15}
 _LATEST_RIGHTS = 16
 _SCOPES = 0b11
-# From here on a process can be kept from signalling others and from abstract sockets.
+# From this ABI version on, signals and abstract sockets can be restricted too.
 SCOPED = 6
 
 
 def version() -> int:
-    """The kernel's version of the interface; 0 where there is none."""
+    """The kernel's Landlock ABI version; 0 if there is none."""
     libc = ctypes.CDLL(None, use_errno=True)
     return max(0, int(libc.syscall(_CREATE_RULESET, None, 0, _VERSION_FLAG)))
 
 
 def restrict(readable: Iterable[str], writable: Iterable[str]) -> None:
-    """Leave this process, and all it starts, only these files and folders. Paths that do not exist are passed over."""
+    """Restrict this process and its children to these files and folders. Missing paths are ignored."""
     known = version()
     if known == 0:
         raise OSError("the kernel has no landlock")

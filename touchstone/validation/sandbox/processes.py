@@ -1,4 +1,4 @@
-"""Watching and ending the processes of a sandbox from outside."""
+"""Measure and end the processes of a sandbox from outside."""
 
 import os
 import signal
@@ -12,18 +12,18 @@ from pathlib import Path
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 _TICKS = os.sysconf("SC_CLK_TCK")
 _BLOCK = 512
-# Long: a keeper that is killed before it has ended its children, because the machine is busy, leaves them behind.
+# Long, because a supervisor that is killed on a busy machine before it has killed its children leaves them behind.
 _PATIENCE_SECONDS = 30.0
 
 
-def end(process: subprocess.Popen[bytes], *, own_processes: bool) -> None:
-    """End a sandbox and wait until nothing of it is left.
+def end_sandbox(process: subprocess.Popen[bytes], *, pid_namespace: bool) -> None:
+    """End a sandbox and wait until all its processes are gone.
 
-    With a process namespace, ending its first process ends all, and the kernel lets that one go last. Without, the
-    keeper is asked to end its children and then goes itself.
+    With a PID namespace, killing its first process kills all, and the kernel reaps that one last. Without one, SIGTERM
+    makes the supervisor inside kill its children and exit.
     """
     if process.poll() is None:
-        if own_processes:
+        if pid_namespace:
             for first in children(process.pid):
                 with suppress(ProcessLookupError, PermissionError):
                     os.kill(first, signal.SIGKILL)
@@ -38,9 +38,9 @@ def end(process: subprocess.Popen[bytes], *, own_processes: bool) -> None:
 
 @dataclass(frozen=True)
 class Usage:
-    """CPU time of a process and all below it, ended ones included, and whether one of them is ready to run or running.
+    """CPU time of a process and its descendants, exited ones included, and whether any of them is runnable.
 
-    A process whose parent ignores the end of its children is counted only while it lives.
+    A process whose parent ignores SIGCHLD is counted only while it lives.
     """
 
     cpu_seconds: float
@@ -48,7 +48,7 @@ class Usage:
 
 
 def usage(process: int) -> Usage:
-    """What a process and all below it have used, and whether they could use more now."""
+    """The CPU usage of a process and its descendants."""
     ticks, ready = 0, False
     for each in descendants(process):
         with suppress(OSError, IndexError, ValueError):
@@ -63,7 +63,7 @@ def usage(process: int) -> Usage:
 
 
 def cpu_seconds(processes: Iterable[int]) -> float:
-    """CPU time of these processes and of their children that have ended."""
+    """CPU time of these processes and of their reaped children."""
     ticks = 0
     for each in processes:
         with suppress(OSError, IndexError, ValueError):
@@ -71,13 +71,13 @@ def cpu_seconds(processes: Iterable[int]) -> float:
     return ticks / _TICKS
 
 
-# Running or runnable, and waiting for a disk.
+# Process states: running or runnable, and waiting for a disk.
 _READY = (b"R", b"D")
 
 
 def _stat(place: str) -> list[bytes]:
-    """The fields of a process or thread from its state on; its name before may hold anything."""
-    # Plain calls: this is done for every job.
+    """The fields of /proc/.../stat from the state on; the name before it may contain anything."""
+    # Plain os calls, because this runs for every job.
     file = os.open(f"/proc/{place}/stat", os.O_RDONLY)
     try:
         return os.read(file, 4096).rpartition(b")")[2].split()
@@ -91,7 +91,7 @@ def _ticks(fields: Sequence[bytes]) -> int:
 
 
 def resident_bytes(process: int) -> int:
-    """Memory in use by a process and all below it."""
+    """Resident memory of a process and its descendants."""
     total = 0
     for each in descendants(process):
         with suppress(OSError, IndexError, ValueError):
@@ -99,8 +99,8 @@ def resident_bytes(process: int) -> int:
     return total
 
 
-def unnamed_bytes(process: int, folder: Path) -> int:
-    """Room of deleted files on a folder's disk that a process and all below it hold open, where that can be seen."""
+def deleted_file_bytes(process: int, folder: Path) -> int:
+    """Disk usage of deleted files that a process or a descendant holds open on a folder's disk, where visible."""
     held: dict[int, int] = {}
     disk = folder.stat().st_dev
     for each in descendants(process):
@@ -114,7 +114,7 @@ def unnamed_bytes(process: int, folder: Path) -> int:
 
 
 def descendants(process: int) -> Iterator[int]:
-    """A process and all below it."""
+    """A process and all its descendants."""
     yield process
     for child in children(process):
         yield from descendants(child)

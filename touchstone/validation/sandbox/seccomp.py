@@ -1,9 +1,8 @@
-"""The system calls that untrusted code may not make, as a seccomp filter.
+"""A seccomp filter that denies system calls to untrusted code.
 
-A list of what is denied rather than of what is allowed: interpreters and compilers need too much that differs between
-versions. What is denied is what reaches other processes, the kernel's configuration, other namespaces or a network.
-Nearly all is answered with EPERM, so that a program may go on without it. Only the standard library is used, since
-this runs inside the sandbox.
+A deny list, not an allow list: the calls that interpreters and compilers need differ too much between versions. Denied
+are calls that reach other processes, the kernel's configuration, other namespaces or a network. Most return EPERM, so
+that a program can continue without them. Standard library only: this runs inside the sandbox.
 """
 
 import ctypes
@@ -11,7 +10,7 @@ import errno
 import platform
 import struct
 
-# Numbers per machine: x86_64, aarch64. A call that a machine does not have is None.
+# System call numbers on x86_64 and aarch64; None if the architecture lacks the call.
 _DENIED: dict[str, tuple[int | None, int | None]] = {
     "ptrace": (101, 117),
     "process_vm_readv": (310, 270),
@@ -89,11 +88,11 @@ _DENIED: dict[str, tuple[int | None, int | None]] = {
     "msgctl": (71, 187),
     "mq_open": (240, 180),
     "mq_unlink": (241, 181),
-    # Memory that belongs to no process and so counts for none.
+    # Memory that is charged to no process.
     "memfd_create": (319, 279),
     "memfd_secret": (447, 447),
 }
-# What landlock does not guard: rights, owner, times and attributes of every file of the same user.
+# Not covered by landlock: permissions, owner, times and attributes of files of the same user.
 _ATTRIBUTES: dict[str, tuple[int | None, int | None]] = {
     "chmod": (90, None),
     "fchmod": (91, 52),
@@ -134,10 +133,10 @@ _NEW_NAMESPACES = 0x7E020000
 _CLONE_THREAD = 0x00010000
 _AF_UNIX = 1
 _PR_SET_PDEATHSIG = 1
-# Of the kinds of socket those without a connection: they could be sent from to any other by its name.
+# Datagram sockets: they could send to any other socket by name.
 _WITHOUT_CONNECTION = 0b10
 _F_SETOWN, _F_SETSIG, _F_SETOWN_EX = 8, 10, 15
-# Keys pressed for a terminal; who is signalled for a file; flags, attributes and the seal of a file that is only read.
+# Terminal input injection; signal owner of a file; flags, attributes and verity of a read-only file.
 _TIOCSTI, _TIOCLINUX, _FIOSETOWN, _SIOCSPGRP = 0x5412, 0x541C, 0x8901, 0x8902
 _SET_FLAGS, _SET_ATTRIBUTES, _ENABLE_VERITY = 0x40086602, 0x401C5820, 0x40806685
 _REFUSED_REQUESTS = (
@@ -161,16 +160,16 @@ _PR_SET_NO_NEW_PRIVS, _PR_SET_SECCOMP, _SECCOMP_MODE_FILTER = 38, 22, 2
 
 
 def supported() -> bool:
-    """Whether the numbers of this machine's system calls are known."""
+    """Whether the system call numbers of this architecture are known."""
     return platform.machine() in _MACHINES
 
 
 def build(*, unix_sockets: bool, processes: bool, signals: bool, attributes: bool) -> bytes:
-    """The filter as the kernel takes it.
+    """Build the BPF program of the filter.
 
-    Without `processes` no process can be started (threads can), nor can this one outlive its parent; without
-    `signals` none can be sent. Without `attributes` a file's rights, owner and times stay as they are, and who changes
-    them is told that it was done: a copy that keeps them is then still a copy.
+    Without `processes`, no process can be started (threads can) and this one cannot outlive its parent. Without
+    `signals`, none can be sent. Without `attributes`, changing a file's permissions, owner or times has no effect but
+    reports success, so that copying a file with its metadata still works.
     """
     machine, architecture = _MACHINES[platform.machine()]
     refuse = _one(_RETURN, _ERRNO | errno.EPERM)
@@ -189,7 +188,7 @@ def build(*, unix_sockets: bool, processes: bool, signals: bool, attributes: boo
     for number in () if attributes else (numbers[machine] for numbers in _ATTRIBUTES.values()):
         if number is not None:
             program += [_jump(_EQUAL, number, otherwise=1), _one(_RETURN, _ERRNO)]
-    # The flags of clone3 lie in memory that a filter cannot read; without it, libraries fall back to clone.
+    # The flags of clone3 are in memory that a filter cannot read; on ENOSYS, libraries fall back to clone.
     program += [_jump(_EQUAL, _CLONE3[machine], otherwise=1), _one(_RETURN, _ERRNO | errno.ENOSYS)]
     program += _on_argument(_CLONE[machine], _FIRST_ARGUMENT, [_jump(_ANY_BIT, _NEW_NAMESPACES, otherwise=1), refuse])
     own_limits = [_jump(_EQUAL, 0, then=1), refuse]
@@ -215,7 +214,7 @@ def build(*, unix_sockets: bool, processes: bool, signals: bool, attributes: boo
 
 
 def install(program: bytes) -> None:
-    """Put the filter on this thread for good; what it starts inherits it."""
+    """Install the filter on this thread permanently; its children inherit it."""
 
     class Program(ctypes.Structure):
         _fields_ = (("length", ctypes.c_ushort), ("filter", ctypes.c_char_p))
@@ -237,6 +236,6 @@ def _jump(code: int, value: int, then: int = 0, otherwise: int = 0) -> bytes:
 
 
 def _on_argument(number: int, argument: int, rule: list[bytes]) -> list[bytes]:
-    """The rule on a call's argument, then the number again for the rules that follow."""
+    """Apply a rule to a call's argument, then reload the call number for the rules that follow."""
     inside = [_one(_LOAD, argument), *rule, _one(_LOAD, _NUMBER)]
     return [_jump(_EQUAL, number, otherwise=len(inside)), *inside]

@@ -1,1 +1,5 @@
-"""The programs that judge a tree, one per file, all behind `touchstone.validation.protocol.Validator`."""
+"""One validator per file, each implementing `touchstone.validation.protocol.Validator`.
+
+A validator turns a tree into a report. Isolation belongs in `touchstone.validation.sandbox`; what a report means for a
+fix belongs in `touchstone.validation.verdicts`.
+"""

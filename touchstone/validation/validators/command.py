@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 from touchstone.validation.protocol import Availability, Diagnostic, Job, Problem, Report
-from touchstone.validation.sandbox.command import TMP, Command, Ended, Limits, Sandbox
+from touchstone.validation.sandbox.command import TMP, Command, CommandResult, Limits, Sandbox
 from touchstone.validation.validators import common
-from touchstone.validation.validators.common import WrongShapeError, take, take_or_none
+from touchstone.validation.validators.common import ReportFormatError, take, take_or_none
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class CommandValidator:
     def __init__(self, sandbox: Sandbox, limits: Limits, settings: CommandSettings) -> None:
         self._sandbox, self._limits, self._settings = sandbox, limits, settings
         self._program = common.find_program(Path(settings.arguments[0]), ())
-        said = common.ask(settings.version_arguments) if settings.version_arguments else None
+        said = common.run_trusted(settings.version_arguments) if settings.version_arguments else None
         self.version = said.splitlines()[0] if said else ""
 
     def probe(self) -> Availability:
@@ -66,7 +66,7 @@ class CommandValidator:
             if self._program is None:
                 yield common.unavailable(self.probe(), self._settings.fidelity)
             else:
-                yield self._judge(job, self._sandbox.run(self._command(job, self._program), self._limits))
+                yield self._validate_one(job, self._sandbox.run(self._command(job, self._program), self._limits))
 
     def close(self) -> None:
         """Nothing is kept running."""
@@ -83,44 +83,44 @@ class CommandValidator:
             environment={**own, **self._settings.environment},
         )
 
-    def _judge(self, job: Job, ended: Ended) -> Report:
+    def _validate_one(self, job: Job, result: CommandResult) -> Report:
         fidelity = self._settings.fidelity
-        if (report := common.stopped(ended, fidelity)) is not None:
+        if (report := common.report_if_stopped(result, fidelity)) is not None:
             return report
         if self._settings.report == "exit_code":
-            return judge_exit_code(ended, fidelity)
-        return judge_json(ended, fidelity, job.problem.working_directory)
+            return report_from_exit_code(result, fidelity)
+        return report_from_json(result, fidelity, job.problem.working_directory)
 
 
-def judge_exit_code(ended: Ended, fidelity: str) -> Report:
+def report_from_exit_code(result: CommandResult, fidelity: str) -> Report:
     """0 is passed; another exit code is failed, with the program's last words; a signal is no report."""
-    if ended.exit_code == 0:
-        return Report("passed", fidelity, duration_seconds=ended.seconds)
-    ending = common.how_it_ended(ended)
-    if ended.exit_code is None or ended.exit_code < 0:
-        return common.no_report(ended, fidelity, f"the program was {ending}")
-    complaint = Diagnostic("error", ending, detail=common.last_words(ended))
-    return Report("failed", fidelity, (complaint,), duration_seconds=ended.seconds)
+    if result.exit_code == 0:
+        return Report("passed", fidelity, duration_seconds=result.seconds)
+    ending = common.describe_exit(result)
+    if result.exit_code is None or result.exit_code < 0:
+        return common.no_report(result, fidelity, f"the program was {ending}")
+    complaint = Diagnostic("error", ending, detail=common.output_tail(result))
+    return Report("failed", fidelity, (complaint,), duration_seconds=result.seconds)
 
 
-def judge_json(ended: Ended, fidelity: str, directory: str) -> Report:
+def report_from_json(result: CommandResult, fidelity: str, directory: str) -> Report:
     """What the program reported, where it is whole and agrees with the exit code and with itself."""
     try:
-        said = common.read_object(ended.stdout)
+        said = common.read_object(result.stdout)
         passed = take(said, "passed", bool)
         diagnostics = tuple(_diagnostic(entry, directory) for entry in common.take_objects(said, "diagnostics"))
         tests = _tests(said)
         compiled, lint_warnings = take_or_none(said, "compiled", bool), take_or_none(said, "lint_warnings", int)
-    except WrongShapeError as error:
-        note = f"the program's report {error}; {common.how_it_ended(ended)}"
-        return common.no_report(ended, fidelity, note)
+    except ReportFormatError as error:
+        note = f"the program's report {error}; {common.describe_exit(result)}"
+        return common.no_report(result, fidelity, note)
     faults = any(common.errors_of(diagnostics)) or not all(tests.values()) or compiled is False
-    if passed != (ended.exit_code == 0):
+    if passed != (result.exit_code == 0):
         note = f"the report says passed: {str(passed).lower()}, but the program ended with "
-        return common.no_report(ended, fidelity, note + common.how_it_ended(ended), consistent=False)
+        return common.no_report(result, fidelity, note + common.describe_exit(result), consistent=False)
     if passed and faults:
         note = "the report says passed: true, but it has errors, failed tests or compiled: false"
-        return common.no_report(ended, fidelity, note, consistent=False)
+        return common.no_report(result, fidelity, note, consistent=False)
     return Report(
         "passed" if passed else "failed",
         fidelity,
@@ -128,7 +128,7 @@ def judge_json(ended: Ended, fidelity: str, directory: str) -> Report:
         compiled,
         tests,
         lint_warnings,
-        duration_seconds=ended.seconds,
+        duration_seconds=result.seconds,
     )
 
 
@@ -150,7 +150,7 @@ def _diagnostic(entry: Mapping[str, Any], directory: str) -> Diagnostic:
 def _tests(said: Mapping[str, Any]) -> dict[str, bool]:
     tests: dict[str, Any] = take_or_none(said, "tests", dict) or {}
     if not all(isinstance(outcome, bool) for outcome in tests.values()):
-        raise WrongShapeError("has something else than true and false in 'tests'")
+        raise ReportFormatError("has something else than true and false in 'tests'")
     return tests
 
 

@@ -1,4 +1,4 @@
-"""What the validators that start programs share: finding them, and reading how they ended.
+"""What the validators that start programs share: finding them, and reading how they result.
 
 A program's words count only where they are whole and agree with its exit code; everything else becomes a report that
 no verdict rests on, and is made here so that all validators make it alike.
@@ -15,8 +15,9 @@ from pathlib import Path, PurePosixPath
 from typing import Any, TypeVar, get_args
 
 from touchstone.validation.protocol import Availability, Diagnostic, Job, Problem, Report, Severity, Tree
-from touchstone.validation.sandbox.command import Ended
+from touchstone.validation.sandbox.command import CommandResult
 
+FULL_FIDELITY = "full"
 SYSTEM_PATH = "/usr/local/bin:/usr/bin:/bin"
 # The interpreter behind the virtual environment: it needs nothing but its own folder.
 PYTHON = Path(getattr(sys, "_base_executable", sys.executable)).resolve()
@@ -29,7 +30,7 @@ _SHELL_SIGNAL_OFFSET = 128
 Field = TypeVar("Field")
 
 
-class WrongShapeError(ValueError):
+class ReportFormatError(ValueError):
     """A program's report is not what it should be; the message ends the sentence "the report ..."."""
 
 
@@ -43,7 +44,7 @@ def find_program(configured: Path | None, names: Sequence[str], folders: Sequenc
     return next((Path(path).absolute() for path in paths if path), None)
 
 
-def ask(arguments: Sequence[str | Path], environment: Mapping[str, str] | None = None) -> str | None:
+def run_trusted(arguments: Sequence[str | Path], environment: Mapping[str, str] | None = None) -> str | None:
     """What a trusted program prints, run outside the sandbox; None where it cannot be run or fails."""
     try:
         asked = subprocess.run(
@@ -64,7 +65,7 @@ def unavailable(availability: Availability, fidelity: str) -> Report:
     return Report("validator_unavailable", fidelity, note=note)
 
 
-def tried_out(availability: Availability, trial: Report, sandbox: str) -> Availability:
+def confirm_in_sandbox(availability: Availability, trial: Report, sandbox: str) -> Availability:
     """The availability, or why it is none after all: a sound sample was not passed in the sandbox."""
     if trial.status == "passed":
         return availability
@@ -79,25 +80,25 @@ def sample(files: Mapping[str, bytes], filename: str) -> Job:
     return Job(Problem("sample", filename, root), Tree(root, tuple(sorted(files)), files))
 
 
-def stopped(ended: Ended, fidelity: str) -> Report | None:
+def report_if_stopped(result: CommandResult, fidelity: str) -> Report | None:
     """The report on a command that was kept from its end; None where it came to an end by itself."""
-    if ended.status == "exited":
+    if result.status == "exited":
         return None
-    return Report(ended.status, fidelity, note=ended.note, duration_seconds=ended.seconds, starved=ended.starved)
+    return Report(result.status, fidelity, note=result.note, duration_seconds=result.seconds, starved=result.starved)
 
 
-def no_report(ended: Ended, fidelity: str, note: str, *, consistent: bool = True) -> Report:
-    """The report on a command that ended by itself and left nothing that can be believed."""
-    return Report("no_report", fidelity, consistent=consistent, note=note, duration_seconds=ended.seconds)
+def no_report(result: CommandResult, fidelity: str, note: str, *, consistent: bool = True) -> Report:
+    """The report on a command that result by itself and left nothing that can be believed."""
+    return Report("no_report", fidelity, consistent=consistent, note=note, duration_seconds=result.seconds)
 
 
-def how_it_ended(ended: Ended) -> str:
+def describe_exit(result: CommandResult) -> str:
     """The exit code or signal, for notes.
 
-    >>> how_it_ended(Ended("exited", -11)), how_it_ended(Ended("exited", 137)), how_it_ended(Ended("exited", 2))
-    ('killed by SIGSEGV', 'killed by SIGKILL', 'exit code 2')
+    >>> [describe_exit(CommandResult("exited", code)) for code in (-11, 137, 2)]
+    ['killed by SIGSEGV', 'killed by SIGKILL', 'exit code 2']
     """
-    code = ended.exit_code
+    code = result.exit_code
     if code is None:
         return "no exit code"
     number = -code if code < 0 else code - _SHELL_SIGNAL_OFFSET
@@ -107,9 +108,9 @@ def how_it_ended(ended: Ended) -> str:
         return f"exit code {code}"
 
 
-def last_words(ended: Ended) -> str:
+def output_tail(result: CommandResult) -> str:
     """The end of what was said on standard error, or on standard output where nothing was."""
-    return tail(ended.stderr) or tail(ended.stdout)
+    return tail(result.stderr) or tail(result.stdout)
 
 
 def tail(output: bytes) -> str:
@@ -125,13 +126,13 @@ def tail(output: bytes) -> str:
 def read_object(output: bytes) -> dict[str, Any]:
     """The one JSON object that a program printed."""
     if not output.strip():
-        raise WrongShapeError("is missing")
+        raise ReportFormatError("is missing")
     try:
         value = json.loads(output)
     except (ValueError, RecursionError) as error:
-        raise WrongShapeError(f"is not whole JSON ({str(error)[:200]})") from None
+        raise ReportFormatError(f"is not whole JSON ({str(error)[:200]})") from None
     if not isinstance(value, dict):
-        raise WrongShapeError("is not a JSON object")
+        raise ReportFormatError("is not a JSON object")
     return value
 
 
@@ -139,7 +140,7 @@ def take(entry: Mapping[str, Any], name: str, kind: type[Field]) -> Field:
     """A field that must be there and of its kind. A bool is no int here."""
     value = entry.get(name)
     if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
-        raise WrongShapeError(f"has no usable field {name!r}")
+        raise ReportFormatError(f"has no usable field {name!r}")
     return value
 
 
@@ -152,7 +153,7 @@ def take_objects(entry: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
     """A field that is a list of objects."""
     items: list[Any] = take(entry, name, list)
     if not all(isinstance(item, dict) for item in items):
-        raise WrongShapeError(f"has something else than objects in {name!r}")
+        raise ReportFormatError(f"has something else than objects in {name!r}")
     return items
 
 
@@ -160,7 +161,7 @@ def take_severity(entry: Mapping[str, Any]) -> Severity:
     """The severity of a diagnostic."""
     value = take(entry, "severity", str)
     if value not in get_args(Severity):
-        raise WrongShapeError(f"has an unknown severity {value[:50]!r}")
+        raise ReportFormatError(f"has an unknown severity {value[:50]!r}")
     return "error" if value == "error" else "warning"
 
 

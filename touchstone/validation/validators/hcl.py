@@ -14,11 +14,11 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from touchstone.validation.protocol import Availability, Diagnostic, Job, Problem, Report, Tree
-from touchstone.validation.sandbox.clock import JobClock, Overrun
+from touchstone.validation.sandbox.clock import JobClock, LimitExceeded
 from touchstone.validation.sandbox.command import Limits
 from touchstone.validation.sandbox.processes import resident_bytes
-from touchstone.validation.sandbox.running import Confined
-from touchstone.validation.sandbox.warm import WarmWorker, WorkerLostError, read_answer
+from touchstone.validation.sandbox.runner import SandboxRunner
+from touchstone.validation.sandbox.warm_worker import WarmWorker, WorkerLostError, read_until_closed
 
 _PACKAGES = ("pygohcl", "tree-sitter", "tree-sitter-hcl")
 _MAX_REPORT_BYTES = 4 * 2**20
@@ -31,7 +31,7 @@ class HclValidator:
 
     name = "hcl"
 
-    def __init__(self, sandbox: Confined, limits: Limits) -> None:
+    def __init__(self, sandbox: SandboxRunner, limits: Limits) -> None:
         self._limits = limits
         self.version = ", ".join(f"{name} {importlib.metadata.version(name)}" for name in _PACKAGES)
         packages = Path(sysconfig.get_path("platlib"))
@@ -45,7 +45,7 @@ class HclValidator:
 
     def probe(self) -> Availability:
         """Whether a sound module passes and a broken one fails."""
-        sound, broken = (self._judge(_sample(value)).status for value in (b"1", b"var.nobody"))
+        sound, broken = (self._validate_one(_sample(value)).status for value in (b"1", b"var.nobody"))
         self.close()
         if (sound, broken) == ("passed", "failed"):
             return Availability(True, self.version)
@@ -62,13 +62,13 @@ class HclValidator:
     def validate(self, jobs: Sequence[Job]) -> Iterator[Report]:
         """One module after the other."""
         for job in jobs:
-            yield self._judge(job)
+            yield self._validate_one(job)
 
     def close(self) -> None:
         """End the worker."""
         self._worker.close()
 
-    def _judge(self, job: Job) -> Report:
+    def _validate_one(self, job: Job) -> Report:
         fidelity = self.fidelity(job.problem)
         files = {path: job.tree.read(path) for path in _module_files(job)}
         for path, content in files.items():
@@ -99,7 +99,9 @@ class HclValidator:
             finally:
                 os.close(writes)
             clock = JobClock([self._worker.process], self._limits, self._worker.processes)
-            answer, passed = read_answer(reads, _MAX_REPORT_BYTES, lambda: self._passed_limit() or clock.overrun())
+            answer, passed = read_until_closed(
+                reads, _MAX_REPORT_BYTES, lambda: self._exceeded_limit() or clock.exceeded()
+            )
         finally:
             os.close(reads)
         seconds = time.monotonic() - started
@@ -108,9 +110,9 @@ class HclValidator:
             return Report(passed.status, fidelity, note=passed.note, duration_seconds=seconds, starved=passed.starved)
         return build_report(answer, fidelity, seconds)
 
-    def _passed_limit(self) -> Overrun | None:
+    def _exceeded_limit(self) -> LimitExceeded | None:
         used = resident_bytes(self._worker.process)
-        return Overrun("memory_limit") if used > self._limits.memory_bytes else None
+        return LimitExceeded("memory_limit") if used > self._limits.memory_bytes else None
 
 
 def _sample(value: bytes) -> Job:

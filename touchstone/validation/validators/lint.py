@@ -54,13 +54,13 @@ def _count(sandbox: Sandbox, texts: Sequence[bytes]) -> list[int | None] | None:
         readable=[_program()],
         environment={"HOME": TMP, "PATH": "/usr/bin:/bin", "RAYON_NUM_THREADS": "1"},
     )
-    ended = sandbox.run(command, _LIMITS)
-    if ended.status == "sandbox_error":
+    result = sandbox.run(command, _LIMITS)
+    if result.status == "sandbox_error":
         # Nothing can be run here: fewer files would fare no better.
         return [None] * len(texts)
-    if ended.status != "exited" or ended.exit_code not in (0, 1):
+    if result.status != "exited" or result.exit_code not in (0, 1):
         return None
-    return _counts(ended.stdout, names)
+    return _counts(result.stdout, names)
 
 
 def _counts(output: bytes, names: Sequence[str]) -> list[int | None] | None:

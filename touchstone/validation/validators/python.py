@@ -18,12 +18,12 @@ from typing import Any
 from touchstone.validation.isolated_runner import preload
 from touchstone.validation.protocol import Availability, Diagnostic, Job, Problem, Report, Tree
 from touchstone.validation.sandbox.backends import interpreter
-from touchstone.validation.sandbox.clock import JobClock, Overrun
+from touchstone.validation.sandbox.clock import JobClock, LimitExceeded
 from touchstone.validation.sandbox.command import Limits
 from touchstone.validation.sandbox.folders import folder_bytes
-from touchstone.validation.sandbox.processes import resident_bytes, unnamed_bytes
-from touchstone.validation.sandbox.running import Confined
-from touchstone.validation.sandbox.warm import WarmWorker, WorkerLostError, read_answer
+from touchstone.validation.sandbox.processes import deleted_file_bytes, resident_bytes
+from touchstone.validation.sandbox.runner import SandboxRunner
+from touchstone.validation.sandbox.warm_worker import WarmWorker, WorkerLostError, read_until_closed
 from touchstone.validation.validators import lint
 
 FULL = "full"
@@ -45,24 +45,24 @@ class PythonValidator:
 
     name = "python"
 
-    def __init__(self, sandbox: Confined, limits: Limits, settings: PythonSettings) -> None:
+    def __init__(self, sandbox: SandboxRunner, limits: Limits, settings: PythonSettings) -> None:
         self._sandbox, self._limits, self._settings = sandbox, limits, settings
         self.version = interpreter(settings.interpreter).version
-        self._pairs = {heavy: self._pair(heavy) for heavy in (False, True)}
+        self._pairs = {heavy: self._worker_pair(heavy) for heavy in (False, True)}
 
-    def _pair(self, heavy: bool) -> "_Pair":
+    def _worker_pair(self, heavy: bool) -> "_WorkerPair":
         serve = "serve_heavy" if heavy else "serve"
         packages = Path(sysconfig.get_path("purelib"))
         where = "touchstone.validation.isolated_runner"
         python = interpreter(self._settings.interpreter)
-        return _Pair(
+        return _WorkerPair(
             WarmWorker(self._sandbox, f"{where}.runner:{serve}", self._limits, paths=[packages]),
             WarmWorker(self._sandbox, f"{where}.candidate:{serve}", self._limits, python=python),
         )
 
     def probe(self) -> Availability:
         """Whether a right answer passes and a wrong one fails."""
-        right, wrong = [self._judge(_sample(answer)).status for answer in (b"1", b"2")]
+        right, wrong = [self._validate_one(_sample(answer)).status for answer in (b"1", b"2")]
         self.close()
         if (right, wrong) == ("passed", "failed"):
             return Availability(True, f"Python {self.version}")
@@ -92,7 +92,7 @@ class PythonValidator:
             counts = lint.count_warnings(self._sandbox, texts)
         for job, count in zip(jobs, counts, strict=True):
             started = time.monotonic()
-            report = self._judge(job)
+            report = self._validate_one(job)
             yield replace(report, lint_warnings=count, duration_seconds=time.monotonic() - started)
 
     def close(self) -> None:
@@ -100,7 +100,7 @@ class PythonValidator:
         for pair in self._pairs.values():
             pair.close()
 
-    def _judge(self, job: Job) -> Report:
+    def _validate_one(self, job: Job) -> Report:
         tests = find_tests(job)
         if job.problem.filename in {os.path.normpath(name) for name in tests}:
             return Report("unsafe_input", FULL, note=f"{job.problem.path} is itself a test")
@@ -113,7 +113,7 @@ class PythonValidator:
         if size > _MAX_TREE_BYTES:
             return Report("validator_unavailable", FULL, note=f"the tree has {size:,} bytes, too many to test")
         files = {path: job.tree.read(path).decode("utf-8", "surrogateescape") for path in job.tree.files}
-        pair = self._pairs[preload.speaks_of_heavy(text for path, text in files.items() if path.endswith(".py"))]
+        pair = self._pairs[preload.mentions_heavy_modules(text for path, text in files.items() if path.endswith(".py"))]
         for attempt in (1, 2):
             try:
                 return self._run(pair, job, files, tests)
@@ -125,7 +125,7 @@ class PythonValidator:
                     return Report("sandbox_error", FULL, note=str(error))
         raise AssertionError
 
-    def _run(self, pair: "_Pair", job: Job, files: Mapping[str, str], tests: Sequence[str]) -> Report:
+    def _run(self, pair: "_WorkerPair", job: Job, files: Mapping[str, str], tests: Sequence[str]) -> Report:
         problem = job.problem
         below = PurePosixPath(problem.working_directory)
         test_paths = {os.path.normpath(below / name) for name in tests}
@@ -144,8 +144,8 @@ class PythonValidator:
             os.close(writes)
             writes = -1
             clock = pair.clock(self._limits)
-            answer, passed = read_answer(
-                reads, _MAX_REPORT_BYTES, lambda: pair.passed_limit(self._limits) or clock.overrun()
+            answer, passed = read_until_closed(
+                reads, _MAX_REPORT_BYTES, lambda: pair.exceeded_limit(self._limits) or clock.exceeded()
             )
         finally:
             os.close(reads)
@@ -158,7 +158,7 @@ class PythonValidator:
         pair.candidate.ask_end(at_once=True)
         exit_code = pair.tests.ended()["exit_code"]
         full = pair.candidate.ended()["disk_full"]
-        return build_report(problem, answer, Overrun("disk_limit") if full else None, exit_code)
+        return build_report(problem, answer, LimitExceeded("disk_limit") if full else None, exit_code)
 
 
 def _sample(answer: bytes) -> Job:
@@ -168,7 +168,7 @@ def _sample(answer: bytes) -> Job:
 
 
 @dataclass(frozen=True)
-class _Pair:
+class _WorkerPair:
     """A warm worker for tests and one for candidates."""
 
     tests: WarmWorker
@@ -184,15 +184,15 @@ class _Pair:
         before = [*self.tests.processes, *self.candidate.processes]
         return JobClock([self.tests.process, self.candidate.process], limits, before)
 
-    def passed_limit(self, limits: Limits) -> Overrun | None:
+    def exceeded_limit(self, limits: Limits) -> LimitExceeded | None:
         """The limit on memory or disk that one of them is beyond, if any."""
         for worker in (self.candidate, self.tests):
             if resident_bytes(worker.process) > limits.memory_bytes:
-                return Overrun("memory_limit")
+                return LimitExceeded("memory_limit")
             if worker.tmp is not None:
-                used = folder_bytes(worker.tmp) + unnamed_bytes(worker.process, worker.tmp)
+                used = folder_bytes(worker.tmp) + deleted_file_bytes(worker.process, worker.tmp)
                 if used > limits.disk_bytes:
-                    return Overrun("disk_limit")
+                    return LimitExceeded("disk_limit")
         return None
 
 
@@ -230,7 +230,7 @@ def _modules(job: Job, tests: set[str]) -> Iterator[str]:
             yield module_name(str(inside))
 
 
-def build_report(problem: Problem, answer: bytes, passed: Overrun | None, exit_code: int | None) -> Report:
+def build_report(problem: Problem, answer: bytes, passed: LimitExceeded | None, exit_code: int | None) -> Report:
     """What the tests' side said, line by line. A test that did not report has failed."""
     lines = [json.loads(line) for line in answer.splitlines() if line.startswith(b"{") and line.endswith(b"}")]
     told = {key: line for line in lines for key in line}

@@ -1,20 +1,21 @@
-"""Rust crates judged by the real toolchain: build, every test by name, and clippy's warnings.
+"""Rust crates validated with the real toolchain: build, run every test by name, count clippy's warnings.
 
-All steps run in one sandbox, by `rust_inside`, since each needs what the one before has made. A fix could try to look
-tested without being so. What is closed:
+`rust_in_sandbox` runs all steps in one sandbox, because each step needs the artifacts of the one before. A fix may try
+to look tested without being so. Closed:
 
-* A test counts only by its own process, started by exact name, with exit code 0 and the harness's announcement, line
-  and summary once each (`libtest`); the names come from `--list`, and every expected test must be among them.
-* `exit(0)` before the harness is done, or becoming another program, is caught in the process by a preloaded library.
-* Targets with `harness = false` are not counted. Sources and test programs that change after they were built void the
-  run. What a step leaves running is ended before the next. The process that reports is closed to the candidate.
-* A fix that brings in a means to replace `main` or the C library's functions (`FORGERY`) is not believed a pass.
+* A test counts only if its own process, started by exact name, exits with code 0 and prints the harness's
+  announcement, result line and summary exactly once each (`libtest`). Names come from `--list`, and every expected
+  test must be among them.
+* A preloaded library catches `exit(0)` before the harness is done, and replacing the process by another program.
+* Targets with `harness = false` are not counted. A source file or test program that changes after it was built voids
+  the run. Processes left over by a step are killed before the next. The reporting process is closed to the candidate.
+* A fix that introduces a way to replace `main` or functions of the C library (`FORGERY`) cannot pass.
 
-What cannot be closed: the code under test and the harness share one process, so code that searches memory for libc's
-own `_exit`, or maps machine code of its own, can still print a pass and leave. A build script or macro of the
-candidate's runs with the compiler's rights in the sandbox, and can tell it what to link or speak in its place.
-Documentation tests are run by rustdoc, and one that calls `exit(0)` counts as passed there. A test can change the data
-files of the tests after it, and a fix to a file that holds tests can change them.
+Not closed: the code under test shares one process with the harness, so code that searches memory for libc's own
+`_exit`, or maps machine code, can still print a pass and exit. The candidate's build scripts and macros run with the
+compiler's rights in the sandbox, and can tell it what to link or print in its place. rustdoc runs documentation tests
+and counts one that calls `exit(0)` as passed. A test can change the data files of later tests, and a fix to a file
+that contains tests can change those tests.
 """
 
 import functools
@@ -28,10 +29,11 @@ from pathlib import Path
 from typing import Any
 
 from touchstone.validation.protocol import Availability, Diagnostic, Job, Problem, Report, Tree
-from touchstone.validation.sandbox.command import TMP, Command, Ended, Limits, Sandbox
-from touchstone.validation.validators import common, libtest, rust_inside
-from touchstone.validation.validators.common import WrongShapeError, take, take_objects, take_or_none
+from touchstone.validation.sandbox.command import TMP, Command, CommandResult, Limits, Sandbox
+from touchstone.validation.validators import common, libtest, rust_in_sandbox
+from touchstone.validation.validators.common import ReportFormatError, take, take_objects, take_or_none
 from touchstone.validation.validators.libtest import ContradictionError
+from touchstone.validation.validators.toolchain import ToolchainValidator
 
 RUST_LIMITS = Limits(
     seconds=240.0,
@@ -44,7 +46,7 @@ RUST_LIMITS = Limits(
 
 FORGERY = re.compile(rb"\b(no_main|no_mangle|export_name|link_section|global_asm|naked_asm|asm(?=\s*!)|dlsym)\b")
 
-_FIDELITY = "full"
+_FIDELITY = common.FULL_FIDELITY
 _SAMPLE = common.sample(
     {
         "Cargo.toml": b'[package]\nname = "sample"\nversion = "0.1.0"\nedition = "2021"\n',
@@ -77,47 +79,36 @@ class Toolchain:
         return self.sysroot / "bin" / name
 
 
-class RustValidator:
+class RustValidator(ToolchainValidator[Toolchain]):
     """Judges each tree by the crate in the problem's working directory."""
 
     name = "rust"
+    sample = _SAMPLE
 
     def __init__(self, sandbox: Sandbox, limits: Limits = RUST_LIMITS, settings: RustSettings | None = None) -> None:
-        self._sandbox, self._limits = sandbox, limits
         self._settings = settings or RustSettings()
-        self._toolchain = find_toolchain(self._settings.cargo)
-        self.version = self._toolchain.version if self._toolchain else ""
-
-    def probe(self) -> Availability:
-        """Whether it is there and passes a sound crate in the sandbox."""
-        found = self._find()
-        if not found.usable or self._toolchain is None:
-            return found
-        return common.tried_out(found, self._report(_SAMPLE, self._toolchain), self._sandbox.name)
+        toolchain = find_toolchain(self._settings.cargo)
+        super().__init__(sandbox, limits, toolchain, toolchain.version if toolchain else "")
 
     def _find(self) -> Availability:
         """Whether a toolchain tells its version, and what it links with is there."""
         vendor = self._settings.vendor_dir
         if vendor is not None and not vendor.is_dir():
             return Availability(False, f"{vendor} is no folder", "correct validation.rust.vendor_dir")
-        if self._toolchain is None:
+        if self._tool is None:
             return Availability(False, f"{self._settings.cargo or 'cargo'} cannot be run here", _REMEDY)
         if shutil.which("cc", path=common.SYSTEM_PATH) is None:
             remedy = "install a C compiler: apt-get install gcc libc6-dev (Debian, Ubuntu)"
             return Availability(False, f"{self.version} has no linker: cc is not there", remedy)
-        lint = "" if self._toolchain.program("cargo-clippy").exists() else ", without clippy: no lint warnings"
-        return Availability(True, f"{self.version} at {self._toolchain.sysroot}{lint}")
-
-    def fidelity(self, problem: Problem) -> str:
-        """Always the real thing."""
-        return _FIDELITY
+        lint = "" if self._tool.program("cargo-clippy").exists() else ", without clippy: no lint warnings"
+        return Availability(True, f"{self.version} at {self._tool.sysroot}{lint}")
 
     def identity(self, problem: Problem) -> Mapping[str, Any]:
         """Toolchain, vendored crates, limits, and the tests that must report."""
         return {
             "validator": self.name,
             "version": self.version,
-            "clippy": bool(self._toolchain and self._toolchain.program("cargo-clippy").exists()),
+            "clippy": bool(self._tool and self._tool.program("cargo-clippy").exists()),
             "vendored": self._vendored,
             "expected_tests": list(problem.expected_tests),
             "limits": asdict(self._limits),
@@ -130,20 +121,8 @@ class RustValidator:
         checksums = sorted(vendor.glob("*/.cargo-checksum.json")) if vendor else []
         return hashlib.sha256(b"".join(path.read_bytes() for path in checksums)).hexdigest() if checksums else ""
 
-    def validate(self, jobs: Sequence[Job]) -> Iterator[Report]:
-        """A report on each job."""
-        availability = self._find()
-        for job in jobs:
-            if not availability.usable or self._toolchain is None:
-                yield common.unavailable(availability, _FIDELITY)
-            else:
-                yield self._report(job, self._toolchain)
-
-    def close(self) -> None:
-        """Nothing is kept running."""
-
-    def _report(self, job: Job, toolchain: Toolchain) -> Report:
-        return judge(self._sandbox.run(self._command(job, toolchain), self._limits), job)
+    def _build_report(self, result: CommandResult, job: Job) -> Report:
+        return build_report(result, job)
 
     def _command(self, job: Job, toolchain: Toolchain) -> Command:
         clippy, vendor = toolchain.program("cargo-clippy"), self._settings.vendor_dir
@@ -154,7 +133,7 @@ class RustValidator:
             "libraries": str(toolchain.sysroot / "lib"),
             "options": _vendor_options(vendor.absolute()) if vendor else [],
         }
-        program = Path(rust_inside.__file__).resolve()
+        program = Path(rust_in_sandbox.__file__).resolve()
         return Command(
             [str(common.PYTHON), "-I", "-S", str(program), json.dumps(plan)],
             job.tree,
@@ -193,28 +172,28 @@ def find_toolchain(configured: Path | None) -> Toolchain | None:
     if cargo is None:
         return None
     for rustc in (cargo.with_name("rustc"), cargo.resolve().with_name("rustc")):
-        sysroot = common.ask([rustc, "--print", "sysroot"])
+        sysroot = common.run_trusted([rustc, "--print", "sysroot"])
         if sysroot and (Path(sysroot) / "bin" / "cargo").exists():
-            version = common.ask([Path(sysroot) / "bin" / "rustc", "--version"])
+            version = common.run_trusted([Path(sysroot) / "bin" / "rustc", "--version"])
             return Toolchain(Path(sysroot), version) if version else None
     return None
 
 
-def judge(ended: Ended, job: Job) -> Report:
+def build_report(result: CommandResult, job: Job) -> Report:
     """What the steps found, where nothing in it contradicts anything else."""
-    if (report := common.stopped(ended, _FIDELITY)) is not None:
+    if (report := common.report_if_stopped(result, _FIDELITY)) is not None:
         return report
     try:
-        report = _read(common.read_object(ended.stdout), job)
-    except WrongShapeError as error:
-        note = f"the report {error}; {common.how_it_ended(ended)}; {common.last_words(ended)}"
-        return common.no_report(ended, _FIDELITY, note)
+        report = _read(common.read_object(result.stdout), job)
+    except ReportFormatError as error:
+        note = f"the report {error}; {common.describe_exit(result)}; {common.output_tail(result)}"
+        return common.no_report(result, _FIDELITY, note)
     except ContradictionError as error:
-        return common.no_report(ended, _FIDELITY, str(error), consistent=False)
-    if ended.exit_code != 0:
-        note = f"there is a report, but what made it ended with {common.how_it_ended(ended)}"
-        return common.no_report(ended, _FIDELITY, note, consistent=False)
-    return replace(report, duration_seconds=ended.seconds)
+        return common.no_report(result, _FIDELITY, str(error), consistent=False)
+    if result.exit_code != 0:
+        note = f"there is a report, but what made it ended with {common.describe_exit(result)}"
+        return common.no_report(result, _FIDELITY, note, consistent=False)
+    return replace(report, duration_seconds=result.seconds)
 
 
 def _read(said: Mapping[str, Any], job: Job) -> Report:
@@ -230,7 +209,7 @@ def _read(said: Mapping[str, Any], job: Job) -> Report:
     tests, complaints = _tests(said, job.problem.expected_tests)
     if not tests:
         return Report("no_report", _FIDELITY, compiled=True, note="the crate has no test that ran")
-    if not complaints and (means := _means_of_forgery(job.tree)):
+    if not complaints and (means := _forgery_constructs(job.tree)):
         raise ContradictionError(f"the fix brings in {means}, with which it could forge its own test report")
     diagnostics = (*complaints, *build.warnings)
     note = "" if take(said, "guarded", bool) else "cc could not build the guard against exit(0) in tests"
@@ -317,7 +296,7 @@ def _outcomes(said: Mapping[str, Any]) -> Iterator[tuple[str, libtest.Outcome, s
             raise ContradictionError("not every test that was listed was run")
         for name, run in zip(names, runs, strict=True):
             code, stdout = take(run, "exit_code", int), take(run, "stdout", str)
-            if code == rust_inside.GUARD_EXIT_CODE:
+            if code == rust_in_sandbox.GUARD_EXIT_CODE:
                 raise ContradictionError(
                     f"test {name} left by exit(0), or for another program, before the harness was done"
                 )
@@ -329,7 +308,7 @@ def _outcomes(said: Mapping[str, Any]) -> Iterator[tuple[str, libtest.Outcome, s
             yield name, outcome, common.tail(stdout.encode())
 
 
-def _means_of_forgery(tree: Tree) -> str:
+def _forgery_constructs(tree: Tree) -> str:
     """The words of `FORGERY` that stand in a replaced Rust file and did not stand in the original."""
     found: set[bytes] = set()
     for path, content in tree.changed.items():

@@ -10,18 +10,19 @@ import functools
 import importlib.util
 import json
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from touchstone.text import counted
 from touchstone.validation.protocol import Availability, Diagnostic, Job, Problem, Report, Tree
-from touchstone.validation.sandbox.command import TMP, Command, Ended, Limits, Sandbox
+from touchstone.validation.sandbox.command import TMP, Command, CommandResult, Limits, Sandbox
 from touchstone.validation.validators import common
-from touchstone.validation.validators.common import WrongShapeError, take, take_or_none
+from touchstone.validation.validators.common import ReportFormatError, take, take_or_none
+from touchstone.validation.validators.toolchain import ToolchainValidator
 
-_FIDELITY = "full"
+_FIDELITY = common.FULL_FIDELITY
 _KNOWN_FORMAT = "1."
 # What the schemas of a large provider take: the AWS provider alone uses over 512 MiB and 4 seconds to give its own.
 PROVIDER_LIMITS = Limits(seconds=60.0, memory_bytes=2 * 2**30, processes=128)
@@ -99,23 +100,16 @@ class _Engine:
     place: Path
 
 
-class TerraformValidator:
+class TerraformValidator(ToolchainValidator[_Engine]):
     """Judges each tree by `terraform validate` in the problem's working directory."""
 
     name = "terraform"
+    sample = _SAMPLE
 
     def __init__(self, sandbox: Sandbox, limits: Limits, settings: TerraformSettings | None = None) -> None:
-        self._sandbox, self._limits = sandbox, limits
         self._settings = settings or TerraformSettings()
-        self._engine = _find_engine(self._settings.program)
-        self.version = self._engine.version if self._engine else ""
-
-    def probe(self) -> Availability:
-        """Whether it is there and passes a sound module in the sandbox."""
-        found = self._find()
-        if not found.usable or self._engine is None:
-            return found
-        return common.tried_out(found, self._report(_SAMPLE, self._engine), self._sandbox.name)
+        engine = _find_engine(self._settings.program)
+        super().__init__(sandbox, limits, engine, engine.version if engine else "")
 
     def _find(self) -> Availability:
         """Whether there is a program or a library that tells its version, and the mirror, if one is configured."""
@@ -123,14 +117,10 @@ class TerraformValidator:
         if mirror is not None and not mirror.is_dir():
             remedy = "correct validation.terraform.plugin_dir (terraform providers mirror <folder> makes one)"
             return Availability(False, f"{mirror} is no folder", remedy)
-        if self._engine is None:
+        if self._tool is None:
             sought = str(self._settings.program or " or ".join(_NAMES))
             return Availability(False, f"{sought} cannot be run here", _REMEDY)
-        return Availability(True, f"{self._engine.version} at {self._engine.place}")
-
-    def fidelity(self, problem: Problem) -> str:
-        """Always the real thing."""
-        return _FIDELITY
+        return Availability(True, f"{self._tool.version} at {self._tool.place}")
 
     def identity(self, problem: Problem) -> Mapping[str, Any]:
         """Version, what the mirror holds, and the limits."""
@@ -146,20 +136,8 @@ class TerraformValidator:
         mirror = self._settings.plugin_dir
         return sorted(str(path.relative_to(mirror)) for path in mirror.rglob("*")) if mirror else []
 
-    def validate(self, jobs: Sequence[Job]) -> Iterator[Report]:
-        """A report on each job."""
-        availability = self._find()
-        for job in jobs:
-            if not availability.usable or self._engine is None:
-                yield common.unavailable(availability, _FIDELITY)
-            else:
-                yield self._report(job, self._engine)
-
-    def close(self) -> None:
-        """Nothing is kept running."""
-
-    def _report(self, job: Job, engine: _Engine) -> Report:
-        return judge(self._sandbox.run(self._command(job, engine), self._limits), job)
+    def _build_report(self, result: CommandResult, job: Job) -> Report:
+        return build_report(result, job)
 
     def _command(self, job: Job, engine: _Engine) -> Command:
         mirror = self._settings.plugin_dir
@@ -203,38 +181,40 @@ def _library_engine() -> _Engine | None:
 
 
 def _version(words: Sequence[str | Path]) -> str | None:
-    said = common.ask([*words, "version", "-json"], {"CHECKPOINT_DISABLE": "1", "TF_CLI_CONFIG_FILE": "/dev/null"})
+    said = common.run_trusted(
+        [*words, "version", "-json"], {"CHECKPOINT_DISABLE": "1", "TF_CLI_CONFIG_FILE": "/dev/null"}
+    )
     try:
         return take(common.read_object((said or "").encode()), "terraform_version", str)
-    except WrongShapeError:
+    except ReportFormatError:
         return None
 
 
-def judge(ended: Ended, job: Job) -> Report:
+def build_report(result: CommandResult, job: Job) -> Report:
     """What `validate` said, where it is whole and agrees with itself and with the exit code."""
-    if (report := common.stopped(ended, _FIDELITY)) is not None:
+    if (report := common.report_if_stopped(result, _FIDELITY)) is not None:
         return report
     try:
-        said = _read(ended, job.problem.working_directory)
-    except WrongShapeError as error:
-        words = common.last_words(replace(ended, stdout=b""))
-        note = f"the report of validate {error}; {common.how_it_ended(ended)}"
-        return common.no_report(ended, _FIDELITY, f"{note}; {words}" if words else note)
-    if (contradiction := said.contradiction(ended)) is not None:
-        return common.no_report(ended, _FIDELITY, contradiction, consistent=False)
-    if (absent := said.absent(ended)) is not None:
-        return Report("validator_unavailable", _FIDELITY, note=absent, duration_seconds=ended.seconds)
+        said = _read(result, job.problem.working_directory)
+    except ReportFormatError as error:
+        words = common.output_tail(replace(result, stdout=b""))
+        note = f"the report of validate {error}; {common.describe_exit(result)}"
+        return common.no_report(result, _FIDELITY, f"{note}; {words}" if words else note)
+    if (contradiction := said.contradiction(result)) is not None:
+        return common.no_report(result, _FIDELITY, contradiction, consistent=False)
+    if (absent := said.absent(result)) is not None:
+        return Report("validator_unavailable", _FIDELITY, note=absent, duration_seconds=result.seconds)
     return Report(
         "passed" if said.valid else "failed",
         _FIDELITY,
         said.diagnostics,
-        compiled=said.valid or not _has_syntax_error(said, ended, job.tree),
-        duration_seconds=ended.seconds,
+        compiled=said.valid or not _has_syntax_error(said, result, job.tree),
+        duration_seconds=result.seconds,
     )
 
 
 @dataclass(frozen=True)
-class _Said:
+class _ValidateOutput:
     """The report of `validate -json`."""
 
     valid: bool
@@ -245,17 +225,17 @@ class _Said:
     def errors(self) -> list[Diagnostic]:
         return list(common.errors_of(self.diagnostics))
 
-    def contradiction(self, ended: Ended) -> str | None:
+    def contradiction(self, result: CommandResult) -> str | None:
         """What cannot be true at once, or None."""
-        if ended.exit_code != (0 if self.valid else 1):
-            return f"validate says valid: {json.dumps(self.valid)}, but ended with {common.how_it_ended(ended)}"
+        if result.exit_code != (0 if self.valid else 1):
+            return f"validate says valid: {json.dumps(self.valid)}, but ended with {common.describe_exit(result)}"
         if len(self.errors) != self.error_count:
             return f"validate counts {counted(self.error_count, 'error')}, but lists {len(self.errors)}"
         if self.valid == bool(self.errors):
             return f"validate says valid: {json.dumps(self.valid)}, but lists {counted(len(self.errors), 'error')}"
         return None
 
-    def absent(self, ended: Ended) -> str | None:
+    def absent(self, result: CommandResult) -> str | None:
         """What kept `validate` from judging, or None. An error of the module's own is a judgement all the same."""
         summaries = {error.summary for error in self.errors}
         if not summaries or not summaries <= _PROVIDER_ABSENT | {_MODULE_ABSENT}:
@@ -265,7 +245,7 @@ class _Said:
                 "a provider is missing, or does not start, and none is downloaded: put it into a plugin mirror and set "
                 f"validation.terraform.plugin_dir ({self.errors[0].detail.splitlines()[0][:300]})"
             )
-        if _LOCAL_MODULE_ABSENT in ended.stderr:
+        if _LOCAL_MODULE_ABSENT in result.stderr:
             return None
         return (
             "a module comes from elsewhere and cannot be downloaded in the sandbox: put it among the problem's files "
@@ -273,13 +253,13 @@ class _Said:
         )
 
 
-def _read(ended: Ended, directory: str) -> _Said:
-    said = common.read_object(ended.stdout)
+def _read(result: CommandResult, directory: str) -> _ValidateOutput:
+    said = common.read_object(result.stdout)
     written = take_or_none(said, "format_version", str)
     if written is not None and not written.startswith(_KNOWN_FORMAT):
-        raise WrongShapeError(f"has the unknown format version {written[:20]}")
+        raise ReportFormatError(f"has the unknown format version {written[:20]}")
     diagnostics = tuple(_diagnostic(entry, directory) for entry in common.take_objects(said, "diagnostics"))
-    return _Said(take(said, "valid", bool), take(said, "error_count", int), diagnostics)
+    return _ValidateOutput(take(said, "valid", bool), take(said, "error_count", int), diagnostics)
 
 
 def _diagnostic(entry: Mapping[str, Any], directory: str) -> Diagnostic:
@@ -299,9 +279,9 @@ def _diagnostic(entry: Mapping[str, Any], directory: str) -> Diagnostic:
     )
 
 
-def _has_syntax_error(said: _Said, ended: Ended, tree: Tree) -> bool:
+def _has_syntax_error(said: _ValidateOutput, result: CommandResult, tree: Tree) -> bool:
     """Whether an error of `validate` is one that the parser alone finds too."""
-    _, _, parser = ended.stderr.decode("utf-8", "replace").rpartition(_SYNTAX_HEADING)
+    _, _, parser = result.stderr.decode("utf-8", "replace").rpartition(_SYNTAX_HEADING)
     lines = {line.strip() for line in parser.splitlines()}
     return any(f"Error: {error.summary}" in lines or _is_broken_json(error.file, tree) for error in said.errors)
 
@@ -312,6 +292,6 @@ def _is_broken_json(file: str | None, tree: Tree) -> bool:
         return False
     try:
         common.read_object(tree.read(file))
-    except WrongShapeError:
+    except ReportFormatError:
         return True
     return False

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from touchstone.validation import staging
-from touchstone.validation.locating import Unsafe
+from touchstone.validation import working_copy
+from touchstone.validation.locate_files import UnusableFiles
 from touchstone.validation.protocol import Tree
-from touchstone.validation.staging import HashedTree, base_hash, collect, stage, tree_hash
+from touchstone.validation.working_copy import HashedTree, file_hashes, list_files, tree_hash, write_working_copy
 
 
 def write(root: Path, *files: str) -> Path:
@@ -29,7 +29,7 @@ def test_files_come_in_order_without_what_tools_leave_behind(tmp_path: Path) -> 
     write(tmp_path, *(f"{name}/x" for name in left_out), *(f"a/deep/{name}/x" for name in left_out))
     write(tmp_path, "target/CACHEDIR.TAG", "target/debug/x", "docs/target/page.md", "a/.git")
     (tmp_path / "empty").mkdir()
-    assert collect(tmp_path) == (
+    assert list_files(tmp_path) == (
         ".terraform.lock.hcl",
         "a.tf",
         "a/deep/er/x.tf",
@@ -50,40 +50,40 @@ def test_symlinks_count_where_they_stay_inside(tmp_path: Path) -> None:
     (root / "loop.tf").symlink_to("loop.tf")
     (root / "around").symlink_to(".")
     (root / "away").symlink_to("..")
-    assert collect(root) == ("in.tf", "real.tf", "sub/up.tf", "sub/x.tf")
+    assert list_files(root) == ("in.tf", "real.tf", "sub/up.tf", "sub/x.tf")
 
 
 def test_a_root_that_is_a_symlink_itself_is_fine(tmp_path: Path) -> None:
     write(tmp_path / "real", "a.tf")
     (tmp_path / "real" / "b.tf").symlink_to("a.tf")
     (tmp_path / "alias").symlink_to("real")
-    assert collect(tmp_path / "alias") == ("a.tf", "b.tf")
+    assert list_files(tmp_path / "alias") == ("a.tf", "b.tf")
 
 
 def test_pipes_are_left_out_and_hard_links_are_not(tmp_path: Path) -> None:
     write(tmp_path, "a.tf")
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "b.tf").hardlink_to(tmp_path / "a.tf")
-    assert collect(tmp_path) == ("a.tf", "b.tf")
+    assert list_files(tmp_path) == ("a.tf", "b.tf")
 
 
 def test_limits_are_named(tmp_path: Path) -> None:
     write(tmp_path, "a", "b", "c")
-    assert isinstance(collect(tmp_path, max_files=3), tuple)
-    assert collect(tmp_path, max_files=2) == Unsafe("unsafe_input", f"{tmp_path} has more than 2 files")
-    assert isinstance(collect(tmp_path, max_bytes=36), tuple)
-    too_large = Unsafe("unsafe_input", f"the files in {tmp_path} have more than 35 bytes")
-    assert collect(tmp_path, max_bytes=35) == too_large
+    assert isinstance(list_files(tmp_path, max_files=3), tuple)
+    assert list_files(tmp_path, max_files=2) == UnusableFiles("unsafe_input", f"{tmp_path} has more than 2 files")
+    assert isinstance(list_files(tmp_path, max_bytes=36), tuple)
+    too_large = UnusableFiles("unsafe_input", f"the files in {tmp_path} have more than 35 bytes")
+    assert list_files(tmp_path, max_bytes=35) == too_large
 
 
 def test_a_missing_root_is_a_reason(tmp_path: Path) -> None:
-    found = collect(tmp_path / "gone")
-    assert isinstance(found, Unsafe)
+    found = list_files(tmp_path / "gone")
+    assert isinstance(found, UnusableFiles)
     assert found.status == "validator_unavailable" and "gone" in found.reason
 
 
 def tree_of(root: Path) -> Tree:
-    files = collect(root)
+    files = list_files(root)
     assert isinstance(files, tuple)
     return Tree(root, files)
 
@@ -102,10 +102,10 @@ def test_a_staged_tree_is_links_copies_and_fresh_files(tmp_path: Path) -> None:
     staged = tmp_path / "staged"
     umask = os.umask(0o077)
     try:
-        stage(tree, staged)
+        write_working_copy(tree, staged)
     finally:
         os.umask(umask)
-    assert collect(staged) == tree.files
+    assert list_files(staged) == tree.files
     assert {path: (staged / path).read_bytes() for path in tree.files} == {path: tree.read(path) for path in tree.files}
     assert (staged / "plain.tf").samefile(root / "plain.tf")
     for fresh in ("changed.tf", "deep/er/private.tf", "link.tf", "run.sh"):
@@ -133,20 +133,20 @@ def test_without_hard_links_files_are_copied(tmp_path: Path, monkeypatch: pytest
 
     monkeypatch.setattr(os, "link", refuse)
     root = write(tmp_path / "root", "a.tf")
-    stage(tree_of(root), tmp_path / "staged")
+    write_working_copy(tree_of(root), tmp_path / "staged")
     assert not (tmp_path / "staged" / "a.tf").samefile(root / "a.tf")
     assert (tmp_path / "staged" / "a.tf").read_text() == "content of a.tf"
 
 
 def test_staging_needs_a_new_directory(tmp_path: Path) -> None:
     with pytest.raises(FileExistsError):
-        stage(Tree(tmp_path, ()), tmp_path)
+        write_working_copy(Tree(tmp_path, ()), tmp_path)
 
 
 @pytest.mark.parametrize("path", ["../x", "/x", "a/../../x", "", "."])
 def test_staging_never_leaves_its_directory(tmp_path: Path, path: str) -> None:
     with pytest.raises(ValueError, match="is no path inside a tree"):
-        stage(Tree(tmp_path, (path,), {path: b"x"}), tmp_path / "staged")
+        write_working_copy(Tree(tmp_path, (path,), {path: b"x"}), tmp_path / "staged")
 
 
 def test_the_hash_is_of_paths_and_contents_only(tmp_path: Path) -> None:
@@ -162,12 +162,12 @@ def test_with_a_base_only_changed_files_are_hashed(tmp_path: Path, monkeypatch: 
     tree = tree_of(write(tmp_path, "a", "b/c"))
     changed = tree.with_file("a", b"x").with_file("new", b"y")
     expected = tree_hash(changed)
-    base = base_hash(tree.root, tree.files)
+    base = file_hashes(tree.root, tree.files)
 
     def read(path: Path) -> str:
         raise AssertionError(f"{path} was read")
 
-    monkeypatch.setattr(staging, "_file_hash", read)
+    monkeypatch.setattr(working_copy, "_file_hash", read)
     assert tree_hash(changed, base) == expected
 
 
@@ -179,27 +179,27 @@ def age(path: Path, seconds: int) -> None:
 def test_a_settled_file_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = write(tmp_path, "a") / "a"
     age(file, 60)
-    first = base_hash(tmp_path, ["a"])
-    stage(Tree(tmp_path, ("a",)), tmp_path / "staged")
+    first = file_hashes(tmp_path, ["a"])
+    write_working_copy(Tree(tmp_path, ("a",)), tmp_path / "staged")
 
     def read(*_: object) -> None:
         raise AssertionError("it was read again")
 
     with monkeypatch.context() as patched:
         patched.setattr(hashlib, "file_digest", read)
-        assert base_hash(tmp_path, ["a"]) == first
+        assert file_hashes(tmp_path, ["a"]) == first
     file.write_text("another of a")
-    assert base_hash(tmp_path, ["a"]) != first
+    assert file_hashes(tmp_path, ["a"]) != first
 
 
 def test_a_file_written_twice_in_a_tick_is_not_taken_for_the_old_one(tmp_path: Path) -> None:
     file = tmp_path / "a"
     file.write_text("old")
     now = file.stat().st_mtime_ns
-    old = base_hash(tmp_path, ["a"])
+    old = file_hashes(tmp_path, ["a"])
     file.write_text("new")
     os.utime(file, ns=(now, now))
-    assert base_hash(tmp_path, ["a"]) != old
+    assert file_hashes(tmp_path, ["a"]) != old
 
 
 trees = st.dictionaries(st.sampled_from(["a", "b", "a/b", "ab", "é", "c:1"]), st.binary(max_size=6), max_size=4)
@@ -234,6 +234,6 @@ def test_a_hashed_tree_gives_the_same_hashes_without_a_look_at_the_files(
     def read(path: Path) -> str:
         raise AssertionError(f"{path} was read")
 
-    monkeypatch.setattr(staging, "_file_hash", read)
+    monkeypatch.setattr(working_copy, "_file_hash", read)
     assert [hashed.hash_of(each) for each in (*changed, with_more)] == expected
     assert len(set(expected)) == len(expected)

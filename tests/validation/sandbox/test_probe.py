@@ -9,9 +9,9 @@ import pytest
 
 from tests.validation.sandbox.conftest import BACKENDS, need
 from touchstone.errors import TouchstoneError
-from touchstone.validation.sandbox import landlock, probing
+from touchstone.validation.sandbox import landlock, probe
 from touchstone.validation.sandbox.backends import Bubblewrap, Landlock, Launch, Unsandboxed
-from touchstone.validation.sandbox.probing import choose_sandbox, try_backend
+from touchstone.validation.sandbox.probe import choose_sandbox, probe_backend
 
 
 @pytest.fixture
@@ -23,8 +23,8 @@ def without_bubblewrap(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["bubblewrap", "landlock"])
 def test_what_is_here_holds(tmp_path: Path, name: str) -> None:
     need(name)
-    tried = try_backend(BACKENDS[name](), tmp_path / "scratch")
-    assert (tried.name, tried.trouble) == (name, None)
+    tried = probe_backend(BACKENDS[name](), tmp_path / "scratch")
+    assert (tried.name, tried.failure) == (name, None)
     assert list((tmp_path / "scratch").iterdir()) == []
     assert "TOUCHSTONE_PROBE_SECRET" not in os.environ
 
@@ -86,19 +86,19 @@ class Limited(Unsandboxed):
 def test_walls_that_are_not_there_are_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: type[Unsandboxed]
 ) -> None:
-    trouble = try_backend(kind(), tmp_path).trouble
-    assert trouble is not None and trouble.startswith("it does not hold: ") and "no write outside" in trouble
-    monkeypatch.setattr(probing, "BACKENDS", (kind,))
+    failure = probe_backend(kind(), tmp_path).failure
+    assert failure is not None and failure.startswith("it does not hold: ") and "no write outside" in failure
+    monkeypatch.setattr(probe, "BACKENDS", (kind,))
     with pytest.raises(TouchstoneError, match=rf"{kind.name}: it does not hold: .*no write.*install bubblewrap"):
         choose_sandbox(tmp_path)
 
 
 def test_walls_that_are_not_there_are_named(tmp_path: Path) -> None:
-    trouble = try_backend(Limited(), tmp_path).trouble
-    assert trouble is not None
+    failure = probe_backend(Limited(), tmp_path).failure
+    assert failure is not None
     for wall in ("no read of a file outside", "no write outside", "no network", "no signal to the supervisor"):
-        assert wall in trouble
-    assert "a private folder to write in" not in trouble and "no secret in the environment" not in trouble
+        assert wall in failure
+    assert "a private folder to write in" not in failure and "no secret in the environment" not in failure
 
 
 class Open(Bubblewrap):
@@ -115,7 +115,7 @@ class Open(Bubblewrap):
 
 def test_one_wall_that_is_missing_is_enough(tmp_path: Path) -> None:
     need("bubblewrap")
-    assert try_backend(Open(), tmp_path).trouble == "it does not hold: no network"
+    assert probe_backend(Open(), tmp_path).failure == "it does not hold: no network"
 
 
 class Broken(Bubblewrap):
@@ -128,9 +128,9 @@ class Broken(Bubblewrap):
 
 def test_one_that_cannot_start_says_why(tmp_path: Path) -> None:
     need("bubblewrap")
-    trouble = try_backend(Broken(), tmp_path).trouble
-    assert trouble is not None
-    assert trouble.startswith("the sandbox could not be started: ") and "no-such-option" in trouble
+    failure = probe_backend(Broken(), tmp_path).failure
+    assert failure is not None
+    assert failure.startswith("the sandbox could not be started: ") and "no-such-option" in failure
     assert list(tmp_path.iterdir()) == []
 
 
@@ -140,10 +140,10 @@ def open_descriptors() -> int:
 
 def test_trying_leaves_no_descriptor_open(tmp_path: Path) -> None:
     need("bubblewrap")
-    try_backend(Bubblewrap(), tmp_path)
+    probe_backend(Bubblewrap(), tmp_path)
     before = open_descriptors()
     for _ in range(3):
-        try_backend(Bubblewrap(), tmp_path)
+        probe_backend(Bubblewrap(), tmp_path)
     assert open_descriptors() == before
 
 
@@ -151,5 +151,5 @@ def test_failing_leaves_no_descriptor_open(tmp_path: Path) -> None:
     need("bubblewrap")
     before = open_descriptors()
     for _ in range(3):
-        try_backend(Broken(), tmp_path)
+        probe_backend(Broken(), tmp_path)
     assert open_descriptors() == before

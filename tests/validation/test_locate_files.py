@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from touchstone.validation.locating import Located, Unsafe, locate
+from touchstone.validation.locate_files import LocatedFile, UnusableFiles, locate
 
 
 @pytest.fixture
@@ -46,7 +46,7 @@ def test_the_layouts_that_are_found(
 ) -> None:
     root, working_directory, name = expected
     found = locate(clones, filename, directory, project, oid)
-    assert found == Located((clones / root).resolve(), working_directory, name)
+    assert found == LocatedFile((clones / root).resolve(), working_directory, name)
 
 
 @pytest.mark.parametrize(
@@ -76,20 +76,20 @@ def test_the_layouts_that_are_found(
 )
 def test_names_that_are_refused(clones: Path, filename: str | None, words: str) -> None:
     found = locate(clones, filename, "shop/network", None, "a1")
-    assert isinstance(found, Unsafe)
+    assert isinstance(found, UnusableFiles)
     assert found.status == "unsafe_input"
     assert words in found.reason
     if filename and filename.strip(" ."):
         for directory, project in ((filename, None), ("shop", filename)):
             also = locate(clones, "main.tf", directory, project, "a1")
-            assert isinstance(also, Unsafe) and words in also.reason
+            assert isinstance(also, UnusableFiles) and words in also.reason
 
 
 @pytest.mark.parametrize("oid", ["..", ".", "", "a/b", "/etc", "../secret", "a\0", "-x", "~", "a\\b"])
 def test_an_oid_that_would_be_a_path_is_checked_as_one(clones: Path, oid: str) -> None:
     found = locate(clones, "main.tf", None, None, oid)
-    assert isinstance(found, Unsafe) and found.status == "unsafe_input" and "the oid" in found.reason
-    assert isinstance(locate(clones, "main.tf", "shop/network", None, oid), Located)
+    assert isinstance(found, UnusableFiles) and found.status == "unsafe_input" and "the oid" in found.reason
+    assert isinstance(locate(clones, "main.tf", "shop/network", None, oid), LocatedFile)
 
 
 def test_symlinks_that_lead_out_are_refused(clones: Path) -> None:
@@ -105,7 +105,7 @@ def test_symlinks_that_lead_out_are_refused(clones: Path) -> None:
         ("out/main.tf", None, "x"),
     ]:
         found = locate(clones, filename, directory, None, oid)
-        assert isinstance(found, Unsafe)
+        assert isinstance(found, UnusableFiles)
         assert found.status == "unsafe_input"
         assert "leads out of" in found.reason
 
@@ -117,29 +117,31 @@ def test_a_file_that_is_a_symlink_is_refused_wherever_it_leads(clones: Path) -> 
     (clones / "a1" / "loop.tf").symlink_to("loop.tf")
     for filename in ("in.tf", "out.tf", "gone.tf"):
         found = locate(clones, filename, "a1", None, "x")
-        assert isinstance(found, Unsafe) and found.status == "unsafe_input" and "symlink" in found.reason
-    assert isinstance(locate(clones, "loop.tf", "a1", None, "x"), Unsafe)
+        assert isinstance(found, UnusableFiles) and found.status == "unsafe_input" and "symlink" in found.reason
+    assert isinstance(locate(clones, "loop.tf", "a1", None, "x"), UnusableFiles)
 
 
 def test_a_symlink_inside_the_clones_is_followed_to_where_it_leads(clones: Path) -> None:
     (clones / "alias").symlink_to("shop/network")
-    assert locate(clones, "main.tf", "alias", "shop", "x") == Located((clones / "shop").resolve(), "network", "main.tf")
+    assert locate(clones, "main.tf", "alias", "shop", "x") == LocatedFile(
+        (clones / "shop").resolve(), "network", "main.tf"
+    )
     (clones / "a1" / "beside").symlink_to("../shop")
     found = locate(clones, "beside/network/main.tf", "a1", None, "x")
-    assert isinstance(found, Unsafe) and found.status == "unsafe_input"
+    assert isinstance(found, UnusableFiles) and found.status == "unsafe_input"
 
 
 def test_a_project_that_leads_out_is_no_root(clones: Path) -> None:
     (clones / "up").symlink_to("..")
-    assert locate(clones, "main.tf", "a1", "up", "x") == Located((clones / "a1").resolve(), "", "main.tf")
+    assert locate(clones, "main.tf", "a1", "up", "x") == LocatedFile((clones / "a1").resolve(), "", "main.tf")
 
 
 def test_what_is_no_regular_file_is_refused(clones: Path) -> None:
     os.mkfifo(clones / "a1" / "fifo.tf")
     fifo = locate(clones, "fifo.tf", "a1", None, "x")
     directory = locate(clones, "network", "shop", None, "x")
-    assert isinstance(fifo, Unsafe) and "is no regular file" in fifo.reason
-    assert isinstance(directory, Unsafe) and "is a directory" in directory.reason
+    assert isinstance(fifo, UnusableFiles) and "is no regular file" in fifo.reason
+    assert isinstance(directory, UnusableFiles) and "is a directory" in directory.reason
     assert fifo.status == directory.status == "unsafe_input"
 
 
@@ -157,12 +159,12 @@ def test_what_is_missing_is_named(
     clones: Path, filename: str, directory: str | None, oid: str, looked_for: str
 ) -> None:
     found = locate(clones, filename, directory, None, oid)
-    assert found == Unsafe("validator_unavailable", looked_for.format(clones=clones.resolve()))
+    assert found == UnusableFiles("validator_unavailable", looked_for.format(clones=clones.resolve()))
 
 
 def test_missing_clones_are_named(tmp_path: Path) -> None:
     found = locate(tmp_path / "gone", "main.tf", "a", None, "x")
-    assert found == Unsafe("validator_unavailable", f"there is no directory {(tmp_path / 'gone').resolve()}")
+    assert found == UnusableFiles("validator_unavailable", f"there is no directory {(tmp_path / 'gone').resolve()}")
 
 
 nasty = st.sampled_from(["..", ".", "", "a1", "shop", "network", "main.tf", "out", "~", "-", "\0", "\\", "\ud800", "é"])
@@ -182,7 +184,7 @@ def test_whatever_the_names_nothing_outside_is_reached(
             (place / "main.tf").write_text("")
         (clones / "out").symlink_to("..")
     found = locate(clones, filename, directory, project, oid)
-    if isinstance(found, Located):
+    if isinstance(found, LocatedFile):
         assert found.root.is_relative_to(clones.resolve())
         path = found.root / PurePosixPath(found.working_directory) / found.filename
         assert path.is_file() and path.resolve() == path

@@ -1,9 +1,8 @@
-"""A model's answer to the code in it: CDATA and Markdown fences come off, code is never cut.
+"""Extract the code from a model's answer: strip CDATA and Markdown fences, never cut code.
 
-Code may hold fences itself, in a docstring or a heredoc. So a fence comes off only where the text cannot be the code:
-it starts with the fence, or everything around its one fenced block reads as prose. Where an answer has several blocks,
-which of them is the fix would be a guess, and the text stays as it is. One blind spot: a Markdown file of prose around
-a single block looks like such an answer.
+Code may itself contain fences, in a docstring or a heredoc. A fence is stripped only if the text starts with it, or if
+everything around its only fenced block reads as prose. With several blocks, choosing one would be a guess, so the text
+stays unchanged. Known limitation: a Markdown file with prose around a single block looks like such an answer.
 """
 
 import re
@@ -32,14 +31,14 @@ _CODE = re.compile(
 )
 
 
-def unwrap(text: str) -> str:
-    r"""The code in an answer, without CDATA and without a Markdown fence around it. Plain code stays as it is.
+def extract_code(text: str) -> str:
+    r"""The code in an answer, without surrounding CDATA or Markdown fence. Plain code is returned unchanged.
 
-    >>> unwrap("Here is the fix:\n\n```python\nx = 1\n```\nIt sets x.")
+    >>> extract_code("Here is the fix:\n\n```python\nx = 1\n```\nIt sets x.")
     'x = 1\n'
-    >>> unwrap("<![CDATA[\nx = 1\n]]>")
+    >>> extract_code("<![CDATA[\nx = 1\n]]>")
     'x = 1\n'
-    >>> unwrap('notes = <<EOT\n```\nx = 1\n```\nEOT\n')
+    >>> extract_code('notes = <<EOT\n```\nx = 1\n```\nEOT\n')
     'notes = <<EOT\n```\nx = 1\n```\nEOT\n'
     """
     return _without_cdata(_without_fence(_without_cdata(text)))
@@ -61,7 +60,7 @@ def _without_cdata(text: str) -> str:
 
 @dataclass(frozen=True)
 class _Fence:
-    """A line of fence marks; lines count from 0."""
+    """A line of fence marks. Line numbers start at 0."""
 
     line: int
     indent: int
@@ -80,7 +79,7 @@ class _Fence:
 
 @dataclass(frozen=True)
 class _Block:
-    """A fenced block; without a closing fence it goes on to the end of the text."""
+    """A fenced block. Without a closing fence it extends to the end of the text."""
 
     opening: _Fence
     closing: _Fence | None
@@ -122,9 +121,9 @@ def _fences(lines: Sequence[str]) -> Iterator[_Fence]:
 
 
 def _holds_bare_fences(fences: Sequence[_Fence], lines: Sequence[str]) -> bool:
-    """Whether the whole text is one block of a named language with pairs of bare fences in it.
+    """Whether the whole text is one block with a named language that contains pairs of bare fences.
 
-    A second block of an answer would name its language as the first one does.
+    A second top-level block would name its language, as the first one does.
     """
     if len(fences) < 4:
         return False
@@ -140,7 +139,7 @@ def _blocks(fences: Sequence[_Fence]) -> list[_Block]:
 
 
 def _nested_blocks(fences: Sequence[_Fence]) -> list[_Block]:
-    """The outermost blocks, where a fence that names a language opens a block inside a block."""
+    """The outermost blocks, if a fence that names a language opens a nested block."""
     blocks = []
     open_fences: list[_Fence] = []
     for fence in fences:
@@ -154,7 +153,7 @@ def _nested_blocks(fences: Sequence[_Fence]) -> list[_Block]:
 
 
 def _flat_blocks(fences: Sequence[_Fence]) -> list[_Block]:
-    """The blocks as CommonMark sees them: the first fence that can close a block does."""
+    """The blocks as CommonMark parses them: the first fence that can close a block closes it."""
     blocks = []
     opening: _Fence | None = None
     for fence in fences:

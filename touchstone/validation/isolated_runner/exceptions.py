@@ -1,4 +1,4 @@
-"""Exceptions on their way between tests and candidate: told by the names of their classes, and made anew from them."""
+"""Exceptions across the RPC connection: encoded by class name, and rebuilt from it on the other side."""
 
 import builtins
 import sys
@@ -6,15 +6,15 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any
 
-from touchstone.validation.isolated_runner.conversation import Conversation
+from touchstone.validation.isolated_runner.rpc import RpcConnection
 from touchstone.validation.isolated_runner.values import NotPlainError
 
 Find = Callable[[str, str], object]
 
 
-class Exceptions:
+class ExceptionTranslator:
     """The classes that stand for the other side's exceptions: the built-in ones are themselves, and so is what `find`
-    knows by module and name, or what was told of before."""
+    knows by module and name, or what was job of before."""
 
     def __init__(self, find: Find) -> None:
         self._find = find
@@ -36,25 +36,25 @@ class Exceptions:
             return found
         if name not in self._known:
             base = self.class_of(names[1:]) if len(names) > 1 else Exception
-            self._known[name] = _stand_in(name, base)
+            self._known[name] = _proxy_class(name, base)
         return self._known[name]
 
-    def tell(self, talk: Conversation, error: BaseException) -> dict[str, Any]:
+    def encode(self, rpc: RpcConnection, error: BaseException) -> dict[str, Any]:
         """What the other side needs to raise it too."""
         try:
-            arguments = [talk.write(argument) for argument in error.args]
-            attributes = {name: talk.write(value) for name, value in vars(error).items() if not name.startswith("__")}
+            arguments = [rpc.write(argument) for argument in error.args]
+            attributes = {name: rpc.write(value) for name, value in vars(error).items() if not name.startswith("__")}
             text = str(error)
         except Exception:
             arguments, attributes, text = [], {}, ""
-        told: dict[str, Any] = {"args": arguments, "attributes": attributes, "text": text}
-        told["kind"] = self.names(type(error))
+        job: dict[str, Any] = {"args": arguments, "attributes": attributes, "text": text}
+        job["kind"] = self.names(type(error))
         if isinstance(error, SyntaxError):
-            told |= {"file": error.filename, "line": error.lineno, "column": error.offset, "message": error.msg}
-        return told
+            job |= {"file": error.filename, "line": error.lineno, "column": error.offset, "message": error.msg}
+        return job
 
-    def raised(self, talk: Conversation, error: Any) -> BaseException:
-        """The exception that the other side told of."""
+    def decode(self, rpc: RpcConnection, error: Any) -> BaseException:
+        """The exception that the other side job of."""
         if not isinstance(error, dict):
             raise NotPlainError("what came is no exception")
         kind = self.class_of(error.get("kind", []))
@@ -62,8 +62,8 @@ class Exceptions:
             where = (error.get("file"), error.get("line"), error.get("column"), None)
             return kind(str(error.get("message")), where)
         try:
-            made = _made(kind, [talk.read(argument) for argument in error.get("args", [])])
-            vars(made).update({name: talk.read(value) for name, value in error.get("attributes", {}).items()})
+            made = _instantiate(kind, [rpc.read(argument) for argument in error.get("args", [])])
+            vars(made).update({name: rpc.read(value) for name, value in error.get("attributes", {}).items()})
             if hasattr(kind, "_touchstone_text"):
                 vars(made)["_touchstone_text"] = str(error.get("text"))
         except Exception:
@@ -71,7 +71,7 @@ class Exceptions:
         return made
 
 
-def of_the_standard_library(module: str, name: str) -> object:
+def find_in_standard_library(module: str, name: str) -> object:
     """A public class of a module that is loaded here; none of unittest, whose exceptions steer its tests."""
     package = module.partition(".")[0]
     if package not in sys.stdlib_module_names or package == "unittest" or name.startswith("_"):
@@ -80,7 +80,7 @@ def of_the_standard_library(module: str, name: str) -> object:
     return vars(loaded).get(name) if loaded is not None else None
 
 
-def of_any_module(module: str, name: str) -> object:
+def find_in_loaded_modules(module: str, name: str) -> object:
     """A class of a module that is loaded here, also one inside another."""
     found: object = sys.modules.get(module)
     for part in name.split("."):
@@ -92,19 +92,19 @@ def _name(kind: type) -> str:
     return kind.__name__ if getattr(builtins, kind.__name__, None) is kind else f"{kind.__module__}:{kind.__qualname__}"
 
 
-def _stand_in(name: str, base: type[BaseException]) -> type[BaseException]:
+def _proxy_class(name: str, base: type[BaseException]) -> type[BaseException]:
     module, _, qualified = name.rpartition(":")
-    shown = {"__module__": module, "__qualname__": qualified, "__str__": _text, "_touchstone_text": None}
+    shown = {"__module__": module, "__qualname__": qualified, "__str__": _proxy_text, "_touchstone_text": None}
     return type(qualified.rpartition(".")[2] or "Error", (base,), shown)
 
 
-def _text(error: BaseException) -> str:
+def _proxy_text(error: BaseException) -> str:
     """As the candidate's own class would say it."""
     text = getattr(error, "_touchstone_text", None)
     return text if isinstance(text, str) else BaseException.__str__(error)
 
 
-def _made(kind: type[BaseException], arguments: list[Any]) -> BaseException:
+def _instantiate(kind: type[BaseException], arguments: list[Any]) -> BaseException:
     """An exception without a call of its own `__init__`, which may take other arguments than were kept."""
     if kind.__module__ == "builtins":
         with suppress(Exception):

@@ -1,6 +1,6 @@
-"""A tree of files: which belong to it, a copy of it that a sandbox can be given, and a hash that names its content.
+"""A problem's files on disk: list them, write a working copy for the sandbox, and hash their contents.
 
-Everything here reads the original and never writes to it.
+The originals are only read, never written.
 """
 
 import hashlib
@@ -12,29 +12,29 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 
-from touchstone.validation.locating import Unsafe
+from touchstone.validation.locate_files import UnusableFiles
 from touchstone.validation.protocol import Tree
 
 _LEFT_OUT = frozenset({".git", ".hg", ".svn", ".terraform", ".venv", "__pycache__", "node_modules"})
 
-# A file written again within a tick of its file system's clock keeps its time, so only settled files are remembered.
+# A file rewritten within one clock tick of its file system keeps its mtime, so only older files are cached.
 _SETTLED_NS = 2_000_000_000
 
 _hashes: dict[str, tuple[tuple[int, int, int], str]] = {}
 
 
-def collect(root: Path, max_files: int = 20_000, max_bytes: int = 200_000_000) -> tuple[str, ...] | Unsafe:
-    """The files under a root, relative and in order, without version control, caches and installed packages.
+def list_files(root: Path, max_files: int = 20_000, max_bytes: int = 200_000_000) -> tuple[str, ...] | UnusableFiles:
+    """The files under a root, sorted and relative, without version control, caches and installed packages.
 
-    A symlink to a file inside the root is listed and read as that file. One that leads out, one to a directory, and
-    whatever is no regular file is left out.
+    A symlink to a file inside the root is listed and read as that file. Symlinks that lead outside, symlinks to
+    directories, and anything that is not a regular file are left out.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as root:
     ...     _ = (Path(root) / "main.tf").write_text("")
     ...     (Path(root) / ".git").mkdir()
     ...     _ = (Path(root) / ".git" / "HEAD").write_text("")
-    ...     collect(Path(root))
+    ...     list_files(Path(root))
     ('main.tf',)
     """
     files, total = [], 0
@@ -43,11 +43,11 @@ def collect(root: Path, max_files: int = 20_000, max_bytes: int = 200_000_000) -
             files.append(path)
             total += size
             if len(files) > max_files:
-                return Unsafe("unsafe_input", f"{root} has more than {max_files:,} files")
+                return UnusableFiles("unsafe_input", f"{root} has more than {max_files:,} files")
             if total > max_bytes:
-                return Unsafe("unsafe_input", f"the files in {root} have more than {max_bytes:,} bytes")
+                return UnusableFiles("unsafe_input", f"the files in {root} have more than {max_bytes:,} bytes")
     except (OSError, RuntimeError) as error:
-        return Unsafe("validator_unavailable", f"{root} cannot be read: {error}")
+        return UnusableFiles("validator_unavailable", f"{root} cannot be read: {error}")
     return tuple(sorted(files))
 
 
@@ -77,19 +77,19 @@ def _is_file_inside(root: Path, entry: os.DirEntry[str]) -> bool:
         return entry.is_file(follow_symlinks=False)
     try:
         real = Path(entry.path).resolve()
-    except RuntimeError:  # a loop of symlinks
+    except RuntimeError:  # a symlink loop
         return False
     return real.is_relative_to(root) and real.is_file()
 
 
-def stage(tree: Tree, destination: Path) -> None:
-    """Write a tree into a new directory. Unchanged files are hard links where that works, so nothing may write there.
+def write_working_copy(tree: Tree, destination: Path) -> None:
+    """Write a tree into a new directory. Unchanged files are hard-linked where possible, so the copy is read-only.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     _ = (Path(folder) / "main.tf").write_text("before")
     ...     tree = Tree(Path(folder), ("main.tf",)).with_file("main.tf", b"after")
-    ...     stage(tree, Path(folder) / "staged")
+    ...     write_working_copy(tree, Path(folder) / "staged")
     ...     (Path(folder) / "staged" / "main.tf").read_text(), (Path(folder) / "main.tf").read_text()
     ('after', 'before')
     """
@@ -123,7 +123,7 @@ def _make_parents(target: Path, destination: Path, made: set[Path]) -> None:
 
 def _make_directory(directory: Path, made: set[Path]) -> None:
     directory.mkdir()
-    directory.chmod(0o755)  # whatever the umask: the sandbox may run as another user
+    directory.chmod(0o755)  # regardless of the umask: the sandbox may run as another user
     made.add(directory)
 
 
@@ -134,7 +134,7 @@ def _link(source: Path, target: Path) -> bool:
     try:
         os.link(source, target, follow_symlinks=False)
     except OSError:
-        return False  # another file system, or one without hard links, or someone else's file
+        return False  # another file system, one without hard links, or another user's file
     return True
 
 
@@ -153,13 +153,13 @@ def _is_executable(path: Path) -> bool:
     return path.exists() and bool(path.stat().st_mode & 0o111)
 
 
-def base_hash(root: Path, files: Sequence[str]) -> dict[str, str]:
-    """The SHA-256 of each file. Files that have not changed since they were last asked for are not read again.
+def file_hashes(root: Path, files: Sequence[str]) -> dict[str, str]:
+    """The SHA-256 of each file by path. Hashes are cached, so unchanged files are not read again.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as root:
     ...     _ = (Path(root) / "main.tf").write_text("")
-    ...     base_hash(Path(root), ["main.tf"])["main.tf"][:8]
+    ...     file_hashes(Path(root), ["main.tf"])["main.tf"][:8]
     'e3b0c442'
     """
     return {path: _file_hash(root / path) for path in files}
@@ -167,7 +167,7 @@ def base_hash(root: Path, files: Sequence[str]) -> dict[str, str]:
 
 def _file_hash(path: Path) -> str:
     found = path.stat()
-    # Not ctime: staging a tree by hard links changes it.
+    # Not ctime: hard-linking a file into a working copy changes it.
     state = (found.st_size, found.st_mtime_ns, found.st_ino)
     known = _hashes.get(str(path))
     if known and known[0] == state:
@@ -181,9 +181,9 @@ def _file_hash(path: Path) -> str:
 
 
 def tree_hash(tree: Tree, base: Mapping[str, str] | None = None) -> str:
-    """A name for what is in a tree: equal for equal paths and contents, wherever they lie and whatever was changed.
+    """A hash of a tree's paths and contents, independent of its root and of which files are replaced.
 
-    `base` is the `base_hash` of the tree's root; with it only the changed files are hashed, and none is looked at.
+    `base` is the `file_hashes` of the tree's root; with it only the changed contents are hashed and no file is read.
 
     >>> same = [Tree(Path("a"), ()).with_file("x", b"1"), Tree(Path("b"), ()).with_file("x", b"1")]
     >>> tree_hash(same[0]) == tree_hash(same[1])
@@ -191,22 +191,22 @@ def tree_hash(tree: Tree, base: Mapping[str, str] | None = None) -> str:
     """
     hashes = dict(base or {})
     hashes.update((path, hashlib.sha256(content).hexdigest()) for path, content in tree.changed.items())
-    hashes.update(base_hash(tree.root, [path for path in tree.files if path not in hashes]))
+    hashes.update(file_hashes(tree.root, [path for path in tree.files if path not in hashes]))
     return hashlib.sha256(b"".join(_entry(path, hashes[path]) for path in sorted(tree.files))).hexdigest()
 
 
 class HashedTree:
-    """A tree on disk, hashed once for the sake of many that differ from it in the content of a file."""
+    """A tree on disk, hashed once so that many variants with one changed file can be hashed cheaply."""
 
     def __init__(self, root: Path, files: tuple[str, ...]) -> None:
-        self._files, self._hashes = files, base_hash(root, files)
+        self._files, self._hashes = files, file_hashes(root, files)
         entries = {path: _entry(path, self._hashes[path]) for path in sorted(files)}
         ends = itertools.accumulate(len(entry) for entry in entries.values())
         self._spans = {path: (end - len(entry), end) for (path, entry), end in zip(entries.items(), ends, strict=True)}
         self._listing = memoryview(b"".join(entries.values()))
 
     def hash_of(self, tree: Tree) -> str:
-        """The `tree_hash` of this tree with some contents changed. No file is looked at.
+        """The `tree_hash` of this tree with some contents changed. No file is read.
 
         >>> here = Tree(Path("nowhere"), ())
         >>> HashedTree(here.root, here.files).hash_of(here) == tree_hash(here)
@@ -225,6 +225,6 @@ class HashedTree:
 
 
 def _entry(path: str, content_hash: str) -> bytes:
-    """One file in the text that is hashed for a tree. The length keeps names and hashes apart."""
+    """One file's entry in the listing that is hashed. The length prefix keeps name and hash apart."""
     name = os.fsencode(path)
     return b"%d:%b%b" % (len(name), name, content_hash.encode())

@@ -1,4 +1,4 @@
-"""One validation in full, for a person to look at: what changed, what was said before and after, and the verdict."""
+"""One validation in full, for `touchstone validate`: the diff, both reports and the verdict."""
 
 import difflib
 import tempfile
@@ -11,20 +11,20 @@ import polars as pl
 from touchstone.config import EvaluationConfig, find_problems_csv
 from touchstone.errors import TouchstoneError
 from touchstone.ingest.problems import read_problems
-from touchstone.validation.applying import Applied, Fix, Kind, NotApplied, apply_fix, choose_fix
+from touchstone.validation.apply_fix import AppliedFix, Fix, FixKind, NotApplied, apply_fix, choose_fix
 from touchstone.validation.protocol import Report
-from touchstone.validation.targets import COLUMNS, NoSubject, Subject, Subjects
-from touchstone.validation.validating import Validation
-from touchstone.validation.verdicts import Verdict, judge
+from touchstone.validation.session import ValidationSession
+from touchstone.validation.targets import COLUMNS, NoTarget, Target, Targets
+from touchstone.validation.verdicts import Verdict, compute_verdict
 from touchstone.vocabulary import Success
 
 
 @dataclass(frozen=True)
-class Shown:
-    """Everything there is to say of one fix. Without a report there was nothing to validate."""
+class ValidationDetail:
+    """The validation of one fix. `report` is None if the fix could not be applied."""
 
     fix: Path
-    subject: Subject
+    target: Target
     sandbox: str
     fidelity: str
     diff: str
@@ -35,21 +35,23 @@ class Shown:
     success: Success
 
 
-def validate_files(config: EvaluationConfig, oid: str, fixes: list[Path], kind: Kind | None) -> list[Shown]:
-    """Validate each file as a fix of the problem, in the evaluation's sandbox and with its cache."""
-    subject = _subject(config, oid)
+def validate_files(
+    config: EvaluationConfig, oid: str, fixes: list[Path], kind: FixKind | None
+) -> list[ValidationDetail]:
+    """Validate each file as a fix of the problem, with the evaluation's sandbox and cache."""
+    target = _target(config, oid)
     settings = config.validation
     how = kind or settings.apply
-    has_range = subject.problem.line_start is not None
+    has_range = target.problem.line_start is not None
     cache_dir = settings.cache_dir or config.output_dir / "cache"
     with (
         tempfile.TemporaryDirectory(prefix="touchstone-") as scratch,
-        Validation(settings, cache_dir, Path(scratch) / "validation") as validation,
+        ValidationSession(settings, cache_dir, Path(scratch) / "validation") as validation,
     ):
-        return [_validate(validation, subject, path, _fix(path, how, has_range)) for path in fixes]
+        return [_validate(validation, target, path, _fix(path, how, has_range)) for path in fixes]
 
 
-def _subject(config: EvaluationConfig, oid: str) -> Subject:
+def _target(config: EvaluationConfig, oid: str) -> Target:
     with tempfile.TemporaryDirectory(prefix="touchstone-") as scratch:
         path = find_problems_csv(config)
         problems = read_problems(path, Path(scratch) / "problems.parquet", config.problem_key).problems
@@ -57,14 +59,14 @@ def _subject(config: EvaluationConfig, oid: str) -> Subject:
         rows = problems.filter(pl.col("oid") == oid).select("oid", *present).collect().rows(named=True)
     if not rows:
         raise TouchstoneError(f"{path}: there is no problem '{oid}'")
-    found = Subjects(config.clones_dir, config.validation).find(rows)[oid]
-    if isinstance(found, NoSubject):
+    found = Targets(config.clones_dir, config.validation).find(rows)[oid]
+    if isinstance(found, NoTarget):
         raise TouchstoneError(f"problem '{oid}' cannot be validated: {found.status}: {found.reason}")
     return found
 
 
 def _fix(path: Path, how: Literal["auto", "file", "block"], has_range: bool) -> Fix:
-    """The file's text as a fix: a block where the problem has lines, unless told otherwise."""
+    """The file's text as a fix: by default a block if the problem has lines, else the whole file."""
     fix = choose_fix({"fixed_code": _read(path)}, how, has_range)
     assert fix is not None
     return fix
@@ -77,10 +79,10 @@ def _read(path: Path) -> str:
         raise TouchstoneError(f"{path}: cannot be read ({error})") from None
 
 
-def _validate(validation: Validation, subject: Subject, path: Path, fix: Fix) -> Shown:
-    applied = apply_fix(subject.original, fix, subject.problem)
-    before = validation.request(subject, None)
-    after = validation.request(subject, applied.content) if isinstance(applied, Applied) else None
+def _validate(validation: ValidationSession, target: Target, path: Path, fix: Fix) -> ValidationDetail:
+    applied = apply_fix(target.original, fix, target.problem)
+    before = validation.request(target, None)
+    after = validation.request(target, applied.content) if isinstance(applied, AppliedFix) else None
     known = validation.reports([before, *([after] if after else [])], "validating")
     baseline = known[before.key].report
     if isinstance(applied, NotApplied):
@@ -88,13 +90,15 @@ def _validate(validation: Validation, subject: Subject, path: Path, fix: Fix) ->
     else:
         assert after is not None
         lines = (applied.first_line, applied.last_line)
-        verdict = judge(baseline, known[after.key].report, subject.problem, *lines, validation.settings.success)
-    return Shown(
+        verdict = compute_verdict(
+            baseline, known[after.key].report, target.problem, *lines, validation.settings.success
+        )
+    return ValidationDetail(
         fix=path,
-        subject=subject,
+        target=target,
         sandbox=validation.sandbox.name,
         fidelity=baseline.fidelity,
-        diff=_diff(subject, applied) if isinstance(applied, Applied) else "",
+        diff=_diff(target, applied) if isinstance(applied, AppliedFix) else "",
         baseline=baseline,
         report=known[after.key].report if after else None,
         cached=known[after.key].cached if after else False,
@@ -103,7 +107,7 @@ def _validate(validation: Validation, subject: Subject, path: Path, fix: Fix) ->
     )
 
 
-def _diff(subject: Subject, applied: Applied) -> str:
-    name = subject.problem.path
-    old, new = (text.decode("utf-8", "replace").splitlines() for text in (subject.original, applied.content))
+def _diff(target: Target, applied: AppliedFix) -> str:
+    name = target.problem.path
+    old, new = (text.decode("utf-8", "replace").splitlines() for text in (target.original, applied.content))
     return "\n".join(difflib.unified_diff(old, new, f"a/{name}", f"b/{name}", lineterm=""))

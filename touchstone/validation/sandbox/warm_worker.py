@@ -1,4 +1,4 @@
-"""Keeping a worker warm in a sandbox: started once, given one job after the other, replaced after an odd end."""
+"""A worker kept warm in a sandbox: started once, given one job after another, replaced when it fails."""
 
 import contextlib
 import json
@@ -13,14 +13,14 @@ from pathlib import Path
 from typing import Any
 
 from touchstone.validation.sandbox.backends import ENVIRONMENT, Interpreter, Launch, interpreter
-from touchstone.validation.sandbox.clock import Overrun
+from touchstone.validation.sandbox.clock import LimitExceeded
 from touchstone.validation.sandbox.command import Limits
-from touchstone.validation.sandbox.forking import END, JOB, KILL
-from touchstone.validation.sandbox.processes import descendants, end, usage
-from touchstone.validation.sandbox.running import Confined
+from touchstone.validation.sandbox.fork_server import END, JOB, KILL
+from touchstone.validation.sandbox.processes import descendants, end_sandbox, usage
+from touchstone.validation.sandbox.runner import SandboxRunner
 
-# How long a worker may do nothing before it is ready, or has ended a job. On a busy machine that takes long, but then
-# it is ready to run, not idle: so a busy machine changes no verdict, and a worker that was stopped holds up nobody.
+# How long a worker may be idle while it starts or ends a job. On a busy machine both take long, but the worker is then
+# runnable, not idle: so load changes no verdict, and a stopped worker blocks nothing.
 _START_IDLE_SECONDS = 60.0
 _END_IDLE_SECONDS = 2.0
 _LONGEST_SECONDS = 600.0
@@ -28,14 +28,14 @@ _LOOK_EVERY_SECONDS = 0.1
 
 
 class WorkerLostError(Exception):
-    """The worker ended, or could not be started."""
+    """The worker exited, or could not be started."""
 
 
 @dataclass
 class WarmWorker:
-    """One worker in one sandbox. Use `job`, read what it answers, then `finish`."""
+    """One worker in one sandbox. Send a `job`, read its answer, then call `ask_end` and `ended`."""
 
-    sandbox: Confined
+    sandbox: SandboxRunner
     worker: str
     limits: Limits
     python: Interpreter = field(default_factory=interpreter)
@@ -47,11 +47,11 @@ class WarmWorker:
     _served: int = 0
     _keep: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
     tmp: Path | None = None
-    # Its processes while it has no job.
+    # The worker's processes while no job runs.
     processes: Sequence[int] = ()
 
-    def job(self, told: Any, descriptors: Sequence[int] = ()) -> None:
-        """Send a job and the descriptors that it needs. They stay open here."""
+    def job(self, payload: Any, descriptors: Sequence[int] = ()) -> None:
+        """Send a job and the file descriptors that it needs, which stay open here."""
         if self._process is None or self._served >= self.jobs_before_replaced:
             self.close()
             self._start()
@@ -60,7 +60,7 @@ class WarmWorker:
         file = os.memfd_create("job")
         try:
             with os.fdopen(file, "wb", closefd=False) as writing:
-                writing.write(json.dumps(told).encode())
+                writing.write(json.dumps(payload).encode())
             os.lseek(file, 0, os.SEEK_SET)
             socket.send_fds(self._control, [JOB], [file, *descriptors])
         except OSError as error:
@@ -70,32 +70,32 @@ class WarmWorker:
             os.close(file)
 
     def ask_end(self, *, at_once: bool = False) -> None:
-        """Ask a forking worker to end its job: once it is done by itself, or at once. `ended` tells what came of it."""
+        """Ask a fork-server worker to end its job: when it finishes, or immediately. `ended` returns the result."""
         if self._control is not None:
             with contextlib.suppress(OSError):
                 self._control.send(KILL if at_once else END)
 
     def ended(self) -> dict[str, Any]:
-        """How the job's process ended. A worker that cannot tell in time is replaced."""
-        told = self._receive(_END_IDLE_SECONDS)
-        if told is None:
+        """How the job's process ended. A worker that does not answer in time is replaced."""
+        message = self._receive(_END_IDLE_SECONDS)
+        if message is None:
             self.close()
             return {"exit_code": None, "disk_full": False}
-        return dict(json.loads(told))
+        return dict(json.loads(message))
 
     @property
     def process(self) -> int:
-        """The process that a limit on memory is watched at."""
+        """The process id of the sandbox, for measuring memory."""
         return self._process.pid if self._process is not None else 0
 
     def close(self) -> None:
-        """End the worker and all that runs in its sandbox."""
+        """Kill the worker and everything in its sandbox."""
         if self._process is not None:
             if self._control is not None:
                 self._control.close()
-            if not self.sandbox.backend.own_processes:
+            if not self.sandbox.backend.pid_namespace:
                 self._process.kill()
-            end(self._process, own_processes=self.sandbox.backend.own_processes)
+            end_sandbox(self._process, pid_namespace=self.sandbox.backend.pid_namespace)
         self._process, self._control, self._served, self.processes = None, None, 0, ()
         self._keep.close()
 
@@ -125,15 +125,17 @@ class WarmWorker:
         if self._receive(_START_IDLE_SECONDS) is None:
             assert self._process.stderr is not None
             self._process.kill()
-            said = self._process.stderr.read().decode("utf-8", "replace").strip().splitlines()
+            stderr_lines = self._process.stderr.read().decode("utf-8", "replace").strip().splitlines()
             self.close()
-            raise WorkerLostError(f"the sandbox could not be started: {said[-1] if said else 'no word'}")
+            raise WorkerLostError(
+                f"the sandbox could not be started: {stderr_lines[-1] if stderr_lines else 'no word'}"
+            )
         self.processes = list(descendants(self._process.pid))
         assert self._process.stderr is not None
         self._process.stderr.close()
 
     def _receive(self, idle_seconds: float) -> bytes | None:
-        """The worker's next word; None where it has gone, or does nothing for so long."""
+        """The worker's next message; None if it exited or stayed idle for that long."""
         if self._control is None:
             return None
         waiting = select.poll()
@@ -150,8 +152,10 @@ class WarmWorker:
         return None
 
 
-def read_answer(pipe: int, max_bytes: int, passed_limit: Callable[[], Overrun | None]) -> tuple[bytes, Overrun | None]:
-    """What comes through a pipe until its other end is closed, or the limit that was passed first."""
+def read_until_closed(
+    pipe: int, max_bytes: int, exceeded_limit: Callable[[], LimitExceeded | None]
+) -> tuple[bytes, LimitExceeded | None]:
+    """Read a pipe until its other end closes; also returns the limit that was exceeded first, if any."""
     answer = bytearray()
     waiting = select.poll()
     waiting.register(pipe, select.POLLIN | select.POLLHUP)
@@ -163,8 +167,8 @@ def read_answer(pipe: int, max_bytes: int, passed_limit: Callable[[], Overrun | 
                 return bytes(answer), None
             answer += chunk
             if len(answer) > max_bytes:
-                return bytes(answer), Overrun("output_limit")
+                return bytes(answer), LimitExceeded("output_limit")
         if time.monotonic() - looked >= _LOOK_EVERY_SECONDS:
             looked = time.monotonic()
-            if (passed := passed_limit()) is not None:
-                return bytes(answer), passed
+            if (exceeded := exceeded_limit()) is not None:
+                return bytes(answer), exceeded

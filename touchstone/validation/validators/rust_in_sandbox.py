@@ -74,7 +74,7 @@ long syscall(long n, ...) {
 
 
 @dataclass(frozen=True)
-class Ran:
+class StepResult:
     """How a step ended, with what it said, or the beginning and end of it."""
 
     exit_code: int
@@ -83,7 +83,7 @@ class Ran:
 
 
 @dataclass
-class Findings:
+class CrateReport:
     """All that is told at the end."""
 
     build: dict[str, Any] = field(default_factory=dict)
@@ -98,18 +98,18 @@ class Findings:
 def main() -> None:
     """Do it all and print what was found."""
     plan = json.loads(sys.argv[1])
-    _keep_to_oneself()
-    findings = Findings()
+    _isolate_process()
+    findings = CrateReport()
     # A target directory of its own: with a shared one, a broken crate once took another's artefact and passed.
     folder = Path(tempfile.mkdtemp(prefix="touchstone-"))
     os.environ["CARGO_TARGET_DIR"] = str(folder / "target")
-    _work(plan, folder, findings)
+    _validate_crate(plan, folder, findings)
     print(json.dumps(asdict(findings)))
 
 
-def _work(plan: Mapping[str, Any], folder: Path, findings: Findings) -> None:
+def _validate_crate(plan: Mapping[str, Any], folder: Path, findings: CrateReport) -> None:
     root = Path(plan["root"]).resolve()
-    names = _Names(root, _workspace(plan["cargo"]))
+    names = _PathMapper(root, _workspace(plan["cargo"]))
     sources = _digests(path for pattern in _SOURCES for path in root.rglob(pattern))
     without_harness = _without_harness(root)
     guard = _build_guard(folder)
@@ -141,7 +141,7 @@ def _workspace(cargo: str) -> Path:
 
 
 @dataclass(frozen=True)
-class _Names:
+class _PathMapper:
     """How files are named: by the compiler from the workspace, in the report from the tree's root."""
 
     root: Path
@@ -152,7 +152,7 @@ class _Names:
         return str(path.relative_to(self.root)) if path.is_relative_to(self.root) else file
 
 
-def _cargo(plan: Mapping[str, Any], names: _Names, *words: str) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+def _cargo(plan: Mapping[str, Any], names: _PathMapper, *words: str) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """A step of cargo's: what to tell of it, and what it made."""
     line = [plan["cargo"], *words, "--offline", "--message-format=json", *plan["options"]]
     ran = _run(line, most=_MESSAGES_BYTES)
@@ -178,7 +178,7 @@ def _is_about_code(message: Mapping[str, Any]) -> bool:
     return bool(message["spans"] or message["code"] or message["children"])
 
 
-def _shortened(message: Mapping[str, Any], names: _Names) -> dict[str, Any]:
+def _shortened(message: Mapping[str, Any], names: _PathMapper) -> dict[str, Any]:
     place = next((span for span in message["spans"] if span["is_primary"]), None)
     labels = [span["label"] for span in message["spans"] if span["label"]]
     notes = [child["message"] for child in message["children"]]
@@ -226,7 +226,7 @@ def _run(
     directory: Path | None = None,
     environment: Mapping[str, str] | None = None,
     most: int = _OUTPUT_BYTES,
-) -> Ran:
+) -> StepResult:
     """Run a step to its end and end what it leaves. Files, unlike pipes, are not held open by what is left."""
     with tempfile.TemporaryFile() as stdout, tempfile.TemporaryFile() as stderr:
         ended = subprocess.run(
@@ -237,7 +237,7 @@ def _run(
         for file in (stdout, stderr):
             file.seek(0)
             texts.append(_ends(file.read(_MESSAGES_BYTES), most).decode("utf-8", "replace"))
-    return Ran(ended.returncode, *texts)
+    return StepResult(ended.returncode, *texts)
 
 
 def _ends(output: bytes, most: int) -> bytes:
@@ -245,7 +245,7 @@ def _ends(output: bytes, most: int) -> bytes:
     return output if len(output) <= most else output[: most // 2] + b"\n[...]\n" + output[-most // 2 :]
 
 
-def _keep_to_oneself() -> None:
+def _isolate_process() -> None:
     """Close memory, environment and open files to other processes of this user, and adopt what they abandon."""
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0) or libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0):
@@ -253,14 +253,12 @@ def _keep_to_oneself() -> None:
 
 
 def _end_leftovers() -> None:
-    while True:
-        for child in _children():
-            with suppress(ProcessLookupError):
-                os.kill(child, signal.SIGKILL)
-        try:
+    with suppress(ChildProcessError):  # raised once no child is left
+        while True:
+            for child in _children():
+                with suppress(ProcessLookupError):
+                    os.kill(child, signal.SIGKILL)
             os.waitpid(-1, 0)
-        except ChildProcessError:
-            return
 
 
 def _children() -> list[int]:

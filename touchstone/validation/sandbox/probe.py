@@ -1,6 +1,6 @@
-"""Choosing a sandbox by trying it: inside, everything that must be denied is attempted, and what must work is used.
+"""Choose a sandbox by probing it: inside, attempt everything that must be denied and use what must work.
 
-A backend whose program is there but whose walls are not is worse than none, so a look for the program is not enough.
+An installed backend that does not isolate is worse than none, so checking for the program is not enough.
 """
 
 import contextlib
@@ -16,8 +16,8 @@ from touchstone.errors import TouchstoneError
 from touchstone.validation.sandbox.backends import Backend, Bubblewrap, Landlock, Unsandboxed
 from touchstone.validation.sandbox.clock import JobClock
 from touchstone.validation.sandbox.command import Limits
-from touchstone.validation.sandbox.running import Confined
-from touchstone.validation.sandbox.warm import WarmWorker, WorkerLostError, read_answer
+from touchstone.validation.sandbox.runner import SandboxRunner
+from touchstone.validation.sandbox.warm_worker import WarmWorker, WorkerLostError, read_until_closed
 
 BACKENDS: tuple[type[Backend], ...] = (Bubblewrap, Landlock)
 INSTALL = "apt-get install bubblewrap (Debian, Ubuntu), or dnf install bubblewrap (Fedora)"
@@ -25,57 +25,57 @@ _PROBE_SECONDS = 20.0
 
 
 @dataclass(frozen=True)
-class Tried:
-    """What came of trying a backend: `trouble` is None where it holds."""
+class ProbeResult:
+    """The result of probing a backend: `failure` is None if it holds."""
 
     name: str
-    trouble: str | None
+    failure: str | None
 
 
-def choose_sandbox(scratch: Path, wanted: str = "auto", unsandboxed: bool = False) -> Confined:
-    """The first backend that holds, or a refusal that says what to install. Nothing runs unsandboxed unasked."""
+def choose_sandbox(scratch: Path, wanted: str = "auto", unsandboxed: bool = False) -> SandboxRunner:
+    """The first backend that holds; raises TouchstoneError if none does. No isolation only if `unsandboxed` is set."""
     if unsandboxed:
-        return Confined(Unsandboxed(), scratch)
+        return SandboxRunner(Unsandboxed(), scratch)
     tried = []
     for backend in (kind() for kind in BACKENDS):
         if wanted in ("auto", backend.name):
-            result = try_backend(backend, scratch)
-            if result.trouble is None:
-                return Confined(backend, scratch)
-            tried.append(f"{backend.name}: {result.trouble}")
+            result = probe_backend(backend, scratch)
+            if result.failure is None:
+                return SandboxRunner(backend, scratch)
+            tried.append(f"{backend.name}: {result.failure}")
     raise TouchstoneError(
         f"no sandbox works here, so nothing is validated ({'; '.join(tried)}); install bubblewrap: {INSTALL}, "
         "or set 'validation.unsandboxed' to true in the config if you trust every fix"
     )
 
 
-def try_backend(backend: Backend, scratch: Path) -> Tried:
-    """Start a worker in it that tries to get out."""
+def probe_backend(backend: Backend, scratch: Path) -> ProbeResult:
+    """Start a worker in the sandbox that tries to escape."""
     missing = backend.missing()
     if missing is not None:
-        return Tried(backend.name, missing)
+        return ProbeResult(backend.name, missing)
     scratch.mkdir(parents=True, exist_ok=True)
     limits = Limits(processes=16, seconds=_PROBE_SECONDS)
-    sandbox = Confined(backend, scratch)
+    sandbox = SandboxRunner(backend, scratch)
     listener = socket.socket()
     listener.bind(("127.0.0.1", 0))
     listener.listen()
     with tempfile.NamedTemporaryFile(dir=scratch) as secret, contextlib.closing(listener):
         os.chmod(secret.name, 0o666)  # noqa: PTH101
         Path(secret.name).write_text("secret")
-        told = {"secret": secret.name, "port": listener.getsockname()[1], "parent": os.getpid()}
+        payload = {"secret": secret.name, "port": listener.getsockname()[1], "parent": os.getpid()}
         os.environ["TOUCHSTONE_PROBE_SECRET"] = secrets.token_hex()
-        worker = WarmWorker(sandbox, "touchstone.validation.sandbox.escapes:serve", limits)
+        worker = WarmWorker(sandbox, "touchstone.validation.sandbox.escape_attempts:serve", limits)
         reads, writes = os.pipe()
         try:
             try:
-                worker.job(told, [writes])
+                worker.job(payload, [writes])
             finally:
                 os.close(writes)
-            answer, passed = read_answer(reads, 10_000, JobClock([worker.process], limits).overrun)
-            results = json.loads(answer) if passed is None and answer else {"an answer": False}
+            answer, exceeded = read_until_closed(reads, 10_000, JobClock([worker.process], limits).exceeded)
+            results = json.loads(answer) if exceeded is None and answer else {"an answer": False}
         except (WorkerLostError, TouchstoneError) as error:
-            return Tried(backend.name, str(error))
+            return ProbeResult(backend.name, str(error))
         finally:
             os.close(reads)
             worker.close()
@@ -83,4 +83,4 @@ def try_backend(backend: Backend, scratch: Path) -> Tried:
         if Path(secret.name).read_text() != "secret":
             results["no write outside"] = False
     failed = [name for name, good in results.items() if not good]
-    return Tried(backend.name, f"it does not hold: {', '.join(failed)}" if failed else None)
+    return ProbeResult(backend.name, f"it does not hold: {', '.join(failed)}" if failed else None)

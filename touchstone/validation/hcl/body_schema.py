@@ -11,10 +11,10 @@ _NONE: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
-class Shape:
+class BodySchema:
     """The arguments of a block, the required ones among them, and its nested blocks with the names of their labels.
 
-    `newer` is what later versions of Terraform accept: neither suggested nor complained about. An `open` shape takes
+    `newer` is what later versions of Terraform accept: neither suggested nor complained about. An `open` schema takes
     any argument and any block that it does not know.
     """
 
@@ -25,29 +25,29 @@ class Shape:
     open: bool = False
 
 
-def shape_errors(block: Block, shape: Shape) -> Iterator[Diagnostic]:
+def body_errors(block: Block, schema: BodySchema) -> Iterator[Diagnostic]:
     """What a block holds that it may not, and what it lacks. Nothing is required of a block that overrides."""
     text = block.text
-    yield from content_errors(block, shape)
-    for name in () if block.override else shape.required:
+    yield from unexpected_content_errors(block, schema)
+    for name in () if block.override else schema.required:
         if name not in block.body.arguments:
             detail = f'The argument "{name}" is required, but no definition was found.'
             yield text.error(block.missing, "Missing required argument", detail)
 
 
-def content_errors(block: Block, shape: Shape) -> Iterator[Diagnostic]:
+def unexpected_content_errors(block: Block, schema: BodySchema) -> Iterator[Diagnostic]:
     """What a block holds and may not."""
     text, content = block.text, block.body
-    if not shape.open:
+    if not schema.open:
         for name, argument in content.arguments.items():
-            if name not in shape.arguments and name not in shape.newer:
-                detail = f'An argument named "{name}" is not expected here.{_argument_hint(name, content, shape)}'
+            if name not in schema.arguments and name not in schema.newer:
+                detail = f'An argument named "{name}" is not expected here.{_argument_hint(name, content, schema)}'
                 yield text.error(text.span(argument.name_node), "Unsupported argument", detail)
     for nested in content.blocks:
-        if nested.kind in shape.blocks:
-            yield from label_errors(nested, shape.blocks[nested.kind])
-        elif not shape.open and nested.kind not in shape.newer:
-            detail = f'Blocks of type "{nested.kind}" are not expected here.{_block_hint(nested.kind, shape)}'
+        if nested.kind in schema.blocks:
+            yield from label_errors(nested, schema.blocks[nested.kind])
+        elif not schema.open and nested.kind not in schema.newer:
+            detail = f'Blocks of type "{nested.kind}" are not expected here.{_block_hint(nested.kind, schema)}'
             yield text.error(text.span(nested.kind_node), "Unsupported block type", detail)
 
 
@@ -63,14 +63,14 @@ def label_errors(block: Block, names: tuple[str, ...]) -> Iterator[Diagnostic]:
         yield text.error(span, f"Extraneous label for {kind}", f"{expected} expected for {kind} blocks.")
 
 
-def _argument_hint(name: str, content: Body, shape: Shape) -> str:
-    hint = did_you_mean(name, (known for known in shape.arguments if known not in content.arguments))
-    return hint or (f' Did you mean to define a block of type "{name}"?' if name in shape.blocks else "")
+def _argument_hint(name: str, content: Body, schema: BodySchema) -> str:
+    hint = did_you_mean(name, (known for known in schema.arguments if known not in content.arguments))
+    return hint or (f' Did you mean to define a block of type "{name}"?' if name in schema.blocks else "")
 
 
-def _block_hint(kind: str, shape: Shape) -> str:
-    if hint := did_you_mean(kind, shape.blocks):
+def _block_hint(kind: str, schema: BodySchema) -> str:
+    if hint := did_you_mean(kind, schema.blocks):
         return hint
-    if kind in shape.arguments:
+    if kind in schema.arguments:
         return f' Did you mean to define argument "{kind}"? If so, use the equals sign to assign it a value.'
     return ""

@@ -1,4 +1,4 @@
-"""One side of the talk between tests and candidate: it asks, and while it waits it answers what it is asked.
+"""One side of the rpc between tests and candidate: it asks, and while it waits it answers what it is asked.
 
 Frames of JSON over a socket, each behind its length. A reference is the number of an object that stays on its own
 side; what the other side may do with it is decided where it is served.
@@ -13,7 +13,14 @@ from dataclasses import dataclass
 from json import dumps, loads
 from typing import Any
 
-from touchstone.validation.isolated_runner.values import NotPlainError, Plain, become, decode, encode, is_mutable
+from touchstone.validation.isolated_runner.values import (
+    NotPlainError,
+    Plain,
+    decode,
+    encode,
+    is_mutable,
+    replace_content,
+)
 
 MAX_FRAME = 32 * 2**20
 # The operators with two sides, each of which also has an `r…` and an `i…` form.
@@ -27,54 +34,54 @@ Request = dict[str, Any]
 Answer = Callable[[Request], Any]
 
 
-class LostError(BaseException):
+class ConnectionLostError(BaseException):
     """The other side has gone. No test may take it for an exception that it expects."""
 
 
 @dataclass
-class Changing:
+class CallResult:
     """What a call returned, and what became of the lists and such that it was given, by their place."""
 
     value: Any
     changed: list[tuple[int, Plain]]
 
 
-class Conversation:
+class RpcConnection:
     """A socket with objects on both sides of it.
 
     `answer` serves a request of the other side and returns a value; `adopt` makes what stands here for an object there;
-    `describe` says of an object of ours what the other side is told of it; `failed` turns an error told by the other
+    `describe` says of an object of ours what the other side is job of it; `failed` turns an error job by the other
     side into the exception to raise here. `lost` stays True once the other side has gone.
     """
 
     def __init__(self, connection: socket.socket) -> None:
         self._socket = connection
         self.lost = False
-        self._ours: dict[int, Any] = {}
+        self._local_objects: dict[int, Any] = {}
         self._numbers: dict[int, int] = {}
-        self._theirs: dict[int, Any] = {}
-        self.answer: Answer = _refuse
-        self.adopt: Callable[[int, dict[str, Any]], Any] = lambda number, about: None
-        self.number_of: Callable[[Any], int | None] = lambda value: None
+        self._proxies: dict[int, Any] = {}
+        self.handle: Answer = _refuse
+        self.make_proxy: Callable[[int, dict[str, Any]], Any] = lambda number, about: None
+        self.remote_id: Callable[[Any], int | None] = lambda value: None
         self.describe: Callable[[Any], dict[str, Any]] = lambda value: {}
-        self.failed: Callable[[dict[str, Any]], BaseException] = lambda error: RuntimeError(str(error))
-        self.tell_error: Callable[[BaseException], dict[str, Any]] = lambda error: {"kind": type(error).__name__}
+        self.to_exception: Callable[[dict[str, Any]], BaseException] = lambda error: RuntimeError(str(error))
+        self.describe_error: Callable[[BaseException], dict[str, Any]] = lambda error: {"kind": type(error).__name__}
 
-    def ask(self, op: str, **request: Any) -> Any:
+    def request(self, op: str, **request: Any) -> Any:
         """Ask the other side and wait for its answer, serving its own questions meanwhile."""
-        return self.read(self._ask(op, request).get("value"))
+        return self.read(self._request(op, request).get("value"))
 
     def call(self, number: int, positional: Sequence[Any], named: Mapping[str, Any]) -> Any:
         """Call an object of the other side. What it does to the lists that it is given is done to ours."""
         args = [self.write(value) for value in positional]
         kwargs = {name: self.write(value) for name, value in named.items()}
-        frame = self._ask("call", {"on": number, "args": args, "kwargs": kwargs})
+        frame = self._request("call", {"on": number, "args": args, "kwargs": kwargs})
         given = [*positional, *named.values()]
         for place, plain in frame.get("changed", []):
-            become(given[place], self.read(plain))
+            replace_content(given[place], self.read(plain))
         return self.read(frame.get("value"))
 
-    def called(self, target: Callable[..., Any], request: Request) -> Changing:
+    def handle_call(self, target: Callable[..., Any], request: Request) -> CallResult:
         """Do what a call of the other side asks for."""
         positional = [self.read(value) for value in request["args"]]
         named = {name: self.read(value) for name, value in request["kwargs"].items()}
@@ -83,16 +90,16 @@ class Conversation:
         after = [
             (place, self.write(one)) for place, one in enumerate([*positional, *named.values()]) if is_mutable(one)
         ]
-        return Changing(value, [(place, plain) for place, plain in after if plain != before[place]])
+        return CallResult(value, [(place, plain) for place, plain in after if plain != before[place]])
 
-    def _ask(self, op: str, request: Request) -> dict[str, Any]:
+    def _request(self, op: str, request: Request) -> dict[str, Any]:
         self._send(_packed({"op": op, **request}))
         while True:
             frame = self._receive()
             if "op" in frame:
                 self._serve(frame)
             elif "error" in frame:
-                raise self.failed(frame["error"])
+                raise self.to_exception(frame["error"])
             else:
                 return frame
 
@@ -109,19 +116,19 @@ class Conversation:
         """A value that came from there."""
         return decode(plain, self._adopt)
 
-    def ours(self, number: Any) -> Any:
+    def local_object(self, number: Any) -> Any:
         """The object of ours that the other side means."""
-        if number not in self._ours:
+        if number not in self._local_objects:
             raise NotPlainError(f"there is no object {number!r}")
-        return self._ours[number]
+        return self._local_objects[number]
 
     def _serve(self, request: Request) -> None:
         try:
-            value = self.answer(request)
-            changed = value.changed if type(value) is Changing else []
-            frame = {"value": self.write(value.value if type(value) is Changing else value), "changed": changed}
+            value = self.handle(request)
+            changed = value.changed if type(value) is CallResult else []
+            frame = {"value": self.write(value.value if type(value) is CallResult else value), "changed": changed}
             body = _packed(frame)
-        except LostError:
+        except ConnectionLostError:
             raise
         except BaseException as error:
             body = self._packed_error(error)
@@ -129,30 +136,30 @@ class Conversation:
 
     def _packed_error(self, error: BaseException) -> bytes:
         try:
-            return _packed({"error": self.tell_error(error)})
+            return _packed({"error": self.describe_error(error)})
         except ValueError as too_large:
-            return _packed({"error": self.tell_error(too_large)})
+            return _packed({"error": self.describe_error(too_large)})
 
     def _export(self, value: Any) -> Plain:
-        known = self.number_of(value)
+        known = self.remote_id(value)
         if known is not None:
             return {"yours": known}
-        number = self._numbers.setdefault(id(value), len(self._ours) + 1)
-        # Kept for the talk's lifetime, so that its number never comes to mean another object.
-        self._ours[number] = value
+        number = self._numbers.setdefault(id(value), len(self._local_objects) + 1)
+        # Kept for the rpc's lifetime, so that its number never comes to mean another object.
+        self._local_objects[number] = value
         return {"mine": number, **self.describe(value)}
 
     def _adopt(self, about: Plain) -> Any:
         if not isinstance(about, dict):
             raise NotPlainError("what came is no reference")
         if "yours" in about:
-            return self.ours(about["yours"])
+            return self.local_object(about["yours"])
         number = about.get("mine")
         if not isinstance(number, int):
             raise NotPlainError("what came is no reference")
-        if number not in self._theirs:
-            self._theirs[number] = self.adopt(number, about)
-        return self._theirs[number]
+        if number not in self._proxies:
+            self._proxies[number] = self.make_proxy(number, about)
+        return self._proxies[number]
 
     def _send(self, body: bytes) -> None:
         try:
@@ -184,9 +191,9 @@ class Conversation:
             got += chunk
         return bytes(got)
 
-    def _lose(self) -> LostError:
+    def _lose(self) -> ConnectionLostError:
         self.lost = True
-        return LostError()
+        return ConnectionLostError()
 
 
 def _packed(frame: dict[str, Any]) -> bytes:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from touchstone.validation.applying import MAX_FIX_BYTES, Applied, Fix, NotApplied, apply_fix, choose_fix
+from touchstone.validation.apply_fix import MAX_FIX_BYTES, AppliedFix, Fix, NotApplied, apply_fix, choose_fix
 from touchstone.validation.protocol import Problem
 
 
@@ -15,32 +15,32 @@ def problem(start: int | None = None, end: int | None = None) -> Problem:
     return Problem("a", "main.tf", Path("clones"), line_start=start, line_end=end)
 
 
-def block(original: bytes, text: str, start: int, end: int) -> Applied | NotApplied:
+def block(original: bytes, text: str, start: int, end: int) -> AppliedFix | NotApplied:
     return apply_fix(original, Fix(text, "block"), problem(start, end))
 
 
 @pytest.mark.parametrize(
     ("original", "text", "start", "end", "expected"),
     [
-        (b"a\nb\nc\n", "B", 2, 2, Applied(b"a\nB\nc\n", 2, 2)),
-        (b"a\nb\nc\n", "B\n", 2, 2, Applied(b"a\nB\nc\n", 2, 2)),
-        (b"a\nb\nc\n", "  B\n\tb\n", 2, 3, Applied(b"a\n  B\n\tb\n", 2, 3)),
-        (b"a\nb\nc\n", "B\n\n", 2, 2, Applied(b"a\nB\n\nc\n", 2, 3)),
-        (b"a\nb", "B\n", 2, 2, Applied(b"a\nB", 2, 2)),
-        (b"a\nb", "B\n\n", 1, 2, Applied(b"B", 1, 1)),
-        (b"a\r\nb\r\n", "B\nb", 2, 2, Applied(b"a\r\nB\r\nb\r\n", 2, 3)),
-        (b"a\r\nb", "B\nb\n", 2, 2, Applied(b"a\r\nB\r\nb", 2, 3)),
-        (b"a\r\nb\r\n", "A\r\n", 1, 1, Applied(b"A\r\nb\r\n", 1, 1)),
-        (b"a\nb\n", "B\r\nb\r\n", 2, 2, Applied(b"a\nB\nb\n", 2, 3)),
-        (b"\xff\nb\n\xfe\n", "B", 2, 2, Applied(b"\xff\nB\n\xfe\n", 2, 2)),
-        (b"a {\n", "}", 2, 2, Applied(b"a {\n}\n", 2, 2)),
-        (b"a {\nb\n", "B\n}", 2, 3, Applied(b"a {\nB\n}\n", 2, 3)),
-        (b"", "a", 1, 1, Applied(b"a\n", 1, 1)),
-        (b"a\nb\n", "```hcl\nB\n```", 2, 2, Applied(b"a\nB\n", 2, 2)),
+        (b"a\nb\nc\n", "B", 2, 2, AppliedFix(b"a\nB\nc\n", 2, 2)),
+        (b"a\nb\nc\n", "B\n", 2, 2, AppliedFix(b"a\nB\nc\n", 2, 2)),
+        (b"a\nb\nc\n", "  B\n\tb\n", 2, 3, AppliedFix(b"a\n  B\n\tb\n", 2, 3)),
+        (b"a\nb\nc\n", "B\n\n", 2, 2, AppliedFix(b"a\nB\n\nc\n", 2, 3)),
+        (b"a\nb", "B\n", 2, 2, AppliedFix(b"a\nB", 2, 2)),
+        (b"a\nb", "B\n\n", 1, 2, AppliedFix(b"B", 1, 1)),
+        (b"a\r\nb\r\n", "B\nb", 2, 2, AppliedFix(b"a\r\nB\r\nb\r\n", 2, 3)),
+        (b"a\r\nb", "B\nb\n", 2, 2, AppliedFix(b"a\r\nB\r\nb", 2, 3)),
+        (b"a\r\nb\r\n", "A\r\n", 1, 1, AppliedFix(b"A\r\nb\r\n", 1, 1)),
+        (b"a\nb\n", "B\r\nb\r\n", 2, 2, AppliedFix(b"a\nB\nb\n", 2, 3)),
+        (b"\xff\nb\n\xfe\n", "B", 2, 2, AppliedFix(b"\xff\nB\n\xfe\n", 2, 2)),
+        (b"a {\n", "}", 2, 2, AppliedFix(b"a {\n}\n", 2, 2)),
+        (b"a {\nb\n", "B\n}", 2, 3, AppliedFix(b"a {\nB\n}\n", 2, 3)),
+        (b"", "a", 1, 1, AppliedFix(b"a\n", 1, 1)),
+        (b"a\nb\n", "```hcl\nB\n```", 2, 2, AppliedFix(b"a\nB\n", 2, 2)),
     ],
 )
 def test_a_block_takes_the_place_of_its_lines(
-    original: bytes, text: str, start: int, end: int, expected: Applied
+    original: bytes, text: str, start: int, end: int, expected: AppliedFix
 ) -> None:
     assert block(original, text, start, end) == expected
 
@@ -79,7 +79,7 @@ def test_what_is_no_text_is_a_failed_attempt(text: str, reason: str) -> None:
 
 
 def test_the_largest_fix_is_allowed() -> None:
-    assert isinstance(apply_fix(b"a\n", Fix("x" * MAX_FIX_BYTES, "file"), problem()), Applied)
+    assert isinstance(apply_fix(b"a\n", Fix("x" * MAX_FIX_BYTES, "file"), problem()), AppliedFix)
 
 
 @pytest.mark.parametrize(
@@ -101,13 +101,13 @@ def test_the_problems_lines_in_a_whole_new_file(
     new: str, start: int | None, end: int | None, expected: tuple[int, int]
 ) -> None:
     answer = apply_fix(b"1\n2\n3\n4\n5\n", Fix(new, "file"), problem(start, end))
-    assert answer == Applied(new.encode(), *expected)
+    assert answer == AppliedFix(new.encode(), *expected)
 
 
 def test_a_file_that_repeats_one_line_takes_no_time() -> None:
     started = time.process_time()
     answer = apply_fix(b"a\n" + b"x\n" * 20_000 + b"b\n", Fix("c\n" + "x\n" * 200_000, "file"), problem(5, 9))
-    assert isinstance(answer, Applied)
+    assert isinstance(answer, AppliedFix)
     assert time.process_time() - started < 60, "comparing every pair of lines takes minutes"
 
 
@@ -115,7 +115,7 @@ def test_a_long_file_full_of_equal_lines_is_still_mapped_closely() -> None:
     before = [line for number in range(2_000) for line in (f"item {number} {{", "  on = true", "}")]
     after = [*before[:10], "new", *before[10:4_000], "changed", *before[4_001:5_990], "new", *before[5_990:]]
     answer = apply_fix("\n".join(before).encode(), Fix("\n".join(after), "file"), problem(4_000, 4_002))
-    assert isinstance(answer, Applied)
+    assert isinstance(answer, AppliedFix)
     assert (answer.first_line, answer.last_line) == (4_001, 4_003)
 
 
@@ -175,7 +175,7 @@ def edits(draw: st.DrawFn) -> tuple[bytes, str, int, int]:
 def test_only_the_blocks_lines_change(edit: tuple[bytes, str, int, int]) -> None:
     original, text, start, end = edit
     answer = block(original, text, start, end)
-    assert isinstance(answer, Applied)
+    assert isinstance(answer, AppliedFix)
     before, after = original.split(b"\n"), answer.content.split(b"\n")
     assert answer.content.endswith(b"\n") == original.endswith(b"\n") or not original
     assert answer.first_line == start
@@ -190,7 +190,7 @@ def test_only_the_blocks_lines_change(edit: tuple[bytes, str, int, int]) -> None
 def test_line_ends_stay_of_one_kind(edit: tuple[bytes, str, int, int]) -> None:
     original, text, start, end = edit
     answer = block(original, text, start, end)
-    assert isinstance(answer, Applied)
+    assert isinstance(answer, AppliedFix)
     if b"\r\n" in original:
         assert answer.content.count(b"\n") == answer.content.count(b"\r\n")
     else:
@@ -202,7 +202,7 @@ def test_putting_the_same_lines_back_changes_nothing(edit: tuple[bytes, str, int
     original, _, start, end = edit
     text = b"\n".join(line.removesuffix(b"\r") for line in original.split(b"\n")[start - 1 : end]).decode()
     answer = block(original, text + "\n", start, end)
-    if isinstance(answer, Applied) and not (end == original.count(b"\n") + 1 and text.endswith("\n")):
+    if isinstance(answer, AppliedFix) and not (end == original.count(b"\n") + 1 and text.endswith("\n")):
         assert answer.content == original
 
 
@@ -210,7 +210,7 @@ def test_putting_the_same_lines_back_changes_nothing(edit: tuple[bytes, str, int
 def test_a_whole_file_is_taken_as_it_is_and_its_range_lies_in_it(edit: tuple[bytes, str, int, int], new: bytes) -> None:
     original, _, start, end = edit
     answer = apply_fix(original, Fix(new.decode(), "file"), problem(start, end))
-    assert isinstance(answer, Applied)
+    assert isinstance(answer, AppliedFix)
     assert answer.content == new
     assert 1 <= answer.first_line <= answer.last_line <= len(new.removesuffix(b"\n").split(b"\n"))
 
@@ -219,14 +219,14 @@ def test_a_whole_file_is_taken_as_it_is_and_its_range_lies_in_it(edit: tuple[byt
 def test_an_unchanged_file_keeps_the_problems_lines(edit: tuple[bytes, str, int, int]) -> None:
     original, _, start, end = edit
     answer = apply_fix(original, Fix(original.decode(), "file"), problem(start, end))
-    assert answer == Applied(original, start, end)
+    assert answer == AppliedFix(original, start, end)
 
 
 @given(edits())
 def test_block_and_whole_file_agree_on_what_is_validated(edit: tuple[bytes, str, int, int]) -> None:
     original, text, start, end = edit
     as_block = block(original, text, start, end)
-    assert isinstance(as_block, Applied)
+    assert isinstance(as_block, AppliedFix)
     as_file = apply_fix(original, Fix(as_block.content.decode(), "file"), problem(start, end))
-    assert isinstance(as_file, Applied)
+    assert isinstance(as_file, AppliedFix)
     assert as_file.content == as_block.content

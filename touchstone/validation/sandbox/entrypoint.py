@@ -1,8 +1,8 @@
-"""The first code that runs inside a sandbox: it gives up every right that is left, then hands over.
+"""The first code that runs inside a sandbox: it drops all remaining privileges, then hands over.
 
-It runs in a fresh interpreter with nothing but the standard library and is told by a policy what to give up: the
-user, capabilities, memory and process limits, files (landlock) and system calls (seccomp). Then it either serves as a
-warm worker in this process, or starts a command and stays behind as its keeper, which nothing of the command survives.
+It runs in a fresh interpreter with only the standard library. A policy says what to drop: the user, capabilities,
+memory and process limits, files (landlock) and system calls (seccomp). Then it either becomes a warm worker, or starts
+a command and supervises it, so that no process of the command survives.
 """
 
 import ctypes
@@ -23,25 +23,25 @@ Policy = dict[str, Any]
 
 _PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_CAPBSET_DROP, _PR_SET_CHILD_SUBREAPER = 1, 4, 24, 36
 _CAPABILITIES = 41
-# In a process namespace of bubblewrap's, its own init is 1 and this is 2.
+# In bubblewrap's PID namespace, its own init is 1 and this process is 2.
 _FIRST_IN_NAMESPACE = 2
 
 
 def enter(policy: Policy) -> NoReturn:
-    """Do what the policy says; never returns."""
+    """Apply the policy and hand over; never returns."""
     sys.path.extend(policy["paths"])
     if policy["worker"] is not None:
-        _serve(policy)
-    _keep(policy)
+        _serve_worker(policy)
+    _supervise_command(policy)
 
 
-def _serve(policy: Policy) -> NoReturn:
-    """Become a warm worker: `module:function` is called with the policy and serves until its control socket closes."""
+def _serve_worker(policy: Policy) -> NoReturn:
+    """Become a warm worker: call `module:function` with the policy; it serves until its control socket closes."""
     module, _, function = policy["worker"].partition(":")
     serve = getattr(importlib.import_module(module), function)
-    # What runs for a candidate has this user too: without this it could write to the worker's memory.
-    become_user(policy)
-    if not policy["own_processes"]:
+    # A candidate's processes have the same user: without PR_SET_DUMPABLE=0 they could write to this memory.
+    switch_user(policy)
+    if not policy["pid_namespace"]:
         _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     _prctl(_PR_SET_DUMPABLE, 0)
     os.chdir(policy["tmp"])
@@ -50,8 +50,8 @@ def _serve(policy: Policy) -> NoReturn:
     os._exit(0)
 
 
-def become_user(policy: Policy) -> None:
-    """Drop to the sandbox's own user, or as root without capabilities where its files could not be read then."""
+def switch_user(policy: Policy) -> None:
+    """Switch to the sandbox's user; if its files would be unreadable then, stay root without capabilities."""
     if policy["uid"] is not None:
         os.setgroups([])
         os.setresgid(policy["uid"], policy["uid"], policy["uid"])
@@ -61,21 +61,21 @@ def become_user(policy: Policy) -> None:
 
 
 def confine(policy: Policy, *, processes: bool) -> None:
-    """Give up files and system calls. What was given up stays so; a second call can only take more."""
+    """Restrict files and system calls. This cannot be undone; a second call can only restrict more."""
     if policy["landlock"] is not None:
         landlock.restrict(policy["landlock"]["readable"], policy["landlock"]["writable"])
     if policy["confined"]:
         allowed = seccomp.build(
             unix_sockets=policy["unix_sockets"],
             processes=processes,
-            signals=processes or policy["own_processes"],
+            signals=processes or policy["pid_namespace"],
             attributes=policy["landlock"] is None or policy["uid"] is not None,
         )
         seccomp.install(allowed)
 
 
-def limit(limits: dict[str, Any], *, address_space: int | None = None) -> None:
-    """Put the limits on this process and what it starts."""
+def apply_limits(limits: dict[str, Any], *, address_space: int | None = None) -> None:
+    """Set the resource limits of this process and its children."""
     for what, value in (
         (resource.RLIMIT_CORE, 0),
         (resource.RLIMIT_NPROC, limits["processes"]),
@@ -89,23 +89,23 @@ def limit(limits: dict[str, Any], *, address_space: int | None = None) -> None:
             resource.setrlimit(what, (value, value) if hard == resource.RLIM_INFINITY else (min(value, hard),) * 2)
 
 
-def end_with_parent(parent: int) -> None:
-    """Let the kernel end this process when its parent ends, which may have happened already."""
+def die_with_parent(parent: int) -> None:
+    """Have the kernel kill this process when its parent exits, which may already have happened."""
     _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
         os._exit(1)
 
 
-def kill_everything_else(policy: Policy) -> None:
-    """End every process of the sandbox but this one."""
-    if policy["own_processes"]:
-        # Without a namespace of our own this call would end every process of the user.
+def kill_all_other_processes(policy: Policy) -> None:
+    """Kill every process of the sandbox except this one."""
+    if policy["pid_namespace"]:
+        # Outside a PID namespace, kill(-1) would kill every process of the user.
         if os.getpid() != _FIRST_IN_NAMESPACE:
             raise RuntimeError("this is not the first process of its own namespace")
         with suppress(ProcessLookupError):
             os.kill(-1, signal.SIGKILL)
     while True:
-        if not policy["own_processes"]:
+        if not policy["pid_namespace"]:
             for child in _children():
                 with suppress(ProcessLookupError):
                     os.kill(child, signal.SIGKILL)
@@ -115,45 +115,45 @@ def kill_everything_else(policy: Policy) -> None:
             return
 
 
-def _keep(policy: Policy) -> NoReturn:
-    """Run the command in a child and stay behind to end whatever it leaves, then tell how it ended."""
+def _supervise_command(policy: Policy) -> NoReturn:
+    """Run the command in a child, kill everything it leaves behind, then report its exit status."""
     status = policy["status_fd"]
     _prctl(_PR_SET_CHILD_SUBREAPER, 1)
-    # The command may have the same user: without this it could write to the status pipe through /proc.
+    # The command may have the same user: without this it could reach the status pipe through /proc.
     _prctl(_PR_SET_DUMPABLE, 0)
 
-    def leave(*_: object) -> None:
-        kill_everything_else(policy)
+    def kill_and_exit(*_: object) -> None:
+        kill_all_other_processes(policy)
         os._exit(1)
 
     for stop in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        signal.signal(stop, leave)
-    if not policy["own_processes"]:
+        signal.signal(stop, kill_and_exit)
+    if not policy["pid_namespace"]:
         _prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
     child = os.fork()
     if child == 0:
-        _become_command(policy)
+        _exec_command(policy)
     _, ended = os.waitpid(child, 0)
-    kill_everything_else(policy)
+    kill_all_other_processes(policy)
     free = os.statvfs(policy["tmp"])
-    full = policy["own_processes"] and (free.f_bavail == 0 or free.f_favail == 0)
+    full = policy["pid_namespace"] and (free.f_bavail == 0 or free.f_favail == 0)
     report = {"exit_code": os.waitstatus_to_exitcode(ended), "disk_full": full}
     os.write(status, json.dumps(report).encode() + b"\n")
     os._exit(0)
 
 
-def _become_command(policy: Policy) -> NoReturn:
+def _exec_command(policy: Policy) -> NoReturn:
     status = policy["status_fd"]
     try:
         for stop in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGPIPE):
             signal.signal(stop, signal.SIG_DFL)
         os.setsid()
         os.set_inheritable(status, False)
-        become_user(policy)
+        switch_user(policy)
         work = Path(policy["tmp"]) / "work"
         shutil.copytree(policy["tree"], work, copy_function=_copy)
         os.chdir(work / policy["directory"])
-        limit(policy["limits"])
+        apply_limits(policy["limits"])
         confine(policy, processes=True)
         os.execve(policy["arguments"][0], policy["arguments"], policy["environment"])
     except BaseException as error:
@@ -167,7 +167,7 @@ def _copy(source: str, target: str) -> None:
 
 
 def _children() -> list[int]:
-    """The children of this process. Orphans among its descendants become its children, since it is a subreaper."""
+    """The children of this process. As a subreaper it also adopts orphaned descendants."""
     me, found = os.getpid(), []
     for entry in os.scandir("/proc"):
         if entry.name.isdigit():

@@ -1,4 +1,4 @@
-"""The probe's attempts to get out, made inside a sandbox. Each result says in words what must hold."""
+"""The probe's attempts to escape, made inside a sandbox. Each result is named after what must hold."""
 
 import contextlib
 import json
@@ -9,23 +9,23 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from touchstone.validation.sandbox import forking
-from touchstone.validation.sandbox.inside import Policy
+from touchstone.validation.sandbox import fork_server
+from touchstone.validation.sandbox.entrypoint import Policy
 
 
 def serve(policy: Policy) -> None:
-    """The probe's worker."""
-    forking.serve(policy, lambda told, descriptors: _attempt_all(policy, told, descriptors[0]))
+    """The warm worker of the probe."""
+    fork_server.serve(policy, lambda payload, descriptors: _attempt_all(policy, payload, descriptors[0]))
 
 
-def _attempt_all(policy: Policy, told: dict[str, Any], answer: int) -> None:
+def _attempt_all(policy: Policy, payload: dict[str, Any], answer: int) -> None:
     results = {
-        "no read of a file outside": not _works(lambda: Path(told["secret"]).read_text()),
-        "no write outside": not _works(lambda: Path(told["secret"]).write_text("changed")),
+        "no read of a file outside": not _works(lambda: Path(payload["secret"]).read_text()),
+        "no write outside": not _works(lambda: Path(payload["secret"]).write_text("changed")),
         "no read of /etc/shadow": not _works(lambda: Path("/etc/shadow").read_text()),
-        "no network": not _works(lambda: socket.create_connection(("127.0.0.1", told["port"]), 1)),
+        "no network": not _works(lambda: socket.create_connection(("127.0.0.1", payload["port"]), 1)),
         "no secret in the environment": "TOUCHSTONE_PROBE_SECRET" not in os.environ,
-        "no signal to the supervisor": not _works(lambda: os.kill(told["parent"], 0)),
+        "no signal to the supervisor": not _works(lambda: os.kill(payload["parent"], 0)),
         "no endless processes": _is_stopped_forking(policy["limits"]["processes"]),
         "a private folder to write in": _works(lambda: Path(policy["tmp"], "note").write_text("x")),
     }

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from touchstone.validation.unwrapping import unwrap
+from touchstone.validation.extract_code import extract_code
 
 CODE = 'resource "a" "b" {\n  name = "x"\n}\n'
 
@@ -31,7 +31,7 @@ CODE = 'resource "a" "b" {\n  name = "x"\n}\n'
     ],
 )
 def test_wrapping_comes_off(answer: str) -> None:
-    assert unwrap(answer) == CODE
+    assert extract_code(answer) == CODE
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,7 @@ def test_wrapping_comes_off(answer: str) -> None:
     ],
 )
 def test_code_is_never_cut(code: str) -> None:
-    assert unwrap(code) == code
+    assert extract_code(code) == code
 
 
 @pytest.mark.parametrize(
@@ -70,7 +70,7 @@ def test_code_is_never_cut(code: str) -> None:
     ],
 )
 def test_which_of_several_blocks_is_the_fix_is_not_guessed(answer: str) -> None:
-    assert unwrap(answer) == answer
+    assert extract_code(answer) == answer
 
 
 @pytest.mark.parametrize(
@@ -83,29 +83,29 @@ def test_which_of_several_blocks_is_the_fix_is_not_guessed(answer: str) -> None:
     ],
 )
 def test_fences_inside_the_fence_stay(inner: str) -> None:
-    assert unwrap(f"```hcl\n{inner}```") == inner
-    assert unwrap(f"Here:\n````hcl\n{inner}````\n") == inner
+    assert extract_code(f"```hcl\n{inner}```") == inner
+    assert extract_code(f"Here:\n````hcl\n{inner}````\n") == inner
 
 
 def test_only_one_layer_of_fences_comes_off() -> None:
-    assert unwrap("````\n```\nx\n```\n````") == "```\nx\n```\n"
+    assert extract_code("````\n```\nx\n```\n````") == "```\nx\n```\n"
 
 
 def test_the_escaped_end_of_cdata_is_an_end() -> None:
-    assert unwrap("<![CDATA[a[b[0]]]]><![CDATA[> 1]]>") == "a[b[0]]> 1"
+    assert extract_code("<![CDATA[a[b[0]]]]><![CDATA[> 1]]>") == "a[b[0]]> 1"
 
 
 def test_an_empty_fence_holds_nothing() -> None:
-    assert unwrap("```hcl\n```") == ""
+    assert extract_code("```hcl\n```") == ""
 
 
 def test_windows_line_ends_stay() -> None:
-    assert unwrap("```hcl\r\na\r\nb\r\n```\r\n") == "a\r\nb\r\n"
+    assert extract_code("```hcl\r\na\r\nb\r\n```\r\n") == "a\r\nb\r\n"
 
 
 def test_long_answers_take_no_time() -> None:
-    assert unwrap("x" + " " * 1_000_000 + "y") != ""
-    assert unwrap("Here:\n```\nx\n```\n" + "a" * 500_000 + " " * 500_000) == "x\n"
+    assert extract_code("x" + " " * 1_000_000 + "y") != ""
+    assert extract_code("Here:\n```\nx\n```\n" + "a" * 500_000 + " " * 500_000) == "x\n"
 
 
 pieces = st.sampled_from(["```", "~~~", "````", "```py", "x = 1", "Prose.", "", "  ", "{", "<![CDATA[", "]]>", '"""'])
@@ -114,13 +114,13 @@ texts = st.lists(pieces, max_size=12).map("\n".join) | st.text()
 
 @given(texts)
 def test_any_text_has_an_answer_that_is_part_of_it(text: str) -> None:
-    assert len(unwrap(text)) <= len(text)
+    assert len(extract_code(text)) <= len(text)
 
 
 @given(texts)
 def test_without_marks_nothing_changes(text: str) -> None:
     assume("```" not in text and "~~~" not in text and "<![CDATA[" not in text)
-    assert unwrap(text) == text
+    assert extract_code(text) == text
 
 
 @given(texts, st.sampled_from(["", "hcl"]), st.sampled_from(["`", "~"]), st.booleans())
@@ -129,4 +129,4 @@ def test_a_fence_longer_than_all_inside_comes_off(code: str, language: str, mark
     fence = mark * 70
     assume(fence not in code)
     answer = f"{fence}{language}\n{code}\n{fence}"
-    assert unwrap(f"<![CDATA[{answer}]]>" if cdata else answer) == f"{code}\n"
+    assert extract_code(f"<![CDATA[{answer}]]>" if cdata else answer) == f"{code}\n"

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from tree_sitter import Node
 
 from touchstone.validation.hcl.expressions import keyword
-from touchstone.validation.hcl.positions import Text
+from touchstone.validation.hcl.positions import SourceText
 from touchstone.validation.hcl.tree import Block, Body
 
 RESOURCE_KINDS = {"resource": "managed", "data": "data", "ephemeral": "ephemeral"}
@@ -21,14 +21,14 @@ Unit = tuple[str, ...]
 """What Terraform evaluates as one: `("local", name)`, `("managed", type, name)`, `("output", name)` and so on."""
 
 
-class Setting(NamedTuple):
+class Scope(NamedTuple):
     """What holds for a place: the names bound around it and which of each, count and self exist there.
 
     `group` tells apart what Terraform evaluates one after the other within a unit. `whole` is True where only whole
     objects can be named, as in `depends_on`. `unsure` holds names that may or may not exist.
     """
 
-    text: Text
+    text: SourceText
     unit: Unit
     group: str = ""
     bound: frozenset[str] = _NONE
@@ -37,44 +37,44 @@ class Setting(NamedTuple):
     whole: bool = False
 
 
-class Place(NamedTuple):
-    """One expression and its setting. `part` is the argument or nested block of a resource, if it is the provider's."""
+class ScopedExpression(NamedTuple):
+    """One expression and its scope. `part` is the argument or nested block of a resource, if it is the provider's."""
 
     expression: Node
-    setting: Setting
+    scope: Scope
     part: str = ""
 
 
-def places(block: Block, merged: bool) -> Iterator[Place]:
+def scoped_expressions(block: Block, merged: bool) -> Iterator[ScopedExpression]:
     """The expressions of a root block. `merged` says that override files may add to it."""
     if block.kind == "locals":
         for argument in block.body.arguments.values():
-            yield Place(argument.expression, Setting(block.text, ("local", argument.name)))
+            yield ScopedExpression(argument.expression, Scope(block.text, ("local", argument.name)))
     elif block.kind in RESOURCE_KINDS:
         yield from _resource(block, merged)
     elif block.kind == "module":
         yield from _module(block, merged)
     elif block.kind == "provider":
         alias = block.body.arguments.get("alias")
-        setting = Setting(block.text, ("provider", *block.labels, *(["alias"] if alias else [])))
-        yield from _body(block.body, setting._replace(unsure=_repeated(True)), frozenset({"alias", "version"}))
+        scope = Scope(block.text, ("provider", *block.labels, *(["alias"] if alias else [])))
+        yield from _body(block.body, scope._replace(unsure=_repeated(True)), frozenset({"alias", "version"}))
     elif block.kind in ("output", "variable", "check", "import"):
         yield from _checked(block, merged)
 
 
-def _checked(block: Block, merged: bool) -> Iterator[Place]:
+def _checked(block: Block, merged: bool) -> Iterator[ScopedExpression]:
     """Blocks that hold conditions, and the one or two values that belong to them."""
-    setting = Setting(block.text, (block.kind if block.kind != "variable" else "var", *block.labels))
+    scope = Scope(block.text, (block.kind if block.kind != "variable" else "var", *block.labels))
     if block.kind == "output":
-        yield from _some(block.body, setting, ("value",))
-        yield from _depends_on(block.body, setting)
+        yield from _some(block.body, scope, ("value",))
+        yield from _depends_on(block.body, scope)
     elif block.kind == "import":
         where = f"{block.kind_node.start_byte}"
-        repeated = setting._replace(unit=("import", block.text.path, where), unsure=_repeated(True))
+        repeated = scope._replace(unit=("import", block.text.path, where), unsure=_repeated(True))
         yield from _some(block.body, repeated, ("id", "for_each"))
     for number, nested in enumerate(block.body.blocks):
         if nested.kind in ("validation", "precondition", "postcondition", "assert"):
-            condition = setting._replace(group=f"{nested.kind}{number}")
+            condition = scope._replace(group=f"{nested.kind}{number}")
             if nested.kind == "postcondition":
                 condition = condition._replace(unsure=frozenset({"self"}))
             yield from _condition(nested, condition)
@@ -82,20 +82,20 @@ def _checked(block: Block, merged: bool) -> Iterator[Place]:
             yield from _resource(nested, merged)
 
 
-def _module(block: Block, merged: bool) -> Iterator[Place]:
-    setting = Setting(block.text, ("module", *block.labels))
-    yield from _repetition(block.body, setting)
-    yield from _depends_on(block.body, setting)
+def _module(block: Block, merged: bool) -> Iterator[ScopedExpression]:
+    scope = Scope(block.text, ("module", *block.labels))
+    yield from _repetition(block.body, scope)
+    yield from _depends_on(block.body, scope)
     skipped = META_ARGUMENTS | {"source", "version", "providers"}
-    yield from _body(block.body, _with_repetition(block.body, setting, merged), skipped)
+    yield from _body(block.body, _with_repetition(block.body, scope, merged), skipped)
 
 
-def _resource(block: Block, merged: bool) -> Iterator[Place]:
+def _resource(block: Block, merged: bool) -> Iterator[ScopedExpression]:
     mode = RESOURCE_KINDS[block.kind]
-    setting = Setting(block.text, (mode, *block.labels))
-    yield from _repetition(block.body, setting)
-    yield from _depends_on(block.body, setting)
-    inner = _with_repetition(block.body, setting, merged)
+    scope = Scope(block.text, (mode, *block.labels))
+    yield from _repetition(block.body, scope)
+    yield from _depends_on(block.body, scope)
+    inner = _with_repetition(block.body, scope, merged)
     yield from _parts(block.body, inner)
     if not any(nested.kind in META_BLOCKS for nested in block.body.blocks):
         return
@@ -113,45 +113,43 @@ def _resource(block: Block, merged: bool) -> Iterator[Place]:
                 yield from _body(connection.body, around._replace(group=f"{around.group}.connection"))
 
 
-def _parts(body: Body, setting: Setting) -> Iterator[Place]:
+def _parts(body: Body, scope: Scope) -> Iterator[ScopedExpression]:
     """What belongs to the provider in a resource's body, part by part."""
     for name, argument in body.arguments.items():
         if name not in META_ARGUMENTS:
-            yield Place(argument.expression, setting, name)
+            yield ScopedExpression(argument.expression, scope, name)
     for block in body.blocks:
         if block.kind not in META_BLOCKS:
             dynamic = block.kind == "dynamic" and block.labels
-            for place in _dynamic(block, setting) if dynamic else _body(block.body, setting):
+            for place in _dynamic(block, scope) if dynamic else _body(block.body, scope):
                 yield place._replace(part=block.labels[0] if dynamic else block.kind)
 
 
-def _condition(block: Block, setting: Setting) -> Iterator[Place]:
+def _condition(block: Block, scope: Scope) -> Iterator[ScopedExpression]:
     for name in ("condition", "error_message"):
-        yield from _some(block.body, setting._replace(group=f"{setting.group}.{name}"), (name,))
+        yield from _some(block.body, scope._replace(group=f"{scope.group}.{name}"), (name,))
 
 
-def _some(body: Body, setting: Setting, names: tuple[str, ...]) -> Iterator[Place]:
+def _some(body: Body, scope: Scope, names: tuple[str, ...]) -> Iterator[ScopedExpression]:
     for name in names:
         if name in body.arguments:
-            yield Place(body.arguments[name].expression, setting)
+            yield ScopedExpression(body.arguments[name].expression, scope)
 
 
-def _depends_on(body: Body, setting: Setting) -> Iterator[Place]:
+def _depends_on(body: Body, scope: Scope) -> Iterator[ScopedExpression]:
     if "depends_on" in body.arguments:
-        yield Place(body.arguments["depends_on"].expression, setting._replace(group="depends_on", whole=True))
+        yield ScopedExpression(body.arguments["depends_on"].expression, scope._replace(group="depends_on", whole=True))
 
 
-def _repetition(body: Body, setting: Setting) -> Iterator[Place]:
+def _repetition(body: Body, scope: Scope) -> Iterator[ScopedExpression]:
     for name in ("count", "for_each"):
         if name in body.arguments:
-            yield Place(body.arguments[name].expression, setting._replace(group=name))
+            yield ScopedExpression(body.arguments[name].expression, scope._replace(group=name))
 
 
-def _with_repetition(body: Body, setting: Setting, merged: bool) -> Setting:
+def _with_repetition(body: Body, scope: Scope, merged: bool) -> Scope:
     available = {name for name, argument in (("count", "count"), ("each", "for_each")) if argument in body.arguments}
-    return (
-        setting._replace(available=frozenset(available), unsure=_repeated(merged)) if available or merged else setting
-    )
+    return scope._replace(available=frozenset(available), unsure=_repeated(merged)) if available or merged else scope
 
 
 def _repeated(possible: bool) -> frozenset[str]:
@@ -159,24 +157,24 @@ def _repeated(possible: bool) -> frozenset[str]:
 
 
 def _body(
-    body: Body, setting: Setting, skipped: frozenset[str] = _NONE, skipped_blocks: frozenset[str] = _NONE
-) -> Iterator[Place]:
+    body: Body, scope: Scope, skipped: frozenset[str] = _NONE, skipped_blocks: frozenset[str] = _NONE
+) -> Iterator[ScopedExpression]:
     for name, argument in body.arguments.items():
         if name not in skipped:
-            yield Place(argument.expression, setting)
+            yield ScopedExpression(argument.expression, scope)
     for block in body.blocks:
         if block.kind == "dynamic":
-            yield from _dynamic(block, setting)
+            yield from _dynamic(block, scope)
         elif block.kind not in skipped_blocks:
-            yield from _body(block.body, setting)
+            yield from _body(block.body, scope)
 
 
-def _dynamic(block: Block, setting: Setting) -> Iterator[Place]:
+def _dynamic(block: Block, scope: Scope) -> Iterator[ScopedExpression]:
     """A `dynamic` block binds its label, or the word given as `iterator`, for all but its `for_each`."""
-    yield from _some(block.body, setting, ("for_each",))
+    yield from _some(block.body, scope, ("for_each",))
     iterator = block.body.arguments.get("iterator")
     name = keyword(iterator.expression) if iterator else None
-    inside = setting._replace(bound=setting.bound.union({name} if name else block.labels))
+    inside = scope._replace(bound=scope.bound.union({name} if name else block.labels))
     yield from _some(block.body, inside, ("labels",))
     for content in block.body.of_kind("content"):
         yield from _body(content.body, inside)

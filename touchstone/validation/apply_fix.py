@@ -1,7 +1,7 @@
-"""From a row's fix to the file that is validated: which text, put where, and the lines it then takes up.
+"""Apply a fix from an input row: choose its text, insert it into the file, and return the lines it occupies.
 
-A fix that cannot be put in place is an outcome with a reason, never an exception. Lines end at a newline byte and count
-from 1, and the place behind the last newline is a line too, since parsers name it for what is missing at the end.
+A fix that cannot be applied is an outcome with a reason, never an exception. Lines end at a newline byte and count from
+1; the position after the last newline is also a line, because parsers report errors at the end of the file there.
 """
 
 from collections import Counter
@@ -10,28 +10,28 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import Literal
 
+from touchstone.validation.extract_code import extract_code
 from touchstone.validation.protocol import Problem
-from touchstone.validation.unwrapping import unwrap
 
-Kind = Literal["file", "block"]
+FixKind = Literal["file", "block"]
 
 MAX_FIX_BYTES = 2_000_000
 
-# difflib compares every pair of equal lines: without a limit, a model's loop over one line would take minutes.
+# difflib compares every pair of equal lines: without a limit, a fix that repeats one line would take minutes.
 _MAX_EQUAL_PAIRS = 200_000
 
 
 @dataclass(frozen=True)
 class Fix:
-    """What a model wrote: the whole file, or what stands in place of the problem's lines."""
+    """What a model wrote: the whole file, or a replacement for the problem's lines."""
 
     text: str
-    kind: Kind
+    kind: FixKind
 
 
 @dataclass(frozen=True)
-class Applied:
-    """The file with the fix in it, and the lines in it that the fix is about."""
+class AppliedFix:
+    """The fixed file, and the range of lines that the fix occupies."""
 
     content: bytes
     first_line: int
@@ -40,23 +40,23 @@ class Applied:
 
 @dataclass(frozen=True)
 class NotApplied:
-    """Why there is nothing to validate."""
+    """Why the fix could not be applied."""
 
     status: str
     reason: str
 
 
 def choose_fix(row: Mapping[str, str | None], how: Literal["auto", "file", "block"], has_range: bool) -> Fix | None:
-    """The first of a row's columns that holds a fix; None where the file has no such column.
+    """The fix in the first non-empty fix column of a row; None if the file has no such column.
 
     >>> choose_fix({"fixed_file": " ", "fixed_code": "x = 1"}, "auto", has_range=True)
     Fix(text='x = 1', kind='block')
     >>> choose_fix({"fixed_file": None}, "auto", has_range=True)
     Fix(text='', kind='file')
     """
-    file: tuple[str, Kind] = ("fixed_file", "file")
-    block: tuple[str, Kind] = ("fixed_block_content", "block")
-    candidates: dict[str, tuple[tuple[str, Kind], ...]] = {
+    file: tuple[str, FixKind] = ("fixed_file", "file")
+    block: tuple[str, FixKind] = ("fixed_block_content", "block")
+    candidates: dict[str, tuple[tuple[str, FixKind], ...]] = {
         "file": (file, ("fixed_code", "file")),
         "block": (block, ("fixed_code", "block")),
         "auto": (file, block, ("fixed_code", "block" if has_range else "file")),
@@ -66,26 +66,26 @@ def choose_fix(row: Mapping[str, str | None], how: Literal["auto", "file", "bloc
     return next(filled, Fix("", fixes[0].kind) if fixes else None)
 
 
-def apply_fix(original: bytes, fix: Fix, problem: Problem) -> Applied | NotApplied:
-    r"""The original with the fix in it: in its place, or in place of the problem's lines.
+def apply_fix(original: bytes, fix: Fix, problem: Problem) -> AppliedFix | NotApplied:
+    r"""Replace the whole original, or only the problem's lines, by the fix.
 
     >>> from pathlib import Path
     >>> problem = Problem("a", "main.tf", Path("clones"), line_start=2, line_end=2)
     >>> apply_fix(b"a\nb\nc\n", Fix("B\nb", "block"), problem)
-    Applied(content=b'a\nB\nb\nc\n', first_line=2, last_line=3)
+    AppliedFix(content=b'a\nB\nb\nc\n', first_line=2, last_line=3)
     >>> apply_fix(b"a\nb\nc\n", Fix("```\n```", "file"), problem)
     NotApplied(status='failed', reason='the fix is empty')
     """
     refused = _refusal(fix.text)
     if refused:
         return NotApplied("failed", refused)
-    code = unwrap(fix.text)
+    code = extract_code(fix.text)
     if not code.strip():
         return NotApplied("failed", "the fix is empty")
     if fix.kind == "block":
         return _with_block(original, code.encode(), problem)
     content = code.encode()
-    return Applied(content, *_range_after(original, content, problem))
+    return AppliedFix(content, *_range_after(original, content, problem))
 
 
 def _refusal(text: str) -> str:
@@ -98,7 +98,7 @@ def _refusal(text: str) -> str:
     return f"the fix has {size:,} bytes; at most {MAX_FIX_BYTES:,} are allowed" if size > MAX_FIX_BYTES else ""
 
 
-def _with_block(original: bytes, block: bytes, problem: Problem) -> Applied | NotApplied:
+def _with_block(original: bytes, block: bytes, problem: Problem) -> AppliedFix | NotApplied:
     if problem.line_start is None or problem.line_end is None:
         return NotApplied("validator_unavailable", "the fix is a block and the problem has no line range to put it in")
     lines = original.split(b"\n")
@@ -107,14 +107,14 @@ def _with_block(original: bytes, block: bytes, problem: Problem) -> Applied | No
         return NotApplied("validator_unavailable", f"the fix is for {place} and the file has {_line_count(original)}")
     first, last = problem.line_start, problem.line_end
     if last == len(lines) and not lines[-1]:
-        last -= 1  # nothing stands behind the last newline, and the newline stays
+        last -= 1  # keep the final newline: the line after it is empty
     block_lines = _block_lines(block, crlf=_is_crlf(original), at_end=last == len(lines))
     content = b"\n".join([*lines[: first - 1], *block_lines, *lines[last:]])
-    return Applied(content, first, first + len(block_lines) - 1)
+    return AppliedFix(content, first, first + len(block_lines) - 1)
 
 
 def _block_lines(block: bytes, *, crlf: bool, at_end: bool) -> list[bytes]:
-    """The block's lines with the file's line ends, but for the newlines. `at_end`: of a file without a last newline."""
+    """The block's lines, with CR if the file uses CRLF. `at_end`: the block ends a file without a final newline."""
     plain = block.replace(b"\r\n", b"\n")
     plain = plain.rstrip(b"\n") if at_end else plain.removesuffix(b"\n")
     lines = plain.split(b"\n")
@@ -137,7 +137,7 @@ def _lines(content: bytes) -> list[bytes]:
 
 
 def _range_after(original: bytes, content: bytes, problem: Problem) -> tuple[int, int]:
-    """The new file's lines that the problem's lines have become; all of them where the problem has none."""
+    """The lines of the new file that correspond to the problem's lines; all lines if the problem has none."""
     old, new = _lines(original), _lines(content)
     start, end = problem.line_start or problem.line_end, problem.line_end or problem.line_start
     if start is None or end is None or not 1 <= start <= end <= len(old) + 1:
@@ -146,13 +146,13 @@ def _range_after(original: bytes, content: bytes, problem: Problem) -> tuple[int
     spans = list(_spans_within(old, new, begin, stop))
     first = min(span[0] for span in spans)
     behind = max(span[1] for span in spans)
-    # Where the lines are gone, the line that now stands in their place.
+    # If the lines were deleted, the line that took their place.
     first = min(first, len(new) - 1)
     return first + 1, max(behind, first + 1)
 
 
 def _spans_within(old: Sequence[bytes], new: Sequence[bytes], begin: int, stop: int) -> Iterator[tuple[int, int]]:
-    """The spans of the new lines that come from the old lines begin..stop, what is put in beside them included."""
+    """The spans of new lines that come from old lines begin..stop, including insertions next to them."""
     for tag, old_begin, old_stop, new_begin, new_stop in _opcodes(old, new):
         if tag == "insert":
             if begin <= old_begin <= stop:
@@ -165,7 +165,7 @@ def _spans_within(old: Sequence[bytes], new: Sequence[bytes], begin: int, stop: 
 
 
 def _opcodes(old: Sequence[bytes], new: Sequence[bytes]) -> Iterator[tuple[str, int, int, int, int]]:
-    """difflib's opcodes, with what both files start and end with set aside first."""
+    """difflib's opcodes, computed after stripping the common prefix and suffix."""
     shorter = min(len(old), len(new))
     head = next((n for n in range(shorter) if old[n] != new[n]), shorter)
     tail = next((n for n in range(shorter - head) if old[-1 - n] != new[-1 - n]), shorter - head)
@@ -184,7 +184,7 @@ def _middle_opcodes(old: Sequence[bytes], new: Sequence[bytes]) -> Sequence[tupl
 
 
 def _equal_pairs(old: Sequence[bytes], new: Sequence[bytes], *, autojunk: bool) -> int:
-    """How many pairs of lines difflib would compare; `autojunk` leaves out what is over 1% of a long file."""
+    """How many pairs of lines difflib would compare; `autojunk` skips lines that make up over 1% of a long file."""
     most = len(new) // 100 + 1 if autojunk and len(new) >= 200 else len(new)
     old_counts = Counter(old)
     return sum(count * old_counts[line] for line, count in Counter(new).items() if count <= most)

@@ -12,20 +12,22 @@ import pytest
 
 from touchstone.validation.protocol import Tree
 from touchstone.validation.sandbox.backends import Landlock
-from touchstone.validation.sandbox.command import TMP, Command, Ended, Limits
-from touchstone.validation.sandbox.running import Confined
+from touchstone.validation.sandbox.command import TMP, Command, CommandResult, Limits
+from touchstone.validation.sandbox.runner import SandboxRunner
 
 PATH = {"PATH": "/usr/bin:/bin"}
 NOTHING = Tree(Path("/nonexistent"), ())
 
 
 @pytest.fixture(autouse=True)
-def _commands_need_a_python_that_others_can_read(confined: Confined) -> None:
+def _commands_need_a_python_that_others_can_read(confined: SandboxRunner) -> None:
     if isinstance(confined.backend, Landlock) and os.getuid() == 0 and "other users" in run(confined, "true").note:
         pytest.skip("this Python lies in a folder of root's, so landlock runs no commands here")
 
 
-def run(confined: Confined, script: str, tree: Tree = NOTHING, directory: str = "", **limits: float) -> Ended:
+def run(
+    confined: SandboxRunner, script: str, tree: Tree = NOTHING, directory: str = "", **limits: float
+) -> CommandResult:
     command = Command(["/bin/sh", "-c", script], tree, directory, environment=PATH)
     return confined.run(command, Limits(**limits))  # type: ignore[arg-type]
 
@@ -39,29 +41,29 @@ def tree_in(root: Path) -> Tree:
 
 
 @pytest.mark.parametrize("code", [0, 1, 3, 127, 255])
-def test_exit_codes(confined: Confined, code: int) -> None:
+def test_exit_codes(confined: SandboxRunner, code: int) -> None:
     ended = run(confined, f"exit {code}")
     assert (ended.status, ended.exit_code, ended.note) == ("exited", code, "")
     assert ended.seconds > 0
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSEGV, signal.SIGTERM], ids=lambda number: number.name)
-def test_signals_are_negative(confined: Confined, number: signal.Signals) -> None:
+def test_signals_are_negative(confined: SandboxRunner, number: signal.Signals) -> None:
     ended = run(confined, f"kill -{number.value} $$")
     assert (ended.status, ended.exit_code) == ("exited", -number.value)
 
 
-def test_what_is_said_is_kept_apart(confined: Confined) -> None:
+def test_what_is_said_is_kept_apart(confined: SandboxRunner) -> None:
     ended = run(confined, "printf out; printf err >&2; printf ' more'; exit 2")
     assert (ended.stdout, ended.stderr, ended.exit_code) == (b"out more", b"err", 2)
 
 
-def test_there_is_nothing_to_read_on_standard_input(confined: Confined) -> None:
+def test_there_is_nothing_to_read_on_standard_input(confined: SandboxRunner) -> None:
     assert run(confined, "cat; echo end").stdout == b"end\n"
 
 
 def test_the_environment_is_what_was_given_and_nothing_else(
-    confined: Confined, monkeypatch: pytest.MonkeyPatch
+    confined: SandboxRunner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SECRET_TOKEN", "s3cr3t")
     command = Command(["/usr/bin/env"], NOTHING, environment={"ONE": "1", "HOME": TMP, "TWICE": f"{TMP}:{TMP}"})
@@ -71,7 +73,7 @@ def test_the_environment_is_what_was_given_and_nothing_else(
     assert TMP not in said["HOME"] and said["HOME"].startswith("/")
 
 
-def test_the_private_folder_can_be_named_in_arguments_and_written_to(confined: Confined) -> None:
+def test_the_private_folder_can_be_named_in_arguments_and_written_to(confined: SandboxRunner) -> None:
     script = 'echo kept > "$1/x" && cat "$1/x" && test "$1" = "$HOME" && pwd'
     command = Command(["/bin/sh", "-c", script, "sh", TMP], NOTHING, environment={**PATH, "HOME": TMP})
     ended = confined.run(command, Limits())
@@ -80,37 +82,37 @@ def test_the_private_folder_can_be_named_in_arguments_and_written_to(confined: C
     assert kept == "kept" and folder.endswith("/work")
 
 
-def test_a_program_is_looked_for_on_the_path_that_was_given(confined: Confined) -> None:
+def test_a_program_is_looked_for_on_the_path_that_was_given(confined: SandboxRunner) -> None:
     assert confined.run(Command(["echo", "found"], NOTHING, environment=PATH), Limits()).stdout == b"found\n"
 
 
-def test_a_missing_program_is_no_verdict(confined: Confined) -> None:
+def test_a_missing_program_is_no_verdict(confined: SandboxRunner) -> None:
     for program in ("no-such-program", "/no/such/program"):
         ended = confined.run(Command([program], NOTHING, environment=PATH), Limits())
         assert (ended.status, ended.exit_code) == ("sandbox_error", None)
         assert "FileNotFoundError" in ended.note and program in ended.note
 
 
-def test_it_starts_in_the_directory_of_the_tree(confined: Confined, tmp_path: Path) -> None:
+def test_it_starts_in_the_directory_of_the_tree(confined: SandboxRunner, tmp_path: Path) -> None:
     tree = tree_in(tmp_path / "tree")
     assert run(confined, "ls", tree).stdout == b"a.txt\nsub\n"
     assert run(confined, "ls; cat ../a.txt", tree, "sub").stdout == b"tool.sh\nas it was"
 
 
-def test_a_directory_that_is_not_in_the_tree_is_no_verdict(confined: Confined, tmp_path: Path) -> None:
+def test_a_directory_that_is_not_in_the_tree_is_no_verdict(confined: SandboxRunner, tmp_path: Path) -> None:
     ended = run(confined, "ls", tree_in(tmp_path / "tree"), "gone")
     assert (ended.status, ended.exit_code) == ("sandbox_error", None)
     assert "gone" in ended.note
 
 
-def test_an_executable_file_stays_one(confined: Confined, tmp_path: Path) -> None:
+def test_an_executable_file_stays_one(confined: SandboxRunner, tmp_path: Path) -> None:
     tree = tree_in(tmp_path / "tree").with_file("new.sh", b"#!/bin/sh\n")
     assert run(confined, "./sub/tool.sh && test ! -x a.txt && test ! -x new.sh", tree).stdout == b"from the tool\n"
     changed = tree.with_file("sub/tool.sh", b"#!/bin/sh\necho another tool\n")
     assert run(confined, "./sub/tool.sh", changed).stdout == b"another tool\n"
 
 
-def test_the_copy_can_be_written_and_the_original_stays(confined: Confined, tmp_path: Path) -> None:
+def test_the_copy_can_be_written_and_the_original_stays(confined: SandboxRunner, tmp_path: Path) -> None:
     tree = tree_in(tmp_path / "tree")
     before = {path: (path.stat().st_mtime_ns, stat.S_IMODE(path.stat().st_mode)) for path in tree.root.rglob("*")}
     script = "echo changed > a.txt; echo new > sub/new; rm sub/tool.sh; chmod 777 sub; cat a.txt sub/new; ls sub"
@@ -121,7 +123,7 @@ def test_the_copy_can_be_written_and_the_original_stays(confined: Confined, tmp_
     assert after == before
 
 
-def test_the_rest_can_only_be_read(confined: Confined, tmp_path: Path) -> None:
+def test_the_rest_can_only_be_read(confined: SandboxRunner, tmp_path: Path) -> None:
     if confined.name == "none":
         pytest.skip("without a sandbox everything can be written to")
     for place in ("/usr", "/", "/etc", str(tmp_path)):
@@ -130,7 +132,7 @@ def test_the_rest_can_only_be_read(confined: Confined, tmp_path: Path) -> None:
         assert not Path(place, "touchstone-was-here").exists()
 
 
-def test_only_named_files_can_be_read(confined: Confined, tmp_path: Path) -> None:
+def test_only_named_files_can_be_read(confined: SandboxRunner, tmp_path: Path) -> None:
     if confined.name == "none":
         pytest.skip("without a sandbox everything can be read")
     tmp_path.chmod(0o755)
@@ -146,7 +148,7 @@ def test_only_named_files_can_be_read(confined: Confined, tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("stream", [1, 2])
-def test_output_is_capped_exactly(confined: Confined, stream: int) -> None:
+def test_output_is_capped_exactly(confined: SandboxRunner, stream: int) -> None:
     fits = run(confined, f"head -c 50000 /dev/zero >&{stream}", output_bytes=50_000)
     assert (fits.status, len(fits.stdout + fits.stderr)) == ("exited", 50_000)
     over = run(confined, f"head -c 50001 /dev/zero >&{stream}", output_bytes=50_000)
@@ -156,32 +158,32 @@ def test_output_is_capped_exactly(confined: Confined, stream: int) -> None:
     assert 50_000 <= len(flood.stdout + flood.stderr) <= 50_001
 
 
-def test_cpu_time_is_limited(confined: Confined) -> None:
+def test_cpu_time_is_limited(confined: SandboxRunner) -> None:
     ended = run(confined, "printf before; while :; do :; done", seconds=1.5)
     assert (ended.status, ended.exit_code, ended.stdout) == ("timeout", None, b"before")
     assert (ended.note, ended.starved) == ("used more than 1.5 s of CPU time", False)
 
 
-def test_cpu_time_of_processes_that_have_ended_counts(confined: Confined) -> None:
+def test_cpu_time_of_processes_that_have_ended_counts(confined: SandboxRunner) -> None:
     count = "i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done"
     ended = run(confined, f"while :; do sh -c '{count}'; done", seconds=1.5)
     assert (ended.status, ended.note) == ("timeout", "used more than 1.5 s of CPU time")
 
 
-def test_waiting_is_no_cpu_time(confined: Confined) -> None:
+def test_waiting_is_no_cpu_time(confined: SandboxRunner) -> None:
     """So a machine that lets a command wait makes no timeout of it."""
     ended = run(confined, "sleep 2; printf after", seconds=1.5)
     assert (ended.status, ended.exit_code, ended.stdout) == ("exited", 0, b"after")
 
 
-def test_waiting_without_end_is_a_timeout_at_the_wall_limit(confined: Confined) -> None:
+def test_waiting_without_end_is_a_timeout_at_the_wall_limit(confined: SandboxRunner) -> None:
     ended = run(confined, "sleep 600", seconds=60, wall_seconds=1)
     assert (ended.status, ended.exit_code) == ("timeout", None)
     assert ended.note.startswith("took more than 1 s of wall time; ")
     assert 1 <= ended.seconds < 600
 
 
-def test_a_process_that_stays_behind_does_not_hold_up_the_end(confined: Confined, tmp_path: Path) -> None:
+def test_a_process_that_stays_behind_does_not_hold_up_the_end(confined: SandboxRunner, tmp_path: Path) -> None:
     ended = run(confined, "(sleep 1047.11; echo late) & printf done")
     assert (ended.status, ended.exit_code, ended.stdout) == ("exited", 0, b"done")
     assert not [path for path in Path("/proc").glob("[0-9]*/cmdline") if b"1047.11" in _read(path)]
@@ -194,7 +196,7 @@ def _read(path: Path) -> bytes:
         return b""
 
 
-def test_many_runs_leave_nothing(confined: Confined, tmp_path: Path) -> None:
+def test_many_runs_leave_nothing(confined: SandboxRunner, tmp_path: Path) -> None:
     tree = tree_in(tmp_path / "tree")
     for number in range(20):
         ended = run(confined, f"mkdir -p deep/{number}; chmod 000 deep; echo {number}", tree)

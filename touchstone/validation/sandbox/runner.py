@@ -1,7 +1,7 @@
-"""Running one command in a sandbox: a staged tree goes in, an exit code and capped output come out.
+"""Run one command in a sandbox on a working copy of a tree; returns its exit code and capped output.
 
-The job ends when its first process ends or a limit is passed, never at the end of a pipe, which a left-over process
-could hold open. Nothing of it is left afterwards.
+The job ends when its first process exits or a limit is exceeded, not when its pipes close, since a left-over process
+could hold them open. No process survives the job.
 """
 
 import contextlib
@@ -18,44 +18,44 @@ from pathlib import Path
 
 from touchstone.errors import TouchstoneError
 from touchstone.validation.sandbox.backends import ENVIRONMENT, Backend, Launch
-from touchstone.validation.sandbox.clock import JobClock, Overrun
-from touchstone.validation.sandbox.command import Command, Ended, Limits
-from touchstone.validation.sandbox.folders import folder_bytes, remove
-from touchstone.validation.sandbox.processes import end, resident_bytes, unnamed_bytes
-from touchstone.validation.staging import stage
+from touchstone.validation.sandbox.clock import JobClock, LimitExceeded
+from touchstone.validation.sandbox.command import Command, CommandResult, Limits
+from touchstone.validation.sandbox.folders import folder_bytes, remove_folder
+from touchstone.validation.sandbox.processes import deleted_file_bytes, end_sandbox, resident_bytes
+from touchstone.validation.working_copy import write_working_copy
 
 _LOOK_EVERY_SECONDS = 0.1
 _CHUNK = 65_536
 
 
 @dataclass(frozen=True)
-class Confined:
-    """A backend at work, with a folder for what it stages."""
+class SandboxRunner:
+    """Runs commands with one backend; `scratch` holds the working copies."""
 
     backend: Backend
     scratch: Path
 
     @property
     def name(self) -> str:
-        """The backend's name, as it is written on every outcome."""
+        """The backend's name, as stored in the outcomes."""
         return self.backend.name
 
     @contextlib.contextmanager
     def folder(self) -> Iterator[Path]:
-        """A private folder for one launch, removed whatever was left in it."""
+        """A private folder for one launch, removed afterwards with all its contents."""
         self.scratch.mkdir(parents=True, exist_ok=True)
         made = Path(tempfile.mkdtemp(prefix="job-", dir=self.scratch))
         try:
             yield made
         finally:
-            remove(made)
+            remove_folder(made)
 
-    def run(self, command: Command, limits: Limits) -> Ended:
-        """Run a command to its end or its limits; nothing of it is left afterwards."""
+    def run(self, command: Command, limits: Limits) -> CommandResult:
+        """Run a command until it exits or exceeds a limit. No process survives it."""
         with self.folder() as folder:
             folder.chmod(0o711)
             tree, tmp = folder / "tree", folder / "tmp"
-            stage(command.tree, tree)
+            write_working_copy(command.tree, tree)
             tmp.mkdir(mode=0o700)
             tree_bytes = sum(path.stat().st_size + 4096 for path in tree.rglob("*"))
             reads, writes = os.pipe()
@@ -70,7 +70,7 @@ class Confined:
                     tree_bytes=tree_bytes,
                     directory=command.directory,
                     status_fd=writes,
-                    see_processes=True,
+                    mount_proc=True,
                 )
                 line = self.backend.command_line(launch)
                 process = subprocess.Popen(
@@ -85,42 +85,42 @@ class Confined:
                 )
             except (OSError, TouchstoneError) as error:
                 os.close(reads)
-                return Ended("sandbox_error", None, note=str(error))
+                return CommandResult("sandbox_error", None, note=str(error))
             finally:
                 os.close(writes)
-            watch = _Watch(process, self.backend, limits, tmp if self.backend.needs_folder else None)
+            running = _RunningCommand(process, self.backend, limits, tmp if self.backend.needs_folder else None)
             try:
-                return watch.outcome(reads)
+                return running.outcome(reads)
             finally:
-                watch.close()
+                running.close()
 
 
-class _Watch:
-    """One running command under its limits."""
+class _RunningCommand:
+    """One running command and its limits."""
 
     def __init__(self, process: subprocess.Popen[bytes], backend: Backend, limits: Limits, tmp: Path | None) -> None:
         self.process, self.backend, self.limits, self.tmp = process, backend, limits, tmp
         self.output: dict[str, bytearray] = {"stdout": bytearray(), "stderr": bytearray()}
 
     def close(self) -> None:
-        """End what is left."""
-        end(self.process, own_processes=self.backend.own_processes)
+        """Kill all remaining processes."""
+        end_sandbox(self.process, pid_namespace=self.backend.pid_namespace)
 
-    def outcome(self, status: int) -> Ended:
-        """Wait for the end, or bring it about."""
+    def outcome(self, status: int) -> CommandResult:
+        """Wait until the command exits, or kill it at a limit."""
         started = time.monotonic()
-        passed = self._wait()
+        exceeded = self._wait()
         self.close()
         seconds = time.monotonic() - started
         with os.fdopen(status, "rb") as pipe:
-            said = pipe.read()
+            written = pipe.read()
         stdout, stderr = bytes(self.output["stdout"]), bytes(self.output["stderr"])
-        if passed is not None:
-            return Ended(passed.status, None, stdout, stderr, seconds, passed.note, passed.starved)
-        return _read_status(said, stdout, stderr, seconds)
+        if exceeded is not None:
+            return CommandResult(exceeded.status, None, stdout, stderr, seconds, exceeded.note, exceeded.starved)
+        return _read_status(written, stdout, stderr, seconds)
 
-    def _wait(self) -> Overrun | None:
-        """None where the process ended by itself, else the limit that it passed."""
+    def _wait(self) -> LimitExceeded | None:
+        """None if the process exited by itself, else the limit that it exceeded."""
         process = self.process
         clock = JobClock([process.pid], self.limits)
         pidfd = os.pidfd_open(process.pid)
@@ -137,26 +137,26 @@ class _Watch:
                     if key.data is not None and not self._read(key.data, key.fd):
                         ready.unregister(key.fileobj)
                 if any(len(text) > self.limits.output_bytes for text in self.output.values()):
-                    return Overrun("output_limit")
+                    return LimitExceeded("output_limit")
                 if any(key.data is None for key, _ in events):
                     self._drain()
                     return None
                 now = time.monotonic()
                 if now - looked >= _LOOK_EVERY_SECONDS or clock.seconds_left <= 0:
                     looked = now
-                    if (passed := self._passed_limit() or clock.overrun()) is not None:
-                        return passed
+                    if (exceeded := self._exceeded_limit() or clock.exceeded()) is not None:
+                        return exceeded
 
-    def _passed_limit(self) -> Overrun | None:
+    def _exceeded_limit(self) -> LimitExceeded | None:
         if resident_bytes(self.process.pid) > self.limits.memory_bytes:
-            return Overrun("memory_limit")
+            return LimitExceeded("memory_limit")
         if self.tmp is not None:
-            used = folder_bytes(self.tmp) + unnamed_bytes(self.process.pid, self.tmp)
-            return Overrun("disk_limit") if used > self.limits.disk_bytes else None
+            used = folder_bytes(self.tmp) + deleted_file_bytes(self.process.pid, self.tmp)
+            return LimitExceeded("disk_limit") if used > self.limits.disk_bytes else None
         return None
 
     def _read(self, name: str, descriptor: int) -> bool:
-        """Take what is there, up to just past the limit; False at the end."""
+        """Read available output, up to one byte past the limit; False at end of file."""
         try:
             chunk = os.read(descriptor, _CHUNK)
         except BlockingIOError:
@@ -176,23 +176,23 @@ class _Watch:
                     self.output[name] += chunk
 
 
-def _read_status(said: bytes, stdout: bytes, stderr: bytes, seconds: float) -> Ended:
-    """What the keeper told. Its pipe is closed to the command, so nobody else can have written there."""
+def _read_status(written: bytes, stdout: bytes, stderr: bytes, seconds: float) -> CommandResult:
+    """Parse the status line of the supervisor inside. The command cannot write to that pipe."""
     try:
-        told = json.loads(said.splitlines()[0])
+        status = json.loads(written.splitlines()[0])
     except (ValueError, IndexError):
         tail = stderr.decode("utf-8", "replace").strip().splitlines()[-1:]
         note = f"the sandbox ended without a word{': ' + tail[0] if tail else ''}"
-        return Ended("sandbox_error", None, stdout, stderr, seconds, note)
-    if "error" in told:
-        return Ended("sandbox_error", None, stdout, stderr, seconds, told["error"])
-    if told["disk_full"]:
-        return Ended("disk_limit", told["exit_code"], stdout, stderr, seconds, "the private disk is full")
-    return Ended("exited", told["exit_code"], stdout, stderr, seconds)
+        return CommandResult("sandbox_error", None, stdout, stderr, seconds, note)
+    if "error" in status:
+        return CommandResult("sandbox_error", None, stdout, stderr, seconds, status["error"])
+    if status["disk_full"]:
+        return CommandResult("disk_limit", status["exit_code"], stdout, stderr, seconds, "the private disk is full")
+    return CommandResult("exited", status["exit_code"], stdout, stderr, seconds)
 
 
 def _with_path(command: Command) -> list[str]:
-    """The program by its full path, since it is started without a shell."""
+    """The arguments with the program as a full path, since no shell resolves it."""
     program = command.arguments[0]
     found = shutil.which(program, path=command.environment.get("PATH", os.defpath)) if "/" not in program else program
     return [found or program, *command.arguments[1:]]

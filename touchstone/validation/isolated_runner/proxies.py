@@ -15,8 +15,8 @@ import types
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from touchstone.validation.isolated_runner.conversation import OPERATORS, Conversation, Request
-from touchstone.validation.isolated_runner.errors import Exceptions, of_the_standard_library
+from touchstone.validation.isolated_runner.exceptions import ExceptionTranslator, find_in_standard_library
+from touchstone.validation.isolated_runner.rpc import OPERATORS, Request, RpcConnection
 
 _RAISE = dis.opmap["RAISE_VARARGS"]
 _CALCULATED = "an object of the candidate made a number of a number here; it is none itself, so test its attributes"
@@ -26,35 +26,35 @@ _COMPARED = "an object of the candidate cannot be compared here; compare plain v
 class Reference:
     """An object of the candidate."""
 
-    def __init__(self, talk: Conversation, number: int) -> None:
-        object.__setattr__(self, "_talk", talk)
-        object.__setattr__(self, "_number", number)
+    def __init__(self, rpc: RpcConnection, number: int) -> None:
+        object.__setattr__(self, "_rpc", rpc)
+        object.__setattr__(self, "_object_id", number)
         object.__setattr__(self, "_calculated", False)
 
     def __getattr__(self, name: str) -> Any:
-        return self._talk.ask("get", on=self._number, name=name)
+        return self._rpc.request("get", on=self._object_id, name=name)
 
     @property
     def __doc__(self) -> Any:  # type: ignore[override]
-        return self._talk.ask("get", on=self._number, name="__doc__")
+        return self._rpc.request("get", on=self._object_id, name="__doc__")
 
     def __setattr__(self, name: str, value: Any) -> None:
-        self._talk.ask("set", on=self._number, name=name, value=self._talk.write(value))
+        self._rpc.request("set", on=self._object_id, name=name, value=self._rpc.write(value))
 
     def __delattr__(self, name: str) -> None:
-        self._talk.ask("del", on=self._number, name=name)
+        self._rpc.request("del", on=self._object_id, name=name)
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
-        return self._talk.call(self._number, args, kwargs)
+        return self._rpc.call(self._object_id, args, kwargs)
 
     def _do(self, name: str, *args: Any) -> Any:
-        return self._talk.ask("do", on=self._number, name=name, args=[self._talk.write(value) for value in args])
+        return self._rpc.request("do", on=self._object_id, name=name, args=[self._rpc.write(value) for value in args])
 
     def __eq__(self, other: object) -> bool:
         return self is other
 
     def __hash__(self) -> int:
-        return int(self._number)
+        return int(self._object_id)
 
     def _refuse_comparison(self, other: object) -> bool:
         raise TypeError(_COMPARED)
@@ -96,8 +96,8 @@ class Reference:
         return self._leave("exit", error)
 
     def _leave(self, op: str, error: BaseException | None) -> bool:
-        told = None if error is None else self._talk.tell_error(error)
-        return bool(self._talk.ask(op, on=self._number, error=told)) and _may_be_swallowed(error)
+        job = None if error is None else self._rpc.describe_error(error)
+        return bool(self._rpc.request(op, on=self._object_id, error=job)) and _may_be_swallowed(error)
 
     async def __aenter__(self) -> Any:
         return self._do("aenter")
@@ -153,25 +153,25 @@ for _name in ("neg", "pos", "abs", "invert", "int", "float", "index", "round", "
     setattr(Reference, f"__{_name}__", _calculate(_name))
 
 
-class ModuleStandIn(types.ModuleType):
+class ModuleProxy(types.ModuleType):
     """A module of the candidate: its names are asked for when they are used."""
 
-    def __init__(self, name: str, talk: Conversation, module: Reference, is_package: bool) -> None:
+    def __init__(self, name: str, rpc: RpcConnection, module: Reference, is_package: bool) -> None:
         super().__init__(name)
-        self.__dict__["_talk"], self.__dict__["_module"] = talk, module
+        self.__dict__["_rpc"], self.__dict__["_module"] = rpc, module
         if is_package:
             self.__dict__["__path__"] = []
 
     def __getattr__(self, name: str) -> Any:
         if name == "__all__":
-            return _importable(self._talk.ask("names", on=self._module._number), sys._getframe(1).f_globals)
+            return _importable(self._rpc.request("names", on=self._module._object_id), sys._getframe(1).f_globals)
         if name in ("__path__", "__file__"):
             raise AttributeError(name)
         return getattr(self._module, name)
 
     def __setattr__(self, name: str, value: Any) -> None:
         # A package gets its imported submodules as attributes: over there it has the real ones.
-        if name.startswith("__") or isinstance(value, ModuleStandIn):
+        if name.startswith("__") or isinstance(value, ModuleProxy):
             super().__setattr__(name, value)
         else:
             setattr(self._module, name, value)
@@ -191,8 +191,8 @@ def _importable(names: Any, there: dict[str, Any]) -> list[str]:
 class CandidateFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     """Lets the tests import the candidate's modules. It comes before all other finders."""
 
-    def __init__(self, talk: Conversation, modules: Sequence[str]) -> None:
-        self._talk = talk
+    def __init__(self, rpc: RpcConnection, modules: Sequence[str]) -> None:
+        self._rpc = rpc
         self._modules = set(modules)
         self._packages = {name.rpartition(".")[0] for name in modules if "." in name}
 
@@ -204,43 +204,43 @@ class CandidateFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
     def create_module(self, spec: importlib.machinery.ModuleSpec) -> types.ModuleType:
         """Import it over there, and a stand-in here."""
-        module = self._talk.ask("import", name=spec.name)
-        return ModuleStandIn(spec.name, self._talk, module, spec.name in self._packages)
+        module = self._rpc.request("import", name=spec.name)
+        return ModuleProxy(spec.name, self._rpc, module, spec.name in self._packages)
 
     def exec_module(self, module: types.ModuleType) -> None:
         """Nothing is left to do."""
 
 
-def converse(talk: Conversation) -> None:
+def serve_test_objects(rpc: RpcConnection) -> None:
     """Teach a conversation the tests' side: what stands for their objects, and what they may ask of ours."""
-    exceptions = Exceptions(of_the_standard_library)
+    exceptions = ExceptionTranslator(find_in_standard_library)
 
     def adopt(number: int, about: dict[str, Any]) -> Any:
         if "exception" in about:
             return exceptions.class_of(about["exception"])
-        reference = Reference(talk, number)
+        reference = Reference(rpc, number)
         return _awaited(reference) if about.get("coroutine") else reference
 
     def answer(request: Request) -> Any:
-        target = talk.ours(request["on"])
+        target = rpc.local_object(request["on"])
         match request["op"]:
             case "call" if callable(target):
-                return talk.called(target, request)
+                return rpc.handle_call(target, request)
             case "next" if isinstance(target, Iterator):
                 return next(target)
             case "get" if _is_of_the_tests(target) and not str(request["name"]).startswith("_"):
                 return getattr(target, request["name"])
         raise TypeError("that cannot be asked of an object of the tests")
 
-    talk.adopt, talk.answer = adopt, answer
-    talk.failed = lambda error: exceptions.raised(talk, error)
-    talk.number_of = lambda value: object.__getattribute__(value, "_number") if type(value) is Reference else None
-    talk.tell_error = lambda error: exceptions.tell(talk, error)
-    talk.describe = lambda value: _describe(value, exceptions)
+    rpc.make_proxy, rpc.handle = adopt, answer
+    rpc.to_exception = lambda error: exceptions.decode(rpc, error)
+    rpc.remote_id = lambda value: object.__getattribute__(value, "_object_id") if type(value) is Reference else None
+    rpc.describe_error = lambda error: exceptions.encode(rpc, error)
+    rpc.describe = lambda value: _describe(value, exceptions)
 
 
-def _describe(value: object, exceptions: Exceptions) -> dict[str, Any]:
-    """What the candidate is told of an object of the tests: an exception class, or a function with its names."""
+def _describe(value: object, exceptions: ExceptionTranslator) -> dict[str, Any]:
+    """What the candidate is job of an object of the tests: an exception class, or a function with its names."""
     if isinstance(value, type) and issubclass(value, BaseException):
         return {"exception": exceptions.names(value)}
     if isinstance(value, types.FunctionType):

@@ -1,7 +1,7 @@
-"""Where a problem's files lie: from the names in a row to a directory and a file in it that are safe to read.
+"""Locate a problem's file: turn the names in a row into a directory and a file that are safe to read.
 
-The names come from outside. None of them may lead out of the clones, by `..`, by a symlink or otherwise, and what is
-refused or missing is an outcome with a reason. Which files belong to the tree is `staging`'s business.
+The names are untrusted input: none may lead outside the clones folder, by `..`, a symlink or otherwise. A refused or
+missing file is an outcome with a reason. Listing the files of the tree belongs in `working_copy`.
 """
 
 import unicodedata
@@ -13,8 +13,8 @@ MAX_PATH_BYTES = 1024
 
 
 @dataclass(frozen=True)
-class Located:
-    """A tree's root, the module's directory in it, and the file in that. None of them goes through a symlink."""
+class LocatedFile:
+    """The tree's root, the module's directory in it, and the file in that. No path contains a symlink."""
 
     root: Path
     working_directory: str
@@ -22,8 +22,8 @@ class Located:
 
 
 @dataclass(frozen=True)
-class Unsafe:
-    """Why a problem's files are not read."""
+class UnusableFiles:
+    """Why a problem's files cannot be used."""
 
     status: str
     reason: str
@@ -31,11 +31,11 @@ class Unsafe:
 
 def locate(
     clones_dir: Path, filename: str | None, working_directory: str | None, project_name: str | None, oid: str
-) -> Located | Unsafe:
-    """Where a problem's file lies, with as much around it as validation may see.
+) -> LocatedFile | UnusableFiles:
+    """Locate a problem's file and the root of the tree that validation may read.
 
-    The module is `working_directory`, else the directory named after the oid if it holds the file, else the file's
-    own. The root is the project that contains the module, else the module.
+    The module is `working_directory`, else the directory named after the oid if it contains the file, else the file's
+    own directory. The root is the project that contains the module, else the module itself.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as clones:
@@ -50,14 +50,14 @@ def locate(
     """
     refused = _refusal(filename, working_directory, project_name, oid)
     if refused:
-        return Unsafe("unsafe_input", refused)
+        return UnusableFiles("unsafe_input", refused)
     file = PurePosixPath(filename or "")
     try:
         clones = clones_dir.resolve()
         module, file = _module(clones, file, working_directory, oid)
         return _missing(clones, module, module / file) or _located(clones, module, module / file, project_name)
-    except (OSError, RuntimeError) as error:  # RuntimeError: a loop of symlinks
-        return Unsafe("validator_unavailable", f"{clones_dir / file} cannot be looked at: {error}")
+    except (OSError, RuntimeError) as error:  # RuntimeError: a symlink loop
+        return UnusableFiles("validator_unavailable", f"{clones_dir / file} cannot be looked at: {error}")
 
 
 def _refusal(filename: str | None, working_directory: str | None, project_name: str | None, oid: str) -> str:
@@ -82,7 +82,7 @@ def _oid_refusal(oid: str) -> str:
 
 
 def _path_refusal(what: str, path: str) -> str:
-    """Why a path is not even looked for; empty where nothing speaks against it."""
+    """Why a path is refused without touching the disk; empty if it is acceptable."""
     name = f"the {what} {path[:80]!r}"
     if any(unicodedata.category(character) in ("Cc", "Cs") for character in path):
         return f"{name} has control characters"
@@ -103,7 +103,7 @@ def _path_refusal(what: str, path: str) -> str:
 
 
 def _module(clones: Path, file: PurePosixPath, working_directory: str | None, oid: str) -> tuple[Path, PurePosixPath]:
-    """The module's directory and the file's place in it, neither of them looked at yet."""
+    """The module's directory and the file's path in it, not yet checked."""
     if working_directory and working_directory.strip():
         return clones / working_directory, file
     own = clones / oid
@@ -116,31 +116,31 @@ def _is_there(path: Path) -> bool:
     return path.is_symlink() or path.exists()
 
 
-def _missing(clones: Path, module: Path, file: Path) -> Unsafe | None:
+def _missing(clones: Path, module: Path, file: Path) -> UnusableFiles | None:
     for directory in (clones, module):
         if not directory.is_dir() and not directory.is_symlink():
-            return Unsafe("validator_unavailable", f"there is no directory {directory}")
-    # A path that leads out is refused for that, whether something lies at its end or not.
+            return UnusableFiles("validator_unavailable", f"there is no directory {directory}")
+    # A path that leads outside is refused as unsafe, whether it exists or not.
     if _is_there(file) or not file.resolve().is_relative_to(clones):
         return None
-    return Unsafe("validator_unavailable", f"there is no file {file}")
+    return UnusableFiles("validator_unavailable", f"there is no file {file}")
 
 
-def _located(clones: Path, module: Path, file: Path, project_name: str | None) -> Located | Unsafe:
-    """The paths without symlinks, if they stay where they belong."""
+def _located(clones: Path, module: Path, file: Path, project_name: str | None) -> LocatedFile | UnusableFiles:
+    """The resolved paths, if they stay inside the clones folder and the module."""
     real_module, real_file = module.resolve(), file.resolve()
     for path, real in ((module, real_module), (file, real_file)):
         if not real.is_relative_to(clones):
-            return Unsafe("unsafe_input", f"{path} leads out of {clones} by a symlink")
+            return UnusableFiles("unsafe_input", f"{path} leads out of {clones} by a symlink")
     if file.is_symlink():
-        return Unsafe("unsafe_input", f"{file} is a symlink")
+        return UnusableFiles("unsafe_input", f"{file} is a symlink")
     if not file.is_file():
-        return Unsafe("unsafe_input", f"{file} is {'a directory' if file.is_dir() else 'no regular file'}")
+        return UnusableFiles("unsafe_input", f"{file} is {'a directory' if file.is_dir() else 'no regular file'}")
     if not real_file.is_relative_to(real_module):
-        return Unsafe("unsafe_input", f"{file} leads out of {module} by a symlink")
+        return UnusableFiles("unsafe_input", f"{file} leads out of {module} by a symlink")
     root = _root(clones, real_module, project_name)
     directory = real_module.relative_to(root).as_posix()
-    return Located(root, "" if directory == "." else directory, real_file.relative_to(real_module).as_posix())
+    return LocatedFile(root, "" if directory == "." else directory, real_file.relative_to(real_module).as_posix())
 
 
 def _root(clones: Path, module: Path, project_name: str | None) -> Path:

@@ -1,0 +1,105 @@
+"""The fork server of a warm worker: runs each job in a forked process and leaves nothing behind between jobs.
+
+It runs inside the sandbox. The supervisor sends file descriptors: first a file with the job, then those the job needs.
+Another message ends the job, when it is done (END) or immediately (KILL); the reply says how its process ended.
+"""
+
+import gc
+import json
+import os
+import signal
+import socket
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NoReturn
+
+from touchstone.validation.sandbox.entrypoint import (
+    Policy,
+    apply_limits,
+    confine,
+    die_with_parent,
+    kill_all_other_processes,
+)
+from touchstone.validation.sandbox.folders import empty_folder
+
+JOB, END, KILL = b"job", b"end", b"kill"
+MAX_DESCRIPTORS = 8
+# Headroom for the interpreter and its libraries, which use address space but little memory.
+_INTERPRETER_BYTES = 256 * 2**20
+
+# A process that has sent its answer still needs a moment to exit, on a busy machine a long one.
+_ENDING_SECONDS = 60.0
+
+Job = Callable[[Any, list[int]], None]
+
+
+def serve(policy: Policy, job: Job) -> None:
+    """Serve jobs until the supervisor disconnects. `job` gets the decoded payload and its descriptors."""
+    control = socket.socket(fileno=policy["control_fd"])
+    child: int | None = None
+    # Exclude loaded objects from garbage collection: scanning them would copy their pages in every job.
+    gc.collect()
+    gc.freeze()
+    worker = os.getpid()
+    control.send(b"ready")
+    while True:
+        message, descriptors, _, _ = socket.recv_fds(control, 16, MAX_DESCRIPTORS)
+        if message == JOB:
+            child = os.fork()
+            if child == 0:
+                _run_job(policy, worker, control, job, descriptors)
+            for descriptor in descriptors:
+                os.close(descriptor)
+        elif message in (END, KILL):
+            result = _end_job(policy, child, _ENDING_SECONDS if message == END else 0.0)
+            child = None
+            if not empty_folder(Path(policy["tmp"])):
+                return
+            control.send(json.dumps(result).encode())
+        else:
+            return
+
+
+def _run_job(policy: Policy, worker: int, control: socket.socket, job: Job, descriptors: list[int]) -> NoReturn:
+    try:
+        control.close()
+        os.setsid()
+        nothing = os.open(os.devnull, os.O_RDWR)
+        for standard in (0, 1, 2):
+            os.dup2(nothing, standard)
+        with os.fdopen(descriptors[0], "rb") as file:
+            payload = json.load(file)
+        os.environ.clear()
+        os.environ.update({"HOME": policy["tmp"], "TMPDIR": policy["tmp"], "LANG": "C.UTF-8"})
+        limits = policy["limits"]
+        apply_limits(limits, address_space=limits["memory_bytes"] + _INTERPRETER_BYTES)
+        if not policy["pid_namespace"]:
+            die_with_parent(worker)
+            confine(policy, processes=False)
+        job(payload, descriptors[1:])
+    finally:
+        os._exit(0)
+
+
+def _end_job(policy: Policy, child: int | None, wait_seconds: float) -> dict[str, Any]:
+    """Wait for the job's process, kill it if it does not exit in time, and kill what it left behind."""
+    free = os.statvfs(policy["tmp"])
+    job_result: dict[str, Any] = {"exit_code": None, "disk_full": policy["pid_namespace"] and free.f_bavail == 0}
+    if child is None:
+        return job_result
+    give_up = time.monotonic() + wait_seconds
+    while job_result["exit_code"] is None:
+        reaped, status = os.waitpid(child, os.WNOHANG)
+        if reaped:
+            job_result["exit_code"] = os.waitstatus_to_exitcode(status)
+        elif time.monotonic() < give_up:
+            time.sleep(0.0002)
+        else:
+            break
+    if policy["pid_namespace"]:
+        kill_all_other_processes(policy)
+    elif job_result["exit_code"] is None:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+    return job_result

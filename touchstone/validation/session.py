@@ -1,0 +1,231 @@
+"""The reports on many trees: from the cache if possible, else from validators in worker processes.
+
+Reports are cached as they are produced, so a killed run resumes where it stopped.
+"""
+
+import multiprocessing
+import os
+import shutil
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from multiprocessing.sharedctypes import Synchronized
+from pathlib import Path
+from typing import Self
+
+from touchstone.config import ValidationSettings
+from touchstone.progress import counting
+from touchstone.validation.cache import ReportCache, conditions_key, report_key
+from touchstone.validation.protocol import Availability, Job, Problem, Report
+from touchstone.validation.registry import Batch, ValidatorRegistry, close_registry, open_registry, validate_batch
+from touchstone.validation.sandbox.probe import choose_sandbox
+from touchstone.validation.sandbox.runner import SandboxRunner
+from touchstone.validation.targets import Target
+from touchstone.validation.validators.common import unavailable
+from touchstone.validation.workers import ProcessWorkers, SerialWorkers, Workers
+
+_MAX_BATCH_SIZE = 100
+# Below this many jobs, starting processes costs more time than it saves.
+_MIN_JOBS_FOR_PROCESSES = 8
+_BATCHED = ("hcl", "python")
+
+
+@dataclass(frozen=True)
+class Request:
+    """A tree to validate, and the cache key of its report."""
+
+    key: str
+    validator: str
+    job: Job
+
+
+@dataclass(frozen=True)
+class CachedReport:
+    """A report, with `cached` set if it came from the cache rather than from a validator."""
+
+    report: Report
+    cached: bool
+
+
+class ValidationSession:
+    """The sandbox, cache and workers of one run, each created on first use and kept until `close`.
+
+    `fresh=True` ignores cached reports and validates everything again.
+    """
+
+    def __init__(self, settings: ValidationSettings, cache_dir: Path, scratch: Path, *, fresh: bool = False) -> None:
+        self.settings, self.cache_dir, self.fresh = settings, cache_dir, fresh
+        self._scratch = scratch
+        self._requested_keys: set[str] = set()
+        # Decided but not settled: the cache does not store them, and one try per run is enough.
+        self._unsettled: dict[str, Report] = {}
+        self._available: dict[str, Availability] = {}
+        self._conditions: dict[tuple[str, Problem], str] = {}
+        self._workers: dict[type, Workers] = {}
+        # Reports finished by all workers, so that progress does not wait for whole batches.
+        self._finished_reports: Synchronized[int] = multiprocessing.get_context("spawn").Value("q", 0)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Stop all workers and sandboxes."""
+        for workers in self._workers.values():
+            workers.close()
+        self._workers.clear()
+        if "registry" in self.__dict__:
+            self.registry.close()
+        shutil.rmtree(self._scratch, ignore_errors=True)
+
+    @cached_property
+    def sandbox(self) -> SandboxRunner:
+        """The sandbox of this run. Raises TouchstoneError if no backend holds."""
+        return choose_sandbox(self._scratch, self.settings.sandbox, self.settings.unsandboxed)
+
+    @cached_property
+    def registry(self) -> ValidatorRegistry:
+        """The validators of this process, used for versions and probes only; workers do the validating."""
+        return ValidatorRegistry(self.sandbox, self.settings)
+
+    def available(self, validator: str) -> Availability:
+        """Whether a validator works on this machine."""
+        if validator not in self._available:
+            self._available[validator] = self.registry.validator(validator).probe()
+        return self._available[validator]
+
+    def request(self, target: Target, content: bytes | None) -> Request:
+        """A request for the unmodified problem (`content=None`), or with its file replaced by `content`."""
+        problem = target.problem
+        tree = target.tree if content is None else target.tree.with_file(problem.path, content)
+        key = report_key(target.hashed.hash_of(tree), self._conditions_key(problem, target.validator))
+        return Request(key, target.validator, Job(problem, tree))
+
+    def _conditions_key(self, problem: Problem, name: str) -> str:
+        """The `conditions_key` of a problem, computed once."""
+        known = self._conditions.get((name, problem))
+        if known is None:
+            validator, limits = self.registry.validator(name), self.registry.limits(name)
+            known = self._conditions[name, problem] = conditions_key(problem, validator, limits, self.sandbox.name)
+        return known
+
+    def reports(self, requests: Sequence[Request], what: str) -> dict[str, CachedReport]:
+        """The report of every request, by key."""
+        wanted = {request.key: request for request in requests}
+        known = self._reusable_reports(wanted)
+        missing = [request for key, request in wanted.items() if key not in known]
+        known |= {
+            request.key: CachedReport(unavailable(self.available(request.validator), ""), False)
+            for request in missing
+            if not self.available(request.validator).usable
+        }
+        with self._counting(requests, known, what) as count:
+            for some in self._validate([request for request in missing if request.key not in known]):
+                known.update((request.key, CachedReport(report, False)) for request, report in some)
+                count(request.key for request, _ in some)
+        self._retry_starved([request for request in missing if known[request.key].report.starved], known)
+        self._unsettled |= {
+            request.key: report
+            for request in missing
+            if (report := known[request.key].report).decided and not report.settled
+        }
+        return known
+
+    @contextmanager
+    def _counting(
+        self, requests: Sequence[Request], known: Mapping[str, CachedReport], what: str
+    ) -> Iterator[Callable[[Iterable[str]], None]]:
+        """Show progress by request. A tree that several requests share is validated once and counts for each."""
+        times = Counter(request.key for request in requests)
+        cached = sum(times[key] for key, one in known.items() if one.cached)
+        left = {key: count for key, count in times.items() if key not in known}
+        before = self._finished_reports.value
+
+        def finished() -> int:
+            return (self._finished_reports.value - before) * sum(left.values()) // max(len(left), 1)
+
+        with counting(what, len(requests), cached, finished) as advance:
+            advance(len(requests) - cached - sum(left.values()))
+            yield lambda keys: advance(sum(times[key] for key in keys))
+
+    def _reusable_reports(self, keys: Collection[str]) -> dict[str, CachedReport]:
+        """Reports that need no validation: from the cache, or from earlier in this run."""
+        with ReportCache(self.cache_dir) as cache:
+            if self.fresh:
+                cache.forget(set(keys) - self._requested_keys)
+            self._requested_keys.update(keys)
+            found = cache.find(keys)
+        found |= {key: self._unsettled[key] for key in keys if key in self._unsettled}
+        return {key: CachedReport(report, True) for key, report in found.items()}
+
+    def _retry_starved(self, starved: Sequence[Request], known: dict[str, CachedReport]) -> None:
+        """Validate again, one at a time, what timed out for lack of CPU; the second result counts."""
+        if not starved:
+            return
+        with counting("validating again, one at a time", len(starved)) as advance:
+            for request in starved:
+                batch = Batch(request.validator, [request.key], [request.job])
+                for _, outcome in self._in_process_workers.map(validate_batch, [batch]):
+                    known[request.key] = CachedReport(_reports(outcome, 1)[0], False)
+                advance(1, "")
+
+    def _validate(self, requests: Sequence[Request]) -> Iterator[list[tuple[Request, Report]]]:
+        """Yield the reports batch by batch, as they arrive."""
+        batches = self._batches(requests)
+        items = [Batch(some[0].validator, [one.key for one in some], [one.job for one in some]) for some in batches]
+        for place, outcome in self._workers_for(len(requests), len(batches)).map(validate_batch, items):
+            yield list(zip(batches[place], _reports(outcome, len(batches[place])), strict=True))
+
+    def _batches(self, requests: Sequence[Request]) -> list[list[Request]]:
+        """Batches of one validator each: one process runs a batch, and one call lints all of it."""
+        by_validator: dict[str, list[Request]] = {}
+        for request in requests:
+            by_validator.setdefault(request.validator, []).append(request)
+        batches = []
+        for validator, some in by_validator.items():
+            fair_share = -(-len(some) // (self.worker_count * 4))
+            size = min(_MAX_BATCH_SIZE, fair_share) if validator in _BATCHED else 1
+            batches += [some[start : start + size] for start in range(0, len(some), size)]
+        return batches
+
+    @property
+    def worker_count(self) -> int:
+        """The configured number of workers, else one per core."""
+        return self.settings.workers or len(os.sched_getaffinity(0))
+
+    def _workers_for(self, jobs: int, batches: int) -> Workers:
+        if ProcessWorkers in self._workers:
+            return self._workers[ProcessWorkers]
+        if self.worker_count == 1 or batches == 1 or jobs < _MIN_JOBS_FOR_PROCESSES:
+            return self._in_process_workers
+        workers = ProcessWorkers(self.worker_count, open_registry, self._registry_arguments)
+        return self._workers.setdefault(ProcessWorkers, workers)
+
+    @property
+    def _in_process_workers(self) -> Workers:
+        """Serial workers in this process."""
+        workers = SerialWorkers(open_registry, self._registry_arguments, close_registry)
+        return self._workers.setdefault(SerialWorkers, workers)
+
+    @property
+    def _registry_arguments(self) -> tuple[object, ...]:
+        return (self.sandbox.name, self._scratch, self.settings, self.cache_dir, self._finished_reports)
+
+    def fingerprint(self, targets: Mapping[str, object]) -> list[object]:
+        """Everything besides attempts and problems that outcomes depend on, including removals from the cache."""
+        keys = {}
+        for oid, target in targets.items():
+            keys[oid] = self.request(target, None).key if isinstance(target, Target) else repr(target)
+        with ReportCache(self.cache_dir) as cache:
+            edition = cache.edition
+        return [self.settings.model_dump(mode="json", exclude={"workers", "cache_dir"}), keys, edition]
+
+
+def _reports(outcome: list[Report] | BaseException, count: int) -> list[Report]:
+    if isinstance(outcome, BaseException):
+        return [Report("sandbox_error", "", note=f"{type(outcome).__name__}: {outcome}")] * count
+    return outcome
