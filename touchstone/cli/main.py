@@ -294,7 +294,7 @@ def compare(
 ) -> None:
     """Compare two evaluations: which cases got worse or better, and whether the difference means anything."""
     from touchstone.compare.compare import compare as compare_sides
-    from touchstone.compare.report import render
+    from touchstone.compare.report import format_report
     from touchstone.publish.formats import REPORT_SUFFIXES, file_format
     from touchstone.storage.files import replacing
 
@@ -304,14 +304,14 @@ def compare(
     options, settings = _comparison(config, models=model or (), tiers=tier or (), **given)
     with _working("comparing"):
         done = compare_sides(baseline, current, options, settings)
-    text = render(done.report, shown_as, colour=sys.stdout.isatty() and shown_as == "text")
+    text = format_report(done.report, shown_as, colour=sys.stdout.isatty() and shown_as == "text")
     print(text, end="" if text.endswith("\n") else "\n")
     for line in done.notes:
         print(f"note: {line}", file=sys.stderr)
     if save_to is not None:
         try:
             with replacing(save_to) as scratch:
-                scratch.write_text(render(done.report, saved_as or shown_as))
+                scratch.write_text(format_report(done.report, saved_as or shown_as))
         except OSError as error:
             raise TouchstoneError(f"{save_to}: cannot be written ({error.strerror})") from None
     regressed = fail_on_regression and done.report.counts["regression"] + done.report.counts["lost"] > 0

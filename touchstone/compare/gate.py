@@ -13,11 +13,11 @@ from pathlib import Path
 import polars as pl
 
 from touchstone.checks import Finding
-from touchstone.compare.compare import CompareOptions, changed_cases, judge, verdict_lines
-from touchstone.compare.inputs import Side, open_side
+from touchstone.compare.compare import CompareOptions, changed_cases, compare_models, verdict_lines
+from touchstone.compare.inputs import ComparisonInput, open_input
 from touchstone.compare.pairs import ComparisonSettings, PairResult, sentence
 from touchstone.compare.regressions import KINDS
-from touchstone.compare.report import Comparison, render
+from touchstone.compare.report import ComparisonReport, format_report
 from touchstone.compare.validation_differences import validation_differences, validators_used
 from touchstone.config import ComparisonConfig, EvaluationConfig
 from touchstone.contracts import TABLES
@@ -84,7 +84,9 @@ def judge_models(evaluation: Evaluation) -> Part:
     def make(scores: pl.LazyFrame, problems: pl.LazyFrame) -> pl.LazyFrame:
         if baseline is None:
             return empty
-        judged = judge(_frozen(baseline), Side("this run", scores, problems), CompareOptions(), settings)
+        judged = compare_models(
+            _frozen(baseline), ComparisonInput("this run", scores, problems), CompareOptions(), settings
+        )
         rows = [_row(model, tier, baseline, result) for (model, tier), result in judged.items()]
         return pl.LazyFrame(rows, schema=empty.collect_schema())
 
@@ -222,7 +224,7 @@ def _identity(baseline: Snapshot | None) -> str | None:
 def _cases(evaluation: Evaluation, baseline: Snapshot, scores: pl.LazyFrame, problems: pl.LazyFrame) -> pl.DataFrame:
     """Every case of the run or of the baseline, with what became of it."""
     wanted = evaluation.config.comparison
-    this_run = Side("this run", scores, problems)
+    this_run = ComparisonInput("this run", scores, problems)
     return changed_cases(_frozen(baseline), this_run, CompareOptions(wanted.threshold, wanted.score))
 
 
@@ -237,8 +239,8 @@ def _validation_remarks(evaluation: Evaluation, baseline: Snapshot) -> list[str]
     )
 
 
-def _frozen(baseline: Snapshot) -> Side:
-    return open_side(str(baseline.folder))
+def _frozen(baseline: Snapshot) -> ComparisonInput:
+    return open_input(str(baseline.folder))
 
 
 def _row(model: str, tier: str, baseline: Snapshot, result: PairResult) -> dict[str, object]:
@@ -262,4 +264,6 @@ def _report(evaluation: Evaluation, baseline: Snapshot, cases: pl.DataFrame) -> 
     lines = verdict_lines(judged.iter_rows())
     label = f"{wanted.baseline} ({baseline.id})"
     remarks = _validation_remarks(evaluation, baseline)
-    return render(Comparison(label, "this run", wanted.threshold, wanted.score, cases, lines, remarks), "markdown")
+    return format_report(
+        ComparisonReport(label, "this run", wanted.threshold, wanted.score, cases, lines, remarks), "markdown"
+    )

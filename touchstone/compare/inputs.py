@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from touchstone.compare.validation_differences import SCHEMA, frozen_validators, recorded_validators, validators_used
+from touchstone.compare.validation_differences import SCHEMA, recorded_validators, snapshot_validators, validators_used
 from touchstone.errors import TouchstoneError
 from touchstone.storage.snapshots import read_snapshot
 
@@ -33,7 +33,7 @@ _FOREIGN_SUFFIXES = (".json", ".jsonl", ".ndjson")
 
 
 @dataclass(frozen=True)
-class Side:
+class ComparisonInput:
     """One side of a comparison.
 
     `quarantine` holds the rows of its files that were refused; `validators` says what decided the outcomes, and is None
@@ -47,12 +47,12 @@ class Side:
     validators: pl.DataFrame | None = None
 
 
-def open_side(
+def open_input(
     text: str, problems_csv: Path | None = None, scoring: "Scoring | None" = None, problem_key: str = "oid"
-) -> Side:
+) -> ComparisonInput:
     """The side that a path names. `problems_csv`, `scoring` and `problem_key` matter for files only.
 
-    >>> open_side("nowhere")
+    >>> open_input("nowhere")
     Traceback (most recent call last):
     touchstone.errors.TouchstoneError: nowhere: no such file or folder
     """
@@ -67,7 +67,7 @@ def open_side(
 # Folders
 
 
-def _open_folder(label: str, folder: Path) -> Side:
+def _open_folder(label: str, folder: Path) -> ComparisonInput:
     # `tables` of an output folder is a link that the next run moves on; all of it must come from one run.
     tables = (folder / "tables").resolve()
     if not (tables / "attempt_scores").is_dir():
@@ -77,7 +77,7 @@ def _open_folder(label: str, folder: Path) -> Side:
     if scores is None or scores.select(pl.len()).collect().item() == 0:
         raise TouchstoneError(f"{label}: there are no attempts in tables/attempt_scores")
     problems = _scan(label, tables / "problems", {"oid": pl.String})
-    return Side(label, scores, problems, validators=_validators_of_folder(label, folder, tables))
+    return ComparisonInput(label, scores, problems, validators=_validators_of_folder(label, folder, tables))
 
 
 def _validators_of_folder(label: str, folder: Path, tables: Path) -> pl.DataFrame | None:
@@ -87,7 +87,7 @@ def _validators_of_folder(label: str, folder: Path, tables: Path) -> pl.DataFram
     if outcomes is not None:
         return validators_used(outcomes)
     snapshot = read_snapshot(folder)
-    return frozen_validators(snapshot.validation) if snapshot is not None and snapshot.validation else None
+    return snapshot_validators(snapshot.validation) if snapshot is not None and snapshot.validation else None
 
 
 def _scan(label: str, table: Path, needed: dict[str, type[pl.DataType]]) -> pl.LazyFrame | None:
@@ -114,7 +114,9 @@ def _check(label: str, file: Path, needed: dict[str, type[pl.DataType]]) -> None
 # Files
 
 
-def _open_file(label: str, path: Path, problems_csv: Path | None, scoring: "Scoring | None", problem_key: str) -> Side:
+def _open_file(
+    label: str, path: Path, problems_csv: Path | None, scoring: "Scoring | None", problem_key: str
+) -> ComparisonInput:
     from touchstone.ingest.adapters import read_foreign, recognise
 
     given = problems_csv or _beside(path)
@@ -130,7 +132,7 @@ def _open_file(label: str, path: Path, problems_csv: Path | None, scoring: "Scor
         scores = _scored(reads, scoring)
     if scores.is_empty():
         raise TouchstoneError(f"{label}: there is no usable attempt in the file{_first_refusal(quarantine)}")
-    return Side(label, scores.lazy(), problems.lazy(), quarantine, recorded_validators(scores))
+    return ComparisonInput(label, scores.lazy(), problems.lazy(), quarantine, recorded_validators(scores))
 
 
 _Read = tuple[pl.DataFrame, list["IngestedFixes"], list[pl.DataFrame]]

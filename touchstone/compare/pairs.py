@@ -1,15 +1,15 @@
-"""Which of two sides is better: two models, two tiers or two snapshots, compared problem by problem.
+"""Paired comparison of two models, two tiers or two evaluations, called a and b.
 
-Both sides attempt the same problems, so what counts is the difference of pass@1 within each problem, b - a. How
-hard a problem is cancels out, and a difference shows that two separate intervals would hide. The unit is the
-problem, or the cluster where compared problems share one (`paired_units`).
+Both attempt the same problems, so the statistic is the difference of pass@1 within each problem, b - a. Pairing
+removes the difficulty of the problems and detects differences that two separate intervals would hide. The unit is the
+problem, or the cluster if compared problems share one (`inference.paired_units`).
 
-- Test, always two-sided and named with every result: `mcnemar` for one attempt per problem on both sides, a
-  permutation of signs for equal attempts, and the larger p of two permutations for unequal ones; see `paired_tests`.
-- Correction for the number of pairs: `multiplicity`.
-- Intervals, of the pair alone and for all pairs together: `paired_intervals`.
-- Minimum detectable effect, at the level that the correction asks for: `detectable`.
-- Verdict: the test decides, then the corrected interval and what could have been found; see `pair_result`.
+- Test, two-sided and named in every result: `mcnemar` for one attempt per problem in both, a sign-flip permutation
+  test for equal numbers of attempts, else the larger p of two permutation tests; see `inference.paired_tests`.
+- Correction for the number of pairs: `inference.multiplicity`.
+- Confidence intervals, per pair and simultaneous: `inference.paired_intervals`.
+- Minimum detectable effect at the corrected level: `inference.detectable`.
+- Verdict: `compare.verdicts`.
 """
 
 import math
@@ -21,6 +21,7 @@ from itertools import combinations
 import numpy as np
 import polars as pl
 
+from touchstone.compare.keys import ModelTier
 from touchstone.compare.verdicts import PairResult, sentence, verdict
 from touchstone.config import require_baseline_model
 from touchstone.inference.cluster_robust import RobustError
@@ -36,15 +37,15 @@ __all__ = [
     "COMPARISON_SCHEMA", "ComparisonSettings", "PairResult", "compare_all", "compare_pair", "compare_pairs", "sentence",
 ]  # fmt: skip
 
-# With many pairs the correction asks for a small p, which few random flips could not give however large the difference.
+# With many pairs the correction requires a small p, which too few random sign flips could never reach.
 _DRAWS_PER_LEVEL = 10
-# So many pairs take long enough to show progress.
-_COUNTED_FROM = 500
+# From this many pairs on, progress is shown.
+_PROGRESS_FROM = 500
 
 
 @dataclass(frozen=True)
 class ComparisonSettings:
-    """How sides are compared. `relevant` is the smallest difference of pass@1 that matters to the user."""
+    """How to compare. `relevant` is the smallest difference of pass@1 that matters to the user."""
 
     alpha: float = 0.05
     relevant: float = 0.05
@@ -57,9 +58,9 @@ class ComparisonSettings:
 
 
 def compare_pair(counts: pl.DataFrame, settings: ComparisonSettings) -> PairResult:
-    """Side b against side a, from attempts n and passes c per problem: oid, n_a, c_a, n_b, c_b, cluster.
+    """Compare b with a, given attempts n and passes c per problem: oid, n_a, c_a, n_b, c_b, cluster.
 
-    A problem without a decided attempt on one side (null or 0) is left out and counted.
+    A problem without a decided attempt of a or of b (null or 0) is left out and counted.
 
     >>> flips = pl.DataFrame({"oid": list("abcdefghij"), "n_a": 1, "c_a": [0] * 9 + [1], "n_b": 1,
     ...                       "c_b": [1] * 9 + [0], "cluster": None})
@@ -71,16 +72,16 @@ def compare_pair(counts: pl.DataFrame, settings: ComparisonSettings) -> PairResu
 
 
 def compare_pairs(pairs: Sequence[pl.DataFrame], settings: ComparisonSettings) -> list[PairResult]:
-    """The same for several pairs, corrected for looking at all of them."""
-    tables = [_paired(counts).pair(0, 1) for counts in pairs]
-    return _compared(lambda: tables, sum(table.problems > 0 for table in tables), settings)
+    """The same for several pairs, corrected for their number."""
+    tables = [_pair_matrices(counts).pair(0, 1) for counts in pairs]
+    return _compare_family(lambda: tables, sum(table.problems > 0 for table in tables), settings)
 
 
 def compare_all(problem_counts: pl.LazyFrame, problems: pl.LazyFrame, settings: ComparisonSettings) -> pl.DataFrame:
-    """All pairs of models within each tier, and of tiers within each model, corrected for looking at all of them.
+    """Compare all pairs of models within each tier, and of tiers within each model, corrected for their number.
 
-    `problem_counts` has model, tier, oid, n, c; `problems` has oid and cluster. Where the family is `baseline`, only
-    the pairs of that model, as side a, with the others in each tier.
+    `problem_counts` has model, tier, oid, n, c; `problems` has oid and cluster. In the family `baseline`, only the
+    baseline model as a with every other model of each tier as b.
 
     >>> counts = pl.LazyFrame({"model": ["atlas"] * 8 + ["cedar"] * 8, "tier": "T0", "oid": list("abcdefgh") * 2,
     ...                        "n": 1, "c": [1] * 8 + [0] * 7 + [1]})
@@ -88,12 +89,14 @@ def compare_all(problem_counts: pl.LazyFrame, problems: pl.LazyFrame, settings: 
     >>> print(compare_all(counts, problems, ComparisonSettings())["sentence"][0])
     cedar is worse than atlas by 87.5 points (95% CI 57.9 to 100.0, p = 0.016, 8 problems)
     """
-    names, sides = _sides(problem_counts, problems)
-    by_kind = {"models": sides, "tiers": _sides(*_across_tiers(problem_counts, problems))[1]}
+    names, sides = _count_matrices(problem_counts, problems)
+    by_kind = {"models": sides, "tiers": _count_matrices(*_across_tiers(problem_counts, problems))[1]}
     pairs = list(_pairs(names, settings))
     testable = sum(1 for kind, a, b in pairs if by_kind[kind].overlap(a, b))
-    with counting("comparing", len(pairs)) if len(pairs) >= _COUNTED_FROM else nullcontext(_untold) as advance:
-        results = _compared(lambda: (by_kind[kind].pair(a, b) for kind, a, b in pairs), testable, settings, advance)
+    with counting("comparing", len(pairs)) if len(pairs) >= _PROGRESS_FROM else nullcontext(_no_progress) as advance:
+        results = _compare_family(
+            lambda: (by_kind[kind].pair(a, b) for kind, a, b in pairs), testable, settings, advance
+        )
     tiers = len({tier for _, tier in names})
     rows = [
         _row(kind, names[a], names[b], result, show_tier=tiers > 1)
@@ -138,22 +141,19 @@ COMPARISON_SCHEMA = {
 }
 
 
-Side = tuple[str, str]
-
-
-def _untold(more: int, note: str = "") -> None:
-    """Progress that is not shown."""
+def _no_progress(more: int, note: str = "") -> None:
+    """Progress callback that shows nothing."""
 
 
 def _across_tiers(problem_counts: pl.LazyFrame, problems: pl.LazyFrame) -> tuple[pl.LazyFrame, pl.LazyFrame]:
-    """Counts and problems as tiers are compared on them: problems that belong to one tier are joined to their cluster.
+    """Counts and problems for comparing tiers: problems that belong to a single tier are pooled by cluster.
 
-    Configurations of one task are problems of their tier only, so what two tiers have in common is the task.
+    Different tiers attempt different configurations of a task as separate problems; what they share is the task.
     """
     if "only_tier" not in problems.collect_schema():
         return problem_counts, problems
     bound = pl.col("only_tier").is_not_null() & pl.col("cluster").is_not_null()
-    # No id starts so: a task must not be taken for a problem of its name.
+    # No oid starts with this character, so a task never collides with a problem of the same name.
     task = pl.when(bound).then(pl.concat_str(pl.lit("\x1f"), "cluster")).otherwise("oid").alias("task")
     tasks = problems.select("oid", task, cluster=pl.when(~bound).then("cluster"))
     counts = (
@@ -164,8 +164,8 @@ def _across_tiers(problem_counts: pl.LazyFrame, problems: pl.LazyFrame) -> tuple
     return counts, tasks.select("cluster", oid="task").unique()
 
 
-def _sides(problem_counts: pl.LazyFrame, problems: pl.LazyFrame) -> tuple[list[Side], Sides]:
-    """Every model and tier, sorted, and their counts as matrices."""
+def _count_matrices(problem_counts: pl.LazyFrame, problems: pl.LazyFrame) -> tuple[list[ModelTier], Sides]:
+    """Every model and tier, sorted, and their counts n and c as matrices."""
     clusters = problems.select("oid", pl.col("cluster").cast(pl.String))
     counts = problem_counts.select("model", "tier", "oid", pl.col("n", "c").cast(pl.Int64)).collect()
     columns = counts.lazy().select("oid").unique().join(clusters, on="oid", how="left").collect()
@@ -179,21 +179,23 @@ def _sides(problem_counts: pl.LazyFrame, problems: pl.LazyFrame) -> tuple[list[S
     places = placed["row"].to_numpy(), placed["column"].to_numpy()
     n, c = np.zeros((2, rows.height, columns.height), dtype=np.int64)
     n[places], c[places] = placed["n"].fill_null(0).to_numpy(), placed["c"].fill_null(0).to_numpy()
-    return [(str(model), str(tier)) for model, tier in rows.iter_rows()], sides_of(n, c, _codes(columns["cluster"]))
+    return [(str(model), str(tier)) for model, tier in rows.iter_rows()], sides_of(
+        n, c, _cluster_codes(columns["cluster"])
+    )
 
 
-def _paired(counts: pl.DataFrame) -> Sides:
+def _pair_matrices(counts: pl.DataFrame) -> Sides:
     columns = [[f"{count}_a", f"{count}_b"] for count in ("n", "c")]
     n, c = (counts.select(pl.col(names).cast(pl.Int64).fill_null(0)).to_numpy().T for names in columns)
-    return sides_of(n, c, _codes(counts["cluster"].cast(pl.String)))
+    return sides_of(n, c, _cluster_codes(counts["cluster"].cast(pl.String)))
 
 
-def _codes(clusters: pl.Series) -> Integers:
-    """Clusters as numbers from 1 in the order of their names, 0 for none."""
+def _cluster_codes(clusters: pl.Series) -> Integers:
+    """Clusters as integer codes from 1 in the order of their names; 0 is no cluster."""
     return clusters.rank("dense").fill_null(0).cast(pl.Int64).to_numpy()
 
 
-def _pairs(sides: Sequence[Side], settings: ComparisonSettings) -> Iterator[tuple[str, int, int]]:
+def _pairs(sides: Sequence[ModelTier], settings: ComparisonSettings) -> Iterator[tuple[str, int, int]]:
     pairs = list(combinations(range(len(sides)), 2))
     within_tiers = [(a, b) for a, b in pairs if sides[a][1] == sides[b][1]]
     if settings.family == "baseline":
@@ -206,7 +208,7 @@ def _pairs(sides: Sequence[Side], settings: ComparisonSettings) -> Iterator[tupl
     yield from (("tiers", a, b) for a, b in pairs if sides[a][0] == sides[b][0])
 
 
-def _row(kind: str, a: Side, b: Side, result: PairResult, *, show_tier: bool) -> dict[str, object]:
+def _row(kind: str, a: ModelTier, b: ModelTier, result: PairResult, *, show_tier: bool) -> dict[str, object]:
     names = [f"{model} ({tier})" if show_tier else model for model, tier in (a, b)]
     own = {
         "kind": kind,
@@ -223,37 +225,37 @@ def _row(kind: str, a: Side, b: Side, result: PairResult, *, show_tier: bool) ->
     return own | {name: getattr(result, name) for name in COMPARISON_SCHEMA if name not in own}
 
 
-def _compared(
+def _compare_family(
     tables: Callable[[], Iterable[PairTable]],
     testable: int,
     settings: ComparisonSettings,
-    advance: Callable[..., None] = _untold,
+    advance: Callable[..., None] = _no_progress,
 ) -> list[PairResult]:
-    """Pairs that form a family, of which so many have problems in common.
+    """Compare the pairs of one family; `testable` of them have problems in common.
 
-    The tables are made anew where they are needed twice: all at once would take memory.
+    `tables` builds the pairs again on each call, because keeping all of them would take too much memory.
     """
     rule = correction(testable, settings.alpha, settings.family)
     if settings.family == "fdr":
-        # What this correction asks of a pair depends on the p-values of the others.
-        p_values = [_tested(table, settings, rule)[1] for table in tables()]
+        # The level that this correction requires of a pair depends on the p-values of the others.
+        p_values = [_test_table(table, settings, rule)[1] for table in tables()]
         rule = correction(
             testable, settings.alpha, settings.family, findings(p_values, settings.alpha, settings.family)
         )
     results = []
     for table in tables():
-        results.append(_measured(table, settings, rule))
+        results.append(_measure(table, settings, rule))
         advance(1, "")
     p_values = [result.p_value for result in results]
     smallest = [None if p is None else smallest_p(result.units) for p, result in zip(p_values, results, strict=True)]
     after = zip(adjusted(p_values, settings.family), adjusted(smallest, settings.family), strict=True)
     return [
-        _judged(result, p, rule, reachable=least is None or least <= settings.alpha)
+        _with_verdict(result, p, rule, reachable=least is None or least <= settings.alpha)
         for result, (p, least) in zip(results, after, strict=True)
     ]
 
 
-def _tested(table: PairTable, settings: ComparisonSettings, rule: Correction) -> tuple[str | None, float | None]:
+def _test_table(table: PairTable, settings: ComparisonSettings, rule: Correction) -> tuple[str | None, float | None]:
     if table.problems == 0:
         return None, None
     problems = table.problem_units()
@@ -267,8 +269,8 @@ def _test(
     return paired_test(table, problems, units, draws, settings.seed)
 
 
-def _measured(table: PairTable, settings: ComparisonSettings, rule: Correction) -> PairResult:
-    """Everything but what depends on the p-values of the other pairs."""
+def _measure(table: PairTable, settings: ComparisonSettings, rule: Correction) -> PairResult:
+    """Everything except what depends on the p-values of the other pairs."""
     count = table.problems
     nothing = PairResult(
         count,
@@ -327,15 +329,15 @@ def _detectable(
     if error is None:
         return None, None
     luck = max(math.fsum(table.weights / n) / table.problems for n in (table.n_a, table.n_b))
-    # The distance between two possible sums of differences, halved: 1 / n where all have n attempts.
+    # Half the distance between two possible sums of differences: 1 / n if all have n attempts.
     worths = (1 / table.n_a + 1 / table.n_b) / 2
     chances = chances_of(problems, units, luck)
     step = float(worths.min())
     return detectable(units, error, chances, step, rule.test_level, settings.power, settings.confidence)
 
 
-def _judged(result: PairResult, p_adjusted: float | None, rule: Correction, *, reachable: bool) -> PairResult:
-    """The result with what follows from the p-values of all pairs."""
+def _with_verdict(result: PairResult, p_adjusted: float | None, rule: Correction, *, reachable: bool) -> PairResult:
+    """Add the adjusted p-value, the adjusted interval and the verdict, which depend on all pairs."""
     if p_adjusted is None or result.difference is None:
         return result
     interval = Interval(result.adjusted_ci_low, result.adjusted_ci_high, result.adjusted_ci_method, result.units)

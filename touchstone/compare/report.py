@@ -45,7 +45,7 @@ Row = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
-class Comparison:
+class ComparisonReport:
     """Two sides compared: `cases` is what `compare_cases` gives, `verdict_lines` what it means, in words.
 
     `remarks` are further lines for the reader, such as a difference in how the sides were validated.
@@ -89,27 +89,28 @@ class Comparison:
         """Whether there is more than one tier to tell apart."""
         return self.cases["tier"].n_unique() > 1
 
-    def of(self, kind: str) -> pl.DataFrame:
+    def of_kind(self, kind: str) -> pl.DataFrame:
         """The cases of one kind, the largest change first."""
         rows = self.cases.filter(pl.col("kind") == kind)
         by = [pl.col("delta").abs(), *(pl.col(name) for name in ("model", "tier", "oid"))]
         return rows.sort(by, descending=[True, False, False, False], nulls_last=True)
 
 
-def render(comparison: Comparison, format: str, colour: bool = False) -> str:
+def format_report(comparison: ComparisonReport, format: str, colour: bool = False) -> str:
     """The comparison in one of the formats; colour is for text on a terminal.
 
     >>> cases = pl.DataFrame({"model": "m", "tier": "T0", "oid": "a", "baseline_score": [1.0], "current_score": 0.6,
     ...     "delta": -0.4, "category": "tests", "kind": "regression", "basis": "code_score", "fallback": False,
     ...     "chance_of_regression": 0.5})
-    >>> print(render(Comparison("old", "new", 0.05, "best", cases, ["Worse."]), "markdown").partition("|")[0].strip())
+    >>> report = ComparisonReport("old", "new", 0.05, "best", cases, ["Worse."])
+    >>> print(format_report(report, "markdown").partition("|")[0].strip())
     Worse.
     <BLANKLINE>
     **1 regression (0.5 expected by chance alone), 0 improvements, 0 unchanged** (old → new, best score, threshold 0.05)
     <BLANKLINE>
     #### Regressions
     """
-    makers: dict[str, Callable[[Comparison], str]] = {
+    makers: dict[str, Callable[[ComparisonReport], str]] = {
         "text": lambda told: _text(told, colour),
         "json": _json,
         "markdown": _markdown,
@@ -136,7 +137,7 @@ class _Section:
     numbers: int
 
 
-def _sections(comparison: Comparison) -> Iterator[_Section]:
+def _sections(comparison: ComparisonReport) -> Iterator[_Section]:
     for kind, title, numbers in (
         ("regression", "Regressions", ("baseline_score", "current_score", "delta")),
         ("lost", "Lost cases", ("baseline_score",)),
@@ -144,7 +145,7 @@ def _sections(comparison: Comparison) -> Iterator[_Section]:
         ("new", "New cases", ("current_score",)),
         ("removed", "Removed cases", ("baseline_score",)),
     ):
-        rows = comparison.of(kind)
+        rows = comparison.of_kind(kind)
         if rows.is_empty():
             continue
         names = ["case", "model", *(["tier"] if comparison.has_tiers else [])]
@@ -170,11 +171,11 @@ def _number(name: str, row: Row) -> str:
     return f"{value:+.3f}" if name == "delta" else f"{value:.3f}"
 
 
-def _count_line(comparison: Comparison) -> str:
+def _count_line(comparison: ComparisonReport) -> str:
     """The counts in words.
 
     >>> cases = pl.DataFrame({"kind": ["new", "regression"], "chance_of_regression": [None, 0.25]})
-    >>> _count_line(Comparison("a", "b", 0.05, "best", cases))
+    >>> _count_line(ComparisonReport("a", "b", 0.05, "best", cases))
     '1 regression (0.2 expected by chance alone), 0 improvements, 0 unchanged, 1 new'
     """
     counts = comparison.counts
@@ -185,12 +186,12 @@ def _count_line(comparison: Comparison) -> str:
     return ", ".join(told.values())
 
 
-def _sides(comparison: Comparison) -> str:
+def _sides(comparison: ComparisonReport) -> str:
     labels = f"{comparison.baseline_label} → {comparison.current_label}"
     return f"{labels}, {comparison.score} score, threshold {comparison.threshold:g}"
 
 
-def _text(comparison: Comparison, colour: bool) -> str:
+def _text(comparison: ComparisonReport, colour: bool) -> str:
     from rich.box import SIMPLE_HEAD
     from rich.console import Console
     from rich.table import Table
@@ -234,7 +235,7 @@ def _text(comparison: Comparison, colour: bool) -> str:
 # Markdown
 
 
-def _markdown(comparison: Comparison) -> str:
+def _markdown(comparison: ComparisonReport) -> str:
     lines = [_paragraph(line) for line in comparison.verdict_lines]
     blocks, folded = lines[:_MOST_LINES], lines[_MOST_LINES:]
     if folded:
@@ -272,7 +273,7 @@ def _escaped(text: str) -> str:
 # For programs
 
 
-def _json(comparison: Comparison) -> str:
+def _json(comparison: ComparisonReport) -> str:
     head = {
         "baseline": comparison.baseline_label,
         "current": comparison.current_label,
@@ -298,11 +299,11 @@ def _finite(value: object) -> object:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def _rows(comparison: Comparison) -> Iterator[dict[str, Any]]:
+def _rows(comparison: ComparisonReport) -> Iterator[dict[str, Any]]:
     return comparison.cases.iter_rows(named=True)
 
 
-def _junit(comparison: Comparison) -> str:
+def _junit(comparison: ComparisonReport) -> str:
     counts = comparison.counts
     total = sum(counts[kind] for kind in ("regression", "improvement", "unchanged", "lost", "unscored"))
     figures = {
@@ -323,7 +324,7 @@ def _junit(comparison: Comparison) -> str:
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{ET.tostring(root, encoding="unicode")}\n'
 
 
-def _add_testcase(suite: ET.Element, comparison: Comparison, row: Row) -> None:
+def _add_testcase(suite: ET.Element, comparison: ComparisonReport, row: Row) -> None:
     owner = f"{row['model']}.{row['tier']}" if comparison.has_tiers else row["model"]
     case = ET.SubElement(suite, "testcase", {"classname": _legal(owner), "name": _legal(row["oid"])})
     if row["kind"] == "regression":
@@ -347,7 +348,7 @@ def _message(row: Row) -> str:
     return f"{row['oid']} of {row['model']} at {row['tier']}: the score fell from {scores}; {row['category']} got worse"
 
 
-def _sarif(comparison: Comparison) -> str:
+def _sarif(comparison: ComparisonReport) -> str:
     texts = [_RULES[name] for name in (*CATEGORIES, _LOST_RULE)]
     rules = [{"id": name, "shortDescription": {"text": text}} for name, text in zip(_RULE_IDS, texts, strict=True)]
     results = [_result(row) for row in _rows(comparison) if row["kind"] in ("regression", "lost")]

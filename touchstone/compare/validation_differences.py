@@ -1,41 +1,42 @@
-"""By what the outcomes of an evaluation were decided, and whether two evaluations differ in it.
+"""Which validators decided the outcomes of an evaluation, and how two evaluations differ in that.
 
-A figure that changed with the validator, its version, its fidelity or its sandbox may say nothing about the model.
+A change of validator, version, fidelity or sandbox can change a figure without any change in the model.
 """
 
 from collections.abc import Mapping, Sequence
 
 import polars as pl
 
-GROUP = ("model", "tier")
+from touchstone.compare.keys import MODEL_TIER
+
 DETAILS = ("validator", "validator_version", "fidelity", "sandbox")
-SCHEMA = pl.Schema(dict.fromkeys([*GROUP, *DETAILS], pl.String))
+SCHEMA = pl.Schema(dict.fromkeys([*MODEL_TIER, *DETAILS], pl.String))
 
 _MOST_NAMED = 3
 
 
 def validators_used(outcomes: pl.LazyFrame) -> pl.DataFrame:
-    """Per model and tier, every validator with version, fidelity and sandbox that decided an attempt."""
+    """Every validator that decided an attempt, with version, fidelity and sandbox, per model and tier."""
     decided = outcomes.filter(pl.col("passed").is_not_null())
     return decided.select(list(SCHEMA)).unique().sort(list(SCHEMA)).collect()
 
 
 def recorded_validators(attempt_scores: pl.DataFrame) -> pl.DataFrame:
-    """The same for outcomes that a file brought itself."""
-    groups = attempt_scores.filter(pl.col("pass_rate").is_not_null()).select(GROUP).unique().sort(GROUP)
+    """The same for a file that records its own outcomes."""
+    groups = attempt_scores.filter(pl.col("pass_rate").is_not_null()).select(MODEL_TIER).unique().sort(MODEL_TIER)
     recorded = {"validator": pl.lit("recorded"), "fidelity": pl.lit("recorded")}
     return groups.with_columns(**{name: pl.lit(None, pl.String) for name in DETAILS} | recorded)
 
 
-def frozen_validators(rows: Sequence[Mapping[str, str | None]]) -> pl.DataFrame:
-    """What a snapshot's manifest recorded."""
+def snapshot_validators(rows: Sequence[Mapping[str, str | None]]) -> pl.DataFrame:
+    """The same from the manifest of a snapshot."""
     return pl.DataFrame([{name: row.get(name) for name in SCHEMA} for row in rows], schema=SCHEMA)
 
 
 def validation_differences(
     before: pl.DataFrame | None, after: pl.DataFrame | None, current: str = "current"
 ) -> list[str]:
-    """A line per kind of difference, over the models and tiers that both sides have; none where a side is unknown.
+    """One line per distinct difference, for models and tiers in both evaluations; none if validators are unknown.
 
     >>> sides = [pl.DataFrame({"model": "m", "tier": "T0", "validator": name, "validator_version": version,
     ...     "fidelity": fidelity, "sandbox": sandbox}) for name, version, fidelity, sandbox in
@@ -50,9 +51,9 @@ def validation_differences(
     found: dict[tuple[str, str], list[str]] = {}
     for group in both:
         if old[group] != new[group]:
-            found.setdefault((_told(old[group]), _told(new[group])), []).append(" ".join(group))
+            found.setdefault((_describe(old[group]), _describe(new[group])), []).append(" ".join(group))
     return [
-        f"validated differently: baseline by {was}, {current} by {now}" + _named(names, len(both))
+        f"validated differently: baseline by {was}, {current} by {now}" + _affected(names, len(both))
         for (was, now), names in found.items()
     ]
 
@@ -64,11 +65,11 @@ def _by_group(rows: pl.DataFrame) -> dict[tuple[str, str], set[tuple[str | None,
     return grouped
 
 
-def _told(validators: set[tuple[str | None, ...]]) -> str:
-    return " and ".join(sorted(_one(*details) for details in validators))
+def _describe(validators: set[tuple[str | None, ...]]) -> str:
+    return " and ".join(sorted(_describe_validator(*details) for details in validators))
 
 
-def _one(validator: str | None, version: str | None, fidelity: str | None, sandbox: str | None) -> str:
+def _describe_validator(validator: str | None, version: str | None, fidelity: str | None, sandbox: str | None) -> str:
     if validator == "recorded":
         return "recorded outcomes"
     name = " ".join(part for part in (validator, version) if part)
@@ -76,7 +77,7 @@ def _one(validator: str | None, version: str | None, fidelity: str | None, sandb
     return f"{name} ({details})" if details else name
 
 
-def _named(groups: Sequence[str], of: int) -> str:
+def _affected(groups: Sequence[str], of: int) -> str:
     if len(groups) == of:
         return ""
     more = f" and {len(groups) - _MOST_NAMED:,} more" if len(groups) > _MOST_NAMED else ""
