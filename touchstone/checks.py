@@ -8,7 +8,7 @@ from typing import Any
 import polars as pl
 
 from touchstone.config import CheckLimits, Scoring
-from touchstone.ingest.fixes import KEY
+from touchstone.ingest.fixes import ATTEMPT_KEY
 from touchstone.metrics.prices import price_name
 from touchstone.text import counted, counted_of
 from touchstone.vocabulary import CLASSES, FILE_STATUSES, MAX_AMOUNT, PASS_CLASS
@@ -273,8 +273,8 @@ def every_model_priced(attempts: pl.LazyFrame, scores: pl.LazyFrame, scoring: Sc
     names = ", ".join(found.filter(without_price)["model"])
     messages = [f"no price for {names}: add one to 'scoring.prices' in the config"] if names else []
     for row in found.filter(~without_price).iter_rows(named=True):
-        keys = scores.filter((pl.col("model") == row["model"]) & no_cost).select("model", *KEY)
-        rows = attempts.join(keys, on=["model", *KEY], how="semi")
+        keys = scores.filter((pl.col("model") == row["model"]) & no_cost).select("model", *ATTEMPT_KEY)
+        rows = attempts.join(keys, on=["model", *ATTEMPT_KEY], how="semi")
         have = "has" if row["missing"] == 1 else "have"
         why = _why_no_cost(rows, row["price"], scoring)
         missing = counted_of(row["missing"], row["attempts"], "attempt")

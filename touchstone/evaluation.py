@@ -15,21 +15,21 @@ import polars as pl
 from touchstone.config import EvaluationConfig, find_problems_csv, first_problems_csv
 from touchstone.contracts import TABLES
 from touchstone.errors import InputFileError, TouchstoneError
-from touchstone.ingest.accounting import (
-    Row,
-    evaluated_row,
-    first_clash,
-    nothing_from,
-    problems_row,
-    refusals_without_a_model,
-    refused_row,
-    rows_not_evaluated,
-    sources_frame,
-)
 from touchstone.ingest.discovery import Discovery, discover
-from touchstone.ingest.fixes import FIXES, KEY, IngestedFixes, in_order, read_attempts, read_fixes
+from touchstone.ingest.fixes import ATTEMPT_KEY, FIX_COLUMNS, IngestedAttempts, read_attempts, read_fixes, sort_attempts
 from touchstone.ingest.problems import derived_problems, read_problems
 from touchstone.ingest.sources import NATIVE, ContentHashes, Source
+from touchstone.ingest.sources_table import (
+    Row,
+    conflicting_attempt,
+    evaluated_row,
+    no_attempts,
+    not_evaluated_rows,
+    problems_row,
+    quarantine_without_model,
+    refused_row,
+    sources_frame,
+)
 from touchstone.publish.settings import settings_table
 from touchstone.storage.freezing import freeze, history
 from touchstone.storage.snapshots import Snapshot, list_snapshots
@@ -69,7 +69,7 @@ class Evaluation:
         """The fixes files as they were when first asked for, and other systems' files as they were read then."""
         before = {path: _changed_at(path) for path in self.config.fixes_dir.glob("*")}
         found = discover(self.config)
-        for path in found.foreign:
+        for path in found.adapter_tables:
             # These rows are read here and used later, so their hash is kept with them: whatever the file becomes in
             # between, its new bytes are never taken for those of the old rows.
             self._hashes_of_read[path] = self._hashes.of(path)
@@ -80,14 +80,14 @@ class Evaluation:
     @cached_property
     def problems_csv(self) -> Path | None:
         """The problems file. There need not be one where other systems' files bring their own problems."""
-        if self.config.problems_csv is None and self.discovery.foreign:
+        if self.config.problems_csv is None and self.discovery.adapter_tables:
             return first_problems_csv(self.config)
         return find_problems_csv(self.config)
 
     @property
     def _problem_bringers(self) -> list[Path]:
         """The files whose problems are added to the list; none where the configuration names the list."""
-        return [] if self.config.problems_csv is not None else list(self.discovery.foreign)
+        return [] if self.config.problems_csv is not None else list(self.discovery.adapter_tables)
 
     def problems_version(self) -> str:
         """What the list of problems is made from."""
@@ -163,7 +163,7 @@ class Evaluation:
         current = self.store.current("problems", fingerprint)
         if current is not None:
             return current
-        tables = [self.discovery.foreign[path] for path in self._problem_bringers]
+        tables = [self.discovery.adapter_tables[path] for path in self._problem_bringers]
         problems = derived_problems(tables).lazy()
         inputs = {path.name: self.file_hash(path) for path in self._problem_bringers}
         for table in ("quarantine", "sources"):
@@ -205,10 +205,10 @@ class Evaluation:
             report, read = self._read_source(source, hashes[source.path], scratch)
             reports.append(report)
             parts.append(read)
-        error = first_clash(model, sources, parts)
+        error = conflicting_attempt(model, sources, parts)
         if error is not None:
             reports = [refused_row(source, None, error) for source in sources]
-            parts = [nothing_from(source, error) for source in sources]
+            parts = [no_attempts(source, error) for source in sources]
         quarantine = pl.concat([part.quarantine for part in parts])
         if quarantine.is_empty():
             self.store.remove("quarantine", model)
@@ -218,7 +218,7 @@ class Evaluation:
         # The attempts last: their stamp says that all of it is current.
         attempts = pl.concat([part.attempts for part in parts], how="diagonal")
         inputs = {path.name: content or "unreadable" for path, content in hashes.items()}
-        part = self.store.write("attempts", in_order(attempts), fingerprint, model, inputs)
+        part = self.store.write("attempts", sort_attempts(attempts), fingerprint, model, inputs)
         self.store.clear_scratch()
         return part
 
@@ -278,8 +278,8 @@ class Evaluation:
         dtypes = TABLES["outcomes"].dtypes
         validated = pl.LazyFrame(judged, schema=dtypes)
         recorded = recorded_outcomes(self.store.scan("attempts", [model])).select(list(dtypes))
-        rest = recorded.join(validated, on=["model", *KEY], how="anti")
-        outcomes = in_order(pl.concat([rest, validated])).collect()
+        rest = recorded.join(validated, on=["model", *ATTEMPT_KEY], how="anti")
+        outcomes = sort_attempts(pl.concat([rest, validated])).collect()
         return self._write_validated("outcomes", outcomes, fingerprint, model)
 
     def _write_validated(self, table: str, frame: pl.DataFrame, made_from: str, model: str | None = None) -> Part:
@@ -294,11 +294,11 @@ class Evaluation:
         if self.config.clones_dir is None or mode == "never" or self.store.part("attempts", model) is None:
             return None
         attempts = self.store.scan_with_extras("attempts", model)
-        present = [name for name in FIXES if name in attempts.collect_schema()]
+        present = [name for name in FIX_COLUMNS if name in attempts.collect_schema()]
         if not present:
             return None
         wanted = pl.lit(True) if mode == "always" else pl.col("passed").is_null()
-        return attempts.filter(wanted).select("model", *KEY, *present)
+        return attempts.filter(wanted).select("model", *ATTEMPT_KEY, *present)
 
     def _subjects(self, oids: Sequence[str]) -> dict[str, Subject | NoSubject]:
         if not oids:
@@ -333,8 +333,8 @@ class Evaluation:
 
     def account_for_files(self) -> None:
         """Record the files that are not evaluated and why, and the rows that name no model."""
-        refusals = refusals_without_a_model(self.discovery)
-        rows = rows_not_evaluated(self.discovery)
+        refusals = quarantine_without_model(self.discovery)
+        rows = not_evaluated_rows(self.discovery)
         for table, frame in (("quarantine", refusals.lazy()), ("sources", sources_frame(rows))):
             fingerprint = digest([table, rows, refusals.rows(), self.engine])
             if self.store.current(table, fingerprint, REFUSED_PART) is None:
@@ -351,19 +351,19 @@ class Evaluation:
         if self.file_hash(path) != content:
             raise InputFileError(f"{path}: changed while it was being read; run again")
 
-    def _read_source(self, source: Source, content: str | None, scratch: Path) -> tuple[Row, IngestedFixes]:
+    def _read_source(self, source: Source, content: str | None, scratch: Path) -> tuple[Row, IngestedAttempts]:
         problems = self.store.scan_with_extras("problems")
         try:
             content = content or self.file_hash(source.path)
             if source.format == NATIVE:
                 read = read_fixes(source.path, source.model, problems, scratch, self.config.problem_key)
             else:
-                table = self.discovery.foreign[source.path].for_model(source.model)
+                table = self.discovery.adapter_tables[source.path].for_model(source.model)
                 read = read_attempts(table, source.model, problems, scratch)
             self._require_unchanged(source.path, content)
         except InputFileError as error:
             reason = str(error)
-            return refused_row(source, content, reason), nothing_from(source, reason)
+            return refused_row(source, content, reason), no_attempts(source, reason)
         return evaluated_row(source, content, read), read
 
 

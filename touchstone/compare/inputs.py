@@ -18,8 +18,8 @@ from touchstone.storage.snapshots import read_snapshot
 
 if TYPE_CHECKING:
     from touchstone.config import Scoring
-    from touchstone.ingest.adapters import ForeignTable
-    from touchstone.ingest.fixes import IngestedFixes
+    from touchstone.ingest.adapters import AdapterTable
+    from touchstone.ingest.fixes import IngestedAttempts
 
 KINDS = "a folder with tables, a fixes CSV, a forgetest report, a ProjectScylla runs.csv or FailProof results"
 
@@ -29,7 +29,7 @@ _COLUMNS = {
     **dict.fromkeys(_SCORES, pl.Float64),
     **dict.fromkeys(("ran_tests", "lint_measured"), pl.Boolean),
 }
-_FOREIGN_SUFFIXES = (".json", ".jsonl", ".ndjson")
+_JSON_SUFFIXES = (".json", ".jsonl", ".ndjson")
 
 
 @dataclass(frozen=True)
@@ -117,12 +117,12 @@ def _check(label: str, file: Path, needed: dict[str, type[pl.DataType]]) -> None
 def _open_file(
     label: str, path: Path, problems_csv: Path | None, scoring: "Scoring | None", problem_key: str
 ) -> ComparisonInput:
-    from touchstone.ingest.adapters import read_foreign, recognise
+    from touchstone.ingest.adapters import detect_format, read_adapted
 
     given = problems_csv or _beside(path)
     with tempfile.TemporaryDirectory(prefix="touchstone-") as scratch:
-        if recognise(path) is not None or path.suffix.lower() in _FOREIGN_SUFFIXES:
-            problems, reads, lost = _read_foreign(read_foreign(path), given, problem_key, Path(scratch))
+        if detect_format(path) is not None or path.suffix.lower() in _JSON_SUFFIXES:
+            problems, reads, lost = _read_adapted_file(read_adapted(path), given, problem_key, Path(scratch))
         elif path.suffix.lower() == ".csv":
             problems, reads, lost = _read_native(path, given, problem_key, Path(scratch))
         else:
@@ -135,7 +135,7 @@ def _open_file(
     return ComparisonInput(label, scores.lazy(), problems.lazy(), quarantine, recorded_validators(scores))
 
 
-_Read = tuple[pl.DataFrame, list["IngestedFixes"], list[pl.DataFrame]]
+_Read = tuple[pl.DataFrame, list["IngestedAttempts"], list[pl.DataFrame]]
 
 
 def _read_native(path: Path, problems_csv: Path | None, key: str, scratch: Path) -> _Read:
@@ -151,7 +151,7 @@ def _read_native(path: Path, problems_csv: Path | None, key: str, scratch: Path)
     return problems, [read_fixes(path, model, problems.lazy(), scratch / "fixes.parquet", key)], [lost]
 
 
-def _read_foreign(table: "ForeignTable", problems_csv: Path | None, key: str, scratch: Path) -> _Read:
+def _read_adapted_file(table: "AdapterTable", problems_csv: Path | None, key: str, scratch: Path) -> _Read:
     """As in a run: the file brings its own problems, and a problems file knows more of those that it lists."""
     from touchstone.ingest.fixes import read_attempts
     from touchstone.ingest.problems import derived_problems
@@ -177,16 +177,16 @@ def _read_problems(path: Path, key: str, scratch: Path) -> tuple[pl.DataFrame, p
     return read.problems.select("oid", "filename", "suite", "cluster", "only_tier").collect(), read.quarantine
 
 
-def _without_a_model(table: "ForeignTable") -> pl.DataFrame:
-    from touchstone.ingest.adapters.common import KIND, MODEL
+def _without_a_model(table: "AdapterTable") -> pl.DataFrame:
+    from touchstone.ingest.adapters.common import MODEL, ROW_ERROR_KIND
+    from touchstone.ingest.csv_rows import LINE, ROW_ERROR
     from touchstone.ingest.quarantine import Refusal, quarantine_frame
-    from touchstone.ingest.text import BROKEN, LINE
 
-    rows = table.frame.filter(pl.col(MODEL).is_null()).select(LINE, KIND, BROKEN).iter_rows()
+    rows = table.frame.filter(pl.col(MODEL).is_null()).select(LINE, ROW_ERROR_KIND, ROW_ERROR).iter_rows()
     return quarantine_frame(table, [Refusal(line, kind, reason) for line, kind, reason in rows])
 
 
-def _scored(reads: list["IngestedFixes"], scoring: "Scoring | None") -> pl.DataFrame:
+def _scored(reads: list["IngestedAttempts"], scoring: "Scoring | None") -> pl.DataFrame:
     from touchstone.config import Scoring
     from touchstone.metrics.attempts import attempt_scores
     from touchstone.validation.recorded import recorded_outcomes

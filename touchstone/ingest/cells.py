@@ -12,8 +12,8 @@ import polars as pl
 
 from touchstone.vocabulary import FALSE_WORDS, MAX_AMOUNT, MAX_COUNT, MAX_ID_LENGTH, PASS_CLASS, TRUE_WORDS
 
-REFUSED = "__refused"
-OFFENDER = "__offender"
+REFUSED_BY = "__refused"
+REFUSED_CELL = "__offender"
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class Rule:
     explain: Callable[[str], str]
 
 
-def disagreement(column: str, other: str) -> Rule:
+def contradiction(column: str, other: str) -> Rule:
     """Two booleans that state the same thing must not contradict each other."""
     value = boolean(column).value
 
@@ -98,7 +98,7 @@ def count(column: str) -> Rule:
     return Rule(column, value, refused, "bad_number", rule.explain)
 
 
-def moment(column: str) -> Rule:
+def timestamp(column: str) -> Rule:
     """A point in time, as seconds: a number, or ISO 8601 with or without an offset (UTC then)."""
     text = _trimmed(column)
     iso = text.str.replace(" ", "T", literal=True).str.replace(r"[zZ]$", "+00:00")
@@ -126,13 +126,13 @@ def outcome_class(column: str, stated: Sequence[str] = ()) -> Rule:
     return Rule(column, word, refused, "contradiction", explain)
 
 
-def verdict(rules: list[Rule]) -> list[pl.Expr]:
+def first_refusal(rules: list[Rule]) -> list[pl.Expr]:
     """The place of the first rule that refuses the row, from 1 (0: all accept it), and the cell it refuses."""
     refused, offender = pl.lit(0, pl.Int16), pl.lit(None, pl.String)
     for place, rule in reversed(list(enumerate(rules, start=1))):
         refused = pl.when(rule.refused).then(pl.lit(place, pl.Int16)).otherwise(refused)
         offender = pl.when(rule.refused).then(pl.col(rule.column)).otherwise(offender)
-    return [refused.alias(REFUSED), offender.alias(OFFENDER)]
+    return [refused.alias(REFUSED_BY), offender.alias(REFUSED_CELL)]
 
 
 def _is_finite_number(cell: str) -> bool:

@@ -12,10 +12,10 @@ from pathlib import Path
 from touchstone.config import EvaluationConfig, first_problems_csv
 from touchstone.contracts import TABLES
 from touchstone.errors import InputFileError, TouchstoneError
-from touchstone.ingest.adapters import ForeignTable, read_foreign, recognise
+from touchstone.ingest.adapters import AdapterTable, detect_format, read_adapted
+from touchstone.ingest.csv_rows import LINE, ROW_ERROR, read_header
 from touchstone.ingest.fixes import require_fixes_columns
 from touchstone.ingest.sources import NATIVE, Source, check_name, is_named_fixes, model_of
-from touchstone.ingest.text import BROKEN, LINE, read_header
 from touchstone.storage.store import CSV_FOLDER, SUMMARY, WAREHOUSE
 from touchstone.vocabulary import OUTCOMES_CSV_COLUMNS, FileStatus
 
@@ -44,7 +44,7 @@ class Discovery:
     """The files of a folder by model, what other systems' files hold, and what is not evaluated."""
 
     sources: dict[str, list[Source]] = field(default_factory=dict)
-    foreign: dict[Path, ForeignTable] = field(default_factory=dict)
+    adapter_tables: dict[Path, AdapterTable] = field(default_factory=dict)
     not_evaluated: list[NotEvaluated] = field(default_factory=list)
 
     @property
@@ -90,7 +90,7 @@ def _account_for(path: Path, config: EvaluationConfig, found: Discovery) -> None
     if status is not None:
         found.not_evaluated.append(NotEvaluated(path.name, status, reason))
         return
-    kind = recognise(path)
+    kind = detect_format(path)
     if kind is None and not is_named_fixes(path):
         reason = _why_not_fixes(path, config)
         if reason:
@@ -111,10 +111,10 @@ def _take(path: Path, kind: str | None, config: EvaluationConfig, found: Discove
         model = None if kind else model_of(path)
         found.not_evaluated.append(NotEvaluated(path.name, "left_out", reason, model, used_as))
         return
-    table = None if kind is None else read_foreign(path)
+    table = None if kind is None else read_adapted(path)
     names = [model_of(path)] if table is None else table.models()
     if table is not None and not names:
-        line, reason = table.frame.select(LINE, BROKEN).row(0)
+        line, reason = table.frame.select(LINE, ROW_ERROR).row(0)
         raise InputFileError(f"{path}: no row names a usable model (line {line}: {reason})")
     for name in names:
         if config.models and not any(wanted in name for wanted in config.models):
@@ -124,7 +124,7 @@ def _take(path: Path, kind: str | None, config: EvaluationConfig, found: Discove
         source = Source(check_name(name, "model"), path, used_as)
         found.sources.setdefault(name, []).append(source)
         if table is not None:
-            found.foreign[path] = table
+            found.adapter_tables[path] = table
 
 
 def _not_results(path: Path, config: EvaluationConfig) -> tuple[FileStatus | None, str]:

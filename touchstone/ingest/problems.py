@@ -7,11 +7,11 @@ from pathlib import Path
 import polars as pl
 
 from touchstone.errors import InputFileError
-from touchstone.ingest.adapters.common import ForeignTable
+from touchstone.ingest.adapters.common import AdapterTable
 from touchstone.ingest.cells import Rule, identifier
+from touchstone.ingest.csv_rows import LINE, ROW_ERROR, TextTable, open_table, require_columns, unused_column_name
 from touchstone.ingest.quarantine import quarantine_frame
-from touchstone.ingest.staging import find_duplicates, stage, without
-from touchstone.ingest.text import BROKEN, LINE, TextTable, free_name, open_table, require_columns
+from touchstone.ingest.typed_rows import drop_refused, find_duplicates, read_typed_rows
 from touchstone.vocabulary import DEFAULT_SUITE, DEFAULT_TIER, MAX_ID_LENGTH
 
 _OWN = ("oid", "filename", "suite", "cluster", "only_tier")
@@ -39,7 +39,9 @@ def read_problems(path: Path, scratch: Path, key: str = "oid") -> IngestedProble
     cluster = next((name for name in ("cluster", "project_name") if name in table.columns), None)
     rules: list[Rule] = [identifier(key)]
     carried = [name for name in table.columns if name not in (*_OWN, key)]
-    renamed = {free_name("oid", table.columns): pl.col("oid")} if key != "oid" and "oid" in table.columns else {}
+    renamed = (
+        {unused_column_name("oid", table.columns): pl.col("oid")} if key != "oid" and "oid" in table.columns else {}
+    )
     also = {
         "filename": pl.col("filename"),
         "suite": pl.col("suite").fill_null(DEFAULT_SUITE) if "suite" in table.columns else pl.lit(DEFAULT_SUITE),
@@ -48,8 +50,8 @@ def read_problems(path: Path, scratch: Path, key: str = "oid") -> IngestedProble
         **{name: pl.col(name) for name in carried},
         **renamed,
     }
-    staged = stage(table, rules, also, scratch)
-    duplicates = find_duplicates(staged.accepted, [key])
+    typed = read_typed_rows(table, rules, also, scratch)
+    duplicates = find_duplicates(typed.accepted, [key])
     conflict = next((refusal for refusal in duplicates if refusal.kind == "conflict"), None)
     if conflict is not None:
         other = "specific_oid" if key != "specific_oid" and "specific_oid" in table.columns else "a column"
@@ -57,14 +59,14 @@ def read_problems(path: Path, scratch: Path, key: str = "oid") -> IngestedProble
             f"{path}, line {conflict.line}: two different problems have the same {key}; "
             f"set 'problem_key' in the config to {other} that is unique"
         )
-    accepted = without(staged.accepted, duplicates).drop(LINE).rename({key: "oid"}).sort("oid")
-    refused = [*staged.refusals, *duplicates]
-    if staged.rows == len(refused):
+    accepted = drop_refused(typed.accepted, duplicates).drop(LINE).rename({key: "oid"}).sort("oid")
+    refused = [*typed.refusals, *duplicates]
+    if typed.rows == len(refused):
         raise InputFileError(f"{path}: there is no problem in the file; it needs at least one good row")
-    return IngestedProblems(accepted, quarantine_frame(table, refused), staged.rows)
+    return IngestedProblems(accepted, quarantine_frame(table, refused), typed.rows)
 
 
-def derived_problems(tables: Sequence[ForeignTable]) -> pl.DataFrame:
+def derived_problems(tables: Sequence[AdapterTable]) -> pl.DataFrame:
     """The problems that other systems' files speak of, where there is no list of them."""
     told = {"suite": pl.String, "cluster": pl.String, "only_tier": pl.String}
     empty = pl.DataFrame(schema={"oid": pl.String, **told})
@@ -80,12 +82,12 @@ def derived_problems(tables: Sequence[ForeignTable]) -> pl.DataFrame:
     )
 
 
-def _mentioned(table: ForeignTable) -> pl.DataFrame:
+def _mentioned(table: AdapterTable) -> pl.DataFrame:
     """The problem of every record, with what the file says of it."""
 
     def given(name: str) -> pl.Expr:
         return (pl.col(name) if name in table.columns else pl.lit(None, pl.String)).alias(name)
 
     tier = given("tier").fill_null(DEFAULT_TIER) if table.tier_bound else pl.lit(None, pl.String)
-    named = table.frame.filter(pl.col(BROKEN).is_null() & pl.col("oid").is_not_null())
+    named = table.frame.filter(pl.col(ROW_ERROR).is_null() & pl.col("oid").is_not_null())
     return named.select("oid", given("suite"), given("cluster"), only_tier=tier)

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from touchstone.ingest.adapters.common import ForeignTable
-from touchstone.ingest.text import TextTable, raw_rows
+from touchstone.ingest.adapters.common import AdapterTable
+from touchstone.ingest.csv_rows import TextTable, raw_rows
 
 SCHEMA = {
     "source_file": pl.String,
@@ -26,11 +26,11 @@ class Refusal:
     reason: str
 
 
-def quarantine_frame(table: TextTable | ForeignTable, refusals: Iterable[Refusal]) -> pl.DataFrame:
+def quarantine_frame(table: TextTable | AdapterTable, refusals: Iterable[Refusal]) -> pl.DataFrame:
     """The refusals of one file as rows of the quarantine table, in the order of their lines."""
     ordered = sorted(refusals, key=lambda refusal: (refusal.line or 0, refusal.kind))
     lines = {refusal.line for refusal in ordered if refusal.line is not None}
-    raw = table.raw(lines) if isinstance(table, ForeignTable) else raw_rows(table, lines)
+    raw = table.raw(lines) if isinstance(table, AdapterTable) else raw_rows(table, lines)
     rows = [
         (table.path.name, refusal.line, refusal.kind, refusal.reason, raw.get(refusal.line or 0)) for refusal in ordered
     ]

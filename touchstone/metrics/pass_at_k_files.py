@@ -10,9 +10,9 @@ import polars as pl
 
 from touchstone.config import IntervalSettings, sorted_k_values
 from touchstone.errors import InputFileError, TouchstoneError
+from touchstone.ingest.fast_histogram import fast_histogram
 from touchstone.ingest.fixes import open_fixes, read_fixes
 from touchstone.ingest.problems import open_problems, read_problems
-from touchstone.ingest.quick_counts import quick_histogram
 from touchstone.ingest.sources import check_name, model_of
 from touchstone.metrics.pass_at_k import count_outcomes, outcome_histogram, summarise
 from touchstone.progress import tell
@@ -79,7 +79,7 @@ class _Reader:
         self.quarantine: list[pl.DataFrame] = []
 
     def histogram(self, path: Path, model: str) -> tuple[pl.DataFrame, int]:
-        quick = quick_histogram(self._table, open_fixes(path), model)
+        quick = fast_histogram(self._table, open_fixes(path), model)
         if quick is not None:
             return quick
         problems = self._careful_problems()

@@ -14,10 +14,10 @@ from pathlib import Path
 
 from touchstone.errors import InputFileError
 from touchstone.ingest.adapters import failproof, forgetest, scylla
-from touchstone.ingest.adapters.common import ForeignTable, decoded, safe_model_name
-from touchstone.ingest.text import readable
+from touchstone.ingest.adapters.common import AdapterTable, decoded, safe_model_name
+from touchstone.ingest.csv_rows import readable
 
-__all__ = ["ForeignTable", "read_foreign", "recognise", "safe_model_name"]
+__all__ = ["AdapterTable", "detect_format", "read_adapted", "safe_model_name"]
 
 _READERS = {
     forgetest.FORMAT: forgetest.read_forgetest,
@@ -30,7 +30,7 @@ _NATIVE = {"oid", "iteration_id"}
 _TOKEN = re.compile(r'("[^"\\]*(?:\\.[^"\\]*)*")(\s*:\s*\[)?|[{}\[\]]', re.DOTALL)
 
 
-def recognise(path: Path) -> str | None:
+def detect_format(path: Path) -> str | None:
     """The format of a file by the beginning of its content; None for a native CSV and anything else."""
     try:
         with path.open("rb") as file:
@@ -47,9 +47,9 @@ def recognise(path: Path) -> str | None:
     return forgetest.FORMAT if "results" in _top_level_lists(text) else None
 
 
-def read_foreign(path: Path) -> ForeignTable:
+def read_adapted(path: Path) -> AdapterTable:
     """Read a file of any of the formats."""
-    name = recognise(path)
+    name = detect_format(path)
     if name is not None:
         return _READERS[name](path)
     with readable(path):

@@ -13,11 +13,11 @@ from pathlib import Path
 import polars as pl
 
 from touchstone.errors import InputFileError
-from touchstone.ingest.text import BROKEN, LINE
+from touchstone.ingest.csv_rows import LINE, ROW_ERROR
 
-KIND = "__kind"
+ROW_ERROR_KIND = "__kind"
 MODEL = "__model"
-OWN_COLUMNS = (LINE, KIND, BROKEN, MODEL)
+OWN_COLUMNS = (LINE, ROW_ERROR_KIND, ROW_ERROR, MODEL)
 NAME_COLUMN = "llm_name"
 
 _MAX_NAME_LENGTH = 100
@@ -29,7 +29,7 @@ RawReader = Callable[[Path, set[int]], dict[int, str]]
 
 
 @dataclass(frozen=True)
-class ForeignTable:
+class AdapterTable:
     """The records of one file as rows of text cells, before any rule has judged them.
 
     The frame's own columns: `__line` is where the record starts; `__kind` and `__broken` are the kind and the
@@ -49,7 +49,7 @@ class ForeignTable:
         """The safe names of the models that the file speaks for."""
         return self.frame[MODEL].drop_nulls().unique().sort().to_list()
 
-    def for_model(self, model: str) -> "ForeignTable":
+    def for_model(self, model: str) -> "AdapterTable":
         """The same table with the rows of one model only."""
         return replace(self, frame=self.frame.filter(pl.col(MODEL) == model))
 
@@ -192,9 +192,9 @@ def decoded(path: Path, data: bytes, offset: int = 0) -> str:
         raise InputFileError(f"{path}: not UTF-8 (at byte {offset + error.start}); save it as UTF-8") from None
 
 
-def table_of_records(
+def table_from_records(
     path: Path, format_name: str, native: Sequence[str], records: Sequence[Record], raw_reader: RawReader
-) -> ForeignTable:
+) -> AdapterTable:
     """Records as a table: the format's own columns first, then whatever else travelled along."""
     extras = dict.fromkeys(name for record in records for name in record.cells)
     columns = tuple(dict.fromkeys((*native, *extras)))
@@ -204,15 +204,15 @@ def table_of_records(
         )
     data: dict[str, list[int] | list[str | None]] = {
         LINE: [record.line for record in records],
-        KIND: [record.kind for record in records],
-        BROKEN: [record.reason for record in records],
+        ROW_ERROR_KIND: [record.kind for record in records],
+        ROW_ERROR: [record.reason for record in records],
     }
     data |= {name: [record.cells.get(name) for record in records] for name in columns}
-    schema = {LINE: pl.Int64, **dict.fromkeys((KIND, BROKEN, *columns), pl.String)}
-    return finished_table(path, format_name, columns, pl.DataFrame(data, schema=schema), raw_reader)
+    schema = {LINE: pl.Int64, **dict.fromkeys((ROW_ERROR_KIND, ROW_ERROR, *columns), pl.String)}
+    return adapter_table(path, format_name, columns, pl.DataFrame(data, schema=schema), raw_reader)
 
 
-def finished_table(
+def adapter_table(
     path: Path,
     format_name: str,
     columns: tuple[str, ...],
@@ -220,7 +220,7 @@ def finished_table(
     raw_reader: RawReader,
     *,
     tier_bound: bool = False,
-) -> ForeignTable:
+) -> AdapterTable:
     """A frame that lacks only its `__model` column as a table; of models that share a safe name all rows go."""
     if frame.is_empty():
         # No row names a model, so nobody else would ever speak of this file.
@@ -236,9 +236,11 @@ def finished_table(
     clashes = pl.Series("clash", [clash.get(name) for name in given], dtype=pl.String)
     kind = pl.when(clashes.is_not_null()).then(pl.lit("bad_id"))
     frame = frame.with_columns(
-        pl.coalesce(pl.col(KIND), kind).alias(KIND), pl.coalesce(pl.col(BROKEN), clashes).alias(BROKEN), model
+        pl.coalesce(pl.col(ROW_ERROR_KIND), kind).alias(ROW_ERROR_KIND),
+        pl.coalesce(pl.col(ROW_ERROR), clashes).alias(ROW_ERROR),
+        model,
     )
-    return ForeignTable(path, format_name, columns, frame.select(*OWN_COLUMNS, *columns), raw_reader, tier_bound)
+    return AdapterTable(path, format_name, columns, frame.select(*OWN_COLUMNS, *columns), raw_reader, tier_bound)
 
 
 def _clash_reason(names: list[str], short: str) -> str:

@@ -14,8 +14,8 @@ from pathlib import Path
 from touchstone.errors import InputFileError
 from touchstone.ingest.adapters.common import (
     DECODER,
+    AdapterTable,
     Cells,
-    ForeignTable,
     Number,
     Record,
     RefusedRecordError,
@@ -23,11 +23,11 @@ from touchstone.ingest.adapters.common import (
     identifier_of,
     object_of,
     section_of,
-    table_of_records,
+    table_from_records,
     text_of,
     unmapped_cells,
 )
-from touchstone.ingest.text import MAX_RAW_LENGTH, readable
+from touchstone.ingest.csv_rows import MAX_RAW_LENGTH, readable
 
 FORMAT = "failproof"
 REQUIRED = ("case_id", "model_id", "classification")
@@ -59,7 +59,7 @@ _MAPPED = (
 _SECTIONS = {"classification": ("primary",), "scores": ("accuracy",)}
 
 
-def read_failproof(path: Path) -> ForeignTable:
+def read_failproof(path: Path) -> AdapterTable:
     """Read the lines of one or more runs into rows of text cells."""
     records: list[Record] = []
     times: dict[int, datetime] = {}
@@ -75,7 +75,7 @@ def read_failproof(path: Path) -> ForeignTable:
     if not records:
         raise InputFileError(f"{path}: the file is empty")
     _number([record for record in records if record.kind is None], times)
-    return table_of_records(path, FORMAT, COLUMNS, records, _raw)
+    return table_from_records(path, FORMAT, COLUMNS, records, _raw)
 
 
 def _lines(path: Path) -> Iterator[tuple[int, str]]:

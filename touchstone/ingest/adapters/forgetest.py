@@ -17,8 +17,8 @@ from pathlib import Path
 from touchstone.errors import InputFileError
 from touchstone.ingest.adapters.common import (
     DECODER,
+    AdapterTable,
     Cells,
-    ForeignTable,
     Number,
     Record,
     RefusedRecordError,
@@ -26,11 +26,11 @@ from touchstone.ingest.adapters.common import (
     identifier_of,
     object_of,
     section_of,
-    table_of_records,
+    table_from_records,
     text_of,
     unmapped_cells,
 )
-from touchstone.ingest.text import MAX_RAW_LENGTH, readable
+from touchstone.ingest.csv_rows import MAX_RAW_LENGTH, readable
 
 FORMAT = "forgetest"
 COLUMNS = (
@@ -75,13 +75,13 @@ class _Element:
     end: int
 
 
-def read_forgetest(path: Path) -> ForeignTable:
+def read_forgetest(path: Path) -> AdapterTable:
     """Read a report into rows of text cells."""
     text = _text(path)
     elements, suite = _results(path, text)
     places = _places(text, elements)
     records = [_record(place, element.value, suite) for place, element in zip(places, elements, strict=True)]
-    return table_of_records(path, FORMAT, COLUMNS, records, _raw)
+    return table_from_records(path, FORMAT, COLUMNS, records, _raw)
 
 
 def _text(path: Path) -> str:

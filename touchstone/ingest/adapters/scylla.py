@@ -12,10 +12,10 @@ from pathlib import Path
 
 import polars as pl
 
-from touchstone.ingest.adapters.common import KIND, ForeignTable, carried_name, finished_table
-from touchstone.ingest.text import (
-    BROKEN,
+from touchstone.ingest.adapters.common import ROW_ERROR_KIND, AdapterTable, adapter_table, carried_name
+from touchstone.ingest.csv_rows import (
     LINE,
+    ROW_ERROR,
     TextTable,
     careful_rows,
     open_table,
@@ -35,14 +35,14 @@ _NUMERIC = ("score", "impl_rate", "cost_usd", "duration_seconds")
 _UNKNOWN = r"(?i)^\s*[+-]?(nan|inf|infinity)\s*$"
 
 
-def read_scylla(path: Path) -> ForeignTable:
+def read_scylla(path: Path) -> AdapterTable:
     """Read a runs file into rows of text cells."""
     table = open_table(path)
     require_columns(path, table.columns, *REQUIRED)
     cells = _cells(table)
     rows = _rows(table).with_columns(_oid().alias("__oid"))
     frame = rows.select(LINE, *_verdict(), **cells)
-    return finished_table(path, FORMAT, tuple(cells), frame, _raw, tier_bound=True)
+    return adapter_table(path, FORMAT, tuple(cells), frame, _raw, tier_bound=True)
 
 
 def _raw(path: Path, lines: set[int]) -> dict[int, str]:
@@ -95,8 +95,11 @@ def _verdict() -> list[pl.Expr]:
     parts = pl.struct("experiment", pl.col("tier").fill_null(DEFAULT_TIER), "subtest")
     ambiguous = (parts.n_unique().over("__oid") > 1) & pl.col("__oid").is_not_null()
     two = pl.format("the oid '{}' stands for different experiments, tiers and subtests", "__oid")
-    reason = pl.coalesce(BROKEN, *missing, pl.when(ambiguous).then(two))
+    reason = pl.coalesce(ROW_ERROR, *missing, pl.when(ambiguous).then(two))
     kind = (
-        pl.when(pl.col(BROKEN).is_not_null()).then(pl.lit("ragged")).when(reason.is_not_null()).then(pl.lit("bad_id"))
+        pl.when(pl.col(ROW_ERROR).is_not_null())
+        .then(pl.lit("ragged"))
+        .when(reason.is_not_null())
+        .then(pl.lit("bad_id"))
     )
-    return [kind.alias(KIND), reason.alias(BROKEN)]
+    return [kind.alias(ROW_ERROR_KIND), reason.alias(ROW_ERROR)]

@@ -6,13 +6,13 @@ from pathlib import Path
 import polars as pl
 
 from touchstone.contracts import TABLES
-from touchstone.ingest.adapters.common import KIND, MODEL, ForeignTable
+from touchstone.ingest.adapters.common import MODEL, ROW_ERROR_KIND, AdapterTable
+from touchstone.ingest.csv_rows import LINE, ROW_ERROR
 from touchstone.ingest.discovery import Discovery
-from touchstone.ingest.fixes import KEY, IngestedFixes
+from touchstone.ingest.fixes import ATTEMPT_KEY, IngestedAttempts
 from touchstone.ingest.quarantine import SCHEMA as QUARANTINE_SCHEMA
 from touchstone.ingest.quarantine import Refusal, quarantine_frame, refused_file
 from touchstone.ingest.sources import NATIVE, Source
-from touchstone.ingest.text import BROKEN, LINE
 
 Row = dict[str, object]
 
@@ -22,7 +22,7 @@ def sources_frame(rows: Iterable[Row]) -> pl.LazyFrame:
     return pl.LazyFrame(list(rows), schema=TABLES["sources"].dtypes)
 
 
-def evaluated_row(source: Source, sha256: str, read: IngestedFixes) -> Row:
+def evaluated_row(source: Source, sha256: str, read: IngestedAttempts) -> Row:
     """A file that was read."""
     return _named(source) | {"status": "evaluated", "sha256": sha256} | _counts(read.rows, read.accepted)
 
@@ -38,7 +38,7 @@ def problems_row(path: Path, sha256: str, rows: int, accepted: int) -> Row:
     return named | {"sha256": sha256} | _counts(rows, accepted)
 
 
-def rows_not_evaluated(discovery: Discovery) -> list[Row]:
+def not_evaluated_rows(discovery: Discovery) -> list[Row]:
     """The files that nothing was read from."""
     return [
         {
@@ -52,29 +52,29 @@ def rows_not_evaluated(discovery: Discovery) -> list[Row]:
     ]
 
 
-def refusals_without_a_model(discovery: Discovery) -> pl.DataFrame:
+def quarantine_without_model(discovery: Discovery) -> pl.DataFrame:
     """Quarantine rows of the files that speak for no usable model, and of the rows that name no model."""
     frames = [refused_file(name, reason) for name, reason in sorted(discovery.refused.items())]
-    frames += [_rows_without_a_model(table) for table in discovery.foreign.values()]
+    frames += [_rows_without_a_model(table) for table in discovery.adapter_tables.values()]
     return pl.concat([pl.DataFrame(schema=QUARANTINE_SCHEMA), *frames])
 
 
-def nothing_from(source: Source, reason: str) -> IngestedFixes:
+def no_attempts(source: Source, reason: str) -> IngestedAttempts:
     """No attempts, and a file in quarantine."""
     attempts = pl.LazyFrame(schema=TABLES["attempts"].dtypes)
-    return IngestedFixes(attempts, refused_file(source.path.name, reason), 0, 0)
+    return IngestedAttempts(attempts, refused_file(source.path.name, reason), 0, 0)
 
 
-def first_clash(model: str, sources: Sequence[Source], parts: Sequence[IngestedFixes]) -> str | None:
+def conflicting_attempt(model: str, sources: Sequence[Source], parts: Sequence[IngestedAttempts]) -> str | None:
     """What two files of one model say of the same attempt cannot be told apart, so neither is used."""
     if len(parts) < 2:
         return None
-    keys = pl.concat([part.attempts.select(KEY) for part in parts])
-    twice = keys.group_by(KEY).len().filter(pl.col("len") > 1).sort(KEY).head(1).collect()
+    keys = pl.concat([part.attempts.select(ATTEMPT_KEY) for part in parts])
+    twice = keys.group_by(ATTEMPT_KEY).len().filter(pl.col("len") > 1).sort(ATTEMPT_KEY).head(1).collect()
     if twice.is_empty():
         return None
     names = " and ".join(source.path.name for source in sources)
-    shown = ", ".join(f"{name} '{twice[name].item()}'" for name in KEY)
+    shown = ", ".join(f"{name} '{twice[name].item()}'" for name in ATTEMPT_KEY)
     return f"{names} both have an attempt of the model '{model}' at {shown}; keep one of them"
 
 
@@ -86,6 +86,6 @@ def _counts(rows: int, accepted: int) -> Row:
     return {"rows": rows, "accepted": accepted, "quarantined": rows - accepted}
 
 
-def _rows_without_a_model(table: ForeignTable) -> pl.DataFrame:
-    rows = table.frame.filter(pl.col(MODEL).is_null()).select(LINE, KIND, BROKEN).iter_rows()
+def _rows_without_a_model(table: AdapterTable) -> pl.DataFrame:
+    rows = table.frame.filter(pl.col(MODEL).is_null()).select(LINE, ROW_ERROR_KIND, ROW_ERROR).iter_rows()
     return quarantine_frame(table, [Refusal(line, kind, reason) for line, kind, reason in rows])

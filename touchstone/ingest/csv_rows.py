@@ -21,7 +21,7 @@ from polars.io.plugins import register_io_source
 from touchstone.errors import InputFileError
 
 LINE = "__line"
-BROKEN = "__broken"
+ROW_ERROR = "__broken"
 MAX_RAW_LENGTH = 2000
 _CHUNK = 1 << 20
 _BATCH_ROWS = 20_000
@@ -88,10 +88,10 @@ def read_header(path: Path) -> tuple[str, ...]:
     return _without_internal_names(columns)
 
 
-def free_name(name: str, taken: Collection[str]) -> str:
+def unused_column_name(name: str, taken: Collection[str]) -> str:
     """The name under which an input column is carried along where its own belongs to a table: `input_` in front.
 
-    >>> free_name("model", ["oid", "model"]), free_name("model", ["model", "input_model"])
+    >>> unused_column_name("model", ["oid", "model"]), unused_column_name("model", ["model", "input_model"])
     ('input_model', 'input_input_model')
     """
     free = f"input_{name}"
@@ -105,7 +105,7 @@ def _without_internal_names(columns: tuple[str, ...]) -> tuple[str, ...]:
     names = list(columns)
     for place, name in enumerate(columns):
         if name.startswith("__"):
-            names[place] = free_name(name, names)
+            names[place] = unused_column_name(name, names)
     return tuple(names)
 
 
@@ -155,12 +155,12 @@ def plain_rows(table: TextTable) -> pl.LazyFrame:
         row_index_name=LINE,
         row_index_offset=2,
     )
-    return frame.with_columns(pl.col(LINE).cast(pl.Int64), pl.lit(None, pl.String).alias(BROKEN))
+    return frame.with_columns(pl.col(LINE).cast(pl.Int64), pl.lit(None, pl.String).alias(ROW_ERROR))
 
 
 def careful_rows(table: TextTable) -> pl.LazyFrame:
-    """The rows of any file, read by the csv module; a row that does not fit the header says so in BROKEN."""
-    schema = {LINE: pl.Int64, BROKEN: pl.String, **dict.fromkeys(table.columns, pl.String)}
+    """The rows of any file, read by the csv module; a row that does not fit the header says so in ROW_ERROR."""
+    schema = {LINE: pl.Int64, ROW_ERROR: pl.String, **dict.fromkeys(table.columns, pl.String)}
 
     def batches(
         with_columns: list[str] | None, predicate: pl.Expr | None, n_rows: int | None, batch_size: int | None

@@ -14,8 +14,8 @@ import operator
 
 import polars as pl
 
-from touchstone.ingest.fixes import CLASS, STATED, rules_for
-from touchstone.ingest.text import TextTable
+from touchstone.ingest.csv_rows import TextTable
+from touchstone.ingest.fixes import CLASS_COLUMN, OUTCOME_COLUMNS, rules_for
 from touchstone.vocabulary import DEFAULT_TIER, MAX_ID_LENGTH, PASS_CLASS
 
 _BITS = 62
@@ -27,9 +27,9 @@ _HASHES = {"hash_1": pl.col("oid").hash(1), "hash_2": pl.col("oid").hash(2)}
 Types = dict[str, type[pl.DataType]]
 
 
-def quick_histogram(problems: TextTable, fixes: TextTable, model: str) -> tuple[pl.DataFrame, int] | None:
+def fast_histogram(problems: TextTable, fixes: TextTable, model: str) -> tuple[pl.DataFrame, int] | None:
     """The histogram of (n, c) and the number of problems, or None where the files need a careful reader."""
-    stated = [name for name in STATED if name in fixes.columns]
+    stated = [name for name in OUTCOME_COLUMNS if name in fixes.columns]
     if not (problems.plain and fixes.plain) or "tier" in fixes.columns or len(stated) != 1:
         return None
     try:
@@ -74,11 +74,11 @@ def _attempts(fixes: TextTable, stated: str, outcome_type: type[pl.DataType], wo
     yes, no = (outcome, ~outcome) if outcome_type is pl.Boolean else (outcome == 1, outcome == 0)
     tally = pl.when(yes).then(pl.lit(1, pl.Int64)).when(no).then(pl.lit(0, pl.Int64)).otherwise(_DOUBT)
     # Outcomes are parsed here and text to the rules, so the one rule that looks at them is put in other words.
-    own = ("oid", "iteration_id", stated, CLASS)
+    own = ("oid", "iteration_id", stated, CLASS_COLUMN)
     doubts = [rule.refused for rule in rules_for(fixes) if rule.column not in own]
-    if CLASS in fixes.columns:
-        word = pl.col(CLASS).str.strip_chars().str.to_lowercase()
-        doubts.append(pl.col(CLASS).is_not_null() & ((word == PASS_CLASS) != yes))
+    if CLASS_COLUMN in fixes.columns:
+        word = pl.col(CLASS_COLUMN).str.strip_chars().str.to_lowercase()
+        doubts.append(pl.col(CLASS_COLUMN).is_not_null() & ((word == PASS_CLASS) != yes))
     if fixes.columns[-1] != stated:
         doubts.append(pl.col(fixes.columns[-1]).is_null())
     if doubts:

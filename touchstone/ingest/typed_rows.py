@@ -1,7 +1,7 @@
 """A file's rows, typed and judged one by one, kept in a scratch Parquet file so that the CSV is parsed once.
 
 What concerns a single row is decided here by the rules of `cells`. What concerns several rows (duplicates) is
-decided by `find_duplicates` on the staged rows.
+decided by `find_duplicates` on the typed rows.
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,19 +11,19 @@ from pathlib import Path
 import polars as pl
 
 from touchstone.ingest import cells
-from touchstone.ingest.adapters.common import KIND, ForeignTable
+from touchstone.ingest.adapters.common import ROW_ERROR_KIND, AdapterTable
+from touchstone.ingest.csv_rows import LINE, ROW_ERROR, TextTable, careful_rows, plain_rows
 from touchstone.ingest.quarantine import Refusal
-from touchstone.ingest.text import BROKEN, LINE, TextTable, careful_rows, plain_rows
 
-_OWN = (LINE, KIND, BROKEN, cells.REFUSED, cells.OFFENDER)
+_OWN = (LINE, ROW_ERROR_KIND, ROW_ERROR, cells.REFUSED_BY, cells.REFUSED_CELL)
 
 _COUNT = "__count"
 
-AnyTable = TextTable | ForeignTable
+InputTable = TextTable | AdapterTable
 
 
 @dataclass(frozen=True)
-class Staged:
+class TypedRows:
     """The rows of one file: those that every rule accepts, and the refusals of the rest."""
 
     accepted: pl.LazyFrame
@@ -31,16 +31,18 @@ class Staged:
     rows: int
 
 
-def stage(table: AnyTable, rules: list[cells.Rule], also: Mapping[str, pl.Expr], scratch: Path) -> Staged:
+def read_typed_rows(
+    table: InputTable, rules: list[cells.Rule], also: Mapping[str, pl.Expr], scratch: Path
+) -> TypedRows:
     """Read the file once through the rules into `scratch`; `also` are further columns, computed from the cells."""
     columns = {rule.column: rule.value for rule in rules} | dict(also)
     named = [expression.alias(name) for name, expression in columns.items()]
 
     def sink(rows: pl.LazyFrame) -> None:
-        typed = rows.select(LINE, KIND, BROKEN, *cells.verdict(rules), *named)
+        typed = rows.select(LINE, ROW_ERROR_KIND, ROW_ERROR, *cells.first_refusal(rules), *named)
         typed.sink_parquet(scratch, compression="lz4", statistics=False)
 
-    if isinstance(table, ForeignTable):
+    if isinstance(table, AdapterTable):
         sink(table.frame.lazy())
     elif table.plain:
         try:
@@ -50,25 +52,25 @@ def stage(table: AnyTable, rules: list[cells.Rule], also: Mapping[str, pl.Expr],
     else:
         sink(_ragged(careful_rows(table)))
 
-    staged = pl.scan_parquet(scratch, glob=False)
-    fine = pl.col(BROKEN).is_null() & (pl.col(cells.REFUSED) == 0)
+    typed = pl.scan_parquet(scratch, glob=False)
+    fine = pl.col(ROW_ERROR).is_null() & (pl.col(cells.REFUSED_BY) == 0)
     refusals = [
         Refusal(line, kind, broken)
         if broken is not None
         else Refusal(line, rules[refused - 1].kind, rules[refused - 1].explain(offender or ""))
-        for line, kind, broken, refused, offender in staged.filter(~fine).select(_OWN).collect().iter_rows()
+        for line, kind, broken, refused, offender in typed.filter(~fine).select(_OWN).collect().iter_rows()
     ]
-    rows = staged.select(pl.len()).collect().item()
-    accepted = staged.filter(fine).drop(KIND, BROKEN, cells.REFUSED, cells.OFFENDER)
-    return Staged(accepted, refusals, rows)
+    rows = typed.select(pl.len()).collect().item()
+    accepted = typed.filter(fine).drop(ROW_ERROR_KIND, ROW_ERROR, cells.REFUSED_BY, cells.REFUSED_CELL)
+    return TypedRows(accepted, refusals, rows)
 
 
 def _ragged(rows: pl.LazyFrame) -> pl.LazyFrame:
     """The rows of a CSV file: whatever is broken there is ragged."""
-    return rows.with_columns(pl.lit("ragged").alias(KIND))
+    return rows.with_columns(pl.lit("ragged").alias(ROW_ERROR_KIND))
 
 
-def without(rows: pl.LazyFrame, refusals: Sequence[Refusal]) -> pl.LazyFrame:
+def drop_refused(rows: pl.LazyFrame, refusals: Sequence[Refusal]) -> pl.LazyFrame:
     """The rows less those that were refused."""
     if not refusals:
         return rows
