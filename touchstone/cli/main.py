@@ -293,7 +293,8 @@ def compare(
     ] = None,
 ) -> None:
     """Compare two evaluations: which cases got worse or better, and whether the difference means anything."""
-    from touchstone.compare.compare import compare as compare_sides
+    from touchstone.cli.comparison_text import comparison_text, show_comparison
+    from touchstone.compare.compare import compare as compare_evaluations
     from touchstone.compare.report import format_report
     from touchstone.publish.formats import REPORT_SUFFIXES, file_format
     from touchstone.storage.files import replacing
@@ -303,15 +304,19 @@ def compare(
     given = {"threshold": threshold, "score": score, "problems_csv": problems_csv, "data": data}
     options, settings = _comparison(config, models=model or (), tiers=tier or (), **given)
     with _working("comparing"):
-        done = compare_sides(baseline, current, options, settings)
-    text = format_report(done.report, shown_as, colour=sys.stdout.isatty() and shown_as == "text")
-    print(text, end="" if text.endswith("\n") else "\n")
+        done = compare_evaluations(baseline, current, options, settings)
+    if shown_as == "text":
+        show_comparison(done.report)
+    else:
+        print(format_report(done.report, shown_as), end="")
     for line in done.notes:
         print(f"note: {line}", file=sys.stderr)
     if save_to is not None:
+        saved_as = saved_as or shown_as
+        content = comparison_text(done.report) if saved_as == "text" else format_report(done.report, saved_as)
         try:
             with replacing(save_to) as scratch:
-                scratch.write_text(format_report(done.report, saved_as or shown_as))
+                scratch.write_text(content)
         except OSError as error:
             raise TouchstoneError(f"{save_to}: cannot be written ({error.strerror})") from None
     regressed = fail_on_regression and done.report.counts["regression"] + done.report.counts["lost"] > 0
