@@ -127,6 +127,7 @@ def pass_at_k(
     """Compute pass@k straight from CSV files, without Dagster."""
     from touchstone import text as plain_text
     from touchstone.config import IntervalSettings
+    from touchstone.ingest.quarantine import explain_refusals
     from touchstone.metrics.pass_at_k_files import calculate, parse_k_values
     from touchstone.publish.csv_files import csv_text
     from touchstone.publish.summary import summary, write_summary
@@ -143,7 +144,7 @@ def pass_at_k(
         print(plain_text.seed_table(summary(done.table), ks))
     if save_to is not None:
         write_summary(done.table, save_to)
-    for line in [*plain_text.explain_nulls(done.table), *plain_text.explain_refusals(done.quarantine)]:
+    for line in [*plain_text.explain_nulls(done.table), *explain_refusals(done.quarantine)]:
         print(f"note: {line}", file=sys.stderr)
     for line in done.unreadable:
         print(f"error: {line}", file=sys.stderr)

@@ -18,8 +18,8 @@ from touchstone.compare.regressions import ScoreMethod, compare_cases
 from touchstone.compare.report import ComparisonReport
 from touchstone.compare.validation_differences import validation_differences
 from touchstone.errors import TouchstoneError
+from touchstone.ingest.quarantine import explain_refusals
 from touchstone.storage.snapshots import explain_unreadable, find
-from touchstone.text import explain_refusals
 from touchstone.vocabulary import VERDICTS
 
 if TYPE_CHECKING:

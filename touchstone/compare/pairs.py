@@ -34,7 +34,7 @@ from touchstone.inference.uncertainty import Interval
 from touchstone.progress import counting
 
 __all__ = [
-    "COMPARISON_SCHEMA", "ComparisonSettings", "PairResult", "compare_all", "compare_pair", "compare_pairs", "sentence",
+    "ComparisonSettings", "PairResult", "compare_all", "compare_pair", "compare_pairs", "sentence",
 ]  # fmt: skip
 
 # With many pairs the correction requires a small p, which too few random sign flips could never reach.
@@ -89,6 +89,9 @@ def compare_all(problem_counts: pl.LazyFrame, problems: pl.LazyFrame, settings: 
     >>> print(compare_all(counts, problems, ComparisonSettings())["sentence"][0])
     cedar is worse than atlas by 87.5 points (95% CI 57.9 to 100.0, p = 0.016, 8 problems)
     """
+    from touchstone.contracts import TABLES
+
+    schema = TABLES["model_comparison"].dtypes
     names, sides = _count_matrices(problem_counts, problems)
     by_kind = {"models": sides, "tiers": _count_matrices(*_across_tiers(problem_counts, problems))[1]}
     pairs = list(_pairs(names, settings))
@@ -99,46 +102,10 @@ def compare_all(problem_counts: pl.LazyFrame, problems: pl.LazyFrame, settings: 
         )
     tiers = len({tier for _, tier in names})
     rows = [
-        _row(kind, names[a], names[b], result, show_tier=tiers > 1)
+        _row(kind, names[a], names[b], result, schema, show_tier=tiers > 1)
         for (kind, a, b), result in zip(pairs, results, strict=True)
     ]
-    return pl.DataFrame(rows, schema=COMPARISON_SCHEMA)
-
-
-COMPARISON_SCHEMA = {
-    "kind": pl.String,
-    "model_a": pl.String,
-    "tier_a": pl.String,
-    "model_b": pl.String,
-    "tier_b": pl.String,
-    "problems": pl.Int64,
-    "only_a": pl.Int64,
-    "only_b": pl.Int64,
-    "rate_a": pl.Float64,
-    "rate_b": pl.Float64,
-    "difference": pl.Float64,
-    "ci_low": pl.Float64,
-    "ci_high": pl.Float64,
-    "ci_method": pl.String,
-    "ci_units": pl.Int64,
-    "test": pl.String,
-    "p_value": pl.Float64,
-    "p_adjusted": pl.Float64,
-    "correction": pl.String,
-    "pairs": pl.Int64,
-    "adjusted_ci_low": pl.Float64,
-    "adjusted_ci_high": pl.Float64,
-    "adjusted_ci_method": pl.String,
-    "adjusted_confidence": pl.Float64,
-    "wins": pl.Int64,
-    "losses": pl.Int64,
-    "ties": pl.Int64,
-    "effect_size": pl.Float64,
-    "minimum_detectable_effect": pl.Float64,
-    "units_needed": pl.Int64,
-    "verdict": pl.String,
-    "sentence": pl.String,
-}
+    return pl.DataFrame(rows, schema=schema)
 
 
 def _no_progress(more: int, note: str = "") -> None:
@@ -208,7 +175,9 @@ def _pairs(sides: Sequence[ModelTier], settings: ComparisonSettings) -> Iterator
     yield from (("tiers", a, b) for a, b in pairs if sides[a][0] == sides[b][0])
 
 
-def _row(kind: str, a: ModelTier, b: ModelTier, result: PairResult, *, show_tier: bool) -> dict[str, object]:
+def _row(
+    kind: str, a: ModelTier, b: ModelTier, result: PairResult, columns: Iterable[str], *, show_tier: bool
+) -> dict[str, object]:
     names = [f"{model} ({tier})" if show_tier else model for model, tier in (a, b)]
     own = {
         "kind": kind,
@@ -222,7 +191,7 @@ def _row(kind: str, a: ModelTier, b: ModelTier, result: PairResult, *, show_tier
         "ci_units": result.units,
         "sentence": sentence(result, names[0], names[1]),
     }
-    return own | {name: getattr(result, name) for name in COMPARISON_SCHEMA if name not in own}
+    return own | {name: getattr(result, name) for name in columns if name not in own}
 
 
 def _compare_family(

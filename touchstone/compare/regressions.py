@@ -22,9 +22,12 @@ TOLERANCE = 1e-9
 
 ScoreMethod = Literal["best", "mean", "composite", "code", "pass_rate"]
 
-_COMPONENTS = CATEGORIES[:-1]
 _DETAILED_SCORES = ("code_score", "composite_score")
 _ALL_SCORES = (*_DETAILED_SCORES, "pass_rate")
+# Columns of `attempt_scores` that are read here.
+SCORE_COLUMNS = (*_ALL_SCORES, "compilation_score", "test_score", "lint_score", "ran_tests", "lint_measured")
+
+_COMPONENTS = CATEGORIES[:-1]
 _SCORE_OF_METHOD = {"composite": "composite_score", "code": "code_score", "pass_rate": "pass_rate"}
 
 

@@ -14,8 +14,6 @@ from touchstone.ingest.quarantine import quarantine_frame
 from touchstone.ingest.typed_rows import drop_refused, find_duplicates, read_typed_rows
 from touchstone.vocabulary import DEFAULT_SUITE, DEFAULT_TIER, MAX_ID_LENGTH
 
-_OWN = ("oid", "filename", "suite", "cluster", "only_tier")
-
 
 @dataclass(frozen=True)
 class IngestedProblems:
@@ -34,23 +32,20 @@ def open_problems(path: Path, key: str = "oid") -> TextTable:
 
 
 def read_problems(path: Path, scratch: Path, key: str = "oid") -> IngestedProblems:
-    """Read `problems.csv`. A file without a single good row, or whose key is not unique, is refused."""
+    """Read `problems.csv`; `key` is the column that names the problem. Refuses a file whose key is not unique."""
     table = open_problems(path, key)
     cluster = next((name for name in ("cluster", "project_name") if name in table.columns), None)
     rules: list[Rule] = [identifier(key)]
-    carried = [name for name in table.columns if name not in (*_OWN, key)]
-    renamed = (
-        {unused_column_name("oid", table.columns): pl.col("oid")} if key != "oid" and "oid" in table.columns else {}
-    )
-    also = {
+    own = {
         "filename": pl.col("filename"),
         "suite": pl.col("suite").fill_null(DEFAULT_SUITE) if "suite" in table.columns else pl.lit(DEFAULT_SUITE),
         "cluster": pl.col(cluster) if cluster else pl.lit(None, pl.String),
         "only_tier": pl.col("only_tier") if "only_tier" in table.columns else pl.lit(None, pl.String),
-        **{name: pl.col(name) for name in carried},
-        **renamed,
     }
-    typed = read_typed_rows(table, rules, also, scratch)
+    extras = {name: pl.col(name) for name in table.columns if name not in (*own, "oid", key)}
+    if key != "oid" and "oid" in table.columns:
+        extras[unused_column_name("oid", table.columns)] = pl.col("oid")
+    typed = read_typed_rows(table, rules, own | extras, scratch)
     duplicates = find_duplicates(typed.accepted, [key])
     conflict = next((refusal for refusal in duplicates if refusal.kind == "conflict"), None)
     if conflict is not None:

@@ -6,12 +6,10 @@ from pathlib import Path
 import polars as pl
 
 from touchstone.contracts import TABLES
-from touchstone.ingest.adapters.common import MODEL, ROW_ERROR_KIND, AdapterTable
-from touchstone.ingest.csv_rows import LINE, ROW_ERROR
 from touchstone.ingest.discovery import Discovery
 from touchstone.ingest.fixes import ATTEMPT_KEY, IngestedAttempts
 from touchstone.ingest.quarantine import SCHEMA as QUARANTINE_SCHEMA
-from touchstone.ingest.quarantine import Refusal, quarantine_frame, refused_file
+from touchstone.ingest.quarantine import refused_file, rows_without_model
 from touchstone.ingest.sources import NATIVE, Source
 
 Row = dict[str, object]
@@ -55,7 +53,7 @@ def not_evaluated_rows(discovery: Discovery) -> list[Row]:
 def quarantine_without_model(discovery: Discovery) -> pl.DataFrame:
     """Quarantine rows of the files that speak for no usable model, and of the rows that name no model."""
     frames = [refused_file(name, reason) for name, reason in sorted(discovery.refused.items())]
-    frames += [_rows_without_a_model(table) for table in discovery.adapter_tables.values()]
+    frames += [rows_without_model(table) for table in discovery.adapter_tables.values()]
     return pl.concat([pl.DataFrame(schema=QUARANTINE_SCHEMA), *frames])
 
 
@@ -84,8 +82,3 @@ def _named(source: Source) -> Row:
 
 def _counts(rows: int, accepted: int) -> Row:
     return {"rows": rows, "accepted": accepted, "quarantined": rows - accepted}
-
-
-def _rows_without_a_model(table: AdapterTable) -> pl.DataFrame:
-    rows = table.frame.filter(pl.col(MODEL).is_null()).select(LINE, ROW_ERROR_KIND, ROW_ERROR).iter_rows()
-    return quarantine_frame(table, [Refusal(line, kind, reason) for line, kind, reason in rows])
