@@ -1,7 +1,7 @@
-"""A file's rows, typed and judged one by one, kept in a scratch Parquet file so that the CSV is parsed once.
+"""Text cells to typed rows: applies the rules of `cells` to a file, and finds duplicate rows.
 
-What concerns a single row is decided here by the rules of `cells`. What concerns several rows (duplicates) is
-decided by `find_duplicates` on the typed rows.
+The rows are kept in a scratch Parquet file, so that the input is parsed only once. Which rules apply to a file belongs
+in `problems` and `fixes`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,11 +12,10 @@ import polars as pl
 
 from touchstone.ingest import cells
 from touchstone.ingest.adapters.common import ROW_ERROR_KIND, AdapterTable
-from touchstone.ingest.csv_rows import LINE, ROW_ERROR, TextTable, careful_rows, plain_rows
+from touchstone.ingest.csv_rows import LINE, ROW_ERROR, TextTable, read_rows
 from touchstone.ingest.quarantine import Refusal
 
-_OWN = (LINE, ROW_ERROR_KIND, ROW_ERROR, cells.REFUSED_BY, cells.REFUSED_CELL)
-
+_REFUSAL_COLUMNS = (ROW_ERROR_KIND, ROW_ERROR, cells.REFUSED_BY, cells.REFUSED_CELL)
 _COUNT = "__count"
 
 InputTable = TextTable | AdapterTable
@@ -32,10 +31,10 @@ class TypedRows:
 
 
 def read_typed_rows(
-    table: InputTable, rules: list[cells.Rule], also: Mapping[str, pl.Expr], scratch: Path
+    table: InputTable, rules: list[cells.Rule], extras: Mapping[str, pl.Expr], scratch: Path
 ) -> TypedRows:
-    """Read the file once through the rules into `scratch`; `also` are further columns, computed from the cells."""
-    columns = {rule.column: rule.value for rule in rules} | dict(also)
+    """Read the file once through the rules into `scratch`; `extras` are further columns computed from the cells."""
+    columns = {rule.column: rule.value for rule in rules} | dict(extras)
     named = [expression.alias(name) for name, expression in columns.items()]
 
     def sink(rows: pl.LazyFrame) -> None:
@@ -44,34 +43,25 @@ def read_typed_rows(
 
     if isinstance(table, AdapterTable):
         sink(table.frame.lazy())
-    elif table.plain:
-        try:
-            sink(_ragged(plain_rows(table)))
-        except pl.exceptions.PolarsError:
-            sink(_ragged(careful_rows(table)))
     else:
-        sink(_ragged(careful_rows(table)))
+        # In a CSV file a row that cannot be split into cells is ragged.
+        read_rows(table, lambda rows: sink(rows.with_columns(pl.lit("ragged").alias(ROW_ERROR_KIND))))
 
-    typed = pl.scan_parquet(scratch, glob=False)
-    fine = pl.col(ROW_ERROR).is_null() & (pl.col(cells.REFUSED_BY) == 0)
+    written = pl.scan_parquet(scratch, glob=False)
+    is_accepted = pl.col(ROW_ERROR).is_null() & (pl.col(cells.REFUSED_BY) == 0)
+    refused = written.filter(~is_accepted).select(LINE, *_REFUSAL_COLUMNS).collect()
     refusals = [
-        Refusal(line, kind, broken)
-        if broken is not None
-        else Refusal(line, rules[refused - 1].kind, rules[refused - 1].explain(offender or ""))
-        for line, kind, broken, refused, offender in typed.filter(~fine).select(_OWN).collect().iter_rows()
+        Refusal(line, kind, error)
+        if error is not None
+        else Refusal(line, rules[rule - 1].kind, rules[rule - 1].explain(cell or ""))
+        for line, kind, error, rule, cell in refused.iter_rows()
     ]
-    rows = typed.select(pl.len()).collect().item()
-    accepted = typed.filter(fine).drop(ROW_ERROR_KIND, ROW_ERROR, cells.REFUSED_BY, cells.REFUSED_CELL)
-    return TypedRows(accepted, refusals, rows)
-
-
-def _ragged(rows: pl.LazyFrame) -> pl.LazyFrame:
-    """The rows of a CSV file: whatever is broken there is ragged."""
-    return rows.with_columns(pl.lit("ragged").alias(ROW_ERROR_KIND))
+    rows = written.select(pl.len()).collect().item()
+    return TypedRows(written.filter(is_accepted).drop(_REFUSAL_COLUMNS), refusals, rows)
 
 
 def drop_refused(rows: pl.LazyFrame, refusals: Sequence[Refusal]) -> pl.LazyFrame:
-    """The rows less those that were refused."""
+    """The rows without those that were refused."""
     if not refusals:
         return rows
     lines = pl.LazyFrame({LINE: [refusal.line for refusal in refusals]}, schema={LINE: pl.Int64})
@@ -79,15 +69,15 @@ def drop_refused(rows: pl.LazyFrame, refusals: Sequence[Refusal]) -> pl.LazyFram
 
 
 def find_duplicates(rows: pl.LazyFrame, key: list[str]) -> list[Refusal]:
-    """Rows that share a key: of equal rows the first stays, of rows that differ all go."""
+    """Refusals for rows that share a key: all but the first of equal rows, and every one of rows that differ."""
     counted = rows.group_by(key).agg(pl.len().alias(_COUNT)).filter(pl.col(_COUNT) > 1)
     repeated = counted.select(key).collect(engine="streaming")
     if repeated.is_empty():
         return []
-    suspects = rows.join(repeated.lazy(), on=key, how="semi").collect().sort(LINE)
-    content = [name for name in suspects.columns if name != LINE]
+    candidates = rows.join(repeated.lazy(), on=key, how="semi").collect().sort(LINE)
+    content = [name for name in candidates.columns if name != LINE]
     versions = pl.struct(content).n_unique().alias(_COUNT)
-    groups = suspects.group_by(key, maintain_order=True).agg(LINE, versions)
+    groups = candidates.group_by(key, maintain_order=True).agg(LINE, versions)
     names = ", ".join(key)
     refusals = []
     for lines, different in groups.select(LINE, _COUNT).iter_rows():
