@@ -1,4 +1,7 @@
-"""A fixes file: the attempts of one model, with the outcomes that the file states or implies."""
+"""Attempts of one model, from a fixes CSV or an adapter, with the outcomes that the file states or implies.
+
+Validating a fix that has no outcome belongs in `validation`.
+"""
 
 import hashlib
 from collections.abc import Sequence
@@ -25,14 +28,13 @@ TIME_COLUMNS = ("start_time", "end_time")
 SCORE_COLUMNS = ("weighted_score", "impl_rate")
 ATTEMPT_KEY = ["tier", "oid", "iteration_id"]
 
-# Column names of the attempts table that a file cannot fill; an input column of that name is carried along
-# under another one.
+# Columns of the attempts table that are computed here; an input column of that name is kept under another one.
 _RESERVED = ("model", "fix_sha")
 
 
 @dataclass(frozen=True)
 class IngestedAttempts:
-    """The attempts that were accepted, in the order of their keys, and the rows that were not."""
+    """The accepted attempts, sorted by key, and the quarantined rows."""
 
     attempts: pl.LazyFrame
     quarantine: pl.DataFrame
@@ -41,14 +43,14 @@ class IngestedAttempts:
 
 
 def open_fixes(path: Path, key: str = "oid") -> TextTable:
-    """Open a fixes file and refuse it where it lacks what every attempt needs."""
+    """Open a fixes CSV; raises `InputFileError` if it lacks a column that every attempt needs."""
     table = open_table(path)
     require_fixes_columns(path, table.columns, key)
     return table
 
 
 def require_fixes_columns(path: Path, columns: Sequence[str], key: str = "oid") -> None:
-    """Refuse a header that lacks what every attempt needs: its problem, its number, and an outcome or a fix."""
+    """Require the problem, the iteration, and an outcome or a fix; raises `InputFileError`."""
     require_columns(path, columns, key, "iteration_id")
     states = any(name in columns for name in (*OUTCOME_COLUMNS, CLASS_COLUMN, *FIX_COLUMNS))
     implies = all(name in columns for name in IMPLIED_OUTCOME_COLUMNS)
@@ -60,7 +62,7 @@ def require_fixes_columns(path: Path, columns: Sequence[str], key: str = "oid") 
 
 
 def rules_for(table: InputTable, key: str = "oid") -> list[cells.Rule]:
-    """The rules for the columns that this file has, in the order in which they are reported."""
+    """The rules for the columns of this file; the first rule that refuses a row gives the reason."""
     has = set(table.columns)
     rules = [cells.identifier(key), cells.identifier("iteration_id")]
     rules += [cells.identifier("tier", DEFAULT_TIER)] if "tier" in has else []
@@ -78,14 +80,14 @@ def rules_for(table: InputTable, key: str = "oid") -> list[cells.Rule]:
 
 
 def read_fixes(path: Path, model: str, problems: pl.LazyFrame, scratch: Path, key: str = "oid") -> IngestedAttempts:
-    """Read `<model>_fixes.csv` against the problems table; `key` is the column that names the problem."""
+    """Read `<model>_fixes.csv`; `key` is the column that names the problem."""
     return read_attempts(open_fixes(path, key), model, problems, scratch, key)
 
 
 def read_attempts(
     table: InputTable, model: str, problems: pl.LazyFrame, scratch: Path, key: str = "oid"
 ) -> IngestedAttempts:
-    """The attempts of one model from a table of text cells, whichever file it comes from."""
+    """Read the attempts of one model from a table of text cells; refuses those of unknown problems."""
     rules = rules_for(table, key)
     ruled = {rule.column for rule in rules}
     reserved = (*_RESERVED, "oid") if key != "oid" else _RESERVED
@@ -95,24 +97,24 @@ def read_attempts(
     typed = replace(typed, accepted=typed.accepted.rename({key: "oid"}))
 
     known = problems.select("oid", pl.col("suite").alias("__problem_suite"))
-    strangers = _unknown_problems(typed.accepted, known)
-    rows = drop_refused(typed.accepted, strangers)
+    unknown = _unknown_problems(typed.accepted, known)
+    rows = drop_refused(typed.accepted, unknown)
     if "tier" not in table.columns:
         rows = rows.with_columns(tier=pl.lit(DEFAULT_TIER))
     duplicates = find_duplicates(rows, ATTEMPT_KEY)
     rows = drop_refused(rows, duplicates)
 
-    refused = [*typed.refusals, *strangers, *duplicates]
+    refused = [*typed.refusals, *unknown, *duplicates]
     attempts = _as_attempts(rows.join(known, on="oid", how="left"), model)
     return IngestedAttempts(attempts, quarantine_frame(table, refused), typed.rows, typed.rows - len(refused))
 
 
 def _unknown_problems(rows: pl.LazyFrame, known: pl.LazyFrame) -> list[Refusal]:
-    """The rows of problems that nobody listed, with a hint where only the digits were written differently."""
+    """Refusals for rows of unlisted problems, with a hint if the id differs only in leading zeros or `.0`."""
     unknown = rows.join(known.select("oid"), on="oid", how="anti").select(LINE, "oid").collect()
     if unknown.is_empty():
         return []
-    # What a spreadsheet or pandas makes of "001": 1, or 1.0 in a column with gaps.
+    # A spreadsheet or pandas turns "001" into 1, or into 1.0 in a column with missing values.
     number = pl.col("oid").str.strip_chars().str.replace(r"\.0$", "").str.strip_chars_start("0").alias("number")
     numeric = pl.col("oid").str.contains(r"^\s*\d+(\.0)?\s*$")
     listed = known.filter(numeric).group_by(number).agg(meant=pl.col("oid").min())
@@ -128,7 +130,7 @@ def _digits_hint(meant: str | None) -> str:
 
 
 def outcome(present: set[str]) -> pl.Expr:
-    """The outcome that a row states, else that of its class, else the one that compile and test columns imply."""
+    """The stated outcome of a row, else that of its class, else the one implied by compile and test columns."""
     found = [pl.lit(None, pl.Boolean), *(pl.col(name) for name in OUTCOME_COLUMNS if name in present)]
     if CLASS_COLUMN in present:
         found.append(pl.col(CLASS_COLUMN) == PASS_CLASS)
@@ -169,7 +171,7 @@ def _as_attempts(rows: pl.LazyFrame, model: str) -> pl.LazyFrame:
     }
     timed = rows.collect_schema().get("end_time") == pl.Float64
     if timed:
-        # A clock that was set back, or that was never set, gives no duration.
+        # A clock that was set back or never set gives no valid duration.
         elapsed = pl.col("end_time") - pl.col("start_time")
         typed["duration_seconds"] = pl.when(elapsed.is_between(0, MAX_AMOUNT)).then(elapsed)
     used = {*typed, *OUTCOME_COLUMNS, *SCORE_COLUMNS, *(TIME_COLUMNS if timed else ()), LINE, "__problem_suite"}
@@ -178,7 +180,7 @@ def _as_attempts(rows: pl.LazyFrame, model: str) -> pl.LazyFrame:
 
 
 def sort_attempts(attempts: pl.LazyFrame) -> pl.LazyFrame:
-    """Attempts by tier, problem and iteration, iterations that are numbers as such."""
+    """Sort by tier, problem and iteration; numeric iterations sort as numbers."""
     by_number = pl.col("iteration_id").cast(pl.Int64, strict=False)
     return attempts.sort("tier", "oid", by_number, "iteration_id", nulls_last=True)
 

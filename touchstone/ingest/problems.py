@@ -1,4 +1,4 @@
-"""The problems file: the list of what is to be solved, and so the denominator of every figure."""
+"""The list of problems, from `problems.csv` and from adapters: the denominator of every figure."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from touchstone.vocabulary import DEFAULT_SUITE, DEFAULT_TIER, MAX_ID_LENGTH
 
 @dataclass(frozen=True)
 class IngestedProblems:
-    """The problems that were accepted, in the order of their ids, and the rows that were not."""
+    """The accepted problems, sorted by id, and the quarantined rows."""
 
     problems: pl.LazyFrame
     quarantine: pl.DataFrame
@@ -25,7 +25,7 @@ class IngestedProblems:
 
 
 def open_problems(path: Path, key: str = "oid") -> TextTable:
-    """Open a problems file and refuse it where it lacks what every problem needs."""
+    """Open a problems CSV; raises `InputFileError` if it lacks a column that every problem needs."""
     table = open_table(path)
     require_columns(path, table.columns, key, "filename")
     return table
@@ -62,23 +62,27 @@ def read_problems(path: Path, scratch: Path, key: str = "oid") -> IngestedProble
 
 
 def derived_problems(tables: Sequence[AdapterTable]) -> pl.DataFrame:
-    """The problems that other systems' files speak of, where there is no list of them."""
-    told = {"suite": pl.String, "cluster": pl.String, "only_tier": pl.String}
-    empty = pl.DataFrame(schema={"oid": pl.String, **told})
+    """The problems that adapters found in results files, for which there need not be a problems file."""
+    details = {"suite": pl.String, "cluster": pl.String, "only_tier": pl.String}
+    empty = pl.DataFrame(schema={"oid": pl.String, **details})
     return (
-        pl.concat([empty, *(_mentioned(table) for table in tables)])
+        pl.concat([empty, *(_problems_of_records(table) for table in tables)])
         .filter(pl.col("oid").str.len_chars() <= MAX_ID_LENGTH)
         .group_by("oid")
-        .agg(pl.col(*told).min())
+        .agg(pl.col(*details).min())
         .select(
-            "oid", pl.lit(None, pl.String).alias("filename"), pl.col("suite").fill_null(DEFAULT_SUITE), *list(told)[1:]
+            "oid",
+            pl.lit(None, pl.String).alias("filename"),
+            pl.col("suite").fill_null(DEFAULT_SUITE),
+            "cluster",
+            "only_tier",
         )
         .sort("oid")
     )
 
 
-def _mentioned(table: AdapterTable) -> pl.DataFrame:
-    """The problem of every record, with what the file says of it."""
+def _problems_of_records(table: AdapterTable) -> pl.DataFrame:
+    """The problem of every record, with the suite, cluster and tier that the file gives it."""
 
     def given(name: str) -> pl.Expr:
         return (pl.col(name) if name in table.columns else pl.lit(None, pl.String)).alias(name)

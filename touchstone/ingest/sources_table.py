@@ -1,4 +1,7 @@
-"""Rows of the tables `sources` and `quarantine`: what became of every file, and of the rows that name no model."""
+"""The table `sources`: the status of every input file, and quarantine rows that belong to no model.
+
+How a file is classified belongs in `discovery`, how it is read in `fixes`, `problems` and `adapters`.
+"""
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -16,28 +19,28 @@ Row = dict[str, object]
 
 
 def sources_frame(rows: Iterable[Row]) -> pl.LazyFrame:
-    """Rows of the table `sources`; a column that a row lacks is null."""
+    """Rows as the table `sources`; a column that a row lacks is null."""
     return pl.LazyFrame(list(rows), schema=TABLES["sources"].dtypes)
 
 
 def evaluated_row(source: Source, sha256: str, read: IngestedAttempts) -> Row:
-    """A file that was read."""
+    """The row of a file that was read."""
     return _named(source) | {"status": "evaluated", "sha256": sha256} | _counts(read.rows, read.accepted)
 
 
 def refused_row(source: Source, sha256: str | None, reason: str) -> Row:
-    """A file that speaks for a model and could not be used."""
+    """The row of a file that could not be read for its model."""
     return _named(source) | {"status": "refused", "reason": reason, "sha256": sha256} | _counts(0, 0)
 
 
 def problems_row(path: Path, sha256: str, rows: int, accepted: int) -> Row:
-    """The problems file."""
+    """The row of the problems file."""
     named = {"source_file": path.name, "status": "problems", "reason": "the list of problems", "format": NATIVE}
     return named | {"sha256": sha256} | _counts(rows, accepted)
 
 
 def not_evaluated_rows(discovery: Discovery) -> list[Row]:
-    """The files that nothing was read from."""
+    """The rows of files that are not evaluated."""
     return [
         {
             "source_file": each.file,
@@ -51,20 +54,20 @@ def not_evaluated_rows(discovery: Discovery) -> list[Row]:
 
 
 def quarantine_without_model(discovery: Discovery) -> pl.DataFrame:
-    """Quarantine rows of the files that speak for no usable model, and of the rows that name no model."""
+    """Quarantine rows of refused files, and of records that name no usable model."""
     frames = [refused_file(name, reason) for name, reason in sorted(discovery.refused.items())]
     frames += [rows_without_model(table) for table in discovery.adapter_tables.values()]
     return pl.concat([pl.DataFrame(schema=QUARANTINE_SCHEMA), *frames])
 
 
 def no_attempts(source: Source, reason: str) -> IngestedAttempts:
-    """No attempts, and a file in quarantine."""
+    """The result for a refused file: no attempts, and the file in quarantine."""
     attempts = pl.LazyFrame(schema=TABLES["attempts"].dtypes)
     return IngestedAttempts(attempts, refused_file(source.path.name, reason), 0, 0)
 
 
 def conflicting_attempt(model: str, sources: Sequence[Source], parts: Sequence[IngestedAttempts]) -> str | None:
-    """What two files of one model say of the same attempt cannot be told apart, so neither is used."""
+    """Why the files of one model cannot be used together: the first attempt that two of them have; None if none."""
     if len(parts) < 2:
         return None
     keys = pl.concat([part.attempts.select(ATTEMPT_KEY) for part in parts])

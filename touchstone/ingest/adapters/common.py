@@ -1,7 +1,7 @@
-"""What the readers of other systems' files share: the table they make, the names of models, JSON as text.
+"""What the adapters share: the table that they produce, safe model names, and JSON values as text cells.
 
-Everything here deals in text cells under the names of the native fixes CSV. What a key of one system means
-belongs in that system's module; parsing and judging the cells belongs in `touchstone.ingest.cells`.
+Cells are text under the column names of the native fixes CSV. What a key of one system means belongs in that system's
+module; parsing cells belongs in `touchstone.ingest.cells`.
 """
 
 import json
@@ -30,11 +30,11 @@ RawReader = Callable[[Path, set[int]], dict[int, str]]
 
 @dataclass(frozen=True)
 class AdapterTable:
-    """The records of one file as rows of text cells, before any rule has judged them.
+    """The records of one file as rows of text cells, before any rule has been applied.
 
-    The frame's own columns: `__line` is where the record starts; `__kind` and `__broken` are the kind and the
-    reason of a row that is refused already; `__model` is the safe name of the row's model, null where nobody
-    can tell whom the row speaks for. The rest are `columns`, all text.
+    Internal columns of the frame: `__line` is where the record starts; `__kind` and `__broken` are the kind and the
+    reason of a record that the adapter refuses; `__model` is the safe name of the model, null if it is unknown. The
+    others are `columns`, all text.
     """
 
     path: Path
@@ -42,25 +42,25 @@ class AdapterTable:
     columns: tuple[str, ...]
     frame: pl.DataFrame
     raw_reader: RawReader = field(repr=False, compare=False)
-    # Whether a problem belongs to the tier that attempts it, as a configuration does, so that no other tier has it.
+    # Whether each problem belongs to a single tier, as the configurations of a task do.
     tier_bound: bool = False
 
     def models(self) -> list[str]:
-        """The safe names of the models that the file speaks for."""
+        """The safe names of the models in the file."""
         return self.frame[MODEL].drop_nulls().unique().sort().to_list()
 
     def for_model(self, model: str) -> "AdapterTable":
-        """The same table with the rows of one model only."""
+        """The table with the rows of one model."""
         return replace(self, frame=self.frame.filter(pl.col(MODEL) == model))
 
     def raw(self, lines: set[int]) -> dict[int, str]:
-        """The text of the records at these lines, cut at `MAX_RAW_LENGTH` characters."""
+        """The text of the records at these lines, truncated to `MAX_RAW_LENGTH` characters."""
         return self.raw_reader(self.path, lines) if lines else {}
 
 
 @dataclass
 class Record:
-    """One record on its way to a row: its cells, or why it is refused."""
+    """One record of a file: its cells, or why it is refused."""
 
     line: int
     cells: Cells = field(default_factory=dict)
@@ -69,7 +69,7 @@ class Record:
 
 
 class RefusedRecordError(Exception):
-    """A record that cannot become an attempt; the rest of its file goes on."""
+    """Raised for a record that cannot become an attempt; the other records of the file are still read."""
 
     def __init__(self, kind: str, reason: str) -> None:
         super().__init__(reason)
@@ -78,7 +78,7 @@ class RefusedRecordError(Exception):
 
 
 class Number(str):
-    """A JSON number as it was written, so that no digit is lost on the way to the rules."""
+    """A JSON number as written, so that no digit is lost before the rules parse it."""
 
     __slots__ = ()
 
@@ -87,7 +87,7 @@ DECODER = json.JSONDecoder(parse_float=Number, parse_int=Number, parse_constant=
 
 
 def safe_model_name(name: str) -> str:
-    """The name under which a model may become a partition key; see `sources.check_name`.
+    """A name for the model that is valid as a partition key; see `sources.check_name`.
 
     >>> safe_model_name("openai/gpt-4o"), safe_model_name("llama3:8b"), safe_model_name(".hidden")
     ('openai_gpt-4o', 'llama3_8b', '_.hidden')
@@ -99,13 +99,13 @@ def safe_model_name(name: str) -> str:
 
 
 def carried_name(name: str, taken: Collection[str]) -> str:
-    """The column for a key that the format does not map: its own name, unless that name is taken.
+    """The column for a key that the adapter does not map: its own name unless that is taken.
 
     >>> carried_name("provider", ["passed"]), carried_name("passed", ["passed"])
     ('provider', 'input_passed')
     """
     core = name
-    # Without looking below the prefix, `passed` and `input_passed` would end up in one column.
+    # Prefixes are stripped first; otherwise `passed` and `input_passed` would end up in the same column.
     while core not in taken and core.startswith("input_"):
         core = core.removeprefix("input_")
     if not core or core in taken or core.startswith("__"):
@@ -114,7 +114,7 @@ def carried_name(name: str, taken: Collection[str]) -> str:
 
 
 def carried_cells(record: Mapping[str, object], mapped: Collection[str], taken: Collection[str]) -> Cells:
-    """The values of a record that the format does not map; nested ones as JSON."""
+    """The values of a record that the adapter does not map; nested ones as JSON."""
     return {carried_name(_encodable(key), taken): text_of(value) for key, value in record.items() if key not in mapped}
 
 
@@ -124,9 +124,9 @@ def unmapped_cells(
     sections: Mapping[str, Collection[str]],
     taken: Collection[str],
 ) -> Cells:
-    """All that has no column of its own: values of a record, and those of its nested `sections` as `<section>_<key>`.
+    """Everything without a column of its own; values of the nested `sections` are named `<section>_<key>`.
 
-    `sections` names the keys of each nested object that are mapped.
+    `sections` lists the mapped keys of each nested object.
     """
     cells: Cells = {}
     for name, known in sections.items():
@@ -137,7 +137,7 @@ def unmapped_cells(
 
 
 def text_of(value: object) -> str | None:
-    """A JSON value as the text of a cell; nothing, the empty text and what holds nothing are null, as in a CSV."""
+    """A JSON value as the text of a cell; null and empty values are null, as in a CSV."""
     if value is None or value in ("", [], {}):
         return None
     if isinstance(value, bool):
@@ -151,7 +151,7 @@ def text_of(value: object) -> str | None:
 
 
 def _json(value: object) -> str:
-    """JSON text in which every number is as it was written."""
+    """JSON text with every number as it was written."""
     if isinstance(value, dict):
         members = (f"{json.dumps(key, ensure_ascii=False)}: {_json(each)}" for key, each in value.items())
         return "{" + ", ".join(members) + "}"
@@ -161,7 +161,7 @@ def _json(value: object) -> str:
 
 
 def identifier_of(record: Mapping[str, object], name: str) -> str:
-    """The text of a key that every record must have."""
+    """The text of a required key."""
     value = record.get(name)
     if value is not None and not isinstance(value, str):
         raise RefusedRecordError("bad_id", f"the {name} is {_described(value)} where text belongs")
@@ -179,13 +179,13 @@ def object_of(value: object, name: str) -> dict[str, object]:
 
 
 def section_of(record: Mapping[str, object], name: str) -> dict[str, object] | None:
-    """A nested object of a record; None where it is missing or null."""
+    """A nested object of a record; None if it is missing or null."""
     value = record.get(name)
     return None if value is None else object_of(value, name)
 
 
 def decoded(path: Path, data: bytes, offset: int = 0) -> str:
-    """Bytes of the file that start at this offset, as text; a byte order mark at the start of the file goes."""
+    """Decode bytes that start at this offset of the file; a byte order mark at its start is dropped."""
     try:
         return data.decode("utf-8-sig" if offset == 0 else "utf-8")
     except UnicodeDecodeError as error:
@@ -195,7 +195,7 @@ def decoded(path: Path, data: bytes, offset: int = 0) -> str:
 def table_from_records(
     path: Path, format_name: str, native: Sequence[str], records: Sequence[Record], raw_reader: RawReader
 ) -> AdapterTable:
-    """Records as a table: the format's own columns first, then whatever else travelled along."""
+    """Records as a table: the mapped columns first, then the others."""
     extras = dict.fromkeys(name for record in records for name in record.cells)
     columns = tuple(dict.fromkeys((*native, *extras)))
     if len(columns) > _MAX_COLUMNS:
@@ -221,9 +221,9 @@ def adapter_table(
     *,
     tier_bound: bool = False,
 ) -> AdapterTable:
-    """A frame that lacks only its `__model` column as a table; of models that share a safe name all rows go."""
+    """Complete a frame with its `__model` column; rows of models that would share a safe name are refused."""
     if frame.is_empty():
-        # No row names a model, so nobody else would ever speak of this file.
+        # Without rows there is no model under which the file could be reported.
         raise InputFileError(f"{path}: the file holds no results")
     safe = {name: safe_model_name(name) for name in frame[NAME_COLUMN].unique() if name and name.strip()}
     names: dict[str, list[str]] = {}
@@ -256,5 +256,5 @@ def _described(value: object) -> str:
 
 
 def _encodable(text: str) -> str:
-    """Text without lone surrogates, which JSON can escape but no file or table can hold."""
+    """Text without lone surrogates, which JSON can escape but UTF-8 cannot encode."""
     return str(text) if text.isascii() else text.encode("utf-8", "replace").decode()
