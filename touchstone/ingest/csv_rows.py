@@ -124,6 +124,14 @@ def readable(path: Path) -> Iterator[None]:
         raise InputFileError(f"{path}: cannot be read ({error.strerror})") from None
 
 
+def decoded(path: Path, data: bytes, offset: int = 0) -> str:
+    """Decode bytes that start at this offset of the file; a byte order mark at its start is dropped."""
+    try:
+        return data.decode("utf-8-sig" if offset == 0 else "utf-8")
+    except UnicodeDecodeError as error:
+        raise InputFileError(f"{path}: not UTF-8 (at byte {offset + error.start}); save it as UTF-8") from None
+
+
 def require_columns(path: Path, columns: Sequence[str], *names: str) -> None:
     """Raise `InputFileError` if one of the named columns is missing."""
     missing = [name for name in names if name not in columns]

@@ -7,7 +7,7 @@ from pathlib import Path
 import polars as pl
 
 from touchstone.errors import InputFileError
-from touchstone.ingest.adapters.common import AdapterTable
+from touchstone.ingest.adapters.table import AdapterTable
 from touchstone.ingest.cells import Rule, identifier
 from touchstone.ingest.csv_rows import LINE, ROW_ERROR, TextTable, open_table, require_columns, unused_column_name
 from touchstone.ingest.quarantine import quarantine_frame

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from touchstone.ingest.adapters.common import MODEL, ROW_ERROR_KIND, AdapterTable
+from touchstone.ingest.adapters.table import MODEL, ROW_ERROR_KIND, AdapterTable
 from touchstone.ingest.csv_rows import LINE, ROW_ERROR, TextTable, raw_rows
 from touchstone.text import counted
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import polars as pl
 
 from touchstone.ingest import cells
-from touchstone.ingest.adapters.common import ROW_ERROR_KIND, AdapterTable
+from touchstone.ingest.adapters.table import ROW_ERROR_KIND, AdapterTable
 from touchstone.ingest.csv_rows import LINE, ROW_ERROR, TextTable, read_rows
 from touchstone.ingest.quarantine import Refusal
 

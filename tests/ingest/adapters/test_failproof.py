@@ -8,8 +8,8 @@ import pytest
 
 from touchstone.errors import InputFileError
 from touchstone.ingest.adapters import detect_format, read_adapted
-from touchstone.ingest.adapters.common import AdapterTable
 from touchstone.ingest.adapters.failproof import COLUMNS, read_failproof
+from touchstone.ingest.adapters.table import AdapterTable
 from touchstone.ingest.csv_rows import MAX_RAW_LENGTH
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from touchstone.errors import InputFileError
 from touchstone.ingest.adapters import detect_format, read_adapted
-from touchstone.ingest.adapters.common import AdapterTable
+from touchstone.ingest.adapters.table import AdapterTable
 from touchstone.ingest.problems import derived_problems
 
 HEADER = (

@@ -1,8 +1,8 @@
 """Adapters: results files of other evaluation systems as rows of text cells under the names of the native fixes CSV.
 
-Belongs here: one module per system that maps its keys to columns, and in `common` what the adapters share. Parsing
-numbers and booleans does not: the rules in `cells` apply to native and adapted rows alike. Which files are read is
-decided in `discovery`.
+Belongs here: one module per system that maps its keys to columns, the table that they produce, and JSON as text cells.
+Parsing numbers and booleans does not: the rules in `cells` apply to native and adapted rows alike. Which files are read
+is decided in `discovery`.
 """
 
 import csv
@@ -14,8 +14,8 @@ from pathlib import Path
 
 from touchstone.errors import InputFileError
 from touchstone.ingest.adapters import failproof, forgetest, scylla
-from touchstone.ingest.adapters.common import AdapterTable, decoded, safe_model_name
-from touchstone.ingest.csv_rows import readable
+from touchstone.ingest.adapters.table import AdapterTable, safe_model_name
+from touchstone.ingest.csv_rows import decoded, readable
 
 __all__ = ["AdapterTable", "detect_format", "read_adapted", "safe_model_name"]
 

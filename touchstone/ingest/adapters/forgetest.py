@@ -15,22 +15,10 @@ from decimal import Decimal
 from pathlib import Path
 
 from touchstone.errors import InputFileError
-from touchstone.ingest.adapters.common import (
-    DECODER,
-    AdapterTable,
-    Cells,
-    Number,
-    Record,
-    RefusedRecordError,
-    decoded,
-    identifier_of,
-    object_of,
-    section_of,
-    table_from_records,
-    text_of,
-    unmapped_cells,
-)
-from touchstone.ingest.csv_rows import MAX_RAW_LENGTH, readable
+from touchstone.ingest.adapters.json_values import identifier_of, object_of, section_of, text_of, unmapped_cells
+from touchstone.ingest.adapters.lossless_json import DECODER, Number
+from touchstone.ingest.adapters.table import AdapterTable, Cells, Record, RefusedRecordError, table_from_records
+from touchstone.ingest.csv_rows import MAX_RAW_LENGTH, decoded, readable
 
 FORMAT = "forgetest"
 COLUMNS = (

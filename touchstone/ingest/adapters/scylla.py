@@ -12,7 +12,7 @@ from pathlib import Path
 
 import polars as pl
 
-from touchstone.ingest.adapters.common import ROW_ERROR_KIND, AdapterTable, adapter_table, carried_name
+from touchstone.ingest.adapters.table import ROW_ERROR_KIND, AdapterTable, adapter_table, carried_name
 from touchstone.ingest.csv_rows import (
     LINE,
     ROW_ERROR,

@@ -1,12 +1,10 @@
-"""What the adapters share: the table that they produce, safe model names, and JSON values as text cells.
+"""The table that every adapter produces, and the names of models and columns in it.
 
-Cells are text under the column names of the native fixes CSV. What a key of one system means belongs in that system's
-module; parsing cells belongs in `touchstone.ingest.cells`.
+JSON as text cells belongs in `json_values`; what a key of one system means belongs in that system's module.
 """
 
-import json
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -77,15 +75,6 @@ class RefusedRecordError(Exception):
         self.reason = reason
 
 
-class Number(str):
-    """A JSON number as written, so that no digit is lost before the rules parse it."""
-
-    __slots__ = ()
-
-
-DECODER = json.JSONDecoder(parse_float=Number, parse_int=Number, parse_constant=Number)
-
-
 def safe_model_name(name: str) -> str:
     """A name for the model that is valid as a partition key; see `sources.check_name`.
 
@@ -111,85 +100,6 @@ def carried_name(name: str, taken: Collection[str]) -> str:
     if not core or core in taken or core.startswith("__"):
         return f"input_{name}"
     return name
-
-
-def carried_cells(record: Mapping[str, object], mapped: Collection[str], taken: Collection[str]) -> Cells:
-    """The values of a record that the adapter does not map; nested ones as JSON."""
-    return {carried_name(_encodable(key), taken): text_of(value) for key, value in record.items() if key not in mapped}
-
-
-def unmapped_cells(
-    record: Mapping[str, object],
-    mapped: Collection[str],
-    sections: Mapping[str, Collection[str]],
-    taken: Collection[str],
-) -> Cells:
-    """Everything without a column of its own; values of the nested `sections` are named `<section>_<key>`.
-
-    `sections` lists the mapped keys of each nested object.
-    """
-    cells: Cells = {}
-    for name, known in sections.items():
-        section = section_of(record, name) or {}
-        nested = {f"{name}_{key}": value for key, value in section.items() if key not in known}
-        cells |= carried_cells(nested, (), (*taken, *cells))
-    return cells | carried_cells(record, (*mapped, *sections), (*taken, *cells))
-
-
-def text_of(value: object) -> str | None:
-    """A JSON value as the text of a cell; null and empty values are null, as in a CSV."""
-    if value is None or value in ("", [], {}):
-        return None
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, str):
-        return _encodable(value)
-    try:
-        return _encodable(_json(value))
-    except RecursionError:
-        raise RefusedRecordError("ragged", "the JSON is nested too deeply") from None
-
-
-def _json(value: object) -> str:
-    """JSON text with every number as it was written."""
-    if isinstance(value, dict):
-        members = (f"{json.dumps(key, ensure_ascii=False)}: {_json(each)}" for key, each in value.items())
-        return "{" + ", ".join(members) + "}"
-    if isinstance(value, list):
-        return "[" + ", ".join(map(_json, value)) + "]"
-    return str(value) if isinstance(value, Number) else json.dumps(value, ensure_ascii=False)
-
-
-def identifier_of(record: Mapping[str, object], name: str) -> str:
-    """The text of a required key."""
-    value = record.get(name)
-    if value is not None and not isinstance(value, str):
-        raise RefusedRecordError("bad_id", f"the {name} is {_described(value)} where text belongs")
-    text = text_of(value)
-    if text is None or not text.strip():
-        raise RefusedRecordError("bad_id", f"the {name} is missing")
-    return text
-
-
-def object_of(value: object, name: str) -> dict[str, object]:
-    """A value that must be an object."""
-    if not isinstance(value, dict):
-        raise RefusedRecordError("ragged", f"the {name} is {_described(value)} where an object belongs")
-    return value
-
-
-def section_of(record: Mapping[str, object], name: str) -> dict[str, object] | None:
-    """A nested object of a record; None if it is missing or null."""
-    value = record.get(name)
-    return None if value is None else object_of(value, name)
-
-
-def decoded(path: Path, data: bytes, offset: int = 0) -> str:
-    """Decode bytes that start at this offset of the file; a byte order mark at its start is dropped."""
-    try:
-        return data.decode("utf-8-sig" if offset == 0 else "utf-8")
-    except UnicodeDecodeError as error:
-        raise InputFileError(f"{path}: not UTF-8 (at byte {offset + error.start}); save it as UTF-8") from None
 
 
 def table_from_records(
@@ -246,15 +156,3 @@ def adapter_table(
 def _clash_reason(names: list[str], short: str) -> str:
     listed = " and ".join(repr(name) for name in names[:3]) + (" and others" if len(names) > 3 else "")
     return f"the models {listed} would share the name '{short}'; rename all but one"
-
-
-def _described(value: object) -> str:
-    if isinstance(value, Number):
-        return "a number"
-    words = {dict: "an object", list: "a list", str: "a text", bool: "a boolean"}
-    return words.get(type(value), "null")
-
-
-def _encodable(text: str) -> str:
-    """Text without lone surrogates, which JSON can escape but UTF-8 cannot encode."""
-    return str(text) if text.isascii() else text.encode("utf-8", "replace").decode()
