@@ -10,7 +10,7 @@ import pytest
 
 from touchstone.config import load_config
 from touchstone.ingest.discovery import discover
-from touchstone.ingest.fixes import IngestedFixes, read_fixes
+from touchstone.ingest.fixes import IngestedAttempts, read_fixes
 from touchstone.ingest.problems import IngestedProblems, read_problems
 from touchstone.vocabulary import CLASSES
 
@@ -34,7 +34,7 @@ def problems(tmp_path_factory: pytest.TempPathFactory) -> IngestedProblems:
 
 
 @pytest.fixture(scope="module")
-def fixes(tmp_path_factory: pytest.TempPathFactory, problems: IngestedProblems) -> dict[str, IngestedFixes]:
+def fixes(tmp_path_factory: pytest.TempPathFactory, problems: IngestedProblems) -> dict[str, IngestedAttempts]:
     scratch = tmp_path_factory.mktemp("fixes")
     return {
         model: read_fixes(SAMPLE / f"{model}_fixes.csv", model, problems.problems, scratch / model)
@@ -43,7 +43,7 @@ def fixes(tmp_path_factory: pytest.TempPathFactory, problems: IngestedProblems) 
 
 
 @pytest.fixture(scope="module")
-def attempts(fixes: dict[str, IngestedFixes]) -> pl.DataFrame:
+def attempts(fixes: dict[str, IngestedAttempts]) -> pl.DataFrame:
     return pl.concat([ingested.attempts for ingested in fixes.values()]).collect()
 
 
@@ -86,7 +86,7 @@ def test_problems_are_all_accepted(problems: IngestedProblems) -> None:
 
 
 @pytest.mark.parametrize("model", REFUSALS)
-def test_only_the_deliberate_rows_are_refused(fixes: dict[str, IngestedFixes], model: str) -> None:
+def test_only_the_deliberate_rows_are_refused(fixes: dict[str, IngestedAttempts], model: str) -> None:
     ingested = fixes[model]
     assert Counter(ingested.quarantine["kind"]) == REFUSALS[model]
     assert ingested.quarantine.null_count().sum_horizontal().item() == 0

@@ -1,7 +1,7 @@
 """Figures and notes as plain text, and the table of `touchstone pass-at-k`. Without rich, which loads slowly."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import polars as pl
 
@@ -54,18 +54,6 @@ def explain_nulls(table: pl.DataFrame) -> list[str]:
             f"{row['model']} {row['tier']} pass@{row['k']}: {few} fewer than "
             f"{row['k']} decided attempts and are left out"
         )
-    return lines
-
-
-def explain_refusals(quarantine: Iterable[pl.DataFrame]) -> list[str]:
-    """How many rows each file lost, and why the first of them."""
-    lines = []
-    for refused in quarantine:
-        if refused.is_empty():
-            continue
-        first = refused.row(0, named=True)
-        rows = counted(refused.height, "row was", "rows were")
-        lines.append(f"{first['source_file']}: {rows} refused; line {first['line']}: {first['reason']}")
     return lines
 
 

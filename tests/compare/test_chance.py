@@ -9,24 +9,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.compare.test_regressions import attempts
-from touchstone.compare.regressions import TOLERANCE, How, compare_cases
+from touchstone.compare.regressions import TOLERANCE, ScoreMethod, compare_cases
 
 THRESHOLD = 0.05
 
 
-def chance(old: list[dict[str, object]], new: list[dict[str, object]], how: How) -> float:
-    rows = compare_cases(attempts(*old), attempts(*new), how, THRESHOLD)
+def chance(old: list[dict[str, object]], new: list[dict[str, object]], method: ScoreMethod) -> float:
+    rows = compare_cases(attempts(*old), attempts(*new), method, THRESHOLD)
     return float(rows["chance_of_regression"].item())
 
 
-def enumerated(old: list[float], new: list[float], how: How) -> float:
+def enumerated(old: list[float], new: list[float], method: ScoreMethod) -> float:
     """The share of all assignments of the pooled attempts to the two sides that make the case regress."""
     pooled = [*old, *new]
     places = range(len(pooled))
     drops = []
     for chosen in combinations(places, len(old)):
         sides = [[pooled[place] for place in places if (place in chosen) == first] for first in (True, False)]
-        was, now = ((max(side) if how == "best" else sum(side) / len(side)) for side in sides)
+        was, now = ((max(side) if method == "best" else sum(side) / len(side)) for side in sides)
         drops.append(now - was < -THRESHOLD - TOLERANCE)
     return sum(drops) / len(drops)
 
@@ -42,11 +42,11 @@ def test_the_best_score_by_enumeration(old: list[float], new: list[float]) -> No
     assert chance(*sides, "best") == pytest.approx(enumerated(old, new, "best"), abs=1e-12)
 
 
-@pytest.mark.parametrize("how", ["best", "mean", "pass_rate"])
+@pytest.mark.parametrize("method", ["best", "mean", "pass_rate"])
 @given(old=some_outcomes, new=some_outcomes)
-def test_passing_by_enumeration(how: How, old: list[float], new: list[float]) -> None:
+def test_passing_by_enumeration(method: ScoreMethod, old: list[float], new: list[float]) -> None:
     sides = [[{"pass_rate": value} for value in side] for side in (old, new)]
-    assert chance(*sides, how) == pytest.approx(enumerated(old, new, how), abs=1e-12)
+    assert chance(*sides, method) == pytest.approx(enumerated(old, new, method), abs=1e-12)
 
 
 @given(old=some_outcomes, new=some_outcomes)
@@ -89,14 +89,14 @@ def unchanged_cases(n_old: int, n_new: int, scored: bool) -> tuple[pl.LazyFrame,
 
 @pytest.mark.parametrize(("n_old", "n_new"), [(1, 1), (1, 5), (5, 1), (3, 3), (10, 10)])
 @pytest.mark.parametrize("scored", [False, True])
-@pytest.mark.parametrize("how", ["best", "mean"])
+@pytest.mark.parametrize("method", ["best", "mean"])
 def test_without_any_change_as_many_cases_regress_as_were_expected(
-    how: How, scored: bool, n_old: int, n_new: int
+    method: ScoreMethod, scored: bool, n_old: int, n_new: int
 ) -> None:
-    rows = compare_cases(*unchanged_cases(n_old, n_new, scored), how, THRESHOLD)
+    rows = compare_cases(*unchanged_cases(n_old, n_new, scored), method, THRESHOLD)
     found = rows.filter(pl.col("kind") == "regression").height
     expected = rows["chance_of_regression"].sum()
     assert found > 0
     # Four standard deviations of the count, and for means of scores what the normal approximation is off by.
-    allowed = 4 * found**0.5 + (0.05 * found if scored and how == "mean" else 0)
+    allowed = 4 * found**0.5 + (0.05 * found if scored and method == "mean" else 0)
     assert abs(found - expected) < allowed, (found, expected)

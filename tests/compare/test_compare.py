@@ -67,7 +67,7 @@ def test_every_format_is_whole_and_the_same_twice(sides: Folder, touchstone: Com
         (["--threshold", "-1"], "threshold"),
         (["--format", "yaml"], "format"),
         (["--model", "nobody"], "nothing to compare"),
-        (["--baseline", "latest"], "for a snapshot by its name add --data DIR"),
+        (["--baseline", "latest"], "to name a snapshot, add --data DIR"),
     ],
 )
 def test_wrong_use_is_one_line(sides: Folder, touchstone: Command, more: list[str], words: str) -> None:
@@ -86,7 +86,7 @@ def test_refused_rows_and_sides_without_a_common_model_are_told(sides: Folder, t
     )
     new.rename(new.with_name("n_fixes.csv"))
     done = touchstone(*asked(sides)[:4], str(new.with_name("n_fixes.csv")), *asked(sides)[5:])
-    assert done.returncode == 0 and "note: the two sides have no model and tier in common" in done.stderr
+    assert done.returncode == 0 and "note: the inputs have no model and tier in common" in done.stderr
 
 
 def test_snapshots_by_name(folder: Folder) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from touchstone.compare.inputs import Side, open_side
+from touchstone.compare.inputs import ComparisonInput, open_input
 from touchstone.compare.regressions import case_scores, regressions
 from touchstone.config import CodeWeights, Scoring
 from touchstone.contracts import conform
@@ -21,7 +21,7 @@ repair,some model,T1,001,1,0.5,False
 """
 
 
-def scores(side: Side) -> list[tuple[object, ...]]:
+def scores(side: ComparisonInput) -> list[tuple[object, ...]]:
     return side.attempt_scores.select("model", "tier", "oid", "iteration_id", "pass_rate").collect().rows()
 
 
@@ -41,7 +41,7 @@ def forgetest(path: Path, *results: dict[str, object]) -> str:
     return write(path, json.dumps({"results": [usual | result for result in results]}))
 
 
-def result_folder(folder: Path, side: Side) -> str:
+def result_folder(folder: Path, side: ComparisonInput) -> str:
     """An output folder with the side's scores, one part per model, as a run leaves it."""
     table = folder / "tables" / "attempt_scores"
     table.mkdir(parents=True)
@@ -56,7 +56,7 @@ def result_folder(folder: Path, side: Side) -> str:
 
 def test_a_fixes_file_with_the_problems_beside_it(tmp_path: Path) -> None:
     text = native(tmp_path)
-    side = open_side(text)
+    side = open_input(text)
     assert side.label == text
     assert scores(side) == [("m", "T0", "a", "1", 1.0), ("m", "T0", "b", "1", None)]
     assert side.problems is not None
@@ -68,23 +68,23 @@ def test_a_fixes_file_with_problems_that_are_named(tmp_path: Path) -> None:
     text = native(tmp_path)
     other = Path(write(tmp_path / "other.csv", "id,filename\na,a.tf\n"))
     with pytest.raises(TouchstoneError, match="missing column oid"):
-        open_side(text, other)
+        open_input(text, other)
     Path(text).write_text("id,iteration_id,passed\na,1,1\nz,1,1\n")
-    side = open_side(text, other, problem_key="id")
+    side = open_input(text, other, problem_key="id")
     assert scores(side) == [("m", "T0", "a", "1", 1.0)]
     assert [frame["kind"].to_list() for frame in side.quarantine] == [["unknown_oid"]]
 
 
 def test_a_fixes_file_without_problems_is_refused(tmp_path: Path) -> None:
     text = write(tmp_path / "m_fixes.csv", "oid,iteration_id,passed\na,1,1\n")
-    with pytest.raises(TouchstoneError, match=r"m_fixes\.csv: no problems file; there is no .*problems\.csv"):
-        open_side(text)
+    with pytest.raises(TouchstoneError, match=r"m_fixes\.csv: no problems file \(.*problems\.csv does not exist\)"):
+        open_input(text)
 
 
 def test_a_forgetest_report(tmp_path: Path) -> None:
     tests = {"passed": 1, "failed": 1}
     text = forgetest(tmp_path / "r.json", {"case_id": "a", "test_execution": tests}, {"case_id": "b", "model": None})
-    side = open_side(text)
+    side = open_input(text)
     row = side.attempt_scores.collect().row(0, named=True)
     assert (row["model"], row["oid"], row["pass_rate"]) == ("openai_gpt", "a", 0.0)
     assert row["code_score"] == pytest.approx(0.75)
@@ -96,20 +96,20 @@ def test_a_forgetest_report(tmp_path: Path) -> None:
 def test_weights_are_those_of_the_configuration(tmp_path: Path) -> None:
     text = forgetest(tmp_path / "r.json", {"case_id": "a", "test_execution": {"passed": 1, "failed": 1}})
     scoring = Scoring(code=CodeWeights(compilation=0.0, tests=1.0, lint=0.0))
-    assert open_side(text, scoring=scoring).attempt_scores.collect()["code_score"].item() == 0.5
+    assert open_input(text, scoring=scoring).attempt_scores.collect()["code_score"].item() == 0.5
 
 
 def test_a_report_beside_a_problems_file_learns_from_it_and_keeps_its_own_problems(tmp_path: Path) -> None:
     write(tmp_path / "problems.csv", "oid,filename,cluster\na,a.rs,c1\nz,z.rs,c2\n")
     text = forgetest(tmp_path / "r.json", {"case_id": "a"}, {"case_id": "b"})
-    side = open_side(text)
+    side = open_input(text)
     assert side.problems is not None
     assert side.problems.select("oid", "cluster").collect().rows() == [("a", "c1"), ("b", None), ("z", "c2")]
     assert [row[2] for row in scores(side)] == ["a", "b"]
 
 
 def test_a_scylla_runs_file(tmp_path: Path) -> None:
-    side = open_side(write(tmp_path / "runs.csv", SCYLLA))
+    side = open_input(write(tmp_path / "runs.csv", SCYLLA))
     assert scores(side) == [
         ("some_model", "T0", "repair/T0/001", "1", 1.0),
         ("some_model", "T1", "repair/T1/001", "1", 0.0),
@@ -128,13 +128,13 @@ def test_failproof_results(tmp_path: Path, name: str) -> None:
         "classification": {"primary": "pass"},
         "scores": {"accuracy": 1},
     }
-    assert scores(open_side(write(tmp_path / name, json.dumps(record) + "\n"))) == [("p", "T0", "c", "1", 1.0)]
+    assert scores(open_input(write(tmp_path / name, json.dumps(record) + "\n"))) == [("p", "T0", "c", "1", 1.0)]
 
 
 def test_an_output_folder_and_a_snapshot_are_the_same_as_their_file(tmp_path: Path) -> None:
-    side = open_side(native(tmp_path / "in"))
-    output = open_side(result_folder(tmp_path / "out", side))
-    snapshot = open_side(result_folder(tmp_path / "out" / "snapshots" / "20260101-1", side))
+    side = open_input(native(tmp_path / "in"))
+    output = open_input(result_folder(tmp_path / "out", side))
+    snapshot = open_input(result_folder(tmp_path / "out" / "snapshots" / "20260101-1", side))
     for found in (output, snapshot):
         assert scores(found) == scores(side)
         assert found.problems is not None
@@ -143,25 +143,25 @@ def test_an_output_folder_and_a_snapshot_are_the_same_as_their_file(tmp_path: Pa
 
 def test_an_output_folder_of_several_models_without_a_problems_table(tmp_path: Path) -> None:
     report = forgetest(tmp_path / "r.json", {"case_id": "a"}, {"case_id": "a", "model": "other"})
-    text = result_folder(tmp_path / "out", open_side(report))
+    text = result_folder(tmp_path / "out", open_input(report))
     (tmp_path / "out/tables/problems/problems.parquet").unlink()
-    side = open_side(text)
+    side = open_input(text)
     assert [row[0] for row in scores(side)] == ["openai_gpt", "other"]
     assert side.problems is None
 
 
 def test_a_folder_is_read_from_one_run_even_if_the_next_is_published_meanwhile(tmp_path: Path) -> None:
-    result_folder(tmp_path / "1", open_side(native(tmp_path / "in", "true")))
-    result_folder(tmp_path / "2", open_side(native(tmp_path / "in", "false")))
+    result_folder(tmp_path / "1", open_input(native(tmp_path / "in", "true")))
+    result_folder(tmp_path / "2", open_input(native(tmp_path / "in", "false")))
     (tmp_path / "tables").symlink_to("1/tables")
-    side = open_side(str(tmp_path))
+    side = open_input(str(tmp_path))
     (tmp_path / "tables").unlink()
     (tmp_path / "tables").symlink_to("2/tables")
     assert scores(side)[0][-1] == 1.0
 
 
 def test_two_files_of_one_model_compare(tmp_path: Path) -> None:
-    before, after = (open_side(native(tmp_path / word, word)).attempt_scores for word in ("true", "false"))
+    before, after = (open_input(native(tmp_path / word, word)).attempt_scores for word in ("true", "false"))
     rows = regressions(case_scores(before, "best", after), case_scores(after, "best", before)).collect()
     assert rows.select("oid", "category", "kind").rows() == [("a", "outcome", "regression"), ("b", None, "unscored")]
 
@@ -174,24 +174,24 @@ def test_two_files_of_one_model_compare(tmp_path: Path) -> None:
         ("r.json", '{"results": []}', "the file holds no results"),
         ("r.jsonl", "", "the file is empty"),
         ("r.csv", "x,y\n1,2\n", "missing columns oid, iteration_id"),
-        ("r.txt", "hello", "not a file that can be compared; expected a folder with tables, a fixes CSV"),
+        ("r.txt", "hello", "cannot be compared; expected a folder with tables, a fixes CSV"),
         ("bad name.csv", "oid,iteration_id,passed\na,1,1\n", "model name 'bad name' is not allowed"),
         (
             "m_fixes.csv",
             "oid,iteration_id,passed\nz,1,1\n",
-            "no usable attempt in the file; m_fixes.csv, line 2: the oid",
+            "the file has no usable attempt; m_fixes.csv, line 2: the oid",
         ),
         (
             "r.json",
             '{"results": [{"case_id": "a"}]}',
-            "no usable attempt in the file; r.json, line 1: the model is miss",
+            "the file has no usable attempt; r.json, line 1: the model is miss",
         ),
     ],
 )
 def test_a_file_that_cannot_be_used_is_told_in_one_line(tmp_path: Path, name: str, content: str, message: str) -> None:
     write(tmp_path / "problems.csv", "oid,filename\na,a.tf\n")
     with pytest.raises(TouchstoneError) as told:
-        open_side(write(tmp_path / name, content))
+        open_input(write(tmp_path / name, content))
     assert message in str(told.value)
     assert "\n" not in str(told.value)
 
@@ -199,42 +199,42 @@ def test_a_file_that_cannot_be_used_is_told_in_one_line(tmp_path: Path, name: st
 def test_a_side_that_is_not_there(tmp_path: Path) -> None:
     for text, message in ((str(tmp_path / "x"), "x: no such file or folder"), ("", "the empty name: no such file")):
         with pytest.raises(TouchstoneError, match=message):
-            open_side(text)
+            open_input(text)
 
 
 def test_a_folder_without_results(tmp_path: Path) -> None:
-    with pytest.raises(TouchstoneError, match=r"the folder has no results \(there is no tables/attempt_scores\)$"):
-        open_side(str(tmp_path))
+    with pytest.raises(TouchstoneError, match=r"the folder has no results \(no tables/attempt_scores\)$"):
+        open_input(str(tmp_path))
     (tmp_path / "snapshots").mkdir()
     with pytest.raises(TouchstoneError, match="name one of the folders in its 'snapshots'"):
-        open_side(str(tmp_path))
+        open_input(str(tmp_path))
     (tmp_path / "tables" / "attempt_scores").mkdir(parents=True)
-    with pytest.raises(TouchstoneError, match="there are no attempts in tables/attempt_scores"):
-        open_side(str(tmp_path))
+    with pytest.raises(TouchstoneError, match="tables/attempt_scores has no attempts"):
+        open_input(str(tmp_path))
 
 
 def test_a_folder_with_broken_or_other_tables(tmp_path: Path) -> None:
-    text = result_folder(tmp_path / "out", open_side(native(tmp_path / "in")))
+    text = result_folder(tmp_path / "out", open_input(native(tmp_path / "in")))
     part = tmp_path / "out/tables/attempt_scores/m.parquet"
     pl.read_parquet(part).drop("lint_score").write_parquet(part)
     with pytest.raises(
-        TouchstoneError, match=r"attempt_scores/m\.parquet lacks lint_score, so another version made it"
+        TouchstoneError, match=r"attempt_scores/m\.parquet lacks lint_score, so it is from another version"
     ):
-        open_side(text)
+        open_input(text)
     part.write_bytes(b"PAR1 nothing")
     with pytest.raises(TouchstoneError, match=r"attempt_scores/m\.parquet cannot be read") as told:
-        open_side(text)
+        open_input(text)
     assert "\n" not in str(told.value)
 
 
-def test_folders_are_opened_without_contracts_readers_and_dagster(tmp_path: Path) -> None:
-    text = result_folder(tmp_path / "out", open_side(native(tmp_path / "in")))
+def test_folders_are_opened_without_readers_and_dagster(tmp_path: Path) -> None:
+    text = result_folder(tmp_path / "out", open_input(native(tmp_path / "in")))
     script = (
-        "import sys; from touchstone.compare.inputs import open_side; from touchstone.compare.regressions import *\n"
-        "from touchstone.compare.report import Comparison, render\n"
-        "scores = open_side(sys.argv[1]).attempt_scores\n"
-        "render(Comparison('a', 'b', 0.05, 'best', compare_cases(scores, scores)), 'json')\n"
-        "heavy = ('dagster', 'dataframely', 'duckdb', 'pydantic', 'rich', 'touchstone.ingest')\n"
+        "import sys; from touchstone.compare.inputs import open_input; from touchstone.compare.regressions import *\n"
+        "from touchstone.compare.report import ComparisonReport, format_report\n"
+        "scores = open_input(sys.argv[1]).attempt_scores\n"
+        "format_report(ComparisonReport('a', 'b', 0.05, 'best', compare_cases(scores, scores)), 'json')\n"
+        "heavy = ('dagster', 'duckdb', 'rich', 'touchstone.ingest')\n"
         "print([name for name in heavy if name in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", script, text], capture_output=True, text=True, check=False)

@@ -108,7 +108,7 @@ def test_a_case_that_is_no_longer_decided_is_lost_named_and_closes_the_gate(
     assert "0 regressions, 0 improvements, 1 unchanged, 2 lost, 1 unscored" in done.stdout
     assert "Lost cases" in done.stdout
     told = compare(old, new, CompareOptions(), ComparisonSettings()).report
-    assert told.of("lost").select("oid", "baseline_score", "current_score").rows() == [
+    assert told.of_kind("lost").select("oid", "baseline_score", "current_score").rows() == [
         ("b", 1.0, None),
         ("c", 0.0, None),
     ]

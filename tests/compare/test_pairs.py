@@ -15,7 +15,6 @@ from scipy import stats
 
 from touchstone.cli.live import LineDisplay
 from touchstone.compare.pairs import (
-    COMPARISON_SCHEMA,
     ComparisonSettings,
     compare_counts,
     compare_pair,
@@ -24,6 +23,7 @@ from touchstone.compare.pairs import (
 from touchstone.inference import paired_tests
 from touchstone.inference.multiplicity import holm
 from touchstone.inference.paired_tests import monte_carlo_p
+from touchstone.tables import TABLES
 from touchstone.vocabulary import CI_METHODS, TESTS, VERDICTS
 
 SETTINGS = ComparisonSettings(permutations=2000)
@@ -115,7 +115,7 @@ def test_one_attempt_each_in_a_cluster_is_not_mcnemar() -> None:
 
 
 def test_draws_in_proportion_to_the_pairs_so_that_holm_can_be_passed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(paired_tests, "MAX_LATTICE_SUM", 0)
+    monkeypatch.setattr(paired_tests, "LATTICE", 0)
     counts = pl.concat(
         [
             pl.DataFrame({"model": f"m{place:02}", "oid": [str(i) for i in range(120)]}).with_columns(
@@ -361,7 +361,7 @@ def run_of(models: int, tiers: int, problems: int = 30) -> tuple[pl.DataFrame, p
 def test_all_pairs_of_models_in_each_tier_and_of_tiers_in_each_model() -> None:
     counts, problems = run_of(models=3, tiers=2)
     table = compare_counts(counts.lazy(), problems.lazy(), SETTINGS)
-    assert table.schema == pl.Schema(COMPARISON_SCHEMA)
+    assert table.schema == TABLES["model_comparison"].dtypes
     keys = ["kind", "model_a", "tier_a", "model_b", "tier_b"]
     expected = sorted(
         [("models", a, t, b, t) for t in ("T0", "T1") for a, b in combinations(("m0", "m1", "m2"), 2)]
@@ -460,4 +460,4 @@ def test_one_side_has_no_pair() -> None:
     counts, problems = run_of(models=1, tiers=1)
     table = compare_counts(counts.lazy(), problems.lazy(), SETTINGS)
     assert table.is_empty()
-    assert table.schema == pl.Schema(COMPARISON_SCHEMA)
+    assert table.schema == TABLES["model_comparison"].dtypes

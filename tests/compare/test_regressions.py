@@ -9,17 +9,25 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from touchstone.compare.inputs import open_side
-from touchstone.compare.regressions import CATEGORIES, KEY, KINDS, How, case_scores, compare_cases, regressions
+from touchstone.compare.inputs import open_input
+from touchstone.compare.regressions import (
+    CASE_KEY,
+    CATEGORIES,
+    KINDS,
+    ScoreMethod,
+    case_scores,
+    compare_cases,
+    regressions,
+)
 from touchstone.errors import TouchstoneError
 
 COLUMNS = ["model", "tier", "oid", "baseline_score", "current_score", "delta", "category", "kind", "basis", "fallback"]
 CASES = {
-    **dict.fromkeys(KEY, pl.String),
+    **dict.fromkeys(CASE_KEY, pl.String),
     **dict.fromkeys(["score", "compilation", "tests", "lint", "outcome"], pl.Float64),
 }
 ATTEMPTS = {
-    **dict.fromkeys([*KEY, "iteration_id"], pl.String),
+    **dict.fromkeys([*CASE_KEY, "iteration_id"], pl.String),
     **dict.fromkeys(
         ["pass_rate", "composite_score", "code_score", "compilation_score", "test_score", "lint_score"], pl.Float64
     ),
@@ -46,7 +54,7 @@ def compare(tmp_path: Path, before: list[object], after: list[object], threshold
     for name, results in (("before.json", before), ("after.json", after)):
         path = tmp_path / name
         path.write_text(json.dumps({"id": "r", "results": results}, indent=1))
-        sides.append(case_scores(open_side(str(path)).attempt_scores, "best"))
+        sides.append(case_scores(open_input(str(path)).attempt_scores, "best"))
     return regressions(*sides, threshold).collect()
 
 
@@ -223,7 +231,7 @@ def test_a_threshold_of_0_takes_every_drop_and_no_noise() -> None:
 
 @pytest.mark.parametrize("threshold", [-0.1, float("nan"), float("inf")])
 def test_a_threshold_that_makes_no_sense_is_refused(threshold: float) -> None:
-    with pytest.raises(TouchstoneError, match="threshold must be a number of at least 0"):
+    with pytest.raises(TouchstoneError, match="threshold must be a finite number of at least 0"):
         regressions(cases(), cases(), threshold)
 
 
@@ -269,8 +277,8 @@ def attempts(*rows: dict[str, object]) -> pl.LazyFrame:
     return pl.LazyFrame([{**usual, "iteration_id": str(place), **row} for place, row in enumerate(rows)], ATTEMPTS)
 
 
-def score(frame: pl.LazyFrame, how: How, beside: pl.LazyFrame | None = None) -> object:
-    return case_scores(frame, how, beside).collect()["score"].item()
+def score(frame: pl.LazyFrame, method: ScoreMethod, other_side: pl.LazyFrame | None = None) -> object:
+    return case_scores(frame, method, other_side).collect()["score"].item()
 
 
 def test_each_way_to_score_a_case() -> None:
@@ -288,8 +296,8 @@ def test_each_way_to_score_a_case() -> None:
     assert case_scores(frame, "best").collect()["outcome"].item() == pytest.approx(1 / 3)
 
 
-@pytest.mark.parametrize("how", ["best", "mean"])
-def test_the_choice_of_score_is_one_per_model_and_tier(how: How) -> None:
+@pytest.mark.parametrize("method", ["best", "mean"])
+def test_the_choice_of_score_is_one_per_model_and_tier(method: ScoreMethod) -> None:
     frame = attempts(
         {"oid": "a", "code_score": 0.5, "pass_rate": 1.0},
         {"oid": "b", "pass_rate": 1.0},
@@ -297,7 +305,7 @@ def test_the_choice_of_score_is_one_per_model_and_tier(how: How) -> None:
         {"tier": "T2", "pass_rate": 1.0},
         {"tier": "T3"},
     )
-    assert case_scores(frame, how).select("tier", "oid", "score", "basis").collect().rows() == [
+    assert case_scores(frame, method).select("tier", "oid", "score", "basis").collect().rows() == [
         ("T0", "a", 0.5, "code_score"),
         ("T0", "b", None, "code_score"),
         ("T1", "a", 0.25, "composite_score"),
@@ -309,8 +317,8 @@ def test_the_choice_of_score_is_one_per_model_and_tier(how: How) -> None:
 def test_beside_another_side_a_score_that_both_have_goes_first() -> None:
     both = attempts({"code_score": 0.5, "composite_score": 0.9, "pass_rate": 1.0})
     other = attempts({"composite_score": 0.2, "pass_rate": 0.0})
-    assert score(both, "best", beside=other) == 0.9
-    assert score(other, "best", beside=both) == 0.2
+    assert score(both, "best", other_side=other) == 0.9
+    assert score(other, "best", other_side=both) == 0.2
 
 
 def test_beside_a_side_without_scores_cases_fall_back_to_the_pass_rate() -> None:
@@ -343,7 +351,7 @@ def test_parts_that_nobody_looked_at_are_null() -> None:
 
 
 def test_an_unknown_score_is_refused() -> None:
-    with pytest.raises(TouchstoneError, match="there is no score 'worst'; choose one of best"):
+    with pytest.raises(TouchstoneError, match="unknown score 'worst'; choose one of best"):
         case_scores(attempts(), "worst")  # type: ignore[arg-type]
 
 
@@ -379,7 +387,7 @@ def test_swapping_the_sides_turns_regressions_into_improvements(before: Cases, a
 @given(side, side)
 def test_every_case_is_in_exactly_one_row_and_the_counts_add_up(before: Cases, after: Cases) -> None:
     rows = regressions(frame_of(before), frame_of(after)).collect()
-    assert sorted(rows.select(KEY).rows()) == sorted(before.keys() | after.keys())
+    assert sorted(rows.select(CASE_KEY).rows()) == sorted(before.keys() | after.keys())
     assert rows["kind"].is_in(KINDS).all()
     counts = dict(rows["kind"].value_counts().iter_rows())
     assert counts.get("new", 0) == len(after.keys() - before.keys())
@@ -402,6 +410,6 @@ def test_the_order_of_attempts_does_not_show(made: list[tuple[object, ...]], dat
     names = ["oid", "code_score", "pass_rate", "test_score"]
     rows = [dict(zip(names, row, strict=True)) for row in made]
     shuffled = data.draw(st.permutations(rows))
-    hows: list[How] = ["best", "mean", "pass_rate"]
-    for how in hows:
-        assert case_scores(attempts(*rows), how).collect().equals(case_scores(attempts(*shuffled), how).collect())
+    methods: list[ScoreMethod] = ["best", "mean", "pass_rate"]
+    for method in methods:
+        assert case_scores(attempts(*rows), method).collect().equals(case_scores(attempts(*shuffled), method).collect())

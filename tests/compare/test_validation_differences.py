@@ -9,7 +9,7 @@ import pytest
 from tests.conftest import Command, Folder, small_folder
 from tests.pipelines.test_run import evaluate
 from touchstone.compare.compare import CompareOptions, compare
-from touchstone.compare.inputs import open_side
+from touchstone.compare.inputs import open_input
 from touchstone.compare.pairs import ComparisonSettings
 from touchstone.compare.validation_differences import validation_differences
 from touchstone.storage.snapshots import list_snapshots, pin
@@ -84,7 +84,7 @@ def test_a_file_and_a_snapshot_are_known_too(evaluated: Folder, tmp_path: Path) 
     (snapshot,) = list_snapshots(evaluated.output)
     sides = [str(snapshot.folder), str(evaluated.root / "fixes" / "m_fixes.csv")]
     for side in sides:
-        validators = open_side(side).validators
+        validators = open_input(side).validators
         assert validators is not None and validators.equals(used(RECORDED))
     other = str(decided_by(evaluated, tmp_path / "other", STATIC))
     for side in sides:

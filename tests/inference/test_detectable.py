@@ -13,7 +13,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from touchstone.compare.pairs import ComparisonSettings, _compared
+from touchstone.compare.pairs import ComparisonSettings, _compare_family
 from touchstone.compare.verdicts import PairResult
 from touchstone.inference.cluster_robust import ClusterRobustSE
 from touchstone.inference.detectable import (
@@ -40,7 +40,7 @@ def judged(attempts: int | Integers, passed: list[Integers], clusters: Integers 
     alone = np.zeros(counts.shape[1], dtype=np.int64)
     n = np.broadcast_to(attempts, counts.shape)
     table = outcome_matrix(n, counts, alone if clusters is None else clusters).pair(0, 1)
-    return _compared(lambda: [table], 1, SETTINGS)[0]
+    return _compare_family(lambda: [table], 1, SETTINGS)[0]
 
 
 def changed(rates: Floats, mean: float, effect: float, words: str) -> Floats | None:

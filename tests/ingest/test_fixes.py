@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 from touchstone.errors import InputFileError
-from touchstone.ingest.fixes import IngestedFixes, read_fixes
+from touchstone.ingest.fixes import IngestedAttempts, read_fixes
 
 HEADER = "oid,iteration_id,plausible_fix\n"
 KNOWN = ("a", "b", "001", "1", "3030786330e5", "NA", "ü")
@@ -18,17 +18,17 @@ def problems() -> pl.LazyFrame:
     return pl.LazyFrame({"oid": KNOWN, "suite": ["s"] * len(KNOWN)})
 
 
-def read(tmp_path: Path, text: str | bytes, model: str = "m") -> IngestedFixes:
+def read(tmp_path: Path, text: str | bytes, model: str = "m") -> IngestedAttempts:
     path = tmp_path / f"{model}_fixes.csv"
     path.write_bytes(text.encode() if isinstance(text, str) else text)
     return read_fixes(path, model, problems(), tmp_path / "scratch.parquet")
 
 
-def accepted(result: IngestedFixes) -> list[tuple[str, str, bool | None]]:
+def accepted(result: IngestedAttempts) -> list[tuple[str, str, bool | None]]:
     return list(result.attempts.select("oid", "iteration_id", "passed").collect().iter_rows())
 
 
-def refused(result: IngestedFixes) -> list[tuple[int, str]]:
+def refused(result: IngestedAttempts) -> list[tuple[int, str]]:
     return list(result.quarantine.select("line", "kind").iter_rows())
 
 

@@ -90,8 +90,8 @@ def test_the_rate_is_met(tmp_path: Path, rate: float) -> None:
 @pytest.mark.parametrize("problems", [1, 2, 3, 50])
 @pytest.mark.parametrize("rate", [0.0, 1e-9, 0.24, 0.25, 0.4999, 0.5, 0.75, 0.99, 1.0])
 def test_chances_average_to_the_rate_and_are_chances(rate: float, problems: int) -> None:
-    stream = synth._stream(7, "m")
-    chances = synth._chances(rate, synth._difficulty(stream.random(problems), stream))
+    stream = synth._generator(7, "m")
+    chances = synth._pass_probabilities(rate, synth._difficulty(stream.random(problems), stream))
     assert math.fsum(chances) / problems == pytest.approx(rate, abs=1e-15)
     assert 0 <= chances.min() <= chances.max() <= 1
 
@@ -226,9 +226,9 @@ def test_parse_models() -> None:
 @pytest.mark.parametrize(
     ("items", "message"),
     [
-        (["gemini"], "model 'gemini' has no rate: write NAME=RATE, for example gemini=0.77"),
-        (["gemini=high"], "model 'gemini': the rate 'high' is no number"),
-        (["gemini="], "model 'gemini': the rate '' is no number"),
+        (["gemini"], "model 'gemini' has no rate: use NAME=RATE, for example gemini=0.77"),
+        (["gemini=high"], "model 'gemini': the rate 'high' is not a number"),
+        (["gemini="], "model 'gemini': the rate '' is not a number"),
         (["gemini=77"], "model 'gemini': the rate must be from 0 to 1, got 77.0"),
         (["gemini=nan"], "model 'gemini': the rate must be from 0 to 1, got nan"),
         (["=0.5"], "model name '' is not allowed"),

@@ -64,6 +64,8 @@ class FittedTable:
     caption: str = ""
     hint: str = "use a wider terminal, or pipe the output"
     lines_between_rows: bool = False
+    # Wrap long names further rather than leave out a column of figures.
+    keep_figures: bool = False
     rows: list[tuple[Line, ...]] = field(default_factory=list)
 
     def add_row(self, *cells: Line) -> None:
@@ -95,7 +97,7 @@ class FittedTable:
             least = [max(size.least, min(size.name, longest_name)) for size in sizes]
             shown = _leading(least, room)
             kinds = [column.kind for column in self.columns[:shown]]
-            if shown == len(sizes) or "number" in kinds:
+            if shown == len(sizes) or ("number" in kinds and not self.keep_figures):
                 break
         spare = room - sum(least[:shown]) - _COLUMN_OVERHEAD * shown
         return _widened(least[:shown], [size.natural for size in sizes], kinds, max(spare, 0))

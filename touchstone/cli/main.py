@@ -133,6 +133,7 @@ def pass_at_k(
     """Compute pass@k straight from CSV files, without Dagster."""
     from touchstone import text as plain_text
     from touchstone.config import IntervalSettings
+    from touchstone.ingest.quarantine import explain_refusals
     from touchstone.metrics.pass_at_k_files import calculate, parse_k_values
     from touchstone.publish.csv_files import csv_text
     from touchstone.publish.summary import summary, write_summary
@@ -149,7 +150,7 @@ def pass_at_k(
         print(plain_text.seed_table(summary(done.table), ks))
     if save_to is not None:
         write_summary(done.table, save_to)
-    for line in [*plain_text.explain_nulls(done.table), *plain_text.explain_refusals(done.quarantine)]:
+    for line in [*plain_text.explain_nulls(done.table), *explain_refusals(done.quarantine)]:
         print(f"note: {line}", file=sys.stderr)
     for line in done.unreadable:
         print(f"error: {line}", file=sys.stderr)
@@ -299,8 +300,9 @@ def compare(
     ] = None,
 ) -> None:
     """Compare two evaluations: which cases got worse or better, and whether the difference means anything."""
-    from touchstone.compare.compare import compare as compare_sides
-    from touchstone.compare.report import render
+    from touchstone.cli.comparison_text import comparison_text, show_comparison
+    from touchstone.compare.compare import compare as compare_evaluations
+    from touchstone.compare.report import format_report
     from touchstone.publish.formats import REPORT_SUFFIXES, file_format
     from touchstone.storage.files import replacing
 
@@ -309,15 +311,19 @@ def compare(
     given = {"threshold": threshold, "score": score, "problems_csv": problems_csv, "data": data}
     options, settings = _comparison(config, models=model or (), tiers=tier or (), **given)
     with _working("comparing"):
-        done = compare_sides(baseline, current, options, settings)
-    text = render(done.report, shown_as, colour=sys.stdout.isatty() and shown_as == "text")
-    print(text, end="" if text.endswith("\n") else "\n")
+        done = compare_evaluations(baseline, current, options, settings)
+    if shown_as == "text":
+        show_comparison(done.report)
+    else:
+        print(format_report(done.report, shown_as), end="")
     for line in done.notes:
         print(f"note: {line}", file=sys.stderr)
     if save_to is not None:
+        saved_as = saved_as or shown_as
+        content = comparison_text(done.report) if saved_as == "text" else format_report(done.report, saved_as)
         try:
             with replacing(save_to) as scratch:
-                scratch.write_text(render(done.report, saved_as or shown_as))
+                scratch.write_text(content)
         except OSError as error:
             raise TouchstoneError(f"{save_to}: cannot be written ({error.strerror})") from None
     regressed = fail_on_regression and done.report.counts["regression"] + done.report.counts["lost"] > 0

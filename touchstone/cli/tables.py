@@ -16,7 +16,6 @@ from rich.text import Text
 
 from touchstone.cli.fitted_table import Column, FittedTable, names, numbers, prose, terminal
 from touchstone.cli.input_tables import show_inputs
-from touchstone.compare.verdicts import shortage
 from touchstone.text import counted, counted_of, visible
 
 _MAX_SUITES = 6
@@ -199,7 +198,7 @@ def _comparison_caption(pairs: pl.DataFrame, alpha: float) -> str:
         "ci_units", "units_needed", clustered=pl.col("ci_method").str.ends_with("-cluster")
     )
     for units, needed, clustered in short.unique().sort(pl.all()).head(_MAX_SHORTAGES).iter_rows():
-        lines.append(shortage(units, needed, pairs=count, alpha=alpha, clustered=clustered))
+        lines.append(describe_shortage(units, needed, pairs=count, alpha=alpha, clustered=clustered))
     hidden = pairs.height - _MAX_PAIRS
     if hidden > 0:
         lines.append(f"{counted(hidden, 'more pair')}: SELECT * FROM model_comparison")

@@ -1,10 +1,10 @@
-"""How many cases would regress by chance alone.
+"""How many regressions to expect by chance: a permutation argument per case.
 
-Under the null hypothesis that a case did not change, its attempts on both sides are exchangeable: any assignment of the
-pooled attempts to the two sides, with their sizes kept, is equally likely. The probability that a random assignment
-makes the case regress is its chance of regression, and the sum over all cases is the number of regressions to expect
-by chance. Conditioning on the pooled attempts makes that sum unbiased under the null hypothesis, also with one attempt
-a side, where rates estimated per case would halve it.
+Under the null hypothesis that a case did not change, its attempts are exchangeable: every assignment of the pooled
+attempts to baseline and current that keeps their numbers is equally likely. The probability that a random assignment
+makes the case regress is its chance of regression; the sum over cases is the expected number of regressions.
+Conditioning on the pooled attempts makes that sum unbiased under the null hypothesis even with a single attempt on
+either side, where rates estimated per case would halve it.
 """
 
 import math
@@ -12,20 +12,20 @@ from collections.abc import Callable
 
 import polars as pl
 
-_KEY = ["model", "tier", "oid"]
+from touchstone.compare.keys import CASE_KEY
 
 
 def chance_of_regression(
     baseline: pl.LazyFrame, current: pl.LazyFrame, cases: pl.DataFrame, *, best: bool, limit: float
 ) -> pl.DataFrame:
-    """The probability, per compared case, that its score drops by more than the limit under random assignment.
+    """Per compared case, the probability that its score drops by more than `limit` under random assignment.
 
-    The sides hold attempts with `score` and `outcome` (1 passed, 0 failed); `cases` is what `regressions` gives. Exact
-    for the best score and for pass rates; for means of other scores the normal approximation to the permutation
-    distribution.
+    `baseline` and `current` hold attempts with `score` and `outcome` (1 passed, 0 failed); `cases` is the result of
+    `regressions`. Exact for the best score and for pass rates; for means of other scores, the normal approximation to
+    the permutation distribution.
     """
     sized = _sizes(baseline, current, cases, limit)
-    # Of one attempt a side the mean is the best, which is exact.
+    # With one attempt on either side the mean is the best, for which the probability is exact.
     takes_best = (pl.lit(best) & ~pl.col("fallback")) | ((pl.col("n_baseline") == 1) & (pl.col("n_current") == 1))
     is_rate = pl.col("basis") == "pass_rate"
     kinds = [
@@ -37,42 +37,42 @@ def chance_of_regression(
 
 
 def _sizes(baseline: pl.LazyFrame, current: pl.LazyFrame, cases: pl.DataFrame, limit: float) -> pl.DataFrame:
-    """Of the pooled attempts of each compared case, what the probabilities depend on.
+    """Sufficient statistics of the pooled attempts per compared case.
 
-    `top` counts the attempts within the limit of the best one.
+    `top` counts the attempts within `limit` of the best one.
     """
-    compared = cases.lazy().filter(pl.col("delta").is_not_null()).select(*_KEY, "basis", "fallback")
+    compared = cases.lazy().filter(pl.col("delta").is_not_null()).select(*CASE_KEY, "basis", "fallback")
     sides = [
-        side.select(*_KEY, "score", "outcome", is_current=pl.lit(place == 1))
+        side.select(*CASE_KEY, "score", "outcome", is_current=pl.lit(place == 1))
         for place, side in enumerate((baseline, current))
     ]
     value = pl.when("fallback").then("outcome").otherwise("score")
-    pooled = pl.concat(sides).join(compared, on=_KEY, how="inner").with_columns(value=value).drop_nulls("value")
-    sized = pooled.group_by(_KEY).agg(
+    pooled = pl.concat(sides).join(compared, on=CASE_KEY, how="inner").with_columns(value=value).drop_nulls("value")
+    sized = pooled.group_by(CASE_KEY).agg(
         pl.col("basis", "fallback").first(),
         n_baseline=(~pl.col("is_current")).sum().cast(pl.Int64),
         n_current=pl.col("is_current").sum().cast(pl.Int64),
         top=(pl.col("value") >= pl.col("value").max() - limit).sum().cast(pl.Int64),
         passes=pl.col("outcome").sum().cast(pl.Int64),
-        # Rounded, because the last digits depend on the order of rows.
+        # Rounded because the last digits depend on the order of rows.
         variance=pl.col("value").var().round(12).fill_null(0.0),
     )
-    return sized.sort(_KEY).collect()
+    return sized.sort(CASE_KEY).collect()
 
 
 def _evaluated(sized: pl.DataFrame, column: str, probability: Callable[[int, int, float], float]) -> pl.DataFrame:
-    """Each distinct combination of sizes is evaluated once: there are few, however many cases."""
+    """Evaluate each distinct combination of statistics once: there are few of them, however many cases."""
     sizes = ["n_baseline", "n_current", column]
     distinct = sized.select(sizes).unique()
     chances = [probability(*row) for row in distinct.iter_rows()]
     known = distinct.with_columns(pl.Series("chance_of_regression", chances, pl.Float64))
-    return sized.join(known, on=sizes, how="left").select(*_KEY, "chance_of_regression")
+    return sized.join(known, on=sizes, how="left").select(*CASE_KEY, "chance_of_regression")
 
 
 def _all_on_baseline(n_baseline: int, n_current: int, top: int) -> float:
-    """The probability that all attempts within reach of the best one are on the baseline's side.
+    """The probability that all `top` attempts are assigned to the baseline.
 
-    Then, and only then, the current best is below the baseline's by more than the limit.
+    Exactly then is the current best below the baseline's by more than the limit.
 
     >>> _all_on_baseline(1, 1, 1), _all_on_baseline(2, 2, 2), _all_on_baseline(3, 3, 4)
     (0.5, 0.16666666666666666, 0.0)

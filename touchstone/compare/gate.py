@@ -2,7 +2,7 @@
 
 It makes the tables `baseline_verdicts`, `regressions` and `regression_counts` and the report `comparison.md`, and
 decides by the configuration whether a worse model or a regressed or lost case is ignored, warned about, or blocks
-publishing. How two evaluations are compared belongs in `compare`.
+publishing. ScoreMethod two evaluations are compared belongs in `compare`.
 """
 
 from collections.abc import Mapping
@@ -13,11 +13,11 @@ from pathlib import Path
 import polars as pl
 
 from touchstone.checks import CheckResult
-from touchstone.compare.compare import CompareOptions, changed_cases, judge, verdict_lines
-from touchstone.compare.inputs import Side, open_side
+from touchstone.compare.compare import CompareOptions, changed_cases, compare_models, verdict_lines
+from touchstone.compare.inputs import ComparisonInput, open_input
 from touchstone.compare.pairs import ComparisonSettings, PairResult, sentence
-from touchstone.compare.regressions import KINDS, How
-from touchstone.compare.report import Comparison, render
+from touchstone.compare.regressions import KINDS, ScoreMethod
+from touchstone.compare.report import ComparisonReport, format_report
 from touchstone.compare.validation_differences import validation_differences
 from touchstone.config import ComparisonConfig
 from touchstone.inference.exact import exact_sum
@@ -85,11 +85,15 @@ class Gate:
         if self.baseline is None:
             return pl.LazyFrame(schema=schema)
         baseline, statistics = self.baseline, ComparisonSettings(*settings)  # type: ignore[arg-type]
-        judged = judge(_frozen(baseline), Side(_THIS_RUN, scores, problems), CompareOptions(), statistics)
+        judged = compare_models(
+            _frozen(baseline), ComparisonInput(_THIS_RUN, scores, problems), CompareOptions(), statistics
+        )
         rows = [_row(model, tier, baseline, result) for (model, tier), result in judged.items()]
         return pl.LazyFrame(rows, schema=schema)
 
-    def regressions(self, scores: pl.LazyFrame, problems: pl.LazyFrame, threshold: float, score: How) -> pl.LazyFrame:
+    def regressions(
+        self, scores: pl.LazyFrame, problems: pl.LazyFrame, threshold: float, score: ScoreMethod
+    ) -> pl.LazyFrame:
         """Every case that differs from the pinned baseline: worse, better, new, removed or lost; empty without one."""
         if self.baseline is None:
             return pl.LazyFrame(schema=TABLES["regressions"].dtypes)
@@ -97,7 +101,7 @@ class Gate:
         return cases.lazy().filter(pl.col("kind") != "unchanged")
 
     def regression_counts(
-        self, scores: pl.LazyFrame, problems: pl.LazyFrame, threshold: float, score: How
+        self, scores: pl.LazyFrame, problems: pl.LazyFrame, threshold: float, score: ScoreMethod
     ) -> pl.LazyFrame:
         """Regressed cases per model and tier, and how many to expect by chance; empty without a baseline."""
         if self.baseline is None:
@@ -147,7 +151,9 @@ class Gate:
         """Every case of the run or of the baseline, with what became of it; computed once per run."""
         key = (options, self.store.fingerprint("attempt_scores"))
         if key not in self._compared:
-            self._compared = {key: changed_cases(_frozen(baseline), Side(_THIS_RUN, scores, problems), options)}
+            self._compared = {
+                key: changed_cases(_frozen(baseline), ComparisonInput(_THIS_RUN, scores, problems), options)
+            }
         return self._compared[key]
 
     def _write_report(
@@ -156,9 +162,9 @@ class Gate:
         """Write the comparison as it may stand in a pull request."""
         lines = verdict_lines(verdicts.select("verdict", "model", "tier", "sentence").iter_rows())
         label, wanted = f"{self.config.baseline} ({baseline.id})", self.config
-        comparison = Comparison(label, _THIS_RUN, wanted.threshold, wanted.score, cases, lines, remarks)
+        comparison = ComparisonReport(label, _THIS_RUN, wanted.threshold, wanted.score, cases, lines, remarks)
         with replacing(self.report) as scratch:
-            scratch.write_text(render(comparison, "markdown"))
+            scratch.write_text(format_report(comparison, "markdown"))
 
     def _nothing_pinned(self) -> GateResult:
         name = self.config.baseline
@@ -167,7 +173,7 @@ class Gate:
 
 
 def counts_by_model(cases: pl.DataFrame) -> pl.DataFrame:
-    """How many cases of each kind there are per model and tier, and how many regressions to expect by chance."""
+    """ScoreMethod many cases of each kind there are per model and tier, and how many regressions to expect by chance."""
     names = {kind: {"regression": "regressions", "improvement": "improvements"}.get(kind, kind) for kind in KINDS}
     return (
         cases.group_by("model", "tier")
@@ -228,8 +234,8 @@ def _with_remarks(found: GateResult, unreadable: list[str]) -> GateResult:
     return replace(found, message="; ".join([found.message, *unreadable]), passed=found.passed and not unreadable)
 
 
-def _frozen(baseline: Snapshot) -> Side:
-    return open_side(str(baseline.folder))
+def _frozen(baseline: Snapshot) -> ComparisonInput:
+    return open_input(str(baseline.folder))
 
 
 def _row(model: str, tier: str, baseline: Snapshot, result: PairResult) -> dict[str, object]:

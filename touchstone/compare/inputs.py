@@ -1,43 +1,39 @@
-"""The two sides of `touchstone compare`: whatever a person names, as the scores of its attempts.
+"""What `touchstone compare` can compare, read into the scores of its attempts.
 
-A side is a folder with tables (an output folder or a snapshot), a fixes file, or a report of another system. Files are
-read by the same readers and scored by the same metric as in a run; nothing is validated here, so an attempt without an
-outcome has no score. What is loaded depends on the side: folders need neither readers nor contracts.
+An input is a folder with tables (an output folder or a snapshot), a fixes CSV, or a results file of another system.
+Files go through the same readers and the same scoring as in a run. Nothing is validated here, so an attempt without a
+recorded outcome has no score. Readers are imported only for files, because a comparison of folders should start fast.
 """
 
 import tempfile
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import polars as pl
 
+from touchstone.compare.regressions import SCORE_COLUMNS
 from touchstone.errors import TouchstoneError
 from touchstone.storage.snapshots import read_snapshot
-from touchstone.validation.validators_used import SCHEMA, frozen_validators, recorded_validators, validators_used
+from touchstone.validation.validators_used import SCHEMA, recorded_validators, snapshot_validators, validators_used
 
 if TYPE_CHECKING:
     from touchstone.config import Scoring
-    from touchstone.ingest.adapters import ForeignTable
-    from touchstone.ingest.fixes import IngestedFixes
+    from touchstone.ingest.adapters import AdapterTable
+    from touchstone.ingest.fixes import IngestedAttempts
 
-KINDS = "a folder with tables, a fixes CSV, a forgetest report, a ProjectScylla runs.csv or FailProof results"
+INPUT_KINDS = "a folder with tables, a fixes CSV, a forgetest report, a ProjectScylla runs.csv or FailProof results"
 
-_SCORES = ("pass_rate", "composite_score", "code_score", "compilation_score", "test_score", "lint_score")
-_COLUMNS = {
-    **dict.fromkeys(("model", "tier", "oid", "iteration_id"), pl.String),
-    **dict.fromkeys(_SCORES, pl.Float64),
-    **dict.fromkeys(("ran_tests", "lint_measured"), pl.Boolean),
-}
-_FOREIGN_SUFFIXES = (".json", ".jsonl", ".ndjson")
+_JSON_SUFFIXES = (".json", ".jsonl", ".ndjson")
 
 
 @dataclass(frozen=True)
-class Side:
-    """One side of a comparison.
+class ComparisonInput:
+    """One of the two evaluations to compare.
 
-    `quarantine` holds the rows of its files that were refused; `validators` says what decided the outcomes, and is None
-    where that was not recorded.
+    `quarantine` holds the refused rows of its files. `validators` are those that decided the outcomes, or None if that
+    is not known.
     """
 
     label: str
@@ -47,12 +43,12 @@ class Side:
     validators: pl.DataFrame | None = None
 
 
-def open_side(
+def open_input(
     text: str, problems_csv: Path | None = None, scoring: "Scoring | None" = None, problem_key: str = "oid"
-) -> Side:
-    """The side that a path names. `problems_csv`, `scoring` and `problem_key` matter for files only.
+) -> ComparisonInput:
+    """Open a folder or file; `problems_csv`, `scoring` and `problem_key` apply to files only.
 
-    >>> open_side("nowhere")
+    >>> open_input("nowhere")
     Traceback (most recent call last):
     touchstone.errors.TouchstoneError: nowhere: no such file or folder
     """
@@ -67,39 +63,45 @@ def open_side(
 # Folders
 
 
-def _open_folder(label: str, folder: Path) -> Side:
-    # `tables` of an output folder is a link that the next run moves on; all of it must come from one run.
+def _open_folder(label: str, folder: Path) -> ComparisonInput:
+    from touchstone.tables import TABLES
+
+    # `tables` is a link that the next run replaces; resolved once, so that all tables come from the same run.
     tables = (folder / "tables").resolve()
     if not (tables / "attempt_scores").is_dir():
         hint = "; name one of the folders in its 'snapshots'" if (folder / "snapshots").is_dir() else ""
-        raise TouchstoneError(f"{label}: the folder has no results (there is no tables/attempt_scores){hint}")
-    scores = _scan(label, tables / "attempt_scores", _COLUMNS)
+        raise TouchstoneError(f"{label}: the folder has no results (no tables/attempt_scores){hint}")
+    needed = [*TABLES["attempt_scores"].key, *SCORE_COLUMNS]
+    scores = _scan(label, tables / "attempt_scores", needed)
     if scores is None or scores.select(pl.len()).collect().item() == 0:
-        raise TouchstoneError(f"{label}: there are no attempts in tables/attempt_scores")
-    problems = _scan(label, tables / "problems", {"oid": pl.String})
-    return Side(label, scores, problems, validators=_validators_of_folder(label, folder, tables))
+        raise TouchstoneError(f"{label}: tables/attempt_scores has no attempts")
+    problems = _scan(label, tables / "problems", ["oid"])
+    return ComparisonInput(label, scores, problems, validators=_validators_of_folder(label, folder, tables))
 
 
 def _validators_of_folder(label: str, folder: Path, tables: Path) -> pl.DataFrame | None:
-    """A run's tables hold its outcomes; a snapshot's manifest says what decided them, unless it is an old one."""
-    needed = {**dict.fromkeys(SCHEMA, pl.String), "passed": pl.Boolean}
-    outcomes = _scan(label, tables / "outcomes", needed)
+    """From the table `outcomes` of a run, or from the manifest of a snapshot; old manifests lack it."""
+    outcomes = _scan(label, tables / "outcomes", [*SCHEMA, "passed"])
     if outcomes is not None:
         return validators_used(outcomes)
     snapshot = read_snapshot(folder)
-    return frozen_validators(snapshot.validation) if snapshot is not None and snapshot.validation else None
+    return snapshot_validators(snapshot.validation) if snapshot is not None and snapshot.validation else None
 
 
-def _scan(label: str, table: Path, needed: dict[str, type[pl.DataType]]) -> pl.LazyFrame | None:
+def _scan(label: str, table: Path, needed: Sequence[str]) -> pl.LazyFrame | None:
+    """The table, or None if the folder has none; the `needed` columns must have the types of the contract."""
+    from touchstone.tables import TABLES
+
+    dtypes = TABLES[table.name].dtypes
     files = sorted(table.glob("*.parquet"))
     for file in files:
-        _check(label, file, needed)
+        _check_columns(label, file, {name: dtypes[name] for name in needed})
     if not files:
         return None
     return pl.scan_parquet(files, glob=False, missing_columns="insert", extra_columns="ignore")
 
 
-def _check(label: str, file: Path, needed: dict[str, type[pl.DataType]]) -> None:
+def _check_columns(label: str, file: Path, needed: Mapping[str, pl.DataType]) -> None:
     name = f"tables/{file.parent.name}/{file.name}"
     try:
         schema = pl.read_parquet_schema(file)
@@ -108,32 +110,36 @@ def _check(label: str, file: Path, needed: dict[str, type[pl.DataType]]) -> None
         raise TouchstoneError(f"{label}: {name} cannot be read ({reason})") from None
     wrong = [column for column, dtype in needed.items() if schema.get(column) != dtype]
     if wrong:
-        raise TouchstoneError(f"{label}: {name} lacks {', '.join(wrong)}, so another version made it; run it again")
+        raise TouchstoneError(
+            f"{label}: {name} lacks {', '.join(wrong)}, so it is from another version; run that evaluation again"
+        )
 
 
 # Files
 
 
-def _open_file(label: str, path: Path, problems_csv: Path | None, scoring: "Scoring | None", problem_key: str) -> Side:
-    from touchstone.ingest.adapters import read_foreign, recognise
+def _open_file(
+    label: str, path: Path, problems_csv: Path | None, scoring: "Scoring | None", problem_key: str
+) -> ComparisonInput:
+    from touchstone.ingest.adapters import detect_format, read_adapted
 
     given = problems_csv or _beside(path)
     with tempfile.TemporaryDirectory(prefix="touchstone-") as scratch:
-        if recognise(path) is not None or path.suffix.lower() in _FOREIGN_SUFFIXES:
-            problems, reads, lost = _read_foreign(read_foreign(path), given, problem_key, Path(scratch))
+        if detect_format(path) is not None or path.suffix.lower() in _JSON_SUFFIXES:
+            problems, reads, lost = _read_adapted_file(read_adapted(path), given, problem_key, Path(scratch))
         elif path.suffix.lower() == ".csv":
             problems, reads, lost = _read_native(path, given, problem_key, Path(scratch))
         else:
-            raise TouchstoneError(f"{label}: not a file that can be compared; expected {KINDS}")
+            raise TouchstoneError(f"{label}: cannot be compared; expected {INPUT_KINDS}")
         quarantine = tuple(frame for frame in (*lost, *(read.quarantine for read in reads)) if not frame.is_empty())
-        # The attempts lie in the scratch folder, so they are read before it goes.
+        # The attempts are in the temporary folder, so they are collected before it is deleted.
         scores = _scored(reads, scoring)
     if scores.is_empty():
-        raise TouchstoneError(f"{label}: there is no usable attempt in the file{_first_refusal(quarantine)}")
-    return Side(label, scores.lazy(), problems.lazy(), quarantine, recorded_validators(scores))
+        raise TouchstoneError(f"{label}: the file has no usable attempt{_first_refusal(quarantine)}")
+    return ComparisonInput(label, scores.lazy(), problems.lazy(), quarantine, recorded_validators(scores))
 
 
-_Read = tuple[pl.DataFrame, list["IngestedFixes"], list[pl.DataFrame]]
+_Read = tuple[pl.DataFrame, list["IngestedAttempts"], list[pl.DataFrame]]
 
 
 def _read_native(path: Path, problems_csv: Path | None, key: str, scratch: Path) -> _Read:
@@ -144,19 +150,20 @@ def _read_native(path: Path, problems_csv: Path | None, key: str, scratch: Path)
     model = check_name(model_of(path), "model")
     if problems_csv is None:
         raise TouchstoneError(
-            f"{path}: no problems file; there is no {path.parent / 'problems.csv'}, so name one with --problems-csv"
+            f"{path}: no problems file ({path.parent / 'problems.csv'} does not exist); add --problems-csv FILE"
         )
     problems, lost = _read_problems(problems_csv, key, scratch)
     return problems, [read_fixes(path, model, problems.lazy(), scratch / "fixes.parquet", key)], [lost]
 
 
-def _read_foreign(table: "ForeignTable", problems_csv: Path | None, key: str, scratch: Path) -> _Read:
-    """As in a run: the file brings its own problems, and a problems file knows more of those that it lists."""
+def _read_adapted_file(table: "AdapterTable", problems_csv: Path | None, key: str, scratch: Path) -> _Read:
+    """As in a run: problems come from the file itself, and from the problems file for those that it lists."""
     from touchstone.ingest.fixes import read_attempts
     from touchstone.ingest.problems import derived_problems
+    from touchstone.ingest.quarantine import rows_without_model
     from touchstone.names import check_name
 
-    problems, lost = derived_problems([table]), [_without_a_model(table)]
+    problems, lost = derived_problems([table]), [rows_without_model(table)]
     if problems_csv is not None:
         listed, refused = _read_problems(problems_csv, key, scratch)
         problems = pl.concat([listed, problems.join(listed, on="oid", how="anti")], how="diagonal").sort("oid")
@@ -171,21 +178,13 @@ def _read_foreign(table: "ForeignTable", problems_csv: Path | None, key: str, sc
 
 def _read_problems(path: Path, key: str, scratch: Path) -> tuple[pl.DataFrame, pl.DataFrame]:
     from touchstone.ingest.problems import read_problems
+    from touchstone.tables import TABLES
 
     read = read_problems(path, scratch / "problems.parquet", key)
-    return read.problems.select("oid", "filename", "suite", "cluster", "only_tier").collect(), read.quarantine
+    return read.problems.select(list(TABLES["problems"].dtypes)).collect(), read.quarantine
 
 
-def _without_a_model(table: "ForeignTable") -> pl.DataFrame:
-    from touchstone.ingest.adapters.common import KIND, MODEL
-    from touchstone.ingest.quarantine import Refusal, quarantine_frame
-    from touchstone.ingest.text import BROKEN, LINE
-
-    rows = table.frame.filter(pl.col(MODEL).is_null()).select(LINE, KIND, BROKEN).iter_rows()
-    return quarantine_frame(table, [Refusal(line, kind, reason) for line, kind, reason in rows])
-
-
-def _scored(reads: list["IngestedFixes"], scoring: "Scoring | None") -> pl.DataFrame:
+def _scored(reads: list["IngestedAttempts"], scoring: "Scoring | None") -> pl.DataFrame:
     from touchstone.config import Scoring
     from touchstone.metrics.attempts import attempt_scores
     from touchstone.validation.recorded import recorded_outcomes

@@ -1,15 +1,15 @@
-"""Which of two sides is better: two models, two tiers or two snapshots, compared problem by problem.
+"""Paired comparison of two models, two tiers or two evaluations, called a and b.
 
-Both sides attempt the same problems, so what counts is the difference of pass@1 within each problem, b - a. How
-hard a problem is cancels out, and a difference shows that two separate intervals would hide. The unit is the
-problem, or the cluster where compared problems share one (`paired_units`).
+Both attempt the same problems, so the statistic is the difference of pass@1 within each problem, b - a. Pairing
+removes the difficulty of the problems and detects differences that two separate intervals would hide. The unit is the
+problem, or the cluster if compared problems share one (`inference.paired_units`).
 
-- Test, always two-sided and named with every result: `mcnemar` for one attempt per problem on both sides, a
-  permutation of signs for equal attempts, and the larger p of two permutations for unequal ones; see `paired_tests`.
-- Correction for the number of pairs: `multiplicity`.
-- Intervals, of the pair alone and for all pairs together: `paired_intervals`.
-- Minimum detectable effect, at the level that the correction asks for: `detectable`.
-- Verdict: the test decides, then the corrected interval and what could have been found; see `pair_result`.
+- Test, two-sided and named in every result: `mcnemar` for one attempt per problem in both, a sign-flip permutation
+  test for equal numbers of attempts, else the larger p of two permutation tests; see `inference.paired_tests`.
+- Correction for the number of pairs: `inference.multiplicity`.
+- Confidence intervals, per pair and simultaneous: `inference.paired_intervals`.
+- Minimum detectable effect at the corrected level: `inference.detectable`.
+- Verdict: `compare.verdicts`.
 """
 
 import math
@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from touchstone.compare.keys import ModelTier
 from touchstone.compare.verdicts import PairResult, sentence, verdict
 from touchstone.config import EvaluationConfig, require_baseline_model
 from touchstone.inference.cluster_robust import ClusterRobustSE
@@ -49,19 +50,18 @@ from touchstone.progress import counting
 from touchstone.tables import TABLES
 
 __all__ = [
-    "COMPARISON_SCHEMA", "ComparisonSettings", "PairResult", "compare_all", "compare_counts", "compare_pair",
-    "compare_pairs", "sentence",
+    "ComparisonSettings", "PairResult", "compare_all", "compare_counts", "compare_pair", "compare_pairs", "sentence",
 ]  # fmt: skip
 
-# With many pairs the correction asks for a small p, which few random flips could not give however large the difference.
+# With many pairs the correction requires a small p, which too few random sign flips could never reach.
 _DRAWS_PER_LEVEL = 10
-# So many pairs take long enough to show progress.
-_COUNTED_FROM = 500
+# From this many pairs on, progress is shown.
+_PROGRESS_FROM = 500
 
 
 @dataclass(frozen=True)
 class ComparisonSettings:
-    """How sides are compared. `relevant` is the smallest difference of pass@1 that matters to the user."""
+    """How to compare. `relevant` is the smallest difference of pass@1 that matters to the user."""
 
     alpha: float = 0.05
     relevant: float = 0.05
@@ -74,9 +74,9 @@ class ComparisonSettings:
 
 
 def compare_pair(counts: pl.DataFrame, settings: ComparisonSettings) -> PairResult:
-    """Side b against side a, from attempts n and passes c per problem: oid, n_a, c_a, n_b, c_b, cluster.
+    """Compare b with a, given attempts n and passes c per problem: oid, n_a, c_a, n_b, c_b, cluster.
 
-    A problem without a decided attempt on one side (null or 0) is left out and counted.
+    A problem without a decided attempt of a or of b (null or 0) is left out and counted.
 
     >>> flips = pl.DataFrame({"oid": list("abcdefghij"), "n_a": 1, "c_a": [0] * 9 + [1], "n_b": 1,
     ...                       "c_b": [1] * 9 + [0], "cluster": None})
@@ -88,9 +88,9 @@ def compare_pair(counts: pl.DataFrame, settings: ComparisonSettings) -> PairResu
 
 
 def compare_pairs(pairs: Sequence[pl.DataFrame], settings: ComparisonSettings) -> list[PairResult]:
-    """The same for several pairs, corrected for looking at all of them."""
-    tables = [_paired(counts).pair(0, 1) for counts in pairs]
-    return _compared(lambda: tables, sum(table.problems > 0 for table in tables), settings)
+    """The same for several pairs, corrected for their number."""
+    tables = [_pair_matrices(counts).pair(0, 1) for counts in pairs]
+    return _compare_family(lambda: tables, sum(table.problems > 0 for table in tables), settings)
 
 
 def compare_all(problem_pass_at_k: pl.LazyFrame, problems: pl.LazyFrame, settings: ComparisonSettings) -> pl.LazyFrame:
@@ -99,10 +99,10 @@ def compare_all(problem_pass_at_k: pl.LazyFrame, problems: pl.LazyFrame, setting
 
 
 def compare_counts(counts: pl.LazyFrame, problems: pl.LazyFrame, settings: ComparisonSettings) -> pl.DataFrame:
-    """All pairs of models within each tier, and of tiers within each model, corrected for looking at all of them.
+    """Compare all pairs of models within each tier, and of tiers within each model, corrected for their number.
 
-    `counts` has model, tier, oid, n, c; `problems` has oid and cluster. Where the family is `baseline`, only
-    the pairs of that model, as side a, with the others in each tier.
+    `counts` has model, tier, oid, n, c; `problems` has oid and cluster. In the family `baseline`, only the
+    baseline model as a with every other model of each tier as b.
 
     >>> counts = pl.LazyFrame({"model": ["atlas"] * 8 + ["cedar"] * 8, "tier": "T0", "oid": list("abcdefgh") * 2,
     ...                        "n": 1, "c": [1] * 8 + [0] * 7 + [1]})
@@ -110,72 +110,36 @@ def compare_counts(counts: pl.LazyFrame, problems: pl.LazyFrame, settings: Compa
     >>> print(compare_counts(counts, problems, ComparisonSettings())["sentence"][0])
     cedar is worse than atlas by 87.5 points (95% CI 57.9 to 100.0, p = 0.016, 8 problems)
     """
-    names, sides = _sides(counts, problems)
-    by_kind = {"models": sides, "tiers": _sides(*_across_tiers(counts, problems))[1]}
+    schema = TABLES["model_comparison"].dtypes
+    names, sides = _count_matrices(counts, problems)
+    by_kind = {"models": sides, "tiers": _count_matrices(*_across_tiers(counts, problems))[1]}
     pairs = list(_pairs(names, settings))
     testable = sum(1 for kind, a, b in pairs if by_kind[kind].overlap(a, b))
-    with counting("comparing", len(pairs)) if len(pairs) >= _COUNTED_FROM else nullcontext(_untold) as advance:
-        results = _compared(lambda: (by_kind[kind].pair(a, b) for kind, a, b in pairs), testable, settings, advance)
+    with counting("comparing", len(pairs)) if len(pairs) >= _PROGRESS_FROM else nullcontext(_no_progress) as advance:
+        results = _compare_family(
+            lambda: (by_kind[kind].pair(a, b) for kind, a, b in pairs), testable, settings, advance
+        )
     tiers = len({tier for _, tier in names})
     rows = [
-        _row(kind, names[a], names[b], result, show_tier=tiers > 1)
+        _row(kind, names[a], names[b], result, schema, show_tier=tiers > 1)
         for (kind, a, b), result in zip(pairs, results, strict=True)
     ]
-    return pl.DataFrame(rows, schema=COMPARISON_SCHEMA)
+    return pl.DataFrame(rows, schema=schema)
 
 
-COMPARISON_SCHEMA = {
-    "kind": pl.String,
-    "model_a": pl.String,
-    "tier_a": pl.String,
-    "model_b": pl.String,
-    "tier_b": pl.String,
-    "problems": pl.Int64,
-    "only_a": pl.Int64,
-    "only_b": pl.Int64,
-    "rate_a": pl.Float64,
-    "rate_b": pl.Float64,
-    "difference": pl.Float64,
-    "ci_low": pl.Float64,
-    "ci_high": pl.Float64,
-    "ci_method": pl.String,
-    "ci_units": pl.Int64,
-    "test": pl.String,
-    "p_value": pl.Float64,
-    "p_adjusted": pl.Float64,
-    "correction": pl.String,
-    "pairs": pl.Int64,
-    "adjusted_ci_low": pl.Float64,
-    "adjusted_ci_high": pl.Float64,
-    "adjusted_ci_method": pl.String,
-    "adjusted_confidence": pl.Float64,
-    "wins": pl.Int64,
-    "losses": pl.Int64,
-    "ties": pl.Int64,
-    "effect_size": pl.Float64,
-    "minimum_detectable_effect": pl.Float64,
-    "units_needed": pl.Int64,
-    "verdict": pl.String,
-    "sentence": pl.String,
-}
-
-
-Side = tuple[str, str]
-
-
-def _untold(more: int, note: str = "") -> None:
-    """Progress that is not shown."""
+def _no_progress(more: int, note: str = "") -> None:
+    """Progress callback that shows nothing."""
 
 
 def _across_tiers(problem_counts: pl.LazyFrame, problems: pl.LazyFrame) -> tuple[pl.LazyFrame, pl.LazyFrame]:
-    """Counts and problems as tiers are compared on them: problems that belong to one tier are joined to their cluster.
+    """Counts and problems for comparing tiers: problems that belong to a single tier are pooled by cluster.
 
-    Configurations of one task are problems of their tier only, so what two tiers have in common is the task.
+    Different tiers attempt different configurations of a task as separate problems; what they share is the task.
     """
     if "only_tier" not in problems.collect_schema():
         return problem_counts, problems
     bound = pl.col("only_tier").is_not_null() & pl.col("cluster").is_not_null()
-    # No id starts so: a task must not be taken for a problem of its name.
+    # No oid starts with this character, so a task never collides with a problem of the same name.
     task = pl.when(bound).then(pl.concat_str(pl.lit("\x1f"), "cluster")).otherwise("oid").alias("task")
     tasks = problems.select("oid", task, cluster=pl.when(~bound).then("cluster"))
     counts = (
@@ -186,8 +150,8 @@ def _across_tiers(problem_counts: pl.LazyFrame, problems: pl.LazyFrame) -> tuple
     return counts, tasks.select("cluster", oid="task").unique()
 
 
-def _sides(problem_counts: pl.LazyFrame, problems: pl.LazyFrame) -> tuple[list[Side], OutcomeMatrix]:
-    """Every model and tier, sorted, and their counts as matrices."""
+def _count_matrices(problem_counts: pl.LazyFrame, problems: pl.LazyFrame) -> tuple[list[ModelTier], OutcomeMatrix]:
+    """Every model and tier, sorted, and their counts n and c as matrices."""
     clusters = problems.select("oid", pl.col("cluster").cast(pl.String))
     counts = problem_counts.select("model", "tier", "oid", pl.col("n", "c").cast(pl.Int64)).collect()
     columns = counts.lazy().select("oid").unique().join(clusters, on="oid", how="left").collect()
@@ -202,22 +166,22 @@ def _sides(problem_counts: pl.LazyFrame, problems: pl.LazyFrame) -> tuple[list[S
     n, c = np.zeros((2, rows.height, columns.height), dtype=np.int64)
     n[places], c[places] = placed["n"].fill_null(0).to_numpy(), placed["c"].fill_null(0).to_numpy()
     return [(str(model), str(tier)) for model, tier in rows.iter_rows()], outcome_matrix(
-        n, c, _codes(columns["cluster"])
+        n, c, _cluster_codes(columns["cluster"])
     )
 
 
-def _paired(counts: pl.DataFrame) -> OutcomeMatrix:
+def _pair_matrices(counts: pl.DataFrame) -> OutcomeMatrix:
     columns = [[f"{count}_a", f"{count}_b"] for count in ("n", "c")]
     n, c = (counts.select(pl.col(names).cast(pl.Int64).fill_null(0)).to_numpy().T for names in columns)
-    return outcome_matrix(n, c, _codes(counts["cluster"].cast(pl.String)))
+    return outcome_matrix(n, c, _cluster_codes(counts["cluster"].cast(pl.String)))
 
 
-def _codes(clusters: pl.Series) -> Integers:
-    """Clusters as numbers from 1 in the order of their names, 0 for none."""
+def _cluster_codes(clusters: pl.Series) -> Integers:
+    """Clusters as integer codes from 1 in the order of their names; 0 is no cluster."""
     return clusters.rank("dense").fill_null(0).cast(pl.Int64).to_numpy()
 
 
-def _pairs(sides: Sequence[Side], settings: ComparisonSettings) -> Iterator[tuple[str, int, int]]:
+def _pairs(sides: Sequence[ModelTier], settings: ComparisonSettings) -> Iterator[tuple[str, int, int]]:
     pairs = list(combinations(range(len(sides)), 2))
     within_tiers = [(a, b) for a, b in pairs if sides[a][1] == sides[b][1]]
     if settings.family == "baseline":
@@ -230,7 +194,9 @@ def _pairs(sides: Sequence[Side], settings: ComparisonSettings) -> Iterator[tupl
     yield from (("tiers", a, b) for a, b in pairs if sides[a][0] == sides[b][0])
 
 
-def _row(kind: str, a: Side, b: Side, result: PairResult, *, show_tier: bool) -> dict[str, object]:
+def _row(
+    kind: str, a: ModelTier, b: ModelTier, result: PairResult, columns: Iterable[str], *, show_tier: bool
+) -> dict[str, object]:
     names = [f"{model} ({tier})" if show_tier else model for model, tier in (a, b)]
     own = {
         "kind": kind,
@@ -244,40 +210,42 @@ def _row(kind: str, a: Side, b: Side, result: PairResult, *, show_tier: bool) ->
         "ci_units": result.units,
         "sentence": sentence(result, names[0], names[1]),
     }
-    return own | {name: getattr(result, name) for name in COMPARISON_SCHEMA if name not in own}
+    return own | {name: getattr(result, name) for name in columns if name not in own}
 
 
-def _compared(
+def _compare_family(
     tables: Callable[[], Iterable[PairedOutcomes]],
     testable: int,
     settings: ComparisonSettings,
-    advance: Callable[..., None] = _untold,
+    advance: Callable[..., None] = _no_progress,
 ) -> list[PairResult]:
-    """Pairs that form a family, of which so many have problems in common.
+    """Compare the pairs of one family; `testable` of them have problems in common.
 
-    The tables are made anew where they are needed twice: all at once would take memory.
+    `tables` builds the pairs again on each call, because keeping all of them would take too much memory.
     """
     rule = correction_for(testable, settings.alpha, settings.family)
     if settings.family == "fdr":
-        # What this correction asks of a pair depends on the p-values of the others.
-        p_values = [_tested(table, settings, rule)[1] for table in tables()]
+        # The level that this correction requires of a pair depends on the p-values of the others.
+        p_values = [_test_table(table, settings, rule)[1] for table in tables()]
         rule = correction_for(
             testable, settings.alpha, settings.family, count_rejections(p_values, settings.alpha, settings.family)
         )
     results = []
     for table in tables():
-        results.append(_measured(table, settings, rule))
+        results.append(_measure(table, settings, rule))
         advance(1, "")
     p_values = [result.p_value for result in results]
     smallest = [None if p is None else smallest_p(result.units) for p, result in zip(p_values, results, strict=True)]
     after = zip(adjust_p_values(p_values, settings.family), adjust_p_values(smallest, settings.family), strict=True)
     return [
-        _judged(result, p, rule, reachable=least is None or least <= settings.alpha)
+        _with_verdict(result, p, rule, reachable=least is None or least <= settings.alpha)
         for result, (p, least) in zip(results, after, strict=True)
     ]
 
 
-def _tested(table: PairedOutcomes, settings: ComparisonSettings, rule: Correction) -> tuple[str | None, float | None]:
+def _test_table(
+    table: PairedOutcomes, settings: ComparisonSettings, rule: Correction
+) -> tuple[str | None, float | None]:
     if table.problems == 0:
         return None, None
     problems = table.problem_units()
@@ -291,8 +259,8 @@ def _test(
     return paired_test(table, problems, units, draws, settings.seed)
 
 
-def _measured(table: PairedOutcomes, settings: ComparisonSettings, rule: Correction) -> PairResult:
-    """Everything but what depends on the p-values of the other pairs."""
+def _measure(table: PairedOutcomes, settings: ComparisonSettings, rule: Correction) -> PairResult:
+    """Everything except what depends on the p-values of the other pairs."""
     count = table.problems
     nothing = PairResult(
         count,
@@ -353,15 +321,15 @@ def _detectable(
     if error is None:
         return None, None
     luck = max(math.fsum(table.weights / n) / table.problems for n in (table.n_a, table.n_b))
-    # The distance between two possible sums of differences, halved: 1 / n where all have n attempts.
+    # Half the distance between two possible sums of differences: 1 / n if all have n attempts.
     worths = (1 / table.n_a + 1 / table.n_b) / 2
     chances = pass_rate_moments(problems, units, luck)
     step = float(worths.min())
     return minimum_detectable_effect(units, error, chances, step, rule.test_level, settings.power, settings.confidence)
 
 
-def _judged(result: PairResult, p_adjusted: float | None, rule: Correction, *, reachable: bool) -> PairResult:
-    """The result with what follows from the p-values of all pairs."""
+def _with_verdict(result: PairResult, p_adjusted: float | None, rule: Correction, *, reachable: bool) -> PairResult:
+    """Add the adjusted p-value, the adjusted interval and the verdict, which depend on all pairs."""
     if p_adjusted is None or result.difference is None:
         return result
     interval = Interval(result.adjusted_ci_low, result.adjusted_ci_high, result.adjusted_ci_method, result.units)

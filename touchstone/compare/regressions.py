@@ -1,8 +1,8 @@
-"""What got worse and what got better between two evaluations, case by case.
+"""Which cases got worse or better between two evaluations. A case is one problem attempted by a model at a tier.
 
-A case is a model at a tier with a problem. `case_scores` makes one score per case from the scores of its attempts;
-`regressions` joins two such tables; `compare_cases` does both, with the probability that chance alone would have made
-each case regress (`chance`). Whether the differences together mean anything is decided in `comparison`.
+`case_scores` reduces the scores of a case's attempts to one; `regressions` joins the cases of two evaluations;
+`compare_cases` does both and adds the probability that each case regresses by chance (`chance`). Whether a model as a
+whole got worse is tested in `pairs`.
 """
 
 import math
@@ -11,72 +11,77 @@ from typing import Literal, get_args
 import polars as pl
 
 from touchstone.compare.chance import chance_of_regression
+from touchstone.compare.keys import CASE_KEY, MODEL_TIER
 from touchstone.errors import TouchstoneError
 from touchstone.inference.exact import exact_mean
 
-KEY = ["model", "tier", "oid"]
 KINDS = ("regression", "improvement", "new", "removed", "unchanged", "lost", "unscored")
 CATEGORIES = ("compilation", "tests", "lint", "outcome", "score")
-# Scores are sums and quotients of floats: a drop of exactly the threshold may come out a little larger.
+# Floating-point error: a drop of exactly the threshold may come out a little larger.
 TOLERANCE = 1e-9
 
-How = Literal["best", "mean", "composite", "code", "pass_rate"]
+ScoreMethod = Literal["best", "mean", "composite", "code", "pass_rate"]
 
-_GROUP = ["model", "tier"]
-_PARTS = CATEGORIES[:-1]
-_RICHER = ("code_score", "composite_score")
-_BASES = (*_RICHER, "pass_rate")
-_FIXED = {"composite": "composite_score", "code": "code_score", "pass_rate": "pass_rate"}
+_DETAILED_SCORES = ("code_score", "composite_score")
+_ALL_SCORES = (*_DETAILED_SCORES, "pass_rate")
+# Columns of `attempt_scores` that are read here.
+SCORE_COLUMNS = (*_ALL_SCORES, "compilation_score", "test_score", "lint_score", "ran_tests", "lint_measured")
+
+_COMPONENTS = CATEGORIES[:-1]
+_SCORE_OF_METHOD = {"composite": "composite_score", "code": "code_score", "pass_rate": "pass_rate"}
 
 
 def compare_cases(
     baseline: pl.LazyFrame,
     current: pl.LazyFrame,
-    how: How = "best",
+    method: ScoreMethod = "best",
     threshold: float = 0.05,
     listed: pl.LazyFrame | None = None,
 ) -> pl.DataFrame:
-    """`regressions` of two sides' attempt scores, with the column `chance_of_regression`.
+    """The `regressions` between two tables of attempt scores, with the column `chance_of_regression`.
 
-    `listed` holds the problems of the current side: see `regressions`.
+    `listed` holds the problems of the current evaluation; see `regressions`.
     """
-    old, new = _scored(baseline, how, beside=current), _scored(current, how, beside=baseline)
-    rows = regressions(_cases(old, how), _cases(new, how), threshold, listed).collect()
-    chance = chance_of_regression(old, new, rows, best=how == "best", limit=threshold + TOLERANCE)
-    return rows.join(chance, on=KEY, how="left", maintain_order="left")
+    old, new = _scored(baseline, method, other_side=current), _scored(current, method, other_side=baseline)
+    rows = regressions(_cases(old, method), _cases(new, method), threshold, listed).collect()
+    chance = chance_of_regression(old, new, rows, best=method == "best", limit=threshold + TOLERANCE)
+    return rows.join(chance, on=CASE_KEY, how="left", maintain_order="left")
 
 
-def case_scores(attempt_scores: pl.LazyFrame, how: How, beside: pl.LazyFrame | None = None) -> pl.LazyFrame:
-    """One row per model, tier and problem: its score and the parts that explain it; undefined is null.
+def case_scores(
+    attempt_scores: pl.LazyFrame, method: ScoreMethod, other_side: pl.LazyFrame | None = None
+) -> pl.LazyFrame:
+    """One row per model, tier and problem with its score and the components of the score; undefined is null.
 
-    `best` and `mean` take the code score where the model has any at the tier, else the composite score, else the pass
-    rate; `basis` says which. Where the attempt scores of the other side are given in `beside`, a score that both sides
-    have goes first. `complete` is false where a decided attempt has no such score.
+    `best` and `mean` use the code score if the model has any at the tier, else the composite score, else the pass rate;
+    `basis` says which. With the attempt scores of the other evaluation in `other_side`, a score that both have takes
+    precedence. `complete` is false if a decided attempt lacks the score.
 
     >>> attempts = pl.LazyFrame({"model": "m", "tier": "T0", "oid": "a", "pass_rate": [1.0, 0.0],
     ...     "code_score": [1.0, 0.5], "composite_score": None, "compilation_score": 1.0, "test_score": [1.0, 0.0],
     ...     "lint_score": 1.0, "ran_tests": True, "lint_measured": True})
-    >>> [case_scores(attempts, how).collect()["score"].item() for how in ("best", "mean", "pass_rate", "composite")]
+    >>> methods = ("best", "mean", "pass_rate", "composite")
+    >>> [case_scores(attempts, method).collect()["score"].item() for method in methods]
     [1.0, 0.75, 0.5, None]
     """
-    return _cases(_scored(attempt_scores, how, beside), how)
+    return _cases(_scored(attempt_scores, method, other_side), method)
 
 
 def regressions(
     baseline: pl.LazyFrame, current: pl.LazyFrame, threshold: float = 0.05, listed: pl.LazyFrame | None = None
 ) -> pl.LazyFrame:
-    """Every case of either side once, with what became of it: `kind`, and for a change what changed: `category`.
+    """One row per case of either evaluation: the `kind` of change and, for a changed score, the `category`.
 
-    A case regresses where its score drops by more than the threshold; a drop of exactly the threshold is none.
+    A case regresses if its score drops by more than the threshold; a drop of exactly the threshold is `unchanged`.
 
-    Both sides of a case are compared by the same score. Where a side lacks it, both fall back to the pass rate (the
-    share of decided attempts that passed) and `fallback` is true; so they do where only some attempts lack the score
-    and the pass rate changed by more than the threshold. A judge often scores only what passed: the scores that are
-    left would hide the passes that were lost.
+    Baseline and current are compared by the same score. If either lacks it, both fall back to the pass rate (the share
+    of decided attempts that passed) and `fallback` is true. The same happens if only some attempts lack the score and
+    the pass rate changed by more than the threshold: LLM judges often score only passing attempts, and comparing the
+    remaining scores would hide the attempts that no longer pass.
 
-    `lost` is a case that had a score or pass rate in the baseline and has none now: its attempts are undecided or,
-    where `listed` still names its problem and the model was run at that tier, there are none. A case that is missing
-    otherwise is `removed`. `unscored` is a case that could not be judged in the baseline either.
+    `lost`: scored in the baseline, but now undecided, or without attempts although `listed` still has the problem and
+    the model was run at that tier. `removed`: missing for any other reason. `unscored`: no score in the baseline
+    either.
 
     >>> parts = dict.fromkeys(["compilation", "tests", "lint", "outcome"], 1.0)
     >>> before = pl.LazyFrame({"model": "m", "tier": "T0", "oid": ["a"], "score": 1.0, **parts})
@@ -85,9 +90,9 @@ def regressions(
     [('a', -0.4, 'tests', 'regression')]
     """
     if not (math.isfinite(threshold) and threshold >= 0):
-        raise TouchstoneError(f"the threshold must be a number of at least 0, got {threshold}")
+        raise TouchstoneError(f"threshold must be a finite number of at least 0, got {threshold}")
     limit = threshold + TOLERANCE
-    joined = _side(baseline, "baseline").join(_side(current, "current"), on=KEY, how="full", coalesce=True)
+    joined = _prefixed(baseline, "baseline").join(_prefixed(current, "current"), on=CASE_KEY, how="full", coalesce=True)
     compared = (
         joined.with_columns(expected=_is_expected(current, listed), scored=_is_scored())
         .with_columns(fallback=_falls_back(limit))
@@ -96,52 +101,52 @@ def regressions(
         .with_columns(kind=_kind(limit))
         .with_columns(category=_category())
     )
-    return compared.sort(_rank(), "delta", *KEY, nulls_last=True).select(
-        *KEY, "baseline_score", "current_score", "delta", "category", "kind", "basis", "fallback"
+    return compared.sort(_rank(), "delta", *CASE_KEY, nulls_last=True).select(
+        *CASE_KEY, "baseline_score", "current_score", "delta", "category", "kind", "basis", "fallback"
     )
 
 
 # Scores of cases
 
 
-def _scored(attempt_scores: pl.LazyFrame, how: How, beside: pl.LazyFrame | None) -> pl.LazyFrame:
-    """Attempts with the score that their case is compared by, whether they passed, and the parts of the score."""
-    if how not in get_args(How):
-        raise TouchstoneError(f"there is no score '{how}'; choose one of {', '.join(get_args(How))}")
-    return _with_basis(attempt_scores, how, beside).select(
-        *KEY, "basis", score=_of_basis().fill_nan(None), outcome=pl.col("pass_rate"), **_code_parts()
+def _scored(attempt_scores: pl.LazyFrame, method: ScoreMethod, other_side: pl.LazyFrame | None) -> pl.LazyFrame:
+    """Attempts with the score that their case is compared by, their outcome, and the components of the score."""
+    if method not in get_args(ScoreMethod):
+        raise TouchstoneError(f"unknown score '{method}'; choose one of {', '.join(get_args(ScoreMethod))}")
+    return _with_basis(attempt_scores, method, other_side).select(
+        *CASE_KEY, "basis", score=_score_of_basis().fill_nan(None), outcome=pl.col("pass_rate"), **_score_components()
     )
 
 
-def _cases(scored: pl.LazyFrame, how: How) -> pl.LazyFrame:
-    return (_best(scored) if how == "best" else _means(scored)).sort(KEY)
+def _cases(scored: pl.LazyFrame, method: ScoreMethod) -> pl.LazyFrame:
+    return (_best(scored) if method == "best" else _means(scored)).sort(CASE_KEY)
 
 
-def _with_basis(attempt_scores: pl.LazyFrame, how: How, beside: pl.LazyFrame | None) -> pl.LazyFrame:
-    if how in _FIXED:
-        return attempt_scores.with_columns(basis=pl.lit(_FIXED[how]))
-    present = _present(attempt_scores)
-    # A model or tier that the other side lacks is compared with nothing, so its own scores decide.
-    other = _present(beside if beside is not None else attempt_scores)
-    sides = present.join(other, on=_GROUP, how="left", suffix="_beside")
-    here, there = ({name: pl.col(name + end) for name in _RICHER} for end in ("", "_beside"))
-    both = [pl.when(here[name] & there[name].fill_null(True)).then(pl.lit(name)) for name in _RICHER]
-    either = [pl.when(here[name] | there[name].fill_null(False)).then(pl.lit(name)) for name in _RICHER]
+def _with_basis(attempt_scores: pl.LazyFrame, method: ScoreMethod, other_side: pl.LazyFrame | None) -> pl.LazyFrame:
+    if method in _SCORE_OF_METHOD:
+        return attempt_scores.with_columns(basis=pl.lit(_SCORE_OF_METHOD[method]))
+    present = _available_scores(attempt_scores)
+    # A model and tier that the other evaluation lacks is compared with nothing, so its own scores decide.
+    other = _available_scores(other_side if other_side is not None else attempt_scores)
+    sides = present.join(other, on=MODEL_TIER, how="left", suffix="_other")
+    here, there = ({name: pl.col(name + end) for name in _DETAILED_SCORES} for end in ("", "_other"))
+    both = [pl.when(here[name] & there[name].fill_null(True)).then(pl.lit(name)) for name in _DETAILED_SCORES]
+    either = [pl.when(here[name] | there[name].fill_null(False)).then(pl.lit(name)) for name in _DETAILED_SCORES]
     basis = pl.coalesce(*both, *either, pl.when("pass_rate").then(pl.lit("pass_rate")))
-    return attempt_scores.join(sides.select(*_GROUP, basis=basis), on=_GROUP, how="left")
+    return attempt_scores.join(sides.select(*MODEL_TIER, basis=basis), on=MODEL_TIER, how="left")
 
 
-def _present(attempt_scores: pl.LazyFrame) -> pl.LazyFrame:
-    """Per model and tier, which scores there are at all."""
-    return attempt_scores.group_by(_GROUP).agg(pl.col(name).is_not_null().any() for name in _BASES)
+def _available_scores(attempt_scores: pl.LazyFrame) -> pl.LazyFrame:
+    """Per model and tier, which scores any attempt has."""
+    return attempt_scores.group_by(MODEL_TIER).agg(pl.col(name).is_not_null().any() for name in _ALL_SCORES)
 
 
-def _of_basis() -> pl.Expr:
-    return pl.coalesce(pl.when(pl.col("basis") == name).then(pl.col(name).cast(pl.Float64)) for name in _BASES)
+def _score_of_basis() -> pl.Expr:
+    return pl.coalesce(pl.when(pl.col("basis") == name).then(pl.col(name).cast(pl.Float64)) for name in _ALL_SCORES)
 
 
-def _code_parts() -> dict[str, pl.Expr]:
-    """The parts of the code score. Tests and lint have a value also where nobody looked: there they say nothing."""
+def _score_components() -> dict[str, pl.Expr]:
+    """Components of the code score. Tests and lint have a default where they were not measured, which is dropped."""
     compiled = pl.col("compilation_score")
     return {
         "compilation": compiled.cast(pl.Float64),
@@ -151,9 +156,9 @@ def _code_parts() -> dict[str, pl.Expr]:
 
 
 def _best(attempts: pl.LazyFrame) -> pl.LazyFrame:
-    """The best attempt's score and parts; of equal ones the one with the better parts, whatever the order of rows."""
+    """The best attempt per case. Ties are broken by the components, so the order of rows does not matter."""
     ranked = attempts.sort("score", "compilation", "tests", "lint", descending=True, nulls_last=True)
-    return ranked.group_by(KEY).agg(
+    return ranked.group_by(CASE_KEY).agg(
         pl.col("basis", "score", "compilation", "tests", "lint").first(),
         outcome=exact_mean(pl.col("outcome")),
         complete=_is_complete(),
@@ -161,7 +166,7 @@ def _best(attempts: pl.LazyFrame) -> pl.LazyFrame:
 
 
 def _means(attempts: pl.LazyFrame) -> pl.LazyFrame:
-    return attempts.group_by(KEY).agg(
+    return attempts.group_by(CASE_KEY).agg(
         pl.col("basis").first(),
         *(exact_mean(pl.col(name)).alias(name) for name in ("score", "compilation", "tests", "lint", "outcome")),
         complete=_is_complete(),
@@ -172,52 +177,52 @@ def _is_complete() -> pl.Expr:
     return (pl.col("score").is_not_null() | pl.col("outcome").is_null()).all()
 
 
-# Two sides
+# Joining baseline and current
 
 
-def _side(cases: pl.LazyFrame, name: str) -> pl.LazyFrame:
-    """A side's columns under its own names, so that nothing is mixed up in the join."""
-    told = {f"{name}_{column}": pl.col(column).cast(pl.Float64).fill_nan(None) for column in ("score", *_PARTS)}
+def _prefixed(cases: pl.LazyFrame, name: str) -> pl.LazyFrame:
+    """Prefix the columns with `baseline` or `current`, so that they stay apart in the join."""
+    values = {f"{name}_{column}": pl.col(column).cast(pl.Float64).fill_nan(None) for column in ("score", *_COMPONENTS)}
     known = cases.collect_schema()
     basis = pl.col("basis") if "basis" in known else pl.lit(None, pl.String)
     complete = pl.col("complete") if "complete" in known else pl.lit(True)
     return cases.select(
-        *KEY, **told, **{f"{name}_basis": basis, f"{name}_complete": complete, f"in_{name}": pl.lit(True)}
+        *CASE_KEY, **values, **{f"{name}_basis": basis, f"{name}_complete": complete, f"in_{name}": pl.lit(True)}
     )
 
 
 def _is_expected(current: pl.LazyFrame, listed: pl.LazyFrame | None) -> pl.Expr:
-    """Whether the current side should have the case: its problem is listed and the model was run at the tier."""
+    """Whether the current evaluation should have the case: its problem is listed and the model ran at the tier."""
     if listed is None:
         return pl.lit(False)
     oids = listed.select("oid").unique().collect()["oid"]
-    groups = current.select(pl.struct(_GROUP).alias("group")).unique().collect()["group"]
-    return pl.col("oid").is_in(oids.implode()) & pl.struct(_GROUP).is_in(groups.implode())
+    groups = current.select(pl.struct(MODEL_TIER).alias("group")).unique().collect()["group"]
+    return pl.col("oid").is_in(oids.implode()) & pl.struct(MODEL_TIER).is_in(groups.implode())
 
 
 def _is_scored() -> pl.Expr:
-    """Whether both sides have the chosen score, and it is the same one."""
+    """Whether baseline and current both have the chosen score, on the same basis."""
     same = (pl.col("baseline_basis") == pl.col("current_basis")).fill_null(True)
     return pl.col("baseline_score").is_not_null() & pl.col("current_score").is_not_null() & same
 
 
 def _falls_back(limit: float) -> pl.Expr:
-    """Whether the pass rate is compared in place of the chosen score."""
+    """Whether pass rates are compared instead of the chosen score."""
     change = pl.col("current_outcome") - pl.col("baseline_outcome")
     complete = pl.col("baseline_complete") & pl.col("current_complete")
     return (change.is_not_null() & (~pl.col("scored") | (~complete & (change.abs() > limit)))).fill_null(False)
 
 
 def _compared_score(side: str) -> pl.Expr:
-    """The score that is compared, or of a case that cannot be compared the score that there is."""
-    score, outcome = pl.col(f"{side}_wilson_bounds"), pl.col(f"{side}_outcome")
-    return pl.when("fallback").then(outcome).otherwise(pl.coalesce(score, outcome)).alias(f"{side}_wilson_bounds")
+    """The score that is compared; for a case that cannot be compared, whichever score it has."""
+    score, outcome = pl.col(f"{side}_score"), pl.col(f"{side}_outcome")
+    return pl.when("fallback").then(outcome).otherwise(pl.coalesce(score, outcome)).alias(f"{side}_score")
 
 
 def _basis() -> pl.Expr:
-    """What the compared scores are; of a case that cannot be compared, what the first side has that has any."""
+    """Name of the compared score; for a case that cannot be compared, that of the first score it has."""
     found = [
-        pl.when(pl.col(f"{side}_wilson_bounds").is_not_null())
+        pl.when(pl.col(f"{side}_score").is_not_null())
         .then(f"{side}_basis")
         .when(pl.col(f"{side}_outcome").is_not_null())
         .then(pl.lit("pass_rate"))
@@ -227,7 +232,7 @@ def _basis() -> pl.Expr:
 
 
 def _delta() -> pl.Expr:
-    """Current less baseline; null where a side has no score or the two are scores of different things."""
+    """Current minus baseline; null if either has no score or they differ in basis."""
     comparable = pl.col("scored") | pl.col("fallback")
     return pl.when(comparable).then(pl.col("current_score") - pl.col("baseline_score"))
 
@@ -253,8 +258,8 @@ def _kind(limit: float) -> pl.Expr:
 
 
 def _category() -> pl.Expr:
-    """The most basic part that went the way of the score."""
-    change = {name: pl.col(f"current_{name}") - pl.col(f"baseline_{name}") for name in _PARTS}
+    """The most basic component that changed in the direction of the score."""
+    change = {name: pl.col(f"current_{name}") - pl.col(f"baseline_{name}") for name in _COMPONENTS}
     fell = [pl.when(part < -TOLERANCE).then(pl.lit(name)) for name, part in change.items()]
     rose = [pl.when(part > TOLERANCE).then(pl.lit(name)) for name, part in change.items()]
     kind = pl.col("kind")

@@ -1,10 +1,9 @@
-"""A comparison of two evaluations as text, JSON, Markdown for a pull request, JUnit XML and SARIF.
+"""The report on two evaluations, as JSON, Markdown for a pull request, JUnit XML and SARIF.
 
-The same comparison gives the same bytes. What is a regression belongs in `touchstone.compare.regressions`, and what
-the differences mean together arrives here as finished lines.
+The same comparison gives the same bytes. Text for the terminal is drawn in `touchstone.cli.comparison_text` from the
+sections defined here. What counts as a regression belongs in `regressions`, the wording of verdicts in `verdicts`.
 """
 
-import io
 import json
 import math
 import re
@@ -20,12 +19,11 @@ from touchstone.compare.regressions import CATEGORIES, KINDS
 from touchstone.errors import TouchstoneError
 from touchstone.text import counted, visible
 
-FORMATS = ("text", "json", "markdown", "junit", "sarif")
+FORMATS = ("json", "markdown", "junit", "sarif")
 
-_WIDTH = 120
-_MOST_ROWS = 50
-# Of a Markdown report's verdicts so many are seen at once; the others are folded.
-_MOST_LINES = 3
+_MAX_ROWS = 50
+# Markdown shows this many verdicts; the others are in a collapsed block.
+_MAX_VERDICTS = 3
 _ALWAYS_COUNTED = ("regression", "improvement", "unchanged")
 _PLURALS = {"regression": "regressions", "improvement": "improvements"}
 _ILLEGAL_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -45,10 +43,10 @@ Row = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
-class Comparison:
-    """Two sides compared: `cases` is what `compare_cases` gives, `verdict_lines` what it means, in words.
+class ComparisonReport:
+    """Two evaluations compared: `cases` is the result of `compare_cases`, `verdict_lines` the verdicts in words.
 
-    `remarks` are further lines for the reader, such as a difference in how the sides were validated.
+    `remarks` are further lines for the reader, such as a difference in validation.
     """
 
     baseline_label: str
@@ -61,82 +59,83 @@ class Comparison:
 
     @cached_property
     def counts(self) -> dict[str, int]:
-        """How many cases there are of each kind."""
+        """Number of cases of each kind."""
         found = dict(self.cases.group_by("kind").len().iter_rows())
         return {kind: found.get(kind, 0) for kind in KINDS}
 
     @cached_property
     def compared_by_pass_rate(self) -> int:
-        """How many cases were compared by pass rate because attempts lack the chosen score."""
+        """Number of cases compared by pass rate because attempts lack the chosen score."""
         return int(self.cases["fallback"].sum())
 
     @cached_property
     def expected_by_chance(self) -> float:
-        """How many regressions to expect if no case had changed."""
+        """Number of regressions to expect if no case had changed."""
         return math.fsum(self.cases["chance_of_regression"].drop_nulls())
 
     @cached_property
     def notes(self) -> list[str]:
-        """What else the reader must know, a line each."""
+        """Cases compared by pass rate, lost cases, and the remarks, one line each."""
         rates, lost = self.compared_by_pass_rate, self.counts["lost"]
         reason = "compared by pass rate, because attempts on at least one side lack the score"
-        told = [f"{counted(rates, 'case was', 'cases were')} {reason}"] if rates else []
-        told += [f"{counted(lost, 'case')} lost: judged in the baseline, no decided attempt now"] if lost else []
-        return [*told, *self.remarks]
+        lines = [f"{counted(rates, 'case was', 'cases were')} {reason}"] if rates else []
+        lines += [f"{counted(lost, 'case')} lost: judged in the baseline, no decided attempt now"] if lost else []
+        return [*lines, *self.remarks]
 
     @cached_property
     def has_tiers(self) -> bool:
-        """Whether there is more than one tier to tell apart."""
+        """Whether there is more than one tier."""
         return self.cases["tier"].n_unique() > 1
 
-    def of(self, kind: str) -> pl.DataFrame:
-        """The cases of one kind, the largest change first."""
+    def of_kind(self, kind: str) -> pl.DataFrame:
+        """The cases of one kind, largest change first."""
         rows = self.cases.filter(pl.col("kind") == kind)
         by = [pl.col("delta").abs(), *(pl.col(name) for name in ("model", "tier", "oid"))]
         return rows.sort(by, descending=[True, False, False, False], nulls_last=True)
 
 
-def render(comparison: Comparison, format: str, colour: bool = False) -> str:
-    """The comparison in one of the formats; colour is for text on a terminal.
+def format_report(comparison: ComparisonReport, format: str) -> str:
+    """The report in one of `FORMATS`.
 
     >>> cases = pl.DataFrame({"model": "m", "tier": "T0", "oid": "a", "baseline_score": [1.0], "current_score": 0.6,
     ...     "delta": -0.4, "category": "tests", "kind": "regression", "basis": "code_score", "fallback": False,
     ...     "chance_of_regression": 0.5})
-    >>> print(render(Comparison("old", "new", 0.05, "best", cases, ["Worse."]), "markdown").partition("|")[0].strip())
+    >>> report = ComparisonReport("old", "new", 0.05, "best", cases, ["Worse."])
+    >>> print(format_report(report, "markdown").partition("|")[0].strip())
     Worse.
     <BLANKLINE>
     **1 regression (0.5 expected by chance alone), 0 improvements, 0 unchanged** (old → new, best score, threshold 0.05)
     <BLANKLINE>
     #### Regressions
     """
-    makers: dict[str, Callable[[Comparison], str]] = {
-        "text": lambda told: _text(told, colour),
+    formatters: dict[str, Callable[[ComparisonReport], str]] = {
         "json": _json,
         "markdown": _markdown,
         "junit": _junit,
         "sarif": _sarif,
     }
-    if format not in makers:
-        raise TouchstoneError(f"there is no format '{format}'; choose one of {', '.join(FORMATS)}")
-    # The name of a file may hold bytes that are no UTF-8, which nobody could print.
-    return makers[format](comparison).encode("utf-8", "replace").decode()
+    if format not in formatters:
+        raise TouchstoneError(f"unknown format '{format}'; choose one of {', '.join(FORMATS)}")
+    # A file name may hold bytes that are not UTF-8 and could not be printed.
+    return formatters[format](comparison).encode("utf-8", "replace").decode()
 
 
-# What text and Markdown share: sections of rows of cells
+# Sections, which text and Markdown share
 
 
 @dataclass(frozen=True)
-class _Section:
-    """A titled table of cells, and how many rows were left out of it."""
+class Section:
+    """A table of cases of one kind: columns of names, then of numbers. `more` rows are left out."""
 
     title: str
-    header: list[str]
+    names: list[str]
+    numbers: list[str]
     rows: list[list[str]]
     more: int
-    numbers: int
 
 
-def _sections(comparison: Comparison) -> Iterator[_Section]:
+def sections(comparison: ComparisonReport) -> Iterator[Section]:
+    """The cases that changed, one section per kind that there is."""
     for kind, title, numbers in (
         ("regression", "Regressions", ("baseline_score", "current_score", "delta")),
         ("lost", "Lost cases", ("baseline_score",)),
@@ -144,22 +143,22 @@ def _sections(comparison: Comparison) -> Iterator[_Section]:
         ("new", "New cases", ("current_score",)),
         ("removed", "Removed cases", ("baseline_score",)),
     ):
-        rows = comparison.of(kind)
+        rows = comparison.of_kind(kind)
         if rows.is_empty():
             continue
         names = ["case", "model", *(["tier"] if comparison.has_tiers else [])]
         names += ["compared by"] if comparison.compared_by_pass_rate and "delta" in numbers else []
         shown = [
             [*(_name(name, row) for name in names), *(_number(name, row) for name in numbers)]
-            for row in rows.head(_MOST_ROWS).iter_rows(named=True)
+            for row in rows.head(_MAX_ROWS).iter_rows(named=True)
         ]
-        header = [*names, *(name.removesuffix("_wilson_bounds") for name in numbers)]
-        yield _Section(title, header, shown, max(rows.height - _MOST_ROWS, 0), len(numbers))
+        headers = [name.removesuffix("_score") for name in numbers]
+        yield Section(title, names, headers, shown, max(rows.height - _MAX_ROWS, 0))
 
 
 def _name(name: str, row: Row) -> str:
     if name == "compared by":
-        return str(row["basis"] or "score").removesuffix("_wilson_bounds").replace("_", " ")
+        return str(row["basis"] or "score").removesuffix("_score").replace("_", " ")
     return str(row["oid" if name == "case" else name])
 
 
@@ -170,81 +169,40 @@ def _number(name: str, row: Row) -> str:
     return f"{value:+.3f}" if name == "delta" else f"{value:.3f}"
 
 
-def _count_line(comparison: Comparison) -> str:
-    """The counts in words.
+def count_line(comparison: ComparisonReport) -> str:
+    """The number of cases of each kind in words.
 
     >>> cases = pl.DataFrame({"kind": ["new", "regression"], "chance_of_regression": [None, 0.25]})
-    >>> _count_line(Comparison("a", "b", 0.05, "best", cases))
+    >>> count_line(ComparisonReport("a", "b", 0.05, "best", cases))
     '1 regression (0.2 expected by chance alone), 0 improvements, 0 unchanged, 1 new'
     """
     counts = comparison.counts
     kinds = [*_ALWAYS_COUNTED, *(kind for kind in KINDS if kind not in _ALWAYS_COUNTED and counts[kind])]
-    told = {kind: counted(counts[kind], kind, _PLURALS.get(kind, kind)) for kind in kinds}
+    words = {kind: counted(counts[kind], kind, _PLURALS.get(kind, kind)) for kind in kinds}
     if counts["regression"]:
-        told["regression"] += f" ({comparison.expected_by_chance:,.1f} expected by chance alone)"
-    return ", ".join(told.values())
+        words["regression"] += f" ({comparison.expected_by_chance:,.1f} expected by chance alone)"
+    return ", ".join(words.values())
 
 
-def _sides(comparison: Comparison) -> str:
+def inputs_line(comparison: ComparisonReport) -> str:
+    """What was compared: baseline, current, score and threshold."""
     labels = f"{comparison.baseline_label} → {comparison.current_label}"
     return f"{labels}, {comparison.score} score, threshold {comparison.threshold:g}"
-
-
-def _text(comparison: Comparison, colour: bool) -> str:
-    from rich.box import SIMPLE_HEAD
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    out = io.StringIO()
-    screen = Console(
-        file=out,
-        width=_WIDTH,
-        color_system="standard" if colour else None,
-        force_terminal=colour,
-        force_interactive=False,
-        legacy_windows=False,
-        highlight=False,
-        markup=False,
-        emoji=False,
-        no_color=not colour,
-    )
-    for line in comparison.verdict_lines:
-        screen.print(Text(visible(line), style="bold"), soft_wrap=True)
-    screen.print(Text(_count_line(comparison)), soft_wrap=True)
-    screen.print(Text(visible(_sides(comparison)), style="dim"), soft_wrap=True)
-    for line in comparison.notes:
-        screen.print(Text(visible(line)), soft_wrap=True)
-    for section in _sections(comparison):
-        style = {"Regressions": "red", "Lost cases": "red", "Improvements": "green"}.get(section.title, "")
-        screen.print()
-        screen.print(Text(section.title, style=f"bold {style}"))
-        table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False)
-        for place, name in enumerate(section.header):
-            is_number = place >= len(section.header) - section.numbers
-            table.add_column(name, justify="right" if is_number else "left", no_wrap=is_number, overflow="fold")
-        for row in section.rows:
-            table.add_row(*(Text(visible(cell)) for cell in row))
-        screen.print(table)
-        if section.more:
-            screen.print(Text(f"… and {section.more:,} more"))
-    return "".join(line.rstrip(" ") + "\n" for line in out.getvalue().removesuffix("\n").split("\n"))
 
 
 # Markdown
 
 
-def _markdown(comparison: Comparison) -> str:
+def _markdown(comparison: ComparisonReport) -> str:
     lines = [_paragraph(line) for line in comparison.verdict_lines]
-    blocks, folded = lines[:_MOST_LINES], lines[_MOST_LINES:]
-    if folded:
-        blocks += [f"<details><summary>{len(folded)} more</summary>", *folded, "</details>"]
-    blocks.append(f"**{_count_line(comparison)}** ({_escaped(_sides(comparison))})")
+    blocks, collapsed = lines[:_MAX_VERDICTS], lines[_MAX_VERDICTS:]
+    if collapsed:
+        blocks += [f"<details><summary>{len(collapsed)} more</summary>", *collapsed, "</details>"]
+    blocks.append(f"**{count_line(comparison)}** ({_escaped(inputs_line(comparison))})")
     blocks += [_paragraph(line) for line in comparison.notes]
-    for section in _sections(comparison):
-        texts = len(section.header) - section.numbers
-        rules = ["---"] * texts + ["---:"] * section.numbers
-        rows = [section.header, rules, *([_escaped(cell) for cell in row] for row in section.rows)]
+    for section in sections(comparison):
+        rules = ["---"] * len(section.names) + ["---:"] * len(section.numbers)
+        rows = [[*section.names, *section.numbers], rules, *([_escaped(cell) for cell in row] for row in section.rows)]
         blocks += [f"#### {section.title}", "\n".join(f"| {' | '.join(row)} |" for row in rows)]
         if section.more:
             blocks.append(f"… and {section.more:,} more")
@@ -252,7 +210,7 @@ def _markdown(comparison: Comparison) -> str:
 
 
 def _paragraph(line: str) -> str:
-    """A line that stays a paragraph: no list, heading or rule begins with it.
+    """Escape a line so that Markdown does not take it for a list, heading or rule.
 
     >>> _paragraph("1. a|b"), _paragraph("- c")
     ('1\\\\. a\\\\|b', '\\\\- c')
@@ -261,7 +219,7 @@ def _paragraph(line: str) -> str:
 
 
 def _escaped(text: str) -> str:
-    r"""Text that Markdown shows as it is, also in a cell of a table.
+    r"""Escape text for Markdown, including table cells.
 
     >>> _escaped("a|b `c`")
     'a\\|b \\`c\\`'
@@ -269,10 +227,10 @@ def _escaped(text: str) -> str:
     return re.sub(r"[\\`*_\[\]<>|~#&$]", r"\\\g<0>", visible(text))
 
 
-# For programs
+# JSON, JUnit XML and SARIF
 
 
-def _json(comparison: Comparison) -> str:
+def _json(comparison: ComparisonReport) -> str:
     head = {
         "baseline": comparison.baseline_label,
         "current": comparison.current_label,
@@ -284,10 +242,10 @@ def _json(comparison: Comparison) -> str:
         "compared_by_pass_rate": comparison.compared_by_pass_rate,
         "notes": comparison.notes,
     }
-    told = "".join(f" {_dumped(name)}: {_dumped(value)},\n" for name, value in head.items())
+    members = "".join(f" {_dumped(name)}: {_dumped(value)},\n" for name, value in head.items())
     finite = pl.when(pl.col(pl.Float64).is_finite()).then(pl.col(pl.Float64))
     cases = comparison.cases.with_columns(finite).write_ndjson().strip("\n").replace("\n", ",\n  ")
-    return "{\n" + told + ' "cases": [' + (f"\n  {cases}\n " if cases else "") + "]\n}\n"
+    return "{\n" + members + ' "cases": [' + (f"\n  {cases}\n " if cases else "") + "]\n}\n"
 
 
 def _dumped(value: object) -> str:
@@ -298,11 +256,11 @@ def _finite(value: object) -> object:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def _rows(comparison: Comparison) -> Iterator[dict[str, Any]]:
+def _rows(comparison: ComparisonReport) -> Iterator[dict[str, Any]]:
     return comparison.cases.iter_rows(named=True)
 
 
-def _junit(comparison: Comparison) -> str:
+def _junit(comparison: ComparisonReport) -> str:
     counts = comparison.counts
     total = sum(counts[kind] for kind in ("regression", "improvement", "unchanged", "lost", "unscored"))
     figures = {
@@ -317,13 +275,13 @@ def _junit(comparison: Comparison) -> str:
     for row in _rows(comparison):
         if row["kind"] not in ("new", "removed"):
             _add_testcase(suite, comparison, row)
-    told = [*comparison.verdict_lines, _count_line(comparison), *comparison.notes]
-    ET.SubElement(suite, "system-out").text = _legal("\n".join(told))
+    summary = [*comparison.verdict_lines, count_line(comparison), *comparison.notes]
+    ET.SubElement(suite, "system-out").text = _legal("\n".join(summary))
     ET.indent(root, " ")
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{ET.tostring(root, encoding="unicode")}\n'
 
 
-def _add_testcase(suite: ET.Element, comparison: Comparison, row: Row) -> None:
+def _add_testcase(suite: ET.Element, comparison: ComparisonReport, row: Row) -> None:
     owner = f"{row['model']}.{row['tier']}" if comparison.has_tiers else row["model"]
     case = ET.SubElement(suite, "testcase", {"classname": _legal(owner), "name": _legal(row["oid"])})
     if row["kind"] == "regression":
@@ -347,7 +305,7 @@ def _message(row: Row) -> str:
     return f"{row['oid']} of {row['model']} at {row['tier']}: the score fell from {scores}; {row['category']} got worse"
 
 
-def _sarif(comparison: Comparison) -> str:
+def _sarif(comparison: ComparisonReport) -> str:
     texts = [_RULES[name] for name in (*CATEGORIES, _LOST_RULE)]
     rules = [{"id": name, "shortDescription": {"text": text}} for name, text in zip(_RULE_IDS, texts, strict=True)]
     results = [_result(row) for row in _rows(comparison) if row["kind"] in ("regression", "lost")]
@@ -366,7 +324,7 @@ def _sarif(comparison: Comparison) -> str:
 
 
 def _result(row: Row) -> dict[str, object]:
-    # In a SARIF message braces stand for themselves only when doubled.
+    # SARIF messages use braces as placeholders; a literal brace is doubled.
     message = _message(row).replace("{", "{{").replace("}", "}}")
     location = {"name": row["oid"], "fullyQualifiedName": f"{row['model']}/{row['tier']}/{row['oid']}"}
     figures = {name: _finite(row[name]) for name in ("baseline_score", "current_score", "delta")}

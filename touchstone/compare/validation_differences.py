@@ -1,6 +1,6 @@
-"""By what the outcomes of an evaluation were decided, and whether two evaluations differ in it.
+"""How two evaluations differ in what validated them.
 
-A figure that changed with the validator, its version, its fidelity or its sandbox may say nothing about the model.
+A change of validator, version, fidelity or sandbox can change a figure without any change in the model.
 """
 
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ _MOST_NAMED = 3
 def validation_differences(
     before: pl.DataFrame | None, after: pl.DataFrame | None, current: str = "current"
 ) -> list[str]:
-    """A line per kind of difference, over the models and tiers that both sides have; none where a side is unknown.
+    """One line per distinct difference, for models and tiers in both evaluations; none if validators are unknown.
 
     >>> sides = [pl.DataFrame({"model": "m", "tier": "T0", "validator": name, "validator_version": version,
     ...     "fidelity": fidelity, "sandbox": sandbox}) for name, version, fidelity, sandbox in
@@ -30,9 +30,9 @@ def validation_differences(
     found: dict[tuple[str, str], list[str]] = {}
     for group in both:
         if old[group] != new[group]:
-            found.setdefault((_told(old[group]), _told(new[group])), []).append(" ".join(group))
+            found.setdefault((_describe(old[group]), _describe(new[group])), []).append(" ".join(group))
     return [
-        f"validated differently: baseline by {was}, {current} by {now}" + _named(names, len(both))
+        f"validated differently: baseline by {was}, {current} by {now}" + _affected(names, len(both))
         for (was, now), names in found.items()
     ]
 
@@ -44,11 +44,11 @@ def _by_group(rows: pl.DataFrame) -> dict[tuple[str, str], set[tuple[str | None,
     return grouped
 
 
-def _told(validators: set[tuple[str | None, ...]]) -> str:
-    return " and ".join(sorted(_one(*details) for details in validators))
+def _describe(validators: set[tuple[str | None, ...]]) -> str:
+    return " and ".join(sorted(_describe_validator(*details) for details in validators))
 
 
-def _one(validator: str | None, version: str | None, fidelity: str | None, sandbox: str | None) -> str:
+def _describe_validator(validator: str | None, version: str | None, fidelity: str | None, sandbox: str | None) -> str:
     if validator == "recorded":
         return "recorded outcomes"
     name = " ".join(part for part in (validator, version) if part)
@@ -56,7 +56,7 @@ def _one(validator: str | None, version: str | None, fidelity: str | None, sandb
     return f"{name} ({details})" if details else name
 
 
-def _named(groups: Sequence[str], of: int) -> str:
+def _affected(groups: Sequence[str], of: int) -> str:
     if len(groups) == of:
         return ""
     more = f" and {len(groups) - _MOST_NAMED:,} more" if len(groups) > _MOST_NAMED else ""

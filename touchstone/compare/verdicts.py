@@ -1,4 +1,7 @@
-"""What the comparison of a pair found, the verdict on it, and how it is told."""
+"""The result of comparing two models, its verdict, and the sentence that reports it.
+
+The statistics are computed in `pairs`; this module only interprets them.
+"""
 
 from dataclasses import dataclass
 
@@ -7,16 +10,15 @@ from touchstone.text import counted
 
 @dataclass(frozen=True)
 class PairResult:
-    """Side b against side a. Undefined is null; without a problem decided on both sides everything is.
+    """b compared with a. Undefined is null; without a problem decided for both, every figure is null.
 
-    `difference` is the mean over problems of pass@1 of b minus that of a. `wins`, `losses` and `ties` count the
+    `difference` is the mean over problems of pass@1 of b minus pass@1 of a. `wins`, `losses` and `ties` count the
     problems where b's rate is higher, lower and equal. `effect_size` is the standardised paired difference: the
     mean difference over the standard deviation of the problems' differences (Cohen's d_z).
 
-    `p_value` and the interval from `ci_low` to `ci_high` are the pair's own. `p_adjusted`, the interval from
-    `adjusted_ci_low` to `adjusted_ci_high` and the minimum detectable effect are corrected for all `pairs`.
-    `units_needed` is set where fewer units than that cannot give a significant difference, however large.
-    `same_attempts` is set by those who know that attempt by attempt both sides ended alike.
+    `p_value`, `ci_low` and `ci_high` are for this pair alone. `p_adjusted`, `adjusted_ci_low`, `adjusted_ci_high` and
+    `minimum_detectable_effect` are corrected for all `pairs`. `units_needed` is set if there are too few units for any
+    difference, however large, to be significant. `same_attempts`: both have the same attempts with the same outcomes.
     """
 
     problems: int
@@ -58,11 +60,11 @@ class PairResult:
 
 
 def verdict(result: PairResult) -> str:
-    """What may be said of b: `better`, `worse`, `no relevant difference`, `no evidence` or `underpowered`.
+    """The verdict on b: `better`, `worse`, `no relevant difference`, `no evidence` or `underpowered`.
 
-    The test decides on better and worse: the adjusted p is at most alpha (exactly alpha rejects, as a level-alpha test
-    does). Otherwise there is no relevant difference where the adjusted interval lies within the margin; no
-    evidence where a difference of that size would probably have been found; else too little data.
+    The test decides `better` and `worse`: adjusted p at most alpha (p equal to alpha rejects, as in a level-alpha
+    test). Otherwise: `no relevant difference` if the adjusted interval lies within the margin, `no evidence` if the
+    minimum detectable effect is at most the margin, else `underpowered`.
 
     >>> verdict(PairResult(40, 0, 0, difference=0.2, p_adjusted=0.05))
     'better'
@@ -104,20 +106,20 @@ def sentence(result: PairResult, name_a: str, name_b: str) -> str:
 
 
 def units_shortage(result: PairResult) -> str | None:
-    """Why no difference could be significant, and how many units it takes; null where there are enough.
+    """Why no difference can be significant and how many units it takes; None if there are enough.
 
     >>> units_shortage(PairResult(30, 0, 0, units=6, method="t-cluster", pairs=3, units_needed=7))
     '6 clusters cannot reach p ≤ 0.05 over 3 pairs; at least 7 are needed'
     """
     if result.units_needed is None:
         return None
-    return shortage(
+    return describe_shortage(
         result.units, result.units_needed, pairs=result.pairs, alpha=result.alpha, clustered=result.clustered
     )
 
 
-def shortage(units: int, needed: int, *, pairs: int, alpha: float, clustered: bool) -> str:
-    """That so few units cannot give a significant difference, and how many could."""
+def describe_shortage(units: int, needed: int, *, pairs: int, alpha: float, clustered: bool) -> str:
+    """A sentence saying that there are too few units for significance and how many are needed."""
     over = f" over {pairs:,} pairs" if pairs > 1 else ""
     few = counted(units, "cluster" if clustered else "problem")
     return f"{few} cannot reach p ≤ {alpha:g}{over}; at least {needed:,} are needed"

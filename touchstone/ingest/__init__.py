@@ -1,5 +1,7 @@
-"""From files to tables: one reader per input format, and quarantine for every row that is refused.
+"""From files to rows: one reader per input format, and quarantine for every row that is refused.
 
-The path of a row: `discovery` finds the file, `text` turns its bytes into cells, `cells` turns cells into
-values, `problems` and `fixes` decide what is accepted. Judging a fix belongs in `touchstone.validation`.
+Belongs here: anything that turns bytes into the tables `problems`, `attempts`, `sources` and `quarantine`, and the
+generator of synthetic inputs. A row passes through `discovery` (which files there are), `csv_rows` or `adapters` (bytes
+to text cells), `cells` and `typed_rows` (text to values), and `problems` or `fixes` (what is accepted). Running a
+fix belongs in `validation`; figures belong in `metrics`.
 """

@@ -1,7 +1,7 @@
-"""Cells of text to typed values: one rule per kind of cell, each with the words for what it refuses.
+"""Text cells to typed values: one rule per kind of cell, each with the reason it gives for refusing one.
 
-A rule never guesses: what it cannot read is refused with a reason, and an empty cell is null. Which columns a
-file has and what they mean together belongs in `problems` and `fixes`.
+A rule never guesses: what it cannot parse is refused with a reason, and an empty cell is null. Which columns a file
+has and what they mean together belongs in `problems` and `fixes`.
 """
 
 import math
@@ -12,13 +12,13 @@ import polars as pl
 
 from touchstone.vocabulary import FALSE_WORDS, MAX_AMOUNT, MAX_COUNT, MAX_ID_LENGTH, PASS_CLASS, TRUE_WORDS
 
-REFUSED = "__refused"
-OFFENDER = "__offender"
+REFUSED_BY = "__refused"
+REFUSED_CELL = "__offender"
 
 
 @dataclass(frozen=True)
 class Rule:
-    """How one column is read: its value, when a row is refused for it, and why."""
+    """How one column is parsed: its value, when a row is refused because of it, and why."""
 
     column: str
     value: pl.Expr
@@ -27,8 +27,8 @@ class Rule:
     explain: Callable[[str], str]
 
 
-def disagreement(column: str, other: str) -> Rule:
-    """Two booleans that state the same thing must not contradict each other."""
+def contradiction(column: str, other: str) -> Rule:
+    """Two boolean columns with the same meaning must agree."""
     value = boolean(column).value
 
     def explain(text: str) -> str:
@@ -38,7 +38,7 @@ def disagreement(column: str, other: str) -> Rule:
 
 
 def identifier(column: str, default: str | None = None) -> Rule:
-    """Text that names something: never trimmed, never empty (or the default), never over-long."""
+    """An id: not trimmed, not empty (unless there is a default), at most `MAX_ID_LENGTH` characters."""
     cell = pl.col(column)
     value = cell if default is None else cell.fill_null(default)
 
@@ -76,7 +76,7 @@ def score(column: str) -> Rule:
 
 
 def amount(column: str, at_most: int = MAX_AMOUNT, what: str = "number") -> Rule:
-    """A number from 0 to a limit that nothing measured exceeds."""
+    """A number from 0 to `at_most`."""
     text = _trimmed(column)
     number = text.cast(pl.Float64, strict=False)
 
@@ -98,8 +98,8 @@ def count(column: str) -> Rule:
     return Rule(column, value, refused, "bad_number", rule.explain)
 
 
-def moment(column: str) -> Rule:
-    """A point in time, as seconds: a number, or ISO 8601 with or without an offset (UTC then)."""
+def timestamp(column: str) -> Rule:
+    """A point in time in seconds: a number, or ISO 8601; without an offset it is UTC."""
     text = _trimmed(column)
     iso = text.str.replace(" ", "T", literal=True).str.replace(r"[zZ]$", "+00:00")
     offset = iso.str.strptime(pl.Datetime("us", "UTC"), "%Y-%m-%dT%H:%M:%S%.f%:z", strict=False)
@@ -108,13 +108,13 @@ def moment(column: str) -> Rule:
     value = pl.coalesce(text.cast(pl.Float64, strict=False), seconds)
 
     def explain(cell: str) -> str:
-        return f"{column} is {cell!r}, which is no time (ISO 8601, or seconds)"
+        return f"{column}: {cell!r} is not a time (expected ISO 8601 or seconds)"
 
     return Rule(column, value, text.is_not_null() & ~value.is_finite().fill_null(False), "bad_time", explain)
 
 
 def outcome_class(column: str, stated: Sequence[str] = ()) -> Rule:
-    """A class in lower case: any word, but not one that contradicts an outcome stated in another column."""
+    """A class in lower case: any word that does not contradict an outcome stated in another column."""
     word = _trimmed(column).str.to_lowercase()
     outcome = pl.coalesce(pl.lit(None, pl.Boolean), *(boolean(name).value for name in stated))
 
@@ -126,13 +126,13 @@ def outcome_class(column: str, stated: Sequence[str] = ()) -> Rule:
     return Rule(column, word, refused, "contradiction", explain)
 
 
-def verdict(rules: list[Rule]) -> list[pl.Expr]:
-    """The place of the first rule that refuses the row, from 1 (0: all accept it), and the cell it refuses."""
-    refused, offender = pl.lit(0, pl.Int16), pl.lit(None, pl.String)
+def first_refusal(rules: list[Rule]) -> list[pl.Expr]:
+    """The number of the first rule that refuses the row, from 1 (0: all accept it), and the refused cell."""
+    refused, cell = pl.lit(0, pl.Int16), pl.lit(None, pl.String)
     for place, rule in reversed(list(enumerate(rules, start=1))):
         refused = pl.when(rule.refused).then(pl.lit(place, pl.Int16)).otherwise(refused)
-        offender = pl.when(rule.refused).then(pl.col(rule.column)).otherwise(offender)
-    return [refused.alias(REFUSED), offender.alias(OFFENDER)]
+        cell = pl.when(rule.refused).then(pl.col(rule.column)).otherwise(cell)
+    return [refused.alias(REFUSED_BY), cell.alias(REFUSED_CELL)]
 
 
 def _is_finite_number(cell: str) -> bool:

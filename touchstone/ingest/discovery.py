@@ -1,7 +1,8 @@
-"""What every file in `fixes_dir` is: which models it holds, or why it is not evaluated.
+"""Classifies every file in `fixes_dir`: the models it holds, or why it is not evaluated.
 
-Nothing is passed over in silence. A file is evaluated, refused, left out by the configuration, the list of problems, an
-output of this program, data of an unknown kind, or no data at all; the table `sources` has a row for each.
+No file is skipped silently. It is evaluated, refused, excluded by the configuration, the list of problems, an output of
+touchstone, data of an unknown kind, or not data; the table `sources` has a row for each. Reading rows belongs in
+`fixes` and `adapters`.
 """
 
 import json
@@ -11,17 +12,17 @@ from pathlib import Path
 
 from touchstone.config import EvaluationConfig, first_problems_csv
 from touchstone.errors import InputFileError, TouchstoneError
-from touchstone.ingest.adapters import ForeignTable, read_foreign, recognise
+from touchstone.ingest.adapters import AdapterTable, detect_format, read_adapted
+from touchstone.ingest.csv_rows import LINE, ROW_ERROR, read_header
 from touchstone.ingest.fixes import require_fixes_columns
 from touchstone.ingest.sources import NATIVE, Source, is_named_fixes, model_of
-from touchstone.ingest.text import BROKEN, LINE, read_header
 from touchstone.names import check_name
 from touchstone.storage.store import CSV_FOLDER, SUMMARY, WAREHOUSE
 from touchstone.tables import TABLES
 from touchstone.vocabulary import OUTCOMES_CSV_COLUMNS, FileStatus
 
 _READ_SUFFIXES = (".csv", ".json", ".jsonl", ".ndjson")
-_PACKED = (".bz2", ".gz", ".tar", ".xz", ".zip", ".zst")
+_ARCHIVES = (".bz2", ".gz", ".tar", ".xz", ".zip", ".zst")
 _SHEETS = (".ods", ".tab", ".tsv", ".xls", ".xlsx")
 _DATABASES = (".arrow", ".avro", ".db", ".duckdb", ".eval", ".feather", ".orc", ".parquet", ".sqlite", ".xml")
 _OUTPUT_NAMES = ("tables", "snapshots", "cache", CSV_FOLDER, SUMMARY, WAREHOUSE)
@@ -31,7 +32,7 @@ _CONFIG_BYTES = 1 << 20
 
 @dataclass(frozen=True)
 class NotEvaluated:
-    """A file, or one model of a file, that is not evaluated, and why."""
+    """A file, or one model of a file, that is not evaluated, with the reason."""
 
     file: str
     status: FileStatus
@@ -42,30 +43,30 @@ class NotEvaluated:
 
 @dataclass(frozen=True)
 class Discovery:
-    """The files of a folder by model, what other systems' files hold, and what is not evaluated."""
+    """The files of a folder by model, the tables that adapters read, and the files that are not evaluated."""
 
     sources: dict[str, list[Source]] = field(default_factory=dict)
-    foreign: dict[Path, ForeignTable] = field(default_factory=dict)
+    adapter_tables: dict[Path, AdapterTable] = field(default_factory=dict)
     not_evaluated: list[NotEvaluated] = field(default_factory=list)
 
     @property
     def paths(self) -> list[Path]:
-        """Every file that is used, once."""
+        """Every file that is evaluated, once."""
         return sorted({source.path for sources in self.sources.values() for source in sources})
 
     @property
     def refused(self) -> dict[str, str]:
-        """The files that cannot be used, with the reason."""
+        """The refused files with the reason."""
         return {each.file: each.reason for each in self.not_evaluated if each.status == "refused"}
 
 
 def discover(config: EvaluationConfig) -> Discovery:
-    """Look at every file in `fixes_dir`, by name and content."""
+    """Classify every file in `fixes_dir` by name and content; raises if there is nothing to evaluate."""
     if not config.fixes_dir.is_dir():
         raise TouchstoneError(f"{config.fixes_dir}: no such folder; set 'fixes_dir' in the config")
     found = Discovery()
     for path in sorted(config.fixes_dir.iterdir()):
-        _account_for(path, config, found)
+        _add_file(path, config, found)
     for model, sources in found.sources.items():
         native = [source.path.name for source in sources if source.format == NATIVE]
         if len(native) > 1:
@@ -89,31 +90,31 @@ def candidates(config: EvaluationConfig) -> list[Path]:
         raise TouchstoneError(f"{config.fixes_dir}: no such folder; set 'fixes_dir' in the config")
     problems = config.problems_csv or first_problems_csv(config)
     files = (path for path in sorted(config.fixes_dir.iterdir()) if not _same_file(path, problems))
-    return [path for path in files if _not_results(path, config)[0] is None]
+    return [path for path in files if _status_by_name(path, config)[0] is None]
 
 
-def _account_for(path: Path, config: EvaluationConfig, found: Discovery) -> None:
-    """Note what one file brings, or why it brings nothing. The problems file is accounted for where it is read."""
+def _add_file(path: Path, config: EvaluationConfig, found: Discovery) -> None:
+    """Add one file to the discovery. The problems file is reported where it is read."""
     if _same_file(path, config.problems_csv or first_problems_csv(config)):
         return
-    status, reason = _not_results(path, config)
+    status, reason = _status_by_name(path, config)
     if status is not None:
         found.not_evaluated.append(NotEvaluated(path.name, status, reason))
         return
-    kind = recognise(path)
+    kind = detect_format(path)
     if kind is None and not is_named_fixes(path):
         reason = _why_not_fixes(path, config)
         if reason:
             found.not_evaluated.append(NotEvaluated(path.name, "unknown", reason))
             return
     try:
-        _take(path, kind, config, found)
+        _add_results(path, kind, config, found)
     except TouchstoneError as error:
         found.not_evaluated.append(NotEvaluated(path.name, "refused", str(error), format=kind or NATIVE))
 
 
-def _take(path: Path, kind: str | None, config: EvaluationConfig, found: Discovery) -> None:
-    """Note the models of a results file that the configuration asks for, and those that it leaves out."""
+def _add_results(path: Path, kind: str | None, config: EvaluationConfig, found: Discovery) -> None:
+    """Add the models of a results file, split into those that the configuration includes and excludes."""
     used_as = kind or NATIVE
     if config.data_type != "all" and ("synthetic" in path.name) != (config.data_type == "synthetic"):
         which = "has no 'synthetic'" if config.data_type == "synthetic" else "has 'synthetic'"
@@ -121,10 +122,10 @@ def _take(path: Path, kind: str | None, config: EvaluationConfig, found: Discove
         model = None if kind else model_of(path)
         found.not_evaluated.append(NotEvaluated(path.name, "left_out", reason, model, used_as))
         return
-    table = None if kind is None else read_foreign(path)
+    table = None if kind is None else read_adapted(path)
     names = [model_of(path)] if table is None else table.models()
     if table is not None and not names:
-        line, reason = table.frame.select(LINE, BROKEN).row(0)
+        line, reason = table.frame.select(LINE, ROW_ERROR).row(0)
         raise InputFileError(f"{path}: no row names a usable model (line {line}: {reason})")
     for name in names:
         if config.models and not any(wanted in name for wanted in config.models):
@@ -134,11 +135,11 @@ def _take(path: Path, kind: str | None, config: EvaluationConfig, found: Discove
         source = Source(check_name(name, "model"), path, used_as)
         found.sources.setdefault(name, []).append(source)
         if table is not None:
-            found.foreign[path] = table
+            found.adapter_tables[path] = table
 
 
-def _not_results(path: Path, config: EvaluationConfig) -> tuple[FileStatus | None, str]:
-    """What a file is that cannot hold results to evaluate; no status where it may."""
+def _status_by_name(path: Path, config: EvaluationConfig) -> tuple[FileStatus | None, str]:
+    """Status and reason of a file that cannot be results; no status if it can."""
     if path.is_dir():
         is_output = _same_file(path, config.output_dir) or _is_published(path, config)
         return ("output", "the output folder") if is_output else ("ignored", "a folder: files inside it are not read")
@@ -150,8 +151,8 @@ def _not_results(path: Path, config: EvaluationConfig) -> tuple[FileStatus | Non
         return "ignored", "not a regular file"
     suffix = path.suffix.lower()
     if suffix in _READ_SUFFIXES:
-        return _own_output(path) if suffix == ".csv" else _own_config(path)
-    if suffix in (*_PACKED, *_SHEETS, *_DATABASES):
+        return _status_of_output(path) if suffix == ".csv" else _status_of_config(path)
+    if suffix in (*_ARCHIVES, *_SHEETS, *_DATABASES):
         return "unknown", f"{suffix} files are not read; save it as CSV"
     if _looks_like_fixes(path, config):
         return "unknown", "it looks like a fixes file, but its name does not end in .csv"
@@ -163,13 +164,13 @@ def _same_file(path: Path, other: Path | None) -> bool:
 
 
 def _is_published(path: Path, config: EvaluationConfig) -> bool:
-    """Whether a file or folder is part of the results, where `fixes_dir` is the output folder or lies in it."""
+    """Whether a path is part of the results; matters if `fixes_dir` is the output folder or inside it."""
     in_output = path.parent == config.output_dir and path.name in _OUTPUT_NAMES
     return in_output or path.resolve().is_relative_to(config.output_dir / ".store")
 
 
-def _own_output(path: Path) -> tuple[FileStatus | None, str]:
-    """Whether the header is that of a file that this program writes, wherever the file was copied to."""
+def _status_of_output(path: Path) -> tuple[FileStatus | None, str]:
+    """Status and reason of a CSV that touchstone wrote, recognised by its header wherever it was copied to."""
     try:
         columns = set(read_header(path))
     except InputFileError:
@@ -183,11 +184,11 @@ def _own_output(path: Path) -> tuple[FileStatus | None, str]:
 
 
 def _exported_tables() -> Iterator[str]:
-    # Tables without a model have few columns, which an input file may have as well.
+    # Tables without a model have few columns, which an input file may also have.
     return (name for name, table in TABLES.items() if "model" in table.dtypes)
 
 
-def _own_config(path: Path) -> tuple[FileStatus | None, str]:
+def _status_of_config(path: Path) -> tuple[FileStatus | None, str]:
     try:
         if path.stat().st_size > _CONFIG_BYTES:
             return None, ""
@@ -199,7 +200,7 @@ def _own_config(path: Path) -> tuple[FileStatus | None, str]:
 
 
 def _why_not_fixes(path: Path, config: EvaluationConfig) -> str:
-    """Why a file of a readable kind holds no attempts; nothing where it does."""
+    """Why a file with a readable suffix holds no attempts; empty if it does."""
     if path.suffix.lower() != ".csv":
         try:
             path.open("rb").close()
@@ -217,7 +218,7 @@ def _why_not_fixes(path: Path, config: EvaluationConfig) -> str:
 
 
 def _looks_like_fixes(path: Path, config: EvaluationConfig) -> bool:
-    """Whether the first line of a file of any other name has the columns of a fixes file."""
+    """Whether the first line has the columns of a fixes file, whatever the name and the separator."""
     try:
         with path.open("rb") as file:
             line = file.readline(1 << 16).decode("utf-8-sig")

@@ -1,4 +1,7 @@
-"""A fixes file: the attempts of one model, with the outcomes that the file states or implies."""
+"""Attempts of one model, from a fixes CSV or an adapter, with the outcomes that the file states or implies.
+
+Validating a fix that has no outcome belongs in `validation`.
+"""
 
 import hashlib
 from collections.abc import Sequence
@@ -9,30 +12,29 @@ import polars as pl
 
 from touchstone.errors import InputFileError
 from touchstone.ingest import cells
+from touchstone.ingest.csv_rows import LINE, TextTable, open_table, require_columns, unused_column_name
 from touchstone.ingest.quarantine import Refusal, quarantine_frame
-from touchstone.ingest.staging import AnyTable, find_duplicates, stage, without
-from touchstone.ingest.text import LINE, TextTable, free_name, open_table, require_columns
+from touchstone.ingest.typed_rows import InputTable, drop_refused, find_duplicates, read_typed_rows
 from touchstone.vocabulary import DEFAULT_SUITE, DEFAULT_TIER, MAX_AMOUNT, PASS_CLASS
 
-STATED = ("plausible_fix", "passed")
-CLASS = "classification"
-IMPLIED = ("compiled", "tests_passed", "tests_failed")
-FIXES = ("fixed_file", "fixed_block_content", "fixed_code")
-COUNTS = ("tests_passed", "tests_failed", "lint_warnings")
-TOKENS = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens")
-AMOUNTS = ("cost_usd", "duration_seconds", "latency_ms")
-TIMES = ("start_time", "end_time")
-SCORES = ("weighted_score", "impl_rate")
-KEY = ["tier", "oid", "iteration_id"]
+OUTCOME_COLUMNS = ("plausible_fix", "passed")
+CLASS_COLUMN = "classification"
+IMPLIED_OUTCOME_COLUMNS = ("compiled", "tests_passed", "tests_failed")
+FIX_COLUMNS = ("fixed_file", "fixed_block_content", "fixed_code")
+COUNT_COLUMNS = ("tests_passed", "tests_failed", "lint_warnings")
+TOKEN_COLUMNS = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens")
+AMOUNT_COLUMNS = ("cost_usd", "duration_seconds", "latency_ms")
+TIME_COLUMNS = ("start_time", "end_time")
+SCORE_COLUMNS = ("weighted_score", "impl_rate")
+ATTEMPT_KEY = ["tier", "oid", "iteration_id"]
 
-# Column names of the attempts table that a file cannot fill; an input column of that name is carried along
-# under another one.
+# Columns of the attempts table that are computed here; an input column of that name is kept under another one.
 _RESERVED = ("model", "fix_sha")
 
 
 @dataclass(frozen=True)
-class IngestedFixes:
-    """The attempts that were accepted, in the order of their keys, and the rows that were not."""
+class IngestedAttempts:
+    """The accepted attempts, sorted by key, and the quarantined rows."""
 
     attempts: pl.LazyFrame
     quarantine: pl.DataFrame
@@ -41,76 +43,78 @@ class IngestedFixes:
 
 
 def open_fixes(path: Path, key: str = "oid") -> TextTable:
-    """Open a fixes file and refuse it where it lacks what every attempt needs."""
+    """Open a fixes CSV; raises `InputFileError` if it lacks a column that every attempt needs."""
     table = open_table(path)
     require_fixes_columns(path, table.columns, key)
     return table
 
 
 def require_fixes_columns(path: Path, columns: Sequence[str], key: str = "oid") -> None:
-    """Refuse a header that lacks what every attempt needs: its problem, its number, and an outcome or a fix."""
+    """Require the problem, the iteration, and an outcome or a fix; raises `InputFileError`."""
     require_columns(path, columns, key, "iteration_id")
-    states = any(name in columns for name in (*STATED, CLASS, *FIXES))
-    implies = all(name in columns for name in IMPLIED)
+    states = any(name in columns for name in (*OUTCOME_COLUMNS, CLASS_COLUMN, *FIX_COLUMNS))
+    implies = all(name in columns for name in IMPLIED_OUTCOME_COLUMNS)
     if not states and not implies:
         raise InputFileError(
-            f"{path}: no outcome and no fix; it needs a column {' or '.join((*STATED, CLASS))}, the columns "
-            f"{', '.join(IMPLIED)}, or a fix in {' or '.join(FIXES)}"
+            f"{path}: no outcome and no fix; it needs a column {' or '.join((*OUTCOME_COLUMNS, CLASS_COLUMN))}, "
+            f"the columns {', '.join(IMPLIED_OUTCOME_COLUMNS)}, or a fix in {' or '.join(FIX_COLUMNS)}"
         )
 
 
-def rules_for(table: AnyTable, key: str = "oid") -> list[cells.Rule]:
-    """The rules for the columns that this file has, in the order in which they are reported."""
+def rules_for(table: InputTable, key: str = "oid") -> list[cells.Rule]:
+    """The rules for the columns of this file; the first rule that refuses a row gives the reason."""
     has = set(table.columns)
     rules = [cells.identifier(key), cells.identifier("iteration_id")]
     rules += [cells.identifier("tier", DEFAULT_TIER)] if "tier" in has else []
-    rules += [cells.boolean(name) for name in (*STATED, "compiled") if name in has]
-    rules += [cells.disagreement("passed", "plausible_fix")] if has.issuperset(STATED) else []
-    rules += [cells.count(name) for name in (*COUNTS, *TOKENS) if name in has]
-    rules += [cells.score(name) for name in SCORES if name in has]
-    stated = [name for name in STATED if name in has]
-    rules += [cells.outcome_class(CLASS, stated)] if CLASS in has else []
-    rules += [cells.amount(name) for name in AMOUNTS if name in has]
-    rules += [cells.moment(name) for name in TIMES if has.issuperset(TIMES) and "duration_seconds" not in has]
+    rules += [cells.boolean(name) for name in (*OUTCOME_COLUMNS, "compiled") if name in has]
+    rules += [cells.contradiction("passed", "plausible_fix")] if has.issuperset(OUTCOME_COLUMNS) else []
+    rules += [cells.count(name) for name in (*COUNT_COLUMNS, *TOKEN_COLUMNS) if name in has]
+    rules += [cells.score(name) for name in SCORE_COLUMNS if name in has]
+    stated = [name for name in OUTCOME_COLUMNS if name in has]
+    rules += [cells.outcome_class(CLASS_COLUMN, stated)] if CLASS_COLUMN in has else []
+    rules += [cells.amount(name) for name in AMOUNT_COLUMNS if name in has]
+    rules += [
+        cells.timestamp(name) for name in TIME_COLUMNS if has.issuperset(TIME_COLUMNS) and "duration_seconds" not in has
+    ]
     return rules
 
 
-def read_fixes(path: Path, model: str, problems: pl.LazyFrame, scratch: Path, key: str = "oid") -> IngestedFixes:
-    """Read `<model>_fixes.csv` against the problems table; `key` is the column that names the problem."""
+def read_fixes(path: Path, model: str, problems: pl.LazyFrame, scratch: Path, key: str = "oid") -> IngestedAttempts:
+    """Read `<model>_fixes.csv`; `key` is the column that names the problem."""
     return read_attempts(open_fixes(path, key), model, problems, scratch, key)
 
 
 def read_attempts(
-    table: AnyTable, model: str, problems: pl.LazyFrame, scratch: Path, key: str = "oid"
-) -> IngestedFixes:
-    """The attempts of one model from a table of text cells, whichever file it comes from."""
+    table: InputTable, model: str, problems: pl.LazyFrame, scratch: Path, key: str = "oid"
+) -> IngestedAttempts:
+    """Read the attempts of one model from a table of text cells; refuses those of unknown problems."""
     rules = rules_for(table, key)
     ruled = {rule.column for rule in rules}
     reserved = (*_RESERVED, "oid") if key != "oid" else _RESERVED
     carried = {name: pl.col(name) for name in table.columns if name not in ruled and name not in reserved}
-    renamed = {free_name(name, table.columns): pl.col(name) for name in reserved if name in table.columns}
-    staged = stage(table, rules, carried | renamed, scratch)
-    staged = replace(staged, accepted=staged.accepted.rename({key: "oid"}))
+    renamed = {unused_column_name(name, table.columns): pl.col(name) for name in reserved if name in table.columns}
+    typed = read_typed_rows(table, rules, carried | renamed, scratch)
+    typed = replace(typed, accepted=typed.accepted.rename({key: "oid"}))
 
     known = problems.select("oid", pl.col("suite").alias("__problem_suite"))
-    strangers = _unknown_problems(staged.accepted, known)
-    rows = without(staged.accepted, strangers)
+    unknown = _unknown_problems(typed.accepted, known)
+    rows = drop_refused(typed.accepted, unknown)
     if "tier" not in table.columns:
         rows = rows.with_columns(tier=pl.lit(DEFAULT_TIER))
-    duplicates = find_duplicates(rows, KEY)
-    rows = without(rows, duplicates)
+    duplicates = find_duplicates(rows, ATTEMPT_KEY)
+    rows = drop_refused(rows, duplicates)
 
-    refused = [*staged.refusals, *strangers, *duplicates]
+    refused = [*typed.refusals, *unknown, *duplicates]
     attempts = _as_attempts(rows.join(known, on="oid", how="left"), model)
-    return IngestedFixes(attempts, quarantine_frame(table, refused), staged.rows, staged.rows - len(refused))
+    return IngestedAttempts(attempts, quarantine_frame(table, refused), typed.rows, typed.rows - len(refused))
 
 
 def _unknown_problems(rows: pl.LazyFrame, known: pl.LazyFrame) -> list[Refusal]:
-    """The rows of problems that nobody listed, with a hint where only the digits were written differently."""
+    """Refusals for rows of unlisted problems, with a hint if the id differs only in leading zeros or `.0`."""
     unknown = rows.join(known.select("oid"), on="oid", how="anti").select(LINE, "oid").collect()
     if unknown.is_empty():
         return []
-    # What a spreadsheet or pandas makes of "001": 1, or 1.0 in a column with gaps.
+    # A spreadsheet or pandas turns "001" into 1, or into 1.0 in a column with missing values.
     number = pl.col("oid").str.strip_chars().str.replace(r"\.0$", "").str.strip_chars_start("0").alias("number")
     numeric = pl.col("oid").str.contains(r"^\s*\d+(\.0)?\s*$")
     listed = known.filter(numeric).group_by(number).agg(meant=pl.col("oid").min())
@@ -126,11 +130,11 @@ def _digits_hint(meant: str | None) -> str:
 
 
 def outcome(present: set[str]) -> pl.Expr:
-    """The outcome that a row states, else that of its class, else the one that compile and test columns imply."""
-    found = [pl.lit(None, pl.Boolean), *(pl.col(name) for name in STATED if name in present)]
-    if CLASS in present:
-        found.append(pl.col(CLASS) == PASS_CLASS)
-    if present.issuperset(IMPLIED):
+    """The stated outcome of a row, else that of its class, else the one implied by compile and test columns."""
+    found = [pl.lit(None, pl.Boolean), *(pl.col(name) for name in OUTCOME_COLUMNS if name in present)]
+    if CLASS_COLUMN in present:
+        found.append(pl.col(CLASS_COLUMN) == PASS_CLASS)
+    if present.issuperset(IMPLIED_OUTCOME_COLUMNS):
         tested = pl.col("tests_passed").is_not_null() & pl.col("tests_failed").is_not_null()
         found.append(
             pl.when(~pl.col("compiled"))
@@ -148,7 +152,7 @@ def _as_attempts(rows: pl.LazyFrame, model: str) -> pl.LazyFrame:
         return pl.col(name) if name in present else pl.lit(None, dtype)
 
     suite = [pl.col("suite")] if "suite" in present else []
-    scores = [pl.col(name) for name in SCORES if name in present]
+    scores = [pl.col(name) for name in SCORE_COLUMNS if name in present]
     typed = {
         "model": pl.lit(model),
         "tier": pl.col("tier"),
@@ -156,27 +160,27 @@ def _as_attempts(rows: pl.LazyFrame, model: str) -> pl.LazyFrame:
         "iteration_id": pl.col("iteration_id"),
         "run_id": given("run_id", pl.String),
         "suite": pl.coalesce(*suite, "__problem_suite", pl.lit(DEFAULT_SUITE)),
-        "fix_sha": _fix_sha([name for name in FIXES if name in present]),
+        "fix_sha": _fix_sha([name for name in FIX_COLUMNS if name in present]),
         "passed": outcome(present),
         "compiled": given("compiled", pl.Boolean),
-        **{name: given(name, pl.Int64) for name in COUNTS},
+        **{name: given(name, pl.Int64) for name in COUNT_COLUMNS},
         "weighted_score": pl.coalesce(scores) if scores else pl.lit(None, pl.Float64),
-        CLASS: given(CLASS, pl.String),
-        **{name: given(name, pl.Int64) for name in TOKENS},
-        **{name: given(name, pl.Float64) for name in AMOUNTS},
+        CLASS_COLUMN: given(CLASS_COLUMN, pl.String),
+        **{name: given(name, pl.Int64) for name in TOKEN_COLUMNS},
+        **{name: given(name, pl.Float64) for name in AMOUNT_COLUMNS},
     }
     timed = rows.collect_schema().get("end_time") == pl.Float64
     if timed:
-        # A clock that was set back, or that was never set, gives no duration.
+        # A clock that was set back or never set gives no valid duration.
         elapsed = pl.col("end_time") - pl.col("start_time")
         typed["duration_seconds"] = pl.when(elapsed.is_between(0, MAX_AMOUNT)).then(elapsed)
-    used = {*typed, *STATED, *SCORES, *(TIMES if timed else ()), LINE, "__problem_suite"}
+    used = {*typed, *OUTCOME_COLUMNS, *SCORE_COLUMNS, *(TIME_COLUMNS if timed else ()), LINE, "__problem_suite"}
     extras = [name for name in rows.collect_schema().names() if name not in used]
-    return in_order(rows.select(**typed, **{name: pl.col(name) for name in extras}))
+    return sort_attempts(rows.select(**typed, **{name: pl.col(name) for name in extras}))
 
 
-def in_order(attempts: pl.LazyFrame) -> pl.LazyFrame:
-    """Attempts by tier, problem and iteration, iterations that are numbers as such."""
+def sort_attempts(attempts: pl.LazyFrame) -> pl.LazyFrame:
+    """Sort by tier, problem and iteration; numeric iterations sort as numbers."""
     by_number = pl.col("iteration_id").cast(pl.Int64, strict=False)
     return attempts.sort("tier", "oid", by_number, "iteration_id", nulls_last=True)
 

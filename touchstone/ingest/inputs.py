@@ -29,7 +29,7 @@ class Inputs:
         """The fixes files by model, and the rows of other systems' files."""
         before = {path: _changed_at(path) for path in self.config.fixes_dir.glob("*")}
         found = discover(self.config)
-        for path in found.foreign:
+        for path in found.adapter_tables:
             # These rows are read now and used later. Keeping their hash with them makes sure that bytes written in
             # between are never taken for those of the old rows.
             self._hashes_of_read[path] = self._hashes.of(path)
@@ -51,14 +51,14 @@ class Inputs:
     @cached_property
     def problems_csv(self) -> Path | None:
         """The problems file; None if other systems' files bring the problems."""
-        if self.config.problems_csv is None and self.discovery.foreign:
+        if self.config.problems_csv is None and self.discovery.adapter_tables:
             return first_problems_csv(self.config)
         return find_problems_csv(self.config)
 
     @property
     def files_with_problems(self) -> list[Path]:
         """Other systems' files whose problems are added; none if the configuration names the problems file."""
-        return [] if self.config.problems_csv is not None else list(self.discovery.foreign)
+        return [] if self.config.problems_csv is not None else list(self.discovery.adapter_tables)
 
     def problems_version(self) -> str:
         """A hash of the files that the problems come from."""

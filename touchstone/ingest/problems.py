@@ -1,4 +1,4 @@
-"""The problems file: the list of what is to be solved, and so the denominator of every figure."""
+"""The list of problems, from `problems.csv` and from adapters: the denominator of every figure."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,19 +7,17 @@ from pathlib import Path
 import polars as pl
 
 from touchstone.errors import InputFileError
-from touchstone.ingest.adapters.common import ForeignTable
+from touchstone.ingest.adapters.table import AdapterTable
 from touchstone.ingest.cells import Rule, identifier
+from touchstone.ingest.csv_rows import LINE, ROW_ERROR, TextTable, open_table, require_columns, unused_column_name
 from touchstone.ingest.quarantine import quarantine_frame
-from touchstone.ingest.staging import find_duplicates, stage, without
-from touchstone.ingest.text import BROKEN, LINE, TextTable, free_name, open_table, require_columns
+from touchstone.ingest.typed_rows import drop_refused, find_duplicates, read_typed_rows
 from touchstone.vocabulary import DEFAULT_SUITE, DEFAULT_TIER, MAX_ID_LENGTH
-
-_OWN = ("oid", "filename", "suite", "cluster", "only_tier")
 
 
 @dataclass(frozen=True)
 class IngestedProblems:
-    """The problems that were accepted, in the order of their ids, and the rows that were not."""
+    """The accepted problems, sorted by id, and the quarantined rows."""
 
     problems: pl.LazyFrame
     quarantine: pl.DataFrame
@@ -27,29 +25,28 @@ class IngestedProblems:
 
 
 def open_problems(path: Path, key: str = "oid") -> TextTable:
-    """Open a problems file and refuse it where it lacks what every problem needs."""
+    """Open a problems CSV; raises `InputFileError` if it lacks a column that every problem needs."""
     table = open_table(path)
     require_columns(path, table.columns, key, "filename")
     return table
 
 
 def read_problems(path: Path, scratch: Path, key: str = "oid") -> IngestedProblems:
-    """Read `problems.csv`. A file without a single good row, or whose key is not unique, is refused."""
+    """Read `problems.csv`; `key` is the column that names the problem. Refuses a file whose key is not unique."""
     table = open_problems(path, key)
     cluster = next((name for name in ("cluster", "project_name") if name in table.columns), None)
     rules: list[Rule] = [identifier(key)]
-    carried = [name for name in table.columns if name not in (*_OWN, key)]
-    renamed = {free_name("oid", table.columns): pl.col("oid")} if key != "oid" and "oid" in table.columns else {}
-    also = {
+    own = {
         "filename": pl.col("filename"),
         "suite": pl.col("suite").fill_null(DEFAULT_SUITE) if "suite" in table.columns else pl.lit(DEFAULT_SUITE),
         "cluster": pl.col(cluster) if cluster else pl.lit(None, pl.String),
         "only_tier": pl.col("only_tier") if "only_tier" in table.columns else pl.lit(None, pl.String),
-        **{name: pl.col(name) for name in carried},
-        **renamed,
     }
-    staged = stage(table, rules, also, scratch)
-    duplicates = find_duplicates(staged.accepted, [key])
+    extras = {name: pl.col(name) for name in table.columns if name not in (*own, "oid", key)}
+    if key != "oid" and "oid" in table.columns:
+        extras[unused_column_name("oid", table.columns)] = pl.col("oid")
+    typed = read_typed_rows(table, rules, own | extras, scratch)
+    duplicates = find_duplicates(typed.accepted, [key])
     conflict = next((refusal for refusal in duplicates if refusal.kind == "conflict"), None)
     if conflict is not None:
         other = "specific_oid" if key != "specific_oid" and "specific_oid" in table.columns else "a column"
@@ -57,35 +54,39 @@ def read_problems(path: Path, scratch: Path, key: str = "oid") -> IngestedProble
             f"{path}, line {conflict.line}: two different problems have the same {key}; "
             f"set 'problem_key' in the config to {other} that is unique"
         )
-    accepted = without(staged.accepted, duplicates).drop(LINE).rename({key: "oid"}).sort("oid")
-    refused = [*staged.refusals, *duplicates]
-    if staged.rows == len(refused):
+    accepted = drop_refused(typed.accepted, duplicates).drop(LINE).rename({key: "oid"}).sort("oid")
+    refused = [*typed.refusals, *duplicates]
+    if typed.rows == len(refused):
         raise InputFileError(f"{path}: there is no problem in the file; it needs at least one good row")
-    return IngestedProblems(accepted, quarantine_frame(table, refused), staged.rows)
+    return IngestedProblems(accepted, quarantine_frame(table, refused), typed.rows)
 
 
-def derived_problems(tables: Sequence[ForeignTable]) -> pl.DataFrame:
-    """The problems that other systems' files speak of, where there is no list of them."""
-    told = {"suite": pl.String, "cluster": pl.String, "only_tier": pl.String}
-    empty = pl.DataFrame(schema={"oid": pl.String, **told})
+def derived_problems(tables: Sequence[AdapterTable]) -> pl.DataFrame:
+    """The problems that adapters found in results files, for which there need not be a problems file."""
+    details = {"suite": pl.String, "cluster": pl.String, "only_tier": pl.String}
+    empty = pl.DataFrame(schema={"oid": pl.String, **details})
     return (
-        pl.concat([empty, *(_mentioned(table) for table in tables)])
+        pl.concat([empty, *(_problems_of_records(table) for table in tables)])
         .filter(pl.col("oid").str.len_chars() <= MAX_ID_LENGTH)
         .group_by("oid")
-        .agg(pl.col(*told).min())
+        .agg(pl.col(*details).min())
         .select(
-            "oid", pl.lit(None, pl.String).alias("filename"), pl.col("suite").fill_null(DEFAULT_SUITE), *list(told)[1:]
+            "oid",
+            pl.lit(None, pl.String).alias("filename"),
+            pl.col("suite").fill_null(DEFAULT_SUITE),
+            "cluster",
+            "only_tier",
         )
         .sort("oid")
     )
 
 
-def _mentioned(table: ForeignTable) -> pl.DataFrame:
-    """The problem of every record, with what the file says of it."""
+def _problems_of_records(table: AdapterTable) -> pl.DataFrame:
+    """The problem of every record, with the suite, cluster and tier that the file gives it."""
 
     def given(name: str) -> pl.Expr:
         return (pl.col(name) if name in table.columns else pl.lit(None, pl.String)).alias(name)
 
     tier = given("tier").fill_null(DEFAULT_TIER) if table.tier_bound else pl.lit(None, pl.String)
-    named = table.frame.filter(pl.col(BROKEN).is_null() & pl.col("oid").is_not_null())
+    named = table.frame.filter(pl.col(ROW_ERROR).is_null() & pl.col("oid").is_not_null())
     return named.select("oid", given("suite"), given("cluster"), only_tier=tier)

@@ -1,12 +1,13 @@
-"""Refused rows, with file, line and reason, so that nothing disappears without a word."""
+"""Refused rows, with file, line and reason: nothing is dropped silently. What is refused is decided by the readers."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 import polars as pl
 
-from touchstone.ingest.adapters.common import ForeignTable
-from touchstone.ingest.text import TextTable, raw_rows
+from touchstone.ingest.adapters.table import MODEL, ROW_ERROR_KIND, AdapterTable
+from touchstone.ingest.csv_rows import LINE, ROW_ERROR, TextTable, raw_rows
+from touchstone.text import counted
 
 SCHEMA = {
     "source_file": pl.String,
@@ -19,24 +20,47 @@ SCHEMA = {
 
 @dataclass(frozen=True)
 class Refusal:
-    """One row that was refused, or a whole file where there is no line."""
+    """A refused row, or a refused file if there is no line."""
 
     line: int | None
     kind: str
     reason: str
 
 
-def quarantine_frame(table: TextTable | ForeignTable, refusals: Iterable[Refusal]) -> pl.DataFrame:
-    """The refusals of one file as rows of the quarantine table, in the order of their lines."""
+def quarantine_frame(table: TextTable | AdapterTable, refusals: Iterable[Refusal]) -> pl.DataFrame:
+    """The refusals of one file as rows of the table `quarantine`, sorted by line."""
     ordered = sorted(refusals, key=lambda refusal: (refusal.line or 0, refusal.kind))
     lines = {refusal.line for refusal in ordered if refusal.line is not None}
-    raw = table.raw(lines) if isinstance(table, ForeignTable) else raw_rows(table, lines)
+    raw = table.raw(lines) if isinstance(table, AdapterTable) else raw_rows(table, lines)
     rows = [
         (table.path.name, refusal.line, refusal.kind, refusal.reason, raw.get(refusal.line or 0)) for refusal in ordered
     ]
     return pl.DataFrame(rows, schema=SCHEMA, orient="row")
 
 
+def rows_without_model(table: AdapterTable) -> pl.DataFrame:
+    """The quarantine rows of records that name no usable model, and so belong to no model's part of the table."""
+    rows = table.frame.filter(pl.col(MODEL).is_null()).select(LINE, ROW_ERROR_KIND, ROW_ERROR).iter_rows()
+    return quarantine_frame(table, [Refusal(line, kind, reason) for line, kind, reason in rows])
+
+
 def refused_file(name: str, reason: str) -> pl.DataFrame:
-    """The quarantine row of a file that could not be read at all."""
+    """The quarantine row of a file that cannot be read at all."""
     return pl.DataFrame([(name, None, "unreadable_file", reason, None)], schema=SCHEMA, orient="row")
+
+
+def explain_refusals(quarantine: Iterable[pl.DataFrame]) -> list[str]:
+    """One line per file with refused rows: how many, and the reason of the first.
+
+    >>> explain_refusals([refused_file("m_fixes.csv", "not UTF-8")])
+    ['m_fixes.csv: 1 row was refused; not UTF-8']
+    """
+    lines = []
+    for refused in quarantine:
+        if refused.is_empty():
+            continue
+        first = refused.row(0, named=True)
+        rows = counted(refused.height, "row was", "rows were")
+        where = "" if first["line"] is None else f"line {first['line']}: "
+        lines.append(f"{first['source_file']}: {rows} refused; {where}{first['reason']}")
+    return lines

@@ -1,4 +1,7 @@
-"""Which model a file speaks for, and whether its bytes have changed. Which files there are is found by `discovery`."""
+"""Input files: the model that a file name implies, and content hashes that detect changes.
+
+Which files there are is found in `discovery`.
+"""
 
 import hashlib
 import json
@@ -9,14 +12,14 @@ from touchstone.storage.files import replacing
 
 NATIVE = "native"
 
-# What is dropped from a file's name to get the model's.
+# Parts of a file name that are not part of the model name.
 _PREFIXES = ("llm_fullfile_repair_results_",)
 _SUFFIXES = ("_synthetic_fixes", "_fixes", "_synthetic_outcomes", "_outcomes")
 
 
 @dataclass(frozen=True)
 class Source:
-    """A file that speaks for a model. Files of other systems may speak for several."""
+    """A file with attempts of a model. A file read by an adapter may be the source of several models."""
 
     model: str
     path: Path
@@ -24,7 +27,7 @@ class Source:
 
 
 def model_of(path: Path) -> str:
-    """The model that a fixes file speaks for: its name without the extension and what such files are called.
+    """The model of a fixes file: the file name without extension, known prefix and known suffix.
 
     >>> [model_of(Path(name)) for name in ("out/gemini_synthetic_fixes.csv", "gpt-4_outcomes.csv", "claude.csv")]
     ['gemini', 'gpt-4', 'claude']
@@ -39,7 +42,7 @@ def model_of(path: Path) -> str:
 
 
 def is_named_fixes(path: Path) -> bool:
-    """Whether the name alone says that it is a fixes file, so that whatever is wrong with it is an error.
+    """Whether a file is meant as a fixes file by its name, so that a defect in it is an error.
 
     >>> is_named_fixes(Path("m_fixes.csv")), is_named_fixes(Path("m_outcomes.csv"))
     (True, False)
@@ -48,37 +51,37 @@ def is_named_fixes(path: Path) -> bool:
 
 
 class ContentHashes:
-    """SHA-256 of files, remembered by size, times and inode so that an untouched file is not read again."""
+    """SHA-256 of files, cached by size, times and inode, so that an unchanged file is not read again."""
 
-    # A file changed within the clock's grain of being hashed could keep its times; such a hash is not kept.
-    _SETTLED_NS = 2_000_000_000
+    # A change within the resolution of the clock leaves the times as they are, so a recent hash is not saved.
+    _SETTLE_NS = 2_000_000_000
 
-    def __init__(self, memory: Path) -> None:
-        self._memory = memory
+    def __init__(self, cache_file: Path) -> None:
+        self._cache_file = cache_file
         try:
-            self._known: dict[str, list[object]] = json.loads(memory.read_text())
+            self._cached: dict[str, list[object]] = json.loads(cache_file.read_text())
         except (OSError, ValueError):
-            self._known = {}
+            self._cached = {}
 
     def of(self, path: Path) -> str:
         """The SHA-256 of the file's bytes, in hexadecimal."""
         before = path.stat()
         mark = [before.st_size, before.st_mtime_ns, before.st_ctime_ns, before.st_ino]
-        known = self._known.get(str(path))
-        if known is not None and known[:-1] == mark:
-            return str(known[-1])
+        cached = self._cached.get(str(path))
+        if cached is not None and cached[:-1] == mark:
+            return str(cached[-1])
         with path.open("rb") as file:
             digest = hashlib.file_digest(file, "sha256").hexdigest()
-        self._known[str(path)] = [*mark, digest]
+        self._cached[str(path)] = [*mark, digest]
         return digest
 
     def save(self, now_ns: int) -> None:
-        """Keep what was learned about files that have settled."""
+        """Save the hashes of files that have not changed recently."""
         settled = {
             path: mark
-            for path, mark in self._known.items()
-            if now_ns - max(int(str(mark[1])), int(str(mark[2]))) > self._SETTLED_NS
+            for path, mark in self._cached.items()
+            if now_ns - max(int(str(mark[1])), int(str(mark[2]))) > self._SETTLE_NS
         }
-        self._memory.parent.mkdir(parents=True, exist_ok=True)
-        with replacing(self._memory) as scratch:
+        self._cache_file.parent.mkdir(parents=True, exist_ok=True)
+        with replacing(self._cache_file) as scratch:
             scratch.write_text(json.dumps(settled))

@@ -10,21 +10,21 @@ import polars as pl
 
 from touchstone.config import EvaluationConfig
 from touchstone.errors import InputFileError, TouchstoneError
-from touchstone.ingest.accounting import (
-    Row,
-    evaluated_row,
-    first_clash,
-    nothing_from,
-    problems_row,
-    refusals_without_a_model,
-    refused_row,
-    rows_not_evaluated,
-    sources_frame,
-)
-from touchstone.ingest.fixes import IngestedFixes, in_order, read_attempts, read_fixes
+from touchstone.ingest.fixes import IngestedAttempts, read_attempts, read_fixes, sort_attempts
 from touchstone.ingest.inputs import Inputs
 from touchstone.ingest.problems import derived_problems, read_problems
 from touchstone.ingest.sources import NATIVE, Source
+from touchstone.ingest.sources_table import (
+    Row,
+    conflicting_attempt,
+    evaluated_row,
+    no_attempts,
+    not_evaluated_rows,
+    problems_row,
+    quarantine_without_model,
+    refused_row,
+    sources_frame,
+)
 from touchstone.storage.code_version import table_code_version
 from touchstone.storage.store import Part, Store, digest
 from touchstone.tables import TABLES
@@ -55,7 +55,7 @@ class IngestStage:
         if current is not None:
             return current
         files = self.inputs.files_with_problems
-        problems = derived_problems([self.inputs.discovery.foreign[path] for path in files]).lazy()
+        problems = derived_problems([self.inputs.discovery.adapter_tables[path] for path in files]).lazy()
         inputs = {path.name: self.inputs.file_hash(path) for path in files}
         for table in ("quarantine", "sources"):
             self.store.remove(table, PROBLEMS_PART)
@@ -118,10 +118,10 @@ class IngestStage:
             row, read = self._read_source(source, hashes[source.path], scratch)
             rows.append(row)
             parts.append(read)
-        error = first_clash(model, sources, parts)
+        error = conflicting_attempt(model, sources, parts)
         if error is not None:
             rows = [refused_row(source, None, error) for source in sources]
-            parts = [nothing_from(source, error) for source in sources]
+            parts = [no_attempts(source, error) for source in sources]
         quarantine = pl.concat([part.quarantine for part in parts])
         if quarantine.is_empty():
             self.store.remove("quarantine", model)
@@ -131,23 +131,23 @@ class IngestStage:
         # The attempts last: their stamp says that all of it is current.
         attempts = pl.concat([part.attempts for part in parts], how="diagonal")
         inputs = {path.name: content or "unreadable" for path, content in hashes.items()}
-        part = self.store.write("attempts", in_order(attempts), fingerprint, model, inputs)
+        part = self.store.write("attempts", sort_attempts(attempts), fingerprint, model, inputs)
         self.store.clear_scratch()
         return part
 
-    def _read_source(self, source: Source, content: str | None, scratch: Path) -> tuple[Row, IngestedFixes]:
+    def _read_source(self, source: Source, content: str | None, scratch: Path) -> tuple[Row, IngestedAttempts]:
         problems = self.store.scan_with_extras("problems")
         try:
             content = content or self.inputs.file_hash(source.path)
             if source.format == NATIVE:
                 read = read_fixes(source.path, source.model, problems, scratch, self.config.problem_key)
             else:
-                table = self.inputs.discovery.foreign[source.path].for_model(source.model)
+                table = self.inputs.discovery.adapter_tables[source.path].for_model(source.model)
                 read = read_attempts(table, source.model, problems, scratch)
             self.inputs.require_unchanged(source.path, content)
         except InputFileError as error:
             reason = str(error)
-            return refused_row(source, content, reason), nothing_from(source, reason)
+            return refused_row(source, content, reason), no_attempts(source, reason)
         return evaluated_row(source, content, read), read
 
     def _remove_models_without_files(self) -> list[str]:
@@ -158,8 +158,8 @@ class IngestStage:
 
     def _record_other_files(self) -> None:
         """Record the files that are not evaluated and why, and the rows that name no model."""
-        refusals = refusals_without_a_model(self.inputs.discovery)
-        rows = rows_not_evaluated(self.inputs.discovery)
+        refusals = quarantine_without_model(self.inputs.discovery)
+        rows = not_evaluated_rows(self.inputs.discovery)
         for table, frame in (("quarantine", refusals.lazy()), ("sources", sources_frame(rows))):
             fingerprint = digest([table, rows, refusals.rows(), table_code_version(table)])
             if self.store.current(table, fingerprint, REFUSED_PART) is None:

@@ -1,10 +1,9 @@
-"""Invented problems and fixes, to try the pipeline before there is real data. Same arguments, same bytes.
+"""Synthetic problems and fixes, to try the pipeline before there is real data. Same arguments, same bytes.
 
-Only what a fixes file needs to state an outcome is invented: who passed, how often, on which problem. Richer
-invented data, with costs and scores, is `data/sample`. Reading files back belongs in `touchstone.ingest`.
+Only outcomes are generated: which attempts pass, on which problem. Sample data with costs and scores is `data/sample`.
 
-The bytes must not depend on the machine or on the version of numpy. So a stream gives nothing but uniform
-numbers, and these meet nothing but sums, products and comparisons, which every machine rounds alike.
+The bytes must not depend on the machine or the version of numpy. So only uniform random numbers are drawn, and only
+sums, products and comparisons are applied to them, which IEEE 754 rounds the same way everywhere.
 """
 
 import hashlib
@@ -24,11 +23,11 @@ from touchstone.names import check_name
 
 Floats = NDArray[np.float64]
 
-# How far a model's own view of what is hard departs from the view that all models share.
-_OWN_VIEW = 0.35
-# Above this the hardest problems would be all that is left to fail.
-_STEEPEST = 4
-# What one tier more does to the odds of passing.
+# How much a model's own difficulty of a problem deviates from the one that all models share.
+_OWN_DIFFICULTY = 0.35
+# A higher power would leave only the hardest problems to fail.
+_MAX_POWER = 4
+# Factor on the odds of passing from one tier to the next.
 _ODDS_PER_TIER = 1.5
 _OID_DIGITS = 4
 
@@ -45,8 +44,8 @@ def synthesise(
 ) -> list[Path]:
     """Write `problems.csv` and one `<model>_synthetic_fixes.csv` per model into `output`; return their paths.
 
-    `models` maps a name to its mean chance of passing in the first tier; each further tier is somewhat
-    better. Either all files are written or none, and existing ones are replaced only with `force`.
+    `models` maps a name to its mean probability of passing in the first tier; each further tier is somewhat better.
+    Writes all files or none, and replaces existing ones only with `force`.
     """
     rates = SyntheticSettings.model_validate({}).models if models is None else models
     _check_arguments(rates, problems=problems, iterations=iterations, tiers=tiers)
@@ -54,7 +53,7 @@ def synthesise(
     _check_targets([output / name for name in ("problems.csv", *names.values())], force=force)
 
     oids = _oids(problems)
-    hardness = _stream(seed, "").random(problems)
+    shared_difficulty = _generator(seed, "").random(problems)
     try:
         output.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=".synthetic-", dir=output) as scratch:
@@ -62,16 +61,16 @@ def synthesise(
             _problems(oids).write_csv(drafts[0])
             for model, rate in rates.items():
                 drafts.append(Path(scratch, names[model]))
-                stream = _stream(seed, model)
-                chances = _chances(rate, _difficulty(hardness, stream))
-                _fixes(oids, _outcomes(chances, iterations, tiers, stream)).write_csv(drafts[-1])
+                generator = _generator(seed, model)
+                probabilities = _pass_probabilities(rate, _difficulty(shared_difficulty, generator))
+                _fixes(oids, _outcomes(probabilities, iterations, tiers, generator)).write_csv(drafts[-1])
             return [draft.replace(output / draft.name) for draft in drafts]
     except OSError as error:
         raise TouchstoneError(f"{output}: cannot be written ({error.strerror or error})") from None
 
 
 def parse_models(items: list[str]) -> dict[str, float]:
-    """The models of the command line, each as NAME=RATE.
+    """Parse the models of the command line, each given as NAME=RATE.
 
     >>> parse_models(["gemini=0.77", "claude=.7"])
     {'gemini': 0.77, 'claude': 0.7}
@@ -80,14 +79,14 @@ def parse_models(items: list[str]) -> dict[str, float]:
     for item in items:
         name, equals, text = item.rpartition("=")
         if not equals:
-            raise TouchstoneError(f"model {item!r} has no rate: write NAME=RATE, for example gemini=0.77")
+            raise TouchstoneError(f"model {item!r} has no rate: use NAME=RATE, for example gemini=0.77")
         check_name(name, "model")
         if name in rates:
             raise TouchstoneError(f"model '{name}' is given twice")
         try:
             rate = float(text)
         except ValueError:
-            raise TouchstoneError(f"model '{name}': the rate {text!r} is no number") from None
+            raise TouchstoneError(f"model '{name}': the rate {text!r} is not a number") from None
         rates[name] = _check_rate(name, rate)
     return rates
 
@@ -111,51 +110,51 @@ def _check_rate(model: str, rate: float) -> float:
 def _check_targets(targets: list[Path], *, force: bool) -> None:
     for target in targets:
         if target.is_dir():
-            raise TouchstoneError(f"{target}: is a folder, so no file of that name can be written")
+            raise TouchstoneError(f"{target}: is a folder; remove it or choose another output folder")
         if target.exists() and not force:
-            raise TouchstoneError(f"{target}: exists already; pass --force to write over it")
+            raise TouchstoneError(f"{target}: already exists; use --force to overwrite it")
 
 
-def _stream(seed: int, model: str) -> Generator:
-    """Each model's own source of chance, so that one model more or less changes nothing for the others."""
+def _generator(seed: int, model: str) -> Generator:
+    """A random generator per model, so that adding or removing a model does not change the others."""
     digest = hashlib.sha256(f"{seed}/{model}".encode()).digest()
     return Generator(PCG64(int.from_bytes(digest, "big")))
 
 
-def _difficulty(hardness: Floats, stream: Generator) -> Floats:
-    """A place between 0 (easiest) and 1 (hardest) for every problem, evenly spread, as one model sees it."""
-    view = hardness + _OWN_VIEW * stream.random(hardness.size)
-    places = np.empty(hardness.size)
-    places[np.argsort(view, kind="stable")] = (np.arange(hardness.size) + 0.5) / hardness.size
+def _difficulty(shared_difficulty: Floats, generator: Generator) -> Floats:
+    """The difficulty of every problem for one model: ranks, evenly spread between 0 (easiest) and 1 (hardest)."""
+    view = shared_difficulty + _OWN_DIFFICULTY * generator.random(shared_difficulty.size)
+    places = np.empty(shared_difficulty.size)
+    places[np.argsort(view, kind="stable")] = (np.arange(shared_difficulty.size) + 0.5) / shared_difficulty.size
     return places
 
 
-def _chances(rate: float, difficulty: Floats) -> Floats:
-    """Every problem's chance of passing, with `rate` as their exact mean.
+def _pass_probabilities(rate: float, difficulty: Floats) -> Floats:
+    """The probability of passing each problem, with `rate` as their exact mean.
 
-    A power of an evenly spread number follows a Beta(1 / power, 1). The power is as steep as the rate allows
-    without a chance outside [0, 1]: a good model fails on few problems but often there, a bad one mirrors it.
+    A power of a uniform number has a Beta(1 / power, 1) distribution. The power is as high as the rate allows without
+    a probability outside [0, 1]: a good model fails often on few problems, a bad one passes often on few.
     """
     if rate < 0.5:
-        return rate * _spread(rate, 1 - difficulty)
-    return 1 - (1 - rate) * _spread(1 - rate, difficulty)
+        return rate * _weights(rate, 1 - difficulty)
+    return 1 - (1 - rate) * _weights(1 - rate, difficulty)
 
 
-def _spread(mean: float, place: Floats) -> Floats:
-    """Weights of mean 1 that rise with the place, where `mean` times a weight stays at most 1."""
-    power = _STEEPEST if mean * (_STEEPEST + 1) <= 1 else math.floor(1 / mean) - 1
+def _weights(mean: float, place: Floats) -> Floats:
+    """Weights of mean 1 that increase with `place`, such that `mean` times a weight is at most 1."""
+    power = _MAX_POWER if mean * (_MAX_POWER + 1) <= 1 else math.floor(1 / mean) - 1
     weights = np.ones(place.size)
     for _ in range(power):
         weights *= place
     return weights / (math.fsum(weights) / place.size)
 
 
-def _outcomes(chances: Floats, iterations: int, tiers: int, stream: Generator) -> list[NDArray[np.bool_]]:
-    """Who passed, problem by problem, per tier. A file's first tier is the same however many follow."""
+def _outcomes(probabilities: Floats, iterations: int, tiers: int, generator: Generator) -> list[NDArray[np.bool_]]:
+    """Outcomes per tier, problems by iterations. The first tier is the same however many follow."""
     outcomes = []
     for _ in range(tiers):
-        outcomes.append(stream.random((chances.size, iterations)) < chances[:, np.newaxis])
-        chances = _ODDS_PER_TIER * chances / (1 + (_ODDS_PER_TIER - 1) * chances)
+        outcomes.append(generator.random((probabilities.size, iterations)) < probabilities[:, np.newaxis])
+        probabilities = _ODDS_PER_TIER * probabilities / (1 + (_ODDS_PER_TIER - 1) * probabilities)
     return outcomes
 
 

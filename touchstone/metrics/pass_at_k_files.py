@@ -1,4 +1,4 @@
-"""pass@k straight from CSV files, without Dagster or an output folder: the engine of `touchstone pass-at-k`."""
+"""pass@k straight from CSV files, without a graph or an output folder: the engine behind `touchstone pass-at-k`."""
 
 import re
 import tempfile
@@ -10,9 +10,9 @@ import polars as pl
 
 from touchstone.config import IntervalSettings, sorted_k_values
 from touchstone.errors import InputFileError, TouchstoneError
+from touchstone.ingest.fast_histogram import fast_histogram
 from touchstone.ingest.fixes import open_fixes, read_fixes
 from touchstone.ingest.problems import open_problems, read_problems
-from touchstone.ingest.quick_counts import quick_histogram
 from touchstone.ingest.sources import model_of
 from touchstone.metrics.pass_at_k import count_outcomes, outcome_histogram, summarise
 from touchstone.names import check_name
@@ -22,7 +22,7 @@ from touchstone.vocabulary import DEFAULT_TIER
 
 @dataclass
 class Calculation:
-    """The table pass_at_k, the quarantined rows, and the files that could not be read."""
+    """The pass_at_k table, the rows that were refused, and the files that could not be read."""
 
     table: pl.DataFrame
     quarantine: list[pl.DataFrame] = field(default_factory=list)
@@ -32,7 +32,7 @@ class Calculation:
 def calculate(
     problems_csv: Path, fixes_csvs: Sequence[Path], k_values: Sequence[int], intervals: IntervalSettings
 ) -> Calculation:
-    """pass@k of the model of each file. An unreadable file is recorded and does not stop the others."""
+    """pass@k of every file's model. A file that cannot be read is noted and the others go on."""
     by_model = _by_model(fixes_csvs)
     parts: list[pl.DataFrame] = []
     done = Calculation(pl.DataFrame())
@@ -55,7 +55,7 @@ def calculate(
 
 
 def parse_k_values(texts: Sequence[str]) -> list[int]:
-    """k values from the command line, separated by spaces or commas.
+    """The k values of the command line, separated by spaces or commas.
 
     >>> parse_k_values(["10,1", "5"])
     [1, 5, 10]
@@ -71,7 +71,7 @@ def parse_k_values(texts: Sequence[str]) -> list[int]:
 
 
 class _Reader:
-    """Reads one model after the other against the same problems; row by row only where the quick count cannot."""
+    """Reads one model after the other against the same problems: the quick way, else the careful one."""
 
     def __init__(self, problems_csv: Path, scratch: Path) -> None:
         self._table = open_problems(problems_csv)
@@ -80,7 +80,7 @@ class _Reader:
         self.quarantine: list[pl.DataFrame] = []
 
     def histogram(self, path: Path, model: str) -> tuple[pl.DataFrame, int]:
-        quick = quick_histogram(self._table, open_fixes(path), model)
+        quick = fast_histogram(self._table, open_fixes(path), model)
         if quick is not None:
             return quick
         problems = self._careful_problems()

@@ -12,7 +12,7 @@ from pathlib import Path
 import polars as pl
 
 from touchstone.config import EvaluationConfig
-from touchstone.ingest.fixes import FIXES, in_order
+from touchstone.ingest.fixes import FIX_COLUMNS, sort_attempts
 from touchstone.ingest.inputs import Inputs
 from touchstone.storage.code_version import table_code_version
 from touchstone.storage.store import Part, Store, digest
@@ -71,7 +71,7 @@ class ValidationStage:
         judged = outcome_rows(rows.iter_rows(named=True), targets, self.session)
         validated = pl.LazyFrame(judged, schema=table.dtypes)
         rest = recorded.select(list(table.dtypes)).join(validated, on=table.key, how="anti")
-        return self._write("outcomes", in_order(pl.concat([rest, validated])).collect(), fingerprint, model)
+        return self._write("outcomes", sort_attempts(pl.concat([rest, validated])).collect(), fingerprint, model)
 
     @cached_property
     def session(self) -> ValidationSession:
@@ -101,7 +101,7 @@ class ValidationStage:
         if self.config.clones_dir is None or mode == "never" or self.store.part("attempts", model) is None:
             return None
         attempts = self.store.scan_with_extras("attempts", model)
-        present = [name for name in FIXES if name in attempts.collect_schema()]
+        present = [name for name in FIX_COLUMNS if name in attempts.collect_schema()]
         if not present:
             return None
         wanted = pl.lit(True) if mode == "always" else pl.col("passed").is_null()

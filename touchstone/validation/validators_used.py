@@ -1,27 +1,28 @@
-"""What decided the outcomes: per model and tier the validators, their versions, fidelity and sandbox."""
+"""Which validators decided the outcomes, with version, fidelity and sandbox, per model and tier."""
 
 from collections.abc import Mapping, Sequence
 
 import polars as pl
 
-GROUP = ("model", "tier")
 DETAILS = ("validator", "validator_version", "fidelity", "sandbox")
-SCHEMA = pl.Schema(dict.fromkeys([*GROUP, *DETAILS], pl.String))
+SCHEMA = pl.Schema(dict.fromkeys(["model", "tier", *DETAILS], pl.String))
 
 
 def validators_used(outcomes: pl.LazyFrame) -> pl.DataFrame:
-    """Per model and tier, every validator with version, fidelity and sandbox that decided an attempt."""
+    """Every validator that decided an attempt, with version, fidelity and sandbox, per model and tier."""
     decided = outcomes.filter(pl.col("passed").is_not_null())
     return decided.select(list(SCHEMA)).unique().sort(list(SCHEMA)).collect()
 
 
 def recorded_validators(attempt_scores: pl.DataFrame) -> pl.DataFrame:
-    """The same for outcomes that a file brought itself."""
-    groups = attempt_scores.filter(pl.col("pass_rate").is_not_null()).select(GROUP).unique().sort(GROUP)
+    """The same for a file that records its own outcomes."""
+    groups = (
+        attempt_scores.filter(pl.col("pass_rate").is_not_null()).select("model", "tier").unique().sort("model", "tier")
+    )
     recorded = {"validator": pl.lit("recorded"), "fidelity": pl.lit("recorded")}
     return groups.with_columns(**{name: pl.lit(None, pl.String) for name in DETAILS} | recorded)
 
 
-def frozen_validators(rows: Sequence[Mapping[str, str | None]]) -> pl.DataFrame:
-    """What a snapshot's manifest recorded."""
+def snapshot_validators(rows: Sequence[Mapping[str, str | None]]) -> pl.DataFrame:
+    """The same from the manifest of a snapshot."""
     return pl.DataFrame([{name: row.get(name) for name in SCHEMA} for row in rows], schema=SCHEMA)

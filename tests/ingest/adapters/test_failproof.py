@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from touchstone.errors import InputFileError
-from touchstone.ingest.adapters import read_foreign, recognise
-from touchstone.ingest.adapters.common import ForeignTable
+from touchstone.ingest.adapters import detect_format, read_adapted
 from touchstone.ingest.adapters.failproof import COLUMNS, read_failproof
-from touchstone.ingest.text import MAX_RAW_LENGTH
+from touchstone.ingest.adapters.table import AdapterTable
+from touchstone.ingest.csv_rows import MAX_RAW_LENGTH
 
 
 def result(**changes: object) -> dict[str, object]:
@@ -38,13 +38,13 @@ def write(tmp_path: Path, text: str | bytes) -> Path:
     return path
 
 
-def read(tmp_path: Path, *results: object) -> ForeignTable:
+def read(tmp_path: Path, *results: object) -> AdapterTable:
     path = write(tmp_path, lines(*results))
-    assert recognise(path) == "failproof"
-    return read_foreign(path)
+    assert detect_format(path) == "failproof"
+    return read_adapted(path)
 
 
-def refused(table: ForeignTable) -> list[tuple[int, str, str]]:
+def refused(table: AdapterTable) -> list[tuple[int, str, str]]:
     return table.frame.filter(table.frame["__broken"].is_not_null()).select("__line", "__kind", "__broken").rows()
 
 
@@ -123,13 +123,13 @@ def test_long_responses_are_kept_whole(tmp_path: Path) -> None:
         ("[" * 200_000, "ragged", "the JSON is nested too deeply"),
         (result(case_id=None), "bad_id", "the case_id is missing"),
         (result(model_id=""), "bad_id", "the model_id is missing"),
-        (result(timestamp_utc="yesterday"), "bad_time", "timestamp_utc is 'yesterday', which is no ISO 8601 time"),
-        (result(timestamp_utc=20250810), "bad_time", "timestamp_utc is '20250810', which is no ISO 8601 time"),
+        (result(timestamp_utc="yesterday"), "bad_time", "timestamp_utc: 'yesterday' is not an ISO 8601 time"),
+        (result(timestamp_utc=20250810), "bad_time", "timestamp_utc: '20250810' is not an ISO 8601 time"),
         (result(timestamp_utc=None), "bad_time", "the timestamp_utc is missing"),
         (result(scores={"accuracy": 0}), "contradiction", "accuracy is 0 but the class is 'pass'"),
         (result(classification={"primary": "Fail"}), "contradiction", "accuracy is 1 but the class is 'fail'"),
         (result(scores={"accuracy": 0.5}), "contradiction", "accuracy is 0.5 but the class is 'pass'"),
-        (result(scores={"accuracy": "high"}), "bad_number", "accuracy is 'high', which is no number"),
+        (result(scores={"accuracy": "high"}), "bad_number", "accuracy: 'high' is not a number"),
         (result(classification="pass"), "ragged", "the classification is a text where an object belongs"),
         (result(scores=[1]), "ragged", "the scores is a list where an object belongs"),
     ],
@@ -200,8 +200,8 @@ def test_models_that_would_share_a_name_are_refused(tmp_path: Path) -> None:
 def test_blank_lines_line_ends_and_a_byte_order_mark(tmp_path: Path) -> None:
     text = "\ufeff\r\n" + lines(result()).replace("\n", "\r\n") + "\r\n  \n" + json.dumps(result(run_id="run-2"))
     path = write(tmp_path, text)
-    assert recognise(path) == "failproof"
-    table = read_foreign(path)
+    assert detect_format(path) == "failproof"
+    table = read_adapted(path)
     assert table.frame["__line"].to_list() == [2, 5]
     assert json.loads(table.raw({5})[5])["run_id"] == "run-2"
     assert json.loads(table.raw({2, 5})[2])["run_id"] == "run-1"

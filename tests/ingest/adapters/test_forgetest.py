@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from touchstone.errors import InputFileError
-from touchstone.ingest.adapters import read_foreign, recognise
-from touchstone.ingest.adapters.common import ForeignTable
+from touchstone.ingest.adapters import detect_format, read_adapted
 from touchstone.ingest.adapters.forgetest import COLUMNS, read_forgetest
-from touchstone.ingest.text import MAX_RAW_LENGTH
+from touchstone.ingest.adapters.table import AdapterTable
+from touchstone.ingest.csv_rows import MAX_RAW_LENGTH
 
 
 def result(**changes: object) -> dict[str, object]:
@@ -40,14 +40,14 @@ def write(tmp_path: Path, report: object, indent: int | None = 2) -> Path:
     return path
 
 
-def read(tmp_path: Path, *results: object, indent: int | None = 2) -> ForeignTable:
+def read(tmp_path: Path, *results: object, indent: int | None = 2) -> AdapterTable:
     report = {"id": "r1", "created_at": "2026-01-02T03:04:05Z", "eval_set": {"results": 3}, "results": list(results)}
     path = write(tmp_path, report, indent)
-    assert recognise(path) == "forgetest"
-    return read_foreign(path)
+    assert detect_format(path) == "forgetest"
+    return read_adapted(path)
 
 
-def only(table: ForeignTable) -> dict[str, object]:
+def only(table: AdapterTable) -> dict[str, object]:
     assert table.frame.height == 1
     return table.frame.row(0, named=True)
 
@@ -139,14 +139,14 @@ def test_seconds_digit_for_digit(tmp_path: Path, total_ms: str, seconds: str | N
     path = write(
         tmp_path, f'{{"results": [{{"case_id":"c","model":"m","attempt":1,"timing":{{"total_ms":{total_ms}}}}}]}}'
     )
-    assert only(read_foreign(path))["duration_seconds"] == seconds
+    assert only(read_adapted(path))["duration_seconds"] == seconds
 
 
 def test_numbers_keep_their_digits(tmp_path: Path) -> None:
     digits = "0.1000000000000000055511151231257827"
     usage = f'{{"estimated_cost_usd": {digits}, "prompt_tokens": {"9" * 5000}}}'
     path = write(tmp_path, f'{{"results": [{{"case_id": 1e5, "model": "m", "attempt": 1, "token_usage": {usage}}}]}}')
-    row = only(read_foreign(path))
+    row = only(read_adapted(path))
     assert (row["oid"], row["cost_usd"], row["input_tokens"]) == ("1e5", digits, "9" * 5000)
 
 
@@ -241,12 +241,12 @@ def test_compiler_errors_and_test_failures_are_kept(tmp_path: Path) -> None:
 )
 def test_the_eval_set_is_the_suite(tmp_path: Path, eval_set: object, suite: str | None) -> None:
     for report in ({"eval_set": eval_set, "results": [result()]}, {"results": [result()], "eval_set": eval_set}):
-        assert only(read_foreign(write(tmp_path, report)))["suite"] == suite
+        assert only(read_adapted(write(tmp_path, report)))["suite"] == suite
 
 
 def test_lone_surrogates_do_not_stop_the_file(tmp_path: Path) -> None:
     path = write(tmp_path, '{"results":[{"case_id":"c","model":"m","attempt":1,"generated_code":"x\\ud83d"}]}')
-    assert only(read_foreign(path))["generated_code"] == "x?"
+    assert only(read_adapted(path))["generated_code"] == "x?"
 
 
 def test_lines_and_raw_text(tmp_path: Path) -> None:
@@ -269,8 +269,8 @@ def test_results_that_share_a_line_go_by_their_number(tmp_path: Path) -> None:
 
 def test_windows_line_ends_and_a_byte_order_mark(tmp_path: Path) -> None:
     path = write(tmp_path, '\ufeff{\r\n"results": [\r\n{"case_id":"c","model":"m","attempt":1}\r\n]\r\n}\r\n')
-    assert recognise(path) == "forgetest"
-    assert read_foreign(path).frame["__line"].to_list() == [3]
+    assert detect_format(path) == "forgetest"
+    assert read_adapted(path).frame["__line"].to_list() == [3]
 
 
 @pytest.mark.parametrize(
@@ -297,7 +297,7 @@ def test_windows_line_ends_and_a_byte_order_mark(tmp_path: Path) -> None:
 def test_files_that_cannot_be_read(tmp_path: Path, text: str, message: str) -> None:
     path = write(tmp_path, text)
     with pytest.raises(InputFileError, match=message) as caught:
-        read_foreign(path)
+        read_adapted(path)
     assert str(caught.value).startswith(f"{path}: ")
     assert "\n" not in str(caught.value)
 
@@ -306,7 +306,7 @@ def test_not_utf8(tmp_path: Path) -> None:
     path = tmp_path / "report.json"
     path.write_bytes(b'{"results": [{"case_id": "\xe9"}]}')
     with pytest.raises(InputFileError, match=r"not UTF-8 \(at byte 26\)"):
-        read_foreign(path)
+        read_adapted(path)
 
 
 def test_missing_file_and_folder(tmp_path: Path) -> None:

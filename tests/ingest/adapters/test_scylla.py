@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from touchstone.errors import InputFileError
-from touchstone.ingest.adapters import read_foreign, recognise
-from touchstone.ingest.adapters.common import ForeignTable
+from touchstone.ingest.adapters import detect_format, read_adapted
+from touchstone.ingest.adapters.table import AdapterTable
 from touchstone.ingest.problems import derived_problems
 
 HEADER = (
@@ -27,10 +27,10 @@ def write(tmp_path: Path, text: str | bytes) -> Path:
     return path
 
 
-def read(tmp_path: Path, text: str | bytes) -> ForeignTable:
+def read(tmp_path: Path, text: str | bytes) -> AdapterTable:
     path = write(tmp_path, text)
-    assert recognise(path) == "scylla"
-    return read_foreign(path)
+    assert detect_format(path) == "scylla"
+    return read_adapted(path)
 
 
 def test_every_cell_of_a_run(tmp_path: Path) -> None:

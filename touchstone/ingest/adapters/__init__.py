@@ -1,8 +1,8 @@
-"""The files of other evaluation systems as rows of text cells named like the native fixes CSV.
+"""Adapters: results files of other evaluation systems as rows of text cells under the names of the native fixes CSV.
 
-One module per system says what its keys mean; `common` holds what they share. Nothing here parses a number or a
-boolean: the rules that judge the native files judge these rows too. Which files are looked at, and what becomes
-of the rows, is decided elsewhere in `touchstone.ingest`.
+Belongs here: one module per system that maps its keys to columns, the table that they produce, and JSON as text cells.
+Parsing numbers and booleans does not: the rules in `cells` apply to native and adapted rows alike. Which files are read
+is decided in `discovery`.
 """
 
 import csv
@@ -14,12 +14,12 @@ from pathlib import Path
 
 from touchstone.errors import InputFileError
 from touchstone.ingest.adapters import failproof, forgetest, scylla
-from touchstone.ingest.adapters.common import ForeignTable, decoded, safe_model_name
-from touchstone.ingest.text import readable
+from touchstone.ingest.adapters.table import AdapterTable, safe_model_name
+from touchstone.ingest.csv_rows import decoded, readable
 
-__all__ = ["ForeignTable", "read_foreign", "recognise", "safe_model_name"]
+__all__ = ["AdapterTable", "detect_format", "read_adapted", "safe_model_name"]
 
-_READERS = {
+_ADAPTERS = {
     forgetest.FORMAT: forgetest.read_forgetest,
     scylla.FORMAT: scylla.read_scylla,
     failproof.FORMAT: failproof.read_failproof,
@@ -30,8 +30,8 @@ _NATIVE = {"oid", "iteration_id"}
 _TOKEN = re.compile(r'("[^"\\]*(?:\\.[^"\\]*)*")(\s*:\s*\[)?|[{}\[\]]', re.DOTALL)
 
 
-def recognise(path: Path) -> str | None:
-    """The format of a file by the beginning of its content; None for a native CSV and anything else."""
+def detect_format(path: Path) -> str | None:
+    """The format of a file, detected from the start of its content; None for a native CSV and anything else."""
     try:
         with path.open("rb") as file:
             head = file.read(_HEADER_BYTES)
@@ -47,15 +47,15 @@ def recognise(path: Path) -> str | None:
     return forgetest.FORMAT if "results" in _top_level_lists(text) else None
 
 
-def read_foreign(path: Path) -> ForeignTable:
-    """Read a file of any of the formats."""
-    name = recognise(path)
+def read_adapted(path: Path) -> AdapterTable:
+    """Read a results file of any system that has an adapter."""
+    name = detect_format(path)
     if name is not None:
-        return _READERS[name](path)
+        return _ADAPTERS[name](path)
     with readable(path):
         text = decoded(path, path.read_bytes())
     if text.lstrip()[:1] in ("", "{", "["):
-        # Its reader says what is wrong with JSON that is empty, broken, or no report.
+        # This adapter reports what is wrong with empty or broken JSON.
         return forgetest.read_forgetest(path)
     raise InputFileError(f"{path}: neither a forgetest report, a ProjectScylla runs.csv nor FailProof results")
 
@@ -65,7 +65,7 @@ def _is_runs_header(text: str) -> bool:
         header = {name.strip() for name in next(csv.reader(io.StringIO(text, newline="")), [])}
     except csv.Error:
         return False
-    # A file with native ids is native, whatever columns it kept from where it came from.
+    # A file with native ids is native, whichever columns of another system it kept.
     return header.issuperset(scylla.REQUIRED) and not header.issuperset(_NATIVE)
 
 
@@ -78,7 +78,7 @@ def _is_run_result(line: str) -> bool:
 
 
 def _top_level_lists(text: str) -> Iterator[str]:
-    """The keys of the outermost object that hold a list, as far as this beginning of a file goes."""
+    """The keys of the outermost object that hold a list, within the given start of a file."""
     depth = 0
     for token in _TOKEN.finditer(text):
         if token[1] is None:

@@ -1,8 +1,8 @@
-"""FailProof `RunResult` lines: one JSON object a line, one result of a case in a run.
+"""Adapter for FailProof `RunResult` files: one JSON object per line, the result of one case in one run.
 
-That system has runs and no attempts: the runs of one model at one case, in order of time, are its iterations.
-A result is passed if its class is `pass`; a recorded accuracy that says otherwise makes it unusable. The
-response and the details of the classification travel along whole, as text.
+FailProof has runs, not attempts: the runs of a model at a case, in order of time, are its iterations. A result passes
+if its class is `pass`; it is refused if the recorded accuracy contradicts that. The response and the details of the
+classification are kept as text.
 """
 
 import hashlib
@@ -12,22 +12,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from touchstone.errors import InputFileError
-from touchstone.ingest.adapters.common import (
-    DECODER,
-    Cells,
-    ForeignTable,
-    Number,
-    Record,
-    RefusedRecordError,
-    decoded,
-    identifier_of,
-    object_of,
-    section_of,
-    table_of_records,
-    text_of,
-    unmapped_cells,
-)
-from touchstone.ingest.text import MAX_RAW_LENGTH, readable
+from touchstone.ingest.adapters.json_values import identifier_of, object_of, section_of, text_of, unmapped_cells
+from touchstone.ingest.adapters.lossless_json import DECODER, Number
+from touchstone.ingest.adapters.table import AdapterTable, Cells, Record, RefusedRecordError, table_from_records
+from touchstone.ingest.csv_rows import MAX_RAW_LENGTH, decoded, readable
 
 FORMAT = "failproof"
 REQUIRED = ("case_id", "model_id", "classification")
@@ -55,12 +43,12 @@ _MAPPED = (
     "error",
     "latency_ms",
 )
-# The keys of each nested object that have a column of their own; the others travel along as `<section>_<key>`.
+# Keys of nested objects that have a column of their own; the others are kept as `<section>_<key>`.
 _SECTIONS = {"classification": ("primary",), "scores": ("accuracy",)}
 
 
-def read_failproof(path: Path) -> ForeignTable:
-    """Read the lines of one or more runs into rows of text cells."""
+def read_failproof(path: Path) -> AdapterTable:
+    """Read the results of one or more runs into rows of text cells."""
     records: list[Record] = []
     times: dict[int, datetime] = {}
     first_lines: dict[bytes, int] = {}
@@ -75,11 +63,11 @@ def read_failproof(path: Path) -> ForeignTable:
     if not records:
         raise InputFileError(f"{path}: the file is empty")
     _number([record for record in records if record.kind is None], times)
-    return table_of_records(path, FORMAT, COLUMNS, records, _raw)
+    return table_from_records(path, FORMAT, COLUMNS, records, _raw)
 
 
 def _lines(path: Path) -> Iterator[tuple[int, str]]:
-    """Every line that is not blank. Only a newline ends a line: JSON text may hold other separators as they are."""
+    """Every line that is not blank. Only `\n` ends a line: JSON strings may contain other line separators."""
     offset = 0
     with readable(path), path.open("rb") as file:
         for number, data in enumerate(file, start=1):
@@ -104,7 +92,7 @@ def _parsed(text: str) -> dict[str, object]:
 
 
 def _fill(record: Record, result: Mapping[str, object]) -> datetime:
-    """Put the result's cells into the record; the answer is when it ran."""
+    """Fill the cells of the record; returns the time of the run."""
     record.cells["llm_name"] = identifier_of(result, "model_id")
     primary = text_of((section_of(result, "classification") or {}).get("primary"))
     primary = (primary or "").strip().lower() or None
@@ -133,29 +121,27 @@ def _refuse_contradiction(primary: str | None, accuracy: str | None) -> None:
     try:
         recorded = float(accuracy)
     except ValueError:
-        raise RefusedRecordError("bad_number", f"accuracy is {accuracy!r}, which is no number") from None
+        raise RefusedRecordError("bad_number", f"accuracy: {accuracy!r} is not a number") from None
     if primary is not None and recorded != (primary == "pass"):
         raise RefusedRecordError("contradiction", f"accuracy is {accuracy} but the class is {primary!r}")
 
 
 def _time(value: object) -> datetime:
-    """An ISO 8601 time; one without an offset is UTC, as the key's name says."""
+    """An ISO 8601 time; without an offset it is UTC, as the name of the key says."""
     if value is None or value == "":
         raise RefusedRecordError("bad_time", "the timestamp_utc is missing")
     try:
-        # A bare number is seconds to some and a date to others.
+        # A bare number is ambiguous: seconds, or a date such as 20260101.
         if not isinstance(value, str) or isinstance(value, Number):
             raise ValueError
         time = datetime.fromisoformat(value.strip())
     except ValueError:
-        raise RefusedRecordError(
-            "bad_time", f"timestamp_utc is {text_of(value)!r}, which is no ISO 8601 time"
-        ) from None
+        raise RefusedRecordError("bad_time", f"timestamp_utc: {text_of(value)!r} is not an ISO 8601 time") from None
     return time if time.tzinfo else time.replace(tzinfo=UTC)
 
 
 def _refuse_repetition(line: int, text: str, first_lines: dict[bytes, int]) -> None:
-    """A line that is there twice is one result: numbered, its copy would pass for another attempt."""
+    """Refuse a repeated line: it is the same result, and would be numbered as another attempt."""
     digest = hashlib.blake2b(text.encode(), digest_size=16).digest()
     first = first_lines.setdefault(digest, line)
     if first != line:
@@ -163,7 +149,7 @@ def _refuse_repetition(line: int, text: str, first_lines: dict[bytes, int]) -> N
 
 
 def _number(records: list[Record], times: Mapping[int, datetime]) -> None:
-    """Number the runs of each model at each case from 1, in order of time, then run, then line."""
+    """Number the runs of each model at each case from 1, ordered by time, run and line."""
     counts: dict[tuple[str | None, str | None], int] = {}
     for record in sorted(records, key=lambda each: (times[each.line], each.cells["run_id"] or "", each.line)):
         key = (record.cells["llm_name"], record.cells["oid"])

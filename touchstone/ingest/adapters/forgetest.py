@@ -1,10 +1,10 @@
-"""A forgetest report: one JSON object whose list `results` holds an attempt per element.
+"""Adapter for forgetest reports: one JSON object whose list `results` has one element per attempt.
 
-The suite is the id of the report's eval set. Compiler errors, test failures and whatever else a result holds travel
-along as text, nested values as JSON. The report's own scores and aggregates are not read: they follow from the results.
+The suite is the id of the report's eval set. Compiler errors, test failures and anything else in a result are kept as
+text, nested values as JSON. The report's own scores and aggregates are not read: they follow from the results.
 
-A result is found by the line on which it starts; where two results share a line (a report without line breaks), all of
-the file's results go by their number in the list instead, from 1, because a place must name one result only.
+A result is identified by the line it starts on. If two results share a line (a report without line breaks), every
+result of the file is identified by its position in the list instead, from 1, so that the number is unique.
 """
 
 import json
@@ -15,22 +15,10 @@ from decimal import Decimal
 from pathlib import Path
 
 from touchstone.errors import InputFileError
-from touchstone.ingest.adapters.common import (
-    DECODER,
-    Cells,
-    ForeignTable,
-    Number,
-    Record,
-    RefusedRecordError,
-    decoded,
-    identifier_of,
-    object_of,
-    section_of,
-    table_of_records,
-    text_of,
-    unmapped_cells,
-)
-from touchstone.ingest.text import MAX_RAW_LENGTH, readable
+from touchstone.ingest.adapters.json_values import identifier_of, object_of, section_of, text_of, unmapped_cells
+from touchstone.ingest.adapters.lossless_json import DECODER, Number
+from touchstone.ingest.adapters.table import AdapterTable, Cells, Record, RefusedRecordError, table_from_records
+from touchstone.ingest.csv_rows import MAX_RAW_LENGTH, decoded, readable
 
 FORMAT = "forgetest"
 COLUMNS = (
@@ -53,7 +41,7 @@ COLUMNS = (
     "compile_errors",
     "compile_warnings",
 )
-# The keys of each nested object that have a column of their own; the others travel along as `<section>_<key>`.
+# Keys of nested objects that have a column of their own; the others are kept as `<section>_<key>`.
 _SECTIONS = {
     "compilation": ("success",),
     "test_execution": ("passed", "failed", "ignored"),
@@ -68,20 +56,20 @@ _COUNT = re.compile(r"[0-9]+")
 
 @dataclass(frozen=True)
 class _Element:
-    """One element of the results list and where it stands in the text."""
+    """One element of the results list and its position in the text."""
 
     value: object
     start: int
     end: int
 
 
-def read_forgetest(path: Path) -> ForeignTable:
+def read_forgetest(path: Path) -> AdapterTable:
     """Read a report into rows of text cells."""
     text = _text(path)
     elements, suite = _results(path, text)
     places = _places(text, elements)
     records = [_record(place, element.value, suite) for place, element in zip(places, elements, strict=True)]
-    return table_of_records(path, FORMAT, COLUMNS, records, _raw)
+    return table_from_records(path, FORMAT, COLUMNS, records, _raw)
 
 
 def _text(path: Path) -> str:
@@ -152,7 +140,7 @@ def _cells(result: Mapping[str, object]) -> Cells:
 
 
 def _passed(compiled: object, tests: Mapping[str, object] | None) -> str | None:
-    """Passed is compiled, at least one test, none failed. Null where the report does not say enough."""
+    """Passed means compiled, at least one test, and none failed; null if the report does not say."""
     if not isinstance(compiled, bool):
         return None
     if not compiled or tests is None:
@@ -164,7 +152,7 @@ def _passed(compiled: object, tests: Mapping[str, object] | None) -> str | None:
 
 
 def _count(value: object) -> int | None:
-    # Nobody counts ten digits of tests, and int() refuses thousands of digits with an error of its own.
+    # No count of tests has ten digits, and int() raises ValueError for thousands of digits.
     fits = isinstance(value, Number) and len(value) < 10 and _COUNT.fullmatch(value)
     return int(str(value)) if fits else None
 
@@ -174,7 +162,7 @@ def _length(value: object) -> str | None:
 
 
 def _seconds(milliseconds: str | None) -> str | None:
-    """Milliseconds as seconds, digit for digit; what is no number stays as it is, for the rules to refuse."""
+    """Milliseconds as seconds without rounding; anything but a number is left to the rules, which refuse it."""
     if milliseconds is None:
         return None
     try:
@@ -184,7 +172,7 @@ def _seconds(milliseconds: str | None) -> str | None:
 
 
 def _results(path: Path, text: str) -> tuple[list[_Element], str | None]:
-    """The elements of the results list, and the id of the eval set, which is their suite."""
+    """The elements of the results list and the id of the eval set, which is their suite."""
     try:
         found, eval_set = _find_results(text)
     except json.JSONDecodeError as error:
@@ -198,7 +186,7 @@ def _results(path: Path, text: str) -> tuple[list[_Element], str | None]:
 
 
 def _find_results(text: str) -> tuple[list[_Element] | None, object]:
-    """Walk the report's top level by hand: the decoder alone does not tell where an element starts."""
+    """Parse the top level by hand, because the decoder does not report where an element starts."""
     if not _at(text, 0, "{"):
         _only(text, _value(text, 0)[1])
         return None, None
@@ -248,7 +236,7 @@ def _after(text: str, at: int, mark: str) -> int:
 
 
 def _next(text: str, at: int, closing: str) -> int:
-    """Where the next member is looked for: past the comma, or at the closing mark."""
+    """The position of the next member: after the comma, or at the closing bracket."""
     if _at(text, at, closing):
         return at
     at = _after(text, at, ",")

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from touchstone.errors import InputFileError
-from touchstone.ingest.adapters import read_foreign, recognise, safe_model_name
+from touchstone.ingest.adapters import detect_format, read_adapted, safe_model_name
 from touchstone.names import check_name
 
 RUNS = b"experiment,agent_model,tier,subtest,run_number,passed"
@@ -38,7 +38,7 @@ def write(tmp_path: Path, content: bytes) -> Path:
     ],
 )
 def test_recognised(tmp_path: Path, content: bytes, name: str) -> None:
-    assert recognise(write(tmp_path, content)) == name
+    assert detect_format(write(tmp_path, content)) == name
 
 
 @pytest.mark.parametrize(
@@ -70,9 +70,9 @@ def test_recognised(tmp_path: Path, content: bytes, name: str) -> None:
 )
 def test_not_recognised(tmp_path: Path, content: bytes) -> None:
     path = write(tmp_path, content)
-    assert recognise(path) is None
+    assert detect_format(path) is None
     with pytest.raises(InputFileError) as caught:
-        read_foreign(path)
+        read_adapted(path)
     assert "\n" not in str(caught.value)
 
 
@@ -80,24 +80,24 @@ def test_random_bytes(tmp_path: Path) -> None:
     for seed in range(50):
         source = random.Random(seed)
         content = source.choice([b"", b"{", b'{"results', RUNS[:-3]]) + source.randbytes(3000)
-        assert recognise(write(tmp_path, content)) is None
+        assert detect_format(write(tmp_path, content)) is None
 
 
 def test_paths_that_are_no_files(tmp_path: Path) -> None:
-    assert recognise(tmp_path) is None
-    assert recognise(tmp_path / "gone.json") is None
+    assert detect_format(tmp_path) is None
+    assert detect_format(tmp_path / "gone.json") is None
     with pytest.raises(InputFileError, match="no such file"):
-        read_foreign(tmp_path / "gone.json")
+        read_adapted(tmp_path / "gone.json")
 
 
 def test_a_native_file_is_not_read(tmp_path: Path) -> None:
     with pytest.raises(InputFileError, match="neither a forgetest report, a ProjectScylla"):
-        read_foreign(write(tmp_path, b"oid,iteration_id,plausible_fix\na,1,true\n"))
+        read_adapted(write(tmp_path, b"oid,iteration_id,plausible_fix\na,1,true\n"))
 
 
 def test_a_long_first_line(tmp_path: Path) -> None:
     line = json.dumps({"case_id": "c", "raw_response": "x" * 300_000, "model_id": "m", "classification": None})
-    assert recognise(write(tmp_path, line.encode())) == "failproof"
+    assert detect_format(write(tmp_path, line.encode())) == "failproof"
 
 
 @pytest.mark.parametrize(

@@ -1,18 +1,19 @@
 """CSV bytes to rows of text, with the line that each row starts on. Nothing is inferred or converted here.
 
-There are two ways to read, with the same result. A *plain* file has no quotes and as many separators as its
-lines need, so a row is a line and Polars may scan it in parallel; Polars refuses rows that are too long, so
-where the total fits, no row is short either. Anything else is read by Python's csv module, which knows where
-each row starts and survives ragged rows.
+There are two readers with the same result. A *plain* file has no quotes and exactly as many separators as its lines
+need, so a row is a line and Polars can scan it in parallel; Polars rejects rows that are too long, so if the total is
+right, no row is too short either. Any other file is read by Python's csv module, which knows where each row starts and
+reads on after a ragged row. What cells mean belongs in `cells`.
 """
 
 import codecs
 import csv
 import sys
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 import polars as pl
@@ -21,20 +22,21 @@ from polars.io.plugins import register_io_source
 from touchstone.errors import InputFileError
 
 LINE = "__line"
-BROKEN = "__broken"
+ROW_ERROR = "__broken"
 MAX_RAW_LENGTH = 2000
 _CHUNK = 1 << 20
 _BATCH_ROWS = 20_000
 _BATCH_LENGTH = 64 << 20
 
 Row = tuple[int | str | None, ...]
+Result = TypeVar("Result")
 
 csv.field_size_limit(min(sys.maxsize, 2**31 - 1))
 
 
 @dataclass(frozen=True)
 class TextTable:
-    """A CSV file whose header has been read and whose bytes have been looked at."""
+    """A CSV file with its header; `plain` says which reader it needs, `lines` counts its lines."""
 
     path: Path
     columns: tuple[str, ...]
@@ -43,8 +45,8 @@ class TextTable:
 
 
 @dataclass
-class _Survey:
-    """What one pass over the bytes found."""
+class _ByteCounts:
+    """Counts from one pass over the bytes of a file."""
 
     quotes: bool = False
     separators: int = 0
@@ -63,15 +65,15 @@ class _Survey:
 
 
 def open_table(path: Path) -> TextTable:
-    """Look at the file's bytes and header; refuse what is no CSV at all."""
+    """Scan the bytes and the header of a CSV file; raises `InputFileError` if it is not one."""
     with readable(path):
-        survey = _survey(path)
+        counts = _count_bytes(path)
     columns = read_header(path)
-    return TextTable(path, columns, survey.is_plain(len(columns)), survey.lines)
+    return TextTable(path, columns, counts.is_plain(len(columns)), counts.lines)
 
 
 def read_header(path: Path) -> tuple[str, ...]:
-    """The names of a CSV file's columns; refuses a file that has none."""
+    """The column names of a CSV file; raises `InputFileError` if there are none."""
     try:
         with readable(path), path.open(encoding="utf-8-sig", newline="") as file:
             header = next(csv.reader(file), [])
@@ -88,10 +90,10 @@ def read_header(path: Path) -> tuple[str, ...]:
     return _without_internal_names(columns)
 
 
-def free_name(name: str, taken: Collection[str]) -> str:
-    """The name under which an input column is carried along where its own belongs to a table: `input_` in front.
+def unused_column_name(name: str, taken: Collection[str]) -> str:
+    """A name for an input column whose own name is reserved: `input_` in front, as often as needed.
 
-    >>> free_name("model", ["oid", "model"]), free_name("model", ["model", "input_model"])
+    >>> unused_column_name("model", ["oid", "model"]), unused_column_name("model", ["model", "input_model"])
     ('input_model', 'input_input_model')
     """
     free = f"input_{name}"
@@ -101,17 +103,17 @@ def free_name(name: str, taken: Collection[str]) -> str:
 
 
 def _without_internal_names(columns: tuple[str, ...]) -> tuple[str, ...]:
-    """Columns of the engine start with two underscores while a file is read; a file's own must not."""
+    """Rename columns that start with two underscores, which are reserved for internal columns."""
     names = list(columns)
     for place, name in enumerate(columns):
         if name.startswith("__"):
-            names[place] = free_name(name, names)
+            names[place] = unused_column_name(name, names)
     return tuple(names)
 
 
 @contextmanager
 def readable(path: Path) -> Iterator[None]:
-    """Turn what can go wrong with opening a file into one line."""
+    """Turn errors of opening a file into an `InputFileError` of one line."""
     try:
         yield
     except FileNotFoundError:
@@ -122,8 +124,16 @@ def readable(path: Path) -> Iterator[None]:
         raise InputFileError(f"{path}: cannot be read ({error.strerror})") from None
 
 
+def decoded(path: Path, data: bytes, offset: int = 0) -> str:
+    """Decode bytes that start at this offset of the file; a byte order mark at its start is dropped."""
+    try:
+        return data.decode("utf-8-sig" if offset == 0 else "utf-8")
+    except UnicodeDecodeError as error:
+        raise InputFileError(f"{path}: not UTF-8 (at byte {offset + error.start}); save it as UTF-8") from None
+
+
 def require_columns(path: Path, columns: Sequence[str], *names: str) -> None:
-    """Refuse a file that lacks one of the named columns."""
+    """Raise `InputFileError` if one of the named columns is missing."""
     missing = [name for name in names if name not in columns]
     if missing:
         found = ", ".join(columns)
@@ -133,7 +143,7 @@ def require_columns(path: Path, columns: Sequence[str], *names: str) -> None:
 
 
 def _other_separator(columns: Sequence[str]) -> str:
-    """A hint for a file whose header makes one column here and several with another separator."""
+    """A hint for a file that uses another separator: its header is a single column here."""
     if len(columns) > 1:
         return ""
     separators = {";": "';'", "\t": "tabs", "|": "'|'"}
@@ -144,7 +154,7 @@ def _other_separator(columns: Sequence[str]) -> str:
 
 
 def plain_rows(table: TextTable) -> pl.LazyFrame:
-    """The rows of a plain file, scanned by Polars. Raises a Polars error where a row is too long."""
+    """The rows of a plain file, scanned by Polars. Collecting raises a Polars error if a row is too long."""
     frame = pl.scan_csv(
         table.path,
         schema=dict.fromkeys(table.columns, pl.String),
@@ -155,12 +165,12 @@ def plain_rows(table: TextTable) -> pl.LazyFrame:
         row_index_name=LINE,
         row_index_offset=2,
     )
-    return frame.with_columns(pl.col(LINE).cast(pl.Int64), pl.lit(None, pl.String).alias(BROKEN))
+    return frame.with_columns(pl.col(LINE).cast(pl.Int64), pl.lit(None, pl.String).alias(ROW_ERROR))
 
 
 def careful_rows(table: TextTable) -> pl.LazyFrame:
-    """The rows of any file, read by the csv module; a row that does not fit the header says so in BROKEN."""
-    schema = {LINE: pl.Int64, BROKEN: pl.String, **dict.fromkeys(table.columns, pl.String)}
+    """The rows of any file, read by the csv module; `ROW_ERROR` says why a row does not fit the header."""
+    schema = {LINE: pl.Int64, ROW_ERROR: pl.String, **dict.fromkeys(table.columns, pl.String)}
 
     def batches(
         with_columns: list[str] | None, predicate: pl.Expr | None, n_rows: int | None, batch_size: int | None
@@ -180,8 +190,18 @@ def careful_rows(table: TextTable) -> pl.LazyFrame:
     return register_io_source(batches, schema=schema)
 
 
+def read_rows(table: TextTable, consume: Callable[[pl.LazyFrame], Result]) -> Result:
+    """Pass the rows to `consume` by the fast reader if possible, else by the careful one."""
+    if table.plain:
+        try:
+            return consume(plain_rows(table))
+        except pl.exceptions.PolarsError:
+            pass
+    return consume(careful_rows(table))
+
+
 def raw_rows(table: TextTable, lines: set[int]) -> dict[int, str]:
-    """The text of the rows that start on these lines, cut at `MAX_RAW_LENGTH` characters."""
+    """The text of the rows that start on these lines, truncated to `MAX_RAW_LENGTH` characters."""
     if not lines:
         return {}
     found: dict[int, str] = {}
@@ -194,10 +214,10 @@ def raw_rows(table: TextTable, lines: set[int]) -> dict[int, str]:
     return found
 
 
-def _survey(path: Path) -> _Survey:
-    """Read the bytes once: count what decides whether the file is plain, and refuse what is not UTF-8."""
+def _count_bytes(path: Path) -> _ByteCounts:
+    """One pass over the bytes: the counts that decide whether the file is plain; raises if it is not UTF-8."""
     decoder = codecs.getincrementaldecoder("utf-8")()
-    survey = _Survey()
+    counts = _ByteCounts()
     buffer = bytearray(_CHUNK)
     view = np.frombuffer(buffer, dtype=np.uint8)
     offset = 0
@@ -210,34 +230,34 @@ def _survey(path: Path) -> _Survey:
                 except UnicodeDecodeError as error:
                     at = offset + error.start
                     raise InputFileError(f"{path}: not UTF-8 (at byte {at}); save it as UTF-8") from None
-            survey.quotes |= buffer.find(b'"', 0, size) >= 0
-            survey.separators += int(np.count_nonzero(seen == 44))
-            survey.newlines += int(np.count_nonzero(seen == 10))
-            if survey.last_byte == 13 and buffer[0] == 10:
-                survey.paired_returns += 1
+            counts.quotes |= buffer.find(b'"', 0, size) >= 0
+            counts.separators += int(np.count_nonzero(seen == 44))
+            counts.newlines += int(np.count_nonzero(seen == 10))
+            if counts.last_byte == 13 and buffer[0] == 10:
+                counts.paired_returns += 1
             if buffer.find(b"\r", 0, size) >= 0:
-                survey.returns += buffer.count(b"\r", 0, size)
-                survey.paired_returns += buffer.count(b"\r\n", 0, size)
-            survey.last_byte = buffer[size - 1]
+                counts.returns += buffer.count(b"\r", 0, size)
+                counts.paired_returns += buffer.count(b"\r\n", 0, size)
+            counts.last_byte = buffer[size - 1]
             offset += size
     try:
         decoder.decode(b"", final=True)
     except UnicodeDecodeError:
         raise InputFileError(f"{path}: not UTF-8 (cut off at byte {offset}); save it as UTF-8") from None
-    return survey
+    return counts
 
 
 def _records(table: TextTable) -> Iterator[tuple[int, str, list[str] | csv.Error]]:
-    """Every row after the header: the line it starts on, its text, and its cells or what is wrong with them."""
+    """Every row after the header: the line it starts on, its text, and its cells or the error in them."""
     consumed: list[str] = []
     with table.path.open(encoding="utf-8-sig", newline="") as file:
 
-        def remember() -> Iterator[str]:
+        def recorded_lines() -> Iterator[str]:
             for text in file:
                 consumed.append(text)
                 yield text
 
-        reader = csv.reader(remember(), strict=True)
+        reader = csv.reader(recorded_lines(), strict=True)
         start = 1
         while True:
             consumed.clear()
@@ -256,7 +276,7 @@ def _records(table: TextTable) -> Iterator[tuple[int, str, list[str] | csv.Error
 
 
 def _cells(table: TextTable) -> Iterator[tuple[int, Row]]:
-    """Every row that is not blank, behind the length of its text."""
+    """The length and the cells of every row that is not blank."""
     width = len(table.columns)
     nothing = (None,) * width
     for line, raw, cells in _records(table):

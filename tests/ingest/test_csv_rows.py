@@ -8,7 +8,7 @@ import polars as pl
 from hypothesis import given
 from hypothesis import strategies as st
 
-from touchstone.ingest.text import BROKEN, LINE, careful_rows, open_table, plain_rows, raw_rows
+from touchstone.ingest.csv_rows import LINE, ROW_ERROR, careful_rows, open_table, plain_rows, raw_rows
 
 cell = st.text(alphabet="ab1 ,\"\n\r;'é\t", max_size=6)
 plain_cell = st.text(alphabet="ab1 ;'é\t=.", max_size=6)
@@ -26,7 +26,7 @@ def test_careful_rows_bring_back_what_was_written(tmp_path_factory, rows: list[l
     write(path, [["x", "y", "z"], *rows], end)
     read = careful_rows(open_table(path)).collect()
     assert read.select("x", "y", "z").rows() == [tuple(cell or None for cell in row) for row in rows]
-    assert read[BROKEN].null_count() == len(rows)
+    assert read[ROW_ERROR].null_count() == len(rows)
 
 
 @given(
@@ -39,7 +39,7 @@ def test_plain_and_careful_reading_agree(tmp_path_factory, rows: list[list[str]]
     table = open_table(path)
     careful = careful_rows(table).collect()
     ragged = [row for row in rows if len(row) != 3 and ",".join(row).strip()]
-    assert careful[BROKEN].count() == len(ragged)
+    assert careful[ROW_ERROR].count() == len(ragged)
     if not table.plain:
         return
     try:
@@ -47,7 +47,7 @@ def test_plain_and_careful_reading_agree(tmp_path_factory, rows: list[list[str]]
     except pl.exceptions.PolarsError:
         assert ragged
         return
-    columns = [LINE, BROKEN, "x", "y", "z"]
+    columns = [LINE, ROW_ERROR, "x", "y", "z"]
     assert plain.select(columns).equals(careful.select(columns))
 
 

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from touchstone.ingest.fast_histogram import fast_histogram
 from touchstone.ingest.fixes import open_fixes, read_fixes
 from touchstone.ingest.problems import open_problems, read_problems
-from touchstone.ingest.quick_counts import quick_histogram
 from touchstone.metrics.pass_at_k import count_outcomes, outcome_histogram
 
 CLEAN = "oid,iteration_id,plausible_fix\na,1,True\na,2,False\nb,1,True\n"
@@ -24,7 +24,7 @@ def write(tmp_path: Path, problems: str, fixes: str) -> tuple[Path, Path]:
 
 
 def quick(files: tuple[Path, Path]) -> tuple[pl.DataFrame, int] | None:
-    return quick_histogram(open_problems(files[0]), open_fixes(files[1]), "m")
+    return fast_histogram(open_problems(files[0]), open_fixes(files[1]), "m")
 
 
 def careful(files: tuple[Path, Path], tmp_path: Path) -> pl.DataFrame:

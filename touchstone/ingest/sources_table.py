@@ -1,45 +1,46 @@
-"""Rows of the tables `sources` and `quarantine`: what became of every file, and of the rows that name no model."""
+"""The table `sources`: the status of every input file, and quarantine rows that belong to no model.
+
+How a file is classified belongs in `discovery`, how it is read in `fixes`, `problems` and `adapters`.
+"""
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import polars as pl
 
-from touchstone.ingest.adapters.common import KIND, MODEL, ForeignTable
 from touchstone.ingest.discovery import Discovery
-from touchstone.ingest.fixes import KEY, IngestedFixes
+from touchstone.ingest.fixes import ATTEMPT_KEY, IngestedAttempts
 from touchstone.ingest.quarantine import SCHEMA as QUARANTINE_SCHEMA
-from touchstone.ingest.quarantine import Refusal, quarantine_frame, refused_file
+from touchstone.ingest.quarantine import refused_file, rows_without_model
 from touchstone.ingest.sources import NATIVE, Source
-from touchstone.ingest.text import BROKEN, LINE
 from touchstone.tables import TABLES
 
 Row = dict[str, object]
 
 
 def sources_frame(rows: Iterable[Row]) -> pl.LazyFrame:
-    """Rows of the table `sources`; a column that a row lacks is null."""
+    """Rows as the table `sources`; a column that a row lacks is null."""
     return pl.LazyFrame(list(rows), schema=TABLES["sources"].dtypes)
 
 
-def evaluated_row(source: Source, sha256: str, read: IngestedFixes) -> Row:
-    """A file that was read."""
+def evaluated_row(source: Source, sha256: str, read: IngestedAttempts) -> Row:
+    """The row of a file that was read."""
     return _named(source) | {"status": "evaluated", "sha256": sha256} | _counts(read.rows, read.accepted)
 
 
 def refused_row(source: Source, sha256: str | None, reason: str) -> Row:
-    """A file that speaks for a model and could not be used."""
+    """The row of a file that could not be read for its model."""
     return _named(source) | {"status": "refused", "reason": reason, "sha256": sha256} | _counts(0, 0)
 
 
 def problems_row(path: Path, sha256: str, rows: int, accepted: int) -> Row:
-    """The problems file."""
+    """The row of the problems file."""
     named = {"source_file": path.name, "status": "problems", "reason": "the list of problems", "format": NATIVE}
     return named | {"sha256": sha256} | _counts(rows, accepted)
 
 
-def rows_not_evaluated(discovery: Discovery) -> list[Row]:
-    """The files that nothing was read from."""
+def not_evaluated_rows(discovery: Discovery) -> list[Row]:
+    """The rows of files that are not evaluated."""
     return [
         {
             "source_file": each.file,
@@ -52,29 +53,29 @@ def rows_not_evaluated(discovery: Discovery) -> list[Row]:
     ]
 
 
-def refusals_without_a_model(discovery: Discovery) -> pl.DataFrame:
-    """Quarantine rows of the files that speak for no usable model, and of the rows that name no model."""
+def quarantine_without_model(discovery: Discovery) -> pl.DataFrame:
+    """Quarantine rows of refused files, and of records that name no usable model."""
     frames = [refused_file(name, reason) for name, reason in sorted(discovery.refused.items())]
-    frames += [_rows_without_a_model(table) for table in discovery.foreign.values()]
+    frames += [rows_without_model(table) for table in discovery.adapter_tables.values()]
     return pl.concat([pl.DataFrame(schema=QUARANTINE_SCHEMA), *frames])
 
 
-def nothing_from(source: Source, reason: str) -> IngestedFixes:
-    """No attempts, and a file in quarantine."""
+def no_attempts(source: Source, reason: str) -> IngestedAttempts:
+    """The result for a refused file: no attempts, and the file in quarantine."""
     attempts = pl.LazyFrame(schema=TABLES["attempts"].dtypes)
-    return IngestedFixes(attempts, refused_file(source.path.name, reason), 0, 0)
+    return IngestedAttempts(attempts, refused_file(source.path.name, reason), 0, 0)
 
 
-def first_clash(model: str, sources: Sequence[Source], parts: Sequence[IngestedFixes]) -> str | None:
-    """What two files of one model say of the same attempt cannot be told apart, so neither is used."""
+def conflicting_attempt(model: str, sources: Sequence[Source], parts: Sequence[IngestedAttempts]) -> str | None:
+    """Why the files of one model cannot be used together: the first attempt that two of them have; None if none."""
     if len(parts) < 2:
         return None
-    keys = pl.concat([part.attempts.select(KEY) for part in parts])
-    twice = keys.group_by(KEY).len().filter(pl.col("len") > 1).sort(KEY).head(1).collect()
+    keys = pl.concat([part.attempts.select(ATTEMPT_KEY) for part in parts])
+    twice = keys.group_by(ATTEMPT_KEY).len().filter(pl.col("len") > 1).sort(ATTEMPT_KEY).head(1).collect()
     if twice.is_empty():
         return None
     names = " and ".join(source.path.name for source in sources)
-    shown = ", ".join(f"{name} '{twice[name].item()}'" for name in KEY)
+    shown = ", ".join(f"{name} '{twice[name].item()}'" for name in ATTEMPT_KEY)
     return f"{names} both have an attempt of the model '{model}' at {shown}; keep one of them"
 
 
@@ -84,8 +85,3 @@ def _named(source: Source) -> Row:
 
 def _counts(rows: int, accepted: int) -> Row:
     return {"rows": rows, "accepted": accepted, "quarantined": rows - accepted}
-
-
-def _rows_without_a_model(table: ForeignTable) -> pl.DataFrame:
-    rows = table.frame.filter(pl.col(MODEL).is_null()).select(LINE, KIND, BROKEN).iter_rows()
-    return quarantine_frame(table, [Refusal(line, kind, reason) for line, kind, reason in rows])

@@ -1,0 +1,47 @@
+"""The report of `touchstone compare` as text: on a terminal, and in a file.
+
+What the report says belongs in `touchstone.compare.report`, which also writes the formats for programs.
+"""
+
+import io
+
+from rich.console import Console
+from rich.text import Text
+
+from touchstone.cli.fitted_table import UNLIMITED, FittedTable, names, numbers, terminal
+from touchstone.compare.report import ComparisonReport, Section, count_line, inputs_line, sections
+from touchstone.text import visible
+
+_STYLES = {"Regressions": "bold red", "Lost cases": "bold red", "Improvements": "bold green"}
+
+
+def show_comparison(report: ComparisonReport, console: Console | None = None) -> None:
+    """Print the report; tables are fitted to the width of the console."""
+    console = console or terminal()
+    for line in report.verdict_lines:
+        console.print(Text(visible(line), style="bold"), soft_wrap=True)
+    console.print(Text(count_line(report)), soft_wrap=True)
+    console.print(Text(visible(inputs_line(report)), style="dim"), soft_wrap=True)
+    for line in report.notes:
+        console.print(Text(visible(line)), soft_wrap=True)
+    for section in sections(report):
+        console.print()
+        console.print(Text(section.title, style=_STYLES.get(section.title, "bold")))
+        _table(section).print(console)
+
+
+def comparison_text(report: ComparisonReport) -> str:
+    """The report as plain text of unlimited width, for a file."""
+    out = io.StringIO()
+    show_comparison(report, Console(file=out, width=UNLIMITED, color_system=None, highlight=False, emoji=False))
+    return out.getvalue()
+
+
+def _table(section: Section) -> FittedTable:
+    columns = [*names(*section.names), *numbers(*section.numbers)]
+    more = f"… and {section.more:,} more" if section.more else ""
+    table = FittedTable(columns, caption=more, keep_figures=True)
+    for row in section.rows:
+        # A line break in a name is shown as \n, not as a second line of the cell.
+        table.add_row(*map(visible, row))
+    return table
