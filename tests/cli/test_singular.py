@@ -9,9 +9,9 @@ import pytest
 from tests.conftest import Command, Folder
 from touchstone import checks
 from touchstone.checks import Finding
+from touchstone.cli.plain_text import explain_nulls
 from touchstone.compare.gate import counts_by_model, judge_changes
 from touchstone.config import CheckLimits, ComparisonConfig
-from touchstone.text import explain_nulls
 
 LIMITS = CheckLimits()
 WRONG = re.compile(

@@ -68,7 +68,7 @@ def _publication(store: "Store", outcome: RunOutcome) -> list[str]:
         made = ("summary_pass_at_k.csv", "csv", "tables", "warehouse.duckdb")
         paths = [f"  {_short(store.root / name)}" for name in made if (store.root / name).exists()]
         return ["results were published although a check failed"] * (outcome.exit_code != 0) + paths
-    earlier = "the last finished results are untouched" if store.has_published else "there are no earlier results"
+    earlier = "the last published results are unchanged" if store.has_published else "there are no earlier results"
     kept = store.unpublished / "tables"
     table = next((name for name in ("pass_at_k", "outcomes", "problems") if (kept / name).is_dir()), None)
     if not outcome.stopped or table is None:
@@ -84,7 +84,7 @@ def leaderboard(pass_at_k: pl.DataFrame) -> FittedTable:
     """Models by pass@k with their intervals, best first."""
     ks = pass_at_k["k"].unique().sort().to_list()
     drawn = FittedTable(
-        [*names("model", "tier"), *numbers(*(f"pass@{k}" for k in ks), "attempted"), *names("interval by")],
+        [*names("model", "tier"), *numbers(*(f"pass@{k}" for k in ks), "attempted"), *names("CI method")],
         title="pass@k: mean over problems [confidence interval]",
     )
     best_first = pass_at_k.filter(pl.col("k") == ks[0]).sort(
@@ -164,7 +164,7 @@ def comparison_table(pairs: pl.DataFrame, alpha: float = 0.05, confidence: float
     own = [f"{100 * confidence:g}% CI", "p"]
     figures = [*(adjusted or own), "min. detectable effect", *(own if adjusted else [])]
     drawn = FittedTable(
-        [*names("this", "against", "verdict"), *numbers("difference", *figures)],
+        [*names("model", "baseline", "verdict"), *numbers("difference", *figures)],
         title="compared problem by problem: difference of pass@1",
         caption=_comparison_caption(pairs, alpha),
     )
