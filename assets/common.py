@@ -13,7 +13,7 @@ import polars as pl
 from touchstone.checks import Finding
 from touchstone.contracts import TABLES
 from touchstone.evaluation import Evaluation
-from touchstone.progress import tell
+from touchstone.progress import report_step
 from touchstone.storage.store import Part, digest
 
 EvaluationParam = dg.ResourceParam[Evaluation]
@@ -52,7 +52,7 @@ def tables_in_one_step(group: str, tables: Mapping[Maker, Sequence[str]]) -> dg.
     def step(context: dg.AssetExecutionContext, evaluation: EvaluationParam) -> Iterator[dg.MaterializeResult[None]]:
         for name, make in makers.items():
             if dg.AssetKey(name) in context.selected_asset_keys:
-                tell(name)
+                report_step(name)
                 yield make(evaluation)._replace(asset_key=dg.AssetKey(name))
 
     return step
@@ -154,7 +154,7 @@ def each_model(evaluation: Evaluation, what: str) -> Iterator[str]:
     """Every model that has a fixes file, with progress reported as the work comes to it."""
     models = list(evaluation.discovery.sources)
     for place, model in enumerate(models, start=1):
-        tell(f"{what} of {model} ({place} of {len(models)})")
+        report_step(f"{what} of {model} ({place} of {len(models)})")
         yield model
 
 

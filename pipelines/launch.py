@@ -20,7 +20,7 @@ from pipelines.jobs import EVALUATE
 from pipelines.progress import LOGGER, progress_logger, stages_of
 from pipelines.resources import EvaluationResource
 from touchstone.errors import TouchstoneError
-from touchstone.progress import tell
+from touchstone.progress import report_step
 from touchstone.run_outcome import CheckOutcome, RunOutcome
 from touchstone.storage.store import digest
 
@@ -68,7 +68,7 @@ def run_evaluation(
         fresh=fresh,
         wait_for_lock_seconds=0,
     )
-    tell("starting the run")
+    report_step("starting the run")
     defs = build_defs(resource)
     job = defs.resolve_job_def(EVALUATE).with_logger_defs({LOGGER: progress_logger(stages_of(defs))})
     with instance or dg.DagsterInstance.get() as dagster:

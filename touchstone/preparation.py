@@ -9,14 +9,14 @@ from touchstone.config import EvaluationConfig, load_config, require_baseline_mo
 from touchstone.errors import TouchstoneError
 from touchstone.evaluation import Evaluation
 from touchstone.ingest.synthetic import synthesise
-from touchstone.progress import tell
+from touchstone.progress import report_step
 
 
 def prepare(config_file: Path, output_dir: Path | None, only: Sequence[str]) -> Evaluation:
     """The evaluation, known to have a problems file and at least one model to evaluate."""
     config = load_config(config_file, output_dir)
     generate_if_asked(config)
-    tell("looking for fixes files")
+    report_step("looking for fixes files")
     evaluation = Evaluation(config, only=frozenset(only))
     require_only(evaluation, only, "--only")
     return evaluation

@@ -30,10 +30,10 @@ def run(
     config = config_or_default(config)
     with show_progress("reading the configuration", stages=True):
         from touchstone.preparation import prepare
-        from touchstone.progress import tell
+        from touchstone.progress import report_step
 
         evaluation = prepare(config, output_dir, only or [])
-        tell("loading Dagster")
+        report_step("loading Dagster")
         from pipelines.launch import run_evaluation
 
         with evaluation.store.lock():

@@ -30,7 +30,7 @@ from touchstone.inference.paired_intervals import Differences, agreeing, reachin
 from touchstone.inference.paired_tests import paired_test, smallest_p
 from touchstone.inference.paired_units import Integers, PairTable, Sides, Units, sides_of, units_of
 from touchstone.inference.uncertainty import Interval
-from touchstone.progress import counting
+from touchstone.progress import track
 
 __all__ = [
     "COMPARISON_SCHEMA", "ComparisonSettings", "PairResult", "compare_all", "compare_pair", "compare_pairs", "sentence",
@@ -92,7 +92,7 @@ def compare_all(problem_counts: pl.LazyFrame, problems: pl.LazyFrame, settings: 
     by_kind = {"models": sides, "tiers": _sides(*_across_tiers(problem_counts, problems))[1]}
     pairs = list(_pairs(names, settings))
     testable = sum(1 for kind, a, b in pairs if by_kind[kind].overlap(a, b))
-    with counting("comparing", len(pairs)) if len(pairs) >= _COUNTED_FROM else nullcontext(_untold) as advance:
+    with track("comparing", len(pairs)) if len(pairs) >= _COUNTED_FROM else nullcontext(_untold) as advance:
         results = _compared(lambda: (by_kind[kind].pair(a, b) for kind, a, b in pairs), testable, settings, advance)
     tiers = len({tier for _, tier in names})
     rows = [
