@@ -9,7 +9,7 @@ import pytest
 
 from tests.conftest import Command, Folder
 from tests.terminal import on_terminal
-from touchstone.cli.tables import comparison_table, tier_table
+from touchstone.cli.run_tables import comparison_table, tier_table
 from touchstone.compare.pairs import ComparisonSettings, compare_all
 
 MODELS = ["claude-sonnet-4-20250514", "claude-sonnet-4-5-20250929", "m" * 100]

@@ -38,7 +38,7 @@ def run(
 
         with evaluation.store.lock():
             outcome = run_evaluation(config, output_dir, only or [], accept=accept, fresh=fresh)
-    from touchstone.cli.tables import show_run
+    from touchstone.cli.run_tables import show_run
 
     show_run(evaluation, outcome)
     raise typer.Exit(outcome.exit_code)

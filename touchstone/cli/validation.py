@@ -26,7 +26,7 @@ def validate(
     ] = None,
 ) -> None:
     """Validate fixes of one problem in full detail: diff, diagnostics before and after, verdict and reason."""
-    from touchstone.cli.tables import show_validation
+    from touchstone.cli.validation_tables import show_validation
     from touchstone.config import load_config
     from touchstone.validation.single import validate_files
 
@@ -44,7 +44,7 @@ def validators(
     config: Annotated[Path | None, typer.Option(help="Use the validation settings of this configuration.")] = None,
 ) -> None:
     """List the sandboxes and validators usable on this machine, and how to get the others."""
-    from touchstone.cli.tables import show_inventory
+    from touchstone.cli.validation_tables import show_inventory
     from touchstone.config import ValidationSettings, load_config
     from touchstone.validation.inventory import take_inventory
 
@@ -59,7 +59,7 @@ def validators(
 @cache_commands.command("stats")
 def cache_stats(data: Annotated[Path, _CACHE_OPTION]) -> None:
     """Show the number of cached reports, their size and age."""
-    from touchstone.cli.tables import show_cache
+    from touchstone.cli.validation_tables import show_cache
     from touchstone.validation.cache import find_cache
 
     with find_cache(data) as cache:
