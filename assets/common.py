@@ -14,7 +14,7 @@ from touchstone.checks import CHECKS, Check, CheckResult
 from touchstone.compare.gate import GateResult
 from touchstone.contracts import Table
 from touchstone.evaluation import Evaluation
-from touchstone.progress import tell
+from touchstone.progress import report_step
 from touchstone.storage.store import Part, digest
 from touchstone.tables import TABLES
 
@@ -53,7 +53,7 @@ def derived_tables(group: str, plots: Mapping[str, Plot] | None = None) -> dg.As
     def step(context: dg.AssetExecutionContext, evaluation: EvaluationParam) -> Iterator[dg.MaterializeResult[None]]:
         for table in tables:
             if dg.AssetKey(table.name) in context.selected_asset_keys:
-                tell(table.name)
+                report_step(table.name)
                 yield materialized(evaluation, table.name, (plots or {}).get(table.name))
 
     return step

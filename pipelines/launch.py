@@ -19,7 +19,7 @@ from pipelines.progress import LOGGER, progress_logger, stages_of
 from pipelines.resources import prepared
 from touchstone.errors import TouchstoneError
 from touchstone.evaluation import CheckOutcome, Evaluation, RunOutcome
-from touchstone.progress import tell
+from touchstone.progress import report_step
 from touchstone.storage.store import digest
 
 PROCESS = "touchstone/process"
@@ -50,7 +50,7 @@ def run_evaluation(evaluation: Evaluation, config_file: Path, instance: dg.Dagst
         dagster_home(config_file)
     # Ctrl-C while a connection is being closed is reported there with a traceback; it is handled below.
     logging.getLogger("sqlalchemy.pool").setLevel(logging.CRITICAL + 1)
-    tell("starting the run")
+    report_step("starting the run")
     defs = build_defs(prepared(evaluation))
     job = defs.resolve_job_def(EVALUATE).with_logger_defs({LOGGER: progress_logger(stages_of(defs))})
     with instance or dg.DagsterInstance.get() as dagster:

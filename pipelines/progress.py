@@ -30,7 +30,7 @@ class ProgressHandler(logging.Handler):
         if event is None:
             self._warn(record)
         elif event.event_type == dg.DagsterEventType.STEP_START:
-            progress.stage(self._stages.get(str(event.step_key), ""), self._done, len(self._stages))
+            progress.report_stage(self._stages.get(str(event.step_key), ""), self._done, len(self._stages))
         elif event.event_type in _STEP_ENDS:
             self._done += 1
 
@@ -38,7 +38,7 @@ class ProgressHandler(logging.Handler):
         message = getattr(record, "dagster_meta", {}).get("orig_message") or record.getMessage()
         if record.levelno < logging.WARNING or message.startswith("Dependencies for step"):
             return
-        if not progress.warn(message):
+        if not progress.report_warning(message):
             print(f"warning: {message}", file=sys.stderr)
 
 

@@ -22,8 +22,7 @@ from touchstone.contracts import Table, resolve
 from touchstone.errors import TouchstoneError
 from touchstone.ingest.inputs import Inputs
 from touchstone.ingest.stage import IngestStage
-from touchstone.progress import stage as report_stage
-from touchstone.progress import tell
+from touchstone.progress import report_stage, report_step
 from touchstone.publish.stage import PublishStage
 from touchstone.storage.code_version import table_code_version
 from touchstone.storage.store import Part, Store, digest
@@ -201,7 +200,7 @@ def run(evaluation: Evaluation) -> RunOutcome:
                 break
         published = not failures and not evaluation.stopped_by_gate
         if published:
-            tell("publishing")
+            report_step("publishing")
             evaluation.publish.all()
         reused = sum(part.reused for part in parts)
         return RunOutcome(checks, failures, len(parts) - reused, reused, evaluation.stopped_by_gate, published)
@@ -211,7 +210,7 @@ def _in_order() -> Iterator[Table]:
     """The tables in the order of the declarations, with progress reported."""
     for place, table in enumerate(TABLES.values()):
         report_stage(table.group, place, len(TABLES))
-        tell(table.name)
+        report_step(table.name)
         yield table
 
 

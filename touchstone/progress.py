@@ -1,4 +1,7 @@
-"""How long work reports its progress. Where no display is set, reporting costs nothing and shows nothing."""
+"""Progress reporting for long work: the stage of a run, its current step, counts and warnings.
+
+Reports go to the display that is set; without one they do nothing. The displays belong in `touchstone.cli.live`.
+"""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -6,10 +9,10 @@ from typing import Protocol
 
 
 class Bar(Protocol):
-    """The display of work whose amount is known."""
+    """A progress bar."""
 
-    def show(self, done: int, note: str) -> None:
-        """Show how much is done."""
+    def update(self, done: int, note: str) -> None:
+        """Show how many are done."""
 
     def close(self) -> None:
         """Remove the bar."""
@@ -18,65 +21,65 @@ class Bar(Protocol):
 class Display(Protocol):
     """Shows progress, on a terminal or as lines of text."""
 
-    def stage(self, name: str, done: int, total: int) -> None:
-        """A run is in this stage, and so many of its steps are done."""
+    def show_stage(self, name: str, done: int, total: int) -> None:
+        """Show the stage of a run, and how many of its steps are done."""
 
-    def message(self, text: str) -> None:
-        """What is being done now."""
+    def show_step(self, text: str) -> None:
+        """Show what is being done now."""
 
-    def bar(self, what: str, total: int, cached: int, made: Callable[[], int] | None) -> Bar:
-        """Work of a known amount begins; the cached part of it is done. `made` says how much more is, at any time."""
+    def add_bar(self, description: str, total: int, cached: int, poll: Callable[[], int] | None) -> Bar:
+        """Show a bar over `total` items. `cached` are done already; `poll` returns how many more are, at any time."""
 
-    def warn(self, text: str) -> None:
-        """Something that the user should know."""
+    def show_warning(self, text: str) -> None:
+        """Show a warning."""
 
 
 _displays: list[Display] = []
 
 
-def show_on(display: Display | None) -> None:
-    """Send progress to this display, instead of the previous one."""
+def set_display(display: Display | None) -> None:
+    """Send progress to this display, replacing the previous one; None turns progress off."""
     _displays[:] = [] if display is None else [display]
 
 
-def stage(name: str, done: int, total: int) -> None:
+def report_stage(name: str, done: int, total: int) -> None:
     """Report the stage of a run, and how many of its steps are done."""
     for display in _displays:
-        display.stage(name, done, total)
+        display.show_stage(name, done, total)
 
 
-def tell(message: str) -> None:
+def report_step(text: str) -> None:
     """Report what is being done now."""
     for display in _displays:
-        display.message(message)
+        display.show_step(text)
 
 
-def warn(message: str) -> bool:
-    """Show a warning; returns whether there was a display to show it on."""
+def report_warning(text: str) -> bool:
+    """Show a warning. Returns whether there was a display to show it on."""
     for display in _displays:
-        display.warn(message)
+        display.show_warning(text)
     return bool(_displays)
 
 
 @contextmanager
-def counting(
-    what: str, total: int, cached: int = 0, made: Callable[[], int] | None = None
+def track(
+    description: str, total: int, cached: int = 0, poll: Callable[[], int] | None = None
 ) -> Iterator[Callable[..., None]]:
-    """Show a bar over `total` things, of which the cached ones are done; yields a function that counts more as done.
+    """Show a bar over `total` items, `cached` of which are done; yields a function that advances it.
 
-    Where that function is called only now and then, `made` says in between how many are done besides the cached ones.
+    Where that function is called rarely, `poll` is asked in between how many items besides the cached ones are done.
 
-    >>> with counting("validating", 3, cached=1) as advance:
+    >>> with track("validating", 3, cached=1) as advance:
     ...     advance(2)
     """
-    bars = [display.bar(what, total, cached, made) for display in _displays if cached < total]
+    bars = [display.add_bar(description, total, cached, poll) for display in _displays if cached < total]
     done = cached
 
     def advance(more: int, note: str = "") -> None:
         nonlocal done
         done += more
         for bar in bars:
-            bar.show(done, note)
+            bar.update(done, note)
 
     try:
         yield advance

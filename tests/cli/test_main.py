@@ -162,6 +162,14 @@ def test_the_fast_path_imports_no_dagster(module: str) -> None:
     assert seen.stdout == "[]\n"
 
 
+def test_starting_the_command_line_imports_nothing_heavy() -> None:
+    code = (
+        "import touchstone.cli.main, sys; print(sorted({'duckdb', 'polars', 'pyarrow', 'rich'} & sys.modules.keys()))"
+    )
+    seen = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert seen.stdout == "[]\n"
+
+
 def test_the_engine_never_imports_dagster_or_what_builds_on_it() -> None:
     for path in (PROJECT / "touchstone").rglob("*.py"):
         lines = [line.strip() for line in path.read_text().splitlines()]

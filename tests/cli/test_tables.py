@@ -9,7 +9,7 @@ import pytest
 
 from tests.conftest import Command, Folder
 from tests.terminal import on_terminal
-from touchstone.cli.tables import comparison_table, tier_table
+from touchstone.cli.run_tables import comparison_table, tier_table
 from touchstone.compare.pairs import ComparisonSettings, compare_counts
 
 MODELS = ["claude-sonnet-4-20250514", "claude-sonnet-4-5-20250929", "m" * 100]
@@ -142,7 +142,7 @@ def compared() -> pl.DataFrame:
 def test_compared_models_have_adjusted_figures_first_and_say_what_they_lack(compared: pl.DataFrame) -> None:
     shown = comparison_table(compared)
     assert [column.header for column in shown.columns] == [
-        "this", "against", "verdict",
+        "model", "baseline", "verdict",
         "difference", "adjusted 95% CI", "adjusted p", "min. detectable effect", "95% CI", "p",
     ]  # fmt: skip
     assert shown.caption.splitlines() == [

@@ -88,7 +88,7 @@ def test_a_worse_model_stops_the_run_before_anything_is_published(held: Folder) 
 def test_what_is_meant_can_be_accepted_and_becomes_the_baseline(held: Folder, touchstone: Command) -> None:
     held.fixes("m", fixes(5))
     done = touchstone("run", "--config", held.config, "--accept")
-    assert done.returncode == 0 and f"check warns {GATE}" in done.stdout
+    assert done.returncode == 0 and f"check warning {GATE}" in done.stdout
     kinds = table(held, "regressions")["kind"].to_list()
     assert kinds == ["regression"] * 20
     verdicts = table(held, "baseline_verdicts").select("model", "verdict", "difference", "losses").rows()

@@ -229,7 +229,7 @@ def test_ctrl_c_stops_with_one_line(folder: Folder, tmp_path: Path) -> None:
     _, stderr = run.communicate(timeout=60)
     assert run.returncode == 130
     *stages, last = stderr.decode().splitlines()
-    assert last == "error: stopped; the last finished results are untouched"
+    assert last == "error: interrupted; the last published results are unchanged"
     assert all(": step " in line for line in stages)
     assert not (folder.output / "tables").exists()
 

@@ -1,4 +1,7 @@
-"""Where progress is shown, on standard error: a live display drawn by rich on a terminal, plain lines elsewhere."""
+"""Displays of progress on standard error: live on a terminal, drawn by rich; plain lines elsewhere.
+
+What is reported to them belongs in `touchstone.progress`.
+"""
 
 import os
 import sys
@@ -12,7 +15,7 @@ from rich.markup import escape
 from rich.progress import Progress, Task
 from rich.text import Text
 
-from touchstone.progress import Bar, show_on
+from touchstone.progress import Bar, set_display
 
 _LONGEST_BAR, _SHORTEST_BAR = 40, 8
 _SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
@@ -20,12 +23,12 @@ _SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 
 @dataclass(frozen=True)
 class Line:
-    """A task as one line. Names and figures are never cut: the bar takes the room that is left, if there is any."""
+    """One task on one line. Names and figures are never cut; the bar gets the remaining width, if there is enough."""
 
     task: Task
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """Draw it as wide as the terminal is, and go on below where that is not enough."""
+        """Draw the line at the width of the terminal, wrapping if it does not fit."""
         spinner = "-" if options.ascii_only else _SPINNER[int(console.get_time() * 10) % len(_SPINNER)]
         head = Text(f"{spinner} {self.task.description}")
         tail = "  ".join(figures(self.task))
@@ -36,13 +39,13 @@ class Line:
 
 
 def figures(task: Task) -> list[str]:
-    """Done of total, rate and time left of a count; for the stage of a run, steps done and the time since its start."""
+    """For a bar: done of total, rate and time left. For the stage of a run: steps done and elapsed time."""
     done = [] if task.total is None else [f"{task.completed:,.0f}/{task.total:,.0f}"]
-    if not task.fields["counted"]:
+    if not task.fields["is_bar"]:
         return [*done, _clock(task.elapsed or 0)]
     new = task.completed - task.fields["cached"]
     if new and task.elapsed and task.total is not None:
-        # What came from the cache took no time, and says nothing about the rest.
+        # Cached items take no time, so they must not count towards the rate.
         rate = new / task.elapsed
         done += [f"{rate:,.1f}/s", f"{_clock((task.total - task.completed) / rate)} left"]
     return [*done, *([task.fields["note"]] if task.fields["note"] else [])]
@@ -59,74 +62,76 @@ def _bar(task: Task, width: int, ascii_only: bool) -> Text:
 
 
 class _Lines(Progress):
-    """rich's live progress, with a line of our own for each task."""
+    """Rich's live progress with a `Line` per task."""
 
     def get_renderables(self) -> Iterable[Line]:
-        """A line per task, with the latest count."""
+        """Poll the latest counts and draw a line per task."""
         for task in self.tasks:
-            if (made := task.fields["made"]) is not None and task.total is not None:
-                latest = min(task.fields["cached"] + made(), task.total)
+            if (poll := task.fields["poll"]) is not None and task.total is not None:
+                latest = min(task.fields["cached"] + poll(), task.total)
                 self.update(task.id, completed=max(task.completed, latest))
         return [Line(task) for task in self.tasks]
 
 
 class LiveDisplay:
-    """A line for the stage, and one for every count in progress. It disappears when it is closed."""
+    """A line for the stage and one per bar, on a terminal. They disappear when the display closes."""
 
-    def __init__(self, what: str, console: Console | None = None) -> None:
+    def __init__(self, description: str, console: Console | None = None) -> None:
         self._progress = _Lines(console=console or Console(file=_stderr()), transient=True)
         self._stage = ""
-        self._task = self._progress.add_task(what, total=None, note="", cached=0, made=None, counted=False)
+        self._task = self._progress.add_task(description, total=None, note="", cached=0, poll=None, is_bar=False)
 
     def __enter__(self) -> Self:
         self._progress.start()
-        show_on(self)
+        set_display(self)
         return self
 
     def __exit__(self, *error: object) -> None:
-        show_on(None)
+        set_display(None)
         self._progress.stop()
 
-    def stage(self, name: str, done: int, total: int) -> None:
-        """Name the stage, and count the steps."""
+    def show_stage(self, name: str, done: int, total: int) -> None:
+        """Show the stage and how many steps are done."""
         self._stage = name
         self._progress.update(self._task, description=name, completed=done, total=total, refresh=True)
 
-    def message(self, text: str) -> None:
-        """Show it behind the stage."""
+    def show_step(self, text: str) -> None:
+        """Show the step after the stage."""
         shown = f"{self._stage}: {text}" if self._stage else text
         self._progress.update(self._task, description=shown, refresh=True)
 
-    def bar(self, what: str, total: int, cached: int, made: Callable[[], int] | None) -> Bar:
+    def add_bar(self, description: str, total: int, cached: int, poll: Callable[[], int] | None) -> Bar:
         """Add a line with a bar."""
-        return _LiveBar(self._progress, what, total, cached, made)
+        return _LiveBar(self._progress, description, total, cached, poll)
 
-    def warn(self, text: str) -> None:
-        """Print it above the display."""
+    def show_warning(self, text: str) -> None:
+        """Print the warning above the display."""
         self._progress.console.print(f"[yellow]warning:[/] {escape(text)}", highlight=False, soft_wrap=True)
 
 
 class _LiveBar:
-    def __init__(self, progress: Progress, what: str, total: int, cached: int, made: Callable[[], int] | None) -> None:
+    def __init__(
+        self, progress: Progress, description: str, total: int, cached: int, poll: Callable[[], int] | None
+    ) -> None:
         self._progress = progress
-        self._kept = f"{cached:,} from cache" if cached else ""
+        self._cached = f"{cached:,} from cache" if cached else ""
         self._task = progress.add_task(
-            what, total=total, completed=cached, note=self._kept, cached=cached, made=made, counted=True
+            description, total=total, completed=cached, note=self._cached, cached=cached, poll=poll, is_bar=True
         )
         progress.refresh()
 
-    def show(self, done: int, note: str) -> None:
-        noted = "; ".join(part for part in (note, self._kept) if part)
-        self._progress.update(self._task, completed=done, note=noted)
+    def update(self, done: int, note: str) -> None:
+        notes = "; ".join(part for part in (note, self._cached) if part)
+        self._progress.update(self._task, completed=done, note=notes)
 
     def close(self) -> None:
-        # Drawn once more: what was over before the next frame is seen all the same.
+        # Redraw, so that a bar that closes before the next frame is seen at all.
         self._progress.refresh()
         self._progress.remove_task(self._task)
 
 
 class LineDisplay:
-    """One line per stage, and one per count in it, for logs and pipes."""
+    """One line per stage and one per bar, for logs and pipes."""
 
     def __init__(self) -> None:
         self._file = _stderr()
@@ -134,29 +139,29 @@ class LineDisplay:
         self._printed: set[str] = set()
 
     def __enter__(self) -> Self:
-        show_on(self)
+        set_display(self)
         return self
 
     def __exit__(self, *error: object) -> None:
-        show_on(None)
+        set_display(None)
 
-    def stage(self, name: str, done: int, total: int) -> None:
-        """Print the stage when it begins. A later step of it gets no line."""
+    def show_stage(self, name: str, done: int, total: int) -> None:
+        """Print the stage when it starts; its later steps print nothing."""
         self._stage = name
         if name not in self._printed:
             self._printed.add(name)
             self._print(f"{name}: step {done + 1} of {total}")
 
-    def message(self, text: str) -> None:
-        """Not shown: a line per table or model would be many."""
+    def show_step(self, text: str) -> None:
+        """Print nothing: a line per table and model would be too many."""
 
-    def bar(self, what: str, total: int, cached: int, made: Callable[[], int] | None) -> Bar:
-        """Print how much there is to do."""
-        self._print(f"{self._stage}: {what}, {total - cached:,} of {total:,} to do, {cached:,} from cache")
+    def add_bar(self, description: str, total: int, cached: int, poll: Callable[[], int] | None) -> Bar:
+        """Print how many items there are to do."""
+        self._print(f"{self._stage}: {description}, {total - cached:,} of {total:,} to do, {cached:,} from cache")
         return _NoBar()
 
-    def warn(self, text: str) -> None:
-        """Print it."""
+    def show_warning(self, text: str) -> None:
+        """Print the warning."""
         self._print(f"warning: {text}")
 
     def _print(self, line: str) -> None:
@@ -164,7 +169,7 @@ class LineDisplay:
 
 
 class _NoBar:
-    def show(self, done: int, note: str) -> None:
+    def update(self, done: int, note: str) -> None:
         pass
 
     def close(self) -> None:
@@ -172,8 +177,8 @@ class _NoBar:
 
 
 def _stderr() -> TextIO:
-    """Standard error as it is now: Dagster may send its own elsewhere during a run, to capture what assets print."""
+    """A duplicate of standard error, because Dagster may redirect the original to capture what assets print."""
     try:
         return os.fdopen(os.dup(sys.stderr.fileno()), "w", encoding=sys.stderr.encoding, errors="replace")
-    except OSError:  # not a file, such as where a test captures it
+    except OSError:  # not a file: a test captures it
         return sys.stderr

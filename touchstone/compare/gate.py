@@ -173,7 +173,7 @@ class Gate:
 
 
 def counts_by_model(cases: pl.DataFrame) -> pl.DataFrame:
-    """ScoreMethod many cases of each kind there are per model and tier, and how many regressions to expect by chance."""
+    """The cases of each kind, per model and tier, and how many regressions to expect by chance."""
     names = {kind: {"regression": "regressions", "improvement": "improvements"}.get(kind, kind) for kind in KINDS}
     return (
         cases.group_by("model", "tier")

@@ -46,7 +46,7 @@ from touchstone.inference.paired_units import (
 )
 from touchstone.inference.uncertainty import Interval
 from touchstone.metrics.pass_at_k import problem_counts
-from touchstone.progress import counting
+from touchstone.progress import track
 from touchstone.tables import TABLES
 
 __all__ = [
@@ -115,7 +115,7 @@ def compare_counts(counts: pl.LazyFrame, problems: pl.LazyFrame, settings: Compa
     by_kind = {"models": sides, "tiers": _count_matrices(*_across_tiers(counts, problems))[1]}
     pairs = list(_pairs(names, settings))
     testable = sum(1 for kind, a, b in pairs if by_kind[kind].overlap(a, b))
-    with counting("comparing", len(pairs)) if len(pairs) >= _PROGRESS_FROM else nullcontext(_no_progress) as advance:
+    with track("comparing", len(pairs)) if len(pairs) >= _PROGRESS_FROM else nullcontext(_no_progress) as advance:
         results = _compare_family(
             lambda: (by_kind[kind].pair(a, b) for kind, a, b in pairs), testable, settings, advance
         )

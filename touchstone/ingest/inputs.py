@@ -12,7 +12,7 @@ from touchstone.config import EvaluationConfig, find_problems_csv, first_problem
 from touchstone.errors import InputFileError, TouchstoneError
 from touchstone.ingest.discovery import Discovery, candidates, discover
 from touchstone.ingest.sources import ContentHashes
-from touchstone.progress import tell
+from touchstone.progress import report_step
 from touchstone.storage.store import digest
 
 
@@ -45,7 +45,7 @@ class Inputs:
     def each_model(self, what: str) -> Iterator[str]:
         """Every model in turn, with progress reported."""
         for place, model in enumerate(self.models, start=1):
-            tell(f"{what} of {model} ({place} of {len(self.models)})")
+            report_step(f"{what} of {model} ({place} of {len(self.models)})")
             yield model
 
     @cached_property

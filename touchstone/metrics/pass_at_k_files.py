@@ -16,7 +16,7 @@ from touchstone.ingest.problems import open_problems, read_problems
 from touchstone.ingest.sources import model_of
 from touchstone.metrics.pass_at_k import count_outcomes, outcome_histogram, summarise
 from touchstone.names import check_name
-from touchstone.progress import tell
+from touchstone.progress import report_step
 from touchstone.vocabulary import DEFAULT_TIER
 
 
@@ -39,7 +39,7 @@ def calculate(
     with tempfile.TemporaryDirectory(prefix="touchstone-") as scratch:
         reader = _Reader(problems_csv, Path(scratch))
         for place, (model, path) in enumerate(by_model.items(), start=1):
-            tell(f"counting {model} ({place} of {len(by_model)})")
+            report_step(f"counting {model} ({place} of {len(by_model)})")
             try:
                 histogram, problems = reader.histogram(path, model)
             except InputFileError as error:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Self
 
 from touchstone.config import ValidationSettings
-from touchstone.progress import counting
+from touchstone.progress import track
 from touchstone.validation.cache import ReportCache, conditions_key, report_key
 from touchstone.validation.protocol import Availability, Job, Problem, Report
 from touchstone.validation.registry import Batch, ValidatorRegistry, close_registry, open_registry, validate_batch
@@ -148,7 +148,7 @@ class ValidationSession:
         def finished() -> int:
             return (self._finished_reports.value - before) * sum(left.values()) // max(len(left), 1)
 
-        with counting(what, len(requests), cached, finished) as advance:
+        with track(what, len(requests), cached, finished) as advance:
             advance(len(requests) - cached - sum(left.values()))
             yield lambda keys: advance(sum(times[key] for key in keys))
 
@@ -166,7 +166,7 @@ class ValidationSession:
         """Validate again, one at a time, what timed out for lack of CPU; the second result counts."""
         if not starved:
             return
-        with counting("validating again, one at a time", len(starved)) as advance:
+        with track("validating again, one at a time", len(starved)) as advance:
             for request in starved:
                 batch = Batch(request.validator, [request.key], [request.job])
                 for _, outcome in self._in_process_workers.map(validate_batch, [batch]):

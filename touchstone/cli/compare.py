@@ -1,0 +1,154 @@
+"""`touchstone compare`, and `touchstone snapshots`, which manages the frozen runs that it compares."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from touchstone.cli.console import print_messages, show_progress
+from touchstone.cli.options import DATA_OPTION, MultiValueCommand
+from touchstone.errors import TouchstoneError
+
+if TYPE_CHECKING:
+    from touchstone.compare.compare import CompareOptions
+    from touchstone.compare.pairs import ComparisonSettings
+
+commands = typer.Typer()
+snapshot_commands = typer.Typer(help="Manage snapshots: finished runs, frozen so that any two can be compared.")
+commands.add_typer(snapshot_commands, name="snapshots", invoke_without_command=True)
+
+
+@commands.command(cls=MultiValueCommand)
+def compare(
+    baseline: Annotated[
+        str, typer.Option(help="Baseline: an output folder, a results file or, with --data, a snapshot.")
+    ],
+    current: Annotated[str, typer.Option(help="What to compare with the baseline: likewise.")],
+    config: Annotated[
+        Path | None,
+        typer.Option(help="Take scoring, problems and comparison settings from this config; options override it."),
+    ] = None,
+    data: Annotated[Path | None, typer.Option(help="Output folder to look up snapshots in.")] = None,
+    problems_csv: Annotated[
+        Path | None, typer.Option(help="Problems file for a fixes CSV. [default: the one beside it]")
+    ] = None,
+    threshold: Annotated[
+        float | None, typer.Option(help="A case that drops by more than this is a regression. [default: 0.05]")
+    ] = None,
+    score: Annotated[
+        Literal["best", "mean", "composite", "code", "pass_rate"] | None,
+        typer.Option(help="How to score a case. [default: best]"),
+    ] = None,
+    format: Annotated[
+        Literal["text", "json", "markdown", "junit", "sarif"] | None,
+        typer.Option(help="Output format. [default: text]"),
+    ] = None,
+    save_to: Annotated[
+        Path | None, typer.Option(help="Also write the report to this file, in the format that its name implies.")
+    ] = None,
+    model: Annotated[list[str] | None, typer.Option(metavar="MODEL…", help="Only these models.")] = None,
+    tier: Annotated[list[str] | None, typer.Option(metavar="TIER…", help="Only these tiers.")] = None,
+    fail_on_regression: Annotated[bool, typer.Option(help="Exit with 1 if a case regressed or was lost.")] = False,
+    fail_on_verdict: Annotated[
+        Literal["worse"] | None, typer.Option(help="Exit with 1 if a model is worse than its baseline.")
+    ] = None,
+) -> None:
+    """Compare two evaluations: which cases regressed or improved, and whether the difference is significant."""
+    from touchstone.cli.comparison_text import comparison_text, show_comparison
+    from touchstone.compare.compare import compare as compare_evaluations
+    from touchstone.compare.report import format_report
+    from touchstone.publish.formats import REPORT_SUFFIXES, file_format
+    from touchstone.storage.files import replacing
+
+    shown_as = format or "text"
+    saved_as = file_format(save_to, format, REPORT_SUFFIXES) if save_to is not None else None
+    given = {"threshold": threshold, "score": score, "problems_csv": problems_csv, "data": data}
+    options, settings = _comparison_settings(config, models=model or (), tiers=tier or (), **given)
+    with show_progress("comparing"):
+        comparison = compare_evaluations(baseline, current, options, settings)
+    if shown_as == "text":
+        show_comparison(comparison.report)
+    else:
+        print(format_report(comparison.report, shown_as), end="")
+    print_messages("note", comparison.notes)
+    if save_to is not None:
+        saved_as = saved_as or shown_as
+        report = comparison.report
+        content = comparison_text(report) if saved_as == "text" else format_report(report, saved_as)
+        try:
+            with replacing(save_to) as scratch:
+                scratch.write_text(content)
+        except OSError as error:
+            raise TouchstoneError(f"{save_to}: cannot be written ({error.strerror})") from None
+    counts = comparison.report.counts
+    regressed = fail_on_regression and counts["regression"] + counts["lost"] > 0
+    worse = fail_on_verdict is not None and fail_on_verdict in comparison.verdicts.values()
+    raise typer.Exit(int(regressed or worse))
+
+
+def _comparison_settings(config: Path | None, **given: Any) -> "tuple[CompareOptions, ComparisonSettings]":
+    """What to compare and how: the options given, else the configuration, else the defaults."""
+    from dataclasses import replace
+
+    from touchstone.compare.compare import CompareOptions, configured_options
+    from touchstone.compare.pairs import ComparisonSettings
+
+    explicit = {name: value for name, value in given.items() if value is not None}
+    if config is None:
+        return CompareOptions(**explicit), ComparisonSettings()
+    from touchstone.compare.pairs import comparison_settings
+    from touchstone.config import load_config
+
+    loaded = load_config(config)
+    return replace(configured_options(loaded), **explicit), comparison_settings(loaded)
+
+
+@snapshot_commands.callback()
+def snapshots(
+    context: typer.Context,
+    data: Annotated[Path | None, typer.Option(help="Output folder whose snapshots to list.")] = None,
+) -> None:
+    """Manage snapshots: finished runs, frozen so that any two can be compared."""
+    if context.invoked_subcommand is None:
+        if data is None:
+            raise TouchstoneError("pass --data DIR to list the snapshots of an output folder, or --help for more")
+        list_snapshots(data)
+
+
+@snapshot_commands.command("list")
+def list_snapshots(data: Annotated[Path, DATA_OPTION]) -> None:
+    """List the snapshots, newest first, with their pins."""
+    from touchstone.cli.tables import show_snapshots
+    from touchstone.storage import snapshots as stored
+
+    found, unreadable = stored.list_snapshots(data), stored.explain_unreadable(data)
+    if not found and not unreadable:
+        raise TouchstoneError(f"{data}: there are no snapshots; every finished `touchstone run` makes one")
+    show_snapshots(found, stored.pins(data))
+    print_messages("warning", unreadable)
+
+
+@snapshot_commands.command("pin")
+def pin_snapshot(
+    snapshot: Annotated[str, typer.Argument(help="Snapshot id or a prefix of one, latest, previous, or a pin.")],
+    name: Annotated[str, typer.Argument(help="Name of the pin.")],
+    data: Annotated[Path, DATA_OPTION],
+) -> None:
+    """Pin a snapshot under a name, such as baseline. An existing pin of that name moves."""
+    from touchstone.storage.snapshots import pin
+
+    print(f"{name} is now {pin(data, snapshot, name).id}")
+
+
+@snapshot_commands.command("prune")
+def prune_snapshots(
+    data: Annotated[Path, DATA_OPTION],
+    keep: Annotated[int, typer.Option(min=1, help="Number of newest snapshots to keep, besides the pinned ones.")],
+) -> None:
+    """Delete old snapshots that are not pinned."""
+    from touchstone.storage.snapshots import explain_unreadable, prune
+    from touchstone.text import counted
+
+    removed = prune(data, keep)
+    print(f"{counted(len(removed), 'snapshot')} removed" + (f": {', '.join(removed)}" if removed else ""))
+    print_messages("warning", explain_unreadable(data))

@@ -1,0 +1,54 @@
+"""Arguments and options that several commands share. What a command does with them belongs in its own module."""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import typer
+from typer.core import TyperCommand
+
+from touchstone.errors import TouchstoneError
+
+_DEFAULT_CONFIG = Path("evaluation_config.json")
+
+CONFIG_OPTION = typer.Option(
+    help=f"Evaluation configuration, JSON or TOML. [default: {_DEFAULT_CONFIG} in the current folder]"
+)
+DATA_OPTION = typer.Option(help="Output folder of a run.")
+DRAFT_OPTION = typer.Option("--draft", help="Read the tables of the last run, which a gate kept from being published.")
+
+
+class MultiValueCommand(TyperCommand):
+    """A command whose repeatable options take several values at once: `--k-values 1 5 10`."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Rewrite `--k 1 5` as `--k 1 --k 5` before the usual parsing."""
+        repeatable = {name for param in self.params if getattr(param, "multiple", False) for name in param.opts}
+        spread: list[str] = []
+        option: str | None = None
+        for place, argument in enumerate(args):
+            is_value = not argument.startswith("-") or argument.lstrip("-").isdigit()
+            if not is_value:
+                option = argument if argument in repeatable else None
+            elif option is not None and args[place - 1] != option:
+                spread.append(option)
+            spread.append(argument)
+        return super().parse_args(ctx, spread)
+
+
+def config_or_default(config: Path | None) -> Path:
+    """The configuration that was passed, else the default one in the current folder."""
+    if config is None and not _DEFAULT_CONFIG.is_file():
+        raise TouchstoneError(f"there is no {_DEFAULT_CONFIG} in this folder; pass --config FILE")
+    return config or _DEFAULT_CONFIG
+
+
+def tables_folder(data: Path, draft: bool) -> Path:
+    """The folder of the published tables, or with `--draft` of those that a gate kept from being published."""
+    if not draft:
+        return data / "tables"
+    from touchstone.storage.store import draft_tables
+
+    found = draft_tables(data)
+    print("note: a gate blocked this run; its tables are not published", file=sys.stderr)
+    return found

@@ -1,0 +1,127 @@
+"""Commands that give figures: `pass-at-k` from CSV files; `sql`, `export` and `tables` from the output of a run."""
+
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from touchstone.cli.console import print_messages, show_progress
+from touchstone.cli.options import DATA_OPTION, DRAFT_OPTION, MultiValueCommand, tables_folder
+from touchstone.errors import TouchstoneError
+
+# Bytes of CSV that take about a second to read. Below that, importing the live display would take longer than the work.
+_LARGE = 100_000_000
+
+commands = typer.Typer()
+
+
+@commands.command("pass-at-k", cls=MultiValueCommand)
+def pass_at_k(
+    problems_csv: Annotated[Path, typer.Option(help="The problems file.")],
+    fixes_csv: Annotated[list[Path], typer.Option(metavar="FILE…", help="One or more <model>_fixes.csv files.")],
+    k_values: Annotated[
+        list[str] | None, typer.Option(metavar="K…", help="Values of k: 1 5 10, or 1,5,10. [default: 1 5 10]")
+    ] = None,
+    save_to: Annotated[Path | None, typer.Option(help="Also write the summary CSV to this file.")] = None,
+    format: Annotated[Literal["table", "csv", "json"], typer.Option(help="Output format.")] = "table",
+) -> None:
+    """Compute pass@k straight from CSV files, without Dagster."""
+    from touchstone.cli.plain_text import explain_nulls, summary_text
+    from touchstone.config import IntervalSettings
+    from touchstone.ingest.quarantine import explain_refusals
+    from touchstone.metrics.pass_at_k_files import calculate, parse_k_values
+    from touchstone.publish.csv_files import csv_text
+    from touchstone.publish.summary import summary, write_summary
+
+    ks = parse_k_values(k_values or ["1,5,10"])
+    large = sum(path.stat().st_size for path in fixes_csv if path.is_file()) > _LARGE
+    with show_progress("reading") if large else nullcontext():
+        result = calculate(problems_csv, fixes_csv, ks, IntervalSettings())
+    if format == "json":
+        print(result.table.write_json())
+    elif format == "csv":
+        print(csv_text(summary(result.table).lazy()), end="")
+    else:
+        print(summary_text(summary(result.table), ks))
+    if save_to is not None:
+        write_summary(result.table, save_to)
+    print_messages("note", [*explain_nulls(result.table), *explain_refusals(result.quarantine)])
+    print_messages("error", result.unreadable)
+    if result.unreadable:
+        raise typer.Exit(2)
+
+
+@commands.command()
+def sql(
+    query: Annotated[str, typer.Argument(help="One SELECT over the tables.")],
+    data: Annotated[Path, DATA_OPTION],
+    format: Annotated[
+        Literal["table", "csv", "json", "latex", "markdown", "parquet"] | None,
+        typer.Option(help="Output format. [default: the one --save-to implies, else table]"),
+    ] = None,
+    save_to: Annotated[Path | None, typer.Option(help="Write the result to this file instead of printing it.")] = None,
+    draft: Annotated[bool, DRAFT_OPTION] = False,
+) -> None:
+    """Query the results in SQL."""
+    from touchstone.publish.formats import RESULT_SUFFIXES, file_format
+    from touchstone.publish.query import run_query
+    from touchstone.publish.rendering import render, save
+
+    _require_file_for_parquet(format, save_to)
+    saved_as = file_format(save_to, format, RESULT_SUFFIXES) if save_to is not None else None
+    if save_to is not None and saved_as in (None, "table"):
+        raise TouchstoneError(f"--save-to {save_to.name}: add --format csv, json, latex, markdown or parquet")
+    with show_progress("running the query"):
+        result = run_query(tables_folder(data, draft), query)
+    if save_to is not None and saved_as is not None:
+        save(result, saved_as, save_to)
+    elif format in (None, "table"):
+        from touchstone.cli.tables import show_result
+
+        show_result(result)
+    else:
+        print(render(result, str(format)), end="")
+
+
+@commands.command(cls=MultiValueCommand)
+def export(
+    table: Annotated[str, typer.Argument(help="Name of a table; `touchstone tables` lists them.")],
+    data: Annotated[Path, DATA_OPTION],
+    format: Annotated[
+        Literal["csv", "json", "latex", "markdown", "parquet"] | None,
+        typer.Option(help="Output format. [default: the one --save-to implies, else csv]"),
+    ] = None,
+    save_to: Annotated[Path | None, typer.Option(help="Write the table to this file instead of printing it.")] = None,
+    columns: Annotated[
+        list[str] | None, typer.Option(metavar="COLUMN…", help="Only these columns, in this order.")
+    ] = None,
+    draft: Annotated[bool, DRAFT_OPTION] = False,
+) -> None:
+    """Export a whole table as CSV, JSON, LaTeX, Markdown or Parquet."""
+    from touchstone.publish.export import export_text, save_export
+    from touchstone.publish.formats import RESULT_SUFFIXES, file_format
+
+    _require_file_for_parquet(format, save_to)
+    if save_to is None:
+        with show_progress("exporting"):
+            text = export_text(tables_folder(data, draft), table, format or "csv", columns or ())
+        print(text, end="")
+        return
+    saved_as = file_format(save_to, format, RESULT_SUFFIXES) or "csv"
+    with show_progress("exporting"):
+        save_export(tables_folder(data, draft), table, saved_as, columns or (), save_to)
+
+
+@commands.command()
+def tables(data: Annotated[Path, DATA_OPTION], draft: Annotated[bool, DRAFT_OPTION] = False) -> None:
+    """List the tables of a run and their columns."""
+    from touchstone.cli.tables import show_tables
+    from touchstone.publish.query import list_tables
+
+    show_tables(list_tables(tables_folder(data, draft)))
+
+
+def _require_file_for_parquet(format: str | None, save_to: Path | None) -> None:
+    if format == "parquet" and save_to is None:
+        raise TouchstoneError("--format parquet needs --save-to FILE")

@@ -1,0 +1,68 @@
+"""`touchstone run` and `touchstone ui`: the two commands that need Dagster, and so the only ones that import it."""
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from touchstone.cli.console import show_progress
+from touchstone.cli.options import CONFIG_OPTION, MultiValueCommand, config_or_default
+
+_UI_HOST = "127.0.0.1"
+
+commands = typer.Typer()
+
+
+@commands.command(cls=MultiValueCommand)
+def run(
+    config: Annotated[Path | None, CONFIG_OPTION] = None,
+    output_dir: Annotated[Path | None, typer.Option(help="Output folder, instead of the config's output_dir.")] = None,
+    only: Annotated[list[str] | None, typer.Option(metavar="MODEL…", help="Re-evaluate only these models.")] = None,
+    accept: Annotated[
+        bool, typer.Option("--accept", help="Publish even if the comparison with the baseline fails.")
+    ] = False,
+    fresh: Annotated[
+        bool, typer.Option("--fresh", help="Recompute everything, validation included; keep snapshots and pins.")
+    ] = False,
+) -> None:
+    """Run a whole evaluation: ingest, validate, score, publish."""
+    config = config_or_default(config)
+    with show_progress("reading the configuration", stages=True):
+        from touchstone.config import load_config
+        from touchstone.evaluation import Evaluation
+        from touchstone.ingest.synthetic import generate_if_asked
+        from touchstone.progress import report_step
+
+        loaded = load_config(config, output_dir)
+        generate_if_asked(loaded)
+        report_step("looking for fixes files")
+        evaluation = Evaluation(loaded, only=frozenset(only or []), accept=accept, fresh=fresh)
+        evaluation.inputs.require_only(only or [], "--only")
+        report_step("loading Dagster")
+        from pipelines.launch import run_evaluation
+
+        with evaluation.store.lock():
+            outcome = run_evaluation(evaluation, config)
+    from touchstone.cli.run_tables import show_run
+
+    show_run(evaluation, outcome)
+    raise typer.Exit(outcome.exit_code)
+
+
+@commands.command()
+def ui(
+    config: Annotated[Path | None, typer.Option(help="Evaluation to show. [default: the sample]")] = None,
+    port: Annotated[int, typer.Option(help="Port on 127.0.0.1.")] = 3000,
+) -> None:
+    """Start the Dagster UI and its daemon. Stop them with Ctrl-C."""
+    from touchstone.cli.ports import require_free_port
+    from touchstone.config import load_config
+
+    if config is not None:
+        load_config(config)
+    require_free_port(_UI_HOST, port)
+    print(f"starting the Dagster UI on http://{_UI_HOST}:{port} (stop with Ctrl-C)", file=sys.stderr, flush=True)
+    from pipelines.launch import start_ui
+
+    start_ui(config, _UI_HOST, port)

@@ -1,0 +1,208 @@
+"""What `touchstone run` prints: the tables of figures, the checks that did not pass, and where the results are.
+
+What it says about input files belongs in `input_tables`.
+"""
+
+import shlex
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+from rich.markup import escape
+from rich.text import Text
+
+from touchstone.cli.cells import dollars, interval, number, p_value, relative_path, with_interval
+from touchstone.cli.fitted_table import FittedTable, names, numbers, terminal
+from touchstone.cli.input_tables import show_inputs
+from touchstone.compare.verdicts import describe_shortage
+from touchstone.text import counted, counted_of
+
+if TYPE_CHECKING:
+    from touchstone.evaluation import Evaluation, RunOutcome
+    from touchstone.storage.store import Store
+
+_MAX_SUITES = 6
+_MAX_ROWS = 30
+_MAX_PAIRS = 10
+_MAX_SHORTAGES = 3
+
+
+def show_run(evaluation: "Evaluation", outcome: "RunOutcome") -> None:
+    """Print the figures, the inputs that were refused, the checks that did not pass, and where the results are."""
+    screen = terminal()
+    store = evaluation.store
+    if not outcome.failures and not outcome.stopped:
+        leaderboard(store.scan("pass_at_k").collect()).print(screen)
+        tier_table(store.scan("tiers").collect(), store.scan("cross_tier").collect()).print(screen)
+        suite_table(store.scan("suite_scores").collect(), store.scan("run_scores").collect()).print(screen)
+        pairs = store.scan("model_comparison").collect()
+        if not pairs.is_empty():
+            config = evaluation.config
+            comparison_table(pairs, config.comparison.alpha, config.intervals.confidence).print(screen)
+        inputs = (store.scan(name).collect() for name in ("sources", "quarantine", "model_statistics"))
+        show_inputs(screen, *inputs)
+    for check in outcome.checks:
+        if not check.passed:
+            label = "[red]check failed[/]" if check.error else "[yellow]check warning[/]"
+            screen.print(f"{label} {check.name}: {escape(check.message)}")
+    for failure in outcome.failures:
+        terminal(stderr=True).print(f"[red]error:[/] {escape(failure)}", soft_wrap=True)
+    passed = sum(check.passed for check in outcome.checks)
+    screen.print(f"{counted_of(passed, len(outcome.checks), 'check')} passed; {_reuse(outcome)}")
+    for line in _publication(store, outcome):
+        screen.print(escape(line), soft_wrap=True)
+
+
+def _reuse(outcome: "RunOutcome") -> str:
+    if outcome.made == 0:
+        every = "all " if outcome.reused > 1 else ""
+        return f"nothing changed: {every}{counted(outcome.reused, 'part was', 'parts were')} reused"
+    return f"{counted(outcome.made, 'part')} computed, {outcome.reused:,} unchanged and reused"
+
+
+def _publication(store: "Store", outcome: "RunOutcome") -> list[str]:
+    """Whether results were published and where they are, or how to query those that a gate blocked."""
+    if outcome.published:
+        published = ("summary_pass_at_k.csv", "csv", "tables", "warehouse.duckdb")
+        paths = [f"  {relative_path(store.root / name)}" for name in published if (store.root / name).exists()]
+        return ["results were published despite a failed check"] * (outcome.exit_code != 0) + paths
+    earlier = "the last published results are unchanged" if store.has_published else "there are no earlier results"
+    kept = store.unpublished / "tables"
+    table = next((name for name in ("pass_at_k", "outcomes", "problems") if (kept / name).is_dir()), None)
+    if not outcome.stopped or table is None:
+        return [f"nothing was published; {earlier}"]
+    data = shlex.quote(str(relative_path(store.root)))
+    return [
+        f"nothing was published; {earlier}",
+        f'to query this run: touchstone sql --draft --data {data} "SELECT * FROM {table}"',
+    ]
+
+
+def leaderboard(pass_at_k: pl.DataFrame) -> FittedTable:
+    """Models with their pass@k and confidence intervals, best first."""
+    ks = pass_at_k["k"].unique().sort().to_list()
+    table = FittedTable(
+        [*names("model", "tier"), *numbers(*(f"pass@{k}" for k in ks), "attempted"), *names("CI method")],
+        title="pass@k: mean over problems [confidence interval]",
+    )
+    best_first = pass_at_k.filter(pl.col("k") == ks[0]).sort(
+        "pass_at_k", "model", "tier", descending=[True, False, False], nulls_last=True
+    )
+    for model, tier in best_first.select("model", "tier").iter_rows():
+        rows = pass_at_k.filter(pl.col("model") == model, pl.col("tier") == tier).sort("k")
+        first = rows.row(0, named=True)
+        cells = [with_interval(row, "pass_at_k", "", "{:.3f}") for row in rows.iter_rows(named=True)]
+        table.add_row(model, tier, *cells, f"{first['attempted']}/{first['problems']}", first["ci_method"] or "-")
+    return table
+
+
+def tier_table(tiers: pl.DataFrame, cross_tier: pl.DataFrame) -> FittedTable:
+    """Grade, uplift and cost of pass per tier; marks the cheapest tier that passes."""
+    table = FittedTable(
+        [*names("model", "tier", "grade"), *numbers("scored", "composite", "uplift", "pass rate", "cost of pass")],
+        title="tiers: grade of the median composite score [confidence interval]",
+        caption="* the model's cheapest tier that passes" + _and_more(tiers.height, "tiers"),
+    )
+    frontier = dict(cross_tier.select("model", "frontier_tier").iter_rows())
+    for row in tiers.head(_MAX_ROWS).iter_rows(named=True):
+        cheapest = " *" if frontier.get(row["model"]) == row["tier"] else "  "
+        table.add_row(
+            row["model"],
+            row["tier"],
+            _grade(row),
+            f"{row['scored']:,} of {row['attempts']:,}",
+            with_interval(row, "composite_median", "", "{:.3f}"),
+            with_interval(row, "uplift", "uplift_", "{:+.1%}"),
+            with_interval(row, "pass_rate", "pass_rate_", "{:.3f}"),
+            dollars(row["cost_of_pass"]) + cheapest,
+        )
+    return table
+
+
+def _grade(row: dict[str, Any]) -> str:
+    """A grade with the range of its confidence interval, such as `B, F to B`."""
+    if row["grade"] is None:
+        return "-"
+    low, high = row["grade_low"], row["grade_high"]
+    return str(row["grade"]) if low == high else f"{row['grade']}, {low} to {high}"
+
+
+def suite_table(suites: pl.DataFrame, runs: pl.DataFrame) -> FittedTable:
+    """Suite scores side by side and their unweighted mean, per model, tier and run."""
+    all_suites = suites["suite"].unique().sort().to_list()
+    shown, hidden = all_suites[:_MAX_SUITES], len(all_suites) - _MAX_SUITES
+    group = ["model", "tier", "run_id"] if runs["run_id"].count() else ["model", "tier"]
+    more = [f"{counted(hidden, 'more suite')}: SELECT * FROM suite_scores"] if hidden > 0 else []
+    undecided = int((runs["cases"] - runs["decided"]).sum())
+    if undecided:
+        more.append(
+            f"{counted(undecided, 'case without an outcome counts', 'cases without an outcome count')} as not passed; "
+            "decided_score leaves them out"
+        )
+    table = FittedTable(
+        [*names(*(part.removesuffix("_id") for part in group)), *numbers(*shown, "overall")],
+        title="suites: mean accuracy, and the unweighted mean over suites",
+        caption=("\n".join(more) + _and_more(runs.height, "run_scores")).strip(),
+    )
+    scores = {row[:-1]: row[-1] for row in suites.select(*group, "suite", "score").iter_rows()}
+    for row in runs.head(_MAX_ROWS).iter_rows(named=True):
+        key = tuple(row[part] for part in group)
+        cells = [number(scores.get((*key, suite))) for suite in shown]
+        overall = with_interval(row, "overall_score", "", "{:.3f}")
+        table.add_row(*(str(part or "-") for part in key), *cells, overall)
+    return table
+
+
+def _and_more(rows: int, table: str) -> str:
+    return f"\n{counted(rows - _MAX_ROWS, 'more row')}: SELECT * FROM {table}" if rows > _MAX_ROWS else ""
+
+
+def comparison_table(pairs: pl.DataFrame, alpha: float = 0.05, confidence: float = 0.95) -> FittedTable:
+    """Pairs of models and of tiers with their verdicts, smallest adjusted p-value first.
+
+    Figures adjusted for the number of pairs come first, so that a narrow terminal hides the unadjusted ones.
+    """
+    adjusted = [f"adjusted {100 * (1 - alpha):g}% CI", "adjusted p"] if pairs["pairs"].max() != 1 else []
+    own = [f"{100 * confidence:g}% CI", "p"]
+    figures = [*(adjusted or own), "min. detectable effect", *(own if adjusted else [])]
+    table = FittedTable(
+        [*names("model", "baseline", "verdict"), *numbers("difference", *figures)],
+        title="paired comparison by problem: difference in pass@1",
+        caption=_comparison_caption(pairs, alpha),
+    )
+    tiers = pl.concat([pairs["tier_a"], pairs["tier_b"]]).n_unique() > 1
+    colours = {"better": "green", "worse": "red"}
+    by_p_value = pairs.sort("p_adjusted", "model_b", "tier_b", "model_a", "tier_a", nulls_last=True)
+    for row in by_p_value.head(_MAX_PAIRS).iter_rows(named=True):
+        sides = [f"{row[f'model_{side}']} {row[f'tier_{side}']}" if tiers else row[f"model_{side}"] for side in "ba"]
+        cells = {
+            own[0]: interval(row, ""),
+            own[1]: p_value(row["p_value"]),
+            "min. detectable effect": number(row["minimum_detectable_effect"]),
+        }
+        if adjusted:
+            cells |= {adjusted[0]: interval(row, "adjusted_"), adjusted[1]: p_value(row["p_adjusted"])}
+        table.add_row(
+            *sides,
+            Text(row["verdict"], style=colours.get(row["verdict"], "dim")),
+            "-" if row["difference"] is None else f"{row['difference']:+.3f}",
+            *(cells[figure] for figure in figures),
+        )
+    return table
+
+
+def _comparison_caption(pairs: pl.DataFrame, alpha: float) -> str:
+    """What the figures are adjusted for, which pairs have too few units for any verdict, and how many are not shown."""
+    lines = []
+    count = int(pairs["pairs"].max() or 0)  # type: ignore[arg-type]
+    if count > 1:
+        rate = "false discovery rate, Benjamini-Yekutieli" if pairs["correction"][0] != "holm" else "Holm"
+        lines.append(f"adjusted for {count:,} pairs ({rate})")
+    short = pairs.filter(pl.col("units_needed").is_not_null()).select(
+        "ci_units", "units_needed", clustered=pl.col("ci_method").str.ends_with("-cluster")
+    )
+    for units, needed, clustered in short.unique().sort(pl.all()).head(_MAX_SHORTAGES).iter_rows():
+        lines.append(describe_shortage(units, needed, pairs=count, alpha=alpha, clustered=clustered))
+    hidden = pairs.height - _MAX_PAIRS
+    if hidden > 0:
+        lines.append(f"{counted(hidden, 'more pair')}: SELECT * FROM model_comparison")
+    return "\n".join(lines)

@@ -1,0 +1,47 @@
+"""Commands to get started: `doctor` checks the installation, `synth` writes synthetic data."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from touchstone.cli.console import show_progress
+from touchstone.cli.options import MultiValueCommand
+
+commands = typer.Typer()
+
+
+@commands.command(cls=MultiValueCommand)
+def synth(
+    output: Annotated[Path, typer.Option(help="Folder to write to.")],
+    problems: Annotated[int, typer.Option(help="Number of problems.")] = 10,
+    iterations: Annotated[int, typer.Option(help="Attempts per problem.")] = 20,
+    seed: Annotated[int, typer.Option(help="Random seed; the same seed writes the same bytes.")] = 7,
+    model: Annotated[
+        list[str] | None, typer.Option(metavar="NAME=RATE…", help="Models and their mean pass rates.")
+    ] = None,
+    tiers: Annotated[int, typer.Option(help="Number of tiers.")] = 1,
+    force: Annotated[bool, typer.Option(help="Overwrite existing files.")] = False,
+) -> None:
+    """Write synthetic problems and outcomes, for trying things out."""
+    from touchstone.ingest.synthetic import parse_models, synthesise
+
+    models = parse_models(model) if model else None
+    with show_progress("writing"):
+        paths = synthesise(
+            output, problems=problems, iterations=iterations, seed=seed, models=models, tiers=tiers, force=force
+        )
+    for path in paths:
+        print(path)
+
+
+@commands.command()
+def doctor() -> None:
+    """Check the installation: what is there, what is missing, and how to get it."""
+    from touchstone.cli.doctor import examine
+    from touchstone.cli.tables import show_doctor
+
+    items = examine()
+    show_doctor(items)
+    if any(item.needed and not item.good for item in items):
+        raise typer.Exit(1)

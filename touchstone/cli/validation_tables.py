@@ -1,0 +1,86 @@
+"""What the commands about validation print: one fix in full, the validators of this machine, and the cache."""
+
+import time
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.markup import escape
+from rich.syntax import Syntax
+from rich.text import Text
+
+from touchstone.cli.cells import relative_path
+from touchstone.cli.fitted_table import FittedTable, names, numbers, prose, terminal
+from touchstone.text import counted, counted_of
+
+if TYPE_CHECKING:
+    from touchstone.validation.cache import CacheStatistics
+    from touchstone.validation.capabilities import Capability
+    from touchstone.validation.protocol import Report
+    from touchstone.validation.validation_detail import ValidationDetail
+
+
+def show_validation(detail: "ValidationDetail") -> None:
+    """Print one fix in full: its diff, the diagnostics before and after, and the verdict."""
+    screen = terminal()
+    problem, verdict = detail.target.problem, detail.verdict
+    validator = f"{detail.target.validator}, fidelity {detail.fidelity or '-'}, sandbox {detail.sandbox}"
+    cached = ", from the cache" if detail.cached else ""
+    screen.print(f"[bold]{escape(str(detail.fix))}[/] on problem {escape(problem.oid)} ({validator}{cached})")
+    if detail.diff:
+        screen.print(Syntax(detail.diff, "diff", background_color="default", word_wrap=True))
+    _show_report(screen, "before", detail.baseline)
+    if detail.report is not None:
+        _show_report(screen, "after", detail.report)
+    colour = {"passed": "green", "failed": "red"}.get(verdict.status, "yellow")
+    screen.print(f"[{colour}]{verdict.status}[/] {escape(verdict.note)}".rstrip())
+    if verdict.introduced_module is not None:
+        new = f"{verdict.introduced_block} in block, {verdict.introduced_file} in file"
+        in_block = "" if verdict.block_errors is None else f"{verdict.block_errors} in block, "
+        screen.print(
+            f"  Target errors {'are gone' if verdict.fixed else 'remain'}. New diagnostics: {new}, "
+            f"{verdict.introduced_module} in module."
+        )
+        screen.print(f"  Errors left: {in_block}{verdict.module_errors} in module. Success rule: {detail.success}.")
+
+
+def _show_report(screen: Console, when: str, report: "Report") -> None:
+    passed = sum(report.tests.values())
+    tests = [f"{counted_of(passed, len(report.tests), 'test')} passed"] if report.tests else []
+    lint = [counted(report.lint_warnings, "lint warning")] if report.lint_warnings is not None else []
+    extra = "; ".join([*tests, *lint, *([escape(report.note)] if report.note else [])])
+    screen.print(f"[bold]{when}:[/] {report.status}{f' ({extra})' if extra else ''}")
+    if report.diagnostics:
+        table = FittedTable([*names("severity"), *prose("message"), *names("location")])
+        for found in report.diagnostics:
+            message = found.summary + (f"\n{found.detail}" if found.detail else "")
+            table.add_row(found.severity, message, f"{found.file or '-'}{f':{found.line}' if found.line else ''}")
+        table.print(screen)
+
+
+def show_inventory(entries: Iterable["Capability"]) -> None:
+    """Print sandboxes and validators, and how to get those that are missing."""
+    table = FittedTable([*names("", "what", "fidelity"), *prose("detail")])
+    for entry in entries:
+        word, style = ("usable", "green") if entry.usable else ("missing", "yellow")
+        table.add_row(Text(word, style=style), f"{entry.kind} {entry.name}", entry.fidelity, entry.detail)
+    table.print(terminal())
+
+
+def show_cache(statistics: "CacheStatistics") -> None:
+    """Print the number of cached reports by validator, their total size and age."""
+    table = FittedTable([*names("validator"), *numbers("reports")], title=str(relative_path(statistics.path)))
+    for validator, count in statistics.by_validator.items():
+        table.add_row(validator, f"{count:,}")
+    since = (
+        f", {_day(statistics.oldest)} to {_day(statistics.newest)}"
+        if statistics.oldest is not None and statistics.newest is not None
+        else ""
+    )
+    screen = terminal()
+    table.print(screen)
+    screen.print(f"{counted(statistics.entries, 'report')}, {statistics.bytes / 2**20:,.1f} MiB{since}")
+
+
+def _day(moment: float) -> str:
+    return time.strftime("%Y-%m-%d", time.localtime(moment))
