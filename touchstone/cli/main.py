@@ -15,6 +15,7 @@ import typer
 from typer.core import TyperCommand
 
 from touchstone import __version__
+from touchstone.cli.init import init
 from touchstone.errors import TouchstoneError
 
 if TYPE_CHECKING:
@@ -481,6 +482,9 @@ def ui(
     from pipelines.launch import start_ui
 
     start_ui(config, _UI_HOST, port)
+
+
+app.command()(init)
 
 
 @app.command()
