@@ -78,4 +78,4 @@ bench: $(READY) ## every speed claim, measured
 	@$(BIN)/python benchmarks/uncertainty.py
 
 clean: ## remove the environment and all output
-	@rm -rf $(VENV) data/output data/.dagster .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	@rm -rf $(VENV) data/output .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -2,7 +2,6 @@
 
 import logging
 import os
-from pathlib import Path
 
 import dagster as dg
 from dagster._core.definitions.definitions_load_context import DefinitionsLoadContext, DefinitionsLoadType
@@ -14,9 +13,10 @@ from pipelines.resources import EvaluationResource
 from pipelines.schedules import nightly
 from pipelines.sensors import fixes_folder
 from touchstone.errors import TouchstoneError
+from touchstone.project_files import sample_config
 
-SAMPLE_CONFIG = Path(__file__).parent.parent / "data" / "sample" / "evaluation_config.json"
 CONFIG_VARIABLE = "TOUCHSTONE_CONFIG"
+OUTPUT_VARIABLE = "TOUCHSTONE_OUTPUT_DIR"
 
 
 def build_defs(evaluation: EvaluationResource | dg.ResourceDefinition) -> dg.Definitions:
@@ -36,7 +36,10 @@ def build_defs(evaluation: EvaluationResource | dg.ResourceDefinition) -> dg.Def
 @dg.definitions
 def defs() -> dg.Definitions:
     """What Dagster loads: the evaluation of the configuration file that the environment names."""
-    evaluation = EvaluationResource(config_file=os.environ.get(CONFIG_VARIABLE, str(SAMPLE_CONFIG)))
+    evaluation = EvaluationResource(
+        config_file=os.environ.get(CONFIG_VARIABLE, str(sample_config())),
+        output_dir=os.environ.get(OUTPUT_VARIABLE),
+    )
     # Not where a process of a run loads the same definitions again: the run itself registers what it reads.
     if DefinitionsLoadContext.get().load_type == DefinitionsLoadType.INITIALIZATION and "DAGSTER_HOME" in os.environ:
         _register_models(evaluation)

@@ -4,6 +4,7 @@ import fcntl
 import logging
 import os
 import re
+import shutil
 import signal
 import socket
 import sys
@@ -13,41 +14,53 @@ from typing import NoReturn
 import dagster as dg
 
 from assets.common import CheckFailed, parts_of
-from pipelines.definitions import CONFIG_VARIABLE, SAMPLE_CONFIG, build_defs
+from pipelines.definitions import CONFIG_VARIABLE, OUTPUT_VARIABLE, build_defs
 from pipelines.jobs import EVALUATE
 from pipelines.progress import LOGGER, progress_logger, stages_of
 from pipelines.resources import prepared
+from touchstone.config import load_config
 from touchstone.errors import TouchstoneError
 from touchstone.evaluation import CheckOutcome, Evaluation, RunOutcome
 from touchstone.progress import report_step
+from touchstone.project_files import dagster_settings, sample_config, sample_output, workspace_file
 from touchstone.storage.store import digest
 
 PROCESS = "touchstone/process"
 _FAILED_CHECKS = ("DagsterAssetCheckFailedError", CheckFailed.__name__)
-_PROJECT = Path(__file__).parent.parent
+_DEFAULT_CONFIG = Path("evaluation_config.json")
 
 
-def dagster_home(config_file: Path) -> Path:
-    """The DAGSTER_HOME: the user's own, else one in the project per configuration file.
+def dagster_home(config_file: Path, output_dir: Path | None = None) -> Path:
+    """The DAGSTER_HOME: the user's own, else a folder beside the output, one per output and configuration file.
 
-    Models are partitions and figures are plotted over time, so two evaluations must not share a history.
+    Models are partitions and figures are plotted over time, so two evaluations must not share a history. The name
+    depends on where the files are relative to each other, so that a project keeps its history when it is moved.
     """
     chosen = os.environ.get("DAGSTER_HOME")
-    name = f"{config_file.stem}-{digest(str(config_file.resolve()))[:8]}"
-    home = Path(chosen).absolute() if chosen else _PROJECT / "data" / ".dagster" / name
-    home.mkdir(parents=True, exist_ok=True)
+    home = Path(chosen).absolute() if chosen else _default_home(config_file, output_dir)
     settings = home / "dagster.yaml"
-    if not chosen and not settings.exists():
-        settings.unlink(missing_ok=True)
-        settings.symlink_to(_PROJECT / "dagster.yaml")
+    try:
+        home.mkdir(parents=True, exist_ok=True)
+        if not chosen and not settings.exists():
+            settings.unlink(missing_ok=True)
+            shutil.copyfile(dagster_settings(), settings)
+    except OSError as error:
+        hint = "set DAGSTER_HOME to a folder that can be written"
+        raise TouchstoneError(f"{home}: cannot be created for Dagster's history ({error.strerror}); {hint}") from None
     os.environ["DAGSTER_HOME"] = str(home)
     return home
+
+
+def _default_home(config_file: Path, output_dir: Path | None) -> Path:
+    output = load_config(config_file, output_dir).output_dir
+    relative = os.path.relpath(config_file.resolve(), output.parent)
+    return output.parent / ".dagster" / f"{output.name}-{digest(relative)[:8]}"
 
 
 def run_evaluation(evaluation: Evaluation, config_file: Path, instance: dg.DagsterInstance | None = None) -> RunOutcome:
     """Materialize the whole job in this process, on the given Dagster instance or the one of DAGSTER_HOME."""
     if instance is None:
-        dagster_home(config_file)
+        dagster_home(config_file, evaluation.config.output_dir)
     # Ctrl-C while a connection is being closed is reported there with a traceback; it is handled below.
     logging.getLogger("sqlalchemy.pool").setLevel(logging.CRITICAL + 1)
     report_step("starting the run")
@@ -130,18 +143,33 @@ def _innermost(error: object) -> str:
 
 
 def start_ui(config_file: Path | None, host: str, port: int) -> NoReturn:
-    """Become `dagster dev` on this workspace. It takes this process's place, so that Ctrl-C reaches it."""
-    config_file = (config_file or SAMPLE_CONFIG).absolute()
-    home = dagster_home(config_file)
+    """Become `dagster dev` on this workspace. It replaces this process, so that Ctrl-C reaches it."""
+    config_file, output_dir = ui_evaluation(config_file)
+    home = dagster_home(config_file, output_dir)
     _claim(home, f"http://{host}:{port}")
-    os.environ[CONFIG_VARIABLE] = str(config_file)
+    os.environ[CONFIG_VARIABLE] = str(config_file.absolute())
+    os.environ.pop(OUTPUT_VARIABLE, None)
+    if output_dir is not None:
+        os.environ[OUTPUT_VARIABLE] = str(output_dir)
     # `dagster dev` warns that `dg dev` supersedes it, which does not read workspace.yaml by itself.
     os.environ.setdefault("PYTHONWARNINGS", "ignore")
     for stop in (signal.SIGINT, signal.SIGTERM):
         signal.signal(stop, signal.SIG_DFL)
     os.chdir(home)
-    command = [sys.executable, "-m", "dagster", "dev", "--workspace", str(_PROJECT / "workspace.yaml")]
+    command = [sys.executable, "-m", "dagster", "dev", "--workspace", str(workspace_file())]
     os.execv(sys.executable, [*command, "--host", host, "--port", str(port)])
+
+
+def ui_evaluation(config_file: Path | None) -> tuple[Path, Path | None]:
+    """The configuration that the UI shows, and an output folder that replaces its own.
+
+    Without a configuration file: the one in the current folder, else the sample.
+    """
+    if config_file is not None:
+        return config_file, None
+    if _DEFAULT_CONFIG.is_file():
+        return _DEFAULT_CONFIG, None
+    return sample_config(), sample_output()
 
 
 def _claim(home: Path, url: str) -> None:

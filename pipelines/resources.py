@@ -18,11 +18,12 @@ class EvaluationResource(dg.ConfigurableResource[Evaluation]):
     """The evaluation that a configuration file describes. Holds the output folder's lock while a run lasts."""
 
     config_file: str
+    output_dir: str | None = None
     wait_for_lock_seconds: float = 3600.0
 
     def load(self) -> Evaluation:
         """The evaluation as the configuration file describes it now."""
-        config = load_config(Path(self.config_file))
+        config = load_config(Path(self.config_file), Path(self.output_dir) if self.output_dir else None)
         generate_if_asked(config)
         return Evaluation(config)
 

@@ -1,6 +1,7 @@
 """The docs name what there is."""
 
 import re
+from pathlib import Path
 
 import pytest
 from pydantic import BaseModel
@@ -44,9 +45,17 @@ def test_every_interval_method_is_documented() -> None:
     assert {method.removesuffix("-cluster") for method in CI_METHODS} <= documented
 
 
-@pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md"])
-def test_links_and_paths_lead_somewhere(page: str) -> None:
-    text = (PROJECT / page).read_text()
-    links = re.findall(r"\]\(([^)#:]+)\)", text) + re.findall(r"^(touchstone/[\w/]+\.py)", text, re.MULTILINE)
-    assert links
-    assert [link for link in links if not (PROJECT / link).exists()] == []
+PAGES = [PROJECT / "README.md", PROJECT / "CONTRIBUTING.md", *sorted((PROJECT / "docs").glob("*.md"))]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_and_paths_lead_somewhere(page: Path) -> None:
+    text = page.read_text()
+    links = [page.parent / link for link in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", text)]
+    paths = [PROJECT / path for path in re.findall(r"^(touchstone/[\w/]+\.py)", text, re.MULTILINE)]
+    assert [str(path) for path in links + paths if not path.exists()] == []
+
+
+def test_every_page_is_reachable_from_the_readme() -> None:
+    readme = (PROJECT / "README.md").read_text()
+    assert [page.name for page in PAGES[1:] if f"{page.relative_to(PROJECT)})" not in readme] == []

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -87,16 +87,24 @@ class Server:
 
 @contextmanager
 def serving(config: Path, home: Path) -> Iterator[Server]:
-    """`touchstone ui` in a process group of its own, which is ended with all its children."""
+    """`touchstone ui` on a configuration, with a Dagster home of its own."""
+    command = [Path(sys.executable).with_name("touchstone"), "ui", "--config", config]
+    with served(command, command_environment(home), home) as server:
+        yield server
+
+
+@contextmanager
+def served(command: Sequence[str | Path], environment: dict[str, str], folder: Path) -> Iterator[Server]:
+    """The UI's command on a free port and in a process group of its own, which is ended with all its children."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    command = [Path(sys.executable).with_name("touchstone"), "ui", "--config", config, "--port", str(port)]
-    log = home / "ui.log"
+    log = folder / "ui.log"
     with log.open("w") as output:
         process = subprocess.Popen(
-            command,
-            env=command_environment(home),
+            [*command, "--port", str(port)],
+            cwd=folder,
+            env=environment,
             stdout=output,
             stderr=output,
             start_new_session=True,

@@ -6,9 +6,11 @@ from typing import Annotated
 import typer
 
 from touchstone.cli.console import show_progress
+from touchstone.cli.init import init
 from touchstone.cli.options import MultiValueCommand
 
 commands = typer.Typer()
+commands.command()(init)
 
 
 @commands.command(cls=MultiValueCommand)

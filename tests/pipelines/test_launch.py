@@ -1,0 +1,83 @@
+"""Where the history of runs is kept, and what the UI shows."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from pipelines.launch import dagster_home, ui_evaluation
+from tests.conftest import PROJECT, Folder
+from touchstone.errors import TouchstoneError
+
+
+@pytest.fixture(autouse=True)
+def _no_home(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Set first, so that what `dagster_home` sets is undone after the test.
+    monkeypatch.setenv("DAGSTER_HOME", "unset")
+    del os.environ["DAGSTER_HOME"]
+
+
+def new_home(config: Path, output_dir: Path | None = None) -> Path:
+    os.environ.pop("DAGSTER_HOME", None)
+    return dagster_home(config, output_dir)
+
+
+def test_the_home_lies_beside_the_output(folder: Folder) -> None:
+    home = new_home(folder.config)
+    assert home.parent == folder.output.parent / ".dagster"
+    assert (home / "dagster.yaml").read_text() == (PROJECT / "dagster.yaml").read_text()
+    assert os.environ["DAGSTER_HOME"] == str(home)
+    assert new_home(folder.config) == home
+
+
+def test_another_output_folder_has_a_home_beside_it(folder: Folder, tmp_path: Path) -> None:
+    elsewhere = tmp_path / "elsewhere" / "results"
+    assert new_home(folder.config, elsewhere).parent == tmp_path / "elsewhere" / ".dagster"
+
+
+def test_two_configurations_never_share_a_home(folder: Folder) -> None:
+    second = folder.config.with_name("second.json")
+    second.write_text(folder.config.read_text())
+    outputs = [None, folder.output.with_name("other")]
+    homes = {new_home(config, output) for config in (folder.config, second) for output in outputs}
+    assert len(homes) == 4
+
+
+def test_a_project_keeps_its_home_when_it_is_moved(folder: Folder, tmp_path: Path) -> None:
+    project = tmp_path / "project"
+    project.mkdir()
+    config = project / "evaluation_config.json"
+    config.write_text('{"fixes_dir": "data", "output_dir": "results"}')
+    before = new_home(config)
+    moved = project.rename(tmp_path / "moved")
+    assert new_home(moved / config.name) == moved / before.relative_to(project)
+
+
+def test_changed_settings_stay(folder: Folder) -> None:
+    home = new_home(folder.config)
+    (home / "dagster.yaml").write_text("telemetry: {enabled: true}\n")
+    assert (new_home(folder.config) / "dagster.yaml").read_text() == "telemetry: {enabled: true}\n"
+
+
+def test_a_home_of_the_users_own_wins_and_is_left_as_it_is(
+    folder: Folder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DAGSTER_HOME", str(tmp_path / "mine"))
+    assert dagster_home(folder.config) == tmp_path / "mine"
+    assert list((tmp_path / "mine").iterdir()) == []
+
+
+def test_a_home_that_cannot_be_made_is_one_line(folder: Folder) -> None:
+    (folder.output.parent / ".dagster").write_text("a file")
+    with pytest.raises(TouchstoneError, match=r"cannot be created for Dagster's history \(.*\); set DAGSTER_HOME to"):
+        new_home(folder.config)
+
+
+def test_the_ui_shows_the_configuration_that_is_named_then_the_one_here_then_the_sample(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert ui_evaluation(Path("mine.json")) == (Path("mine.json"), None)
+    assert ui_evaluation(None) == (PROJECT / "data" / "sample" / "evaluation_config.json", None)
+    Path("evaluation_config.json").write_text("{}")
+    assert ui_evaluation(None) == (Path("evaluation_config.json"), None)
