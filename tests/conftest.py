@@ -4,10 +4,11 @@ import functools
 import io
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
-from contextlib import redirect_stderr, redirect_stdout
+from contextlib import ExitStack, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
 from unittest.mock import patch
@@ -67,35 +68,75 @@ def folder(tmp_path: Path) -> Folder:
     return small_folder(tmp_path)
 
 
+@pytest.fixture(scope="session")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Folder:
+    """A small evaluation after one run, shared by all tests: to be read only."""
+    from tests.pipelines.test_run import evaluate
+
+    made = small_folder(tmp_path_factory.mktemp("finished"))
+    assert evaluate(made).exit_code == 0
+    return made
+
+
+@pytest.fixture
+def evaluated(finished: Folder, tmp_path: Path) -> Folder:
+    """The same, as a copy of the test's own."""
+    return copy_of(finished, tmp_path / "evaluated")
+
+
+def copy_of(folder: Folder, root: Path) -> Folder:
+    """An evaluation with all its results in another place."""
+    return type(folder)(shutil.copytree(folder.root, root, symlinks=True))
+
+
 Command = Callable[..., subprocess.CompletedProcess[str]]
 
 
 @pytest.fixture
-def touchstone(tmp_path: Path) -> Command:
-    """The `touchstone` command in a process of its own, with a DAGSTER_HOME of its own."""
+def touchstone() -> Command:
+    """The `touchstone` command, called in this process: starting another one takes seconds."""
+    return call_here
+
+
+@pytest.fixture
+def touchstone_process(tmp_path: Path) -> Command:
+    """The `touchstone` command in a process of its own, for tests of what only a process has."""
     return functools.partial(run_command, tmp_path)
-
-
-# Commands that keep nothing behind: called in this process, they start a second sooner.
-LIGHT = ("pass-at-k", "compare", "export", "snapshots", "synth")
 
 
 def run_command(home: Path, *arguments: object) -> subprocess.CompletedProcess[str]:
     """Call `touchstone` as a user does; its Dagster instance lies in the given folder."""
-    if arguments and arguments[0] in LIGHT:
-        return call_here(*arguments)
     command = [Path(sys.executable).with_name("touchstone"), *(str(argument) for argument in arguments)]
     environment = command_environment(home)
     return subprocess.run(command, capture_output=True, text=True, env=environment, timeout=900, check=False)
 
 
-def call_here(*arguments: object) -> subprocess.CompletedProcess[str]:
-    """The command line's own entry, with what it prints and its exit code."""
+class Screen(io.StringIO):
+    """Collects what is printed, and passes for a terminal if it is told to."""
+
+    def __init__(self, terminal: bool = False) -> None:
+        super().__init__()
+        self._terminal = terminal
+
+    def isatty(self) -> bool:
+        return self._terminal
+
+
+def call_here(*arguments: object, columns: int = 160, terminal: bool = False) -> subprocess.CompletedProcess[str]:
+    """The command line's own entry, with what it prints and its exit code; `run` keeps its history in memory."""
     from touchstone.cli import main
 
     line = ["touchstone", *(str(argument) for argument in arguments)]
-    out, err, code = io.StringIO(), io.StringIO(), 0
-    with redirect_stdout(out), redirect_stderr(err), patch.object(sys, "argv", line):
+    out, err, code = Screen(terminal), Screen(), 0
+    with ExitStack() as changes:
+        changes.enter_context(redirect_stdout(out))
+        changes.enter_context(redirect_stderr(err))
+        changes.enter_context(patch.object(sys, "argv", line))
+        changes.enter_context(patch.dict(os.environ, COLUMNS=str(columns), TERM="xterm-256color"))
+        if "run" in arguments:
+            import dagster as dg
+
+            changes.enter_context(patch.object(dg.DagsterInstance, "get", dg.DagsterInstance.ephemeral))
         try:
             main()
         except SystemExit as leaving:
