@@ -7,10 +7,11 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import ExitStack, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 from unittest.mock import patch
 
 import pytest
@@ -60,6 +61,13 @@ def small_folder(root: Path) -> Folder:
     made.fixes("m", "oid,iteration_id,plausible_fix\na,1,true\na,2,false\nb,1,false\nb,2,false\n")
     made.configure()
     return made
+
+
+def nightly_but(kept: Iterable[tuple[Any, ...]], cells: Iterable[tuple[Any, ...]]) -> list[Any]:
+    """The cells of a simulation as parameters: the ones that are kept run with every test, the rest nightly."""
+    every, always = list(cells), list(kept)
+    assert all(cell in every for cell in always)
+    return [cell if cell in always else pytest.param(*cell, marks=pytest.mark.nightly) for cell in every]
 
 
 @pytest.fixture
