@@ -4,6 +4,7 @@ import functools
 import io
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -149,7 +150,8 @@ def call_here(*arguments: object, columns: int = 160, terminal: bool = False) ->
             main()
         except SystemExit as leaving:
             code = int(leaving.code or 0)
-    return subprocess.CompletedProcess(line, code, out.getvalue(), err.getvalue())
+    without_colours = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", out.getvalue())
+    return subprocess.CompletedProcess(line, code, without_colours if terminal else out.getvalue(), err.getvalue())
 
 
 def command_environment(tmp_path: Path) -> dict[str, str]:
