@@ -4,6 +4,7 @@ import functools
 import io
 import json
 import os
+import random
 import re
 import shutil
 import subprocess
@@ -18,8 +19,10 @@ from unittest.mock import patch
 import pytest
 from hypothesis import settings
 
-settings.register_profile("touchstone", deadline=None, max_examples=30, derandomize=True)
-settings.load_profile("touchstone")
+# The same examples every time on a desk; others in every run of CI, where a failure names the seed that repeats it.
+settings.register_profile("desk", deadline=None, max_examples=30, derandomize=True, print_blob=True)
+settings.register_profile("ci", deadline=None, max_examples=30, derandomize=False, print_blob=True, database=None)
+settings.load_profile("ci" if os.environ.get("CI") else "desk")
 
 PROJECT = Path(__file__).parent.parent
 
@@ -162,6 +165,20 @@ def command_environment(tmp_path: Path) -> dict[str, str]:
     if not settings_file.exists():
         settings_file.write_text((PROJECT / "dagster.yaml").read_text())
     return {**os.environ, "DAGSTER_HOME": str(home), "COLUMNS": "160"}
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_configure(config: pytest.Config) -> None:
+    """Choose a seed in CI, before hypothesis reads it; the workers of xdist are given the same options."""
+    if os.environ.get("CI") and config.getoption("hypothesis_seed") is None:
+        config.option.hypothesis_seed = str(random.SystemRandom().randrange(2**32))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """Say which seed was used; the header would be hidden by -q."""
+    seed = config.getoption("hypothesis_seed")
+    if seed is not None:
+        terminalreporter.write_line(f"hypothesis seed {seed}; repeat with --hypothesis-seed={seed}")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
