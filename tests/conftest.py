@@ -13,11 +13,14 @@ from collections.abc import Callable, Iterable
 from contextlib import ExitStack, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from unittest.mock import patch
 
 import pytest
 from hypothesis import settings
+
+if TYPE_CHECKING:
+    import dagster as dg
 
 # The same examples every time on a desk; others in every run of CI, where a failure names the seed that repeats it.
 settings.register_profile("desk", deadline=None, max_examples=30, derandomize=True, print_blob=True)
@@ -123,6 +126,15 @@ def run_command(home: Path, *arguments: object) -> subprocess.CompletedProcess[s
     return subprocess.run(command, capture_output=True, text=True, env=environment, timeout=900, check=False)
 
 
+def forgetful_instance() -> "dg.DagsterInstance":
+    """A Dagster instance in memory that keeps no events: a quarter of a small run is spent on storing them."""
+    import dagster as dg
+
+    made = dg.DagsterInstance.ephemeral()
+    made.event_log_storage.store_event = lambda event: None  # type: ignore[method-assign]
+    return made
+
+
 class Screen(io.StringIO):
     """Collects what is printed, and passes for a terminal if it is told to."""
 
@@ -148,7 +160,7 @@ def call_here(*arguments: object, columns: int = 160, terminal: bool = False) ->
         if "run" in arguments:
             import dagster as dg
 
-            changes.enter_context(patch.object(dg.DagsterInstance, "get", dg.DagsterInstance.ephemeral))
+            changes.enter_context(patch.object(dg.DagsterInstance, "get", forgetful_instance))
         try:
             main()
         except SystemExit as leaving:

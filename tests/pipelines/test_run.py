@@ -11,13 +11,12 @@ import sys
 import time
 from pathlib import Path
 
-import dagster as dg
 import duckdb
 import polars as pl
 import pytest
 
 from pipelines.launch import run_evaluation
-from tests.conftest import Command, Folder, command_environment, copy_of, small_folder
+from tests.conftest import Command, Folder, command_environment, copy_of, forgetful_instance, small_folder
 from touchstone.contracts import TABLES
 from touchstone.preparation import prepare
 from touchstone.run_outcome import RunOutcome
@@ -38,7 +37,7 @@ def evaluate_config(
     """The same on any configuration."""
     evaluation = prepare(config, output, only)
     with evaluation.store.lock():
-        return run_evaluation(config, output, only, dg.DagsterInstance.ephemeral(), accept=accept, fresh=fresh)
+        return run_evaluation(config, output, only, forgetful_instance(), accept=accept, fresh=fresh)
 
 
 def failed(outcome: RunOutcome) -> dict[str, str]:
