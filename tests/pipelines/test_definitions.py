@@ -234,7 +234,8 @@ def test_data_versions_follow_the_files_contents(
             if event.partition is None
         }
 
-    first = versions()
+    first, second = versions(), versions()
+    assert first == second
     folder.fixes("m", HEADER + "a,1,true\n")
     third = versions()
     changed = {name for name in first if first[name] != third[name]}
