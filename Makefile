@@ -48,7 +48,7 @@ ui: $(READY) sandbox ## the Dagster UI on http://127.0.0.1:3000
 test: $(READY) sandbox ## run the tests
 	@$(BIN)/pytest -n 3 --dist worksteal
 
-test-nightly: $(READY) ## the long simulations: coverage, power, false alarms
+test-nightly: $(READY) sandbox ## the long simulations (coverage, power, false alarms), kills at any moment, crowded processors
 	@$(BIN)/pytest -m nightly -n 2 --dist worksteal -rP
 
 check: $(READY) ## format, lint, types, generated files

@@ -4,19 +4,28 @@ import functools
 import io
 import json
 import os
+import random
+import re
+import shutil
 import subprocess
 import sys
-from collections.abc import Callable
-from contextlib import redirect_stderr, redirect_stdout
+from collections.abc import Callable, Iterable
+from contextlib import ExitStack, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 from unittest.mock import patch
 
 import pytest
 from hypothesis import settings
 
-settings.register_profile("touchstone", deadline=None, max_examples=30, derandomize=True)
-settings.load_profile("touchstone")
+if TYPE_CHECKING:
+    pass
+
+# The same examples every time on a desk; others in every run of CI, where a failure names the seed that repeats it.
+settings.register_profile("desk", deadline=None, max_examples=30, derandomize=True, print_blob=True)
+settings.register_profile("ci", deadline=None, max_examples=30, derandomize=False, print_blob=True, database=None)
+settings.load_profile("ci" if os.environ.get("CI") else "desk")
 
 PROJECT = Path(__file__).parent.parent
 
@@ -61,46 +70,94 @@ def small_folder(root: Path) -> Folder:
     return made
 
 
+def nightly_but(kept: Iterable[tuple[Any, ...]], cells: Iterable[tuple[Any, ...]]) -> list[Any]:
+    """The cells of a simulation as parameters: the ones that are kept run with every test, the rest nightly."""
+    every, always = list(cells), list(kept)
+    assert all(cell in every for cell in always)
+    return [cell if cell in always else pytest.param(*cell, marks=pytest.mark.nightly) for cell in every]
+
+
 @pytest.fixture
 def folder(tmp_path: Path) -> Folder:
     """A small evaluation of the test's own."""
     return small_folder(tmp_path)
 
 
+@pytest.fixture(scope="session")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Folder:
+    """A small evaluation after one run, shared by all tests: to be read only."""
+    from tests.pipelines.test_run import evaluate
+
+    made = small_folder(tmp_path_factory.mktemp("finished"))
+    assert evaluate(made).exit_code == 0
+    return made
+
+
+@pytest.fixture
+def evaluated(finished: Folder, tmp_path: Path) -> Folder:
+    """The same, as a copy of the test's own."""
+    return copy_of(finished, tmp_path / "evaluated")
+
+
+def copy_of(folder: Folder, root: Path) -> Folder:
+    """An evaluation with all its results in another place."""
+    return type(folder)(shutil.copytree(folder.root, root, symlinks=True))
+
+
 Command = Callable[..., subprocess.CompletedProcess[str]]
 
 
 @pytest.fixture
-def touchstone(tmp_path: Path) -> Command:
-    """The `touchstone` command in a process of its own, with a DAGSTER_HOME of its own."""
+def touchstone() -> Command:
+    """The `touchstone` command, called in this process: starting another one takes seconds."""
+    return call_here
+
+
+@pytest.fixture
+def touchstone_process(tmp_path: Path) -> Command:
+    """The `touchstone` command in a process of its own, for tests of what only a process has."""
     return functools.partial(run_command, tmp_path)
-
-
-# Commands that keep nothing behind: called in this process, they start a second sooner.
-LIGHT = ("pass-at-k", "compare", "export", "snapshots", "synth")
 
 
 def run_command(home: Path, *arguments: object) -> subprocess.CompletedProcess[str]:
     """Call `touchstone` as a user does; its Dagster instance lies in the given folder."""
-    if arguments and arguments[0] in LIGHT:
-        return call_here(*arguments)
     command = [Path(sys.executable).with_name("touchstone"), *(str(argument) for argument in arguments)]
     environment = command_environment(home)
     return subprocess.run(command, capture_output=True, text=True, env=environment, timeout=900, check=False)
 
 
-def call_here(*arguments: object) -> subprocess.CompletedProcess[str]:
-    """The command line's own entry, with what it prints and its exit code."""
+class Screen(io.StringIO):
+    """Collects what is printed, and passes for a terminal if it is told to."""
+
+    def __init__(self, terminal: bool = False) -> None:
+        super().__init__()
+        self._terminal = terminal
+
+    def isatty(self) -> bool:
+        return self._terminal
+
+
+def call_here(*arguments: object, columns: int = 160, terminal: bool = False) -> subprocess.CompletedProcess[str]:
+    """The command line's own entry, with what it prints and its exit code; `run` keeps its history in memory."""
     from touchstone.cli.main import main
 
     line = ["touchstone", *(str(argument) for argument in arguments)]
-    out, err, code = io.StringIO(), io.StringIO(), 0
-    with redirect_stdout(out), redirect_stderr(err), patch.object(sys, "argv", line):
+    out, err, code = Screen(terminal), Screen(), 0
+    with ExitStack() as changes:
+        changes.enter_context(redirect_stdout(out))
+        changes.enter_context(redirect_stderr(err))
+        changes.enter_context(patch.object(sys, "argv", line))
+        changes.enter_context(patch.dict(os.environ, COLUMNS=str(columns), TERM="xterm-256color"))
+        if "run" in arguments:
+            import dagster as dg
+
+            changes.enter_context(patch.object(dg.DagsterInstance, "get", dg.DagsterInstance.ephemeral))
         try:
             main()
         except SystemExit as leaving:
             code = int(leaving.code or 0)
-    return subprocess.CompletedProcess(line, code, out.getvalue(), err.getvalue())
+    without_colours = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", out.getvalue())
+    return subprocess.CompletedProcess(line, code, without_colours if terminal else out.getvalue(), err.getvalue())
 
 
 def command_environment(tmp_path: Path) -> dict[str, str]:
@@ -111,6 +168,20 @@ def command_environment(tmp_path: Path) -> dict[str, str]:
     if not settings_file.exists():
         settings_file.write_text((PROJECT / "dagster.yaml").read_text())
     return {**os.environ, "DAGSTER_HOME": str(home), "COLUMNS": "160"}
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_configure(config: pytest.Config) -> None:
+    """Choose a seed in CI, before hypothesis reads it; the workers of xdist are given the same options."""
+    if os.environ.get("CI") and config.getoption("hypothesis_seed") is None:
+        config.option.hypothesis_seed = str(random.SystemRandom().randrange(2**32))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """Say which seed was used; the header would be hidden by -q."""
+    seed = config.getoption("hypothesis_seed")
+    if seed is not None:
+        terminalreporter.write_line(f"hypothesis seed {seed}; repeat with --hypothesis-seed={seed}")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -8,8 +8,8 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from tests.conftest import PROJECT, Command, Folder, small_folder
-from tests.pipelines.test_run import evaluate, evaluate_config
+from tests.conftest import PROJECT, Command, Folder
+from tests.pipelines.test_run import evaluate_config
 
 HEADER = "oid,iteration_id,plausible_fix\n"
 
@@ -200,14 +200,6 @@ def test_synth_refuses_odd_models(touchstone: Command, tmp_path: Path, model: st
     assert not (tmp_path / "s").exists() or not list((tmp_path / "s").iterdir())
 
 
-@pytest.fixture(scope="module")
-def evaluated(tmp_path_factory: pytest.TempPathFactory) -> Folder:
-    """A folder with the results of one run."""
-    folder = small_folder(tmp_path_factory.mktemp("evaluated"))
-    assert evaluate(folder).exit_code == 0
-    return folder
-
-
 def test_sql_and_tables(evaluated: Folder, touchstone: Command) -> None:
     query = "SELECT model, k, pass_at_k FROM pass_at_k ORDER BY k"
     data = ("--data", evaluated.output)
@@ -224,13 +216,13 @@ def test_sql_and_tables(evaluated: Folder, touchstone: Command) -> None:
 @pytest.mark.parametrize(
     "query", ["DROP VIEW pass_at_k", "SELECT 1; SELECT 2", "COPY (SELECT 1) TO 'x.csv'", "SELECT nope"]
 )
-def test_sql_refuses_in_one_line(evaluated: Folder, touchstone: Command, query: str) -> None:
-    done = touchstone("sql", "--data", evaluated.output, query)
+def test_sql_refuses_in_one_line(finished: Folder, touchstone: Command, query: str) -> None:
+    done = touchstone("sql", "--data", finished.output, query)
     assert done.returncode == 2 and done.stderr.startswith("error: ") and done.stderr.count("\n") == 1
 
 
-def test_sql_shows_text_that_looks_like_markup(evaluated: Folder, touchstone: Command) -> None:
-    assert "[/] [red]x" in touchstone("sql", "--data", evaluated.output, "SELECT '[/] [red]x' AS \"[b]\"").stdout
+def test_sql_shows_text_that_looks_like_markup(finished: Folder, touchstone: Command) -> None:
+    assert "[/] [red]x" in touchstone("sql", "--data", finished.output, "SELECT '[/] [red]x' AS \"[b]\"").stdout
 
 
 def test_sql_without_results_says_what_to_do(touchstone: Command, tmp_path: Path) -> None:

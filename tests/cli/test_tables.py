@@ -58,9 +58,9 @@ def test_piped_results_are_rounded_and_never_cut(results: Path, touchstone: Comm
 
 
 @pytest.mark.parametrize("columns", [40, 80, 120])
-def test_on_a_terminal_names_and_figures_are_whole(results: Path, tmp_path: Path, columns: int) -> None:
+def test_on_a_terminal_names_and_figures_are_whole(results: Path, touchstone: Command, columns: int) -> None:
     asked = QUERY.replace("ORDER BY", f"WHERE model_b <> '{MODELS[2]}' ORDER BY")
-    seen = on_terminal(tmp_path, columns, "sql", "--data", results, asked)
+    seen = touchstone("sql", "--data", results, asked, columns=columns, terminal=True).stdout
     assert "…" not in seen and max(map(len, seen.splitlines())) <= columns
     header = seen.split("\n┡")[0]
     told = re.search(r"not shown: (.*); use --format csv or a wider terminal", " ".join(seen.split()))
@@ -82,31 +82,28 @@ def test_a_name_of_a_hundred_characters_wraps_and_is_whole(results: Path, tmp_pa
 
 
 def test_exports_keep_every_digit(results: Path, touchstone: Command) -> None:
+    query = "SELECT min(p_adjusted) AS p FROM model_comparison"
     for form in ("csv", "json", "markdown"):
-        said = touchstone(
-            "sql", "--data", results, "SELECT min(p_adjusted) AS p FROM model_comparison", "--format", form
-        )
-        assert repr(P_VALUE) in said.stdout
+        assert repr(P_VALUE) in touchstone("sql", "--data", results, query, "--format", form).stdout
 
 
-def test_every_command_is_whole_on_terminals_of_any_width(folder: Folder, touchstone: Command, tmp_path: Path) -> None:
+def test_every_command_is_whole_on_terminals_of_any_width(folder: Folder, touchstone: Command) -> None:
     rows = "oid,iteration_id,plausible_fix\na,1,true\na,2,false\nb,1,false\nb,2,false\n"
     for model in ("claude-sonnet-4-20250514", "claude-sonnet-4-5-20250929"):
         folder.fixes(model, rows)
     asked = ("run", "--config", folder.config)
-    seen = on_terminal(tmp_path, 80, *asked)
+    seen = touchstone(*asked, columns=80, terminal=True).stdout
     # At 80 columns both names are on one line each, beside a figure.
     for model in ("claude-sonnet-4-20250514", "claude-sonnet-4-5-20250929"):
         assert re.search(rf"│ {re.escape(model)} +│ T0 +│ +0\.250", seen)
     assert "not shown: " in seen
     piped = touchstone(*asked).stdout
-    assert "not shown: " not in piped and "0.250 [" in piped
+    assert "not shown: " not in piped and "0.250 [" in piped and "…" not in piped
     listings = [("tables", "--data"), ("snapshots", "list", "--data"), ("sql", "SELECT * FROM outcomes", "--data")]
     for columns in (40, 80, 120):
         for listing in listings:
-            seen = on_terminal(tmp_path, columns, *listing, folder.output)
+            seen = touchstone(*listing, folder.output, columns=columns, terminal=True).stdout
             assert "…" not in seen and max(map(len, seen.splitlines())) <= columns
-    assert "…" not in piped
 
 
 def test_a_grade_is_shown_with_its_range_and_how_many_attempts_were_scored() -> None:

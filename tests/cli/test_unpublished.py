@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import Command, Folder, small_folder
+from tests.conftest import Command, Folder, copy_of
 from tests.pipelines.test_run import evaluate
 from touchstone.storage.snapshots import pin
 from touchstone.storage.store import Store
@@ -16,11 +16,10 @@ WORSE = HEADER + "a,1,false\na,2,false\nb,1,false\nb,2,false\n"
 
 
 @pytest.fixture(scope="module")
-def stopped(tmp_path_factory: pytest.TempPathFactory) -> Folder:
+def stopped(finished: Folder, tmp_path_factory: pytest.TempPathFactory) -> Folder:
     """A published run, then a worse one that the gate stopped."""
-    folder = small_folder(tmp_path_factory.mktemp("stopped"))
+    folder = copy_of(finished, tmp_path_factory.mktemp("stopped") / "copy")
     folder.configure(comparison={"on_regression": "fail"})
-    assert evaluate(folder).exit_code == 0
     pin(folder.output, "latest", "baseline")
     folder.fixes("m", WORSE)
     assert evaluate(folder).stopped
@@ -74,9 +73,9 @@ def test_a_run_that_a_gate_stops_says_so_and_how_to_look_at_its_figures(
 
 
 def test_what_an_earlier_run_scored_is_not_shown_as_that_of_the_stopped_one(
-    folder: Folder, touchstone: Command
+    evaluated: Folder, touchstone: Command
 ) -> None:
-    assert evaluate(folder).exit_code == 0
+    folder = evaluated
     undecidable(folder, scoring={"code": {"compilation": 0.0, "tests": 1.0, "lint": 0.0}})
     outcome = evaluate(folder)
     assert outcome.stopped

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.compare.test_regressions import attempts
+from tests.conftest import nightly_but
 from touchstone.compare.regressions import TOLERANCE, ScoreMethod, compare_cases
 
 THRESHOLD = 0.05
@@ -87,9 +88,18 @@ def unchanged_cases(n_old: int, n_new: int, scored: bool) -> tuple[pl.LazyFrame,
     return side(n_old), side(n_new)
 
 
-@pytest.mark.parametrize(("n_old", "n_new"), [(1, 1), (1, 5), (5, 1), (3, 3), (10, 10)])
-@pytest.mark.parametrize("scored", [False, True])
-@pytest.mark.parametrize("method", ["best", "mean"])
+@pytest.mark.parametrize(
+    ("n_old", "n_new", "scored", "method"),
+    nightly_but(
+        [(1, 1, False, "best"), (1, 5, True, "best"), (5, 1, False, "mean"), (3, 3, True, "mean")],
+        [
+            (*attempts, scored, how)
+            for attempts in [(1, 1), (1, 5), (5, 1), (3, 3), (10, 10)]
+            for scored in (False, True)
+            for how in ("best", "mean")
+        ],
+    ),
+)
 def test_without_any_change_as_many_cases_regress_as_were_expected(
     method: ScoreMethod, scored: bool, n_old: int, n_new: int
 ) -> None:

@@ -89,8 +89,8 @@ def test_refused_rows_and_sides_without_a_common_model_are_told(sides: Folder, t
     assert done.returncode == 0 and "note: the inputs have no model and tier in common" in done.stderr
 
 
-def test_snapshots_by_name(folder: Folder) -> None:
-    evaluate(folder)
+def test_snapshots_by_name(evaluated: Folder) -> None:
+    folder = evaluated
     folder.fixes("m", HEADER + "a,1,true\na,2,true\nb,1,true\nb,2,true\n")
     evaluate(folder)
     assert len(list_snapshots(folder.output)) == 2

@@ -24,9 +24,9 @@ def share_of(words: set[str], tables: list[pl.DataFrame]) -> float:
     return sum(compare_pair(table, SETTINGS).verdict in words for table in tables) / len(tables)
 
 
-@pytest.mark.parametrize("problems", [30, 100])
+@pytest.mark.parametrize("problems", [30, pytest.param(100, marks=pytest.mark.nightly)])
 def test_a_model_against_itself_is_rarely_called_worse(problems: int) -> None:
-    runs = 1000
+    runs = 600
     chances = np.random.default_rng(problems).beta(0.8, 0.6, (runs, problems))
     tables = drawn(chances, chances, attempts=5, seed=problems + 1)
     error = math.sqrt(0.05 * 0.95 / runs)
@@ -54,9 +54,9 @@ def false_families(attempts: list[int], problems: int, runs: int, difficulty: tu
     return alarms / runs
 
 
-@pytest.mark.parametrize("attempts", [[5] * 6, [1, 1, 3, 10, 20]], ids=str)
+@pytest.mark.parametrize("attempts", [pytest.param([5] * 6, marks=pytest.mark.nightly), [1, 1, 3, 10, 20]], ids=str)
 def test_many_equal_models_raise_no_more_false_alarms_than_two(attempts: list[int]) -> None:
-    runs = 150
+    runs = 100
     assert false_families(attempts, 40, runs, (8, 1)) <= 0.05 + 3 * math.sqrt(0.05 * 0.95 / runs)
 
 
@@ -90,7 +90,7 @@ def test_a_relevant_loss_is_rarely_called_irrelevant(kind: str, problems: int, a
     assert wrong <= 0.05 + 3 * math.sqrt(0.05 * 0.95 / runs)
 
 
-@pytest.mark.parametrize("apart", [False, True])
+@pytest.mark.parametrize("apart", [pytest.param(False, marks=pytest.mark.nightly), True])
 def test_clusters_raise_no_false_alarms(apart: bool) -> None:
     """Thirty clusters of four problems, at which both sides are alike, or each good or bad by its own luck."""
     runs, clusters, size = 500, 30, 4

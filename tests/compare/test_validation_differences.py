@@ -6,7 +6,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from tests.conftest import Command, Folder, small_folder
+from tests.conftest import Command, Folder
 from tests.pipelines.test_run import evaluate
 from touchstone.compare.compare import CompareOptions, compare
 from touchstone.compare.inputs import open_input
@@ -52,13 +52,6 @@ def test_nothing_is_said_of_a_side_that_did_not_record_it() -> None:
     assert validation_differences(None, used(FULL)) == [] == validation_differences(used(FULL), None)
 
 
-@pytest.fixture(scope="module")
-def evaluated(tmp_path_factory: pytest.TempPathFactory) -> Folder:
-    folder = small_folder(tmp_path_factory.mktemp("evaluated"))
-    assert evaluate(folder).exit_code == 0
-    return folder
-
-
 def decided_by(folder: Folder, copy: Path, row: Row) -> Path:
     """The results once more, with outcomes that another validator decided."""
     for table in ("attempt_scores", "problems", "outcomes"):
@@ -71,30 +64,29 @@ def decided_by(folder: Folder, copy: Path, row: Row) -> Path:
     return copy
 
 
-def test_compare_says_it_in_every_format(evaluated: Folder, tmp_path: Path, touchstone: Command) -> None:
-    other = decided_by(evaluated, tmp_path / "other", FULL)
+def test_compare_says_it_in_every_format(finished: Folder, tmp_path: Path, touchstone: Command) -> None:
+    other = decided_by(finished, tmp_path / "other", FULL)
     words = "validated differently: baseline by recorded outcomes, current by terraform 1.9.0 (full, bubblewrap)"
-    asked = ["compare", "--baseline", evaluated.output, "--current", other]
+    asked = ["compare", "--baseline", finished.output, "--current", other]
     for format in ("text", "json", "junit", "sarif", "markdown"):
         assert words in touchstone(*asked, "--format", format).stdout
     assert words not in touchstone("compare", "--baseline", other, "--current", other).stdout
 
 
-def test_a_file_and_a_snapshot_are_known_too(evaluated: Folder, tmp_path: Path) -> None:
-    (snapshot,) = list_snapshots(evaluated.output)
-    sides = [str(snapshot.folder), str(evaluated.root / "fixes" / "m_fixes.csv")]
+def test_a_file_and_a_snapshot_are_known_too(finished: Folder, tmp_path: Path) -> None:
+    (snapshot,) = list_snapshots(finished.output)
+    sides = [str(snapshot.folder), str(finished.root / "fixes" / "m_fixes.csv")]
     for side in sides:
         validators = open_input(side).validators
         assert validators is not None and validators.equals(used(RECORDED))
-    other = str(decided_by(evaluated, tmp_path / "other", STATIC))
+    other = str(decided_by(finished, tmp_path / "other", STATIC))
     for side in sides:
         told = compare(side, other, CompareOptions(), ComparisonSettings()).report.notes
         assert any("current by hcl 1 (static, bubblewrap)" in line for line in told)
 
 
-def test_the_gates_report_says_it(tmp_path: Path) -> None:
-    folder = small_folder(tmp_path)
-    assert evaluate(folder).exit_code == 0
+def test_the_gates_report_says_it(evaluated: Folder) -> None:
+    folder = evaluated
     pin(folder.output, "latest", "baseline")
     (snapshot,) = list_snapshots(folder.output)
     manifest = snapshot.folder / "manifest.json"

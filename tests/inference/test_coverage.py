@@ -18,6 +18,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy import special, stats
 
+from tests.conftest import nightly_but
 from touchstone.config import IntervalSettings
 from touchstone.inference.uncertainty import BOOTSTRAP_FROM, Interval, mean_interval, paired_interval
 from touchstone.metrics.pass_at_k import pass_at_k_of_counts
@@ -69,17 +70,29 @@ LARGE = [
 ]
 
 
-@pytest.mark.parametrize(("name", "problems", "n", "k"), [cell for cell in CELLS if cell not in LARGE])
+SMALL = [cell for cell in CELLS if cell not in LARGE]
+# Every difficulty once, single attempts, and every size: what a change to the formula shows in.
+QUICK = [*((name, 30, 5, 5) for name in DIFFICULTIES), ("hard", 30, 1, 1), ("easy", 100, 20, 5), ("uniform", 500, 1, 1)]
+
+
+@pytest.mark.parametrize(("name", "problems", "n", "k"), nightly_but(QUICK, SMALL))
 def test_means(name: str, problems: int, n: int, k: int) -> None:
     truth = DIFFICULTIES[name].truth(k)
     low, high = _ends(_passes(name, problems, n, k, RUNS), mean_interval, _score_twin)
     _assert_covered((low <= truth) & (truth <= high), edge=not 0.07 <= truth <= 0.93)
 
 
-def test_means_of_large_suites() -> None:
-    """With few runs per cell only all cells together can meet the full requirement."""
+@pytest.mark.parametrize(
+    "cells",
+    [
+        pytest.param(LARGE, id="all", marks=pytest.mark.nightly),
+        pytest.param([cell for cell in LARGE if cell[2:] == (5, 1)], id="few"),
+    ],
+)
+def test_means_of_large_suites(cells: list[tuple[str, int, int, int]]) -> None:
+    """Few runs a cell can only show what is grossly wrong there: all cells together are held to the full measure."""
     held = []
-    for name, problems, n, k in LARGE:
+    for name, problems, n, k in cells:
         truth = DIFFICULTIES[name].truth(k)
         low, high = _ends(_passes(name, problems, n, k, BOOTSTRAP_RUNS), mean_interval)
         held.append((low <= truth) & (truth <= high))
@@ -87,13 +100,13 @@ def test_means_of_large_suites() -> None:
     _assert_covered(np.concatenate(held))
 
 
-@pytest.mark.parametrize("k", [1, 5])
-@pytest.mark.parametrize("n", [20])
-@pytest.mark.parametrize("problems", [30, 100])
-@pytest.mark.parametrize("share", [0.01, 0.03, 0.1])
-def test_easy_suites_with_a_few_impossible_problems(share: float, problems: int, n: int, k: int) -> None:
-    """The observed variance alone is wrong in up to two of three suites: those without an impossible problem."""
-    difficulty = Difficulty(8, 1, impossible=share)
+@pytest.mark.parametrize(
+    ("share", "problems", "k"),
+    nightly_but([(0.03, 30, 1), (0.03, 30, 5)], itertools.product([0.01, 0.03, 0.1], [30, 100], [1, 5])),
+)
+def test_easy_suites_with_a_few_impossible_problems(share: float, problems: int, k: int) -> None:
+    """What scatter alone gets wrong in up to two of three suites: those that happen to hold none of the few."""
+    n, difficulty = 20, Difficulty(8, 1, impossible=share)
     generator = np.random.default_rng([problems, n, k, int(share * 100)])
     figures = _per_count(n, k)[generator.binomial(n, difficulty.draw(generator, (RUNS, problems)))]
     # At least 92% here: thirty problems of which one in thirty is impossible is the worst case.
@@ -101,18 +114,20 @@ def test_easy_suites_with_a_few_impossible_problems(share: float, problems: int,
     _assert_covered((low <= difficulty.truth(k)) & (difficulty.truth(k) <= high), edge=True, lowest=0.92)
 
 
-@pytest.mark.parametrize(("n", "k"), SAMPLES)
-@pytest.mark.parametrize("problems", [30, 100, 500])
-@pytest.mark.parametrize("name", DIFFICULTIES)
+@pytest.mark.parametrize(("name", "problems", "n", "k"), nightly_but(QUICK, CELLS))
 def test_paired_differences(name: str, problems: int, n: int, k: int) -> None:
     differences, truth, typical = _gaps(name, problems, n, k, RUNS)
     low, high = _ends(differences, paired_interval, _student_twin)
     _assert_covered((low <= truth) & (truth <= high), edge=problems * typical < 3)
 
 
-@pytest.mark.parametrize("paired", [False, True])
-@pytest.mark.parametrize("easier", [0.0, 1.5])
-@pytest.mark.parametrize("clusters", [10, 30, 60])
+@pytest.mark.parametrize(
+    ("clusters", "easier", "paired"),
+    nightly_but(
+        [(10, 1.5, False), (30, 0.0, False), (10, 0.0, True), (30, 1.5, True)],
+        itertools.product([10, 30, 60], [0.0, 1.5], [False, True]),
+    ),
+)
 def test_clusters_of_four_problems(clusters: int, easier: float, paired: bool) -> None:
     """Half the variance of difficulty (a logit) is shared by the cluster, and half of the other model's noise.
 

@@ -14,8 +14,8 @@ def test_agrees_with_scipy(confidence: float) -> None:
         assert t_critical(degrees, confidence) == pytest.approx(special.stdtrit(degrees, upper), rel=1e-11)
 
 
-@pytest.mark.parametrize("degrees", [1.0001, 1.2, 1.5, 2.3, 3.33, 9.99, 17.3, 99.1, 333.3, 999.9, 1000.5, 5000.2])
 @pytest.mark.parametrize("confidence", [0.1, 0.5, 0.9, 0.95, 0.99, 0.999, 1 - 0.05 / 8911])
-def test_degrees_of_freedom_may_be_fractional(confidence: float, degrees: float) -> None:
-    expected = special.stdtrit(degrees, (1 + confidence) / 2)
-    assert t_critical(degrees, confidence) == pytest.approx(expected, rel=1e-9)
+def test_degrees_of_freedom_may_be_fractional(confidence: float) -> None:
+    for degrees in (1.0001, 1.2, 1.5, 2.3, 3.33, 9.99, 17.3, 99.1, 333.3, 999.9, 1000.5, 5000.2):
+        expected = special.stdtrit(degrees, (1 + confidence) / 2)
+        assert t_critical(degrees, confidence) == pytest.approx(expected, rel=1e-9), degrees

@@ -6,11 +6,14 @@ of the simulation (2.1 points at 1,000 runs). They may cover it more often, neve
 whose variance is hardly known; and anything near an edge.
 """
 
+import itertools
+
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 from scipy import special
 
+from tests.conftest import nightly_but
 from touchstone.config import IntervalSettings
 from touchstone.inference.medians import Sample, median_interval
 from touchstone.inference.ratios import cost_of_pass_interval
@@ -31,8 +34,9 @@ def assert_covered(found: list[Interval], truth: float, highest: float = HIGHEST
     assert LOWEST - slack <= held <= highest + slack
 
 
-@pytest.mark.parametrize("problems", [15, 30, 100])
-@pytest.mark.parametrize("easier", [0.0, 1.5])
+@pytest.mark.parametrize(
+    ("easier", "problems"), nightly_but([(0.0, 30), (1.5, 15)], itertools.product([0.0, 1.5], [15, 30, 100]))
+)
 def test_rates_of_attempts_where_problems_have_one_to_ten(easier: float, problems: int) -> None:
     generator = np.random.default_rng([problems, int(10 * easier)])
     truth = special.expit(easier + generator.normal(0, 1.5, 400_000)).mean()
@@ -52,8 +56,9 @@ def composites(generator: np.random.Generator, problems: int, n: int, easier: fl
     return (passed + special.expit(difficulty + generator.normal(0, 0.7, (problems, n)))) / 2
 
 
-@pytest.mark.parametrize("n", [1, 5, 20])
-@pytest.mark.parametrize("problems", [8, 30, 100])
+@pytest.mark.parametrize(
+    ("problems", "n"), nightly_but([(8, 5), (30, 1), (30, 5)], itertools.product([8, 30, 100], [1, 5, 20]))
+)
 def test_medians_of_composite_scores(problems: int, n: int) -> None:
     generator = np.random.default_rng([problems, n])
     truth = float(np.median(composites(generator, 400_000, 1)))
@@ -64,7 +69,7 @@ def test_medians_of_composite_scores(problems: int, n: int) -> None:
     assert_covered(found, truth, highest=0.99)
 
 
-@pytest.mark.parametrize("problems", [8, 30])
+@pytest.mark.parametrize("problems", [8, pytest.param(30, marks=pytest.mark.nightly)])
 def test_medians_of_few_values(problems: int) -> None:
     generator = np.random.default_rng(problems)
     units, once = np.repeat(np.arange(problems), 5), np.ones(problems * 5, dtype=np.int64)
@@ -72,9 +77,10 @@ def test_medians_of_few_values(problems: int) -> None:
     assert_covered([median_interval(Sample(values, units, once), SETTINGS) for values in drawn], 0.75, highest=1)
 
 
-@pytest.mark.parametrize("easier", [-3, 0, 3])
-@pytest.mark.parametrize("n", [1, 5])
-@pytest.mark.parametrize("problems", [10, 30, 100])
+@pytest.mark.parametrize(
+    ("problems", "n", "easier"),
+    nightly_but([(10, 5, 0), (30, 1, -3), (30, 5, 3)], itertools.product([10, 30, 100], [1, 5], [-3, 0, 3])),
+)
 def test_cost_of_pass_where_hard_problems_cost_more(problems: int, n: int, easier: int) -> None:
     generator = np.random.default_rng([problems, n, easier + 3])
 
@@ -94,8 +100,13 @@ def test_cost_of_pass_where_hard_problems_cost_more(problems: int, n: int, easie
     assert_covered(found, truth, highest=HIGHEST if problems > 30 else 1)
 
 
-@pytest.mark.parametrize("n", [1, 5])
-@pytest.mark.parametrize("sizes", [[10, 10, 10], [40, 20, 80], [4] * 5, [3, 3, 30], [1, 1, 1, 20, 20]], ids=str)
+SIZES = [[10, 10, 10], [40, 20, 80], [4] * 5, [3, 3, 30], [1, 1, 1, 20, 20]]
+
+
+@pytest.mark.parametrize(
+    ("sizes", "n"),
+    nightly_but([([10, 10, 10], 5), ([3, 3, 30], 1), ([1, 1, 1, 20, 20], 5)], itertools.product(SIZES, [1, 5])),
+)
 def test_overall_scores_of_suites_that_differ(sizes: list[int], n: int) -> None:
     generator = np.random.default_rng([*sizes, n])
     levels = np.linspace(-1, 1.5, len(sizes))
@@ -111,13 +122,10 @@ def test_overall_scores_of_suites_that_differ(sizes: list[int], n: int) -> None:
 
 @pytest.mark.parametrize(
     ("problems", "others", "n"),
-    [
-        (40, 40, 1),
-        (40, 40, 5),
-        (72, 6, 1),
-        pytest.param(150, 150, 3, marks=pytest.mark.nightly),
-        *(pytest.param(*cell, marks=pytest.mark.nightly) for cell in [(72, 6, 5), (6, 72, 1), (6, 72, 5), (8, 8, 5)]),
-    ],
+    nightly_but(
+        [(40, 40, 1), (72, 6, 1)],
+        [(40, 40, 1), (40, 40, 5), (72, 6, 1), (72, 6, 5), (6, 72, 1), (6, 72, 5), (8, 8, 5), (150, 150, 3)],
+    ),
 )
 def test_uplift_of_tiers_with_problems_in_common(problems: int, others: int, n: int) -> None:
     generator = np.random.default_rng([problems, others, n])

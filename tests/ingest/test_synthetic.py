@@ -88,12 +88,12 @@ def test_the_rate_is_met(tmp_path: Path, rate: float) -> None:
 
 
 @pytest.mark.parametrize("problems", [1, 2, 3, 50])
-@pytest.mark.parametrize("rate", [0.0, 1e-9, 0.24, 0.25, 0.4999, 0.5, 0.75, 0.99, 1.0])
-def test_chances_average_to_the_rate_and_are_chances(rate: float, problems: int) -> None:
-    stream = synth._generator(7, "m")
-    chances = synth._pass_probabilities(rate, synth._difficulty(stream.random(problems), stream))
-    assert math.fsum(chances) / problems == pytest.approx(rate, abs=1e-15)
-    assert 0 <= chances.min() <= chances.max() <= 1
+def test_chances_average_to_the_rate_and_are_chances(problems: int) -> None:
+    for rate in (0.0, 1e-9, 0.24, 0.25, 0.4999, 0.5, 0.75, 0.99, 1.0):
+        stream = synth._generator(7, "m")
+        chances = synth._pass_probabilities(rate, synth._difficulty(stream.random(problems), stream))
+        assert math.fsum(chances) / problems == pytest.approx(rate, abs=1e-15)
+        assert 0 <= chances.min() <= chances.max() <= 1
 
 
 @pytest.mark.parametrize("rate", [0, 1])

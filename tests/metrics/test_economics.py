@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
+from tests.conftest import nightly_but
 from touchstone.config import IntervalSettings, Scoring
 from touchstone.contracts import conform, violations
 from touchstone.inference.bootstrap import bootstrap_sums
@@ -104,6 +105,7 @@ def test_the_lowest_cost_of_pass_is_the_frontier() -> None:
     assert table["m"]["frontier_probability"] + table["n"]["frontier_probability"] == pytest.approx(1)
 
 
+@pytest.mark.nightly
 def test_few_problems_give_no_certainty() -> None:
     """Of two equal models one is surely the cheapest, at 97.5%, in a twentieth of cases, and not in a seventh."""
     generator, sure, runs = np.random.default_rng(1), 0, 300
@@ -299,7 +301,7 @@ def test_bootstrap_counts_are_multinomial() -> None:
     assert drawn.var(axis=0) == pytest.approx(np.full(5, 0.8), abs=0.04)
 
 
-@pytest.mark.parametrize(("units", "least"), [(8, 0.9), (30, 0.91)])
+@pytest.mark.parametrize(("units", "least"), nightly_but([(8, 0.9)], [(8, 0.9), (30, 0.91)]))
 def test_the_interval_holds_the_true_cost_of_pass(units: int, least: float) -> None:
     generator = np.random.default_rng(units)
     held = 0

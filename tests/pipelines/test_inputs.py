@@ -85,7 +85,8 @@ def test_every_file_in_the_folder_is_accounted_for(folder: Folder, touchstone: C
     )
 
 
-def test_a_folder_in_which_everything_is_evaluated_passes_the_check(folder: Folder) -> None:
+def test_a_folder_in_which_everything_is_evaluated_passes_the_check(evaluated: Folder) -> None:
+    folder = evaluated
     (found,) = [check for check in evaluate(folder).checks if check.name == "sources.files_accounted_for"]
     assert (found.passed, found.error, found.message) == (True, False, "1 file evaluated")
     assert query(folder, "SELECT source_file, rows, accepted, quarantined FROM sources ORDER BY ALL") == [
@@ -94,8 +95,8 @@ def test_a_folder_in_which_everything_is_evaluated_passes_the_check(folder: Fold
     ]
 
 
-def test_copies_of_a_runs_own_csv_files_are_not_read_back(folder: Folder) -> None:
-    evaluate(folder)
+def test_copies_of_a_runs_own_csv_files_are_not_read_back(evaluated: Folder) -> None:
+    folder = evaluated
     for path in [*(folder.output / "csv").iterdir(), folder.output / "summary_pass_at_k.csv"]:
         shutil.copy(path, folder.root / "fixes")
     assert evaluate(folder).exit_code == 0

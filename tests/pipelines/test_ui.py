@@ -138,16 +138,16 @@ def _when_ready(server: Server, process: "subprocess.Popen[bytes]", log: Path) -
 
 
 def test_materialize_all_on_a_new_project_is_one_run_of_all_models_and_a_failed_check_fails_it(
-    folder: Folder, touchstone: Command, tmp_path: Path
+    folder: Folder, touchstone_process: Command, tmp_path: Path
 ) -> None:
     folder.fixes("n", "oid,iteration_id,plausible_fix\na,1,true\na,2,true\nb,1,false\nb,2,true\n")
     with serving(folder.config, tmp_path) as server:
         assert server.ask(PARTITIONS)["assetNodeOrError"]["partitionKeys"] == ["m", "n"]
 
-        again = touchstone("ui", "--config", folder.config, "--port", server.port)
+        again = touchstone_process("ui", "--config", folder.config, "--port", server.port)
         assert again.returncode == 2
         assert again.stderr == f"error: port {server.port} on 127.0.0.1 is in use; choose another with --port\n"
-        elsewhere = touchstone("ui", "--config", folder.config, "--port", 0)
+        elsewhere = touchstone_process("ui", "--config", folder.config, "--port", 0)
         assert elsewhere.returncode == 2
         assert (
             f"already running on this Dagster home: http://127.0.0.1:{server.port} (process "

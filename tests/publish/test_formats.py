@@ -7,22 +7,14 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from tests.conftest import Command, Folder, small_folder
-from tests.pipelines.test_run import evaluate
-
-
-@pytest.fixture(scope="module")
-def evaluated(tmp_path_factory: pytest.TempPathFactory) -> Folder:
-    folder = small_folder(tmp_path_factory.mktemp("evaluated"))
-    assert evaluate(folder).exit_code == 0
-    return folder
+from tests.conftest import Command, Folder
 
 
 def test_the_result_of_a_query_is_saved_as_the_files_name_says(
-    evaluated: Folder, touchstone: Command, tmp_path: Path
+    finished: Folder, touchstone: Command, tmp_path: Path
 ) -> None:
     for name in ("a.csv", "a.json", "a.md", "a.parquet", "a.CSV"):
-        done = touchstone("sql", "--data", evaluated.output, "SELECT 1 AS x", "--save-to", tmp_path / name)
+        done = touchstone("sql", "--data", finished.output, "SELECT 1 AS x", "--save-to", tmp_path / name)
         assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     assert (tmp_path / "a.csv").read_text().split() == ["x", "1"]
     assert json.loads((tmp_path / "a.json").read_text()) == [{"x": 1}]
@@ -40,17 +32,17 @@ def test_the_result_of_a_query_is_saved_as_the_files_name_says(
     ],
 )
 def test_a_query_whose_format_is_not_clear_is_one_line(
-    evaluated: Folder, touchstone: Command, tmp_path: Path, name: str, more: list[str], words: str
+    finished: Folder, touchstone: Command, tmp_path: Path, name: str, more: list[str], words: str
 ) -> None:
-    done = touchstone("sql", "--data", evaluated.output, "SELECT 1 AS x", "--save-to", tmp_path / name, *more)
+    done = touchstone("sql", "--data", finished.output, "SELECT 1 AS x", "--save-to", tmp_path / name, *more)
     assert done.returncode == 2 and words in done.stderr and len(done.stderr.strip().splitlines()) == 1
     assert not (tmp_path / name).exists()
 
 
 def test_a_comparison_is_saved_as_the_files_name_says_and_shown_as_text(
-    evaluated: Folder, touchstone: Command, tmp_path: Path
+    finished: Folder, touchstone: Command, tmp_path: Path
 ) -> None:
-    asked = ["compare", "--baseline", evaluated.output, "--current", evaluated.output]
+    asked = ["compare", "--baseline", finished.output, "--current", finished.output]
     shown = touchstone(*asked).stdout
     for name in ("a.json", "a.md", "a.xml", "a.sarif", "b.sarif.json", "a.txt", "a"):
         done = touchstone(*asked, "--save-to", tmp_path / name)

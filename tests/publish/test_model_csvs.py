@@ -5,7 +5,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from tests.conftest import Folder
+from tests.conftest import Folder, small_folder
 from tests.pipelines.test_run import evaluate
 from touchstone.errors import TouchstoneError
 from touchstone.publish.model_csvs import write_model_csvs
@@ -18,8 +18,10 @@ def csv_names(folder: Folder) -> list[str]:
     return sorted(path.name for path in (folder.output / "csv").glob("*"))
 
 
-@pytest.fixture
-def evaluated(folder: Folder) -> Folder:
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Folder:
+    """After a run of two models, of which n has an odd name of an attempt and an open outcome."""
+    folder = small_folder(tmp_path_factory.mktemp("finished"))
     folder.fixes("n", HEADER + "a,-1,true\nb,2,\n")
     assert evaluate(folder).exit_code == 0
     return folder
@@ -56,11 +58,11 @@ def test_outcomes_can_be_evaluated_again(evaluated: Folder, tmp_path: Path) -> N
 
 
 def test_files_of_a_model_that_is_gone_are_removed_and_unchanged_ones_are_not_written_again(evaluated: Folder) -> None:
-    kept = (evaluated.output / "csv" / "m_outcomes.csv").stat().st_ino
+    kept = (evaluated.output / ".store" / "draft" / "csv" / "m_outcomes.csv").stat().st_ino
     (evaluated.root / "fixes" / "n_fixes.csv").unlink()
     assert evaluate(evaluated).exit_code == 0
     assert csv_names(evaluated) == ["m_outcomes.csv", "m_pass_at_k.csv"]
-    assert (evaluated.output / "csv" / "m_outcomes.csv").stat().st_ino == kept
+    assert (evaluated.output / "csv" / "m_outcomes.csv").stat().st_ino == kept, "linked to the draft, not copied"
 
 
 def test_they_can_be_switched_off_and_the_last_ones_go(evaluated: Folder) -> None:

@@ -23,6 +23,7 @@ from touchstone.validation.validators.python import PythonSettings, PythonValida
 
 MILLION = 2**20
 LIMITS = Limits(seconds=1.2, memory_bytes=192 * MILLION, disk_bytes=16 * MILLION, processes=12, open_files=128)
+PATIENT_SECONDS = 60.0
 NOWHERE = Path("/nonexistent")
 FIRST_USER = 2_000_000
 
@@ -92,32 +93,42 @@ class Arena:
         """The backend's name."""
         return self.sandbox.name
 
-    def validate(self, code: str, tests: str = TESTS, wall_seconds: float | None = None, **more: str) -> Report:
-        """The report on a candidate's code. `wall_seconds`: for a candidate that would wait until the wall limit."""
+    def validate(
+        self, code: str, tests: str = TESTS, wall_seconds: float | None = None, patient: bool = False, **more: str
+    ) -> Report:
+        """The report on a candidate's code.
+
+        `wall_seconds`: for a candidate that would wait until the wall limit. `patient`: for one that must not reach the
+        limit of time first, however slow the machine is.
+        """
         files = {"solution.py": textwrap.dedent(code), "test_solution.py": textwrap.dedent(tests), **more}
         limits = self.validator._limits
-        self.validator._limits = replace(limits, wall_seconds=wall_seconds)
+        self.validator._limits = replace(
+            limits, wall_seconds=wall_seconds, seconds=PATIENT_SECONDS if patient else limits.seconds
+        )
         try:
             (report,) = self.validator.validate([job_of(files)])
         finally:
             self.validator._limits = limits
         return report
 
-    def cheat(self, code: str, tests: str = TESTS, wall_seconds: float | None = None, **more: str) -> Report:
+    def cheat(
+        self, code: str, tests: str = TESTS, wall_seconds: float | None = None, patient: bool = False, **more: str
+    ) -> Report:
         """The report on an attack that must not pass."""
-        report = self.validate(code, tests, wall_seconds, **more)
+        report = self.validate(code, tests, wall_seconds, patient, **more)
         assert report.status != "passed", "a wrong answer passed"
         return report
 
     def probe(self, code: str) -> Report:
         """Assert that an `attack()` ran to its end and got hold of nothing."""
-        report = self.validate(PROBE + textwrap.dedent(code), PROBE_TESTS)
+        report = self.validate(PROBE + textwrap.dedent(code), PROBE_TESTS, patient=True)
         assert report.status == "passed", [str(found) for found in report.diagnostics] or report
         return report
 
     def check_neighbours(self) -> None:
         """A good answer still passes on these workers, and a bad one still fails."""
-        good, bad = self.validate(GOOD), self.validate(BAD)
+        good, bad = self.validate(GOOD, patient=True), self.validate(BAD, patient=True)
         assert (good.status, good.tests) == ("passed", {"test_small": True, "test_negative": True}), good
         assert (bad.status, bad.tests) == ("failed", {"test_small": False, "test_negative": False}), bad
 

@@ -41,7 +41,8 @@ class TestProcesses:
     def test_threads_without_end(self, arena: Arena) -> None:
         if arena.backend == "landlock" and os.getuid() == 0:
             pytest.skip("the kernel counts no threads of root, and in landlock root may have to stay root")
-        report = arena.cheat("""
+        report = arena.cheat(
+            """
             import threading, time
 
             started = 0
@@ -53,7 +54,9 @@ class TestProcesses:
             except RuntimeError:
                 pass
             raise ValueError("held" if started < 100 else "not held")
-        """)
+        """,
+            patient=True,
+        )
         assert "ValueError: held" in str(report.diagnostics)
 
     @pytest.mark.parametrize("when", ["import", "call"])
@@ -141,23 +144,27 @@ class TestMemory:
         assert report.status in ("memory_limit", "timeout")
 
     def test_many_processes(self, arena: Arena) -> None:
-        report = arena.cheat("""
+        report = arena.cheat(
+            """
             import os, time
 
             try:
                 for _ in range(8):
                     if os.fork() == 0:
                         held = bytearray(b"x") * (100 << 20)
-                        time.sleep(5)
+                        time.sleep(600)
                         os._exit(0)
             except OSError:
                 raise SystemExit
-            time.sleep(5)
-        """)
+            time.sleep(600)
+        """,
+            patient=True,
+        )
         assert report.status == ("memory_limit" if arena.backend == "bubblewrap" else "failed")
 
     def test_shared_anonymous_memory(self, arena: Arena) -> None:
-        report = arena.cheat("""
+        report = arena.cheat(
+            """
             import mmap
 
             held = []
@@ -165,7 +172,9 @@ class TestMemory:
                 held.append(mmap.mmap(-1, 16 << 20))
                 for place in range(0, 16 << 20, 4096):
                     held[-1][place] = 1
-        """)
+        """,
+            patient=True,
+        )
         assert report.status in ("memory_limit", "failed")
 
     @pytest.mark.parametrize("make", ["os.memfd_create('x')", "libc.syscall(447, 0)"])
@@ -183,7 +192,8 @@ class TestMemory:
 
     def test_pipes_and_sockets(self, arena: Arena) -> None:
         """What the kernel holds for the candidate is bounded by its descriptors."""
-        report = arena.validate("""
+        report = arena.validate(
+            """
             import fcntl, os, socket
 
             held = []
@@ -202,7 +212,9 @@ class TestMemory:
 
             def add(a, b):
                 return a + b if len(held) < 100 else 0
-        """)
+        """,
+            patient=True,
+        )
         assert report.status == "passed"
 
 
@@ -236,15 +248,18 @@ class TestDisk:
         assert report.status in (("disk_limit",) if arena.backend == "landlock" else ("disk_limit", "timeout"))
 
     def test_a_full_disk_is_told(self, arena: Arena) -> None:
-        report = arena.cheat("""
+        report = arena.cheat(
+            """
             import time
 
             def add(a, b):
                 for number in range(100):
                     with open(f"file{number}{a}", "wb") as file:
                         file.write(b"x" * (1 << 20))
-                time.sleep(0.5)
-        """)
+                time.sleep(600)
+        """,
+            patient=True,
+        )
         assert report.status == "disk_limit"
 
     def test_files_deleted_while_they_are_open(self, arena: Arena) -> None:
@@ -351,7 +366,8 @@ class TestTime:
 
 class TestOutput:
     def test_a_gigabyte(self, arena: Arena) -> None:
-        report = arena.validate("""
+        report = arena.validate(
+            """
             import os, sys
 
             def add(a, b):
@@ -362,7 +378,9 @@ class TestOutput:
                 print("y" * 1000000)
                 print("y" * 1000000, file=sys.stderr)
                 return a + b
-        """)
+        """,
+            patient=True,
+        )
         assert report.status == "passed"
 
     def test_an_answer_that_is_too_long_to_pass(self, arena: Arena) -> None:

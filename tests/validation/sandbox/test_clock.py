@@ -5,7 +5,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 
 import pytest
 
@@ -92,10 +92,22 @@ class TestJobClock:
             assert clock.exceeded() is None
 
     def test_cpu_time_of_several_processes_adds_up(self) -> None:
-        with busy(4) as processes:
-            until_exceeded(JobClock(processes, Limits(seconds=1.6)))
-            used = [usage(process).cpu_seconds for process in processes]
-        assert max(used) < 1.6 < sum(used)
+        """Four processes that each use less than half of the limit."""
+        code = f"input()\n{BURN.format(seconds=0.5)}time.sleep(600)\n"
+        with ExitStack() as ending:
+            processes = []
+            for _ in range(4):
+                process = subprocess.Popen([sys.executable, "-S", "-c", code], stdin=subprocess.PIPE)
+                ending.enter_context(process)
+                ending.callback(process.kill)
+                processes.append(process)
+            clock = JobClock([process.pid for process in processes], Limits(seconds=1.2, wall_seconds=3600))
+            for process in processes:
+                assert process.stdin is not None
+                process.stdin.write(b"\n")
+                process.stdin.flush()
+            found = until_exceeded(clock)
+        assert found == LimitExceeded("timeout", "used more than 1.2 s of CPU time", starved=False)
 
     def test_a_job_that_only_waits_ends_at_the_wall_limit(self) -> None:
         with running("pass") as process:
@@ -106,6 +118,7 @@ class TestJobClock:
         assert found == LimitExceeded("timeout", note, starved=False)
         assert time.monotonic() - started >= 0.5
 
+    @pytest.mark.nightly
     def test_a_job_that_gets_no_processor_is_starved(self) -> None:
         """Four processes on one processor: the job has at most a third of it."""
         one = min(os.sched_getaffinity(0))

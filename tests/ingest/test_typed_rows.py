@@ -1,0 +1,64 @@
+"""A file's rows through the rules: what is accepted, what is refused and why, and which rows repeat each other."""
+
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from touchstone.ingest import cells
+from touchstone.ingest.csv_rows import LINE, open_table
+from touchstone.ingest.quarantine import Refusal
+from touchstone.ingest.typed_rows import TypedRows, drop_refused, find_duplicates, read_typed_rows
+
+RULES = [cells.identifier("oid"), cells.boolean("passed")]
+
+
+def staged(folder: Path, text: str) -> TypedRows:
+    (folder / "m.csv").write_text(text)
+    double = {"twice": pl.col("oid") + pl.col("oid")}
+    return read_typed_rows(open_table(folder / "m.csv"), RULES, double, folder / "scratch.parquet")
+
+
+def test_accepted_rows_are_typed_and_know_their_line(tmp_path: Path) -> None:
+    found = staged(tmp_path, "oid,passed\na,yes\nb,\n")
+    assert (found.rows, found.refusals) == (2, [])
+    assert found.accepted.collect().to_dicts() == [
+        {LINE: 2, "oid": "a", "passed": True, "twice": "aa"},
+        {LINE: 3, "oid": "b", "passed": None, "twice": "bb"},
+    ]
+
+
+@pytest.mark.parametrize("quoted", ["c", '"c"'])
+def test_every_row_is_accepted_or_refused_with_a_reason(tmp_path: Path, quoted: str) -> None:
+    """Quotes make the difference between the quick reader and the careful one."""
+    found = staged(tmp_path, f"oid,passed\na,maybe\n,true\nb,1,2\n{quoted},0\n")
+    assert found.accepted.select(LINE, "oid", "passed").collect().rows() == [(5, "c", False)]
+    assert [(refusal.line, refusal.kind) for refusal in found.refusals] == [
+        (2, "bad_boolean"), (3, "bad_id"), (4, "ragged"),
+    ]  # fmt: skip
+    assert "'maybe' is not a boolean" in found.refusals[0].reason
+    assert found.rows == 4
+
+
+def rows(*cells: tuple[str, str]) -> pl.LazyFrame:
+    return pl.LazyFrame({LINE: range(2, len(cells) + 2), "oid": [a for a, _ in cells], "x": [b for _, b in cells]})
+
+
+def test_of_equal_rows_the_first_stays() -> None:
+    table = rows(("a", "1"), ("b", "1"), ("a", "1"), ("a", "1"))
+    found = find_duplicates(table, ["oid"])
+    assert found == [Refusal(4, "duplicate", "repeats line 2"), Refusal(5, "duplicate", "repeats line 2")]
+    assert sorted(drop_refused(table, found).select(LINE).collect().to_series()) == [2, 3]
+
+
+def test_of_rows_that_differ_none_stays() -> None:
+    table = rows(("a", "1"), ("a", "2"), ("b", "1"))
+    first, second = find_duplicates(table, ["oid"])
+    assert (first.line, first.kind, second.line, second.kind) == (2, "conflict", 3, "conflict")
+    assert first.reason == "same (oid) as line 3 but different content; all 2 rows are refused"
+    assert drop_refused(table, [first, second]).select("oid").collect().rows() == [("b",)]
+
+
+def test_nothing_repeats() -> None:
+    table = rows(("a", "1"), ("b", "1"))
+    assert find_duplicates(table, ["oid"]) == [] and drop_refused(table, []) is table

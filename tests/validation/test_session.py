@@ -1,0 +1,103 @@
+"""Getting the reports on many trees: each tree once, from the cache where it is known, and made anew if asked."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from touchstone.config import ValidationSettings
+from touchstone.validation.session import Request, ValidationSession
+from touchstone.validation.targets import Target, Targets
+
+# A program that writes down every file that it is given, and accepts those that do not say no.
+JUDGE = '#!/bin/sh\ncat "$1" >> {folder}/log; echo >> {folder}/log\n! grep -q no "$1"\n'
+
+
+class Project:
+    """A file that is to be fixed, and a judge of its contents."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        (root / "clones" / "one").mkdir(parents=True)
+        (root / "clones" / "one" / "a.txt").write_text("no")
+        (root / "judge.sh").write_text(JUDGE.format(folder=root))
+        (root / "judge.sh").chmod(0o755)
+
+    def validation(self, fresh: bool = False, **settings: object) -> ValidationSession:
+        command = {"arguments": [str(self.root / "judge.sh"), "{file}"]}
+        usual = {"unsandboxed": True, "workers": 1, "validators": {"text": "command"}, "command": command}
+        made = ValidationSettings.model_validate(usual | settings)
+        return ValidationSession(made, self.root / "cache", self.root / "scratch", fresh=fresh)
+
+    def target(self, validation: ValidationSession) -> Target:
+        row = {"oid": "p", "filename": "a.txt", "working_directory": "one", "language": "text"}
+        found = Targets(self.root / "clones", validation.settings).find([row])["p"]
+        assert isinstance(found, Target)
+        return found
+
+    def ask(self, validation: ValidationSession, *contents: str | None) -> list[tuple[str, bool]]:
+        """Status and whether it was cached, for each content of the file; None is the file as it came."""
+        requests = self.requests(validation, contents)
+        found = validation.reports(requests, "validating")
+        return [(found[request.key].report.status, found[request.key].cached) for request in requests]
+
+    def requests(self, validation: ValidationSession, contents: Sequence[str | None]) -> list[Request]:
+        target = self.target(validation)
+        return [validation.request(target, None if text is None else text.encode()) for text in contents]
+
+    def judged(self) -> list[str]:
+        """What the judge was given since this was last asked."""
+        log = self.root / "log"
+        words = log.read_text().split() if log.exists() else []
+        log.unlink(missing_ok=True)
+        return words
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    return Project(tmp_path)
+
+
+def test_equal_trees_are_validated_once_and_then_come_from_the_cache(project: Project) -> None:
+    with project.validation() as validation:
+        assert project.ask(validation, None, "yes", "yes", "no") == [
+            ("failed", False), ("passed", False), ("passed", False), ("failed", False),
+        ]  # fmt: skip
+        assert sorted(project.judged()) == ["no", "yes"], "the file as it came is a tree like another"
+        assert project.ask(validation, "yes", "new") == [("passed", True), ("passed", False)]
+    with project.validation() as validation:
+        assert project.ask(validation, "yes") == [("passed", True)]
+    assert project.judged() == ["new"]
+
+
+def test_fresh_validates_what_is_known_once_more_and_once_only(project: Project) -> None:
+    with project.validation() as validation:
+        project.ask(validation, "yes")
+    with project.validation(fresh=True) as validation:
+        assert project.ask(validation, "yes") == [("passed", False)]
+        assert project.ask(validation, "yes") == [("passed", True)]
+    assert project.judged() == ["yes", "yes"]
+
+
+def test_a_validator_that_is_missing_decides_nothing(project: Project) -> None:
+    (project.root / "judge.sh").unlink()
+    with project.validation() as validation:
+        assert not validation.available("command").usable
+        assert project.ask(validation, "yes") == [("validator_unavailable", False)]
+        project.root.joinpath("judge.sh").write_text(JUDGE.format(folder=project.root))
+        project.root.joinpath("judge.sh").chmod(0o755)
+    with project.validation() as validation:
+        assert project.ask(validation, "yes") == [("passed", False)], "what was not decided was not kept"
+
+
+def test_keys_follow_the_content_and_the_limits(project: Project) -> None:
+    with project.validation() as first, project.validation(limits={"seconds": 77}) as second:
+        (one, other, same) = (request.key for request in project.requests(first, ["a", "b", "a"]))
+        assert one == same != other
+        assert project.requests(second, ["a"])[0].key != one
+
+
+def test_closing_leaves_no_scratch(project: Project) -> None:
+    with project.validation() as validation:
+        project.ask(validation, "yes")
+    assert not (project.root / "scratch").exists()

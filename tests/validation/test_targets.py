@@ -1,0 +1,62 @@
+"""Problems as validation sees them: with files and a validator, or with the reason why there are none."""
+
+from pathlib import Path
+
+import pytest
+
+from touchstone.config import ValidationSettings
+from touchstone.validation.targets import NoTarget, Target, Targets
+
+
+@pytest.fixture
+def clones(tmp_path: Path) -> Path:
+    for name in ("main.tf", "notes.txt"):
+        (tmp_path / "net").mkdir(exist_ok=True)
+        (tmp_path / "net" / name).write_text(f"# {name}\n")
+    return tmp_path
+
+
+def find(clones: Path | None, settings: ValidationSettings | None = None, **row: str | None) -> Target | NoTarget:
+    usual = {"oid": "p", "filename": "main.tf", "working_directory": "net"}
+    return Targets(clones, settings or ValidationSettings()).find([usual | row])["p"]
+
+
+def test_a_problem_with_its_files_and_its_validator(clones: Path) -> None:
+    found = find(clones, line_start=" 1 ", line_end="", tests="test_a.py; test_b.py", severity="error")
+    assert isinstance(found, Target)
+    assert (found.validator, found.original, found.tree.files) == ("hcl", b"# main.tf\n", ("main.tf", "notes.txt"))
+    problem = found.problem
+    assert (problem.language, problem.line_start, problem.line_end) == ("terraform", 1, None)
+    assert (problem.tests, problem.expected_tests, problem.severity) == (("test_a.py", "test_b.py"), (), "error")
+
+
+@pytest.mark.parametrize(
+    ("row", "reason"),
+    [
+        ({"filename": "notes.txt"}, "no validator for the file notes.txt; name one under 'validation.validators'"),
+        ({"language": "COBOL"}, "no validator for the language 'cobol'"),
+        ({"line_start": "0"}, "line_start is '0', and lines count from 1"),
+        ({"line_end": "²"}, "line_end is '²', and lines count from 1"),
+        ({"filename": "gone.tf"}, "gone.tf"),
+        ({"filename": "../secret.tf"}, "secret.tf"),
+    ],
+)
+def test_what_cannot_be_validated_says_why(clones: Path, row: dict[str, str], reason: str) -> None:
+    found = find(clones, **row)
+    assert isinstance(found, NoTarget) and reason in found.reason
+
+
+def test_without_a_folder_of_clones_there_is_nothing_to_fix() -> None:
+    found = find(None)
+    assert isinstance(found, NoTarget) and "set 'clones_dir' in the config" in found.reason
+
+
+def test_a_language_may_be_given_another_validator(clones: Path) -> None:
+    found = find(clones, ValidationSettings(validators={"text": "command"}), filename="notes.txt", language="Text")
+    assert isinstance(found, Target) and found.validator == "command"
+
+
+def test_problems_in_one_folder_share_its_tree(clones: Path) -> None:
+    rows = [{"oid": oid, "filename": "main.tf", "working_directory": "net"} for oid in "pq"]
+    first, second = Targets(clones, ValidationSettings()).find(rows).values()
+    assert isinstance(first, Target) and isinstance(second, Target) and first.hashed is second.hashed
