@@ -75,7 +75,7 @@ def syscall(name, *arguments):
 
 
 def job_of(files: Mapping[str, str | bytes], filename: str = "solution.py", tests: tuple[str, ...] = ()) -> Job:
-    """A job on files that are nowhere on disk."""
+    """A job whose files exist only in memory."""
     content = {name: text if isinstance(text, bytes) else text.encode() for name, text in files.items()}
     return Job(Problem("p1", filename, NOWHERE, tests=tests), Tree(NOWHERE, tuple(sorted(content)), content))
 
@@ -110,7 +110,7 @@ class Arena:
         return report
 
     def probe(self, code: str) -> Report:
-        """Assert that an `attack()` ran to its end and got hold of nothing."""
+        """Assert that an `attack()` ran to completion and gained nothing."""
         report = self.validate(PROBE + textwrap.dedent(code), PROBE_TESTS)
         assert report.status == "passed", [str(found) for found in report.diagnostics] or report
         return report
@@ -129,7 +129,7 @@ class Arena:
 
 
 def _worker(first: int, backend: str) -> Iterator[int]:
-    """A worker's own processes: in bubblewrap that program, its first process inside and the interpreter."""
+    """A worker's own processes: in bubblewrap that program, its first process inside, and the interpreter."""
     yield first
     for _ in range(2 if backend == "bubblewrap" else 0):
         below = [process for process in descendants(first) if process != first]

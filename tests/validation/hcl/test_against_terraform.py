@@ -1,4 +1,4 @@
-"""The same errors as Terraform, in the same words and scoped_expressions, for every recorded module."""
+"""The same errors as Terraform, with the same messages and positions, for every recorded module."""
 
 import shutil
 from collections.abc import Mapping
@@ -34,7 +34,7 @@ def test_errors_are_those_that_terraform_gave(recording: Recording) -> None:
 
 
 @each_module
-def test_files_that_are_remembered_are_judged_the_same(recording: Recording) -> None:
+def test_cached_files_give_the_same_errors(recording: Recording) -> None:
     first = check_module(recording.root_files, None)
     again = check_module(recording.root_files, None)
     read_file.cache_clear()

@@ -1009,7 +1009,7 @@ class TestReports:
         assert report.status == "no_report"
         assert "test_gone.py" in report.note
 
-    def test_a_fix_to_a_test_is_not_judged_by_that_test(self, validator: PythonValidator) -> None:
+    def test_a_fix_to_a_test_is_not_validated_by_that_test(self, validator: PythonValidator) -> None:
         report = report_on(validator, job_of({"test_a.py": "def test_it(): pass"}, "test_a.py"))
         assert (report.status, report.note) == ("unsafe_input", "test_a.py is itself a test")
 
