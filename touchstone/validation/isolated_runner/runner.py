@@ -24,11 +24,14 @@ from typing import Any
 from touchstone.validation.isolated_runner import preload
 from touchstone.validation.isolated_runner.candidate import write_files
 from touchstone.validation.isolated_runner.proxies import CandidateFinder, serve_test_objects
-from touchstone.validation.isolated_runner.rpc import RpcConnection
+from touchstone.validation.isolated_runner.rpc import ConnectionLostError, RpcConnection
 from touchstone.validation.sandbox import fork_server
 from touchstone.validation.sandbox.entrypoint import Policy
 
 _MAX_MESSAGE = 500
+# A candidate that exits while it is imported. The text is stored in outcomes, so it keeps its original wording: a
+# rename in this package must not change published tables.
+_LOST_ON_IMPORT = {"broken": "touchstone.validation.isolated_runner.conversation.LostError", "kind": "LostError"}
 Case = tuple[str, Callable[[], object]]
 
 
@@ -74,6 +77,9 @@ def run_tests(job: dict[str, Any], connection: int, report: int) -> None:
 def _import_candidate(rpc: RpcConnection, module: str, write_line: Callable[..., None]) -> bool:
     try:
         rpc.request("import", name=module)
+    except ConnectionLostError:
+        write_line(**_LOST_ON_IMPORT, memory=False)
+        return False
     except BaseException as error:
         where = {"line": error.lineno, "column": error.offset} if isinstance(error, SyntaxError) else {}
         write_line(broken=_message(error), kind=type(error).__name__, memory=isinstance(error, MemoryError), **where)
