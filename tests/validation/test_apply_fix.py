@@ -1,4 +1,4 @@
-"""Fixes put in place: worked examples, line ends, refusals, and the lines that a fix then takes up."""
+"""Applying fixes: worked examples, line endings, refusals, and the lines that a fix occupies."""
 
 import time
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The cache of reports: what is kept, for how long, under which key, and what several writers make of it."""
+"""The report cache: what it stores, for how long, under which key, and with concurrent writers."""
 
 import json
 import multiprocessing

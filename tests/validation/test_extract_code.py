@@ -1,4 +1,4 @@
-"""Answers of models, wrapped and bare: what comes off, and above all what does not."""
+"""Extracting code from models' answers, wrapped and bare: what is stripped, and what must not be."""
 
 import pytest
 from hypothesis import assume, given

@@ -1,4 +1,4 @@
-"""Names from outside become paths: which layout is found, what is refused, what is missing."""
+"""Untrusted names become paths: which layouts are found, what is refused, what is missing."""
 
 import os
 from pathlib import Path, PurePosixPath

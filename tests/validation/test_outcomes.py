@@ -1,4 +1,4 @@
-"""Problems judged by the rule that their fixes are judged by."""
+"""Outcome rows: reference fixes are validated under the configured success rule."""
 
 from pathlib import Path
 
@@ -10,8 +10,8 @@ from touchstone.vocabulary import Success
 
 
 @pytest.mark.parametrize(("success", "status"), [("plausible", "passed"), ("clean", "failed")])
-def test_a_reference_fix_is_judged_by_the_configured_rule(tmp_path: Path, success: Success, status: str) -> None:
-    """The module has a second error, in another block, that the reference fix leaves alone."""
+def test_a_reference_fix_follows_the_configured_success_rule(tmp_path: Path, success: Success, status: str) -> None:
+    """The module has a second error, in another block, that the reference fix does not touch."""
     folder = Folder(tmp_path)
     clone = tmp_path / "clones" / "net"
     clone.mkdir(parents=True)

@@ -1,4 +1,4 @@
-"""Verdicts: what a problem is about, what a fix has done to it, and what must hold for any pair of reports."""
+"""Verdicts: which diagnostics a problem targets, what a fix did to them, and properties of any pair of reports."""
 
 import random
 from collections.abc import Sequence
@@ -34,7 +34,7 @@ def failure(test: str) -> Diagnostic:
 
 
 def report(*diagnostics: Diagnostic, **keys: Any) -> Report:
-    """As a validator makes it: failed where there is an error."""
+    """A report as validators build it: failed if there is an error."""
     status = "failed" if any(found.severity == "error" for found in diagnostics) else "passed"
     return Report(status, "static", tuple(diagnostics), **keys)
 
@@ -338,7 +338,7 @@ def test_scopes_lie_within_each_other(baseline: Report, after: Report, about: Pr
 
 
 @given(any_report | well_formed, any_report | well_formed, problems, blocks, rules, st.integers(0, 1000))
-def test_the_order_of_complaints_is_irrelevant(
+def test_the_order_of_diagnostics_is_irrelevant(
     baseline: Report, after: Report, about: Problem, block: tuple[int, int], rule: Success, seed: int
 ) -> None:
     def shuffled(original: Report) -> Report:
@@ -352,7 +352,7 @@ def test_the_order_of_complaints_is_irrelevant(
 
 
 @given(any_report | well_formed, problems)
-def test_targets_are_complaints_of_the_baseline(baseline: Report, about: Problem) -> None:
+def test_targets_are_diagnostics_of_the_baseline(baseline: Report, about: Problem) -> None:
     assert set(target_diagnostics(baseline, about)) <= set(baseline.diagnostics)
 
 

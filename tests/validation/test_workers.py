@@ -1,4 +1,4 @@
-"""Mapping over many items, here or in several processes: the same results, whoever dies on the way."""
+"""Mapping over many items, in this process or several: the same results, even if workers die."""
 
 import contextlib
 import os
@@ -26,7 +26,7 @@ def tear_down() -> None:
 
 
 def shout(item: str) -> str:
-    """What is mapped here: some items are bad, and some take their process with them."""
+    """The mapped function: some items raise, and some kill their process."""
     if item == "bad":
         raise ValueError("a bad item")
     if item == "deadly":
@@ -152,7 +152,7 @@ def until(holds: Callable[[], bool], seconds: float = 120.0) -> bool:
 
 
 def is_running(process: int) -> bool:
-    """Whether it is there and not merely waiting to be reaped."""
+    """Whether the process runs and is not a zombie."""
     try:
         state = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
     except OSError:

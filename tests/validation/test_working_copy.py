@@ -1,4 +1,4 @@
-"""Trees on disk: what belongs to them, what a staged copy is made of, and when two have the same hash."""
+"""Trees on disk: which files are listed, what a working copy contains, and when two hashes are equal."""
 
 import hashlib
 import os
@@ -92,7 +92,7 @@ def modes(root: Path) -> dict[str, int]:
     return {str(path.relative_to(root)): stat.S_IMODE(path.stat().st_mode) for path in root.rglob("*")}
 
 
-def test_a_staged_tree_is_links_copies_and_fresh_files(tmp_path: Path) -> None:
+def test_a_working_copy_is_hard_links_copies_and_new_files(tmp_path: Path) -> None:
     root = write(tmp_path / "root", "plain.tf", "deep/er/private.tf", "run.sh", "changed.tf", "tool.sh")
     for name, mode in {"plain.tf": 0o644, "deep/er/private.tf": 0o600, "run.sh": 0o750, "tool.sh": 0o755}.items():
         (root / name).chmod(mode)
@@ -138,13 +138,13 @@ def test_without_hard_links_files_are_copied(tmp_path: Path, monkeypatch: pytest
     assert (tmp_path / "staged" / "a.tf").read_text() == "content of a.tf"
 
 
-def test_staging_needs_a_new_directory(tmp_path: Path) -> None:
+def test_a_working_copy_needs_a_new_directory(tmp_path: Path) -> None:
     with pytest.raises(FileExistsError):
         write_working_copy(Tree(tmp_path, ()), tmp_path)
 
 
 @pytest.mark.parametrize("path", ["../x", "/x", "a/../../x", "", "."])
-def test_staging_never_leaves_its_directory(tmp_path: Path, path: str) -> None:
+def test_a_working_copy_never_leaves_its_directory(tmp_path: Path, path: str) -> None:
     with pytest.raises(ValueError, match="is no path inside a tree"):
         write_working_copy(Tree(tmp_path, (path,), {path: b"x"}), tmp_path / "staged")
 

@@ -24,7 +24,7 @@ _KINDS: dict[str, type[Backend]] = {"bubblewrap": Bubblewrap, "landlock": Landlo
 
 @functools.cache
 def trouble_with(name: str) -> str | None:
-    """Why a backend does not hold here, in words."""
+    """Why a backend does not hold here."""
     scratch = Path(tempfile.mkdtemp(prefix="attacks-probe-"))
     try:
         return probe_backend(_KINDS[name](), scratch).failure
@@ -32,8 +32,8 @@ def trouble_with(name: str) -> str | None:
         shutil.rmtree(scratch, ignore_errors=True)
 
 
-def confined(name: str, scratch: Path) -> SandboxRunner:
-    """A sandbox of this kind, or the test is skipped and says why."""
+def sandbox_runner(name: str, scratch: Path) -> SandboxRunner:
+    """A sandbox of this kind; otherwise the test is skipped with the reason."""
     failure = trouble_with(name)
     if failure is not None:
         hint = "; apt-get install bubblewrap" if name == "bubblewrap" and "apt-get" not in failure else ""
@@ -54,8 +54,8 @@ def _orphans_come_to_us() -> Iterator[None]:
 
 @pytest.fixture(scope="module", params=["bubblewrap", "landlock"])
 def warm(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Arena]:
-    """An arena whose workers stay warm from one attack of the module to the next."""
-    arena = Arena(confined(request.param, tmp_path_factory.mktemp("scratch")))
+    """An arena whose workers stay warm across the attacks of a module."""
+    arena = Arena(sandbox_runner(request.param, tmp_path_factory.mktemp("scratch")))
     before = set(descendants(os.getpid()))
     try:
         yield arena
@@ -67,7 +67,7 @@ def warm(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 
 @pytest.fixture
 def canary() -> Iterator[Canary]:
-    """A folder that anyone may read and write, with a secret in it. It must stay as it is."""
+    """A world-writable folder with a secret in it, which must stay unchanged."""
     folder = Path(tempfile.mkdtemp(prefix="attacks-canary-"))
     folder.chmod(0o777)
     made = Canary(folder)
@@ -83,7 +83,7 @@ def canary() -> Iterator[Canary]:
 
 @pytest.fixture
 def arena(warm: Arena, canary: Canary) -> Iterator[Arena]:
-    """The module's arena for one attack, looked over afterwards."""
+    """The module's arena for one attack, checked afterwards."""
     before = set(descendants(os.getpid())) | set(_ids(strangers(set(), set())))
     yield warm
     left = wait_for_none(warm.workers(), before - warm.workers())
@@ -95,9 +95,9 @@ def arena(warm: Arena, canary: Canary) -> Iterator[Arena]:
 
 @pytest.fixture
 def bubblewrap(tmp_path: Path, canary: Canary) -> Iterator[SandboxRunner]:
-    """Bubblewrap for commands, looked over afterwards."""
+    """Bubblewrap for commands, checked afterwards."""
     before = set(descendants(os.getpid()))
-    sandbox = confined("bubblewrap", tmp_path / "scratch")
+    sandbox = sandbox_runner("bubblewrap", tmp_path / "scratch")
     yield sandbox
     assert wait_for_none(set(), before) == [], "something was left running"
     assert not (tmp_path / "scratch").exists() or list((tmp_path / "scratch").iterdir()) == []

@@ -1,4 +1,4 @@
-"""The numbers of system calls by name, written down apart from the filter that is tested with them."""
+"""System call numbers by name, recorded independently of the filter under test."""
 
 import platform
 

@@ -1,4 +1,4 @@
-"""Commands in bubblewrap: whole programs that nobody vouches for, under the same limits."""
+"""Commands in bubblewrap: whole untrusted programs, under the same limits."""
 
 import json
 import os
@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.validation.attacks.arena import MILLION, Canary
-from tests.validation.attacks.conftest import SECRET, confined
+from tests.validation.attacks.conftest import SECRET, sandbox_runner
 from touchstone.validation.protocol import Job, Problem, Report, Tree
 from touchstone.validation.sandbox.backends import Landlock, interpreter, readable_by_others
 from touchstone.validation.sandbox.command import Command, CommandResult, Limits
@@ -45,7 +45,7 @@ def test_landlock_refuses_commands_of_root_where_the_interpreter_is_closed_to_ot
     made = interpreter()
     if os.getuid() != 0 or readable_by_others(made.program):
         pytest.skip("other users can read this interpreter, or this user is not root")
-    ended = shell(confined("landlock", tmp_path), "true")
+    ended = shell(sandbox_runner("landlock", tmp_path), "true")
     assert ended.status == "sandbox_error"
     assert ended.note == (
         f"{made.program}: other users cannot read it, so root cannot run commands in landlock; "
@@ -81,8 +81,8 @@ class TestReach:
         assert b"reached" not in ended.stdout and f"/proc/{os.getpid()}\n".encode() not in ended.stdout
         assert len([line for line in ended.stdout.splitlines() if line.startswith(b"/proc/")]) < 6
 
-    def test_the_pipe_of_its_keeper(self, bubblewrap: SandboxRunner) -> None:
-        """What it writes to every descriptor, its own and the keeper's, is no report of how it ended."""
+    def test_the_status_pipe_of_its_supervisor(self, bubblewrap: SandboxRunner) -> None:
+        """Writing to every descriptor, its own and its supervisor's, does not forge the exit status."""
         forge = """
 import json, os
 line = json.dumps({"exit_code": 0, "disk_full": False}).encode() + b"\\n"
@@ -142,7 +142,7 @@ class TestLimits:
         assert shell(bubblewrap, "trap '' TERM INT HUP; while :; do :; done", limits=BRIEF).status == "timeout"
 
     def test_a_daemon(self, bubblewrap: SandboxRunner) -> None:
-        """The command has ended when its first process has, and takes the others with it."""
+        """The command ends with its first process, and the others are killed."""
         ended = shell(bubblewrap, "(setsid sh -c 'trap \"\" TERM HUP; sleep 999; echo late' &) ; echo done")
         assert (ended.status, ended.stdout) == ("exited", b"done\n")
 

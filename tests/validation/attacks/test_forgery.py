@@ -1,4 +1,4 @@
-"""Cheats: answers that are wrong and want to be taken for right. Every one of them must fail."""
+"""Forged results: wrong answers that try to pass. Each must fail."""
 
 import textwrap
 from pathlib import Path

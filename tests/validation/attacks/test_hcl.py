@@ -1,11 +1,11 @@
-"""Terraform files made to break a parser: never a pass, and the next module on the same worker gets its verdict."""
+"""Terraform files that try to crash the parser: never a pass, and the next module on the worker is still validated."""
 
 from collections.abc import Iterator
 
 import pytest
 
 from tests.validation.attacks.arena import job_of
-from tests.validation.attacks.conftest import confined
+from tests.validation.attacks.conftest import sandbox_runner
 from touchstone.validation.protocol import Report
 from touchstone.validation.sandbox.command import Limits
 from touchstone.validation.validators.hcl import HclValidator
@@ -16,7 +16,7 @@ BAD = 'output "name" {\n  value = var.missing\n}\n'
 
 @pytest.fixture(scope="module", params=["bubblewrap", "landlock"])
 def validator(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[HclValidator]:
-    made = HclValidator(confined(request.param, tmp_path_factory.mktemp("scratch")), Limits(seconds=1.5))
+    made = HclValidator(sandbox_runner(request.param, tmp_path_factory.mktemp("scratch")), Limits(seconds=1.5))
     yield made
     made.close()
 

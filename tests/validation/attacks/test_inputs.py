@@ -1,4 +1,4 @@
-"""Problems whose names and trees lead out: refused, or read no further than their folder."""
+"""Problems whose names or trees lead outside their folder: refused, or not read beyond it."""
 
 import os
 from pathlib import Path
@@ -101,7 +101,7 @@ def test_links_in_a_tree_that_lead_out_are_not_read(clones: Path) -> None:
 
 
 def test_a_link_swapped_in_after_the_tree_was_looked_at(clones: Path) -> None:
-    """Staging does not follow it to a hard link, and the sandbox sees a copy of nothing but what is named."""
+    """Writing the working copy does not hard-link through it, and the sandbox sees only copies of the listed files."""
     tree = Tree(clones / "project", ("solution.py",))
     (clones / "project" / "solution.py").unlink()
     (clones / "project" / "solution.py").symlink_to("/nonexistent/secret")
@@ -117,7 +117,7 @@ def test_trees_that_are_too_large(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", ["../out", "/etc/out", "a/../../out", ""])
-def test_a_tree_is_never_staged_outside_its_folder(tmp_path: Path, path: str) -> None:
+def test_a_working_copy_is_never_written_outside_its_folder(tmp_path: Path, path: str) -> None:
     with pytest.raises(ValueError, match="is no path inside a tree"):
         write_working_copy(Tree(tmp_path, (path,), {path: b"x"}), tmp_path / "staged")
     assert not (tmp_path / "out").exists()

@@ -1,4 +1,4 @@
-"""What a candidate must not reach: the network, files outside, the environment, other processes, the kernel."""
+"""What a candidate must not reach: network, files outside, environment, other processes, the kernel."""
 
 import os
 import platform
@@ -257,7 +257,7 @@ class TestWriting:
 
 class TestProcesses:
     def test_descriptors(self, arena: Arena) -> None:
-        """Nothing is inherited but standard streams that lead nowhere and the one socket of the talk."""
+        """Only standard streams to /dev/null and the RPC socket are inherited."""
         arena.probe("""
             import fcntl
 
@@ -398,7 +398,7 @@ KERNEL = numbers(
 
 class TestKernel:
     def test_system_calls(self, arena: Arena) -> None:
-        """Each is refused before its arguments are looked at."""
+        """Each is denied before its arguments are checked."""
         arena.probe(f"""
             def attack():
                 got = []
@@ -446,7 +446,7 @@ class TestKernel:
 
 
 def test_the_probe_would_tell() -> None:
-    """An attack that gets through is a failure of its test, not a silent pass."""
+    """An attack that succeeds fails its test; it does not pass silently."""
     space: dict[str, object] = {}
     exec(PROBE + "def attack():\n    return works('reading', lambda: Path('/').stat())\n", space)
     assert "attack" in PROBE_TESTS and space["attack"]() == ["reading"]  # type: ignore[operator]

@@ -1,4 +1,4 @@
-"""Bombs: processes, memory, disk, time and output. None passes, none is felt outside, and nothing is left of any."""
+"""Resource exhaustion: processes, memory, disk, time, output. None passes, affects the outside or leaves anything."""
 
 import os
 import resource

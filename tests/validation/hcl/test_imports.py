@@ -1,4 +1,4 @@
-"""The worker in the sandbox starts fast: nothing heavy is imported."""
+"""The worker in the sandbox starts fast: it imports no heavy module."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""No false alarms where providers are needed, which Terraform cannot be asked about here, and no missed names."""
+"""No false alarms for modules that need providers, which Terraform cannot check here, and no missed references."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Whatever the bytes, there are findings and never an exception; what is valid stays valid under harmless edits."""
+"""Any bytes give findings, never an exception; valid modules stay valid under harmless edits."""
 
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,4 +1,4 @@
-"""Resources against their provider's schema."""
+"""Resources checked against their provider's schema."""
 
 import json
 from typing import Any
@@ -199,7 +199,7 @@ def test_a_provider_from_elsewhere_is_not_the_one_that_is_known() -> None:
     }
 
 
-def test_a_type_of_two_providers_is_judged_by_the_one_that_is_chosen() -> None:
+def test_a_type_of_two_providers_is_checked_against_the_chosen_one() -> None:
     beta = {"resource_schemas": {"google_x": {"block": {"attributes": {"new": {"optional": True}}}}}}
     stable = {"resource_schemas": {"google_x": {"block": {"attributes": {}}}}}
     names = {"registry.terraform.io/hashicorp/google": stable, "registry.terraform.io/hashicorp/google-beta": beta}

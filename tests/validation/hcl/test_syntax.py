@@ -1,4 +1,4 @@
-"""Bytes that no parser should be given, and what is said of them."""
+"""Bytes that parsers cannot handle, and the errors reported for them."""
 
 import pytest
 
@@ -20,7 +20,7 @@ def test_what_terraform_reads_in_strings_and_comments(data: bytes) -> None:
     assert summaries(data) == []
 
 
-def test_text_after_a_nul_is_judged_too() -> None:
+def test_text_after_a_nul_is_checked_too() -> None:
     assert summaries(b"# \0\nlocals {\n  a = 1 +\n}\n") == [("Invalid expression", 3, 10)]
 
 

@@ -1009,7 +1009,7 @@ class TestReports:
         assert report.status == "no_report"
         assert "test_gone.py" in report.note
 
-    def test_a_fix_to_a_test_is_not_judged_by_that_test(self, validator: PythonValidator) -> None:
+    def test_a_fix_to_a_test_is_not_validated_by_that_test(self, validator: PythonValidator) -> None:
         report = report_on(validator, job_of({"test_a.py": "def test_it(): pass"}, "test_a.py"))
         assert (report.status, report.note) == ("unsafe_input", "test_a.py is itself a test")
 
@@ -1091,6 +1091,11 @@ class TestReports:
             {"test_before": True, "test_large": False, "test_after": True},
         )
         assert words(report)["test_large"] == "ValueError: the value is too large to pass"
+
+    def test_a_candidate_that_exits_while_imported_keeps_its_published_diagnostic(self, run: Run) -> None:
+        report = run("import os\nos._exit(0)", "import solution\ndef test_it(): pass")
+        lost = (report.diagnostics[0].summary, report.diagnostics[0].detail)
+        assert lost == ("LostError", "touchstone.validation.isolated_runner.conversation.LostError")
 
     def test_a_candidate_that_ends_itself_fails_what_is_left(self, run: Run) -> None:
         report = run(

@@ -1,4 +1,4 @@
-"""What passes between tests and candidate: every plain value comes out as it went in, and nothing else comes out."""
+"""Values between tests and candidate: every plain value survives the round trip, and nothing else gets through."""
 
 import collections
 import contextlib

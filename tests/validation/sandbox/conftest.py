@@ -1,4 +1,4 @@
-"""The ways to run something apart, as this machine has them."""
+"""The sandbox backends that this machine has."""
 
 import shutil
 from collections.abc import Iterator
@@ -22,7 +22,7 @@ def need(backend: str) -> None:
 
 
 @pytest.fixture(params=BACKENDS)
-def confined(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[SandboxRunner]:
+def sandbox_runner(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[SandboxRunner]:
     """Every backend in turn. It leaves nothing in its folder."""
     need(request.param)
     made = SandboxRunner(BACKENDS[request.param](), tmp_path / "scratch")

@@ -1,4 +1,4 @@
-"""Time limits: CPU seconds decide, wall time only ends what waits, and a starved job is told from a waiting one."""
+"""Time limits: CPU time decides, wall time ends only jobs that wait, and starved jobs are told from waiting ones."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""Choosing a sandbox: what holds here is found, and what does not hold is refused by name."""
+"""Choosing a sandbox: a backend that holds is found, and one that does not is refused with the reason."""
 
 import os
 from dataclasses import asdict
@@ -67,13 +67,13 @@ def test_nothing_is_tried_where_none_is_wanted(tmp_path: Path, without_bubblewra
 
 
 class Paper(Unsandboxed):
-    """Says that it is a sandbox, and is none."""
+    """Claims to be a sandbox but does not isolate."""
 
     name = "paper"
 
 
 class Limited(Unsandboxed):
-    """None either, but with a limit on processes."""
+    """Does not isolate either, but limits processes."""
 
     name = "limited"
 
@@ -102,7 +102,7 @@ def test_walls_that_are_not_there_are_named(tmp_path: Path) -> None:
 
 
 class Open(Bubblewrap):
-    """Bubblewrap with one of its walls left out."""
+    """Bubblewrap with network access."""
 
     name = "open"
     left_out = "--unshare-net"

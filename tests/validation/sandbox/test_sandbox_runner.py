@@ -20,16 +20,20 @@ NOTHING = Tree(Path("/nonexistent"), ())
 
 
 @pytest.fixture(autouse=True)
-def _commands_need_a_python_that_others_can_read(confined: SandboxRunner) -> None:
-    if isinstance(confined.backend, Landlock) and os.getuid() == 0 and "other users" in run(confined, "true").note:
+def _commands_need_a_python_that_others_can_read(sandbox_runner: SandboxRunner) -> None:
+    if (
+        isinstance(sandbox_runner.backend, Landlock)
+        and os.getuid() == 0
+        and "other users" in run(sandbox_runner, "true").note
+    ):
         pytest.skip("this Python lies in a folder of root's, so landlock runs no commands here")
 
 
 def run(
-    confined: SandboxRunner, script: str, tree: Tree = NOTHING, directory: str = "", **limits: float
+    sandbox_runner: SandboxRunner, script: str, tree: Tree = NOTHING, directory: str = "", **limits: float
 ) -> CommandResult:
     command = Command(["/bin/sh", "-c", script], tree, directory, environment=PATH)
-    return confined.run(command, Limits(**limits))  # type: ignore[arg-type]
+    return sandbox_runner.run(command, Limits(**limits))  # type: ignore[arg-type]
 
 
 def tree_in(root: Path) -> Tree:
@@ -41,99 +45,101 @@ def tree_in(root: Path) -> Tree:
 
 
 @pytest.mark.parametrize("code", [0, 1, 3, 127, 255])
-def test_exit_codes(confined: SandboxRunner, code: int) -> None:
-    ended = run(confined, f"exit {code}")
+def test_exit_codes(sandbox_runner: SandboxRunner, code: int) -> None:
+    ended = run(sandbox_runner, f"exit {code}")
     assert (ended.status, ended.exit_code, ended.note) == ("exited", code, "")
     assert ended.seconds > 0
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSEGV, signal.SIGTERM], ids=lambda number: number.name)
-def test_signals_are_negative(confined: SandboxRunner, number: signal.Signals) -> None:
-    ended = run(confined, f"kill -{number.value} $$")
+def test_signals_are_negative(sandbox_runner: SandboxRunner, number: signal.Signals) -> None:
+    ended = run(sandbox_runner, f"kill -{number.value} $$")
     assert (ended.status, ended.exit_code) == ("exited", -number.value)
 
 
-def test_what_is_said_is_kept_apart(confined: SandboxRunner) -> None:
-    ended = run(confined, "printf out; printf err >&2; printf ' more'; exit 2")
+def test_what_is_said_is_kept_apart(sandbox_runner: SandboxRunner) -> None:
+    ended = run(sandbox_runner, "printf out; printf err >&2; printf ' more'; exit 2")
     assert (ended.stdout, ended.stderr, ended.exit_code) == (b"out more", b"err", 2)
 
 
-def test_there_is_nothing_to_read_on_standard_input(confined: SandboxRunner) -> None:
-    assert run(confined, "cat; echo end").stdout == b"end\n"
+def test_there_is_nothing_to_read_on_standard_input(sandbox_runner: SandboxRunner) -> None:
+    assert run(sandbox_runner, "cat; echo end").stdout == b"end\n"
 
 
 def test_the_environment_is_what_was_given_and_nothing_else(
-    confined: SandboxRunner, monkeypatch: pytest.MonkeyPatch
+    sandbox_runner: SandboxRunner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SECRET_TOKEN", "s3cr3t")
     command = Command(["/usr/bin/env"], NOTHING, environment={"ONE": "1", "HOME": TMP, "TWICE": f"{TMP}:{TMP}"})
-    said = dict(line.split("=", 1) for line in confined.run(command, Limits()).stdout.decode().splitlines())
+    said = dict(line.split("=", 1) for line in sandbox_runner.run(command, Limits()).stdout.decode().splitlines())
     assert set(said) == {"ONE", "HOME", "TMPDIR", "TWICE"}
     assert said["ONE"] == "1" and said["TWICE"] == f"{said['HOME']}:{said['HOME']}"
     assert TMP not in said["HOME"] and said["HOME"].startswith("/")
 
 
-def test_the_private_folder_can_be_named_in_arguments_and_written_to(confined: SandboxRunner) -> None:
+def test_the_private_folder_can_be_named_in_arguments_and_written_to(sandbox_runner: SandboxRunner) -> None:
     script = 'echo kept > "$1/x" && cat "$1/x" && test "$1" = "$HOME" && pwd'
     command = Command(["/bin/sh", "-c", script, "sh", TMP], NOTHING, environment={**PATH, "HOME": TMP})
-    ended = confined.run(command, Limits())
+    ended = sandbox_runner.run(command, Limits())
     assert ended.exit_code == 0, ended
     kept, folder = ended.stdout.decode().splitlines()
     assert kept == "kept" and folder.endswith("/work")
 
 
-def test_a_program_is_looked_for_on_the_path_that_was_given(confined: SandboxRunner) -> None:
-    assert confined.run(Command(["echo", "found"], NOTHING, environment=PATH), Limits()).stdout == b"found\n"
+def test_a_program_is_looked_for_on_the_path_that_was_given(sandbox_runner: SandboxRunner) -> None:
+    assert sandbox_runner.run(Command(["echo", "found"], NOTHING, environment=PATH), Limits()).stdout == b"found\n"
 
 
-def test_a_missing_program_is_no_verdict(confined: SandboxRunner) -> None:
+def test_a_missing_program_is_no_verdict(sandbox_runner: SandboxRunner) -> None:
     for program in ("no-such-program", "/no/such/program"):
-        ended = confined.run(Command([program], NOTHING, environment=PATH), Limits())
+        ended = sandbox_runner.run(Command([program], NOTHING, environment=PATH), Limits())
         assert (ended.status, ended.exit_code) == ("sandbox_error", None)
         assert "FileNotFoundError" in ended.note and program in ended.note
 
 
-def test_it_starts_in_the_directory_of_the_tree(confined: SandboxRunner, tmp_path: Path) -> None:
+def test_it_starts_in_the_directory_of_the_tree(sandbox_runner: SandboxRunner, tmp_path: Path) -> None:
     tree = tree_in(tmp_path / "tree")
-    assert run(confined, "ls", tree).stdout == b"a.txt\nsub\n"
-    assert run(confined, "ls; cat ../a.txt", tree, "sub").stdout == b"tool.sh\nas it was"
+    assert run(sandbox_runner, "ls", tree).stdout == b"a.txt\nsub\n"
+    assert run(sandbox_runner, "ls; cat ../a.txt", tree, "sub").stdout == b"tool.sh\nas it was"
 
 
-def test_a_directory_that_is_not_in_the_tree_is_no_verdict(confined: SandboxRunner, tmp_path: Path) -> None:
-    ended = run(confined, "ls", tree_in(tmp_path / "tree"), "gone")
+def test_a_directory_that_is_not_in_the_tree_is_no_verdict(sandbox_runner: SandboxRunner, tmp_path: Path) -> None:
+    ended = run(sandbox_runner, "ls", tree_in(tmp_path / "tree"), "gone")
     assert (ended.status, ended.exit_code) == ("sandbox_error", None)
     assert "gone" in ended.note
 
 
-def test_an_executable_file_stays_one(confined: SandboxRunner, tmp_path: Path) -> None:
+def test_an_executable_file_stays_one(sandbox_runner: SandboxRunner, tmp_path: Path) -> None:
     tree = tree_in(tmp_path / "tree").with_file("new.sh", b"#!/bin/sh\n")
-    assert run(confined, "./sub/tool.sh && test ! -x a.txt && test ! -x new.sh", tree).stdout == b"from the tool\n"
+    assert (
+        run(sandbox_runner, "./sub/tool.sh && test ! -x a.txt && test ! -x new.sh", tree).stdout == b"from the tool\n"
+    )
     changed = tree.with_file("sub/tool.sh", b"#!/bin/sh\necho another tool\n")
-    assert run(confined, "./sub/tool.sh", changed).stdout == b"another tool\n"
+    assert run(sandbox_runner, "./sub/tool.sh", changed).stdout == b"another tool\n"
 
 
-def test_the_copy_can_be_written_and_the_original_stays(confined: SandboxRunner, tmp_path: Path) -> None:
+def test_the_copy_can_be_written_and_the_original_stays(sandbox_runner: SandboxRunner, tmp_path: Path) -> None:
     tree = tree_in(tmp_path / "tree")
     before = {path: (path.stat().st_mtime_ns, stat.S_IMODE(path.stat().st_mode)) for path in tree.root.rglob("*")}
     script = "echo changed > a.txt; echo new > sub/new; rm sub/tool.sh; chmod 777 sub; cat a.txt sub/new; ls sub"
-    ended = run(confined, script, tree)
+    ended = run(sandbox_runner, script, tree)
     assert (ended.exit_code, ended.stdout, ended.stderr) == (0, b"changed\nnew\nnew\n", b"")
     assert (tree.root / "a.txt").read_text() == "as it was"
     after = {path: (path.stat().st_mtime_ns, stat.S_IMODE(path.stat().st_mode)) for path in tree.root.rglob("*")}
     assert after == before
 
 
-def test_the_rest_can_only_be_read(confined: SandboxRunner, tmp_path: Path) -> None:
-    if confined.name == "none":
+def test_the_rest_can_only_be_read(sandbox_runner: SandboxRunner, tmp_path: Path) -> None:
+    if sandbox_runner.name == "none":
         pytest.skip("without a sandbox everything can be written to")
     for place in ("/usr", "/", "/etc", str(tmp_path)):
-        ended = run(confined, f"echo x > {place}/touchstone-was-here")
+        ended = run(sandbox_runner, f"echo x > {place}/touchstone-was-here")
         assert ended.exit_code not in (0, None), place
         assert not Path(place, "touchstone-was-here").exists()
 
 
-def test_only_named_files_can_be_read(confined: SandboxRunner, tmp_path: Path) -> None:
-    if confined.name == "none":
+def test_only_named_files_can_be_read(sandbox_runner: SandboxRunner, tmp_path: Path) -> None:
+    if sandbox_runner.name == "none":
         pytest.skip("without a sandbox everything can be read")
     tmp_path.chmod(0o755)
     for parent in tmp_path.parents[:2]:
@@ -143,48 +149,48 @@ def test_only_named_files_can_be_read(confined: SandboxRunner, tmp_path: Path) -
     (tmp_path / "rules.txt").chmod(0o644)
     script = f"cat {tmp_path}/rules.txt"
     command = Command(["/bin/sh", "-c", script], NOTHING, readable=[tmp_path / "rules.txt"], environment=PATH)
-    assert confined.run(command, Limits()).stdout == b"rules"
-    assert run(confined, script).stdout == b""
+    assert sandbox_runner.run(command, Limits()).stdout == b"rules"
+    assert run(sandbox_runner, script).stdout == b""
 
 
 @pytest.mark.parametrize("stream", [1, 2])
-def test_output_is_capped_exactly(confined: SandboxRunner, stream: int) -> None:
-    fits = run(confined, f"head -c 50000 /dev/zero >&{stream}", output_bytes=50_000)
+def test_output_is_capped_exactly(sandbox_runner: SandboxRunner, stream: int) -> None:
+    fits = run(sandbox_runner, f"head -c 50000 /dev/zero >&{stream}", output_bytes=50_000)
     assert (fits.status, len(fits.stdout + fits.stderr)) == ("exited", 50_000)
-    over = run(confined, f"head -c 50001 /dev/zero >&{stream}", output_bytes=50_000)
+    over = run(sandbox_runner, f"head -c 50001 /dev/zero >&{stream}", output_bytes=50_000)
     assert over.status == "output_limit"
-    flood = run(confined, f"cat /dev/zero >&{stream}", output_bytes=50_000)
+    flood = run(sandbox_runner, f"cat /dev/zero >&{stream}", output_bytes=50_000)
     assert (flood.status, flood.exit_code) == ("output_limit", None)
     assert 50_000 <= len(flood.stdout + flood.stderr) <= 50_001
 
 
-def test_cpu_time_is_limited(confined: SandboxRunner) -> None:
-    ended = run(confined, "printf before; while :; do :; done", seconds=1.5)
+def test_cpu_time_is_limited(sandbox_runner: SandboxRunner) -> None:
+    ended = run(sandbox_runner, "printf before; while :; do :; done", seconds=1.5)
     assert (ended.status, ended.exit_code, ended.stdout) == ("timeout", None, b"before")
     assert (ended.note, ended.starved) == ("used more than 1.5 s of CPU time", False)
 
 
-def test_cpu_time_of_processes_that_have_ended_counts(confined: SandboxRunner) -> None:
+def test_cpu_time_of_processes_that_have_ended_counts(sandbox_runner: SandboxRunner) -> None:
     count = "i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done"
-    ended = run(confined, f"while :; do sh -c '{count}'; done", seconds=1.5)
+    ended = run(sandbox_runner, f"while :; do sh -c '{count}'; done", seconds=1.5)
     assert (ended.status, ended.note) == ("timeout", "used more than 1.5 s of CPU time")
 
 
-def test_waiting_is_no_cpu_time(confined: SandboxRunner) -> None:
+def test_waiting_is_no_cpu_time(sandbox_runner: SandboxRunner) -> None:
     """So a machine that lets a command wait makes no timeout of it."""
-    ended = run(confined, "sleep 2; printf after", seconds=1.5)
+    ended = run(sandbox_runner, "sleep 2; printf after", seconds=1.5)
     assert (ended.status, ended.exit_code, ended.stdout) == ("exited", 0, b"after")
 
 
-def test_waiting_without_end_is_a_timeout_at_the_wall_limit(confined: SandboxRunner) -> None:
-    ended = run(confined, "sleep 600", seconds=60, wall_seconds=1)
+def test_waiting_without_end_is_a_timeout_at_the_wall_limit(sandbox_runner: SandboxRunner) -> None:
+    ended = run(sandbox_runner, "sleep 600", seconds=60, wall_seconds=1)
     assert (ended.status, ended.exit_code) == ("timeout", None)
     assert ended.note.startswith("took more than 1 s of wall time; ")
     assert 1 <= ended.seconds < 600
 
 
-def test_a_process_that_stays_behind_does_not_hold_up_the_end(confined: SandboxRunner, tmp_path: Path) -> None:
-    ended = run(confined, "(sleep 1047.11; echo late) & printf done")
+def test_a_process_that_stays_behind_does_not_hold_up_the_end(sandbox_runner: SandboxRunner, tmp_path: Path) -> None:
+    ended = run(sandbox_runner, "(sleep 1047.11; echo late) & printf done")
     assert (ended.status, ended.exit_code, ended.stdout) == ("exited", 0, b"done")
     assert not [path for path in Path("/proc").glob("[0-9]*/cmdline") if b"1047.11" in _read(path)]
 
@@ -196,10 +202,10 @@ def _read(path: Path) -> bytes:
         return b""
 
 
-def test_many_runs_leave_nothing(confined: SandboxRunner, tmp_path: Path) -> None:
+def test_many_runs_leave_nothing(sandbox_runner: SandboxRunner, tmp_path: Path) -> None:
     tree = tree_in(tmp_path / "tree")
     for number in range(20):
-        ended = run(confined, f"mkdir -p deep/{number}; chmod 000 deep; echo {number}", tree)
+        ended = run(sandbox_runner, f"mkdir -p deep/{number}; chmod 000 deep; echo {number}", tree)
         assert (ended.status, ended.stdout) == ("exited", f"{number}\n".encode())
-    assert list(confined.scratch.iterdir()) == []
+    assert list(sandbox_runner.scratch.iterdir()) == []
     assert sorted(path.name for path in tmp_path.iterdir()) == ["scratch", "tree"]

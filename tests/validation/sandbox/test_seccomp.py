@@ -1,4 +1,4 @@
-"""The filter of system calls, installed for real in a forked child: what it denies, and what must still work."""
+"""The seccomp filter, installed for real in a forked child: what it denies, and what must still work."""
 
 import ctypes
 import errno

@@ -1,4 +1,4 @@
-"""The real sandbox, where this machine has one."""
+"""The real sandbox, if this machine has one."""
 
 import pytest
 

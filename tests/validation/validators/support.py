@@ -1,4 +1,4 @@
-"""What the validators' tests share: small trees on disk, and a sandbox that plays back how a command once ended."""
+"""Shared by the validators' tests: small trees on disk, and a sandbox that replays a recorded result."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ STOPPED = ("timeout", "memory_limit", "output_limit", "disk_limit", "sandbox_err
 
 @dataclass
 class Playback:
-    """Answers every command with the same end, and remembers what it was asked."""
+    """A sandbox that returns the same result for every command and records the commands."""
 
     ended: CommandResult
     name: str = "playback"
@@ -25,7 +25,7 @@ class Playback:
 
 
 def tree_of(root: Path, files: Mapping[str, str]) -> Tree:
-    """The files, written and as a tree."""
+    """Write the files and return them as a tree."""
     for path, text in files.items():
         (root / path).parent.mkdir(parents=True, exist_ok=True)
         (root / path).write_text(text)
@@ -33,7 +33,7 @@ def tree_of(root: Path, files: Mapping[str, str]) -> Tree:
 
 
 def job_of(tree: Tree, filename: str, directory: str = "", expected_tests: tuple[str, ...] = ()) -> Job:
-    """A job on a tree as it is."""
+    """A job on an unmodified tree."""
     return Job(Problem("p1", filename, tree.root, directory, expected_tests=expected_tests), tree)
 
 

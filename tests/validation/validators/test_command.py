@@ -1,4 +1,4 @@
-"""Any program as a validator: exit codes and JSON reports, from recorded ends and in the real sandbox."""
+"""Any program as a validator: exit codes and JSON reports, from recorded results and in the real sandbox."""
 
 import json
 import sys

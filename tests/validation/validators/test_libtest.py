@@ -1,4 +1,4 @@
-"""Reading Rust's test harness: what it says when all is well, and every way in which something is off."""
+"""Parsing the output of Rust's test harness: the regular output, and every way in which it can be inconsistent."""
 
 import pytest
 

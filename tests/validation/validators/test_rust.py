@@ -1,4 +1,4 @@
-"""Rust: reports made of recorded findings everywhere, small crates with the real toolchain where it is."""
+"""Rust: reports from recorded findings everywhere, and small crates with the real toolchain if it is installed."""
 
 import json
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""Terraform: recorded answers of validate everywhere, the real program and library where they are."""
+"""Terraform: recorded output of validate everywhere, the real program and library if they are installed."""
 
 import importlib.util
 import json

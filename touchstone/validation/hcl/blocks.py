@@ -1,4 +1,4 @@
-"""What Terraform refuses in root blocks while it loads a module, before it looks at any reference or provider."""
+"""What Terraform rejects in root blocks while loading a module, before it checks references or providers."""
 
 import re
 from collections.abc import Iterator
@@ -86,7 +86,7 @@ _RESERVED_VARIABLES = ("source", "version", "providers", "count", "for_each", "l
 
 
 def load_errors(block: Block) -> Iterator[Diagnostic]:
-    """What Terraform refuses in one root block that has the right labels."""
+    """The load errors of one root block with the expected labels."""
     yield from _name_errors(block)
     schema = BLOCK_SCHEMAS.get(block.kind)
     if schema:
@@ -112,12 +112,12 @@ def load_errors(block: Block) -> Iterator[Diagnostic]:
 
 
 def root_errors(block: Block) -> Iterator[Diagnostic]:
-    """Whether a file, given by a block that stands for it, holds only root blocks with the right labels."""
+    """The errors in a file's root: unknown blocks or arguments, and wrong labels. `block` represents the file."""
     yield from unexpected_content_errors(block, ROOT)
 
 
 def has_expected_labels(block: Block) -> bool:
-    """Whether a root block is one that Terraform goes on to read."""
+    """Whether a root block has a known type and the right number of labels, so that Terraform reads it."""
     names = ROOT.blocks.get(block.kind)
     return names is not None and len(names) == len(block.labels)
 
@@ -125,7 +125,7 @@ def has_expected_labels(block: Block) -> bool:
 def _name_errors(block: Block) -> Iterator[Diagnostic]:
     text = block.text
     for kind, label, node in zip(_NAMED.get(block.kind, ()), block.labels, block.label_nodes, strict=False):
-        if "\\" in label:  # what an escape stands for would have to be known
+        if "\\" in label:  # escapes are not decoded
             continue
         if not _IDENTIFIER.fullmatch(label):
             detail = (
@@ -145,7 +145,7 @@ def _constants(block: Block) -> Iterator[Diagnostic]:
 
 
 def _no_blocks(block: Block) -> Iterator[Diagnostic]:
-    """Terraform names only the first."""
+    """Nested blocks where none are allowed; Terraform reports only the first."""
     for nested in block.body.blocks[:1]:
         span = block.text.span(nested.kind_node)
         yield block.text.error(span, f'Unexpected "{nested.kind}" block', "Blocks are not allowed here.")
@@ -160,7 +160,7 @@ def _reserved_errors(module: Block) -> Iterator[Diagnostic]:
 
 
 def _identity_errors(block: Block) -> Iterator[Diagnostic]:
-    """Later versions of Terraform take an identity in place of an id."""
+    """An import without an id; newer versions of Terraform accept an identity instead."""
     if not block.override and not {"id", "identity"} & block.body.arguments.keys() and not block.body.blocks:
         detail = 'The argument "id" is required, but no definition was found.'
         yield block.text.error(block.missing, "Missing required argument", detail)

@@ -1,4 +1,4 @@
-"""Whether a body holds what its kind of block may hold: arguments, nested blocks, labels."""
+"""The arguments, nested blocks and labels that a kind of block may contain, and violations of them."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -14,8 +14,8 @@ _NONE: frozenset[str] = frozenset()
 class BodySchema:
     """The arguments of a block, the required ones among them, and its nested blocks with the names of their labels.
 
-    `newer` is what later versions of Terraform accept: neither suggested nor complained about. An `open` schema takes
-    any argument and any block that it does not know.
+    `newer` lists what later versions of Terraform accept: neither suggested nor reported. An `open` schema accepts
+    unknown arguments and blocks.
     """
 
     arguments: tuple[str, ...] = ()
@@ -26,7 +26,7 @@ class BodySchema:
 
 
 def body_errors(block: Block, schema: BodySchema) -> Iterator[Diagnostic]:
-    """What a block holds that it may not, and what it lacks. Nothing is required of a block that overrides."""
+    """Unexpected content and missing arguments of a block. An override block need not be complete."""
     text = block.text
     yield from unexpected_content_errors(block, schema)
     for name in () if block.override else schema.required:
@@ -36,7 +36,7 @@ def body_errors(block: Block, schema: BodySchema) -> Iterator[Diagnostic]:
 
 
 def unexpected_content_errors(block: Block, schema: BodySchema) -> Iterator[Diagnostic]:
-    """What a block holds and may not."""
+    """Unexpected arguments and nested blocks, and wrong labels."""
     text, content = block.text, block.body
     if not schema.open:
         for name, argument in content.arguments.items():
@@ -52,7 +52,7 @@ def unexpected_content_errors(block: Block, schema: BodySchema) -> Iterator[Diag
 
 
 def label_errors(block: Block, names: tuple[str, ...]) -> Iterator[Diagnostic]:
-    """Too few or too many labels."""
+    """The error for too few or too many labels."""
     text, kind, listed = block.text, block.kind, ", ".join(names)
     if len(block.labels) < len(names):
         detail = f"All {kind} blocks must have {len(names)} labels ({listed})."

@@ -1,9 +1,9 @@
-"""Blocks that check something: validations of variables, pre- and postconditions, assertions."""
+"""Condition blocks: variable validations, pre- and postconditions, assertions."""
 
 from collections.abc import Iterator
 
 from touchstone.validation.hcl.body_schema import BodySchema, body_errors
-from touchstone.validation.hcl.expressions import traversals
+from touchstone.validation.hcl.expressions import traversals_and_calls
 from touchstone.validation.hcl.tree import Block
 from touchstone.validation.protocol import Diagnostic
 
@@ -11,13 +11,13 @@ _SCHEMA = BodySchema(("condition", "error_message"), ("condition", "error_messag
 
 
 def condition_errors(block: Block, owner: Block | None = None) -> Iterator[Diagnostic]:
-    """What is wrong with one such block; `owner` is the root block around it where that is a variable or so."""
+    """The errors of one condition block; `owner` is the root block that contains it, if its kind matters."""
     yield from body_errors(block, _SCHEMA)
     condition = block.body.arguments.get("condition")
     if condition is None:
         return
     span = block.text.span(condition.expression)
-    found, _ = traversals(condition.expression)
+    found, _ = traversals_and_calls(condition.expression)
     if not found:
         detail = (
             "The condition expression must refer to at least one object from elsewhere in the configuration, or else "
@@ -34,6 +34,6 @@ def condition_errors(block: Block, owner: Block | None = None) -> Iterator[Diagn
 
 
 def is_effective_condition(block: Block) -> bool:
-    """Whether Terraform takes it for a condition at all."""
+    """Whether Terraform treats the block as a condition: it refers to something, or `condition` is missing."""
     condition = block.body.arguments.get("condition")
-    return condition is None or bool(traversals(condition.expression)[0])
+    return condition is None or bool(traversals_and_calls(condition.expression)[0])

@@ -1,4 +1,4 @@
-"""Whether a resource's body is what its provider's schema says."""
+"""Whether a resource's body conforms to its provider's schema."""
 
 from collections import defaultdict
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ _NONE: frozenset[str] = frozenset()
 
 
 def resource_errors(block: Block, declared: Declarations, schemas: Schemas, merged: bool) -> Iterator[Diagnostic]:
-    """What a resource's schema says against it. Where it is `merged` with overrides, nothing is missing for certain."""
+    """The schema errors of a resource. With `merged` overrides, nothing counts as missing."""
     schema = schemas.of(declared, (RESOURCE_KINDS[block.kind], *block.labels))
     if schema is not None and not block.body.of_kind(_ESCAPE):
         wrong = list(_body_errors(block, schema, META_ARGUMENTS, META_BLOCKS, merged))
@@ -24,7 +24,7 @@ def resource_errors(block: Block, declared: Declarations, schemas: Schemas, merg
 
 
 def type_error(block: Block, declared: Declarations, schemas: Schemas) -> Diagnostic | None:
-    """The complaint about a type that its provider does not have, where all of that provider's types are known."""
+    """The error for a type that its provider lacks, if all of that provider's types are known."""
     mode = RESOURCE_KINDS[block.kind]
     provider = declared.provider((mode, *block.labels)).address
     if provider not in schemas.complete or block.labels[0] in schemas.types(mode, provider):
@@ -84,7 +84,7 @@ def _unsupported_argument(block: Block, argument: Argument, schema: BlockSchema)
 
 
 def _nested_errors(block: Block, schema: BlockSchema, same: list[Block], merged: bool) -> Iterator[Diagnostic]:
-    """One nested block, the last so far of the `same` type."""
+    """The errors of one nested block; `same` lists the blocks of its type so far, including this one."""
     text, kind = block.text, block.kind
     if kind not in schema.blocks:
         if kind not in schema.attributes or not schema.attributes[kind].block_like:
@@ -143,7 +143,7 @@ def _too_few(kind: str, nested: NestedSchema) -> tuple[str, str]:
 
 
 def _read_only(block: Block, schema: BlockSchema, builtin: bool) -> Iterator[Diagnostic]:
-    """Attributes that only the provider sets, in the words of its SDK; null would leave them unset."""
+    """Errors for attributes that only the provider sets, in its SDK's wording; null leaves them unset."""
     for name, argument in block.body.arguments.items():
         if name not in schema.attributes or not schema.attributes[name].read_only:
             continue

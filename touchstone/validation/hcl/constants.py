@@ -1,18 +1,18 @@
-"""Arguments that Terraform reads before anything has a value: nothing may be referred to or called in them."""
+"""Arguments that Terraform reads before evaluation, and in which it allows no references or calls."""
 
 from collections.abc import Iterator
 
 from tree_sitter import Node
 
-from touchstone.validation.hcl.expressions import Call, traversals
+from touchstone.validation.hcl.expressions import Call, traversals_and_calls
 from touchstone.validation.hcl.positions import SourceText, Span
 from touchstone.validation.hcl.tree import Argument
 from touchstone.validation.protocol import Diagnostic
 
 
 def constant_errors(text: SourceText, argument: Argument, decoded: bool) -> Iterator[Diagnostic]:
-    """Variables and functions in a constant. `decoded` says that Terraform then also misses the value."""
-    found, calls = traversals(argument.expression)
+    """Errors for references and calls in a constant. `decoded`: Terraform also reports the unknown value."""
+    found, calls = traversals_and_calls(argument.expression)
     calls = [call for call in calls if not _within(call.name_node, calls)]
     found = [traversal for traversal in found if not _within(traversal.root_node, calls)]
     for traversal in found:
@@ -26,19 +26,19 @@ def constant_errors(text: SourceText, argument: Argument, decoded: bool) -> Iter
 
 
 def _until(text: SourceText, first: Node, following: Node) -> Span:
-    """A piece of a template with the blanks after it, which the tree leaves out."""
+    """The span of a template literal including trailing blanks, which the tree-sitter node omits."""
     line, column, *_ = text.span(first)
     end_line, end_column, *_ = text.span(following)
     return Span(line, column, end_line, end_column)
 
 
 def _within(node: Node, calls: list[Call]) -> bool:
-    """Whether a node is part of an argument, which is not looked at where no function may be called."""
+    """Whether a node is inside a call's arguments, which are not checked where calls are not allowed."""
     return any(call.name_node.end_byte < node.start_byte < call.closing.start_byte for call in calls)
 
 
 def first_part(text: SourceText, expression: Node) -> Span:
-    """The part of an expression by which Terraform points to it: a string's first piece, a call's name."""
+    """The part of an expression that Terraform points at: a string's first literal, or a call's name."""
     node = expression
     while node.type in ("expression", "literal_value", "string_lit", "template_expr", "quoted_template"):
         inner = [child for child in node.named_children if child.type not in ("comment", "quoted_template_start")]

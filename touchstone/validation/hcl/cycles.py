@@ -1,4 +1,4 @@
-"""Things that need each other, so that nothing can come first."""
+"""Dependency cycles between units."""
 
 from collections.abc import Mapping
 
@@ -9,17 +9,19 @@ _FOLLOWED = ("managed", "data", "ephemeral", "local", "var")
 
 
 def cycles(needs: Mapping[Unit, set[Unit]]) -> list[Diagnostic]:
-    """One complaint for each knot of units. Terraform names them in no certain order, so here they are sorted.
+    """One error per cycle. Terraform lists its units in no fixed order; here they are sorted.
 
-    Modules are not followed: a call's outputs need not depend on all that it is given. Nor is a unit that names itself.
+    Modules are not followed, since a call's outputs need not depend on all its inputs. Self-references do not count.
     """
     graph = {
         unit: {need for need in needed if need[0] in _FOLLOWED and need != unit and need in needs}
         for unit, needed in needs.items()
         if unit[0] in _FOLLOWED
     }
-    names = [sorted(_display(unit) for unit in knot) for knot in _strongly_connected_components(graph) if len(knot) > 1]
-    return [Diagnostic("error", f"Cycle: {', '.join(knot)}") for knot in sorted(names)]
+    names = [
+        sorted(_display(unit) for unit in cycle) for cycle in _strongly_connected_components(graph) if len(cycle) > 1
+    ]
+    return [Diagnostic("error", f"Cycle: {', '.join(cycle)}") for cycle in sorted(names)]
 
 
 def _display(unit: Unit) -> str:
@@ -31,7 +33,7 @@ def _display(unit: Unit) -> str:
 
 
 def _strongly_connected_components(graph: Mapping[Unit, set[Unit]]) -> set[frozenset[Unit]]:
-    """The sets of units that all reach each other. What can be ordered is taken away first, and that is mostly all."""
+    """The sets of units that reach each other. Units outside any cycle, usually all, are removed first."""
     left = dict(graph)
     while gone := {unit for unit, needed in left.items() if not needed}:
         left = {unit: needed - gone for unit, needed in left.items() if unit not in gone}

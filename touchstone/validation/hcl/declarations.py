@@ -1,4 +1,4 @@
-"""What a module declares, from all of its files: the names that references can mean."""
+"""What a module declares across its files: the names that references can resolve to."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -14,7 +14,7 @@ Address = tuple[str, str, str]
 
 
 class Provider(NamedTuple):
-    """A provider's full address; not `certain` where nothing but a local name was given to go by."""
+    """A provider's full address; `certain` is False if it was guessed from a local name."""
 
     address: str
     certain: bool
@@ -22,10 +22,10 @@ class Provider(NamedTuple):
 
 @dataclass(slots=True)
 class Declarations:
-    """Names by kind. A resource comes with its repetition: count, for_each, none or unknown.
+    """Declared names by kind. A resource has a repetition: count, for_each, none or unknown.
 
-    `required_providers` maps local names to source addresses, with "" where none is given; `chosen_providers` holds
-    the local names of resources that name their provider.
+    `required_providers` maps local names to source addresses, "" if none is given; `chosen_providers` maps resources
+    that name their provider to its local name.
     """
 
     variables: set[str] = field(default_factory=set)
@@ -37,7 +37,7 @@ class Declarations:
     _providers: dict[Unit, Provider] = field(default_factory=dict)
 
     def add(self, kind: str, labels: tuple[str, ...], body: Iterable[str]) -> None:
-        """One block, by its type, its labels and the names of its arguments."""
+        """Add one block, given its type, labels and argument names."""
         arguments = frozenset(body)
         if kind == "locals":
             self.locals |= arguments
@@ -49,7 +49,7 @@ class Declarations:
             self._add_resource((RESOURCE_KINDS[kind], labels[0], labels[1]), arguments)
 
     def provider(self, resource: Unit) -> Provider:
-        """A resource's provider, by its `provider` argument or else by the first word of its type."""
+        """A resource's provider: from its `provider` argument, else from the first word of its type."""
         known = self._providers.get(resource)
         if known is None:
             known = self._providers[resource] = self._find_provider(resource)
@@ -72,7 +72,7 @@ class Declarations:
 
 
 def declare(declared: Declarations, block: Block) -> None:
-    """Adds what one root block declares."""
+    """Add the declarations of one root block."""
     declared.add(block.kind, block.labels, block.body.arguments)
     chosen = block.body.arguments.get("provider")
     if chosen is not None and block.kind in RESOURCE_KINDS:
@@ -88,7 +88,7 @@ def declare(declared: Declarations, block: Block) -> None:
 
 
 def declare_plain(declared: Declarations, content: Mapping[str, object]) -> None:
-    """Adds what a file declares that is given as plain data, as from JSON: best effort, and nothing is refused."""
+    """Add the declarations of a file given as plain data, as from JSON. Best effort; reports no errors."""
     for kind, value in content.items():
         if kind == "locals":
             for entry in _mappings(value):
@@ -119,13 +119,13 @@ def _declare_check(declared: Declarations, value: object) -> None:
 
 
 def _mappings(value: object) -> Iterable[Mapping[str, object]]:
-    """A block's content in JSON is an object or a list of them."""
+    """The objects of a block in JSON syntax, which is one object or a list of them."""
     entries = value if isinstance(value, list) else [value]
     return [entry for entry in entries if isinstance(entry, dict)]
 
 
 def _provider_source(requirement: str) -> str:
-    """The address in `{ source = "hashicorp/aws" }`, without a full reading of it."""
+    """The address in `{ source = "hashicorp/aws" }`, without fully parsing it."""
     _, found, rest = requirement.partition("source")
     parts = rest.split('"', 2)
     return parts[1] if found and len(parts) > 2 and parts[0].strip() in ("=", ":") else ""

@@ -1,4 +1,4 @@
-"""Whether a variable's default fits its type, where both can be told apart at a glance."""
+"""Whether a variable's default fits its type, in the cases that need no evaluation."""
 
 import re
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ _COLLECTIONS = ("list", "set", "map")
 
 
 def default_errors(variable: Block) -> Iterator[Diagnostic]:
-    """The complaint about a default that cannot be turned into the variable's type."""
+    """The error for a default that cannot be converted to the variable's type."""
     default, kind = variable.body.arguments.get("default"), variable.body.arguments.get("type")
     value = _kind_of_value(default.expression) if default is not None else ""
     if default is None or not value:
@@ -46,7 +46,7 @@ def _problem(expected: str, value: str, written: str) -> str:
 
 
 def _unreadable(expected: str, string: str) -> str:
-    """What keeps a string from being read as a number or a bool."""
+    """Why a string cannot be converted to a number or a bool; empty if it can."""
     if expected == "number" and _NO_NUMBER.fullmatch(string):
         return "a number is required"
     if expected == "bool" and string not in ("true", "false", "1", "0") and "\\" not in string:
@@ -57,7 +57,7 @@ def _unreadable(expected: str, string: str) -> str:
 
 
 def _kind_of_value(expression: Node) -> str:
-    """string, number, bool, null, tuple or object; empty where it is none of these written out."""
+    """string, number, bool, null, tuple or object; empty if the expression is not a literal of these."""
     children = [child for child in expression.named_children if child.type != "comment"]
     if len(children) != 1 or children[0].type not in ("literal_value", "collection_value"):
         return ""
@@ -67,7 +67,7 @@ def _kind_of_value(expression: Node) -> str:
 
 
 def _type_name(expression: Node) -> str:
-    """A type as Terraform names it in a sentence; empty where it takes more than a glance."""
+    """A type as Terraform names it in messages; empty for complex types."""
     word = keyword(expression)
     if word is not None:
         return word if word in _PRIMITIVE else f"{word} of any single type" if word in ("list", "map") else ""

@@ -1,4 +1,4 @@
-"""What a module may declare only once."""
+"""Duplicate declarations in a module."""
 
 from collections.abc import Iterable, Iterator
 
@@ -10,7 +10,7 @@ _NAMED_ONCE = ("variable", "output", "module", "resource", "data", "ephemeral", 
 
 
 def duplicate_errors(blocks: Iterable[Block]) -> Iterator[Diagnostic]:
-    """Everything that is declared a second time; blocks of override files are no second time."""
+    """Errors for everything declared more than once; blocks of override files do not count."""
     first: dict[tuple[str, ...], tuple[Block, Block | Argument]] = {}
     for block in blocks:
         for key, thing in () if block.override else _declared_by(block):

@@ -1,6 +1,6 @@
-"""What Terraform finds once a module is loaded: references, calls and schemas, unit by unit.
+"""Errors that Terraform finds in a loaded module: references, calls and schemas, unit by unit.
 
-As in Terraform, a unit is not looked at where something it depends on has failed.
+As in Terraform, a unit is skipped if something it depends on has failed.
 """
 
 from collections import defaultdict
@@ -11,7 +11,7 @@ from typing import NamedTuple
 from touchstone.validation.hcl.conformance import resource_errors, type_error
 from touchstone.validation.hcl.cycles import cycles
 from touchstone.validation.hcl.declarations import Declarations
-from touchstone.validation.hcl.expressions import Call, Traversal, traversals
+from touchstone.validation.hcl.expressions import Call, Traversal, traversals_and_calls
 from touchstone.validation.hcl.functions import call_errors
 from touchstone.validation.hcl.references import ReferenceCheck, check_reference
 from touchstone.validation.hcl.schema import Schemas
@@ -22,14 +22,14 @@ from touchstone.validation.protocol import Diagnostic
 
 @dataclass(slots=True)
 class _Group:
-    """What Terraform evaluates in one go, with what it finds before it needs values, with them, and in calls."""
+    """Expressions that Terraform evaluates together: errors found without values, with values, and in calls."""
 
     early: list[Diagnostic] = field(default_factory=list)
     late: list[Diagnostic] = field(default_factory=list)
     calls: list[Diagnostic] = field(default_factory=list)
 
     def reported(self) -> list[Diagnostic]:
-        """Each kind hides the next."""
+        """The errors that Terraform reports: each kind hides the next."""
         return self.early or self.late or self.calls
 
 
@@ -50,7 +50,7 @@ class _Unit:
 
 
 class ExpressionReferences(NamedTuple):
-    """What one expression traversals, and where it stands."""
+    """The traversals and calls of one expression, with its scope."""
 
     scope: Scope
     part: str
@@ -59,9 +59,9 @@ class ExpressionReferences(NamedTuple):
 
 
 def expression_references(block: Block, merged: bool) -> Iterator[ExpressionReferences]:
-    """What a root block says. `merged` says that override files may add to it."""
+    """The references of each expression in a root block. `merged`: override files may add to the block."""
     for place in scoped_expressions(block, merged):
-        found, calls = traversals(place.expression, place.scope.bound)
+        found, calls = traversals_and_calls(place.expression, place.scope.bound)
         if found or calls:
             yield ExpressionReferences(place.scope, place.part, found, calls)
 
@@ -73,7 +73,7 @@ def evaluation_errors(
     schemas: Schemas,
     merged: bool,
 ) -> list[Diagnostic]:
-    """Everything that is wrong with a loaded module's blocks and what they say."""
+    """All evaluation errors of a loaded module."""
     units: dict[Unit, _Unit] = defaultdict(_Unit)
     for references in expressions:
         _evaluate(references, units[references.scope.unit], declared, schemas)
@@ -115,12 +115,12 @@ def _note(check: ReferenceCheck, scope: Scope, group: _Group) -> None:
     group.early += check.early
     if not scope.whole:
         group.late += check.late
-    elif not group.early:  # the elements of depends_on are looked up one by one, until something is wrong
+    elif not group.early:  # Terraform checks the elements of depends_on one by one and stops at the first error
         group.early += check.late
 
 
 def _has_part(resource: Unit, part: str, declared: Declarations, schemas: Schemas) -> bool:
-    """Whether a resource has such a part at all; Terraform does not look into what it does not expect."""
+    """Whether a resource's schema has this part; Terraform does not evaluate unexpected parts."""
     schema = schemas.of(declared, resource)
     return schema is None or part in schema.attributes or part in schema.blocks
 
@@ -130,11 +130,11 @@ def _start(traversal: Traversal) -> int:
 
 
 def _dependents(units: dict[Unit, _Unit], failed: set[Unit]) -> set[Unit]:
-    """The units that need a failed one, directly or through others."""
+    """The units that depend on a failed one, directly or indirectly."""
     needed_by: dict[Unit, set[Unit]] = defaultdict(set)
     for name, unit in units.items():
         for needed in unit.needs - {name}:
-            if needed[0] != "module":  # what a call is given need not be what its outputs are made of
+            if needed[0] != "module":  # a module's outputs need not depend on all its inputs
                 needed_by[needed].add(name)
     reached: set[Unit] = set()
     waiting = list(failed)

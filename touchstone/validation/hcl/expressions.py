@@ -1,6 +1,6 @@
-"""What an expression traversals: names with the steps taken from them, and calls of functions.
+"""The traversals (names with attribute and index steps) and function calls of an expression.
 
-Names that a `for` binds are left out. Walked with a stack of its own, since Python's is too short for long sums.
+Names bound by a `for` are left out. The walk uses an explicit stack, because long sums exceed Python's recursion limit.
 """
 
 from dataclasses import dataclass
@@ -51,7 +51,7 @@ class Step(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class Traversal:
-    """A name and the steps that can be told without evaluating anything."""
+    """A root name and the steps that are known without evaluation, as in `aws_vpc.main.id`."""
 
     root: str
     root_node: Node
@@ -60,7 +60,7 @@ class Traversal:
 
 @dataclass(slots=True, eq=False)
 class Call:
-    """A call of a function. `certain` is False where Terraform may never evaluate it, or forgives its errors."""
+    """A function call. `certain` is False if Terraform may skip it or ignore its errors."""
 
     name: str
     name_node: Node
@@ -70,8 +70,8 @@ class Call:
     certain: bool
 
 
-def traversals(expression: Node, bound: frozenset[str] = _NO_NAMES) -> tuple[list[Traversal], list[Call]]:
-    """What an expression traversals, apart from names that are bound around it."""
+def traversals_and_calls(expression: Node, bound: frozenset[str] = _NO_NAMES) -> tuple[list[Traversal], list[Call]]:
+    """The traversals and calls in an expression, without names bound around it."""
     if is_literal(expression):
         return [], []
     found: list[Traversal] = []
@@ -98,19 +98,19 @@ def traversals(expression: Node, bound: frozenset[str] = _NO_NAMES) -> tuple[lis
 
 
 def _may_skip(kind: str, node: Node) -> bool:
-    """Whether Terraform may pass by some operand of this node: a branch not taken, the rest of a settled `&&`."""
+    """Whether Terraform may skip an operand of this node: a branch not taken, or a short-circuited `&&`."""
     if kind == "binary_operation":
         return any(child.type in ("&&", "||") for child in node.children)
     return kind == "conditional"
 
 
 def is_literal(expression: Node) -> bool:
-    """Whether an expression is a number, a word like true or null, or a string without templates."""
+    """Whether an expression is a number, a keyword like true or null, or a string without templates."""
     return expression.named_child_count == 1 and expression.named_children[0].type == "literal_value"
 
 
 def keyword(expression: Node) -> str | None:
-    """The word where an expression is a bare word, as in `type = string` or an object's key."""
+    """The word if an expression is a bare word, as in `type = string` or an object key, else None."""
     children = _without_comments(expression.named_children)
     if len(children) == 1 and children[0].type == "variable_expr" and children[0].end_byte == expression.end_byte:
         return source(children[0])
@@ -118,7 +118,7 @@ def keyword(expression: Node) -> str | None:
 
 
 def elements(expression: Node) -> list[Node] | None:
-    """The elements of `[...]`, or None where an expression is not a list that is written out."""
+    """The elements of a literal `[...]`, else None."""
     node = _only_child(expression)
     holder = _only_child(node) if node is not None and node.type == "collection_value" else None
     if holder is None or holder.type != "tuple":
@@ -127,7 +127,7 @@ def elements(expression: Node) -> list[Node] | None:
 
 
 def is_static_reference(expression: Node) -> bool:
-    """Whether an expression is a name with steps that need no evaluation, or such a thing in quotes."""
+    """Whether an expression is a traversal with constant steps, or one in quotes."""
     children = _without_comments(expression.named_children)
     if not children or children[0].type != "variable_expr":
         return source(expression).startswith('"') and "${" not in source(expression)
@@ -144,7 +144,7 @@ def _only_child(node: Node) -> Node | None:
 def _enter_loop(
     node: Node, intro_kind: str, names: frozenset[str], certain: bool, stack: list[tuple[Node, frozenset[str], bool]]
 ) -> None:
-    """The collection is seen from outside the loop; everything else with its names."""
+    """Push a loop's parts: the collection is outside its scope, everything else sees its names."""
     children = node.named_children
     intro = next(child for child in children if child.type == intro_kind)
     inside = names.union(source(child) for child in intro.named_children if child.type == "identifier")
@@ -153,7 +153,7 @@ def _enter_loop(
 
 
 def _evaluated_parts(element: Node) -> list[Node]:
-    """An object's element without its key where that is a bare word, which stands for itself."""
+    """The parts of an object element to evaluate: a bare-word key is literal, so it is left out."""
     parts = _without_comments(element.named_children)
     return parts[1:] if parts and keyword(parts[0]) is not None else parts
 
@@ -170,7 +170,7 @@ def _call(node: Node, certain: bool) -> Call:
 
 
 def _collect(children: list[Node], names: frozenset[str], found: list[Traversal]) -> list[Node]:
-    """Puts the names among these siblings into `found`, with their steps; the rest is still to be walked."""
+    """Append the traversals among these siblings to `found` and return the nodes still to walk."""
     open_traversal: Traversal | None = None
     rest: list[Node] = []
     for child in children:

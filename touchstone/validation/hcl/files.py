@@ -1,4 +1,4 @@
-"""One file of a module, with all that can be known of it alone; kept, since most fixes change one file of several."""
+"""One parsed file of a module. Results are cached, since most fixes change one file of several."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -17,10 +17,10 @@ _REMEMBERED = 64
 
 @dataclass(frozen=True)
 class File:
-    """A file, read.
+    """A parsed file.
 
-    `blocks` are its root blocks that have the right labels; `refused` is what loading them finds wrong. What could
-    only be read as plain data is in `content`, and `opaque` is True where not even that was possible.
+    `broken` are its syntax errors. `blocks` are its root blocks with the expected labels; `refused` are their load
+    errors. A file that could only be parsed as plain data is in `content`; `opaque` is True if even that failed.
     """
 
     broken: tuple[Diagnostic, ...] = ()
@@ -32,20 +32,20 @@ class File:
 
 
 def is_override(path: str) -> bool:
-    """Whether a file's blocks are merged into those of other files."""
+    """Whether it is an override file, whose blocks are merged into those of other files."""
     name = path.rpartition("/")[2].removesuffix(".json").removesuffix(".tf")
     return name == "override" or name.endswith("_override")
 
 
 def is_ignored(path: str) -> bool:
-    """Whether Terraform passes a file by: hidden files, and what editors leave behind."""
+    """Whether Terraform ignores a file: hidden files and editor backups."""
     name = path.rpartition("/")[2]
     return name.startswith(".") or name.endswith("~") or (name.startswith("#") and name.endswith("#"))
 
 
 @lru_cache(maxsize=_REMEMBERED)
 def read_file(path: str, data: bytes, merged: bool) -> File:
-    """Reads a file. `merged` says that the module has override files."""
+    """Parse and check a file. `merged`: the module has override files."""
     text = SourceText(path, normalized(data))
     if path.endswith(".json"):
         roots, wrong = read_json(text)
@@ -57,7 +57,7 @@ def read_file(path: str, data: bytes, merged: bool) -> File:
 
 
 def _unparsed(text: SourceText) -> File:
-    """A file that Go's parser accepts and the tree's grammar does not: only what it declares counts."""
+    """A file that Go's parser accepts but tree-sitter does not: only its declarations are used."""
     content = parse_as_data(text)
     return File(opaque=True) if content is None else File(content=(content,))
 

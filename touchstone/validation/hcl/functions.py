@@ -1,4 +1,4 @@
-"""Terraform's own functions: whether a call names one, with as many arguments as it takes."""
+"""Terraform's built-in functions: whether a call names one and has the right number of arguments."""
 
 import re
 from collections.abc import Iterator
@@ -35,7 +35,7 @@ try(...), upper(str), urlencode(str), uuid(), uuidv5(namespace name), values(map
 yamlencode(value), zipmap(keys values)
 """
 
-_KNOWN_ELSEWHERE = frozenset({"list", "map"})  # still there, so that calling them explains what replaced them
+_KNOWN_ELSEWHERE = frozenset({"list", "map"})  # removed functions whose error message names the replacement
 
 
 @cache
@@ -44,7 +44,7 @@ def _parameters() -> dict[str, tuple[str, ...]]:
 
 
 def call_errors(text: SourceText, call: Call) -> Iterator[Diagnostic]:
-    """What is wrong with a call, apart from the values given to it."""
+    """The errors of a call, apart from its argument values."""
     if "::" in call.name or call.name in _KNOWN_ELSEWHERE:
         return
     known = _parameters()

@@ -1,4 +1,4 @@
-"""Terraform's JSON syntax: whether a `.tf.json` file is one, and what it declares. What it refers to is not checked."""
+"""Terraform's JSON syntax: parse errors and declarations of `.tf.json` files. References are not checked."""
 
 import json
 from collections.abc import Mapping
@@ -8,9 +8,9 @@ from touchstone.validation.protocol import Diagnostic
 
 
 def read_json(text: SourceText) -> tuple[list[Mapping[str, object]], Diagnostic | None]:
-    """The root objects of a file, or what is wrong with it."""
+    """The root objects of a file, or its error."""
     try:
-        content = json.loads(text.data.decode("utf-8", "replace"))  # in strings, Terraform takes bytes that are no text
+        content = json.loads(text.data.decode("utf-8", "replace"))  # Terraform accepts invalid UTF-8 in strings
     except json.JSONDecodeError as broken:
         span = text.point(len(broken.doc[: broken.pos].encode("utf-8")))
         return [], text.error(span, "Invalid JSON", f"{broken.msg}.")

@@ -1,4 +1,4 @@
-"""What must not reach the parsers: nesting that would overflow their stack and so end the process."""
+"""Nesting limits: input that would overflow the parsers' stack and crash the process."""
 
 import re
 
@@ -14,7 +14,7 @@ _OPERATOR_RUN = re.compile(
 
 
 def too_deep(data: bytes) -> int | None:
-    """The byte where nesting passes the limit, or None.
+    """The offset at which nesting exceeds the limit, or None.
 
     Comments and strings without templates are skipped; brackets in heredocs count, which can only overestimate.
     """

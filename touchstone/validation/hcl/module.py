@@ -1,4 +1,4 @@
-"""One module, judged as Terraform goes about it: syntax, then loading, then references and schemas."""
+"""Check one module in Terraform's order: syntax, then loading, then references and schemas."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from touchstone.validation.protocol import Diagnostic
 
 @dataclass(frozen=True)
 class ModuleFindings:
-    """What was found in a module, and how far the look at it went. `compiled` is True where every file parses."""
+    """The diagnostics of a module, and the fidelity of the check. `compiled` is True if every file parses."""
 
     fidelity: str
     diagnostics: tuple[Diagnostic, ...]
@@ -21,10 +21,10 @@ class ModuleFindings:
 
 
 def check_module(files: Mapping[str, bytes], schema: str | None) -> ModuleFindings:
-    """Judges the `.tf` and `.tf.json` files of one module's directory, given by their paths within the tree.
+    """Check the `.tf` and `.tf.json` files of one module directory, given by path within the tree.
 
-    `schema` is JSON as of `terraform providers schema -json`, or one provider's or some types' part of it; ValueError
-    is raised where it is not.
+    `schema` is the JSON of `terraform providers schema -json`, or the part for one provider or some types. Raises
+    ValueError if it is not.
     """
     schema = schema if schema and not schema.isspace() else None
     schemas = read_schemas(schema)
@@ -43,7 +43,7 @@ def _load_errors(files: Sequence[File]) -> list[Diagnostic]:
 
 
 def _evaluation_errors(files: Sequence[File], schemas: Schemas, merged: bool) -> list[Diagnostic]:
-    if any(file.opaque for file in files):  # every reference to what it may declare could be a false alarm
+    if any(file.opaque for file in files):  # it may declare anything, so every reference error could be a false alarm
         return []
     declared = Declarations()
     for file in files:

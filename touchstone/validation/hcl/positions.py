@@ -1,4 +1,4 @@
-"""Where things stand in a file, as Terraform counts and writes it: from 1, with columns in characters."""
+"""Positions in a file as Terraform counts and prints them: from 1, with columns in characters."""
 
 import unicodedata
 from typing import NamedTuple, Protocol
@@ -16,7 +16,7 @@ class Span(NamedTuple):
 
 
 class TreeNode(Protocol):
-    """Anything that knows its first and last byte: a node of a tree."""
+    """Anything with start and end points, such as a tree-sitter node."""
 
     @property
     def start_point(self) -> tuple[int, int]: ...
@@ -26,7 +26,7 @@ class TreeNode(Protocol):
 
 
 class SourceText:
-    """One file's bytes, able to turn byte columns into character columns."""
+    """The content of one file, with conversion from byte columns to character columns."""
 
     __slots__ = ("_ascii", "_lines", "data", "path")
 
@@ -38,11 +38,11 @@ class SourceText:
 
     @property
     def name(self) -> str:
-        """The file as Terraform names it when it runs in the module's directory."""
+        """The file name as Terraform prints it when run in the module's directory."""
         return self.path.rpartition("/")[2]
 
     def column(self, row: int, byte_column: int) -> int:
-        """The column, from 1, of a byte in a row that is counted from 0."""
+        """The column, from 1, of a byte in a row, from 0."""
         if self._ascii:
             return byte_column + 1
         if self._lines is None:
@@ -51,23 +51,23 @@ class SourceText:
         return 1 + sum(not unicodedata.combining(character) for character in before)
 
     def span(self, first: TreeNode, last: TreeNode | None = None) -> Span:
-        """Where a node stands, or a run of nodes."""
+        """The span of a node, or from one node to another."""
         row, column = first.start_point
         end_row, end_column = (last or first).end_point
         return Span(row + 1, self.column(row, column), end_row + 1, self.column(end_row, end_column))
 
     def point(self, offset: int, length: int = 1) -> Span:
-        """Where a byte stands."""
+        """The span of `length` characters at a byte offset."""
         row = self.data.count(b"\n", 0, offset)
         start = self.data.rfind(b"\n", 0, offset) + 1
         column = self.column(row, offset - start)
         return Span(row + 1, column, row + 1, column + length)
 
     def reference(self, span: Span) -> str:
-        """A place as Terraform writes it within a sentence."""
+        """A span as Terraform prints it within a message."""
         end = f"{span.end_column}" if span.end_line == span.line else f"{span.end_line},{span.end_column}"
         return f"{self.name}:{span.line},{span.column}-{end}"
 
     def error(self, span: Span, summary: str, detail: str) -> Diagnostic:
-        """A complaint about a place in this file."""
+        """An error at a span of this file."""
         return Diagnostic("error", summary, detail, self.path, span.line, span.end_line, span.column, span.end_column)

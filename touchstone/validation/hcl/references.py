@@ -1,4 +1,4 @@
-"""Whether what an expression traversals exists, and is expressions of in the way that its kind allows."""
+"""Whether references resolve, and are used in the way that their kind allows."""
 
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
@@ -24,10 +24,10 @@ _WITH_NAME = ("var", "local", "module", *_ATTRIBUTES)
 
 
 class ReferenceCheck(NamedTuple):
-    """What one traversal amounts to: complaints in two stages, and the unit that it makes the speaker depend on.
+    """The result of checking one traversal: errors in two stages, and the unit that it depends on.
 
-    Terraform reports what it finds in the `early` stage alone, if there is any: resources and modules, without values.
-    In `depends_on`, early is what names no whole object.
+    If there are `early` errors (resources and modules, without values), Terraform reports only those. In `depends_on`,
+    early errors are references that do not name a whole object.
     """
 
     early: Sequence[Diagnostic] = ()
@@ -36,7 +36,7 @@ class ReferenceCheck(NamedTuple):
 
 
 def check_reference(traversal: Traversal, scope: Scope, declared: Declarations, schemas: Schemas) -> ReferenceCheck:
-    """Whether one traversal is right where it stands."""
+    """Check one traversal in its scope."""
     root = traversal.root
     if root in _RESERVED:
         return ReferenceCheck(early=[_reserved(traversal, scope)])
@@ -54,7 +54,7 @@ def check_reference(traversal: Traversal, scope: Scope, declared: Declarations, 
 
 
 def _span(traversal: Traversal, scope: Scope, steps: int) -> Span:
-    """From the name over so many steps."""
+    """The span of a traversal up to the given number of steps."""
     return scope.text.span(traversal.root_node, traversal.steps[steps - 1].node if steps and traversal.steps else None)
 
 
@@ -207,7 +207,7 @@ def _check_resource(traversal: Traversal, scope: Scope, declared: Declarations, 
 
 
 def _incomplete(traversal: Traversal, scope: Scope, prefixed: bool) -> Diagnostic:
-    """A resource without its name. Terraform points at the step that should have been one."""
+    """A resource type without a name. Terraform points at the step that should have been the name."""
     first_index = next((step for step in traversal.steps[: 2 if prefixed else 1] if step.is_index), None)
     if prefixed:
         detail = (
@@ -240,7 +240,7 @@ def _not_whole(after: list[Step], scope: Scope) -> Diagnostic:
 
 
 def _wrong_key(address: Address, declared: Declarations, indexed: bool, after: list[Step]) -> tuple[str, str] | None:
-    """An instance's key that is missing, or given where there is only one instance."""
+    """An instance key that is missing, or given although there is only one instance."""
     name, repetition = _display(address), declared.resources[address]
     if indexed and repetition == "none":
         return (
@@ -275,7 +275,7 @@ def _legacy_count(address: Address, after: list[Step], schema: BlockSchema | Non
 
 
 def _attribute_errors(after: list[Step], schema: BlockSchema | None, scope: Scope) -> Iterator[Diagnostic]:
-    """The first attribute after a resource, where its schema is known."""
+    """The error for an unknown first attribute of a resource, if its schema is known."""
     if schema is None or not _is_attribute(after):
         return
     name = after[0].name

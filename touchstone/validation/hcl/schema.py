@@ -1,4 +1,4 @@
-"""Provider schemas, as `terraform providers schema -json` gives them, whole or in part."""
+"""Provider schemas as printed by `terraform providers schema -json`, complete or in part."""
 
 import json
 from dataclasses import dataclass, field
@@ -45,7 +45,7 @@ _BUILTIN_SECTIONS: dict[str, Any] = {
 
 @dataclass(frozen=True, slots=True)
 class AttributeSchema:
-    """One attribute. `block_like` says that it may also be written as blocks, as Terraform allows for some lists."""
+    """One attribute. `block_like`: it may also be written as blocks, as Terraform allows for some lists."""
 
     required: bool
     read_only: bool
@@ -54,7 +54,7 @@ class AttributeSchema:
 
 @dataclass(frozen=True, slots=True)
 class NestedSchema:
-    """One type of nested block, with how many there may be; 0 is any number."""
+    """One type of nested block, with its minimum and maximum count; 0 means unlimited."""
 
     block: "BlockSchema"
     mode: str
@@ -63,13 +63,13 @@ class NestedSchema:
 
     @property
     def single(self) -> bool:
-        """Whether the block stands for one object rather than for a collection."""
+        """Whether the block represents one object rather than a collection."""
         return self.mode in ("single", "group")
 
 
 @dataclass(frozen=True, slots=True)
 class BlockSchema:
-    """What a resource's body, or a nested block's, may hold."""
+    """The attributes and nested blocks that a resource or nested block may contain."""
 
     attributes: dict[str, AttributeSchema]
     blocks: dict[str, NestedSchema]
@@ -77,14 +77,14 @@ class BlockSchema:
 
 @dataclass(slots=True)
 class Schemas:
-    """The known schemas: sections of types by provider. `complete` are the providers whose every type is there."""
+    """Schema sections by provider. `complete` lists the providers whose types are all known."""
 
     providers: dict[str, dict[str, Any]]
     complete: frozenset[str]
     _blocks: dict[tuple[str, str, Provider], BlockSchema | None] = field(default_factory=dict)
 
     def of(self, declared: Declarations, resource: Unit) -> BlockSchema | None:
-        """A declared resource's schema; None where it is not known, or more than one provider could be meant."""
+        """A declared resource's schema; None if it is unknown, or the provider is ambiguous."""
         mode, resource_type, *_ = resource
         key = (mode, resource_type, declared.provider(resource))
         if key not in self._blocks:
@@ -94,23 +94,23 @@ class Schemas:
     def _find(self, mode: str, resource_type: str, provider: Provider) -> BlockSchema | None:
         if provider.address in self.providers:
             names = [provider.address]
-        else:  # one whose address is only a guess may be any
+        else:  # a guessed address may mean any provider
             names = [name for name in self.providers if name == _UNNAMED or not provider.certain]
         found = [self.types(mode, name)[resource_type] for name in names if resource_type in self.types(mode, name)]
         return _block(found[0]["block"]) if len(found) == 1 and _has_block(found[0]) else None
 
     def types(self, mode: str, provider: str) -> dict[str, Any]:
-        """One provider's types, by name."""
+        """The schemas of one provider's types, by name."""
         return _mapping(self.providers.get(provider, {}).get(_SECTIONS.get(mode, "")))
 
     def is_builtin(self, resource_type: str) -> bool:
-        """Whether a type belongs to the provider that is part of Terraform."""
+        """Whether a type belongs to Terraform's built-in provider."""
         return any(resource_type in section for section in _BUILTIN_SECTIONS.values())
 
 
 @lru_cache(maxsize=16)
 def read_schemas(text: str | None) -> Schemas:
-    """The schemas in a document, with those of Terraform's own provider. Raises ValueError where it is not one."""
+    """Parse a schema document and add Terraform's built-in provider. Raises ValueError if it is not one."""
     if text is None:
         return Schemas({BUILTIN_PROVIDER: _BUILTIN_SECTIONS}, frozenset({BUILTIN_PROVIDER}))
     try:

@@ -1,6 +1,7 @@
-"""Which expressions of a module are evaluated where, and what each of them may speak of.
+"""The expressions of a module with their scopes: where each is evaluated and what it may refer to.
 
-Arguments that are no expressions to Terraform (types, providers, `ignore_changes`, addresses of moves) are left out.
+Arguments that Terraform does not evaluate as expressions (types, providers, `ignore_changes`, addresses of moves) are
+left out.
 """
 
 from collections.abc import Iterator
@@ -22,10 +23,10 @@ Unit = tuple[str, ...]
 
 
 class Scope(NamedTuple):
-    """What holds for a place: the names bound around it and which of each, count and self exist there.
+    """The scope of an expression: the names bound around it, and which of each, count and self are available.
 
-    `group` tells apart what Terraform evaluates one after the other within a unit. `whole` is True where only whole
-    objects can be named, as in `depends_on`. `unsure` holds names that may or may not exist.
+    `group` separates what Terraform evaluates one after another within a unit. `whole` is True if only whole objects
+    can be named, as in `depends_on`. `unsure` holds names that may or may not exist.
     """
 
     text: SourceText
@@ -38,7 +39,7 @@ class Scope(NamedTuple):
 
 
 class ScopedExpression(NamedTuple):
-    """One expression and its scope. `part` is the argument or nested block of a resource, if it is the provider's."""
+    """One expression and its scope. `part` is the provider-defined argument or nested block it belongs to, if any."""
 
     expression: Node
     scope: Scope
@@ -46,7 +47,7 @@ class ScopedExpression(NamedTuple):
 
 
 def scoped_expressions(block: Block, merged: bool) -> Iterator[ScopedExpression]:
-    """The expressions of a root block. `merged` says that override files may add to it."""
+    """The expressions of a root block. `merged`: override files may add to the block."""
     if block.kind == "locals":
         for argument in block.body.arguments.values():
             yield ScopedExpression(argument.expression, Scope(block.text, ("local", argument.name)))
@@ -63,7 +64,7 @@ def scoped_expressions(block: Block, merged: bool) -> Iterator[ScopedExpression]
 
 
 def _checked(block: Block, merged: bool) -> Iterator[ScopedExpression]:
-    """Blocks that hold conditions, and the one or two values that belong to them."""
+    """Blocks that contain conditions, and their one or two values."""
     scope = Scope(block.text, (block.kind if block.kind != "variable" else "var", *block.labels))
     if block.kind == "output":
         yield from _some(block.body, scope, ("value",))
@@ -114,7 +115,7 @@ def _resource(block: Block, merged: bool) -> Iterator[ScopedExpression]:
 
 
 def _parts(body: Body, scope: Scope) -> Iterator[ScopedExpression]:
-    """What belongs to the provider in a resource's body, part by part."""
+    """The provider-defined parts of a resource's body."""
     for name, argument in body.arguments.items():
         if name not in META_ARGUMENTS:
             yield ScopedExpression(argument.expression, scope, name)
@@ -170,7 +171,7 @@ def _body(
 
 
 def _dynamic(block: Block, scope: Scope) -> Iterator[ScopedExpression]:
-    """A `dynamic` block binds its label, or the word given as `iterator`, for all but its `for_each`."""
+    """A `dynamic` block binds its label, or the name given as `iterator`, everywhere except in its `for_each`."""
     yield from _some(block.body, scope, ("for_each",))
     iterator = block.body.arguments.get("iterator")
     name = keyword(iterator.expression) if iterator else None

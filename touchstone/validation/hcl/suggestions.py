@@ -4,13 +4,13 @@ from collections.abc import Iterable
 
 
 def did_you_mean(given: str, known: Iterable[str]) -> str:
-    """The sentence to append, with its leading space; empty where nothing is near."""
+    """The sentence to append, with its leading space; empty if no name is close."""
     near = nearest(given, known)
     return f' Did you mean "{near}"?' if near else ""
 
 
 def nearest(given: str, known: Iterable[str]) -> str:
-    """The first near name, or empty.
+    """The first close name, or an empty string.
 
     >>> nearest("defalt", ["description", "default"])
     'default'
@@ -22,7 +22,7 @@ def nearest(given: str, known: Iterable[str]) -> str:
 
 
 def _edits(left: str, right: str) -> int:
-    """Levenshtein's distance, as far as it matters whether it is below three."""
+    """The Levenshtein distance, cut off at three."""
     previous = list(range(len(right) + 1))
     for row, character in enumerate(left, 1):
         current = [row]

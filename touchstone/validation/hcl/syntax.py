@@ -17,36 +17,36 @@ _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 def normalized(data: bytes) -> bytes:
-    """The bytes as the parsers take them without changing their meaning or their columns.
+    """The bytes in a form that the parsers accept, with the same meaning and columns.
 
-    The parser stops at a NUL byte. Any other control character is judged as Terraform judges NUL: fine in strings and
-    comments, an invalid character elsewhere. A byte order mark is ignored by Terraform.
+    The parser stops at a NUL byte. Terraform treats NUL like any other control character: valid in strings and
+    comments, an invalid character elsewhere. Terraform ignores a byte order mark.
     """
     return data.removeprefix(_BYTE_ORDER_MARK).replace(b"\0", b"\1")
 
 
 def syntax_errors(text: SourceText) -> list[Diagnostic]:
-    """The syntax errors of one file whose bytes are `normalized`; none where Terraform would read it."""
+    """The syntax errors of one file whose bytes are `normalized`; empty if Terraform accepts it."""
     deep = too_deep(text.data)
     if deep is not None:
         detail = f"Expressions and blocks may not be nested more than {MAX_NESTING} levels deep."
         return [text.error(text.point(deep), "Nesting too deep", detail)]
     try:
-        # Parses everything, then refuses blocks: the cheapest of the parser's doors, since it builds no values.
+        # This parses everything and then rejects blocks: the cheapest entry point, since it builds no values.
         pygohcl.attributes_loadb(text.data)
     except pygohcl.HCLParseError as refusal:
         return list(_complaints(text, str(refusal)))
     except UnicodeDecodeError:
-        # The parser's message quotes bytes that are no text, so it cannot be read; what is wrong is clear.
+        # The parser's message quotes invalid UTF-8, so it cannot be decoded; the error is clear anyway.
         return [_wrong_encoding(text)]
     return []
 
 
 def parse_as_data(text: SourceText) -> Mapping[str, object] | None:
-    """A file that has no syntax errors as plain data, or None where the parser cannot tell."""
+    """A file without syntax errors as plain data, or None if the parser cannot convert it."""
     try:
         content = pygohcl.loadb(text.data)
-    except Exception:  # its conversion to values fails in more ways than it documents
+    except Exception:  # the conversion to values fails in undocumented ways
         return None
     return content if isinstance(content, dict) else None
 
@@ -63,7 +63,7 @@ def _complaints(text: SourceText, refusal: str) -> Iterator[Diagnostic]:
 
 
 def _widened(span: Span) -> Span:
-    """Terraform never points at nothing."""
+    """Widen an empty span by one column, as Terraform does."""
     empty = (span.line, span.column) == (span.end_line, span.end_column)
     return span._replace(end_column=span.end_column + 1) if empty else span
 

@@ -22,7 +22,7 @@ class Argument:
 
 @dataclass(slots=True, eq=False)
 class Body:
-    """What stands between two braces, or in a file. Go's parser has seen to it that no argument comes twice."""
+    """The content of a block or a file. Go's parser has already rejected duplicate arguments."""
 
     arguments: dict[str, Argument] = field(default_factory=dict)
     blocks: list["Block"] = field(default_factory=list)
@@ -34,7 +34,7 @@ class Body:
 
 @dataclass(slots=True, eq=False)
 class Block:
-    """`kind "label" "label" { body }`, with the file it stands in."""
+    """`kind "label" "label" { body }`, with the file that contains it."""
 
     text: SourceText
     kind: str
@@ -47,12 +47,12 @@ class Block:
 
     @property
     def header(self) -> Span:
-        """The type and the labels: the place by which Terraform names a block."""
+        """The type and labels: where Terraform points to refer to a block."""
         return self.text.span(self.kind_node, self.label_nodes[-1] if self.label_nodes else None)
 
     @property
     def missing(self) -> Span:
-        """Where Terraform says that something is missing: the opening brace, or the argument of a one-line block."""
+        """Where Terraform reports something missing: the opening brace, or the argument of a one-line block."""
         span = self.text.span(self.brace)
         for argument in self.body.arguments.values():
             first = self.text.span(argument.name_node)
@@ -62,7 +62,7 @@ class Block:
 
 
 def parse(text: SourceText) -> Block | None:
-    """The file as a block without a type, or None where the tree's grammar refuses what Go's parser accepts."""
+    """The file as a block without a type, or None if tree-sitter rejects what Go's parser accepts."""
     root = _PARSER.parse(text.data).root_node
     if root.has_error:
         return None
@@ -71,7 +71,7 @@ def parse(text: SourceText) -> Block | None:
 
 
 def source(node: Node) -> str:
-    """A node's text, in the form in which Terraform compares names."""
+    """A node's text, normalized as Terraform does to compare names."""
     raw = node.text or b""
     text = raw.decode("utf-8", "replace")
     return text if text.isascii() else unicodedata.normalize("NFC", text)

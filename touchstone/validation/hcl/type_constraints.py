@@ -1,4 +1,4 @@
-"""Whether a variable's `type` is one."""
+"""Errors in a variable's `type`."""
 
 import re
 from collections.abc import Iterator
@@ -16,13 +16,15 @@ _STRUCTURE = {
     "object": "The object type constructor requires one argument specifying the attribute types and values as a map.",
     "tuple": "The tuple type constructor requires one argument specifying the element types as a list.",
 }
-_PLAIN = re.compile(r"(?:(?:list|map|set)\()*(?:bool|number|string|any)\)*")  # Go's parser has matched the brackets
+_PLAIN = re.compile(
+    r"(?:(?:list|map|set)\()*(?:bool|number|string|any)\)*"
+)  # Go's parser has checked that brackets match
 _SUMMARY = "Invalid type specification"
 _NEITHER = (
     "A type specification is either a primitive type keyword (bool, number, string) or a complex type constructor "
     "call, like list(string)."
 )
-_ANY_ELEMENTS = ("list", "map")  # alone, these stand for collections of anything
+_ANY_ELEMENTS = ("list", "map")  # without arguments, these mean collections of any type
 _ONCE_QUOTED = {
     '"string"': 'Remove the quotes around "string".',
     '"list"': 'Remove the quotes around "list" and write list(string) instead to explicitly indicate that the list '
@@ -33,7 +35,7 @@ _ONCE_QUOTED = {
 
 
 def type_errors(variable: Block) -> Iterator[Diagnostic]:
-    """What is wrong with a variable's `type`."""
+    """The errors of a variable's `type`."""
     argument = variable.body.arguments.get("type")
     if argument is None:
         return
@@ -67,7 +69,7 @@ def _expression_errors(text: SourceText, expression: Node) -> Iterator[Diagnosti
 
 
 def _lacking(word: str) -> str:
-    """What is wrong with a word that is no type by itself."""
+    """The error detail for a word that is not a type by itself."""
     if word in _COLLECTION:
         return f"The {word} type constructor requires one argument specifying the element type."
     if word == "optional":
@@ -109,7 +111,7 @@ def _structure_errors(text: SourceText, name: str, argument: Node) -> Iterator[D
 
 def _attribute_errors(text: SourceText, expression: Node) -> Iterator[Diagnostic]:
     """An attribute's type, which may be wrapped in `optional(type, default)`."""
-    if expression.type != "expression":  # a comment stands last
+    if expression.type != "expression":  # a trailing comment
         return
     call = _call(expression)
     if call is None or source(call.named_children[0]) != "optional":

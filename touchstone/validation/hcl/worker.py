@@ -1,4 +1,4 @@
-"""The warm worker inside the sandbox: one module after the other, each answered over the pipe that came with it."""
+"""The warm worker inside the sandbox: checks one module per job and answers over the job's pipe."""
 
 import json
 import os
@@ -12,7 +12,7 @@ from touchstone.validation.sandbox.fork_server import JOB, MAX_DESCRIPTORS
 
 
 def serve(policy: Policy) -> None:
-    """Answer until the supervisor goes away."""
+    """Serve jobs until the supervisor disconnects."""
     apply_limits(policy["limits"])
     control = socket.socket(fileno=policy["control_fd"])
     control.send(b"ready")
@@ -21,14 +21,14 @@ def serve(policy: Policy) -> None:
         if message != JOB:
             return
         job, answer = descriptors
-        with os.fdopen(job, "rb") as told, os.fdopen(answer, "wb") as writing:
-            writing.write(json.dumps(_check(json.load(told))).encode())
+        with os.fdopen(job, "rb") as job_file, os.fdopen(answer, "wb") as writing:
+            writing.write(json.dumps(_check(json.load(job_file))).encode())
 
 
-def _check(told: dict[str, Any]) -> dict[str, Any]:
-    files = {path: text.encode("utf-8", "surrogateescape") for path, text in told["files"].items()}
+def _check(payload: dict[str, Any]) -> dict[str, Any]:
+    files = {path: text.encode("utf-8", "surrogateescape") for path, text in payload["files"].items()}
     try:
-        found = check_module(files, told["schema"])
+        found = check_module(files, payload["schema"])
     except ValueError as error:
         return {"unusable": str(error)}
     return {

@@ -1,6 +1,6 @@
-"""The side of the candidate: its files are written to a private folder, and what the tests ask is done with them.
+"""The candidate's side: write its files to a private folder and execute the requests of the tests on them.
 
-Nothing here is trusted by the tests: whatever this process answers is only ever taken for a plain value.
+The tests do not trust this process: whatever it answers is only ever decoded as a plain value.
 """
 
 import functools
@@ -23,14 +23,14 @@ from touchstone.validation.sandbox.entrypoint import Policy
 
 @functools.cache
 def _loop() -> Any:
-    # Imported only where a candidate needs it: it makes every process larger, and so slower to start.
+    # Imported only if a candidate needs it: asyncio makes every process larger and slower to start.
     import asyncio
 
     return asyncio.Runner()
 
 
 def _awaited(value: Awaitable[Any]) -> Any:
-    """What comes of it in the one loop of this process, which goes on between two questions of the tests."""
+    """Await a value in this process's only event loop, which persists between requests of the tests."""
 
     async def wait() -> Any:
         return await value
@@ -79,19 +79,19 @@ OPERATIONS: dict[str, Callable[..., Any]] = {
 
 
 def serve(policy: Policy) -> None:
-    """The worker: one process per candidate."""
+    """The warm worker: one process per candidate."""
     preload.import_light_modules()
     fork_server.serve(policy, lambda job, descriptors: serve_candidate(job, descriptors[0]))
 
 
 def serve_heavy(policy: Policy) -> None:
-    """The worker for code that uses large modules."""
+    """The warm worker for code that uses large modules."""
     preload.import_heavy_modules()
     serve(policy)
 
 
 def serve_candidate(job: dict[str, Any], descriptor: int) -> None:
-    """Write the candidate's files and do what the tests ask until they are done."""
+    """Write the candidate's files and serve requests of the tests until they disconnect."""
     write_files(job["files"], job["directory"])
     sys.path[:0] = [os.getcwd()]  # noqa: PTH109
     random.seed(0)
@@ -110,10 +110,10 @@ def serve_candidate(job: dict[str, Any], descriptor: int) -> None:
 
 
 def write_files(files: dict[str, str], directory: str) -> None:
-    """Write a tree to the folder `work` and go to one of its directories.
+    """Write a tree to the folder `work` and change to one of its directories.
 
-    The texts carry bytes that are not UTF-8 as surrogates. Plain calls: this is done anew for every job, and each
-    object that a fresh process touches is copied for it.
+    Bytes that are not UTF-8 are encoded as surrogates. Plain os calls, because this runs for every job and every object
+    that a forked process touches is copied.
     """
     made = {"work"}
     os.mkdir("work")  # noqa: PTH102
@@ -164,7 +164,7 @@ def _do(rpc: RpcConnection, request: Request) -> Any:
 
 
 def _describe(value: Any, exceptions: ExceptionTranslator) -> dict[str, Any]:
-    """What the tests need to know to stand in for an object: whether it is an exception class, or a coroutine."""
+    """What the tests need to know to build a proxy: whether the object is an exception class or a coroutine."""
     if isinstance(value, type) and issubclass(value, BaseException):
         return {"exception": exceptions.names(value)}
     return {"coroutine": True} if isinstance(value, types.CoroutineType) else {}
@@ -181,7 +181,7 @@ def _adopt(rpc: RpcConnection, exceptions: ExceptionTranslator, number: int, abo
 
 
 class _TestObject:
-    """What stands here for an object of the tests: it can be called, stepped through, or asked for a public name."""
+    """A proxy for an object of the tests: it can be called, iterated, or asked for a public attribute."""
 
     def __init__(self, rpc: RpcConnection, number: int) -> None:
         self._rpc, self._object_id = rpc, number
@@ -202,7 +202,7 @@ class _TestObject:
 
 
 class _TestFunction(_TestObject):
-    """A function of the tests. Set on a class, it is a method."""
+    """A proxy for a function of the tests. Assigned to a class, it becomes a method."""
 
     def __get__(self, instance: object, owner: type | None = None) -> Any:
         return self if instance is None else types.MethodType(self, instance)

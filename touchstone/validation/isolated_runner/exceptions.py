@@ -13,21 +13,24 @@ Find = Callable[[str, str], object]
 
 
 class ExceptionTranslator:
-    """The classes that stand for the other side's exceptions: the built-in ones are themselves, and so is what `find`
-    knows by module and name, or what was job of before."""
+    """Encodes exceptions by class name and rebuilds them.
+
+    Built-in classes, classes that `find` returns for a module and name, and classes encoded here before are used as
+    they are; any other class becomes a proxy class.
+    """
 
     def __init__(self, find: Find) -> None:
         self._find = find
         self._known: dict[str, type[BaseException]] = {}
 
     def names(self, kind: type[BaseException]) -> list[str]:
-        """The class and its bases, the built-in ones by bare name."""
+        """The names of a class and its bases; built-in classes by bare name."""
         names = [_name(base) for base in kind.__mro__]
         self._known[names[0]] = kind
         return names
 
     def class_of(self, names: Sequence[str]) -> type[BaseException]:
-        """The class with these bases, by name from itself up."""
+        """The class for these names, which list it and its bases."""
         if not names or not all(isinstance(name, str) for name in names):
             raise NotPlainError("what came is no exception")
         name = names[0]
@@ -40,7 +43,7 @@ class ExceptionTranslator:
         return self._known[name]
 
     def encode(self, rpc: RpcConnection, error: BaseException) -> dict[str, Any]:
-        """What the other side needs to raise it too."""
+        """Encode an exception so that the other side can raise it."""
         try:
             arguments = [rpc.write(argument) for argument in error.args]
             attributes = {name: rpc.write(value) for name, value in vars(error).items() if not name.startswith("__")}
@@ -54,7 +57,7 @@ class ExceptionTranslator:
         return job
 
     def decode(self, rpc: RpcConnection, error: Any) -> BaseException:
-        """The exception that the other side job of."""
+        """Rebuild the exception that the other side encoded."""
         if not isinstance(error, dict):
             raise NotPlainError("what came is no exception")
         kind = self.class_of(error.get("kind", []))
@@ -72,7 +75,7 @@ class ExceptionTranslator:
 
 
 def find_in_standard_library(module: str, name: str) -> object:
-    """A public class of a module that is loaded here; none of unittest, whose exceptions steer its tests."""
+    """A public class of a loaded standard-library module, except unittest, whose exceptions control test runs."""
     package = module.partition(".")[0]
     if package not in sys.stdlib_module_names or package == "unittest" or name.startswith("_"):
         return None
@@ -81,7 +84,7 @@ def find_in_standard_library(module: str, name: str) -> object:
 
 
 def find_in_loaded_modules(module: str, name: str) -> object:
-    """A class of a module that is loaded here, also one inside another."""
+    """A class of any loaded module, nested classes included."""
     found: object = sys.modules.get(module)
     for part in name.split("."):
         found = getattr(found, part, None)
@@ -99,13 +102,13 @@ def _proxy_class(name: str, base: type[BaseException]) -> type[BaseException]:
 
 
 def _proxy_text(error: BaseException) -> str:
-    """As the candidate's own class would say it."""
+    """The text that the original class produced."""
     text = getattr(error, "_touchstone_text", None)
     return text if isinstance(text, str) else BaseException.__str__(error)
 
 
 def _instantiate(kind: type[BaseException], arguments: list[Any]) -> BaseException:
-    """An exception without a call of its own `__init__`, which may take other arguments than were kept."""
+    """Create an exception without calling its `__init__`, which may take other arguments than `args`."""
     if kind.__module__ == "builtins":
         with suppress(Exception):
             return kind(*arguments)

@@ -1,7 +1,7 @@
 """Modules that tests and fixes often use, imported once in the warm worker instead of in every job.
 
-A process takes longer to start the more it has loaded, so the large ones are loaded only in workers for code that
-speaks of them.
+A forked process starts more slowly the more is loaded, so large modules are loaded only in workers for code that
+mentions them.
 """
 
 import importlib
@@ -20,17 +20,17 @@ _HEAVY = """
 
 
 def import_light_modules() -> None:
-    """Import what is small."""
+    """Import the small modules."""
     _import(_LIGHT.split())
 
 
 def import_heavy_modules() -> None:
-    """Import what is large, where it is installed."""
+    """Import the large modules that are installed."""
     _import(_HEAVY.split())
 
 
 def mentions_heavy_modules(texts: Iterable[str]) -> bool:
-    """Whether any of the texts names a large module.
+    """Whether any of the texts mentions a large module.
 
     >>> mentions_heavy_modules(["import math"]), mentions_heavy_modules(["from unittest import mock"])
     (False, True)

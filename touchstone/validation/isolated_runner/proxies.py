@@ -1,8 +1,8 @@
-"""What stands on the tests' side for the candidate's modules, objects and exceptions.
+"""Proxies on the tests' side for the candidate's modules, objects and exceptions.
 
-A stand-in is used like the object that it stands for, except where the candidate would then decide whether its own
-answer is right: it is equal to itself only and cannot be compared, what it makes of a number of the tests is never a
-plain number, and it does not swallow a failed assertion.
+A proxy behaves like the object behind it, except where the candidate could then decide whether its own answer is
+right: it equals only itself and cannot be compared, arithmetic with a test's number never returns a plain number, and
+it cannot suppress a failed assertion.
 """
 
 import builtins
@@ -24,7 +24,7 @@ _COMPARED = "an object of the candidate cannot be compared here; compare plain v
 
 
 class Reference:
-    """An object of the candidate."""
+    """A proxy for an object of the candidate."""
 
     def __init__(self, rpc: RpcConnection, number: int) -> None:
         object.__setattr__(self, "_rpc", rpc)
@@ -97,7 +97,7 @@ class Reference:
 
     def _leave(self, op: str, error: BaseException | None) -> bool:
         job = None if error is None else self._rpc.describe_error(error)
-        return bool(self._rpc.request(op, on=self._object_id, error=job)) and _may_be_swallowed(error)
+        return bool(self._rpc.request(op, on=self._object_id, error=job)) and _may_be_suppressed(error)
 
     async def __aenter__(self) -> Any:
         return self._do("aenter")
@@ -125,7 +125,7 @@ class Reference:
 
 
 def _calculate(name: str) -> Any:
-    """An operation on the way to a number: `abs(answer - 0.3) < 0.01` would leave its truth to the candidate."""
+    """An arithmetic operation: in `abs(answer - 0.3) < 0.01` the candidate could otherwise decide the result."""
 
     def operate(self: Reference, *args: Any) -> Any:
         result = self._do(name, *args)
@@ -154,7 +154,7 @@ for _name in ("neg", "pos", "abs", "invert", "int", "float", "index", "round", "
 
 
 class ModuleProxy(types.ModuleType):
-    """A module of the candidate: its names are asked for when they are used."""
+    """A proxy for a module of the candidate: attributes are requested on use."""
 
     def __init__(self, name: str, rpc: RpcConnection, module: Reference, is_package: bool) -> None:
         super().__init__(name)
@@ -170,7 +170,7 @@ class ModuleProxy(types.ModuleType):
         return getattr(self._module, name)
 
     def __setattr__(self, name: str, value: Any) -> None:
-        # A package gets its imported submodules as attributes: over there it has the real ones.
+        # Importing a submodule sets it on its package; the candidate's package already has the real one.
         if name.startswith("__") or isinstance(value, ModuleProxy):
             super().__setattr__(name, value)
         else:
@@ -181,7 +181,7 @@ class ModuleProxy(types.ModuleType):
 
 
 def _importable(names: Any, there: dict[str, Any]) -> list[str]:
-    """What `from … import *` brings to the tests: nothing in place of what they have, since they judge by it."""
+    """The names that `from … import *` binds: none that the tests already define. Raises if one shadows a built-in."""
     replaced = [name for name in names if hasattr(builtins, name)]
     if replaced:
         raise ImportError(f"`import *` would replace the built-in {replaced[0]!r} in the tests; import by name")
@@ -189,7 +189,7 @@ def _importable(names: Any, there: dict[str, Any]) -> list[str]:
 
 
 class CandidateFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Lets the tests import the candidate's modules. It comes before all other finders."""
+    """Lets the tests import the candidate's modules. Installed before all other finders."""
 
     def __init__(self, rpc: RpcConnection, modules: Sequence[str]) -> None:
         self._rpc = rpc
@@ -197,22 +197,22 @@ class CandidateFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         self._packages = {name.rpartition(".")[0] for name in modules if "." in name}
 
     def find_spec(self, fullname: str, path: object, target: object = None) -> importlib.machinery.ModuleSpec | None:
-        """A spec for modules of the candidate, nothing for others."""
+        """A spec for modules of the candidate, None for others."""
         if fullname not in self._modules and fullname not in self._packages:
             return None
         return importlib.machinery.ModuleSpec(fullname, self, is_package=fullname in self._packages)
 
     def create_module(self, spec: importlib.machinery.ModuleSpec) -> types.ModuleType:
-        """Import it over there, and a stand-in here."""
+        """Import the module on the candidate's side and create its proxy."""
         module = self._rpc.request("import", name=spec.name)
         return ModuleProxy(spec.name, self._rpc, module, spec.name in self._packages)
 
     def exec_module(self, module: types.ModuleType) -> None:
-        """Nothing is left to do."""
+        """Nothing to do: the candidate's side has executed it."""
 
 
 def serve_test_objects(rpc: RpcConnection) -> None:
-    """Teach a conversation the tests' side: what stands for their objects, and what they may ask of ours."""
+    """Set up a connection for the tests' side: proxies for the candidate's objects, and access to the tests' own."""
     exceptions = ExceptionTranslator(find_in_standard_library)
 
     def adopt(number: int, about: dict[str, Any]) -> Any:
@@ -240,7 +240,7 @@ def serve_test_objects(rpc: RpcConnection) -> None:
 
 
 def _describe(value: object, exceptions: ExceptionTranslator) -> dict[str, Any]:
-    """What the candidate is job of an object of the tests: an exception class, or a function with its names."""
+    """What the candidate learns about an object of the tests: an exception class, or a function's names."""
     if isinstance(value, type) and issubclass(value, BaseException):
         return {"exception": exceptions.names(value)}
     if isinstance(value, types.FunctionType):
@@ -253,7 +253,7 @@ async def _awaited(reference: Reference) -> Any:
 
 
 def _is_of_the_tests(value: object) -> bool:
-    """An object of a class that the tests themselves define: nothing that leads into this process's own insides."""
+    """Whether the tests define the object's class: only those objects cannot expose this process's internals."""
     return _of_the_tests(getattr(sys.modules.get(type(value).__module__), "__dict__", {}))
 
 
@@ -261,10 +261,10 @@ def _of_the_tests(names: Mapping[str, Any]) -> bool:
     return names.get("__touchstone_tests__") is True
 
 
-def _may_be_swallowed(error: BaseException | None) -> bool:
-    """Only what the tests raised by a `raise` of their own: anything else in a `with` means that they did not get on.
+def _may_be_suppressed(error: BaseException | None) -> bool:
+    """Whether a context manager of the candidate may suppress an error: only one that the tests `raise` themselves.
 
-    Else a candidate could fail inside of its own context, swallow that, and leave the assertions that follow undone.
+    Otherwise a candidate could fail inside its own context, suppress the error, and skip the assertions that follow.
     """
     trace = error.__traceback__ if isinstance(error, Exception) and not isinstance(error, AssertionError) else None
     while trace is not None and trace.tb_next is not None:

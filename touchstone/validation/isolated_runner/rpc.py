@@ -1,7 +1,7 @@
-"""One side of the rpc between tests and candidate: it asks, and while it waits it answers what it is asked.
+"""One end of the RPC connection between tests and candidate: it sends requests, and serves requests while it waits.
 
-Frames of JSON over a socket, each behind its length. A reference is the number of an object that stays on its own
-side; what the other side may do with it is decided where it is served.
+Frames are length-prefixed JSON over a socket. A reference is the id of an object that stays on its own side; the side
+that owns it decides what the other may do with it.
 """
 
 import socket
@@ -9,7 +9,7 @@ import struct
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-# By name: tests may replace `json.loads` for the candidate.
+# Imported by name, because tests may replace `json.loads`.
 from json import dumps, loads
 from typing import Any
 
@@ -23,7 +23,7 @@ from touchstone.validation.isolated_runner.values import (
 )
 
 MAX_FRAME = 32 * 2**20
-# The operators with two sides, each of which also has an `r…` and an `i…` form.
+# Binary operators; each also has a reflected `r…` and an in-place `i…` form.
 OPERATORS = (
     *("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul"),
     *("and", "or", "xor", "lshift", "rshift"),
@@ -35,12 +35,12 @@ Answer = Callable[[Request], Any]
 
 
 class ConnectionLostError(BaseException):
-    """The other side has gone. No test may take it for an exception that it expects."""
+    """The other side disconnected. A BaseException, so that no test mistakes it for an expected exception."""
 
 
 @dataclass
 class CallResult:
-    """What a call returned, and what became of the lists and such that it was given, by their place."""
+    """The return value of a call, and the new contents of mutable arguments that it changed, by position."""
 
     value: Any
     changed: list[tuple[int, Plain]]
@@ -49,9 +49,10 @@ class CallResult:
 class RpcConnection:
     """A socket with objects on both sides of it.
 
-    `answer` serves a request of the other side and returns a value; `adopt` makes what stands here for an object there;
-    `describe` says of an object of ours what the other side is job of it; `failed` turns an error job by the other
-    side into the exception to raise here. `lost` stays True once the other side has gone.
+    Callbacks: `handle` serves a request of the other side and returns a value; `make_proxy` builds the proxy for a
+    remote object; `remote_id` returns the id behind a proxy; `describe` returns what the other side learns about a
+    local object; `describe_error` encodes an exception and `to_exception` decodes one. `lost` becomes True when the
+    other side disconnects.
     """
 
     def __init__(self, connection: socket.socket) -> None:
@@ -68,11 +69,11 @@ class RpcConnection:
         self.describe_error: Callable[[BaseException], dict[str, Any]] = lambda error: {"kind": type(error).__name__}
 
     def request(self, op: str, **request: Any) -> Any:
-        """Ask the other side and wait for its answer, serving its own questions meanwhile."""
+        """Send a request and return its result, serving requests of the other side meanwhile."""
         return self.read(self._request(op, request).get("value"))
 
     def call(self, number: int, positional: Sequence[Any], named: Mapping[str, Any]) -> Any:
-        """Call an object of the other side. What it does to the lists that it is given is done to ours."""
+        """Call an object of the other side. Changes that it makes to mutable arguments are applied here."""
         args = [self.write(value) for value in positional]
         kwargs = {name: self.write(value) for name, value in named.items()}
         frame = self._request("call", {"on": number, "args": args, "kwargs": kwargs})
@@ -82,7 +83,7 @@ class RpcConnection:
         return self.read(frame.get("value"))
 
     def handle_call(self, target: Callable[..., Any], request: Request) -> CallResult:
-        """Do what a call of the other side asks for."""
+        """Execute a call that the other side requested."""
         positional = [self.read(value) for value in request["args"]]
         named = {name: self.read(value) for name, value in request["kwargs"].items()}
         value = target(*positional, **named)
@@ -104,20 +105,20 @@ class RpcConnection:
                 return frame
 
     def listen(self) -> None:
-        """Serve until the other side goes."""
+        """Serve requests until the other side disconnects."""
         while True:
             self._serve(self._receive())
 
     def write(self, value: Any) -> Plain:
-        """A value of ours for the other side."""
+        """Encode a value for the other side."""
         return encode(value, self._export)
 
     def read(self, plain: Plain) -> Any:
-        """A value that came from there."""
+        """Decode a value from the other side."""
         return decode(plain, self._adopt)
 
     def local_object(self, number: Any) -> Any:
-        """The object of ours that the other side means."""
+        """The local object with this id."""
         if number not in self._local_objects:
             raise NotPlainError(f"there is no object {number!r}")
         return self._local_objects[number]
@@ -145,7 +146,7 @@ class RpcConnection:
         if known is not None:
             return {"yours": known}
         number = self._numbers.setdefault(id(value), len(self._local_objects) + 1)
-        # Kept for the rpc's lifetime, so that its number never comes to mean another object.
+        # Kept as long as the connection, so that its id never refers to another object.
         self._local_objects[number] = value
         return {"mine": number, **self.describe(value)}
 

@@ -1,8 +1,8 @@
-"""The side of the tests: collects them by name, runs each on the candidate, and reports one line per test.
+"""The tests' side: collect tests by name, run each against the candidate, and report one line per test.
 
-It understands `test_…` functions and methods of `Test…` classes, `unittest.TestCase`, coroutines, `setup_class`,
-`setup_method` and their counterparts, and `pytest.mark.parametrize`. A test that needs a fixture fails and says so, and
-so does one that is skipped.
+Supported: `test_…` functions and methods of `Test…` classes, `unittest.TestCase`, coroutines, `setup_class`,
+`setup_method` and their teardowns, and `pytest.mark.parametrize`. A test that needs a fixture fails and says so, and a
+skipped test fails.
 """
 
 import gc
@@ -24,28 +24,31 @@ from typing import Any
 from touchstone.validation.isolated_runner import preload
 from touchstone.validation.isolated_runner.candidate import write_files
 from touchstone.validation.isolated_runner.proxies import CandidateFinder, serve_test_objects
-from touchstone.validation.isolated_runner.rpc import RpcConnection
+from touchstone.validation.isolated_runner.rpc import ConnectionLostError, RpcConnection
 from touchstone.validation.sandbox import fork_server
 from touchstone.validation.sandbox.entrypoint import Policy
 
 _MAX_MESSAGE = 500
+# A candidate that exits while it is imported. The text is stored in outcomes, so it keeps its original wording: a
+# rename in this package must not change published tables.
+_LOST_ON_IMPORT = {"broken": "touchstone.validation.isolated_runner.conversation.LostError", "kind": "LostError"}
 Case = tuple[str, Callable[[], object]]
 
 
 def serve(policy: Policy) -> None:
-    """The worker: one process per job."""
+    """The warm worker: one process per job."""
     preload.import_light_modules()
     fork_server.serve(policy, lambda job, descriptors: run_tests(job, *descriptors))
 
 
 def serve_heavy(policy: Policy) -> None:
-    """The worker for tests and fixes that use large modules."""
+    """The warm worker for tests and fixes that use large modules."""
     preload.import_heavy_modules()
     serve(policy)
 
 
 def run_tests(job: dict[str, Any], connection: int, report: int) -> None:
-    """Run a job's tests against the candidate at the other end of the connection."""
+    """Run a job's tests against the candidate at the other end of the socket."""
     gc.disable()
     write_files(job["files"], job["directory"])
     here = os.getcwd()  # noqa: PTH109
@@ -56,29 +59,32 @@ def run_tests(job: dict[str, Any], connection: int, report: int) -> None:
     serve_test_objects(rpc)
     sys.meta_path.insert(0, CandidateFinder(rpc, job["modules"]))
 
-    def say(**line: Any) -> None:
+    def write_line(**line: Any) -> None:
         os.write(report, json.dumps(line).encode() + b"\n")
 
-    importable = _import_candidate(rpc, job["main"], say)
+    importable = _import_candidate(rpc, job["main"], write_line)
     cases: list[Case] = []
     for name in job["tests"]:
         prefix = "" if len(job["tests"]) == 1 else f"{name}::"
         if importable:
             cases += [(f"{prefix}{case}", run) for case, run in _collect(name)]
-    say(collected=[name for name, _ in cases] if importable else [])
+    write_line(collected=[name for name, _ in cases] if importable else [])
     for name, run in cases:
-        say(test=name, **_run(run, rpc))
-    say(done=True)
+        write_line(test=name, **_run(run, rpc))
+    write_line(done=True)
 
 
-def _import_candidate(rpc: RpcConnection, module: str, say: Callable[..., None]) -> bool:
+def _import_candidate(rpc: RpcConnection, module: str, write_line: Callable[..., None]) -> bool:
     try:
         rpc.request("import", name=module)
+    except ConnectionLostError:
+        write_line(**_LOST_ON_IMPORT, memory=False)
+        return False
     except BaseException as error:
         where = {"line": error.lineno, "column": error.offset} if isinstance(error, SyntaxError) else {}
-        say(broken=_message(error), kind=type(error).__name__, memory=isinstance(error, MemoryError), **where)
+        write_line(broken=_message(error), kind=type(error).__name__, memory=isinstance(error, MemoryError), **where)
         return False
-    say(imported=True)
+    write_line(imported=True)
     return True
 
 
@@ -103,24 +109,26 @@ def _raise(error: BaseException) -> None:
 def _cases(module: types.ModuleType) -> Iterator[Case]:
     for name, value in list(vars(module).items()):
         if isinstance(value, types.FunctionType) and name.startswith("test"):
-            yield from _variants(name, value, [module, value], in_class=False)
+            yield from _parametrized_cases(name, value, [module, value], in_class=False)
         elif isinstance(value, type) and issubclass(value, unittest.TestCase) and value.__module__ == module.__name__:
             for method in unittest.defaultTestLoader.getTestCaseNames(value):
                 yield f"{name}::{method}", _unittest(value, method)
         elif isinstance(value, type) and name.startswith("Test"):
             for method, function in _methods(value).items():
-                for case, run in _variants(method, function, [module, value, function], in_class=True):
-                    yield f"{name}::{case}", _method(value, run)
+                for case, run in _parametrized_cases(method, function, [module, value, function], in_class=True):
+                    yield f"{name}::{case}", _with_setup_and_teardown(value, run)
 
 
 def _methods(owner: type) -> dict[str, Any]:
-    """The tests of a class, those of its bases first."""
+    """The test methods of a class, those of its bases first."""
     found = {name: value for kind in reversed(owner.__mro__) for name, value in vars(kind).items()}
     return {name: value for name, value in found.items() if name.startswith("test") and callable(value)}
 
 
-def _variants(name: str, function: Any, marked: Sequence[object], *, in_class: bool) -> Iterator[tuple[str, Any]]:
-    """One case, or one per row of `pytest.mark.parametrize`. What is to be skipped fails: it shows nothing."""
+def _parametrized_cases(
+    name: str, function: Any, marked: Sequence[object], *, in_class: bool
+) -> Iterator[tuple[str, Any]]:
+    """One case, or one per row of `pytest.mark.parametrize`. A skipped case fails: it proves nothing."""
     marks = [mark for one in marked for mark in _marks(one)]
     tables = [_rows(*mark.args[:2]) for mark in marks if mark.name == "parametrize"]
     for place, rows in enumerate(itertools.product(*tables)):
@@ -142,7 +150,7 @@ def _plain_marks(marks: Iterable[Any]) -> list[Any]:
 
 
 def _rows(names: str | Sequence[str], values: Any) -> list[tuple[dict[str, Any], Sequence[Any]]]:
-    """Each row's values by name, and its own marks. Only a lone name in a text takes its value as it stands."""
+    """Each row's values by name, and its marks. Only a single name given as a string takes its value unpacked."""
     keys = [name.strip() for name in names.split(",") if name.strip()] if isinstance(names, str) else list(names)
     lone = isinstance(names, str) and len(keys) == 1
     rows: list[tuple[dict[str, Any], Sequence[Any]]] = []
@@ -166,13 +174,13 @@ def _bind(function: Callable[..., Any], given: dict[str, Any]) -> Callable[[], o
         if missing := _missing(function, given):
             raise TypeError(f"the test needs the fixture {missing[0]!r}, and fixtures are not supported")
         result = function(**given)
-        return _finish(result) if inspect.iscoroutine(result) else result
+        return _run_coroutine(result) if inspect.iscoroutine(result) else result
 
     return run
 
 
 def _missing(function: Callable[..., Any], given: dict[str, Any]) -> list[str]:
-    """The parameters that nobody gives."""
+    """The required parameters that have no value."""
     code = getattr(function, "__code__", None)
     if code is not None and code.co_argcount == code.co_kwonlyargcount == 0:
         return []
@@ -183,7 +191,7 @@ def _missing(function: Callable[..., Any], given: dict[str, Any]) -> list[str]:
     ]
 
 
-def _finish(coroutine: Coroutine[Any, Any, object]) -> object:
+def _run_coroutine(coroutine: Coroutine[Any, Any, object]) -> object:
     import asyncio
 
     return asyncio.run(coroutine)
@@ -193,29 +201,29 @@ def _bind_method(function: Callable[..., Any], given: dict[str, Any]) -> Callabl
     return lambda instance: _bind(function.__get__(instance), given)()
 
 
-def _method(owner: type, run: Callable[[object], object]) -> Callable[[], object]:
-    def whole() -> None:
+def _with_setup_and_teardown(owner: type, run: Callable[[object], object]) -> Callable[[], object]:
+    def run_case() -> None:
         instance = owner()
-        _prepare(instance, "setup_class")
-        _prepare(instance, "setup_method")
+        _call_hook(instance, "setup_class")
+        _call_hook(instance, "setup_method")
         try:
             run(instance)
         finally:
-            _prepare(instance, "teardown_method")
-            _prepare(instance, "teardown_class")
+            _call_hook(instance, "teardown_method")
+            _call_hook(instance, "teardown_class")
 
-    return whole
+    return run_case
 
 
-def _prepare(instance: object, name: str) -> None:
+def _call_hook(instance: object, name: str) -> None:
     prepare = getattr(instance, name, None)
     if prepare is not None:
-        # It may ask for the test method, which hardly any looks at.
+        # It may take the test method as an argument, which hardly any uses.
         prepare(*(None for _ in inspect.signature(prepare).parameters))
 
 
 def _unittest(case: type[unittest.TestCase], method: str) -> Callable[[], object]:
-    def whole() -> None:
+    def run_case() -> None:
         result = unittest.TestResult()
         unittest.TestSuite([case(method)]).run(result)
         for _, text in [*result.failures, *result.errors]:
@@ -223,7 +231,7 @@ def _unittest(case: type[unittest.TestCase], method: str) -> Callable[[], object
         if result.skipped or not result.wasSuccessful() or result.testsRun != 1:
             raise AssertionError("the test was skipped")
 
-    return whole
+    return run_case
 
 
 def _run(case: Callable[[], object], rpc: RpcConnection) -> dict[str, Any]:
@@ -232,7 +240,7 @@ def _run(case: Callable[[], object], rpc: RpcConnection) -> dict[str, Any]:
         case()
     except BaseException as error:
         failed = error
-    # Whatever the test made of it: a candidate that has gone cannot have passed.
+    # Regardless of the test's result, a candidate that disconnected has not passed.
     if rpc.lost:
         return {"passed": False, "message": "the candidate ended before it answered"}
     if failed is not None:
@@ -245,5 +253,5 @@ def _message(error: BaseException) -> str:
     lines = [frame.line for frame in traceback.extract_tb(error.__traceback__) if not frame.filename.startswith("/")]
     if isinstance(error, AssertionError) and not error.args and lines and lines[-1]:
         said = f"AssertionError: {lines[-1]}"
-    # Half of a character would end whoever writes the report down.
+    # A lone surrogate cannot be encoded when the report is written.
     return said[:_MAX_MESSAGE].encode("utf-8", "replace").decode()

@@ -1,8 +1,7 @@
-"""What may pass between tests and candidate: copies of plain values. Everything else passes as a numbered reference.
+"""Encoding of the values that pass between tests and candidate: copies of plain values, and references to the rest.
 
-A value is rebuilt on the other side from text, as one of the types named here, so that no method of the candidate's
-ever runs where the tests are: an object that claims to be equal to everything stays a reference that is equal to
-nothing but itself.
+The receiving side rebuilds a value from JSON as one of the types listed here, so no method of the candidate ever runs
+on the tests' side: an object that claims to equal everything stays a reference that equals only itself.
 """
 
 import base64
@@ -22,11 +21,11 @@ _SMALL = 2**53
 
 
 class NotPlainError(Exception):
-    """What came over the socket is no value."""
+    """What came over the socket is not a valid value."""
 
 
 def encode(value: Any, export: Export, depth: int = 0) -> Plain:
-    """A value as JSON can carry it; what is not plain goes through `export`.
+    """Encode a value for JSON; `export` encodes objects that are not plain values.
 
     >>> encode((1, "a", None), export=repr)
     ['tuple', [1, 'a', None]]
@@ -59,7 +58,7 @@ def encode(value: Any, export: Export, depth: int = 0) -> Plain:
 
 
 def decode(plain: Plain, adopt: Adopt, depth: int = 0) -> Any:
-    """The value again; references go through `adopt`.
+    """Decode a value; `adopt` resolves references.
 
     >>> decode(["tuple", [1, ["float", "0x1.8p+0"]]], adopt=print)
     (1, 1.5)
@@ -90,12 +89,12 @@ def decode(plain: Plain, adopt: Adopt, depth: int = 0) -> Any:
 
 
 def is_mutable(value: Any) -> bool:
-    """Whether it is a plain value that whoever it is passed to can change."""
+    """Whether it is a plain value that a callee can change in place."""
     return type(value) in (list, dict, set, bytearray, *_MAPPINGS, collections.deque)
 
 
 def replace_content(value: Any, other: Any) -> None:
-    """Give a mutable plain value the content of another one of its kind.
+    """Replace the content of a mutable plain value by that of another one of its type.
 
     >>> numbers = [3, 1, 2]
     >>> replace_content(numbers, [1, 2, 3])
@@ -168,7 +167,7 @@ _WRITTEN: dict[type, tuple[str, Callable[[Any], Plain], Callable[[Any], Any]]] =
         lambda parts: datetime.timedelta(*parts),
     ),
 }
-# The types themselves, as a test passes them to a function that converts or asks for one.
+# Types as values, as when a test passes `int` to a function.
 _TYPES: dict[type, str] = {
     kind: kind.__name__ for kind in (bool, int, float, str, object, *_SEQUENCES, *_MAPPINGS, *_WRITTEN)
 }

@@ -1,8 +1,8 @@
-"""Any program of the user's as a validator: it is told the file, and answers by exit code or in JSON.
+"""Any program as a validator: it gets the file name and answers by exit code or in JSON.
 
 The JSON, on standard output: `{"passed": bool, "diagnostics": [{"severity", "summary", "detail"?, "file"?, "line"?,
 "end_line"?, "column"?, "end_column"?, "test"?}], "tests"?: {name: bool}, "compiled"?: bool, "lint_warnings"?: int}`.
-`file` is relative to the working directory. The exit code must agree: 0 exactly where it passed.
+`file` is relative to the working directory. The exit code must agree: 0 if and only if it passed.
 """
 
 import re
@@ -19,8 +19,8 @@ from touchstone.validation.validators.common import ReportFormatError, take, tak
 
 @dataclass(frozen=True)
 class CommandSettings:
-    """A program and how to read it. In `arguments`, {file} is the repaired file and {directory} the working directory,
-    both as the program finds them: it starts in the working directory."""
+    """A program and how to read its result. In `arguments`, {file} is the repaired file and {directory} the working
+    directory, both relative to the working directory, in which the program starts."""
 
     arguments: tuple[str, ...]
     version_arguments: tuple[str, ...] = ()
@@ -42,7 +42,7 @@ class CommandValidator:
         self.version = said.splitlines()[0] if said else ""
 
     def probe(self) -> Availability:
-        """Whether the program is there, and answers where it can be asked."""
+        """Whether the program is installed and, if configured, prints its version."""
         named = self._settings.arguments[0]
         if self._program is None:
             return Availability(False, f"{named} is not there", "install it, or correct validation.command.arguments")
@@ -52,7 +52,7 @@ class CommandValidator:
         return Availability(True, f"{self.version or named} at {self._program}")
 
     def fidelity(self, problem: Problem) -> str:
-        """What the configuration says."""
+        """As configured."""
         return self._settings.fidelity
 
     def identity(self, problem: Problem) -> Mapping[str, Any]:
@@ -61,7 +61,7 @@ class CommandValidator:
         return {"validator": self.name, "version": self.version, "settings": settings, "limits": asdict(self._limits)}
 
     def validate(self, jobs: Sequence[Job]) -> Iterator[Report]:
-        """A report on each job."""
+        """Yield one report per job."""
         for job in jobs:
             if self._program is None:
                 yield common.unavailable(self.probe(), self._settings.fidelity)
@@ -93,7 +93,7 @@ class CommandValidator:
 
 
 def report_from_exit_code(result: CommandResult, fidelity: str) -> Report:
-    """0 is passed; another exit code is failed, with the program's last words; a signal is no report."""
+    """Exit code 0 is passed, another code is failed with the end of the output, a signal is no report."""
     if result.exit_code == 0:
         return Report("passed", fidelity, duration_seconds=result.seconds)
     ending = common.describe_exit(result)
@@ -104,7 +104,7 @@ def report_from_exit_code(result: CommandResult, fidelity: str) -> Report:
 
 
 def report_from_json(result: CommandResult, fidelity: str, directory: str) -> Report:
-    """What the program reported, where it is whole and agrees with the exit code and with itself."""
+    """The program's report, if it is complete and consistent with itself and the exit code."""
     try:
         said = common.read_object(result.stdout)
         passed = take(said, "passed", bool)

@@ -1,7 +1,7 @@
-"""What the validators that start programs share: finding them, and reading how they result.
+"""What the validators that run programs share: finding a program, and reading its result.
 
-A program's words count only where they are whole and agree with its exit code; everything else becomes a report that
-no verdict rests on, and is made here so that all validators make it alike.
+A program's output counts only if it is complete and agrees with its exit code. Anything else becomes a report that no
+verdict rests on, built here so that all validators build it the same way.
 """
 
 import json
@@ -19,7 +19,7 @@ from touchstone.validation.sandbox.command import CommandResult
 
 FULL_FIDELITY = "full"
 SYSTEM_PATH = "/usr/local/bin:/usr/bin:/bin"
-# The interpreter behind the virtual environment: it needs nothing but its own folder.
+# The base interpreter of the virtual environment, which needs only its own folder.
 PYTHON = Path(getattr(sys, "_base_executable", sys.executable)).resolve()
 PYTHON_FOLDER = Path(sys.base_prefix).resolve()
 
@@ -31,11 +31,11 @@ Field = TypeVar("Field")
 
 
 class ReportFormatError(ValueError):
-    """A program's report is not what it should be; the message ends the sentence "the report ..."."""
+    """A program's report is malformed. The message completes the sentence "the report ..."."""
 
 
 def find_program(configured: Path | None, names: Sequence[str], folders: Sequence[Path] = ()) -> Path | None:
-    """The configured program, else the first of the names on PATH or in the folders, if there is one."""
+    """The configured program, else the first of the names found on PATH or in the folders, else None."""
     if configured is not None:
         found = shutil.which(configured.expanduser())
         return Path(found).absolute() if found else None
@@ -45,7 +45,7 @@ def find_program(configured: Path | None, names: Sequence[str], folders: Sequenc
 
 
 def run_trusted(arguments: Sequence[str | Path], environment: Mapping[str, str] | None = None) -> str | None:
-    """What a trusted program prints, run outside the sandbox; None where it cannot be run or fails."""
+    """The output of a trusted program, run outside the sandbox; None if it cannot be run or fails."""
     try:
         asked = subprocess.run(
             arguments,
@@ -60,13 +60,13 @@ def run_trusted(arguments: Sequence[str | Path], environment: Mapping[str, str] 
 
 
 def unavailable(availability: Availability, fidelity: str) -> Report:
-    """The report of a validator that cannot work here."""
+    """The report of a validator that does not work on this machine."""
     note = f"{availability.detail}; {availability.remedy}" if availability.remedy else availability.detail
     return Report("validator_unavailable", fidelity, note=note)
 
 
 def confirm_in_sandbox(availability: Availability, trial: Report, sandbox: str) -> Availability:
-    """The availability, or why it is none after all: a sound sample was not passed in the sandbox."""
+    """The availability, or the reason for unavailability if a correct sample did not pass in the sandbox."""
     if trial.status == "passed":
         return availability
     found = trial.note or "; ".join(map(str, trial.diagnostics))
@@ -75,25 +75,25 @@ def confirm_in_sandbox(availability: Availability, trial: Report, sandbox: str) 
 
 
 def sample(files: Mapping[str, bytes], filename: str) -> Job:
-    """A job on files that are nowhere on disk."""
+    """A job whose files exist only in memory."""
     root = Path("/nonexistent")
     return Job(Problem("sample", filename, root), Tree(root, tuple(sorted(files)), files))
 
 
 def report_if_stopped(result: CommandResult, fidelity: str) -> Report | None:
-    """The report on a command that was kept from its end; None where it came to an end by itself."""
+    """The report on a command that was stopped at a limit or by the sandbox; None if it exited by itself."""
     if result.status == "exited":
         return None
     return Report(result.status, fidelity, note=result.note, duration_seconds=result.seconds, starved=result.starved)
 
 
 def no_report(result: CommandResult, fidelity: str, note: str, *, consistent: bool = True) -> Report:
-    """The report on a command that result by itself and left nothing that can be believed."""
+    """The report on a command that exited by itself without a trustworthy report."""
     return Report("no_report", fidelity, consistent=consistent, note=note, duration_seconds=result.seconds)
 
 
 def describe_exit(result: CommandResult) -> str:
-    """The exit code or signal, for notes.
+    """The exit code or signal as text, for notes.
 
     >>> [describe_exit(CommandResult("exited", code)) for code in (-11, 137, 2)]
     ['killed by SIGSEGV', 'killed by SIGKILL', 'exit code 2']
@@ -109,7 +109,7 @@ def describe_exit(result: CommandResult) -> str:
 
 
 def output_tail(result: CommandResult) -> str:
-    """The end of what was said on standard error, or on standard output where nothing was."""
+    """The end of standard error, or of standard output if that is empty."""
     return tail(result.stderr) or tail(result.stdout)
 
 
@@ -124,7 +124,7 @@ def tail(output: bytes) -> str:
 
 
 def read_object(output: bytes) -> dict[str, Any]:
-    """The one JSON object that a program printed."""
+    """Parse the single JSON object that a program printed."""
     if not output.strip():
         raise ReportFormatError("is missing")
     try:
@@ -137,7 +137,7 @@ def read_object(output: bytes) -> dict[str, Any]:
 
 
 def take(entry: Mapping[str, Any], name: str, kind: type[Field]) -> Field:
-    """A field that must be there and of its kind. A bool is no int here."""
+    """A required field of the given type. A bool does not count as an int."""
     value = entry.get(name)
     if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
         raise ReportFormatError(f"has no usable field {name!r}")
@@ -145,12 +145,12 @@ def take(entry: Mapping[str, Any], name: str, kind: type[Field]) -> Field:
 
 
 def take_or_none(entry: Mapping[str, Any], name: str, kind: type[Field]) -> Field | None:
-    """A field that may be missing or null, and else must be of its kind."""
+    """An optional field: None if missing or null, else of the given type."""
     return None if entry.get(name) is None else take(entry, name, kind)
 
 
 def take_objects(entry: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
-    """A field that is a list of objects."""
+    """A required field that is a list of objects."""
     items: list[Any] = take(entry, name, list)
     if not all(isinstance(item, dict) for item in items):
         raise ReportFormatError(f"has something else than objects in {name!r}")
@@ -166,7 +166,7 @@ def take_severity(entry: Mapping[str, Any]) -> Severity:
 
 
 def from_root(filename: str, directory: str) -> str:
-    """A file as a program in `directory` names it, relative to the tree's root; one outside the tree keeps its name.
+    """Convert a path relative to `directory` to one relative to the tree's root; paths outside stay unchanged.
 
     >>> from_root("main.tf", "sub"), from_root("../a.tf", "sub"), from_root("./b.tf", "")
     ('sub/main.tf', 'a.tf', 'b.tf')
@@ -178,7 +178,7 @@ def from_root(filename: str, directory: str) -> str:
 
 
 def to_root(directory: str) -> str:
-    """The way from a directory of the tree to its root.
+    """The relative path from a directory of the tree to its root.
 
     >>> to_root(""), to_root("a/b")
     ('.', '../..')
@@ -187,5 +187,5 @@ def to_root(directory: str) -> str:
 
 
 def errors_of(diagnostics: Sequence[Diagnostic]) -> Iterator[Diagnostic]:
-    """Those that are errors."""
+    """The diagnostics that are errors."""
     return (each for each in diagnostics if each.severity == "error")

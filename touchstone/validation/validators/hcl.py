@@ -1,7 +1,7 @@
-"""Terraform modules without Terraform: syntax, references and, where the problem brings it, the provider's schema.
+"""Validates Terraform modules without Terraform: syntax, references and, if the problem has one, the provider schema.
 
-The checks are in `touchstone.validation.hcl`; here they are put to work in a warm sandbox, since parsers of text that
-nobody vouches for can be crashed.
+The checks belong in `touchstone.validation.hcl`; this runs them in a warm sandbox, because untrusted input can crash a
+parser.
 """
 
 import importlib.metadata
@@ -27,7 +27,7 @@ _JOBS_BEFORE_REPLACED = 2000
 
 
 class HclValidator:
-    """Checks a module's files together."""
+    """Checks all files of a module together."""
 
     name = "hcl"
 
@@ -44,7 +44,7 @@ class HclValidator:
         )
 
     def probe(self) -> Availability:
-        """Whether a sound module passes and a broken one fails."""
+        """Whether a correct module passes and a broken one fails."""
         sound, broken = (self._validate_one(_sample(value)).status for value in (b"1", b"var.nobody"))
         self.close()
         if (sound, broken) == ("passed", "failed"):
@@ -52,20 +52,20 @@ class HclValidator:
         return Availability(False, f"{self.version}: finds a sound module {sound} and a broken one {broken}")
 
     def fidelity(self, problem: Problem) -> str:
-        """More where the problem brings the provider's schema."""
+        """Higher if the problem has a provider schema."""
         return "static+schema" if problem.resource_schema else "static"
 
     def identity(self, problem: Problem) -> Mapping[str, Any]:
-        """The parsers, the schema and which folder is the module."""
+        """The parser versions, the schema and the module's folder."""
         return {"version": self.version, "schema": problem.resource_schema, "directory": problem.working_directory}
 
     def validate(self, jobs: Sequence[Job]) -> Iterator[Report]:
-        """One module after the other."""
+        """Yield one report per module."""
         for job in jobs:
             yield self._validate_one(job)
 
     def close(self) -> None:
-        """End the worker."""
+        """Stop the worker."""
         self._worker.close()
 
     def _validate_one(self, job: Job) -> Report:
@@ -74,15 +74,15 @@ class HclValidator:
         for path, content in files.items():
             if len(content) > _MAX_FILE_BYTES:
                 return Report("unsafe_input", fidelity, note=f"{path} has {len(content):,} bytes")
-        told = {
+        payload = {
             "files": {path: content.decode("utf-8", "surrogateescape") for path, content in files.items()},
             "schema": job.problem.resource_schema,
         }
         report = Report("sandbox_error", fidelity)
-        # A worker that ends without an answer may have been worn out by earlier jobs, so a fresh one is asked again.
+        # A worker that exits without an answer may have suffered from earlier jobs, so a fresh one retries.
         for _ in range(2):
             try:
-                report = self._ask(told, fidelity)
+                report = self._ask(payload, fidelity)
             except WorkerLostError as error:
                 report = Report("sandbox_error", fidelity, note=str(error))
             if report.status in ("passed", "failed", "timeout"):
@@ -90,24 +90,26 @@ class HclValidator:
             self._worker.close()
         return report
 
-    def _ask(self, told: Mapping[str, Any], fidelity: str) -> Report:
+    def _ask(self, payload: Mapping[str, Any], fidelity: str) -> Report:
         started = time.monotonic()
         reads, writes = os.pipe()
         try:
             try:
-                self._worker.job(told, [writes])
+                self._worker.job(payload, [writes])
             finally:
                 os.close(writes)
             clock = JobClock([self._worker.process], self._limits, self._worker.processes)
-            answer, passed = read_until_closed(
+            answer, exceeded = read_until_closed(
                 reads, _MAX_REPORT_BYTES, lambda: self._exceeded_limit() or clock.exceeded()
             )
         finally:
             os.close(reads)
         seconds = time.monotonic() - started
-        if passed is not None:
+        if exceeded is not None:
             self._worker.close()
-            return Report(passed.status, fidelity, note=passed.note, duration_seconds=seconds, starved=passed.starved)
+            return Report(
+                exceeded.status, fidelity, note=exceeded.note, duration_seconds=seconds, starved=exceeded.starved
+            )
         return build_report(answer, fidelity, seconds)
 
     def _exceeded_limit(self) -> LimitExceeded | None:
@@ -121,27 +123,27 @@ def _sample(value: bytes) -> Job:
 
 
 def build_report(answer: bytes, fidelity: str, seconds: float) -> Report:
-    """The worker's answer; one that is not whole is no answer."""
+    """Parse the worker's answer; an incomplete answer becomes `no_report`."""
     try:
-        told = json.loads(answer)
+        content = json.loads(answer)
     except ValueError:
         note = "the parser ended before it had reported"
         return Report("no_report", fidelity, compiled=False, note=note, duration_seconds=seconds)
-    if "unusable" in told:
-        return Report("validator_unavailable", fidelity, note=told["unusable"], duration_seconds=seconds)
-    found = tuple(Diagnostic(**entry) for entry in told["diagnostics"])
+    if "unusable" in content:
+        return Report("validator_unavailable", fidelity, note=content["unusable"], duration_seconds=seconds)
+    found = tuple(Diagnostic(**entry) for entry in content["diagnostics"])
     failed = any(entry.severity == "error" for entry in found)
     return Report(
         "failed" if failed else "passed",
-        told["fidelity"],
+        content["fidelity"],
         found,
-        compiled=told["compiled"],
+        compiled=content["compiled"],
         duration_seconds=seconds,
     )
 
 
 def _module_files(job: Job) -> list[str]:
-    """The Terraform files directly in the module's folder, which make up the module."""
+    """The module's files: the Terraform files directly in its folder."""
     folder = PurePosixPath(job.problem.working_directory or ".") / PurePosixPath(job.problem.filename).parent
     return [
         path

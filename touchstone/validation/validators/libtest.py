@@ -1,7 +1,7 @@
-"""Reading what Rust's test harness prints, as strictly as it allows.
+"""A strict parser for the output of Rust's test harness.
 
-The code under test can print too, so nothing is taken on one line's word: the announcement, the test's own line, the
-summary and the exit code must all be there, once each, and say the same.
+The code under test can print too, so no single line is trusted: the announcement, the test's result line, the summary
+and the exit code must each be present exactly once and agree.
 """
 
 import re
@@ -20,11 +20,11 @@ _FAILED_EXIT_CODE = 101
 
 
 class ContradictionError(Exception):
-    """What a test program printed contradicts itself, its exit code or its list of tests."""
+    """The output of a test program contradicts itself, its exit code or its list of tests."""
 
 
 def read_single(name: str, exit_code: int, stdout: str) -> Outcome:
-    """How one test ended that was run alone, by its exact name.
+    """The outcome of a test that was run alone, by its exact name.
 
     >>> said = "running 1 test\\ntest a ... ok\\n\\ntest result: ok. 1 passed; 0 failed; 0 ignored; 0 measured; "
     >>> read_single("a", 0, said + "3 filtered out; finished in 0.00s")
@@ -32,7 +32,7 @@ def read_single(name: str, exit_code: int, stdout: str) -> Outcome:
     """
     outcomes = read_all(exit_code, stdout)
     if not outcomes and exit_code != 0:
-        # It aborted, overflowed its stack or left with a code of its own: no pass, and none was claimed.
+        # It aborted, overflowed its stack or exited with its own code: not a pass, and it claims none.
         return "failed"
     if set(outcomes) != {name}:
         raise ContradictionError(f"test {name} was run, but the harness tells of {_listed(outcomes)}")
@@ -40,7 +40,7 @@ def read_single(name: str, exit_code: int, stdout: str) -> Outcome:
 
 
 def read_all(exit_code: int, stdout: str) -> dict[str, Outcome]:
-    """How the tests of one program ended, by name; none at all where it broke off."""
+    """The outcomes of one program's tests, by name; empty if the program ended early."""
     lines = stdout.splitlines()
     if not any(_SUMMARY.fullmatch(line) for line in lines):
         if exit_code == 0:
@@ -52,8 +52,10 @@ def read_all(exit_code: int, stdout: str) -> dict[str, Outcome]:
 
 
 def read_documentation(exit_code: int, stdout: str) -> dict[str, Outcome]:
-    """How documentation tests ended. From edition 2024 on, rustdoc runs those that can share a program first and the
-    others after them, each time as a harness of its own."""
+    """The outcomes of documentation tests.
+
+    From edition 2024 on, rustdoc first runs those that can share a program, then the others, each with its own harness.
+    """
     outcomes: dict[str, Outcome] = {}
     sessions: list[list[str]] = []
     for line in stdout.splitlines():
@@ -71,7 +73,7 @@ def read_documentation(exit_code: int, stdout: str) -> dict[str, Outcome]:
 
 
 def _read_session(lines: list[str]) -> dict[str, Outcome]:
-    """What one harness tells from its announcement to its summary."""
+    """Parse the output of one harness, from its announcement to its summary."""
     found = [match for line in lines if (match := _TEST.fullmatch(line))]
     outcomes = {match["name"]: _OUTCOMES[match["outcome"]] for match in found}
     summaries = [match for line in lines if (match := _SUMMARY.fullmatch(line))]

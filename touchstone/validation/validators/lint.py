@@ -1,4 +1,4 @@
-"""Lint warnings of Python files, counted by ruff: many files in one call, inside the sandbox."""
+"""Count the lint warnings of Python files with ruff: many files in one call, inside the sandbox."""
 
 import functools
 import importlib.metadata
@@ -11,7 +11,7 @@ from typing import Any
 from touchstone.validation.protocol import Tree
 from touchstone.validation.sandbox.command import TMP, Command, Limits, Sandbox
 
-# Errors of style and of logic that a reviewer would name. Rules of formatting are left out: they say nothing of a fix.
+# Style and logic errors that a reviewer would point out. Formatting rules are left out: they say nothing about a fix.
 RULES = "E4,E7,E9,F,B,W6"
 _LIMITS = Limits(seconds=60.0, memory_bytes=1024 * 2**20, disk_bytes=256 * 2**20, output_bytes=32 * 2**20)
 
@@ -23,15 +23,15 @@ def _program() -> Path:
 
 @functools.cache
 def identity() -> dict[str, str]:
-    """What the counts depend on."""
+    """Everything that the counts depend on."""
     return {"ruff": importlib.metadata.version("ruff"), "rules": RULES}
 
 
 def count_warnings(sandbox: Sandbox, texts: Sequence[bytes]) -> list[int | None]:
-    """The number of warnings in each file; None where it could not be counted.
+    """The number of warnings in each file; None if it could not be counted.
 
-    A file that does not parse has no count: its syntax error is not a matter of lint. Comments that silence a line are
-    not heeded, or a fix would judge itself. A file that ends the linter is left out by halving.
+    A file that does not parse has no count: a syntax error is not a lint warning. `noqa` comments are ignored, or a fix
+    could silence its own warnings. A file that crashes the linter is isolated by bisection.
     """
     if not texts:
         return []
@@ -56,7 +56,7 @@ def _count(sandbox: Sandbox, texts: Sequence[bytes]) -> list[int | None] | None:
     )
     result = sandbox.run(command, _LIMITS)
     if result.status == "sandbox_error":
-        # Nothing can be run here: fewer files would fare no better.
+        # Nothing can run here, so fewer files would not help.
         return [None] * len(texts)
     if result.status != "exited" or result.exit_code not in (0, 1):
         return None

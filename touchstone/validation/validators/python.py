@@ -1,7 +1,7 @@
-"""Python fixes by their tests. The tests run in one warm sandbox, the candidate's code in another.
+"""Validates Python fixes with their tests. The tests run in one warm sandbox, the candidate's code in another.
 
-The report comes from the tests' side alone, over a pipe that the candidate cannot reach. What happens inside is in
-`touchstone.validation.isolated_runner`.
+The report comes only from the tests' side, over a pipe that the candidate cannot reach. What runs inside the sandboxes
+belongs in `touchstone.validation.isolated_runner`.
 """
 
 import json
@@ -34,14 +34,14 @@ _MAX_REPORT_BYTES = 4 * 2**20
 
 @dataclass(frozen=True)
 class PythonSettings:
-    """The interpreter of the candidates (by default this one, without its packages), and whether to lint."""
+    """The interpreter for candidates (default: this one, without its packages), and whether to lint."""
 
     interpreter: Path | None = None
     lint: bool = True
 
 
 class PythonValidator:
-    """Runs a problem's tests on its tree."""
+    """Runs a problem's tests against its tree."""
 
     name = "python"
 
@@ -69,11 +69,11 @@ class PythonValidator:
         return Availability(False, f"Python {self.version} finds a right answer {right} and a wrong one {wrong}")
 
     def fidelity(self, problem: Problem) -> str:
-        """Tests that ran are the whole answer."""
+        """Always full: the tests run."""
         return FULL
 
     def identity(self, problem: Problem) -> Mapping[str, Any]:
-        """The interpreter, which tests are run, and what lints."""
+        """The interpreter, the tests to run, and the linter."""
         return {
             "python": self.version,
             "interpreter": str(self._settings.interpreter or ""),
@@ -85,7 +85,7 @@ class PythonValidator:
         }
 
     def validate(self, jobs: Sequence[Job]) -> Iterator[Report]:
-        """Lint all files in one call, then run the tests of one job after the other."""
+        """Lint all files in one call, then run the tests job by job."""
         texts = [job.tree.read(job.problem.path) for job in jobs]
         counts: list[int | None] = [None] * len(jobs)
         if self._settings.lint:
@@ -96,7 +96,7 @@ class PythonValidator:
             yield replace(report, lint_warnings=count, duration_seconds=time.monotonic() - started)
 
     def close(self) -> None:
-        """End all workers."""
+        """Stop all workers."""
         for pair in self._pairs.values():
             pair.close()
 
@@ -118,9 +118,9 @@ class PythonValidator:
             try:
                 return self._run(pair, job, files, tests)
             except WorkerLostError as error:
-                # The other worker may have begun on the job; neither may go on with it.
+                # The other worker may have started the job; neither may continue with it.
                 pair.close()
-                # A worker may have been ended from outside between two jobs; the second time it is the sandbox.
+                # The first time, something may have killed the worker between jobs; the second time it is the sandbox.
                 if attempt == 2:
                     return Report("sandbox_error", FULL, note=str(error))
         raise AssertionError
@@ -130,7 +130,7 @@ class PythonValidator:
         below = PurePosixPath(problem.working_directory)
         test_paths = {os.path.normpath(below / name) for name in tests}
         theirs = {"files": {path: text for path, text in files.items() if path not in test_paths}}
-        # Tests that load the file by its path would run it where they are, so there it is not.
+        # Tests that load the file by path would run it on their own side, so it is missing there.
         kept = {path: text for path, text in files.items() if path != problem.path}
         ours = {"files": kept, "tests": list(tests), "main": module_name(problem.filename)}
         ours["modules"] = sorted(_modules(job, set(tests)))
@@ -144,16 +144,16 @@ class PythonValidator:
             os.close(writes)
             writes = -1
             clock = pair.clock(self._limits)
-            answer, passed = read_until_closed(
+            answer, exceeded = read_until_closed(
                 reads, _MAX_REPORT_BYTES, lambda: pair.exceeded_limit(self._limits) or clock.exceeded()
             )
         finally:
             os.close(reads)
             if writes >= 0:
                 os.close(writes)
-        if passed is not None:
+        if exceeded is not None:
             pair.close()
-            return build_report(problem, answer, passed, exit_code=None)
+            return build_report(problem, answer, exceeded, exit_code=None)
         pair.tests.ask_end()
         pair.candidate.ask_end(at_once=True)
         exit_code = pair.tests.ended()["exit_code"]
@@ -169,23 +169,23 @@ def _sample(answer: bytes) -> Job:
 
 @dataclass(frozen=True)
 class _WorkerPair:
-    """A warm worker for tests and one for candidates."""
+    """One warm worker for tests and one for candidates."""
 
     tests: WarmWorker
     candidate: WarmWorker
 
     def close(self) -> None:
-        """End both."""
+        """Stop both workers."""
         self.tests.close()
         self.candidate.close()
 
     def clock(self, limits: Limits) -> JobClock:
-        """Begins now."""
+        """A clock over both workers, starting now."""
         before = [*self.tests.processes, *self.candidate.processes]
         return JobClock([self.tests.process, self.candidate.process], limits, before)
 
     def exceeded_limit(self, limits: Limits) -> LimitExceeded | None:
-        """The limit on memory or disk that one of them is beyond, if any."""
+        """The memory or disk limit that one of the workers has exceeded, if any."""
         for worker in (self.candidate, self.tests):
             if resident_bytes(worker.process) > limits.memory_bytes:
                 return LimitExceeded("memory_limit")
@@ -197,7 +197,7 @@ class _WorkerPair:
 
 
 def find_tests(job: Job) -> tuple[str, ...]:
-    """The test files, relative to the working directory: those that the problem names, else by their names."""
+    """The test files, relative to the working directory: those the problem names, else all that match a pattern."""
     if job.problem.tests:
         return tuple(dict.fromkeys(job.problem.tests))
     below = PurePosixPath(job.problem.working_directory)
@@ -206,7 +206,7 @@ def find_tests(job: Job) -> tuple[str, ...]:
 
 
 def module_name(path: str) -> str:
-    """The name that a file is imported by.
+    """The module name of a file.
 
     >>> module_name("shop/cart.py"), module_name("shop/__init__.py")
     ('shop.cart', 'shop')
@@ -216,9 +216,9 @@ def module_name(path: str) -> str:
 
 
 def _modules(job: Job, tests: set[str]) -> Iterator[str]:
-    """The names of the candidate's modules, and of the packages that hold them.
+    """The names of the candidate's modules and packages.
 
-    What lies in a folder of tests away from the repaired file belongs to the tests: they judge by it.
+    Modules in a test folder that does not contain the repaired file belong to the tests, which rely on them.
     """
     repaired = PurePosixPath(job.problem.filename)
     theirs = {PurePosixPath(name).parent for name in tests} - {repaired.parent, *repaired.parents}
@@ -230,8 +230,8 @@ def _modules(job: Job, tests: set[str]) -> Iterator[str]:
             yield module_name(str(inside))
 
 
-def build_report(problem: Problem, answer: bytes, passed: LimitExceeded | None, exit_code: int | None) -> Report:
-    """What the tests' side said, line by line. A test that did not report has failed."""
+def build_report(problem: Problem, answer: bytes, exceeded: LimitExceeded | None, exit_code: int | None) -> Report:
+    """Build the report from the lines of the tests' side. A test that did not report has failed."""
     lines = [json.loads(line) for line in answer.splitlines() if line.startswith(b"{") and line.endswith(b"}")]
     told = {key: line for line in lines for key in line}
     results = {line["test"]: line for line in lines if "test" in line}
@@ -243,8 +243,8 @@ def build_report(problem: Problem, answer: bytes, passed: LimitExceeded | None, 
         diagnostics += [_failure(name, results.get(name)) for name, good in outcomes.items() if not good]
     compiled = None if not lines else "imported" in told
     report = Report("failed", FULL, tuple(diagnostics), compiled=compiled, tests=outcomes)
-    if passed is not None:
-        return replace(report, status=passed.status, note=passed.note, starved=passed.starved)
+    if exceeded is not None:
+        return replace(report, status=exceeded.status, note=exceeded.note, starved=exceeded.starved)
     if any(line.get("memory") for line in lines):
         return replace(report, status="memory_limit")
     if "done" not in told:

