@@ -10,7 +10,7 @@ import pytest
 
 from tests.conftest import PROJECT, Folder
 from tests.pipelines.test_run import evaluate
-from touchstone.publish.query import checked, locked_connection
+from touchstone.publish.query import locked_connection, require_select
 from touchstone.storage.snapshots import list_snapshots, pin, prune
 
 SECTIONS = (PROJECT / "docs" / "queries.md").read_text().split("\n## ")[1:]
@@ -219,7 +219,7 @@ def test_the_examples_answers(
     found = warehouse.sql(QUERIES[title])
     rows = [tuple(row[found.columns.index(name)] for name in columns.split()) for row in found.fetchall()]
     assert rows == [tuple(pytest.approx(cell) if isinstance(cell, float) else cell for cell in row) for row in expected]
-    assert sql_command.sql(checked(sql_command, QUERIES[title])).fetchall() == found.fetchall()
+    assert sql_command.sql(require_select(sql_command, QUERIES[title])).fetchall() == found.fetchall()
 
 
 def test_what_is_not_worked_out_by_hand_is_plausible(warehouse: duckdb.DuckDBPyConnection) -> None:

@@ -21,8 +21,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from touchstone.errors import TouchstoneError
-from touchstone.publish.query import QueryLimits, checked, list_tables, locked_connection, run_query
-from touchstone.publish.rendering import iter_rows, render, save
+from touchstone.publish.query import QueryLimits, list_tables, locked_connection, require_select, run_query
+from touchstone.publish.result_formats import format_result, iter_rows, save_result
 from touchstone.storage.files import spreadsheet_safe
 
 GIB = 2**30
@@ -138,7 +138,7 @@ READING = [
 
 @pytest.mark.parametrize("sql", READING)
 def test_what_only_reads_is_allowed(locked: Locked, sql: str) -> None:
-    assert locked.connection.sql(checked(locked.connection, sql)).fetchall()
+    assert locked.connection.sql(require_select(locked.connection, sql)).fetchall()
 
 
 def attack(sql: str, reason: str) -> object:
@@ -203,7 +203,7 @@ ATTACKS = [
 def test_attacks_are_refused(locked: Locked, sql: str, reason: str) -> None:
     python_variable = pl.DataFrame({"a": [1]}).to_arrow()
     with locked.unchanged(), pytest.raises((TouchstoneError, duckdb.Error)) as refused:
-        locked.connection.sql(checked(locked.connection, locked.place(sql))).fetchall()
+        locked.connection.sql(require_select(locked.connection, locked.place(sql))).fetchall()
     assert reason in str(refused.value)
     assert python_variable.num_rows == 1
 
@@ -305,7 +305,7 @@ def test_the_memory_limit_holds(tables: Path) -> None:
 
 def test_the_result_is_bounded_as_it_flows(tables: Path) -> None:
     line = refusal(tables, "SELECT i, i, i FROM range(500_000_000) t(i)", memory=64 * 2**20, seconds=60)
-    assert line == "the result is larger than 64 MiB; ask for less of it"
+    assert line == "the result is larger than 64 MiB; select fewer rows or columns"
 
 
 def test_an_endless_query_ends_in_time(tables: Path) -> None:
@@ -320,7 +320,7 @@ def test_a_query_nested_without_end_is_one_line(tables: Path) -> None:
 @pytest.mark.skipif(sys.version_info >= (3, 12), reason="later Pythons read JSON as deep as DuckDB nests it")
 def test_a_query_nested_deeper_than_it_can_be_checked_is_refused(locked: Locked) -> None:
     with pytest.raises(TouchstoneError, match="nested too deeply"):
-        checked(locked.connection, "SELECT " + " + ".join(["1"] * 900))
+        require_select(locked.connection, "SELECT " + " + ".join(["1"] * 900))
 
 
 def test_text_that_is_not_unicode_is_no_crash(tables: Path) -> None:
@@ -337,7 +337,7 @@ def test_no_tables(tmp_path: Path, ask: Callable[[Path], object], make: Callable
     with pytest.raises(TouchstoneError) as refused:
         ask(folder)
     assert str(refused.value) == (
-        f"{folder}: no tables here; run `touchstone run` first or give the output folder with --data"
+        f"{folder}: no tables here; run `touchstone run` first or pass the output folder as --data"
     )
 
 
@@ -371,7 +371,7 @@ RESULT = pa.table(
 
 
 def test_csv() -> None:
-    header, *lines = csv.reader(io.StringIO(render(RESULT, "csv"), newline=""))
+    header, *lines = csv.reader(io.StringIO(format_result(RESULT, "csv"), newline=""))
     assert header == RESULT.column_names
     assert lines == [
         ["'=1+1", "-1", "0.5", "0.10", "true", "2026-01-02", "2026-01-02T03:04:05", "[1.0, null]"],
@@ -386,7 +386,7 @@ def test_csv() -> None:
 def test_csv_cells_that_a_spreadsheet_would_run(start: str) -> None:
     assert spreadsheet_safe(start + "cmd") == "'" + start + "cmd"
     table = pa.table({start + "name": [start + "cmd", "safe" + start]})
-    assert list(csv.reader(io.StringIO(render(table, "csv"), newline=""))) == [
+    assert list(csv.reader(io.StringIO(format_result(table, "csv"), newline=""))) == [
         ["'" + start + "name"],
         ["'" + start + "cmd"],
         ["safe" + start],
@@ -394,11 +394,11 @@ def test_csv_cells_that_a_spreadsheet_would_run(start: str) -> None:
 
 
 def test_csv_of_one_column_has_no_empty_lines() -> None:
-    assert render(pa.table({"a": [None, "", "x"]}), "csv") == 'a\n""\n""\nx\n'
+    assert format_result(pa.table({"a": [None, "", "x"]}), "csv") == 'a\n""\n""\nx\n'
 
 
 def test_json_tells_infinity_from_what_is_unknown() -> None:
-    shares = [row["share"] for row in json.loads(render(RESULT, "json"))]
+    shares = [row["share"] for row in json.loads(format_result(RESULT, "json"))]
     assert shares == [0.5, None, "Infinity", "-Infinity", None]
     assert [float(share) for share in shares[2:4]] == [math.inf, -math.inf]
 
@@ -407,7 +407,7 @@ def test_json() -> None:
     def refuse(constant: str) -> None:
         raise AssertionError(f"{constant} is not JSON")
 
-    first, second, third, _, fifth = json.loads(render(RESULT, "json"), parse_constant=refuse)
+    first, second, third, _, fifth = json.loads(format_result(RESULT, "json"), parse_constant=refuse)
     assert first == {
         "text": "=1+1",
         "number": -1,
@@ -420,11 +420,11 @@ def test_json() -> None:
     }
     assert (second["text"], second["amount"], fifth["text"]) == ("a|b\nc", 7, "ü")
     assert set(third.values()) == {None, "Infinity"}
-    assert json.loads(render(RESULT.slice(0, 0), "json")) == []
+    assert json.loads(format_result(RESULT.slice(0, 0), "json")) == []
 
 
 def test_markdown() -> None:
-    lines = render(RESULT.select(["text", "number", "yes"]), "markdown").splitlines()
+    lines = format_result(RESULT.select(["text", "number", "yes"]), "markdown").splitlines()
     assert lines == [
         "| text | number | yes |",
         "| --- | ---: | --- |",
@@ -442,7 +442,7 @@ def test_types_that_only_duckdb_has_are_written_in_every_text_format(tables: Pat
         "SELECT INTERVAL '1 month 2 days 1.5 seconds' AS i, MAP {'k': 1} AS m, {'a': [1]} AS s, 'ab'::BLOB AS b, "
         "TIME '10:00' AS t, 170141183460469231731687303715884105727::HUGEINT AS h, 'x'::ENUM('x') AS e, NULL AS n",
     )
-    (record,) = json.loads(render(result, "json"))
+    (record,) = json.loads(format_result(result, "json"))
     assert record == {
         "i": "P1M2DT1.5S",
         "m": [["k", 1]],
@@ -453,7 +453,7 @@ def test_types_that_only_duckdb_has_are_written_in_every_text_format(tables: Pat
         "e": "x",
         "n": None,
     }
-    assert render(result.select(["i", "m", "h", "n"]), "markdown").endswith(
+    assert format_result(result.select(["i", "m", "h", "n"]), "markdown").endswith(
         '| P1M2DT1.5S | [["k", 1]] | 170141183460469231731687303715884105727 |  |\n'
     )
 
@@ -461,21 +461,21 @@ def test_types_that_only_duckdb_has_are_written_in_every_text_format(tables: Pat
 def test_times_that_python_has_not_are_one_line() -> None:
     table = pa.table({"at": pa.array([2**62], pa.timestamp("us"))})
     with pytest.raises(TouchstoneError, match="column 'at' has times out of range"):
-        render(table, "csv")
+        format_result(table, "csv")
 
 
 @pytest.mark.parametrize("fmt", ["csv", "json", "markdown"])
 def test_saved_text_is_the_rendered_text(tmp_path: Path, fmt: str) -> None:
     path = tmp_path / "result"
     path.write_text("old")
-    save(RESULT, fmt, path)
-    assert path.read_bytes() == render(RESULT, fmt).encode()
+    save_result(RESULT, fmt, path)
+    assert path.read_bytes() == format_result(RESULT, fmt).encode()
     assert list(tmp_path.iterdir()) == [path]
 
 
 def test_saved_parquet_is_the_table(tmp_path: Path) -> None:
     table = RESULT.drop_columns(["share", "many"])
-    save(table, "parquet", tmp_path / "result.parquet")
+    save_result(table, "parquet", tmp_path / "result.parquet")
     assert pq.read_table(tmp_path / "result.parquet").equals(table)
 
 
@@ -485,15 +485,15 @@ def test_what_cannot_be_saved_is_one_line_and_leaves_the_old_file(tmp_path: Path
     os.mkfifo(tmp_path / "pipe")
     interval = pa.table({"i": pa.array([(1, 2, 3)], pa.month_day_nano_interval())})
     for attempt, reason in [
-        (lambda: save(interval, "parquet", path), "Unhandled type"),
+        (lambda: save_result(interval, "parquet", path), "Unhandled type"),
         (
-            lambda: save(RESULT, "xml", path),
+            lambda: save_result(RESULT, "xml", path),
             "there is no format 'xml'; choose one of csv, json, latex, markdown, parquet",
         ),
-        (lambda: save(RESULT, "csv", tmp_path / "nowhere" / "x.csv"), "No such file"),
-        (lambda: save(RESULT, "csv", tmp_path), "not a file"),
-        (lambda: save(RESULT, "csv", tmp_path / "pipe"), "pipe: not a file"),
-        (lambda: render(RESULT, "parquet"), "parquet is not text"),
+        (lambda: save_result(RESULT, "csv", tmp_path / "nowhere" / "x.csv"), "No such file"),
+        (lambda: save_result(RESULT, "csv", tmp_path), "not a file"),
+        (lambda: save_result(RESULT, "csv", tmp_path / "pipe"), "pipe: not a file"),
+        (lambda: format_result(RESULT, "parquet"), "parquet is not text"),
     ]:
         with pytest.raises(TouchstoneError) as refused:
             attempt()

@@ -1,4 +1,5 @@
-"""The `touchstone` command: arguments, tables on the screen, live progress and exit codes.
+"""The `touchstone` command: options, tables on the terminal, progress displays and exit codes.
 
-Figures and files are made elsewhere. Each command imports what it needs when it runs, so that the fast ones stay fast.
+One module per group of commands, listed in `main`. Computing figures and writing files belongs in the other packages;
+each command imports them when it runs, so that `touchstone --help` stays fast.
 """

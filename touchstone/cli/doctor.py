@@ -1,4 +1,4 @@
-"""What this machine has of what Touchstone needs."""
+"""Looks for what Touchstone needs on this machine: Python, packages and optional programs."""
 
 import importlib.metadata
 import shutil
@@ -8,34 +8,34 @@ from dataclasses import dataclass
 _PACKAGES = ("polars", "duckdb", "pyarrow", "dagster", "dagster-webserver", "dataframely")
 _OPTIONAL_PROGRAMS = {
     "bwrap": "sandbox for validation; Debian and Ubuntu: apt-get install bubblewrap",
-    "terraform": "full validation of Terraform fixes; see terraform.io for how to install it",
+    "terraform": "full validation of Terraform fixes; installation: terraform.io",
     "cargo": "validation of Rust fixes; Debian and Ubuntu: apt-get install cargo",
 }
 
 
 @dataclass(frozen=True)
-class Item:
-    """One thing that was looked for."""
+class Requirement:
+    """One requirement, and whether it is met."""
 
     name: str
-    good: bool
-    needed: bool
+    met: bool
+    required: bool
     detail: str
 
 
-def examine() -> list[Item]:
-    """Look for the interpreter, the packages and the optional programs."""
+def check_requirements() -> list[Requirement]:
+    """Check the interpreter, the packages and the optional programs."""
     version = ".".join(str(part) for part in sys.version_info[:3])
-    items = [Item("python", sys.version_info >= (3, 11), True, f"{version} (3.11 or later is needed)")]
+    items = [Requirement("python", sys.version_info >= (3, 11), True, f"{version} (3.11 or later required)")]
     items += [_package(name) for name in _PACKAGES]
     for program, purpose in _OPTIONAL_PROGRAMS.items():
         found = shutil.which(program)
-        items.append(Item(program, found is not None, False, found or f"not found: {purpose}"))
+        items.append(Requirement(program, found is not None, False, found or f"not found: {purpose}"))
     return items
 
 
-def _package(name: str) -> Item:
+def _package(name: str) -> Requirement:
     try:
-        return Item(name, True, True, importlib.metadata.version(name))
+        return Requirement(name, True, True, importlib.metadata.version(name))
     except importlib.metadata.PackageNotFoundError:
-        return Item(name, False, True, "missing: run `make setup`")
+        return Requirement(name, False, True, "missing: reinstall Touchstone (in a checkout: make setup)")

@@ -1,8 +1,8 @@
-"""Tables on the terminal that never cut a figure or a name. What the tables say belongs in `touchstone.cli.tables`.
+"""Tables on the terminal that never truncate a figure or a name. Their contents belong in `tables` and `*_tables`.
 
-A table that is too wide for the terminal first wraps: headers at `_` and spaces, intervals onto a second line, long
-text, and names longer than a third of the width. If that is not enough, the last columns are left out and named below
-the table. Piped output has no width, so nothing is wrapped or left out.
+A table too wide for the terminal first wraps: headers at `_` and spaces, intervals onto a second line, long text, and
+names longer than a third of the width. If that is not enough, the last columns are hidden and named below the table.
+Piped output has no width, so nothing is wrapped or hidden.
 """
 
 import re
@@ -34,7 +34,7 @@ _COLUMN_OVERHEAD, _TABLE_OVERHEAD = 3, 1
 
 
 class Column(NamedTuple):
-    """A column. A `name` stays on one line where it can, a `number` is never broken, `text` wraps first."""
+    """A column. A `name` stays on one line if possible, a `number` is never broken, `text` wraps first."""
 
     header: str
     kind: Kind = "text"
@@ -51,7 +51,7 @@ def numbers(*headers: str) -> list[Column]:
 
 
 def prose(*headers: str) -> list[Column]:
-    """Columns of text in sentences."""
+    """Columns of running text."""
     return [Column(header, "text") for header in headers]
 
 
@@ -69,17 +69,17 @@ class FittedTable:
     rows: list[tuple[Line, ...]] = field(default_factory=list)
 
     def add_row(self, *cells: Line) -> None:
-        """Add one row; it has a cell per column."""
+        """Add one row, with one cell per column."""
         if len(cells) != len(self.columns):
             raise ValueError(f"{len(cells)} cells for {len(self.columns)} columns")
         self.rows.append(tuple(_multiline(cell) if isinstance(cell, str) else cell for cell in cells))
 
     def print(self, screen: Console) -> None:
-        """Draw the table, leaving out the columns that do not fit, and name those."""
+        """Print the table; columns that do not fit are hidden and named below it."""
         widths = self.fitted_widths(screen.width)
         if self.title:
             screen.print(Text(self.title, style="italic"))
-        # Not cropped: a single column may be wider than the terminal, which then wraps it.
+        # No cropping: a single column may be wider than the terminal, which then wraps it.
         screen.print(Segments(self._grid(screen, widths)), crop=False, end="")
         hidden = [column.header for column in self.columns[len(widths) :]]
         missing = f"not shown: {', '.join(hidden)}; {self.hint}" if hidden else ""
@@ -87,12 +87,12 @@ class FittedTable:
             screen.print(Text(line, style="dim"))
 
     def fitted_widths(self, width: int) -> list[int]:
-        """The widths of the leading columns that fit into the width; at least one."""
+        """The widths of the leading columns that fit; at least one."""
         room = width - _TABLE_OVERHEAD
         sizes = [self._size(place) for place in range(len(self.columns))]
         if sum(size.natural + _COLUMN_OVERHEAD for size in sizes) <= room:
             return [size.natural for size in sizes]
-        # Names wrap further where else there would be no figure beside them.
+        # Wrap names further if otherwise no figure would fit beside them.
         for longest_name in (max(width // 3, _NARROWEST_TEXT), 0):
             least = [max(size.least, min(size.name, longest_name)) for size in sizes]
             shown = _leading(least, room)
@@ -111,7 +111,7 @@ class FittedTable:
             case "number":
                 least = longest_piece
             case "name":
-                # A word that must be broken anyway may be broken short.
+                # A word too long for one line anyway may be broken anywhere.
                 word = longest_piece if longest_piece <= _NARROWEST_TEXT else 0
                 least = max(word, min(longest, _NARROWEST_NAME))
             case "text":
@@ -121,7 +121,7 @@ class FittedTable:
         return _Size(max(longest, cell_len(header), 1), max(least, header_piece, 1), name)
 
     def _grid(self, screen: Console, widths: Sequence[int]) -> Iterator[Segment]:
-        """The lines of the table. Rich's own tables are several times slower on large results."""
+        """Yield the lines of the table. Rich's own tables are several times slower on large results."""
         box = HEAVY_HEAD.substitute(screen.options)
         spans = [width + 2 for width in widths]
         kinds = [column.kind for column in self.columns[: len(widths)]]
@@ -163,7 +163,7 @@ def _drawn_row(
 
 
 class _Size(NamedTuple):
-    """Widths of a column: with every cell on one line, the least it can have, and of a name that is not wrapped."""
+    """Widths of a column: with every cell on one line, the minimum, and the longest unwrapped name."""
 
     natural: int
     least: int
@@ -171,7 +171,7 @@ class _Size(NamedTuple):
 
 
 def terminal(stderr: bool = False) -> Console:
-    """The terminal; a pipe or file has no width and nothing is wrapped in it."""
+    """A console on standard output or error; a pipe or file has unlimited width."""
     stream = sys.stderr if stderr else sys.stdout
     return Console(stderr=stderr, highlight=False, emoji=False, width=None if stream.isatty() else UNLIMITED)
 
@@ -183,7 +183,7 @@ def _leading(widths: Sequence[int], room: int) -> int:
 
 
 def _widened(least: Sequence[int], natural: Sequence[int], kinds: Sequence[Kind], spare: int) -> list[int]:
-    """The least widths and what is left of the room: for names, then figures, then text, evenly."""
+    """Distribute the spare width evenly: first to names, then figures, then text."""
     widths = list(least)
     for kind in ("name", "number", "text"):
         while wanting := [
@@ -205,7 +205,7 @@ def _longest_line(cell: str) -> int:
     return max(map(cell_len, cell.split("\n")))
 
 
-# Where a cell may be broken: a figure before its interval, a name after a separator, text between words.
+# Where a cell may wrap: a figure before its interval, a name after a separator, text between words.
 _PIECES: dict[Kind, re.Pattern[str]] = {
     "number": re.compile(r"\[[^\]]*\] *|(?:[<>≤≥] )?[^ \[]+ *|\[ *| +"),
     "name": re.compile(r"[^-_./ ]*[-_./ ]+|[^-_./ ]+"),
@@ -214,7 +214,7 @@ _PIECES: dict[Kind, re.Pattern[str]] = {
 
 
 def _pieces(line: str, kind: Kind) -> list[str]:
-    """What may stand on a line of its own, with the spaces behind it.
+    """The pieces that a line may be broken into, each with its trailing spaces.
 
     >>> _pieces("-0.290 [-0.356, -0.223]", "number"), _pieces("gpt-5.1_mini T0", "name")
     (['-0.290 ', '[-0.356, -0.223]'], ['gpt-', '5.', '1_', 'mini ', 'T0'])
@@ -223,7 +223,7 @@ def _pieces(line: str, kind: Kind) -> list[str]:
 
 
 def _fold(screen: Console, cell: Line, width: int, kind: Kind) -> Sequence[Line]:
-    """The cell on lines no wider than the width: broken between pieces where possible, else between characters."""
+    """Wrap the cell to the width, between pieces if possible, else between characters."""
     if isinstance(cell, Text):
         return list(cell.wrap(screen, width, overflow="fold"))
     return [folded for line in cell.split("\n") for folded in _folded(line, width, kind)]

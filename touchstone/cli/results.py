@@ -66,7 +66,7 @@ def sql(
     """Query the results in SQL."""
     from touchstone.publish.formats import RESULT_SUFFIXES, file_format
     from touchstone.publish.query import run_query
-    from touchstone.publish.rendering import render, save
+    from touchstone.publish.result_formats import format_result, save_result
 
     _require_file_for_parquet(format, save_to)
     saved_as = file_format(save_to, format, RESULT_SUFFIXES) if save_to is not None else None
@@ -75,13 +75,13 @@ def sql(
     with show_progress("running the query"):
         result = run_query(tables_folder(data, draft), query)
     if save_to is not None and saved_as is not None:
-        save(result, saved_as, save_to)
+        save_result(result, saved_as, save_to)
     elif format in (None, "table"):
         from touchstone.cli.tables import show_result
 
         show_result(result)
     else:
-        print(render(result, str(format)), end="")
+        print(format_result(result, str(format)), end="")
 
 
 @commands.command(cls=MultiValueCommand)

@@ -40,10 +40,10 @@ def synth(
 @commands.command()
 def doctor() -> None:
     """Check the installation: what is there, what is missing, and how to get it."""
-    from touchstone.cli.doctor import examine
+    from touchstone.cli.doctor import check_requirements
     from touchstone.cli.tables import show_doctor
 
-    items = examine()
+    items = check_requirements()
     show_doctor(items)
-    if any(item.needed and not item.good for item in items):
+    if any(item.required and not item.met for item in items):
         raise typer.Exit(1)

@@ -9,15 +9,15 @@ from touchstone.cli.fitted_table import Column, FittedTable, names, numbers, pro
 from touchstone.text import counted, visible
 
 if TYPE_CHECKING:
-    from touchstone.cli.doctor import Item
+    from touchstone.cli.doctor import Requirement
     from touchstone.storage.snapshots import Snapshot
 
 
 def show_result(result: Any) -> None:
     """Print the result of a query, figures rounded to significant digits."""
-    from touchstone.publish.rendering import displayed
+    from touchstone.publish.result_formats import terminal_cells
 
-    columns, rows = displayed(result)
+    columns, rows = terminal_cells(result)
     table = FittedTable(
         [Column(header, kind) for header, kind in columns],
         hint="use --format csv or a wider terminal",
@@ -51,10 +51,10 @@ def show_snapshots(snapshots: Sequence["Snapshot"], pinned: Mapping[str, str]) -
     table.print(terminal())
 
 
-def show_doctor(items: Iterable["Item"]) -> None:
+def show_doctor(items: Iterable["Requirement"]) -> None:
     """Print what was found, and how to get the rest."""
     table = FittedTable([*names("", "what"), *prose("detail")])
     for item in items:
-        word, style = ("ok", "green") if item.good else ("missing", "red") if item.needed else ("optional", "yellow")
+        word, style = ("ok", "green") if item.met else ("missing", "red") if item.required else ("optional", "yellow")
         table.add_row(Text(word, style=style), item.name, item.detail)
     table.print(terminal())

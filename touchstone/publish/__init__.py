@@ -1,1 +1,5 @@
-"""From tables to what people read: summary CSV, SQL, data dictionary."""
+"""What people read: summary and model CSVs, the DuckDB warehouse, SQL over the tables, exports, the data dictionary.
+
+Everything here is derived from finished tables. Computing a figure belongs in `metrics` or `compare`, deciding where
+the tables lie in `storage`, and printing to a terminal in `cli`.
+"""

@@ -1,4 +1,4 @@
-"""Tables as CSV files that other programs and spreadsheets can read."""
+"""Tables as CSV, safe to open in a spreadsheet."""
 
 from pathlib import Path
 
@@ -8,7 +8,7 @@ from touchstone.storage.files import FORMULA_STARTS, replacing, spreadsheet_safe
 
 
 def safe_for_spreadsheets(frame: pl.LazyFrame) -> pl.LazyFrame:
-    """The frame with text cells and column names that no spreadsheet runs as a formula.
+    """Prefix text cells and column names that a spreadsheet would run as a formula.
 
     >>> safe_for_spreadsheets(pl.LazyFrame({"a": ["=1+1", "x"], "b": [-1, 2]})).collect().rows()
     [("'=1+1", -1), ('x', 2)]
@@ -19,14 +19,14 @@ def safe_for_spreadsheets(frame: pl.LazyFrame) -> pl.LazyFrame:
 
 
 def write_csv(frame: pl.LazyFrame, path: Path) -> None:
-    """Write a CSV file, whole or not at all. Infinity is `inf`, null an empty cell."""
+    """Write a CSV file atomically. Infinity is `inf`, null an empty cell."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with replacing(path) as scratch:
         safe_for_spreadsheets(frame).sink_csv(scratch)
 
 
 def csv_text(frame: pl.LazyFrame) -> str:
-    """The same as text."""
+    """The content of the CSV file that `write_csv` would write."""
     return safe_for_spreadsheets(frame).collect(engine="streaming").write_csv()
 
 

@@ -1,4 +1,4 @@
-"""`docs/tables.md`, written from the contracts. Run as a module: `--write FILE`, or `--check FILE` for staleness."""
+"""Generate `docs/tables.md` from the contracts. Run as a module with `--write FILE` or `--check FILE`."""
 
 import sys
 from pathlib import Path
@@ -31,7 +31,7 @@ def _section(table: Table) -> str:
 
 
 def main(arguments: list[str]) -> int:
-    """Write or check the file."""
+    """Write the file, or check that it is up to date."""
     action, target = arguments[0], Path(arguments[1])
     if action == "--write":
         target.parent.mkdir(parents=True, exist_ok=True)

@@ -1,7 +1,7 @@
-"""One table of a run, whole or some of its columns, as text or a file: what `touchstone export` gives.
+"""`touchstone export`: one table of a run, or some of its columns, as text or a file.
 
-CSV and Parquet files are written as the table is read, so they may be larger than memory. How values look in the other
-formats belongs in `touchstone.publish.rendering`.
+CSV and Parquet files are streamed, so they may be larger than memory. The other formats belong in
+`touchstone.publish.result_formats`.
 """
 
 import difflib
@@ -12,7 +12,7 @@ import polars as pl
 
 from touchstone.errors import TouchstoneError
 from touchstone.publish.csv_files import csv_text, write_csv
-from touchstone.publish.rendering import render, save
+from touchstone.publish.result_formats import format_result, save_result
 from touchstone.publish.views import require_tables, table_files
 from touchstone.storage.files import replacing
 
@@ -20,11 +20,11 @@ from touchstone.storage.files import replacing
 def export_text(tables_dir: Path, table: str, fmt: str, columns: Sequence[str] = ()) -> str:
     """The table as csv, json, latex or markdown."""
     rows = scan_table(tables_dir, table, columns)
-    return csv_text(rows) if fmt == "csv" else render(rows.collect().to_arrow(), fmt)
+    return csv_text(rows) if fmt == "csv" else format_result(rows.collect().to_arrow(), fmt)
 
 
 def save_export(tables_dir: Path, table: str, fmt: str, columns: Sequence[str], path: Path) -> None:
-    """Write the table to a file, which is there either whole or not at all."""
+    """Write the table to a file atomically."""
     rows = scan_table(tables_dir, table, columns)
     if path.exists() and not path.is_file():
         raise TouchstoneError(f"{path}: not a file")
@@ -35,13 +35,13 @@ def save_export(tables_dir: Path, table: str, fmt: str, columns: Sequence[str], 
             with replacing(path) as scratch:
                 rows.sink_parquet(scratch)
         else:
-            save(rows.collect().to_arrow(), fmt, path)
+            save_result(rows.collect().to_arrow(), fmt, path)
     except OSError as error:
         raise TouchstoneError(f"{path}: {error.strerror or error}") from error
 
 
 def scan_table(tables_dir: Path, table: str, columns: Sequence[str] = ()) -> pl.LazyFrame:
-    """The rows of all parts of a table; a column that some parts lack is null there."""
+    """Scan all parts of a table; a column that a part lacks is null there."""
     require_tables(tables_dir)
     files = table_files(tables_dir)
     if table not in files:

@@ -1,4 +1,4 @@
-"""Which format a file's name implies. Imports nothing heavy, so the fast commands stay fast."""
+"""The output format that a file name implies. Imports nothing heavy, so that fast commands stay fast."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -25,7 +25,7 @@ REPORT_SUFFIXES = {
 
 
 def file_format(save_to: Path, chosen: str | None, suffixes: Mapping[str, str]) -> str | None:
-    """The format to save in: the chosen one, else what the file's name implies, if anything; they must agree.
+    """The format to save in: the chosen one, else the one that the file name implies, if any. They must agree.
 
     >>> file_format(Path("a.CSV"), None, RESULT_SUFFIXES), file_format(Path("out"), "json", RESULT_SUFFIXES)
     ('csv', 'json')

@@ -1,4 +1,4 @@
-"""A table for a paper: LaTeX with the rules of booktabs, text escaped and figures rounded."""
+"""LaTeX tables for papers: booktabs rules, escaped text, rounded figures."""
 
 import math
 import re
@@ -18,7 +18,7 @@ _SPECIAL = {
 
 
 def latex_table(header: Sequence[str], rows: Iterable[Sequence[object]], numeric: Sequence[bool]) -> str:
-    r"""A `tabular` with a line per row; numeric columns are right-aligned.
+    r"""A `tabular` with one line per row; numeric columns are right-aligned.
 
     >>> print(latex_table(["model", "pass@1"], [["a_b", 0.123456]], [False, True]).splitlines()[5])
     a\_b & 0.1235 \\
@@ -38,7 +38,7 @@ def latex_table(header: Sequence[str], rows: Iterable[Sequence[object]], numeric
 
 
 def latex_cell(value: object) -> str:
-    r"""A value as LaTeX: figures to four significant digits, a dash where there is nothing.
+    r"""A value as LaTeX: figures to four significant digits, a dash for an empty cell.
 
     >>> latex_cell(1.0728e-06), latex_cell(-0.25), latex_cell(float("inf")), latex_cell(""), latex_cell(True)
     ('$1.073 \\times 10^{-6}$', '$-0.25$', '$\\infty$', '--', 'true')
@@ -56,7 +56,7 @@ def latex_cell(value: object) -> str:
 
 
 def escaped(text: str) -> str:
-    r"""Text that LaTeX sets as it is, on one line.
+    r"""Escape text for LaTeX, on one line.
 
     >>> escaped("50% of a_b\n& more")
     '50\\% of a\\_b \\& more'

@@ -1,15 +1,15 @@
-"""The formulas as SQL macros, with the weights, bands and penalties of the run that the tables come from.
+"""The formulas of `touchstone.metrics` as SQL macros, with the weights, grades and penalties of the run.
 
-They give what `touchstone.metrics` gives; tests hold the two together. The settings come from the table `settings`,
-whose keys are those of the configuration; a missing key has its default.
+Tests check that both give the same figures. The settings come from the table `settings`, whose keys are those of the
+configuration; a missing key takes its default.
 """
 
 from collections.abc import Mapping
 from typing import Any
 
-# C(n - marked, k) / C(n, k) as a product over the smaller of marked and k, just as in
-# `touchstone.metrics.pass_at_k`. The factors come from two zipped ranges because a lambda that looks at the
-# arguments would take a user's column for its own variable, and could not take a subquery at all.
+# C(n - marked, k) / C(n, k) as a product over the smaller of marked and k, as in `touchstone.metrics.pass_at_k`.
+# The factors come from two zipped ranges, because a lambda that refers to the arguments would confuse a user's column
+# with its own variable, and could not take a subquery at all.
 _CHANCE_OF_AVOIDING = """
 CREATE OR REPLACE MACRO chance_of_avoiding(n, c, marked, k) AS CASE
     WHEN n IS NULL OR c IS NULL OR k IS NULL THEN NULL
@@ -70,7 +70,7 @@ _USED = (
 
 
 def macros(settings: Mapping[str, Any]) -> tuple[str, ...]:
-    """One statement per macro; `settings` are values by the dotted keys of the configuration."""
+    """One CREATE statement per macro; `settings` maps the dotted keys of the configuration to values."""
     used = _with_defaults(settings)
     return (
         _CHANCE_OF_AVOIDING,
@@ -90,7 +90,7 @@ def macros(settings: Mapping[str, Any]) -> tuple[str, ...]:
 def _with_defaults(settings: Mapping[str, Any]) -> Mapping[str, Any]:
     if all(key in settings for key in _USED):
         return settings
-    # Only for tables of another version: loading the configuration takes longer than most queries.
+    # Only for tables of another version: importing the configuration takes longer than most queries.
     from touchstone.config import Scoring
     from touchstone.publish.settings import scoring_settings
 
@@ -139,7 +139,7 @@ def _number(value: float) -> str:
 
 
 def sql_text(value: str) -> str:
-    """The value as an SQL literal.
+    """The value as an SQL string literal.
 
     >>> sql_text("it's")
     "'it''s'"

@@ -1,8 +1,8 @@
-"""Two CSV files per model, for people and programs that do not read Parquet: its outcomes, and its pass@k.
+"""Two CSV files per model, for people and programs that do not read Parquet: outcomes and pass@k.
 
-`<model>_outcomes.csv` has a row per attempt and, renamed to `<model>_fixes.csv`, can itself be evaluated.
-`<model>_pass_at_k.csv` has the model's rows of the summary. They are made in the draft and published with the tables;
-a file whose tables did not change is not written again.
+`<model>_outcomes.csv` has one row per attempt and, renamed to `<model>_fixes.csv`, can itself be evaluated.
+`<model>_pass_at_k.csv` has the model's rows of the summary. Both are written to the draft and published with the
+tables; a file whose tables did not change is not rewritten.
 """
 
 import json
@@ -17,16 +17,16 @@ from touchstone.storage.files import replacing
 from touchstone.storage.store import CSV_FOLDER, Store, digest
 from touchstone.vocabulary import OUTCOMES_CSV_COLUMNS
 
-# Attempts up to which `publish.csv = "auto"` writes the files: they take a second or two and 50 MB.
+# With `publish.csv = "auto"`, the files are written up to this many attempts: a second or two, and 50 MB.
 MAX_ROWS = 1_000_000
 
 _STAMPS = "csv_stamps.json"
-# What the files look like; count up when that changes.
+# Version of the files' layout; increment it when that changes.
 _LAYOUT = 1
 
 
 def write_model_csvs(store: Store, wanted: Literal["auto"] | bool, max_rows: int = MAX_ROWS) -> list[str]:
-    """Bring the draft's CSV files up to date and remove those of models that are gone; returns the files' names."""
+    """Update the CSV files in the draft and remove those of models that are gone. Returns the file names."""
     folder, stamps = store.draft / CSV_FOLDER, store.draft / _STAMPS
     known: dict[str, str] = json.loads(stamps.read_text()) if stamps.is_file() else {}
     models = {model: part for model in store.parts("outcomes") if (part := store.part("outcomes", model)) and part.rows}
@@ -56,7 +56,7 @@ def write_model_csvs(store: Store, wanted: Literal["auto"] | bool, max_rows: int
 
 
 def outcomes_table(outcomes: pl.LazyFrame) -> pl.LazyFrame:
-    """A model's outcomes, with the column names of a fixes file."""
+    """Outcomes with the column names of a fixes file."""
     return outcomes.rename({"passed": "plausible_fix"}).select(OUTCOMES_CSV_COLUMNS)
 
 

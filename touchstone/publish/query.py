@@ -1,8 +1,8 @@
-"""People's own SQL over the tables: one SELECT that can read the tables, and nothing else.
+"""Run a user's SQL: one SELECT that can read the tables of a run and nothing else.
 
-Four walls stand around it. The statement's parse tree must be a SELECT all the way down. The connection may
-open the tables' own files, and its settings are locked. The process may not grow a file, nor its memory. And
-it is ended when its time is over. What the tables look like in SQL belongs in `touchstone.publish.views`.
+Four layers of defence. The parse tree must consist of SELECTs only. The connection may open only the files of the
+tables, and its settings are locked. The query runs in a process that can write no file and has a memory limit. That
+process is killed when its time is up. The views over the tables belong in `touchstone.publish.views`.
 """
 
 import json
@@ -28,18 +28,18 @@ from touchstone.publish.views import create_views, one_line, pattern, require_ta
 _GIB = 2**30
 _REFUSED, _OUT_OF_MEMORY = 3, 4
 
-# DuckDB's memory_limit does not count everything (`repeat('x', 4000000000)` passes it by), so the process
-# has a limit too. The room above is address space that libraries and thread stacks reserve and hardly touch.
+# DuckDB's memory_limit does not cover everything (`repeat('x', 4000000000)` escapes it), so the process has a limit
+# too. The headroom is address space that libraries and thread stacks reserve but hardly use.
 _HEADROOM = 2 * _GIB
 _HEADROOM_PER_THREAD = _GIB // 16
 _THREADS = min(os.cpu_count() or 1, 8)
 
 _BATCH_ROWS = 20_000
 
-# A CTE may hold INSERT, UPDATE, DELETE or COPY … TO, and the whole still counts as a SELECT statement.
+# A CTE may contain INSERT, UPDATE, DELETE or COPY … TO; DuckDB still reports the statement as a SELECT.
 _READING_NODES = frozenset({"SELECT_NODE", "SET_OPERATION_NODE", "RECURSIVE_CTE_NODE", "CTE_NODE"})
 
-# `query` and `json_execute_serialized_sql` run SQL from a text, which no look at the parse tree would find.
+# An allowlist: `query` and `json_execute_serialized_sql` run SQL from a string, which the parse tree does not show.
 _TABLE_FUNCTIONS = frozenset(
     {
         "duckdb_columns",
@@ -77,7 +77,7 @@ _EXPLAIN = re.compile(r"\s*EXPLAIN\s+(ANALYZE\s+)?(?![\s(])", re.IGNORECASE)
 
 @dataclass(frozen=True)
 class QueryLimits:
-    """What one query may use: bytes of memory, which also bound its result, and seconds on the clock."""
+    """Limits of one query: bytes of memory, which also bound the size of its result, and seconds of wall time."""
 
     memory: int = 2 * _GIB
     seconds: float = 300.0
@@ -87,7 +87,7 @@ DEFAULT_LIMITS = QueryLimits()
 
 
 class TableListing(NamedTuple):
-    """A table as it can be queried: its name, how many rows it has, and its columns with their types."""
+    """A table as SQL sees it: name, number of rows, and columns with their types."""
 
     name: str
     rows: int
@@ -95,13 +95,13 @@ class TableListing(NamedTuple):
 
 
 def run_query(tables_dir: Path, sql: str, *, limits: QueryLimits = DEFAULT_LIMITS) -> pa.Table:
-    """The result of one SELECT over the tables. Whatever goes wrong is a TouchstoneError of one line."""
+    """Run one SELECT over the tables. Every failure is a TouchstoneError of one line."""
     require_tables(tables_dir)
-    # Bytes from the command line that are not UTF-8 arrive as surrogates, which DuckDB does not take.
+    # Command-line bytes that are not UTF-8 arrive as surrogates, which DuckDB rejects.
     text = sql.encode(errors="replace").decode()
     request = json.dumps({"tables_dir": str(tables_dir.resolve()), "sql": text, "limits": asdict(limits)})
     try:
-        # -P keeps the working folder, where anyone may have left a duckdb.py, off the import path.
+        # -P keeps the working directory off the import path: it may contain a duckdb.py.
         worker = subprocess.run(
             [sys.executable, "-P", "-m", "touchstone.publish.query"],
             input=request.encode(),
@@ -117,18 +117,18 @@ def run_query(tables_dir: Path, sql: str, *, limits: QueryLimits = DEFAULT_LIMIT
 
 
 def list_tables(tables_dir: Path) -> list[TableListing]:
-    """Every table with its rows and columns, by name."""
+    """List every table with its row count and columns, by name."""
     require_tables(tables_dir)
     with duckdb.connect() as connection:
         return [_listing(connection, name) for name in create_views(connection, tables_dir)]
 
 
 def locked_connection(tables_dir: Path, memory: int) -> duckdb.DuckDBPyConnection:
-    """A connection that sees the tables, may open their files only, and can no longer be reconfigured."""
+    """Open a connection with the views, which can read only their files and can no longer be reconfigured."""
     connection = duckdb.connect(config={**_SETTINGS, "memory_limit": f"{memory}B"})
     create_views(connection, tables_dir)
-    # Files rather than their folder: what may be opened may be written too, and so there is no new name to write to.
-    # DuckDB asks for each twice, first as the pattern that the view holds and then as the file it found.
+    # Files rather than their folder: an allowed path may be written too, and this way no new file can be created.
+    # DuckDB checks each path twice: as the glob pattern in the view, then as the file that it matched.
     files = [file for files in table_files(tables_dir).values() for file in files]
     allowed = sorted({sql_text(name) for file in files for name in (str(file), pattern(file))})
     connection.execute(f"SET allowed_paths = [{', '.join(allowed)}]")
@@ -137,11 +137,11 @@ def locked_connection(tables_dir: Path, memory: int) -> duckdb.DuckDBPyConnectio
     return connection
 
 
-def checked(connection: duckdb.DuckDBPyConnection, sql: str) -> str:
-    """The one statement in the text, if all that it does is read."""
+def require_select(connection: duckdb.DuckDBPyConnection, sql: str) -> str:
+    """Return the only statement of the text; raise if it does anything but read."""
     statements = connection.extract_statements(sql)
     if not statements:
-        raise TouchstoneError("the query is empty; give one SELECT")
+        raise TouchstoneError("the query is empty; pass one SELECT")
     if len(statements) > 1:
         raise TouchstoneError(f"only one SELECT is allowed, got {len(statements)} statements")
     text, kind = statements[0].query, statements[0].type
@@ -150,7 +150,7 @@ def checked(connection: duckdb.DuckDBPyConnection, sql: str) -> str:
         prefix = _EXPLAIN.match(text)
         if prefix is None:
             raise TouchstoneError("only one SELECT is allowed, got EXPLAIN with options")
-        return prefix[0] + checked(connection, text[prefix.end() :])
+        return prefix[0] + require_select(connection, text[prefix.end() :])
     if kind == duckdb.StatementType.MULTI:
         raise TouchstoneError("PIVOT must name its values: PIVOT … ON column IN (…)")
     if kind != duckdb.StatementType.SELECT:
@@ -166,7 +166,7 @@ def _require_reading_only(connection: duckdb.DuckDBPyConnection, sql: str) -> No
         nodes.append(node)
         return node
 
-    # fetchall: DuckDB starts nothing else on the connection while a result is not read to its end.
+    # fetchall: a connection runs nothing else until the result is read to its end.
     [(serialized,)] = connection.execute("SELECT json_serialize_sql(?)", [sql]).fetchall()
     try:
         tree = json.loads(serialized, object_hook=remember)
@@ -200,7 +200,7 @@ def _size(count: int) -> str:
 
 
 def _with_unique_names(table: pa.Table) -> pa.Table:
-    """`SELECT 1 AS a, 2 AS a` has two columns a; the second becomes a_1, as DuckDB does in a table."""
+    """Rename duplicate columns as DuckDB does in a table: `SELECT 1 AS a, 2 AS a` becomes a and a_1."""
     names: list[str] = []
     for name in table.column_names:
         candidates = (f"{name}_{number}" for number in range(1, len(table.column_names) + 1))
@@ -208,16 +208,16 @@ def _with_unique_names(table: pa.Table) -> pa.Table:
     return table.rename_columns(names)
 
 
-def _work() -> int:
-    """The process of its own: a request as JSON comes in, an Arrow stream or one line about it goes out."""
+def _serve_request() -> int:
+    """Entry point of the query process: reads a request as JSON, writes an Arrow stream or a one-line error."""
     request = json.load(sys.stdin)
     limits = QueryLimits(**request["limits"])
-    # Whatever a library prints must not end up inside the stream.
+    # Keep what a library prints out of the stream.
     with os.fdopen(os.dup(1), "wb") as results:
         os.dup2(2, 1)
         _limit_process(limits)
         try:
-            _answer(Path(request["tables_dir"]), request["sql"], limits, results)
+            _stream_result(Path(request["tables_dir"]), request["sql"], limits, results)
         except TouchstoneError as error:
             return _refuse(str(error))
         except Exception as error:
@@ -226,35 +226,37 @@ def _work() -> int:
 
 
 def _limit_process(limits: QueryLimits) -> None:
-    _cap(resource.RLIMIT_AS, limits.memory + _HEADROOM + _THREADS * _HEADROOM_PER_THREAD)
-    _cap(resource.RLIMIT_FSIZE, 0)
-    _cap(resource.RLIMIT_CORE, 0)
-    # The parent ends the process in time; this is for the case that the parent itself was killed.
+    _set_limit(resource.RLIMIT_AS, limits.memory + _HEADROOM + _THREADS * _HEADROOM_PER_THREAD)
+    _set_limit(resource.RLIMIT_FSIZE, 0)
+    _set_limit(resource.RLIMIT_CORE, 0)
+    # The parent kills the process in time; this is for when the parent itself was killed.
     signal.alarm(math.ceil(limits.seconds) + 5)
 
 
-def _cap(kind: int, most: int) -> None:
+def _set_limit(kind: int, most: int) -> None:
     hard = resource.getrlimit(kind)[1]
     bound = most if hard == resource.RLIM_INFINITY else min(most, hard)
-    # Not every system knows every limit; the other walls still stand.
+    # Not every system supports every limit; the other layers remain.
     with suppress(ValueError, OSError):
         resource.setrlimit(kind, (bound, bound))
 
 
-def _answer(tables_dir: Path, sql: str, limits: QueryLimits, results: IO[bytes]) -> None:
+def _stream_result(tables_dir: Path, sql: str, limits: QueryLimits, results: IO[bytes]) -> None:
     with closing(locked_connection(tables_dir, limits.memory)) as connection:
-        reader = connection.sql(checked(connection, sql)).to_arrow_reader(_BATCH_ROWS)
+        reader = connection.sql(require_select(connection, sql)).to_arrow_reader(_BATCH_ROWS)
         size = 0
         with pa.ipc.new_stream(results, reader.schema) as stream:
             for batch in reader:
                 size += batch.nbytes
                 if size > limits.memory:
-                    raise TouchstoneError(f"the result is larger than {_size(limits.memory)}; ask for less of it")
+                    raise TouchstoneError(
+                        f"the result is larger than {_size(limits.memory)}; select fewer rows or columns"
+                    )
                 stream.write_batch(batch)
 
 
 def _is_out_of_memory(error: Exception) -> bool:
-    # Once rows flow through Arrow, DuckDB's error arrives as an OSError with the same text.
+    # Once rows stream through Arrow, DuckDB's error arrives as an OSError with the same message.
     return isinstance(error, MemoryError) or "Out of Memory Error" in str(error) or "bad_alloc" in str(error)
 
 
@@ -269,5 +271,5 @@ def _refuse(message: str) -> int:
 
 
 if __name__ == "__main__":
-    # Straight out: what a library prints or trips over while Python shuts down is no part of the answer.
-    os._exit(_work())
+    # Skip Python's shutdown: what a library prints or raises there must not spoil the answer.
+    os._exit(_serve_request())

@@ -1,4 +1,4 @@
-"""The summary CSV: one row per model (and tier), one column per k, rebuilt from the tables each time."""
+"""The summary CSV: one row per model (and tier), one column per k."""
 
 from pathlib import Path
 
@@ -8,7 +8,7 @@ from touchstone.publish.csv_files import write_csv
 
 
 def summary(pass_at_k: pl.DataFrame) -> pl.DataFrame:
-    """`LLM, pass@1, …, attempted, problems` and the intervals; `tier` only where there is more than one.
+    """`LLM, pass@1, …, attempted, problems` and the confidence intervals; `tier` only if there are several.
 
     >>> row = {"model": "m", "tier": "T0", "k": 1, "pass_at_k": .5, "ci_low": .4, "ci_high": .6,
     ...        "ci_method": "wilson", "ci_units": 9, "attempted": 9, "problems": 10}
@@ -37,7 +37,7 @@ def summary(pass_at_k: pl.DataFrame) -> pl.DataFrame:
 
 
 def write_summary(pass_at_k: pl.DataFrame, path: Path) -> pl.DataFrame:
-    """Write the summary CSV, whole or not at all."""
+    """Write the summary CSV atomically, and return the table."""
     table = summary(pass_at_k)
     write_csv(table.lazy(), path)
     return table

@@ -1,7 +1,7 @@
-"""The tables as DuckDB sees them: one view per table over its Parquet files, with the formulas as SQL macros beside.
+"""DuckDB views, one per table over its Parquet files, and the formulas as SQL macros. `touchstone sql` reads them.
 
-`touchstone sql` reads through these views; the file for other programs is `touchstone.publish.warehouse`. Which columns
-a table has belongs in `touchstone.contracts`; people's own SQL runs in `touchstone.publish.query`.
+The columns of a table belong in `touchstone.contracts`, running SQL in `touchstone.publish.query`, and the DuckDB file
+for other programs in `touchstone.publish.warehouse`.
 """
 
 import json
@@ -19,7 +19,7 @@ TABLE_NAME = re.compile(r"[a-z_][a-z0-9_]*")
 
 
 def create_views(connection: duckdb.DuckDBPyConnection, tables_dir: Path) -> list[str]:
-    """Create one view per table, and the macros with the run's settings; returns the tables' names, sorted."""
+    """Create one view per table, and the macros with the settings of the run. Returns the table names, sorted."""
     tables = table_files(tables_dir)
     for name, files in tables.items():
         try:
@@ -31,13 +31,13 @@ def create_views(connection: duckdb.DuckDBPyConnection, tables_dir: Path) -> lis
 
 
 def create_macros(connection: duckdb.DuckDBPyConnection, tables: Mapping[str, list[Path]]) -> None:
-    """Create the macros with the settings of the run that made the tables."""
+    """Create the macros with the settings of the run that produced the tables."""
     for macro in macros(_settings(connection, tables)):
         connection.execute(macro)
 
 
 def table_files(tables_dir: Path) -> dict[str, list[Path]]:
-    """The Parquet files of every table, by name, both sorted. Hidden files are still being written."""
+    """The Parquet files of every table by table name, both sorted. Hidden files are still being written."""
     if not tables_dir.is_dir():
         return {}
     folders = sorted(
@@ -51,22 +51,22 @@ def table_files(tables_dir: Path) -> dict[str, list[Path]]:
 
 
 def parquet_scan(files: list[Path]) -> str:
-    """The files as one relation, for a FROM clause."""
-    # Without hive_partitioning=false, a folder such as `run=5` anywhere above would become a column.
+    """The FROM clause that reads the files as one relation."""
+    # With hive_partitioning, a folder such as `run=5` anywhere in the path would become a column.
     paths = ", ".join(sql_text(pattern(file)) for file in files)
     return f"read_parquet([{paths}], union_by_name = true, hive_partitioning = false)"
 
 
 def require_tables(tables_dir: Path) -> None:
-    """Refuse a folder without tables."""
+    """Raise if the folder has no tables."""
     if not table_files(tables_dir):
         raise TouchstoneError(
-            f"{tables_dir}: no tables here; run `touchstone run` first or give the output folder with --data"
+            f"{tables_dir}: no tables here; run `touchstone run` first or pass the output folder as --data"
         )
 
 
 def pattern(path: Path) -> str:
-    """The path as DuckDB must read it, which takes every path for a glob pattern.
+    """Escape the path for DuckDB, which takes every path for a glob pattern.
 
     >>> pattern(Path("/runs [1]/a*.parquet"))
     '/runs [[]1]/a[*].parquet'
@@ -75,18 +75,18 @@ def pattern(path: Path) -> str:
 
 
 def one_line(message: str) -> str:
-    """What DuckDB has to say, hint included, without its drawing of the statement.
+    """DuckDB's error message and hint on one line, without the excerpt of the statement.
 
     >>> one_line('Parser Error: syntax error at or near "selec"\\n\\nLINE 1: selec 1\\n        ^^^^^')
     'Parser Error: syntax error at or near "selec"'
     """
-    said = re.split(r"\n\s*\n|\nLINE \d+:", message.strip(), maxsplit=1)[0]
-    line = " ".join(said.split())
+    text = re.split(r"\n\s*\n|\nLINE \d+:", message.strip(), maxsplit=1)[0]
+    line = " ".join(text.split())
     return line if len(line) <= 500 else line[:499] + "…"
 
 
 def _settings(connection: duckdb.DuckDBPyConnection, tables: Mapping[str, list[Path]]) -> dict[str, Any]:
-    """The settings that the run was made with; none where another version made it."""
+    """The settings of the run; empty if another version produced the tables."""
     if "settings" not in tables:
         return {}
     try:

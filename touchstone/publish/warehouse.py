@@ -1,8 +1,7 @@
-"""The warehouse: one DuckDB file with every table and the formulas as macros, which can be copied anywhere.
+"""The warehouse: one self-contained DuckDB file with every table, and the formulas as macros.
 
-It holds the rows themselves. A view over Parquet files would keep the paths it was created with: in a copied folder it
-would answer from the original, and once that is gone not at all. How a table is read belongs in
-`touchstone.publish.views`.
+It holds the rows themselves. Views over the Parquet files would keep absolute paths: in a copied folder they would read
+the original, or fail once that is gone. Reading the tables belongs in `touchstone.publish.views`.
 """
 
 import hashlib
@@ -21,41 +20,41 @@ from touchstone.publish.views import create_macros, one_line, parquet_scan, patt
 from touchstone.storage.files import link_or_copy, replacing
 from touchstone.text import counted
 
-# Bytes a value, as stored in Parquet: longer text is compressed by zstd, three times as fast and 20 times as small.
+# Mean bytes per value in Parquet above which text is compressed by zstd: three times as fast and 20 times as small.
 _LONG_TEXT = 64
 
-# DuckDB's default of 256 KiB makes a file of many small tables seven times as large.
+# With DuckDB's default of 256 KiB, a file of many small tables is seven times as large.
 _BLOCK_SIZE = "16384"
 
 
 @dataclass(frozen=True)
 class Warehouse:
-    """What a warehouse file holds, and the tables that are too large for it with their rows."""
+    """The tables in a warehouse file, and the row counts of those that are too large for it."""
 
     tables: list[str]
     left_out: dict[str, int]
 
 
 def build_warehouse(path: Path, tables_dir: Path, max_rows: int) -> Warehouse:
-    """Write the tables and macros into a DuckDB file, replacing the last one when it is complete."""
+    """Write the tables and macros to a DuckDB file, atomically."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with replacing(path) as scratch:
         with duckdb.connect(str(scratch), config={"default_block_size": _BLOCK_SIZE}) as connection:
-            # One transaction: a commit for every statement would wait for the disk as often.
+            # One transaction: a commit per statement would wait for the disk each time.
             connection.begin()
             files = table_files(tables_dir)
             create_macros(connection, files)
             made = _copy_tables(connection, files, max_rows)
             connection.commit()
-        # A log that a killed reader left behind belongs to the old file and would break the new one.
+        # A write-ahead log that a killed reader left behind belongs to the old file and would corrupt the new one.
         path.with_name(path.name + ".wal").unlink(missing_ok=True)
     return made
 
 
 def publish_warehouse(path: Path, tables_dir: Path, last: Path, made_from: str, max_rows: int) -> Warehouse:
-    """Link to the last warehouse where it was made from the same and nobody changed it since; else build a new one.
+    """Link to the last warehouse if it is current and unmodified, else build a new one.
 
-    `made_from` names everything that rows and macros depend on.
+    `made_from` identifies everything that the rows and macros depend on.
     """
     code = [Path(module.__file__ or "").read_text() for module in (sys.modules[__name__], views, macros)]
     wanted = hashlib.sha256(json.dumps([made_from, max_rows, duckdb.__version__, code]).encode()).hexdigest()
@@ -76,7 +75,7 @@ def _copy_tables(connection: duckdb.DuckDBPyConnection, files: dict[str, list[Pa
         try:
             [(rows,)] = connection.execute(f"SELECT count(*) FROM {parquet_scan(parts)}").fetchall()
             if rows > max_rows:
-                _refuse(connection, name, rows)
+                _create_failing_view(connection, name, rows)
                 made.left_out[name] = rows
             else:
                 _copy_table(connection, name, parts)
@@ -107,8 +106,8 @@ def _long_text(connection: duckdb.DuckDBPyConnection, parts: list[Path]) -> set[
     return {column for (column,) in found}
 
 
-def _refuse(connection: duckdb.DuckDBPyConnection, name: str, rows: int) -> None:
-    """A view that no query can be bound to: an empty table or an `error()` could be optimised into a wrong answer."""
+def _create_failing_view(connection: duckdb.DuckDBPyConnection, name: str, rows: int) -> None:
+    """Create a view that fails to bind: an empty table or an `error()` could be optimised into a wrong answer."""
     message = _identifier(
         f"{name} is not in this file ({counted(rows, 'row')}): use `touchstone sql`, which reads the Parquet files"
     )
@@ -126,7 +125,7 @@ def _stamp_of(path: Path) -> Path:
 
 
 def _state(path: Path) -> list[int] | None:
-    """Size and time: they change when somebody writes to the file."""
+    """Size and modification time, which change when something writes to the file."""
     try:
         found = path.stat()
     except OSError:

@@ -1,6 +1,6 @@
-"""Results of a query as text and files: csv, json, latex, markdown and parquet.
+"""Query results as CSV, JSON, LaTeX, Markdown or Parquet, and as cells for a table on the terminal.
 
-How a result comes about belongs in `touchstone.publish.query`.
+Running a query belongs in `touchstone.publish.query`, file name suffixes in `touchstone.publish.formats`.
 """
 
 import json
@@ -30,13 +30,13 @@ _NOT_FINITE = {math.inf: "Infinity", -math.inf: "-Infinity"}
 
 
 def iter_rows(table: pa.Table) -> Iterator[tuple[Any, ...]]:
-    """The rows as Python values, without holding all of them at once."""
+    """Yield the rows as Python values, one batch at a time."""
     for batch in table.to_batches(max_chunksize=_BATCH_ROWS):
         yield from zip(*map(_values, batch.schema.names, batch.columns), strict=True)
 
 
-def displayed(table: pa.Table) -> tuple[list[tuple[str, ColumnKind]], list[list[str]]]:
-    """Columns with their kinds and rows of text, for a table on the terminal. Figures are rounded, names are whole."""
+def terminal_cells(table: pa.Table) -> tuple[list[tuple[str, ColumnKind]], list[list[str]]]:
+    """Columns with their kinds, and rows of text with figures rounded, for a table on the terminal."""
     rows = [
         [significant(value) if isinstance(value, float) else _cell(value) for value in row] for row in iter_rows(table)
     ]
@@ -47,8 +47,8 @@ def displayed(table: pa.Table) -> tuple[list[tuple[str, ColumnKind]], list[list[
     return list(zip(table.column_names, kinds, strict=True)), rows
 
 
-def render(table: pa.Table, fmt: str) -> str:
-    """The table as csv, json (an array of records), latex or markdown."""
+def format_result(table: pa.Table, fmt: str) -> str:
+    """The result as csv, json (an array of records), latex or markdown."""
     if fmt == "csv":
         return _csv(table)
     if fmt == "json":
@@ -58,13 +58,13 @@ def render(table: pa.Table, fmt: str) -> str:
     if fmt == "markdown":
         return _markdown(table)
     if fmt == "parquet":
-        raise TouchstoneError("parquet is not text; write it to a file")
+        raise TouchstoneError("parquet is not text; save it to a file")
     raise TouchstoneError(f"there is no format '{fmt}'; choose one of {', '.join(FORMATS)}")
 
 
-def save(table: pa.Table, fmt: str, path: Path) -> None:
-    """Writes the table to the file, which is there either whole or not at all."""
-    text = None if fmt == "parquet" else render(table, fmt)
+def save_result(table: pa.Table, fmt: str, path: Path) -> None:
+    """Write the result to a file atomically."""
+    text = None if fmt == "parquet" else format_result(table, fmt)
     if path.exists() and not path.is_file():
         raise TouchstoneError(f"{path}: not a file")
     try:
@@ -83,7 +83,7 @@ def _values(name: str, column: pa.Array) -> list[Any]:
     try:
         values: list[Any] = column.to_pylist()
     except (OverflowError, ValueError):
-        # DuckDB's calendar reaches further than Python's, and has infinity in it.
+        # DuckDB has a wider range of dates than Python, and infinite ones.
         raise TouchstoneError(f"column '{name}' has times out of range; cast it to VARCHAR in the query") from None
     return values
 
@@ -91,7 +91,7 @@ def _values(name: str, column: pa.Array) -> list[Any]:
 def _csv(table: pa.Table) -> str:
     rows = ([_csv_text(value) for value in row] for row in iter_rows(table))
     lines = [[_csv_text(name) for name in table.column_names], *rows]
-    # A lone empty cell is quoted, because readers skip empty lines.
+    # A single empty cell is quoted, because readers skip empty lines.
     return "".join((",".join(line) or '""') + "\n" for line in lines)
 
 
@@ -129,7 +129,7 @@ def _is_number(kind: pa.DataType) -> bool:
 
 
 def _cell(value: Any) -> str:
-    """The value as text for a cell; empty for null."""
+    """The value as the text of a cell; null is empty."""
     match value:
         case None:
             return ""
@@ -145,10 +145,10 @@ def _cell(value: Any) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """The value in the types that JSON has. It has no NaN, which becomes null, and no infinity.
+    """Convert the value to JSON's types. NaN becomes null, infinity the string "Infinity" or "-Infinity".
 
-    Infinity is the text "Infinity" or "-Infinity", which `float` in Python and `Number` in JavaScript read back: a cost
-    of pass where nothing passes is known to be infinite, and null is what is not known.
+    `float` in Python and `Number` in JavaScript read these strings back. Null would be wrong: the cost of pass of a
+    model that never passes is known to be infinite.
     """
     match value:
         case float():
