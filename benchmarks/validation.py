@@ -28,9 +28,9 @@ import terraform_modules
 from rich.console import Console
 from rich.table import Table
 
-from touchstone.config import ValidationSettings
 from touchstone.validation.session import ValidationSession
 from touchstone.validation.targets import Target, Targets
+from touchstone.validation_config import ValidationSettings
 
 VALIDATORS = ("python", "hcl", "terraform")
 SAMPLE = 20

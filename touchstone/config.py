@@ -23,7 +23,8 @@ from pydantic import (
 )
 
 from touchstone.errors import TouchstoneError
-from touchstone.vocabulary import CLASSES, DEFAULT_TIER, Success
+from touchstone.validation_config import ValidationSettings, expanded
+from touchstone.vocabulary import CLASSES, DEFAULT_TIER
 
 _MAX_WEIGHT = 1_000_000
 
@@ -209,87 +210,6 @@ class SyntheticSettings(_Section):
     models: dict[str, float] = {"gemini": 0.77, "chatgpt4.1": 0.6, "claude": 0.7}
 
 
-class LimitSettings(_Section):
-    """What one validation may use; what is not given is the validator's own default. `seconds` is CPU time."""
-
-    seconds: float | None = Field(None, gt=0)
-    wall_seconds: float | None = Field(None, gt=0)
-    memory_mb: int | None = Field(None, ge=64)
-    disk_mb: int | None = Field(None, ge=1)
-    output_mb: int | None = Field(None, ge=1)
-    processes: int | None = Field(None, ge=1)
-
-
-class TerraformProgram(_Section):
-    """Which Terraform or OpenTofu, and where it finds providers without a network."""
-
-    program: Path | None = None
-    plugin_dir: Path | None = None
-
-
-class PythonProgram(_Section):
-    """The interpreter that runs candidates (its packages are at hand for them), and whether ruff counts warnings."""
-
-    interpreter: Path | None = None
-    lint: bool = True
-
-
-class RustProgram(_Section):
-    """Which cargo, and where vendored crates are."""
-
-    cargo: Path | None = None
-    vendor_dir: Path | None = None
-
-
-class CommandProgram(_Section):
-    """A program of your own: {file} and {directory} stand for the repaired file and its folder."""
-
-    arguments: list[str] = []
-    version_arguments: list[str] = []
-    report: Literal["exit_code", "json"] = "exit_code"
-    fidelity: str = Field("full", min_length=1)
-    readable: list[Path] = []
-    environment: dict[str, str] = {}
-
-
-class ValidationSettings(_Section):
-    """How fixes without an outcome are validated."""
-
-    mode: Literal["missing", "always", "never"] = "missing"
-    apply: Literal["auto", "file", "block"] = "auto"
-    success: Success = "plausible"
-    validators: dict[str, Literal["hcl", "terraform", "python", "rust", "command"]] = {}
-    sandbox: Literal["auto", "bubblewrap", "landlock"] = "auto"
-    unsandboxed: bool = False
-    workers: int | None = Field(None, ge=1, le=1024)
-    cache_dir: Path | None = None
-    limits: LimitSettings = LimitSettings()
-    terraform: TerraformProgram = TerraformProgram()
-    python: PythonProgram = PythonProgram()
-    rust: RustProgram = RustProgram()
-    command: CommandProgram = CommandProgram()
-
-    def anchored(self, base: Path) -> Self:
-        """With paths made absolute that are relative to the config file's folder."""
-
-        def absolute(path: Path | None) -> Path | None:
-            return None if path is None else (base / expanded(path)).absolute()
-
-        return self.model_copy(
-            update={
-                "cache_dir": absolute(self.cache_dir),
-                "terraform": TerraformProgram(
-                    program=absolute(self.terraform.program), plugin_dir=absolute(self.terraform.plugin_dir)
-                ),
-                "python": self.python.model_copy(update={"interpreter": absolute(self.python.interpreter)}),
-                "rust": RustProgram(cargo=absolute(self.rust.cargo), vendor_dir=absolute(self.rust.vendor_dir)),
-                "command": self.command.model_copy(
-                    update={"readable": [(base / expanded(path)).absolute() for path in self.command.readable]}
-                ),
-            }
-        )
-
-
 class PublishSettings(_Section):
     """What is written beside the tables for other programs."""
 
@@ -376,14 +296,6 @@ def _require_folder(key: str, path: Path) -> None:
     for place in (path, *path.parents):
         if place.is_file():
             raise TouchstoneError(f"{key}: {place} is a file, not a folder")
-
-
-def expanded(path: Path) -> Path:
-    """The path with `~` or `~user` at its start replaced by that home folder."""
-    try:
-        return path.expanduser()
-    except RuntimeError:
-        raise TouchstoneError(f"'{path}': there is no such home folder") from None
 
 
 def first_problems_csv(config: EvaluationConfig) -> Path | None:

@@ -7,8 +7,9 @@ import pytest
 
 from touchstone.ingest import cells
 from touchstone.ingest.csv_rows import LINE, open_table
-from touchstone.ingest.quarantine import Refusal
+from touchstone.ingest.quarantine import SCHEMA, Refusal
 from touchstone.ingest.typed_rows import TypedRows, drop_refused, find_duplicates, read_typed_rows
+from touchstone.tables import TABLES
 
 RULES = [cells.identifier("oid"), cells.boolean("passed")]
 
@@ -62,3 +63,7 @@ def test_of_rows_that_differ_none_stays() -> None:
 def test_nothing_repeats() -> None:
     table = rows(("a", "1"), ("b", "1"))
     assert find_duplicates(table, ["oid"]) == [] and drop_refused(table, []) is table
+
+
+def test_quarantine_rows_have_the_columns_of_the_contract() -> None:
+    assert TABLES["quarantine"].dtypes == pl.Schema(SCHEMA)

@@ -47,7 +47,6 @@ from touchstone.inference.paired_units import (
 from touchstone.inference.uncertainty import Interval
 from touchstone.metrics.pass_at_k import problem_counts
 from touchstone.progress import track
-from touchstone.tables import TABLES
 
 __all__ = [
     "ComparisonSettings", "PairResult", "compare_all", "compare_counts", "compare_pair", "compare_pairs", "sentence",
@@ -110,6 +109,9 @@ def compare_counts(counts: pl.LazyFrame, problems: pl.LazyFrame, settings: Compa
     >>> print(compare_counts(counts, problems, ComparisonSettings())["sentence"][0])
     cedar is worse than atlas by 87.5 points (95% CI 57.9 to 100.0, p = 0.016, 8 problems)
     """
+    # Imported here because comparing folders must start without dataframely.
+    from touchstone.tables import TABLES
+
     schema = TABLES["model_comparison"].dtypes
     names, sides = _count_matrices(counts, problems)
     by_kind = {"models": sides, "tiers": _count_matrices(*_across_tiers(counts, problems))[1]}
@@ -356,4 +358,6 @@ def model_comparison(problem_pass_at_k: pl.LazyFrame, problems: pl.LazyFrame, *s
 
 def comparison_settings(config: EvaluationConfig) -> ComparisonSettings:
     """The settings of `model_comparison` as a configuration has them."""
+    from touchstone.tables import TABLES
+
     return ComparisonSettings(*(attrgetter(key)(config) for key in TABLES["model_comparison"].settings))

@@ -4,10 +4,10 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from touchstone.config import ValidationSettings
 from touchstone.errors import TouchstoneError
 from touchstone.validation.registry import DEFAULT_VALIDATORS, VALIDATORS, ValidatorRegistry
 from touchstone.validation.sandbox.probe import BACKENDS, INSTALL, choose_sandbox, probe_backend
+from touchstone.validation_config import ValidationSettings
 
 _FIDELITY = {"hcl": "static or static+schema", "command": "as configured"}
 

@@ -7,12 +7,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from touchstone.config import ValidationSettings
 from touchstone.validation.apply_fix import AppliedFix, Fix, NotApplied, apply_fix, choose_fix
 from touchstone.validation.protocol import UNDECIDED, Report
 from touchstone.validation.session import CachedReport, Request, ValidationSession
 from touchstone.validation.targets import NoTarget, Target
 from touchstone.validation.verdicts import Verdict, compute_verdict, target_diagnostics
+from touchstone.validation_config import ValidationSettings
 from touchstone.vocabulary import Success
 
 _MAX_DIAGNOSTICS = 2000

@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 from multiprocessing.sharedctypes import Synchronized
 from pathlib import Path
 
-from touchstone.config import LimitSettings, ValidationSettings
 from touchstone.errors import TouchstoneError
 from touchstone.validation.cache import ReportCache
 from touchstone.validation.protocol import Job, Report, Validator
@@ -22,6 +21,7 @@ from touchstone.validation.validators.hcl import HclValidator
 from touchstone.validation.validators.python import PythonSettings, PythonValidator
 from touchstone.validation.validators.rust import RUST_LIMITS, RustSettings, RustValidator
 from touchstone.validation.validators.terraform import PROVIDER_LIMITS, TerraformSettings, TerraformValidator
+from touchstone.validation_config import LimitSettings, ValidationSettings
 
 LANGUAGES = {".tf": "terraform", ".tf.json": "terraform", ".tofu": "terraform", ".py": "python", ".rs": "rust"}
 DEFAULT_VALIDATORS = {"terraform": "hcl", "python": "python", "rust": "rust"}

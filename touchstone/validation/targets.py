@@ -7,11 +7,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from touchstone.config import ValidationSettings
 from touchstone.validation.locate_files import UnusableFiles, locate
 from touchstone.validation.protocol import Problem, Tree
 from touchstone.validation.registry import language_of, validator_for
 from touchstone.validation.working_copy import HashedTree, list_files
+from touchstone.validation_config import ValidationSettings
 
 # The columns of the problems file that control validation.
 COLUMNS = (

@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 from tests.validation.attacks.conftest import SECRET
-from touchstone.config import ValidationSettings
 from touchstone.validation.locate_files import UnusableFiles
 from touchstone.validation.protocol import Tree
 from touchstone.validation.targets import NoTarget, Target, Targets
 from touchstone.validation.working_copy import list_files, write_working_copy
+from touchstone.validation_config import ValidationSettings
 
 
 @pytest.fixture
