@@ -1,8 +1,7 @@
-"""Where attacks are made: a warm validator in one backend, neighbours whose verdicts are known, and what must be left
-untouched outside.
+"""The setting of an attack: a warm validator in one backend, neighbour jobs with known verdicts, and a canary outside.
 
-An attack is the text of a candidate's `solution.py`. There are two kinds. A cheat answers wrongly and must not pass. A
-probe is an `attack()` that returns the names of what it got hold of, and passes only where that is an empty list.
+An attack is the text of a candidate's `solution.py`. A cheat answers wrongly and must not pass. A probe is an
+`attack()` that returns the names of what it reached, and passes only if that list is empty.
 """
 
 import os

@@ -1,5 +1,5 @@
-"""The arenas, one per backend and module, and what is checked after every attack: nothing is left running, nothing
-outside was changed, and the neighbours still get their verdicts."""
+"""One arena per backend and module, and the checks after every attack: no process is left, nothing outside changed,
+and neighbour jobs still get their verdicts."""
 
 import ctypes
 import functools

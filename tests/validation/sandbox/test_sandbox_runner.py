@@ -1,6 +1,6 @@
-"""Running one command in a sandbox: what goes in, what comes out, and that nothing is left.
+"""Running one command in a sandbox: its inputs, its results, and that no process is left.
 
-Every test runs in bubblewrap, in landlock and without a sandbox: what a command sees must not depend on its walls.
+Every test runs in bubblewrap, in landlock and unsandboxed: a command must behave the same in each backend.
 """
 
 import os

@@ -10,7 +10,7 @@ from touchstone.validation.hcl.positions import SourceText, Span
 from touchstone.validation.protocol import Diagnostic
 
 _PARSER_PREFIX = "invalid HCL: "
-_COMPLAINT = re.compile(
+_PARSER_DIAGNOSTIC = re.compile(
     r"tmp\.hcl:(\d+),(\d+)-(?:(\d+),)?(\d+): (.+?); (.*?)(?=, tmp\.hcl:\d+,\d+-(?:\d+,)?\d+: |\Z)", re.DOTALL
 )
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -35,7 +35,7 @@ def syntax_errors(text: SourceText) -> list[Diagnostic]:
         # This parses everything and then rejects blocks: the cheapest entry point, since it builds no values.
         pygohcl.attributes_loadb(text.data)
     except pygohcl.HCLParseError as refusal:
-        return list(_complaints(text, str(refusal)))
+        return list(_parse_diagnostics(text, str(refusal)))
     except UnicodeDecodeError:
         # The parser's message quotes invalid UTF-8, so it cannot be decoded; the error is clear anyway.
         return [_wrong_encoding(text)]
@@ -51,10 +51,10 @@ def parse_as_data(text: SourceText) -> Mapping[str, object] | None:
     return content if isinstance(content, dict) else None
 
 
-def _complaints(text: SourceText, refusal: str) -> Iterator[Diagnostic]:
+def _parse_diagnostics(text: SourceText, refusal: str) -> Iterator[Diagnostic]:
     if not refusal.startswith(_PARSER_PREFIX):
         return
-    found = _COMPLAINT.findall(refusal)
+    found = _PARSER_DIAGNOSTIC.findall(refusal)
     for line, column, end_line, end_column, summary, detail in found:
         span = _widened(Span(int(line), int(column), int(end_line or line), int(end_column)))
         yield text.error(span, summary, detail.replace("tmp.hcl:", f"{text.name}:"))

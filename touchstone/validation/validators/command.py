@@ -99,8 +99,8 @@ def report_from_exit_code(result: CommandResult, fidelity: str) -> Report:
     ending = common.describe_exit(result)
     if result.exit_code is None or result.exit_code < 0:
         return common.no_report(result, fidelity, f"the program was {ending}")
-    complaint = Diagnostic("error", ending, detail=common.output_tail(result))
-    return Report("failed", fidelity, (complaint,), duration_seconds=result.seconds)
+    failure = Diagnostic("error", ending, detail=common.output_tail(result))
+    return Report("failed", fidelity, (failure,), duration_seconds=result.seconds)
 
 
 def report_from_json(result: CommandResult, fidelity: str, directory: str) -> Report:

@@ -206,14 +206,14 @@ def _read(said: Mapping[str, Any], job: Job) -> Report:
         return test_build.failure(compiled=True, lint_warnings=lint_warnings)
     if tampered := take(said, "tampered", list):
         raise ContradictionError(f"changed while it was being tested: {', '.join(map(str, tampered))[:500]}")
-    tests, complaints = _tests(said, job.problem.expected_tests)
+    tests, failures = _tests(said, job.problem.expected_tests)
     if not tests:
         return Report("no_report", _FIDELITY, compiled=True, note="the crate has no test that ran")
-    if not complaints and (means := _forgery_constructs(job.tree)):
+    if not failures and (means := _forgery_constructs(job.tree)):
         raise ContradictionError(f"the fix brings in {means}, with which it could forge its own test report")
-    diagnostics = (*complaints, *build.warnings)
+    diagnostics = (*failures, *build.warnings)
     note = "" if take(said, "guarded", bool) else "cc could not build the guard against exit(0) in tests"
-    status = "failed" if complaints else "passed"
+    status = "failed" if failures else "passed"
     return Report(status, _FIDELITY, diagnostics, True, tests, lint_warnings, note=note)
 
 
@@ -273,18 +273,18 @@ def _diagnostic(entry: Mapping[str, Any]) -> Diagnostic:
 def _tests(said: Mapping[str, Any], expected: Sequence[str]) -> tuple[dict[str, bool], list[Diagnostic]]:
     """Which tests passed, and a diagnostic for each that did not. A name in two programs must pass in both."""
     tests: dict[str, bool] = {}
-    complaints = []
+    failures = []
     for name, outcome, words in _outcomes(said):
         if outcome == "ignored":
             continue
         tests[name] = tests.get(name, True) and outcome == "passed"
         if outcome == "failed":
-            complaints.append(Diagnostic("error", f"test {name} failed", detail=words, test=name))
+            failures.append(Diagnostic("error", f"test {name} failed", detail=words, test=name))
     for name in expected:
         if name not in tests:
             tests[name] = False
-            complaints.append(Diagnostic("error", f"expected test {name} did not run", test=name))
-    return tests, complaints
+            failures.append(Diagnostic("error", f"expected test {name} did not run", test=name))
+    return tests, failures
 
 
 def _outcomes(said: Mapping[str, Any]) -> Iterator[tuple[str, libtest.Outcome, str]]:
