@@ -1,3 +1,27 @@
-"""The evaluation engine: pure functions over Polars frames. Nothing in this package imports Dagster."""
+"""Touchstone: whether an LLM's code fixes work, how often, and how sure that is.
+
+The public Python API is what this module exports; see `docs/python.md`. Everything is imported on first use, so that
+`import touchstone` costs next to nothing. Nothing in this package imports Dagster except `touchstone run` and `ui`.
+
+>>> import touchstone
+>>> touchstone.pass_at_k(n=10, c=5, k=1)
+0.5
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
+
+__all__ = ["Results", "__version__", "compare", "evaluate", "load_results", "pass_at_k"]
+
+if TYPE_CHECKING:
+    from touchstone.api import Results, evaluate, load_results, pass_at_k
+
+
+def __getattr__(name: str) -> Any:
+    """Import a name of the API when it is first used."""
+    if name not in __all__:
+        raise AttributeError(f"module 'touchstone' has no attribute '{name}'")
+    # `compare` is a package too; it can be called like the function.
+    return import_module("touchstone.compare") if name == "compare" else getattr(import_module("touchstone.api"), name)

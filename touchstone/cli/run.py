@@ -52,7 +52,7 @@ def run(
 
 @commands.command()
 def ui(
-    config: Annotated[Path | None, typer.Option(help="Evaluation to show. [default: the sample]")] = None,
+    config: Annotated[Path | None, typer.Option(help="Evaluation to show. [default: evaluation_config.json here, else the sample]")] = None,
     port: Annotated[int, typer.Option(help="Port on 127.0.0.1.")] = 3000,
 ) -> None:
     """Start the Dagster UI and its daemon. Stop them with Ctrl-C."""

@@ -39,7 +39,7 @@ from touchstone.validation.validators_used import validators_used
 REPORT = "comparison.md"
 _THIS_RUN = "this run"
 _MOST_NAMED = 3
-_COUNTS = ("regressions", "improvements", "new", "removed", "lost", "compared_by_pass_rate")
+_COUNTS = [name for name, dtype in TABLES["regression_counts"].dtypes.items() if dtype == pl.Int64]
 
 
 @dataclass(frozen=True)

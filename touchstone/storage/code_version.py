@@ -14,6 +14,8 @@ from touchstone.tables import TABLES
 
 _PACKAGE = Path(__file__).parents[1]
 _LIBRARIES = ("numpy", "polars", "pyarrow", "scipy")
+# The public API imports everything when it is used, and makes no table.
+_API = ("touchstone", "touchstone.api")
 _IMPORT = re.compile(
     r"""^[ \t]*(?:
         from\ (?P<package>touchstone[\w.]*)\ import\ (?P<names>\([^)]*\)|[^\n(]+)
@@ -42,7 +44,7 @@ def modules_behind(table: str) -> set[str]:
     waiting = [declared.module, *(module for package in declared.code for module in _modules_in(package))]
     while waiting:
         module = waiting.pop()
-        if module not in found:
+        if module not in found and module not in _API:
             found.add(module)
             waiting.extend(imports_of(module))
     return found

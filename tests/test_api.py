@@ -1,0 +1,91 @@
+"""The public Python API: what `import touchstone` offers, and that it costs nothing until it is used."""
+
+import doctest
+import subprocess
+import sys
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+import touchstone
+from tests.conftest import PROJECT, Folder
+from touchstone.errors import TouchstoneError
+
+HEAVY = ("polars", "numpy", "pydantic", "dagster", "duckdb", "rich", "typer", "dataframely", "scipy")
+
+
+def test_importing_it_imports_nothing_heavy() -> None:
+    program = f"import sys, touchstone; print([name for name in {HEAVY} if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
+
+
+def test_no_function_imports_dagster(folder: Folder) -> None:
+    program = (
+        "import sys, touchstone\n"
+        f"touchstone.evaluate({str(folder.config)!r}); touchstone.load_results({str(folder.output)!r})['tiers']\n"
+        f"touchstone.compare({str(folder.output)!r}, {str(folder.output)!r})\n"
+        "print('dagster' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"
+
+
+def test_evaluate_publishes_what_the_command_does(folder: Folder) -> None:
+    results = touchstone.evaluate(folder.config)
+    assert results.passed and len(results.checks) == 22
+    assert results["pass_at_k"].sort("k")["pass_at_k"].to_list() == [0.25, 0.5]
+    assert (folder.output / "summary_pass_at_k.csv").is_file()
+    assert (folder.output / "warehouse.duckdb").is_file()
+    assert touchstone.load_results(folder.output)["tiers"].equals(results["tiers"])
+
+
+def test_results_are_a_mapping_of_tables(folder: Folder) -> None:
+    results = touchstone.evaluate(str(folder.config))
+    assert "tiers" in results and "nothing" not in results
+    assert len(results) == len(list(results)) == 31
+    assert isinstance(results.scan("attempts"), pl.LazyFrame)
+    with pytest.raises(KeyError):
+        results["nothing"]
+
+
+def test_a_gate_that_stops_the_run_raises(folder: Folder) -> None:
+    folder.fixes("m", "oid,iteration_id,plausible_fix\na,1,true\nb,1,true\n")
+    touchstone.evaluate(folder.config)
+    from touchstone.storage.snapshots import pin
+
+    pin(folder.output, "latest", "baseline")
+    folder.configure(comparison={"on_regression": "fail"})
+    folder.fixes("m", "oid,iteration_id,plausible_fix\na,1,false\nb,1,true\n")
+    with pytest.raises(TouchstoneError, match=r"nothing was published: regressions\.holds_against_baseline"):
+        touchstone.evaluate(folder.config)
+
+
+def test_wrong_input_raises_the_line_that_the_command_prints(tmp_path: Path, folder: Folder) -> None:
+    with pytest.raises(TouchstoneError, match="no such"):
+        touchstone.evaluate(tmp_path / "missing.json")
+    with pytest.raises(TouchstoneError, match="only nobody: no such model; there are: m"):
+        touchstone.evaluate(folder.config, only=["nobody"])
+
+
+def test_compare_takes_the_settings_of_a_configuration(folder: Folder, tmp_path: Path) -> None:
+    touchstone.evaluate(folder.config)
+    folder.configure(comparison={"threshold": 0.25, "score": "pass_rate"})
+    report = touchstone.compare(folder.output, folder.output, config=folder.config).report
+    assert (report.threshold, report.score) == (0.25, "pass_rate")
+
+
+def test_the_package_compare_stays_a_package() -> None:
+    from touchstone.compare import pairs
+
+    assert touchstone.compare.pairs is pairs  # type: ignore[attr-defined]
+    with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
+        touchstone.nothing  # noqa: B018
+
+
+def test_the_examples_in_the_documentation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(PROJECT)
+    names = {"output": tmp_path / "out"}
+    failed, tried = doctest.testfile(str(PROJECT / "docs" / "python.md"), module_relative=False, extraglobs=names)
+    assert tried > 5 and failed == 0

@@ -1,0 +1,67 @@
+"""The layers of the package: imports point one way."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import PROJECT
+from touchstone.storage.code_version import imports_of
+
+# From the top down; a layer imports only those after it. Everything else is shared and stands at the bottom.
+LAYERS = [
+    {"cli"},
+    {"api"},
+    {"evaluation"},
+    {"publish"},
+    {"compare"},
+    {"metrics", "validation"},
+    {"inference", "ingest"},
+    {"storage"},
+]
+SHARED = len(LAYERS)
+# The package `compare` can be called like the API's function of that name, which it imports when that happens.
+ALLOWED = {("touchstone.compare", "touchstone.api")}
+
+
+def layer_of(module: str) -> tuple[int, str]:
+    part = module.split(".")[1] if "." in module else ""
+    return next((place for place, names in enumerate(LAYERS) if part in names), SHARED), part
+
+
+def modules() -> list[str]:
+    files = sorted((PROJECT / "touchstone").rglob("*.py"))
+    return [".".join(file.relative_to(PROJECT).with_suffix("").parts).removesuffix(".__init__") for file in files]
+
+
+def test_imports_point_down() -> None:
+    upward = []
+    for module in modules():
+        layer, part = layer_of(module)
+        for imported in imports_of(module) - {"touchstone"}:
+            below, other = layer_of(imported)
+            beside = below == layer < SHARED and other != part
+            if (below < layer or beside) and module != "touchstone" and (module, imported) not in ALLOWED:
+                upward.append(f"{module} imports {imported}")
+    assert not upward
+
+
+def test_folders_and_what_everything_shares() -> None:
+    entries = {path.stem for path in (PROJECT / "touchstone").iterdir() if not path.name.startswith((".", "__py"))}
+    folders = {"cli", "publish", "compare", "metrics", "validation", "inference", "ingest", "storage", "project"}
+    shared = {"config", "contracts", "errors", "names", "progress", "project_files", "tables", "text", "checks"}
+    assert entries - folders <= shared | {"__init__", "api", "evaluation", "validation_config", "vocabulary", "py"}
+
+
+@pytest.mark.parametrize("folder", sorted(path for path in Path(PROJECT / "touchstone").rglob("__init__.py")), ids=str)
+def test_a_package_opens_with_what_belongs_in_it(folder: Path) -> None:
+    assert folder.read_text().startswith('"""'), folder
+
+
+def test_files_fit_one_sitting() -> None:
+    long = {
+        str(path.relative_to(PROJECT)): count
+        for part in ("touchstone", "assets", "pipelines")
+        for path in (PROJECT / part).rglob("*.py")
+        if (count := len(path.read_text().splitlines())) > 400 and path.name != "contracts.py"
+    }
+    assert not long

@@ -1,0 +1,173 @@
+"""The declarations of tables and checks, and what is derived from them."""
+
+import ast
+import inspect
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import dagster as dg
+import polars as pl
+import pytest
+
+from pipelines.definitions import build_defs
+from pipelines.resources import EvaluationResource
+from tests.conftest import PROJECT, Folder
+from touchstone.checks import CHECKS
+from touchstone.config import load_config
+from touchstone.contracts import resolve
+from touchstone.evaluation import Evaluation, run
+from touchstone.storage import code_version
+from touchstone.storage.code_version import modules_behind, table_code_version
+from touchstone.storage.store import Store
+from touchstone.tables import TABLES
+
+DERIVED = [table for table in TABLES.values() if not table.step]
+# Copies of a contract's columns that spare a fast command the import of dataframely; tests hold them together.
+COPIES = {"touchstone/ingest/quarantine.py", "touchstone/metrics/pass_at_k.py"}
+
+
+def test_tables_come_after_what_they_read() -> None:
+    names = list(TABLES)
+    for table in TABLES.values():
+        assert all(names.index(read) < names.index(table.name) for read in table.reads), table.name
+
+
+@pytest.mark.parametrize("table", TABLES.values(), ids=lambda table: table.name)
+def test_the_function_exists_and_says_what_the_table_holds(folder: Folder, table: object) -> None:
+    declared = TABLES[table.name]
+    assert declared.description
+    config = load_config(folder.config)
+    assert len(Evaluation(config)._settings(declared)) == len(declared.settings)
+
+
+@pytest.mark.parametrize("table", DERIVED, ids=lambda table: table.name)
+def test_a_function_takes_the_tables_that_it_reads_and_the_settings_that_matter(table: object) -> None:
+    declared = TABLES[table.name]
+    signature = inspect.signature(resolve(declared.made_by))
+    receiver = ["self"] if "." in declared.made_by.partition(":")[2] else []
+    signature.bind(*receiver, *declared.reads, *declared.settings)
+
+
+def test_a_table_reads_nothing_that_it_does_not_declare(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a table's function, step or check scans in the store while it runs is in its declaration."""
+    scanned: list[str] = []
+    for name in ("scan", "scan_with_extras", "require_part"):
+        original = getattr(Store, name)
+        monkeypatch.setattr(
+            Store, name, lambda store, table, *rest, _do=original: (scanned.append(table), _do(store, table, *rest))[1]
+        )
+    evaluation = Evaluation(load_config(folder.config))
+    for table in TABLES.values():
+        scanned.clear()
+        evaluation.materialize(table.name)
+        undeclared = set(scanned) - set(table.reads) - {table.name} - _ancestors(table.name)
+        assert not undeclared, f"{table.name} reads {sorted(undeclared)}"
+    for check in CHECKS:
+        scanned.clear()
+        evaluation.check(check)
+        assert set(scanned) <= set(check.reads), check.name
+
+
+def _ancestors(name: str) -> set[str]:
+    """What a snapshot keeps: `history` freezes every table before it describes them."""
+    return {table for table in TABLES if table != name} if name == "history" else set()
+
+
+def test_the_graph_of_assets_has_the_declared_dependencies(folder: Folder) -> None:
+    graph = build_defs(EvaluationResource(config_file=str(folder.config))).resolve_asset_graph()
+    for table in TABLES.values():
+        node = graph.get(dg.AssetKey(table.name))
+        assert {key.to_user_string() for key in node.parent_keys} == set(table.reads), table.name
+        assert (node.group_name, node.description) == (table.group, table.description)
+    declared = {(check.table, check.name) for check in CHECKS}
+    assert {(key.asset_key.to_user_string(), key.name) for key in graph.asset_check_keys} == declared
+
+
+@pytest.mark.parametrize("table", ["tiers", "model_comparison", "regressions", "history", "outcomes", "attempts"])
+def test_every_module_that_takes_part_is_in_the_codes_version(table: str) -> None:
+    """Whatever importing the table's function loads, and what the function imports when it runs."""
+    program = (
+        f"import sys, {TABLES[table].module}\n"
+        "print(*(name for name in sys.modules if name.startswith('touchstone.')), sep='\\n')"
+    )
+    loaded = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.split()
+    assert set(loaded) <= modules_behind(table)
+
+
+def test_the_codes_version_follows_imports_inside_functions_and_packages_run_in_a_sandbox() -> None:
+    assert "touchstone.compare.gate" in modules_behind("baseline_verdicts")
+    assert "touchstone.storage.history" in modules_behind("history")
+    assert "touchstone.validation.sandbox.entrypoint" in modules_behind("outcomes")
+    assert "touchstone.validation.stage" not in modules_behind("tiers")
+
+
+def test_an_edit_changes_the_version_of_the_tables_behind_it_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = {name: table_code_version(name) for name in TABLES}
+    table_code_version.cache_clear()
+    original = code_version._content
+    edited = "touchstone.compare.chance"
+    monkeypatch.setattr(code_version, "_content", lambda module: "edited" if module == edited else original(module))
+    changed = {name for name in TABLES if table_code_version(name) != before[name]}
+    table_code_version.cache_clear()
+    assert changed == {"baseline_verdicts", "regressions", "regression_counts"}
+
+
+def _column_lists(path: Path) -> Iterator[tuple[int, list[str]]]:
+    """Literal lists of names, and mappings of names to Polars types."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.List | ast.Tuple | ast.Set):
+            names: list[ast.expr | None] = list(node.elts)
+        elif isinstance(node, ast.Dict) and all(re.match(r"pl\.[A-Z]", ast.unparse(value)) for value in node.values):
+            names = list(node.keys)
+        else:
+            continue
+        found = [name.value for name in names if isinstance(name, ast.Constant) and isinstance(name.value, str)]
+        if len(found) == len(names) and len(found) >= 4:
+            yield node.lineno, found
+
+
+def test_columns_are_listed_in_the_contracts_alone() -> None:
+    """No other module lists half of a table's columns."""
+    repeated = []
+    for folder in ("touchstone", "assets", "pipelines"):
+        for path in sorted((PROJECT / folder).rglob("*.py")):
+            name = str(path.relative_to(PROJECT))
+            if name == "touchstone/contracts.py" or name in COPIES:
+                continue
+            for line, columns in _column_lists(path):
+                for table in TABLES.values():
+                    known = set(table.dtypes)
+                    if set(columns) <= known and len(columns) * 2 >= len(known):
+                        repeated.append(f"{name}:{line} lists the columns of {table.name}: {columns}")
+    assert not repeated
+
+
+def test_every_table_has_a_row_in_the_data_dictionary_and_a_relation_in_the_warehouse(folder: Folder) -> None:
+    import duckdb
+
+    run(Evaluation(load_config(folder.config)))
+    with duckdb.connect(str(folder.output / "warehouse.duckdb"), read_only=True) as warehouse:
+        relations = {name for (name,) in warehouse.sql("SELECT table_name FROM duckdb_tables()").fetchall()}
+    assert relations == set(TABLES)
+    pages = (PROJECT / "docs" / "tables.md").read_text()
+    assert all(f"## {name}" in pages or f"`{name}`" in pages for name in TABLES)
+
+
+def test_a_setting_that_does_not_matter_makes_nothing_again(folder: Folder) -> None:
+    run(Evaluation(load_config(folder.config)))
+    folder.configure(comparison={"on_worse": "warn"})
+    outcome = run(Evaluation(load_config(folder.config)))
+    made = {path.parent.name for path in folder.output.glob(".store/draft/tables/*/*.parquet")}
+    assert made == set(TABLES)
+    # The settings themselves, and the snapshot of a run with other settings.
+    assert outcome.made <= 4
+
+
+def test_frames_have_the_declared_columns(folder: Folder) -> None:
+    run(Evaluation(load_config(folder.config)))
+    for table in TABLES.values():
+        for file in (folder.output / "tables" / table.name).glob("*.parquet"):
+            assert list(pl.read_parquet_schema(file))[: len(table.dtypes)] == list(table.dtypes)

@@ -1,0 +1,140 @@
+"""The public Python API. Import it from `touchstone`, not from here.
+
+Each function does what a command does, with Polars frames instead of files and tables on the screen.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from touchstone.errors import TouchstoneError
+
+if TYPE_CHECKING:
+    from touchstone.compare.compare import ComparisonResult
+    from touchstone.evaluation import CheckOutcome
+
+PathLike = str | Path
+
+
+def pass_at_k(n: int, c: int, k: int) -> float | None:
+    """The unbiased estimate of pass@k from c passes among n attempts; None if there are fewer than k attempts.
+
+    >>> import touchstone
+    >>> touchstone.pass_at_k(n=20, c=3, k=5)
+    0.6008771929824561
+    >>> touchstone.pass_at_k(n=2, c=1, k=5) is None
+    True
+    """
+    from touchstone.metrics.pass_at_k import pass_at_k_of
+
+    return pass_at_k_of(n, c, k)
+
+
+@dataclass(frozen=True)
+class Results(Mapping[str, pl.DataFrame]):
+    """The published tables of an evaluation by name, read when they are asked for.
+
+    `checks` are those of the run that `evaluate` made; empty for results that were loaded.
+    """
+
+    folder: Path
+    checks: "Sequence[CheckOutcome]" = ()
+
+    def __getitem__(self, table: str) -> pl.DataFrame:
+        return self.scan(table).collect()
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(sorted(path.name for path in self._tables.iterdir() if path.is_dir()))
+
+    def __len__(self) -> int:
+        return len(list(iter(self)))
+
+    def scan(self, table: str) -> pl.LazyFrame:
+        """A table as a lazy frame, for those that are large."""
+        files = sorted((self._tables / table).glob("*.parquet"))
+        if not files:
+            raise KeyError(table)
+        return pl.concat([pl.scan_parquet(file, glob=False) for file in files], how="diagonal")
+
+    @property
+    def passed(self) -> bool:
+        """Whether no check failed with an error."""
+        return all(check.passed or not check.error for check in self.checks)
+
+    @property
+    def _tables(self) -> Path:
+        return self.folder / "tables"
+
+
+def evaluate(config: PathLike, *, output_dir: PathLike | None = None, only: Sequence[str] = ()) -> Results:
+    """Run a whole evaluation in this process: ingest, validate, score, publish. Unchanged input is not read again.
+
+    Does what `touchstone run` does, without Dagster and so without a run in its UI. Raises `TouchstoneError` for wrong
+    input, or if a gate stops the run.
+
+    >>> import tempfile, touchstone
+    >>> from touchstone.cli.init import write_project
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_project(Path(folder) / "demo")
+    ...     results = touchstone.evaluate(Path(folder) / "demo" / "evaluation_config.json")
+    ...     results.passed, results["pass_at_k"].select("model").n_unique()
+    (True, 3)
+    """
+    from touchstone.config import load_config
+    from touchstone.evaluation import Evaluation, run
+    from touchstone.ingest.synthetic import generate_if_asked
+
+    loaded = load_config(Path(config), Path(output_dir) if output_dir is not None else None)
+    generate_if_asked(loaded)
+    outcome = run(Evaluation(loaded, only=frozenset(only)))
+    if outcome.failures:
+        raise TouchstoneError("; ".join(outcome.failures))
+    if outcome.stopped:
+        failed = [f"{check.name}: {check.message}" for check in outcome.checks if check.error and not check.passed]
+        raise TouchstoneError(f"nothing was published: {'; '.join(failed)}")
+    return Results(loaded.output_dir, outcome.checks)
+
+
+def load_results(folder: PathLike) -> Results:
+    """The published tables in an output folder, or those of a snapshot.
+
+    >>> import touchstone
+    >>> touchstone.load_results("nowhere")
+    Traceback (most recent call last):
+    touchstone.errors.TouchstoneError: nowhere: no results here (no folder 'tables'); run `touchstone run` first
+    """
+    found = Results(Path(folder))
+    if not (found.folder / "tables").is_dir():
+        raise TouchstoneError(f"{folder}: no results here (no folder 'tables'); run `touchstone run` first")
+    return found
+
+
+def compare(baseline: PathLike, current: PathLike, *, config: PathLike | None = None) -> "ComparisonResult":
+    """Compare two evaluations, each an output folder, a snapshot's folder or a fixes file.
+
+    `.verdicts` has the verdict per model and tier, `.report.cases` what became of every case as a Polars frame.
+
+    >>> import tempfile, touchstone
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     old, new = (Path(folder) / name / "m_fixes.csv" for name in ("old", "new"))
+    ...     for file, outcomes in ((old, ("true", "false")), (new, ("false", "false"))):
+    ...         file.parent.mkdir()
+    ...         _ = (file.parent / "problems.csv").write_text("oid,filename\\na,a.tf\\nb,b.tf\\n")
+    ...         _ = file.write_text("oid,iteration_id,plausible_fix\\na,1,%s\\nb,1,%s\\n" % outcomes)
+    ...     touchstone.compare(old, new).report.counts["regression"]
+    1
+    """
+    from touchstone.compare.compare import CompareOptions, configured_options
+    from touchstone.compare.compare import compare as compare_evaluations
+    from touchstone.compare.pairs import ComparisonSettings, comparison_settings
+
+    options, settings = CompareOptions(), ComparisonSettings()
+    if config is not None:
+        from touchstone.config import load_config
+
+        loaded = load_config(Path(config))
+        options, settings = configured_options(loaded), comparison_settings(loaded)
+    return compare_evaluations(str(baseline), str(current), options, settings)
