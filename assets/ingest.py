@@ -24,8 +24,7 @@ def attempts(context: dg.AssetExecutionContext, evaluation: EvaluationParam) -> 
     register_models(context.instance, evaluation)
     parts = evaluation.materialize("attempts")
     if evaluation.ingest.removed_models:
-        gone = ", ".join(evaluation.ingest.removed_models)
-        context.log.warning(f"the fixes files of {gone} are gone; their results are removed")
+        context.log.warning(evaluation.ingest.removal_warning)
     return per_model("attempts", parts)
 
 

@@ -6,9 +6,7 @@ from pathlib import Path
 
 import dagster as dg
 
-from touchstone.config import load_config
 from touchstone.evaluation import Evaluation
-from touchstone.ingest.synthetic import generate_if_asked
 
 # The tag of a run in the UI that does what `touchstone run --only` does: models, separated by commas.
 ONLY = "touchstone/only"
@@ -23,9 +21,7 @@ class EvaluationResource(dg.ConfigurableResource[Evaluation]):
 
     def load(self) -> Evaluation:
         """The evaluation as the configuration file describes it now."""
-        config = load_config(Path(self.config_file), Path(self.output_dir) if self.output_dir else None)
-        generate_if_asked(config)
-        return Evaluation(config)
+        return Evaluation.load(Path(self.config_file), Path(self.output_dir) if self.output_dir else None)
 
     @contextlib.contextmanager
     def yield_for_execution(self, context: dg.InitResourceContext) -> Generator[Evaluation, None, None]:

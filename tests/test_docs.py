@@ -30,6 +30,8 @@ def test_every_configuration_key_is_documented() -> None:
 def test_every_kind_of_refusal_is_documented() -> None:
     used = set()
     for path in (PROJECT / "touchstone" / "ingest").glob("*.py"):
+        if path.name == "checks.py":
+            continue
         used |= set(
             re.findall(
                 r'"(ragged|bad_\w+|contradiction|unknown_\w+|duplicate|conflict|unreadable_\w+)"', path.read_text()

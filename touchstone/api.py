@@ -83,19 +83,16 @@ def evaluate(config: PathLike, *, output_dir: PathLike | None = None, only: Sequ
     ...     results.passed, results["pass_at_k"].select("model").n_unique()
     (True, 3)
     """
-    from touchstone.config import load_config
     from touchstone.evaluation import Evaluation, run
-    from touchstone.ingest.synthetic import generate_if_asked
 
-    loaded = load_config(Path(config), Path(output_dir) if output_dir is not None else None)
-    generate_if_asked(loaded)
-    outcome = run(Evaluation(loaded, only=frozenset(only)))
+    evaluation = Evaluation.load(Path(config), Path(output_dir) if output_dir is not None else None, only)
+    outcome = run(evaluation)
     if outcome.failures:
         raise TouchstoneError("; ".join(outcome.failures))
     if outcome.stopped:
         failed = [f"{check.name}: {check.message}" for check in outcome.checks if check.error and not check.passed]
         raise TouchstoneError(f"nothing was published: {'; '.join(failed)}")
-    return Results(loaded.output_dir, outcome.checks)
+    return Results(evaluation.config.output_dir, outcome.checks)
 
 
 def load_results(folder: PathLike) -> Results:

@@ -5,24 +5,26 @@ settings, and whether it is current. The Dagster assets call `materialize` table
 Dagster.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from functools import cached_property
 from operator import attrgetter
-from typing import Any
+from pathlib import Path
+from typing import Any, Self
 
 import polars as pl
 from pydantic import BaseModel
 
 from touchstone.checks import CHECKS, Check, CheckResult
 from touchstone.compare.gate import Gate
-from touchstone.config import EvaluationConfig
+from touchstone.config import EvaluationConfig, load_config
 from touchstone.contracts import Table, resolve
 from touchstone.errors import TouchstoneError
 from touchstone.ingest.inputs import Inputs
 from touchstone.ingest.stage import IngestStage
-from touchstone.progress import report_stage, report_step
+from touchstone.ingest.synthetic import generate_if_asked
+from touchstone.progress import report_stage, report_step, report_warning
 from touchstone.publish.stage import PublishStage
 from touchstone.storage.code_version import table_code_version
 from touchstone.storage.store import Part, Store, digest
@@ -47,6 +49,21 @@ class Evaluation:
 
     def __post_init__(self) -> None:
         self.store = Store(self.config.output_dir)
+
+    @classmethod
+    def load(
+        cls,
+        config_file: Path,
+        output_dir: Path | None = None,
+        only: Iterable[str] = (),
+        *,
+        accept: bool = False,
+        fresh: bool = False,
+    ) -> Self:
+        """The evaluation that a configuration file describes; writes the synthetic data that it asks for."""
+        config = load_config(config_file, output_dir)
+        generate_if_asked(config)
+        return cls(config, frozenset(only), accept, fresh)
 
     # The stages
 
@@ -194,6 +211,8 @@ def run(evaluation: Evaluation) -> RunOutcome:
             except TouchstoneError as error:
                 failures.append(f"{table.name}: {error}")
                 break
+            if table.name == "attempts" and evaluation.ingest.removed_models:
+                report_warning(evaluation.ingest.removal_warning)
             parts += [] if table.made_with else made.values()
             checks += (_outcome(check, evaluation.check(check)) for check in CHECKS if _due_after(check) == table.name)
             if evaluation.stopped_by_gate:
@@ -201,7 +220,11 @@ def run(evaluation: Evaluation) -> RunOutcome:
         published = not failures and not evaluation.stopped_by_gate
         if published:
             report_step("publishing")
-            evaluation.publish.all()
+            try:
+                evaluation.publish.all()
+            except TouchstoneError as error:
+                failures.append(f"warehouse: {error}")
+                published = False
         reused = sum(part.reused for part in parts)
         return RunOutcome(checks, failures, len(parts) - reused, reused, evaluation.stopped_by_gate, published)
 

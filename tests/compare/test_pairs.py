@@ -115,7 +115,7 @@ def test_one_attempt_each_in_a_cluster_is_not_mcnemar() -> None:
 
 
 def test_draws_in_proportion_to_the_pairs_so_that_holm_can_be_passed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(paired_tests, "LATTICE", 0)
+    monkeypatch.setattr(paired_tests, "MAX_LATTICE_SUM", 0)
     counts = pl.concat(
         [
             pl.DataFrame({"model": f"m{place:02}", "oid": [str(i) for i in range(120)]}).with_columns(
@@ -406,15 +406,15 @@ def test_many_pairs_show_how_far_they_are() -> None:
     shown: list[int] = []
 
     class Counted:
-        def show(self, done: int, note: str) -> None:
+        def update(self, done: int, note: str) -> None:
             shown.append(done)
 
         def close(self) -> None:
             shown.append(-1)
 
     class Counter(LineDisplay):
-        def bar(self, what: str, total: int, cached: int, made: object) -> Counted:
-            assert (what, total, cached, made) == ("comparing", 528, 0, None)
+        def add_bar(self, description: str, total: int, cached: int, poll: object) -> Counted:
+            assert (description, total, cached, poll) == ("comparing", 528, 0, None)
             return Counted()
 
     counts = pl.LazyFrame({"model": [f"m{place:02}" for place in range(33)], "tier": "T0", "oid": "p", "n": 1, "c": 1})

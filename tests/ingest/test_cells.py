@@ -53,7 +53,7 @@ def test_amounts_and_counts_have_a_limit() -> None:
 
 
 def test_moments_are_seconds_since_1970_in_utc_unless_an_offset_says_otherwise() -> None:
-    rule = cells.moment("at")
+    rule = cells.timestamp("at")
     assert read(rule, "90", "1970-01-01T00:01:30Z", "1970-01-01 00:01:30", "1970-01-01T01:01:30.5+01:00") == [
         90, 90, 90, 90.5,
     ]  # fmt: skip
@@ -62,7 +62,7 @@ def test_moments_are_seconds_since_1970_in_utc_unless_an_offset_says_otherwise()
 
 def test_two_columns_must_not_contradict_each_other() -> None:
     table = pl.DataFrame({"a": ["true", "true", None, "0"], "b": ["1", "no", "true", "false"], "c": ["pass"] * 4})
-    assert table.select(cells.disagreement("a", "b").refused).to_series().to_list() == [False, True, False, False]
+    assert table.select(cells.contradiction("a", "b").refused).to_series().to_list() == [False, True, False, False]
     stated = cells.outcome_class("c", ["a", "b"])
     assert table.select(stated.refused).to_series().to_list() == [False, False, False, True]
     assert read(cells.outcome_class("c"), " Pass ", "Odd", None) == ["pass", "odd", None]
@@ -71,4 +71,4 @@ def test_two_columns_must_not_contradict_each_other() -> None:
 def test_the_first_rule_that_refuses_a_row_is_the_one_that_is_told() -> None:
     table = pl.DataFrame({"oid": ["a", None, "b"], "passed": ["1", "maybe", "maybe"]})
     rules = [cells.identifier("oid"), cells.boolean("passed")]
-    assert table.select(cells.verdict(rules)).rows() == [(0, None), (1, None), (2, "maybe")]
+    assert table.select(cells.first_refusal(rules)).rows() == [(0, None), (1, None), (2, "maybe")]

@@ -309,8 +309,8 @@ def test_verdicts_depend_neither_on_workers_nor_on_order_nor_on_the_cache(repair
     many_fixes(repairs, 8)
     config = load_config(repairs.config)
     evaluation = Evaluation(config)
-    evaluation.ingest_problems()
-    evaluation.ingest_model("m")
+    evaluation.materialize("problems")
+    evaluation.materialize("attempts")
     attempts = evaluation.store.scan_with_extras("attempts", "m").collect().rows(named=True)
     subjects = evaluation.validation.targets(["p"])
 

@@ -29,15 +29,11 @@ def run(
     """Run a whole evaluation: ingest, validate, score, publish."""
     config = config_or_default(config)
     with show_progress("reading the configuration", stages=True):
-        from touchstone.config import load_config
         from touchstone.evaluation import Evaluation
-        from touchstone.ingest.synthetic import generate_if_asked
         from touchstone.progress import report_step
 
-        loaded = load_config(config, output_dir)
-        generate_if_asked(loaded)
+        evaluation = Evaluation.load(config, output_dir, only or [], accept=accept, fresh=fresh)
         report_step("looking for fixes files")
-        evaluation = Evaluation(loaded, only=frozenset(only or []), accept=accept, fresh=fresh)
         evaluation.inputs.require_only(only or [], "--only")
         report_step("loading Dagster")
         from pipelines.launch import run_evaluation
@@ -52,7 +48,9 @@ def run(
 
 @commands.command()
 def ui(
-    config: Annotated[Path | None, typer.Option(help="Evaluation to show. [default: evaluation_config.json here, else the sample]")] = None,
+    config: Annotated[
+        Path | None, typer.Option(help="Evaluation to show. [default: evaluation_config.json here, else the sample]")
+    ] = None,
     port: Annotated[int, typer.Option(help="Port on 127.0.0.1.")] = 3000,
 ) -> None:
     """Start the Dagster UI and its daemon. Stop them with Ctrl-C."""

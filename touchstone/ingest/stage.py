@@ -150,6 +150,11 @@ class IngestStage:
             return refused_row(source, content, reason), no_attempts(source, reason)
         return evaluated_row(source, content, read), read
 
+    @property
+    def removal_warning(self) -> str:
+        """What to say about the removed models."""
+        return f"the fixes files of {', '.join(self.removed_models)} are gone; their results are removed"
+
     def _remove_models_without_files(self) -> list[str]:
         """Remove the parts of models whose files are gone; returns their names."""
         kept = [*self.inputs.models, PROBLEMS_PART, REFUSED_PART]
