@@ -270,7 +270,7 @@ def kill_when_written(run: "subprocess.Popen[bytes]", output: Path, pattern: str
     before = files()
     while files() <= before:
         assert run.poll() is None, "the run ended without writing it"
-        time.sleep(0.001)
+        time.sleep(0.005)
     run.send_signal(signal.SIGKILL)
     assert run.wait() == -signal.SIGKILL
 
