@@ -23,6 +23,8 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 
+from arguments import at_least_one
+
 # All of them exist in both shapes: with 4 samples a problem there is no pass@5 to compute.
 K_VALUES = (1, 2, 4)
 TOLERANCE = 1e-9
@@ -268,21 +270,14 @@ def _self(data: Path) -> list[str]:
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="Measure touchstone pass-at-k beside other ways to the same figures.")
-    parser.add_argument("--rows", type=_at_least_one, nargs="+", default=[1_000_000, 10_000_000], metavar="N")
-    parser.add_argument("--samples", type=_at_least_one, nargs="+", default=[100, 4], metavar="N")
-    parser.add_argument("--repeat", type=_at_least_one, default=3, metavar="N")
+    parser.add_argument("--rows", type=at_least_one, nargs="+", default=[1_000_000, 10_000_000], metavar="N")
+    parser.add_argument("--samples", type=at_least_one, nargs="+", default=[100, 4], metavar="N")
+    parser.add_argument("--repeat", type=at_least_one, default=3, metavar="N")
     parser.add_argument("--skip-slow", action="store_true", help=f"leave out the {SLOWEST}")
     parser.add_argument("--contender", choices=RIVALS, help=argparse.SUPPRESS)
     parser.add_argument("--generate", type=int, nargs=2, help=argparse.SUPPRESS)
     parser.add_argument("--data", type=Path, help=argparse.SUPPRESS)
     return parser.parse_args()
-
-
-def _at_least_one(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"must be at least 1, got {number}")
-    return number
 
 
 if __name__ == "__main__":

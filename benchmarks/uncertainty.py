@@ -24,6 +24,8 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 
+from arguments import at_least_one
+
 SAMPLES = 20
 CONFIDENCE = 0.95
 SEED = 7
@@ -209,18 +211,11 @@ CONTENDERS: dict[str, Callable[[object, int], Callable[[], Ends]]] = {
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="Measure the bootstrap over problems beside other ways to it.")
-    parser.add_argument("--problems", type=_at_least_one, nargs="+", default=[164, 10_000, LARGE], metavar="N")
-    parser.add_argument("--replicates", type=_at_least_one, default=10_000, metavar="N")
+    parser.add_argument("--problems", type=at_least_one, nargs="+", default=[164, 10_000, LARGE], metavar="N")
+    parser.add_argument("--replicates", type=at_least_one, default=10_000, metavar="N")
     parser.add_argument("--quick", action="store_true", help="extrapolate the rivals from a tenth of the draws")
     parser.add_argument("--contender", choices=CONTENDERS, help=argparse.SUPPRESS)
     return parser.parse_args()
-
-
-def _at_least_one(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"must be at least 1, got {number}")
-    return number
 
 
 if __name__ == "__main__":
