@@ -41,8 +41,8 @@ def test_evaluate_publishes_what_the_command_does(folder: Folder) -> None:
     assert touchstone.load_results(folder.output)["tiers"].equals(results["tiers"])
 
 
-def test_results_are_a_mapping_of_tables(folder: Folder) -> None:
-    results = touchstone.evaluate(str(folder.config))
+def test_results_are_a_mapping_of_tables(finished: Folder) -> None:
+    results = touchstone.load_results(str(finished.output))
     assert "tiers" in results and "nothing" not in results
     assert len(results) == len(list(results)) == 31
     assert isinstance(results.scan("attempts"), pl.LazyFrame)
@@ -69,8 +69,8 @@ def test_wrong_input_raises_the_line_that_the_command_prints(tmp_path: Path, fol
         touchstone.evaluate(folder.config, only=["nobody"])
 
 
-def test_compare_takes_the_settings_of_a_configuration(folder: Folder, tmp_path: Path) -> None:
-    touchstone.evaluate(folder.config)
+def test_compare_takes_the_settings_of_a_configuration(evaluated: Folder) -> None:
+    folder = evaluated
     folder.configure(comparison={"threshold": 0.25, "score": "pass_rate"})
     report = touchstone.compare(folder.output, folder.output, config=folder.config).report
     assert (report.threshold, report.score) == (0.25, "pass_rate")

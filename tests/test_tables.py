@@ -145,19 +145,18 @@ def test_columns_are_listed_in_the_contracts_alone() -> None:
     assert not repeated
 
 
-def test_every_table_has_a_row_in_the_data_dictionary_and_a_relation_in_the_warehouse(folder: Folder) -> None:
+def test_every_table_has_a_row_in_the_data_dictionary_and_a_relation_in_the_warehouse(finished: Folder) -> None:
     import duckdb
 
-    run(Evaluation(load_config(folder.config)))
-    with duckdb.connect(str(folder.output / "warehouse.duckdb"), read_only=True) as warehouse:
+    with duckdb.connect(str(finished.output / "warehouse.duckdb"), read_only=True) as warehouse:
         relations = {name for (name,) in warehouse.sql("SELECT table_name FROM duckdb_tables()").fetchall()}
     assert relations == set(TABLES)
     pages = (PROJECT / "docs" / "tables.md").read_text()
     assert all(f"## {name}" in pages or f"`{name}`" in pages for name in TABLES)
 
 
-def test_a_setting_that_does_not_matter_makes_nothing_again(folder: Folder) -> None:
-    run(Evaluation(load_config(folder.config)))
+def test_a_setting_that_does_not_matter_makes_nothing_again(evaluated: Folder) -> None:
+    folder = evaluated
     folder.configure(comparison={"on_worse": "warn"})
     outcome = run(Evaluation(load_config(folder.config)))
     made = {path.parent.name for path in folder.output.glob(".store/draft/tables/*/*.parquet")}
@@ -166,8 +165,7 @@ def test_a_setting_that_does_not_matter_makes_nothing_again(folder: Folder) -> N
     assert outcome.made <= 4
 
 
-def test_frames_have_the_declared_columns(folder: Folder) -> None:
-    run(Evaluation(load_config(folder.config)))
+def test_frames_have_the_declared_columns(finished: Folder) -> None:
     for table in TABLES.values():
-        for file in (folder.output / "tables" / table.name).glob("*.parquet"):
+        for file in (finished.output / "tables" / table.name).glob("*.parquet"):
             assert list(pl.read_parquet_schema(file))[: len(table.dtypes)] == list(table.dtypes)

@@ -90,7 +90,8 @@ def test_a_relevant_loss_is_rarely_called_irrelevant(kind: str, problems: int, a
     assert wrong <= 0.05 + 3 * math.sqrt(0.05 * 0.95 / runs)
 
 
-@pytest.mark.parametrize("apart", [pytest.param(False, marks=pytest.mark.nightly), True])
+@pytest.mark.nightly
+@pytest.mark.parametrize("apart", [False, True])
 def test_clusters_raise_no_false_alarms(apart: bool) -> None:
     """Thirty clusters of four problems, at which both sides are alike, or each good or bad by its own luck."""
     runs, clusters, size = 500, 30, 4

@@ -69,7 +69,7 @@ def found(a: float, b: float, problems: int, attempts: int) -> dict[int, list[bo
 
 
 @pytest.mark.parametrize(
-    ("problems", "attempts"), nightly_but([(30, 1), (100, 5)], itertools.product([30, 100, 500], [1, 5, 20]))
+    ("problems", "attempts"), nightly_but([(30, 1)], itertools.product([30, 100, 500], [1, 5, 20]))
 )
 def test_a_difference_of_that_size_is_found_four_times_in_five(problems: int, attempts: int) -> None:
     """Each difficulty within its own error, all four together within theirs."""

@@ -34,9 +34,7 @@ def assert_covered(found: list[Interval], truth: float, highest: float = HIGHEST
     assert LOWEST - slack <= held <= highest + slack
 
 
-@pytest.mark.parametrize(
-    ("easier", "problems"), nightly_but([(0.0, 30), (1.5, 15)], itertools.product([0.0, 1.5], [15, 30, 100]))
-)
+@pytest.mark.parametrize(("easier", "problems"), nightly_but([(1.5, 15)], itertools.product([0.0, 1.5], [15, 30, 100])))
 def test_rates_of_attempts_where_problems_have_one_to_ten(easier: float, problems: int) -> None:
     generator = np.random.default_rng([problems, int(10 * easier)])
     truth = special.expit(easier + generator.normal(0, 1.5, 400_000)).mean()
@@ -56,9 +54,7 @@ def composites(generator: np.random.Generator, problems: int, n: int, easier: fl
     return (passed + special.expit(difficulty + generator.normal(0, 0.7, (problems, n)))) / 2
 
 
-@pytest.mark.parametrize(
-    ("problems", "n"), nightly_but([(8, 5), (30, 1), (30, 5)], itertools.product([8, 30, 100], [1, 5, 20]))
-)
+@pytest.mark.parametrize(("problems", "n"), nightly_but([(8, 5)], itertools.product([8, 30, 100], [1, 5, 20])))
 def test_medians_of_composite_scores(problems: int, n: int) -> None:
     generator = np.random.default_rng([problems, n])
     truth = float(np.median(composites(generator, 400_000, 1)))
@@ -79,7 +75,7 @@ def test_medians_of_few_values(problems: int) -> None:
 
 @pytest.mark.parametrize(
     ("problems", "n", "easier"),
-    nightly_but([(10, 5, 0), (30, 1, -3), (30, 5, 3)], itertools.product([10, 30, 100], [1, 5], [-3, 0, 3])),
+    nightly_but([(10, 5, 0), (30, 1, -3)], itertools.product([10, 30, 100], [1, 5], [-3, 0, 3])),
 )
 def test_cost_of_pass_where_hard_problems_cost_more(problems: int, n: int, easier: int) -> None:
     generator = np.random.default_rng([problems, n, easier + 3])
@@ -105,7 +101,7 @@ SIZES = [[10, 10, 10], [40, 20, 80], [4] * 5, [3, 3, 30], [1, 1, 1, 20, 20]]
 
 @pytest.mark.parametrize(
     ("sizes", "n"),
-    nightly_but([([10, 10, 10], 5), ([3, 3, 30], 1), ([1, 1, 1, 20, 20], 5)], itertools.product(SIZES, [1, 5])),
+    nightly_but([([3, 3, 30], 1)], itertools.product(SIZES, [1, 5])),
 )
 def test_overall_scores_of_suites_that_differ(sizes: list[int], n: int) -> None:
     generator = np.random.default_rng([*sizes, n])

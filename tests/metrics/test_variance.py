@@ -445,7 +445,7 @@ def test_estimates_are_without_bias_where_problems_share_clusters() -> None:
     assert_without_bias((table["pass_at_1"] - 0.5) ** 2 - table["variance_of_mean"], 0.0)
 
 
-@pytest.mark.parametrize(("a", "b"), nightly_but([(0.5, 0.5)], [(0.5, 0.5), (4.0, 4.0)]))
+@pytest.mark.parametrize(("a", "b"), nightly_but([], [(0.5, 0.5), (4.0, 4.0)]))
 def test_plans_come_true(a: float, b: float) -> None:
     runs, size, attempts = 400, 80, 2
     # So many replicates that the ends of a bootstrap interval do not hang on its seed, which all runs share.
