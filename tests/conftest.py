@@ -13,14 +13,11 @@ from collections.abc import Callable, Iterable
 from contextlib import ExitStack, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from unittest.mock import patch
 
 import pytest
 from hypothesis import settings
-
-if TYPE_CHECKING:
-    pass
 
 # The same examples every time on a desk; others in every run of CI, where a failure names the seed that repeats it.
 settings.register_profile("desk", deadline=None, max_examples=30, derandomize=True, print_blob=True)

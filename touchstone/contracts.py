@@ -752,7 +752,8 @@ class Table:
     @property
     def description(self) -> str:
         """What it holds, in one line: the first line of its function's docstring."""
-        return (resolve(self.made_by).__doc__ or "").strip().splitlines()[0]
+        line = (resolve(self.made_by).__doc__ or "").strip().splitlines()[0].removeprefix(f"The table `{self.name}`: ")
+        return line if line.startswith("pass") else line[:1].upper() + line[1:]
 
 
 def resolve(reference: str) -> Any:

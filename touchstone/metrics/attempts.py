@@ -14,7 +14,7 @@ from touchstone.vocabulary import PASS_CLASS
 
 
 def attempt_scores(attempts: pl.LazyFrame, outcomes: pl.LazyFrame, scoring: Scoring) -> pl.LazyFrame:
-    """The table `attempt_scores`. Whether an attempt passed comes from `outcomes`, the rest from `attempts`."""
+    """The table `attempt_scores`: composite, code score, accuracy, grade, cost and cost of pass of every attempt."""
     verdicts = outcomes.select(*ATTEMPT_KEY, pl.exclude(ATTEMPT_KEY).name.prefix("__"))
     by_tokens = cost_by_model(pl.col("model"), scoring)
     with_parts = attempts.join(verdicts, on=ATTEMPT_KEY, how="left").select(

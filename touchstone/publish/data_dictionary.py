@@ -1,4 +1,4 @@
-"""Generate `docs/tables.md` from the contracts. Run as a module with `--write FILE` or `--check FILE`."""
+"""Generate `docs/tables.md` from the tables' declarations. Run as a module with `--write FILE` or `--check FILE`."""
 
 import sys
 from pathlib import Path
@@ -8,8 +8,8 @@ from touchstone.tables import TABLES
 
 _HEAD = """# Tables
 
-Made from `touchstone/contracts.py` by `make docs`; do not edit. Each table is a Parquet dataset under `tables/` in
-the output folder and a table of the same name in `warehouse.duckdb`. Key columns are **bold**.
+Made from `touchstone/tables.py` and `touchstone/contracts.py` by `make docs`; do not edit. Each table is a Parquet
+dataset under `tables/` in the output folder and a table of the same name in `warehouse.duckdb`. Key columns are **bold**.
 """
 
 
@@ -19,15 +19,25 @@ def data_dictionary() -> str:
 
 
 def _section(table: Table) -> str:
-    lines = [f"## {table.name}", "", f"One row per {table.grain}.", ""]
-    if table.extras:
-        lines[2] += f" {table.extras}"
+    extras = f" {table.extras}" if table.extras else ""
+    lines = [f"## {table.name}", "", table.description, f"One row per {table.grain}.{extras}", "", _lineage(table), ""]
     lines += ["| column | type | nullable | meaning |", "|---|---|---|---|"]
     for name, column in table.schema.columns().items():
         shown = f"**{name}**" if name in table.key else name
         nullable = "yes" if column.nullable else "no"
         lines.append(f"| {shown} | {column.dtype} | {nullable} | {column.description} |")
     return "\n".join([*lines, ""])
+
+
+def _lineage(table: Table) -> str:
+    """Where a table comes from: its group, its function, and the tables and settings that it reads."""
+    module, _, name = table.made_by.partition(":")
+    path = f"`{module.replace('.', '/')}.py`"
+    reads = ", ".join(f"[{read}](#{read})" for read in table.reads) or "the input files"
+    settings = f" Settings: {', '.join(f'`{key}`' for key in table.settings)}." if table.settings else ""
+    if not table.reads and table.settings:
+        return f"Group `{table.group}`, `{name}` in {path}.{settings}"
+    return f"Group `{table.group}`, `{name}` in {path}. Reads {reads}.{settings}"
 
 
 def main(arguments: list[str]) -> int:
@@ -39,7 +49,7 @@ def main(arguments: list[str]) -> int:
         return 0
     if target.exists() and target.read_text() == data_dictionary():
         return 0
-    print(f"error: {target} is out of date with touchstone/contracts.py; run `make docs`", file=sys.stderr)
+    print(f"error: {target} is out of date; run `make docs`", file=sys.stderr)
     return 1
 
 
