@@ -9,7 +9,8 @@ from touchstone.tables import TABLES
 _HEAD = """# Tables
 
 Made from `touchstone/tables.py` and `touchstone/contracts.py` by `make docs`; do not edit. Each table is a Parquet
-dataset under `tables/` in the output folder and a table of the same name in `warehouse.duckdb`. Key columns are **bold**.
+dataset under `tables/` in the output folder and a table of the same name in `warehouse.duckdb`. Key columns are
+**bold**.
 """
 
 
