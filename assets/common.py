@@ -1,7 +1,7 @@
-"""What the asset files share: assets and checks built from their declarations, and what the UI shows of a table.
+"""Shared by the asset files: assets and checks built from their declarations, and table metadata for the UI.
 
-A Dagster step costs more than making a small table or checking it. So the tables of a group are made in one step, and
-the checks of a table run in one; each is still an asset or a check of its own.
+A Dagster step costs more than making or checking a small table. So one step makes the tables of a group, and one step
+runs the checks of a table; each is still a separate asset or check.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -24,7 +24,7 @@ Figures = Mapping[str, int | float | None]
 # Numbers that the UI plots over time, from a table's frame.
 Plot = Callable[[pl.DataFrame], Figures]
 
-# Metadata of an asset: whether its table was up to date already, or how many models' parts were.
+# Metadata of an asset: whether its table was already up to date, or how many models' parts were.
 REUSED = "unchanged_and_reused"
 PARTS_MADE, PARTS_REUSED = "models_made", "models_reused"
 
@@ -46,7 +46,7 @@ def table_spec(table: Table, *kinds: str) -> dg.AssetSpec:
 
 
 def derived_tables(group: str, plots: Mapping[str, Plot] | None = None) -> dg.AssetsDefinition:
-    """The assets of a group's tables, made one after the other in one step. `plots` adds numbers to a result."""
+    """The assets of a group's tables, made in one step. `plots` adds numbers to a table's metadata."""
     tables = [table for table in TABLES.values() if table.group == group and not table.step]
 
     @dg.multi_asset(name=f"{group}_tables", specs=[table_spec(table) for table in tables], can_subset=True)
@@ -60,7 +60,7 @@ def derived_tables(group: str, plots: Mapping[str, Plot] | None = None) -> dg.As
 
 
 def materialized(evaluation: Evaluation, name: str, plot: Plot | None = None) -> dg.MaterializeResult[None]:
-    """Bring a table up to date and describe it to the UI."""
+    """Materialize a table if stale, and return its metadata for the UI."""
     parts = evaluation.materialize(name)
     if TABLES[name].per_model:
         return per_model(name, parts)
@@ -72,7 +72,7 @@ def materialized(evaluation: Evaluation, name: str, plot: Plot | None = None) ->
 def checks_of(table: str) -> dg.AssetChecksDefinition:
     """The checks of one table. If a gate fails with an error, nothing that depends on the table is made.
 
-    An error of another check fails the step too, and so the run, but everything else goes on and is published.
+    An error of any other check fails the step and therefore the run, but the other steps continue and publish.
     """
     declared = {check.name: check for check in CHECKS if check.table == table}
 
@@ -95,14 +95,14 @@ def _check_spec(check: Check) -> dg.AssetCheckSpec:
 
 
 class CheckFailed(dg.Failure):
-    """A check of severity error failed. By itself Dagster fails a run only if the check blocks."""
+    """A check of severity error failed. Dagster itself fails a run only for blocking checks."""
 
     def __init__(self, description: str) -> None:
         super().__init__(description, allow_retries=False)
 
 
 def column_schema(table: str, part: Part | None = None) -> dg.TableSchema:
-    """The contract's columns with their descriptions, and the input's own columns where a part has them."""
+    """The contract's columns with their descriptions, and the extra input columns of a part."""
     contract = TABLES[table]
     columns = [
         dg.TableColumn(name, str(dtype), description=contract.descriptions[name])
@@ -116,13 +116,13 @@ def column_schema(table: str, part: Part | None = None) -> dg.TableSchema:
 
 
 def table_metadata(table: str) -> Metadata:
-    """What the UI knows about a table before it is made."""
+    """The metadata of a table before it is materialized."""
     return {"dagster/column_schema": column_schema(table), "grain": f"one row per {TABLES[table].grain}"}
 
 
 def made(table: str, part: Part) -> Metadata:
-    """What the UI shows of a part: its row count, first rows and extra columns, and whether it was reused."""
-    # The asset itself lists the contract's columns; repeated with every event they would be most of the history.
+    """The metadata of a part: its row count, first rows and extra columns, and whether it was reused."""
+    # The asset spec lists the contract's columns; repeating them in every event would bloat the history.
     columns = {"dagster/column_schema": column_schema(table, part)} if TABLES[table].extras else {}
     return {
         "dagster/row_count": part.rows,
@@ -142,7 +142,7 @@ def preview(frame: pl.LazyFrame, most: int = _PREVIEW_ROWS) -> dg.MetadataValue:
 
 
 def result(table: str, part: Part, figures: Figures) -> dg.MaterializeResult[None]:
-    """An asset's result for a table that is one part."""
+    """The result of a table with one part."""
     shown = {name: value for name, value in figures.items() if value is not None}
     return dg.MaterializeResult(
         asset_key=table, metadata={**made(table, part), **shown}, data_version=dg.DataVersion(part.fingerprint)
@@ -150,7 +150,7 @@ def result(table: str, part: Part, figures: Figures) -> dg.MaterializeResult[Non
 
 
 def plotted(names: Sequence[str], figures: Sequence[str]) -> Plot:
-    """Plots the given figures under the name of their group."""
+    """A plot of the given figures, each labelled with the values of `names`."""
 
     def plot(table: pl.DataFrame) -> Figures:
         rows = table.select(*names, *figures).iter_rows(named=True)
@@ -162,7 +162,7 @@ def plotted(names: Sequence[str], figures: Sequence[str]) -> Plot:
 def per_model(
     table: str, parts: Mapping[str, Part], figures: Mapping[str, Figures] | None = None
 ) -> dg.MaterializeResult[None]:
-    """The result of a table that has a part per model: totals, and a line per model with its figures."""
+    """The result of a table with a part per model: totals, and a line per model with its figures."""
     lines = [
         {"model": model, "rows": part.rows, REUSED: part.reused, **(figures or {}).get(model, {})}
         for model, part in parts.items()
@@ -191,7 +191,7 @@ def parts_of(metadata: Mapping[str, dg.MetadataValue]) -> tuple[int, int]:
 
 
 def check_result(check: Check, found: CheckResult) -> dg.AssetCheckResult:
-    """A check's result as Dagster shows it, with the report if it is the gate's."""
+    """A check's result for Dagster, with the report if it is a `GateResult`."""
     report = {}
     if isinstance(found, GateResult) and found.report is not None and found.path is not None:
         report = {

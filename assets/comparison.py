@@ -1,4 +1,4 @@
-"""Stage 4: models against each other, and the run against its pinned baseline. The check is a gate.
+"""Stage 4: compare models with each other and the run with its pinned baseline. The check is a gate.
 
 The statistics belong in `touchstone.compare.pairs`, the gate's decision in `touchstone.compare.gate`.
 """

@@ -1,4 +1,4 @@
-"""Stage 3, beside the scores: what a pass costs, which models are worth it, and what routing to the cheapest saves.
+"""Stage 3, alongside the scores: cost of pass, Pareto-optimal models, and savings from routing to the cheapest.
 
 The formulas belong in `touchstone.metrics.economics` and `touchstone.metrics.routing`.
 """

@@ -1,6 +1,6 @@
 """Stage 1: the input files become the tables `problems`, `attempts`, `sources` and `quarantine`.
 
-How a file is read belongs in `touchstone.ingest`.
+Reading files belongs in `touchstone.ingest`.
 """
 
 import dagster as dg
@@ -12,7 +12,7 @@ from touchstone.tables import TABLES
 
 @dg.multi_asset(specs=[table_spec(TABLES["problems"], "csv", "polars")])
 def problems(evaluation: EvaluationParam) -> dg.MaterializeResult[None]:
-    """The problems file, and the problems that other systems' files bring."""
+    """The problems file, and the problems in files of other systems."""
     [part] = evaluation.materialize("problems").values()
     version = dg.DataVersion(evaluation.inputs.problems_version())
     return dg.MaterializeResult(metadata=made("problems", part), data_version=version)
@@ -30,7 +30,7 @@ def attempts(context: dg.AssetExecutionContext, evaluation: EvaluationParam) -> 
 
 @dg.multi_asset(specs=[table_spec(TABLES["sources"], "parquet")])
 def sources(evaluation: EvaluationParam) -> dg.MaterializeResult[None]:
-    """What became of every file. `attempts` writes the table; this asset shows it and carries its checks."""
+    """How every file was handled. `attempts` writes the table; this asset shows it and carries its checks."""
     evaluation.materialize("sources")
     table = evaluation.store.scan("sources").sort("source_file", "model").collect()
     return dg.MaterializeResult(
@@ -48,7 +48,7 @@ def sources(evaluation: EvaluationParam) -> dg.MaterializeResult[None]:
 
 @dg.multi_asset(specs=[table_spec(TABLES["quarantine"], "parquet")])
 def quarantine(evaluation: EvaluationParam) -> dg.MaterializeResult[None]:
-    """The refused rows, counted by kind."""
+    """The quarantined rows, counted by kind."""
     evaluation.materialize("quarantine")
     table = evaluation.store.scan("quarantine").sort("source_file", "line").collect()
     kinds = table.group_by("kind").len().sort("kind")

@@ -1,8 +1,8 @@
 """The models as partitions: one dynamic partition per model that has a fixes file, with its published figures.
 
-The assets that compute are not partitioned. Dagster cannot put partitioned and unpartitioned assets into one run of the
-UI: "Materialize all" would be a backfill of many runs. So every run covers all models, and `models` is the asset in
-which the UI shows them one by one. Nothing computes it; publishing a run reports a materialization per model.
+The assets that compute are not partitioned. Dagster cannot put partitioned and unpartitioned assets into one run in the
+UI: "Materialize all" would be a backfill of many runs. So every run covers all models, and the UI shows them one by
+one in the asset `models`. Nothing computes it; publishing a run reports a materialization per model.
 """
 
 import dagster as dg
@@ -16,13 +16,13 @@ models = dg.AssetSpec(
     "models",
     deps=["warehouse"],
     group_name="publish",
-    description="Every model that has a fixes file, and the figures that were last published of it.",
+    description="Every model that has a fixes file, with its last published figures.",
     partitions_def=dg.DynamicPartitionsDefinition(name=PARTITIONS),
 )
 
 
 def register_models(instance: dg.DagsterInstance, evaluation: Evaluation) -> None:
-    """Make the partitions the models that have a fixes file; an error where there is none."""
+    """Set the partitions to the models that have a fixes file; an error if there are none."""
     found, known = evaluation.inputs.require_models(), instance.get_dynamic_partitions(PARTITIONS)
     for gone in set(known) - set(found):
         instance.delete_dynamic_partition(PARTITIONS, gone)
@@ -32,7 +32,7 @@ def register_models(instance: dg.DagsterInstance, evaluation: Evaluation) -> Non
 
 
 def published_models(evaluation: Evaluation) -> list[dg.AssetMaterialization]:
-    """A materialization of every model: the rows of its files, and pass@k of its tiers as numbers to plot."""
+    """A materialization per model: the row counts of its files, and pass@k per tier as numbers to plot."""
     files = evaluation.store.scan("sources").group_by("model").agg(pl.col("rows", "accepted", "quarantined").sum())
     counts = {row.pop("model"): row for row in files.collect().to_dicts()}
     figures = evaluation.store.scan("pass_at_k").select("model", "tier", "k", "pass_at_k").collect()

@@ -1,6 +1,6 @@
-"""Stage 5: the tables become what people read, all of it switched in at once by `warehouse`.
+"""Stage 5: summary, CSV files, snapshot and warehouse, published atomically by `warehouse`.
 
-How the files are made belongs in `touchstone.publish`, where they lie in `touchstone.storage`.
+Making the files belongs in `touchstone.publish`, their location in `touchstone.storage`.
 """
 
 from dataclasses import replace
@@ -56,7 +56,7 @@ def problem_history(evaluation: EvaluationParam) -> dg.MaterializeResult[None]:
 
 @dg.asset(group_name=GROUP, kinds={"duckdb", "parquet"}, deps=["problem_history", summary_pass_at_k, model_csvs])
 def warehouse(context: dg.AssetExecutionContext, evaluation: EvaluationParam) -> dg.MaterializeResult[None]:
-    """Publishes the run: tables, CSV files and the DuckDB file replace the last ones in one step."""
+    """Publishes the run: tables, CSV files and the DuckDB file replace the previous ones in one step."""
     published, store = evaluation.publish.publish(), evaluation.store
     for model in published_models(evaluation):
         context.log_event(model)

@@ -1,4 +1,4 @@
-"""Stage 3, beside the scores: how reliable a model is, where the uncertainty comes from, and what would shrink it.
+"""Stage 3, alongside the scores: reliability, sources of uncertainty, and how to reduce it.
 
 The formulas belong in `touchstone.metrics.reliability` and `touchstone.metrics.variance`.
 """

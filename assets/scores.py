@@ -1,4 +1,4 @@
-"""Stage 3, second half: scores of attempts, tiers, suites, models and problems.
+"""Stage 3, continued: scores of attempts, tiers, suites, models and problems.
 
 The formulas belong in `touchstone.metrics`; pass@k itself is in `assets.metrics`.
 """

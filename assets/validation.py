@@ -1,6 +1,6 @@
-"""Stage 2: every attempt gets an outcome. How belongs in `touchstone.validation`.
+"""Stage 2: every attempt gets an outcome. Validators belong in `touchstone.validation`.
 
-Most checks of this stage are gates: if one fails, no score is computed from what it refused.
+Most checks of this stage are gates: if one fails, no score is computed.
 """
 
 import dagster as dg
@@ -13,7 +13,7 @@ from touchstone.tables import TABLES
 
 @dg.multi_asset(specs=[table_spec(TABLES["baselines"], "python")])
 def baselines(evaluation: EvaluationParam) -> dg.MaterializeResult[None]:
-    """Validates the problems themselves."""
+    """Validates the unmodified problems and their reference fixes."""
     return materialized(evaluation, "baselines")
 
 
@@ -25,7 +25,7 @@ def outcomes(evaluation: EvaluationParam) -> dg.MaterializeResult[None]:
 
 
 def _counts(part: Part) -> Figures:
-    """Where a model's outcomes came from."""
+    """How many outcomes of a model passed, are undecided, were validated, or came from the cache."""
     counts = pl.scan_parquet(part.path, glob=False).select(
         passed=pl.col("passed").sum(),
         undecided=pl.col("passed").is_null().sum(),

@@ -1,1 +1,1 @@
-"""The Dagster code location: how the assets are put together, scheduled, watched and launched."""
+"""The Dagster code location: definitions, job, schedule, sensor, resources and launching."""

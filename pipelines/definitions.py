@@ -1,4 +1,4 @@
-"""The code location. Everything is put together by `build_defs`; tests and `touchstone run` call the same function."""
+"""The Dagster definitions. Tests and `touchstone run` call `build_defs` too."""
 
 import logging
 import os
@@ -20,7 +20,7 @@ OUTPUT_VARIABLE = "TOUCHSTONE_OUTPUT_DIR"
 
 
 def build_defs(evaluation: EvaluationResource | dg.ResourceDefinition) -> dg.Definitions:
-    """All definitions, around one evaluation."""
+    """All definitions, with the given evaluation as resource."""
     stages = [ingest, validation, metrics, scores, reliability, economics, comparison, publish]
     return dg.Definitions(
         assets=[*dg.load_assets_from_modules(stages), models],
@@ -35,19 +35,19 @@ def build_defs(evaluation: EvaluationResource | dg.ResourceDefinition) -> dg.Def
 
 @dg.definitions
 def defs() -> dg.Definitions:
-    """What Dagster loads: the evaluation of the configuration file that the environment names."""
+    """The definitions that Dagster loads: the configuration file is set by an environment variable."""
     evaluation = EvaluationResource(
         config_file=os.environ.get(CONFIG_VARIABLE, str(sample_config())),
         output_dir=os.environ.get(OUTPUT_VARIABLE),
     )
-    # Not where a process of a run loads the same definitions again: the run itself registers what it reads.
+    # Not when a run's process reloads the definitions: the run registers the models that it reads.
     if DefinitionsLoadContext.get().load_type == DefinitionsLoadType.INITIALIZATION and "DAGSTER_HOME" in os.environ:
         _register_models(evaluation)
     return build_defs(evaluation)
 
 
 def _register_models(evaluation: EvaluationResource) -> None:
-    """Show the models before the first run. A folder without files must not keep the UI from loading."""
+    """Show the models before the first run. An empty fixes folder must not prevent the UI from loading."""
     try:
         with dg.DagsterInstance.get() as instance:
             register_models(instance, evaluation.load())

@@ -1,4 +1,4 @@
-"""Runs the evaluation in this process, and starts the Dagster UI, for the command line."""
+"""Running the evaluation in this process and starting the Dagster UI, for the command line."""
 
 import fcntl
 import logging
@@ -31,10 +31,10 @@ _DEFAULT_CONFIG = Path("evaluation_config.json")
 
 
 def dagster_home(config_file: Path, output_dir: Path | None = None) -> Path:
-    """The DAGSTER_HOME: the user's own, else a folder beside the output, one per output and configuration file.
+    """DAGSTER_HOME: the user's if set, otherwise a folder beside the output, one per output and configuration file.
 
     Models are partitions and figures are plotted over time, so two evaluations must not share a history. The name
-    depends on where the files are relative to each other, so that a project keeps its history when it is moved.
+    depends on the relative location of the files, so that a project keeps its history when it is moved.
     """
     chosen = os.environ.get("DAGSTER_HOME")
     home = Path(chosen).absolute() if chosen else _default_home(config_file, output_dir)
@@ -45,7 +45,7 @@ def dagster_home(config_file: Path, output_dir: Path | None = None) -> Path:
             settings.unlink(missing_ok=True)
             shutil.copyfile(dagster_settings(), settings)
     except OSError as error:
-        hint = "set DAGSTER_HOME to a folder that can be written"
+        hint = "set DAGSTER_HOME to a writable folder"
         raise TouchstoneError(f"{home}: cannot be created for Dagster's history ({error.strerror}); {hint}") from None
     os.environ["DAGSTER_HOME"] = str(home)
     return home
@@ -58,10 +58,10 @@ def _default_home(config_file: Path, output_dir: Path | None) -> Path:
 
 
 def run_evaluation(evaluation: Evaluation, config_file: Path, instance: dg.DagsterInstance | None = None) -> RunOutcome:
-    """Materialize the whole job in this process, on the given Dagster instance or the one of DAGSTER_HOME."""
+    """Execute the job in this process, on the given Dagster instance or that of DAGSTER_HOME."""
     if instance is None:
         dagster_home(config_file, evaluation.config.output_dir)
-    # Ctrl-C while a connection is being closed is reported there with a traceback; it is handled below.
+    # SQLAlchemy logs a traceback on Ctrl-C while a connection closes; Ctrl-C is handled below.
     logging.getLogger("sqlalchemy.pool").setLevel(logging.CRITICAL + 1)
     report_step("starting the run")
     defs = build_defs(prepared(evaluation))
@@ -78,7 +78,7 @@ def run_evaluation(evaluation: Evaluation, config_file: Path, instance: dg.Dagst
 
 
 def _fail_orphaned_runs(instance: dg.DagsterInstance) -> None:
-    """Mark as failed, in Dagster's history, the runs whose process was killed."""
+    """Mark runs whose process was killed as failed in Dagster's history."""
     unfinished = dg.RunsFilter(statuses=[dg.DagsterRunStatus.STARTING, dg.DagsterRunStatus.STARTED])
     for run in instance.get_runs(unfinished):
         host, _, process = run.tags.get(PROCESS, "").rpartition("/")
@@ -113,14 +113,14 @@ def _read_outcome(outcome: dg.ExecuteInProcessResult) -> RunOutcome:
     made = [event.materialization for event in outcome.get_asset_materialization_events()]
     parts = [parts_of(one.metadata) for one in made]
     errors = {event.step_key: event.step_failure_data.error for event in outcome.get_step_failure_events()}
-    # A failed check fails its own step; what it found is among the checks.
+    # A failed check fails its own step; its message is already among the checks.
     failures = [
         f"{step}: {_innermost(error)}"
         for step, error in errors.items()
         if not any(name in str(error) for name in _FAILED_CHECKS)
     ]
     if any(dg.DagsterExecutionInterruptedError.__name__ in failure for failure in failures):
-        # Dagster turns Ctrl-C into a failed step; for whoever pressed it, it is still Ctrl-C.
+        # Dagster turns Ctrl-C into a failed step; turn it back.
         raise KeyboardInterrupt
     published = any(one.asset_key == dg.AssetKey("warehouse") for one in made)
     return RunOutcome(
@@ -137,13 +137,13 @@ def _innermost(error: object) -> str:
     while (cause := getattr(error, "cause", None)) is not None:
         error = cause
     message = str(getattr(error, "message", error)).strip()
-    # What was written for the user needs no name of a class in front.
+    # Messages written for the user need no class name prefix.
     message = re.sub(r"^touchstone\.errors\.\w+: ", "", message)
     return message.splitlines()[0] if message else "unknown error"
 
 
 def start_ui(config_file: Path | None, host: str, port: int) -> NoReturn:
-    """Become `dagster dev` on this workspace. It replaces this process, so that Ctrl-C reaches it."""
+    """Replace this process with `dagster dev` on this workspace, so that Ctrl-C reaches it."""
     config_file, output_dir = ui_evaluation(config_file)
     home = dagster_home(config_file, output_dir)
     _claim(home, f"http://{host}:{port}")
@@ -151,7 +151,7 @@ def start_ui(config_file: Path | None, host: str, port: int) -> NoReturn:
     os.environ.pop(OUTPUT_VARIABLE, None)
     if output_dir is not None:
         os.environ[OUTPUT_VARIABLE] = str(output_dir)
-    # `dagster dev` warns that `dg dev` supersedes it, which does not read workspace.yaml by itself.
+    # `dagster dev` warns that `dg dev` supersedes it, but `dg dev` does not read workspace.yaml by itself.
     os.environ.setdefault("PYTHONWARNINGS", "ignore")
     for stop in (signal.SIGINT, signal.SIGTERM):
         signal.signal(stop, signal.SIG_DFL)
@@ -161,9 +161,9 @@ def start_ui(config_file: Path | None, host: str, port: int) -> NoReturn:
 
 
 def ui_evaluation(config_file: Path | None) -> tuple[Path, Path | None]:
-    """The configuration that the UI shows, and an output folder that replaces its own.
+    """The configuration file that the UI shows, and an output folder that overrides the configured one.
 
-    Without a configuration file: the one in the current folder, else the sample.
+    The default is the configuration file in the current folder, otherwise the sample.
     """
     if config_file is not None:
         return config_file, None
@@ -173,9 +173,9 @@ def ui_evaluation(config_file: Path | None) -> tuple[Path, Path | None]:
 
 
 def _claim(home: Path, url: str) -> None:
-    """Refuse a second UI on the same Dagster instance: their daemons would launch everything twice.
+    """Prevent a second UI on the same Dagster instance: their daemons would launch everything twice.
 
-    The lock belongs to the open file, which this process keeps when it becomes `dagster dev`.
+    The lock belongs to the open file, which this process keeps open when it becomes `dagster dev`.
     """
     claim = os.open(home / "touchstone_ui.lock", os.O_RDWR | os.O_CREAT, 0o644)
     try:

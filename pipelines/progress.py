@@ -1,4 +1,4 @@
-"""The progress of a run: a Dagster logger that passes the events of its steps on to `touchstone.progress`."""
+"""The progress of a run: a Dagster logger that forwards step events to `touchstone.progress`."""
 
 import logging
 import sys
@@ -17,7 +17,7 @@ _STEP_ENDS = (
 
 
 class ProgressHandler(logging.Handler):
-    """Reports the stage of every step that starts, how many have ended, and warnings."""
+    """Reports the stage of each started step, the number of finished steps, and warnings."""
 
     def __init__(self, stages: Mapping[str, str]) -> None:
         super().__init__(logging.DEBUG)
@@ -25,7 +25,7 @@ class ProgressHandler(logging.Handler):
         self._done = 0
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Take one event or message of the run."""
+        """Handle one event or message of the run."""
         event: dg.DagsterEvent | None = getattr(record, "dagster_meta", {}).get("dagster_event")
         if event is None:
             self._warn(record)
@@ -43,7 +43,7 @@ class ProgressHandler(logging.Handler):
 
 
 def stages_of(defs: dg.Definitions) -> dict[str, str]:
-    """The stage of every step: the group of the assets that it makes or checks."""
+    """The stage of every step: the group of the assets that it materializes or checks."""
     graph = defs.resolve_asset_graph()
     steps = {one.op.name: next(iter(one.keys)) for one in graph.assets_defs if one.is_executable and one.keys}
     checked = {one.op.name: next(iter(one.check_keys)).asset_key for one in graph.assets_defs if one.check_keys}

@@ -1,4 +1,4 @@
-"""Resources: what the assets are given to work with."""
+"""The Dagster resource that gives the assets their evaluation."""
 
 import contextlib
 from collections.abc import Generator, Iterator
@@ -8,19 +8,19 @@ import dagster as dg
 
 from touchstone.evaluation import Evaluation
 
-# The tag of a run in the UI that does what `touchstone run --only` does: models, separated by commas.
+# Run tag for the UI, equivalent to `touchstone run --only`: models, separated by commas.
 ONLY = "touchstone/only"
 
 
 class EvaluationResource(dg.ConfigurableResource[Evaluation]):
-    """The evaluation that a configuration file describes. Holds the output folder's lock while a run lasts."""
+    """The evaluation described by a configuration file. Holds the lock of the output folder during a run."""
 
     config_file: str
     output_dir: str | None = None
     wait_for_lock_seconds: float = 3600.0
 
     def load(self) -> Evaluation:
-        """The evaluation as the configuration file describes it now."""
+        """The evaluation, from the current content of the configuration file."""
         return Evaluation.load(Path(self.config_file), Path(self.output_dir) if self.output_dir else None)
 
     @contextlib.contextmanager
@@ -42,7 +42,7 @@ class EvaluationResource(dg.ConfigurableResource[Evaluation]):
 
 
 def prepared(evaluation: Evaluation) -> dg.ResourceDefinition:
-    """A resource for one run in this process, around an evaluation that has already looked at its files."""
+    """A resource for one run in this process, with an evaluation that is already loaded."""
 
     @dg.resource
     def resource(_: dg.InitResourceContext) -> Iterator[Evaluation]:
@@ -54,7 +54,7 @@ def prepared(evaluation: Evaluation) -> dg.ResourceDefinition:
 
 @contextlib.contextmanager
 def held(evaluation: Evaluation, wait_seconds: float) -> Iterator[None]:
-    """Hold the output folder's lock, and close the evaluation at the end."""
+    """Hold the lock of the output folder, and close the evaluation at the end."""
     with evaluation.store.lock(wait_seconds), contextlib.closing(evaluation):
         if evaluation.fresh:
             evaluation.store.discard_draft()

@@ -1,4 +1,4 @@
-"""When the evaluation runs by the clock."""
+"""The schedule of the evaluation."""
 
 import dagster as dg
 
@@ -10,7 +10,7 @@ from touchstone.errors import TouchstoneError
 
 @dg.schedule(job=evaluate, cron_schedule="0 2 * * *", default_status=dg.DefaultScheduleStatus.STOPPED)
 def nightly(context: dg.ScheduleEvaluationContext, evaluation: EvaluationParam) -> dg.RunRequest | dg.SkipReason:
-    """Every night at two."""
+    """Every night at 02:00."""
     try:
         register_models(context.instance, evaluation)
     except TouchstoneError as error:

@@ -1,4 +1,4 @@
-"""What starts the evaluation when files change."""
+"""The sensor that starts the evaluation when files change."""
 
 import json
 
@@ -13,7 +13,7 @@ from touchstone.text import counted
 
 @dg.sensor(job=evaluate, minimum_interval_seconds=30, default_status=dg.DefaultSensorStatus.STOPPED)
 def fixes_folder(context: dg.SensorEvaluationContext, evaluation: EvaluationParam) -> dg.RunRequest | dg.SkipReason:
-    """Runs the evaluation when a fixes file is new, changed by content, or gone, or the problems file changed."""
+    """Runs the evaluation if a fixes file was added, changed in content or removed, or the problems file changed."""
     before: dict[str, str] = json.loads(context.cursor) if context.cursor else {}
     try:
         now = evaluation.inputs.state()
@@ -30,5 +30,5 @@ def fixes_folder(context: dg.SensorEvaluationContext, evaluation: EvaluationPara
     context.update_cursor(json.dumps(now))
     tags = {"touchstone/new": len(new), "touchstone/changed": len(changed), "touchstone/gone": len(gone)}
     counts = {name: str(count) for name, count in tags.items()}
-    # No run key: a file that was changed and changed back must be evaluated again, and a key would forbid it.
+    # No run key: a file that was changed and changed back must be evaluated again, which a key would prevent.
     return dg.RunRequest(tags=counts)

@@ -196,7 +196,7 @@ def test_classes_that_a_validator_here_contradicts_are_reported() -> None:
     found = metric_checks.classes_match_outcomes(attempts, outcomes)
     assert (found.passed, found.error) == (False, False)
     assert found.message == (
-        "2 attempts were validated here with another outcome than their class says (1 of class pass failed, "
+        "2 attempts were validated with an outcome that contradicts their class (1 of class pass failed, "
         "1 of another class passed); the validator's outcome counts"
     )
     assert metric_checks.classes_match_outcomes(attempts, outcomes.filter(pl.col("iteration_id") > "2")).passed
@@ -288,8 +288,8 @@ def test_undecided_share() -> None:
     found = validation_checks.undecided_share(outcomes(UNDECIDED, *[{}] * 8), LIMITS)
     assert (found.passed, found.error) == (False, True)
     assert found.message == (
-        "1 of 9 fixes given to validators was not decided (sandbox_error 1: no room); run again, and see with "
-        "`touchstone validators` what works on this machine, or raise checks.max_undecided_share"
+        "1 of 9 fixes given to validators was not decided (sandbox_error 1: no room); run again "
+        "(`touchstone validators` shows what works on this machine), or raise checks.max_undecided_share"
     )
     assert validation_checks.undecided_share(outcomes(UNDECIDED, *[{}] * 9), LIMITS).passed, (
         "the limit itself is allowed"
@@ -335,7 +335,7 @@ def test_every_gate_names_its_remedy(status: str) -> None:
     for found in findings[1:]:
         assert ("run again" in found.message) == (status in RETRIED)
     assert "--fresh" in validation_checks.funnel_is_monotone(outcomes({"compiled": False})).message
-    assert "a config of its own" in validation_checks.one_fidelity(outcomes({}, {"fidelity": "static"})).message
+    assert "its own config" in validation_checks.one_fidelity(outcomes({}, {"fidelity": "static"})).message
 
 
 def test_reference_fixes_pass() -> None:

@@ -53,7 +53,7 @@ def test_broken_rules_are_counted_and_the_write_is_refused(tmp_path: Path) -> No
     twice = pl.LazyFrame({name: values * 2 for name, values in PROBLEM.items()})
     assert violations(conform(twice, TABLES["problems"]), TABLES["problems"]) == {"primary_key": 2}
     store = Store(tmp_path)
-    with pytest.raises(ValueError, match=r"table 'problems' breaks its contract: primary_key \(2 rows\)"):
+    with pytest.raises(ValueError, match=r"table 'problems' violates its contract: primary_key \(2 rows\)"):
         store.write("problems", twice, "f")
     assert store.part("problems") is None
 

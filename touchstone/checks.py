@@ -1,7 +1,7 @@
-"""Every check, declared once: the table it is about, what it reads, which settings matter and what decides it.
+"""Every check, declared once: its table, the tables and settings that it reads, and its function.
 
-The Dagster asset checks and `touchstone.evaluate` are built from these declarations. The functions live beside the
-stage that they check.
+The Dagster asset checks and `touchstone.evaluate` are built from these declarations. The functions are defined beside
+the stage that they check.
 """
 
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ from touchstone.contracts import resolve
 
 @dataclass(frozen=True)
 class CheckResult:
-    """The result of a check in words and figures. `error=True` fails the run; otherwise a failed check only warns."""
+    """The result of a check: a message and figures. `error=True` fails the run; otherwise a failed check only warns."""
 
     passed: bool
     message: str

@@ -1,7 +1,7 @@
 """The evaluation's configuration: one JSON or TOML file, checked before anything runs.
 
 Every weight, limit, k value and path that a user may change is a field here. Paths are relative to the
-file that names them. Reading the data the paths point to belongs in `touchstone.ingest`.
+configuration file. Reading the data they point to belongs in `touchstone.ingest`.
 """
 
 import difflib
@@ -34,7 +34,7 @@ class _Section(BaseModel):
 
 
 class CheckLimits(_Section):
-    """How much trouble a run may have before an asset check speaks up."""
+    """Thresholds of the asset checks."""
 
     max_quarantine_share: float = Field(0.05, ge=0, le=1)
     max_unknown_oid_share: float = Field(0.01, ge=0, le=1)
@@ -44,7 +44,7 @@ class CheckLimits(_Section):
 
 
 class IntervalSettings(_Section):
-    """How confidence intervals are made."""
+    """How confidence intervals are computed."""
 
     confidence: float = Field(0.95, gt=0, lt=1)
     replicates: int = Field(10_000, ge=100)
@@ -52,7 +52,7 @@ class IntervalSettings(_Section):
 
 
 class ComparisonConfig(_Section):
-    """How models are compared with each other, and a run with the snapshot that is pinned as its baseline."""
+    """How models are compared with each other, and a run with its baseline snapshot."""
 
     baseline: str = Field("baseline", min_length=1)
     on_worse: Literal["ignore", "warn", "fail"] = "warn"
@@ -76,14 +76,14 @@ class ComparisonConfig(_Section):
 
 
 def require_baseline_model(baseline: str | None, models: Iterable[str]) -> None:
-    """Refuse a `comparison.baseline_model` that is not among the models."""
+    """Raise an error if `comparison.baseline_model` is not one of the models."""
     known = sorted(models)
     if baseline is not None and baseline not in known:
         raise TouchstoneError(f"comparison.baseline_model: there is no model '{baseline}'; models: {', '.join(known)}")
 
 
 class Price(_Section):
-    """US dollars per million tokens. Cache writes cost 1.25 times the input price unless said otherwise."""
+    """US dollars per million tokens. Cache writes cost 1.25 times the input price by default."""
 
     input: float = Field(ge=0)
     output: float = Field(ge=0)
@@ -99,7 +99,7 @@ DEFAULT_PRICES = {
 
 
 class CompositeWeights(_Section):
-    """How much passing and the judge's score count in the composite score, and what a missing judge's score is."""
+    """Weights of the pass rate and the judge's score in the composite score; how a missing judge's score counts."""
 
     pass_rate: float = Field(0.5, ge=0, allow_inf_nan=False)
     impl_rate: float = Field(0.5, ge=0, allow_inf_nan=False)
@@ -108,12 +108,12 @@ class CompositeWeights(_Section):
     @model_validator(mode="after")
     def _something_counts(self) -> Self:
         if self.pass_rate + self.impl_rate == 0:
-            raise ValueError("pass_rate and impl_rate cannot both be 0: nothing would count")
+            raise ValueError("pass_rate and impl_rate cannot both be 0")
         return self
 
 
 class CodeWeights(_Section):
-    """The three parts of the code score, and what one lint warning takes off its part."""
+    """Weights of the three parts of the code score, and the deduction from the lint score per warning."""
 
     compilation: float = Field(0.4, ge=0, le=1)
     tests: float = Field(0.5, ge=0, le=1)
@@ -129,7 +129,7 @@ class CodeWeights(_Section):
 
 
 class SuiteSettings(_Section):
-    """Extras beside the plain suite scores: weights of suites, credit per class, and the latency that scores 0."""
+    """Optional settings of suite scores: weights of suites, credit per class, and the latency that scores 0."""
 
     weights: dict[str, float] = {}
     class_credit: dict[str, float] = {}
@@ -148,14 +148,14 @@ class SuiteSettings(_Section):
     def _known_classes(cls, credit: dict[str, float]) -> dict[str, float]:
         for name, value in credit.items():
             if name not in CLASSES:
-                raise ValueError(f"'{name}' is no class; known classes: {', '.join(CLASSES)}")
+                raise ValueError(f"unknown class '{name}'; known classes: {', '.join(CLASSES)}")
             if not 0 <= value <= 1:
                 raise ValueError(f"the credit of class '{name}' must be from 0 to 1, got {value:g}")
         return credit
 
 
 class Scoring(_Section):
-    """Weights, bands and prices of the scores."""
+    """Weights, grade thresholds and prices."""
 
     composite: CompositeWeights = CompositeWeights()
     code: CodeWeights = CodeWeights()
@@ -185,7 +185,7 @@ class Scoring(_Section):
 
     @property
     def all_prices(self) -> dict[str, Price]:
-        """The configured prices and the default ones of other models, by the names that they are given under."""
+        """Prices by name: the configured ones, and the defaults for other models."""
         configured = {price_key(name) for name in self.prices}
         return {
             name: price for name, price in DEFAULT_PRICES.items() if price_key(name) not in configured
@@ -193,7 +193,7 @@ class Scoring(_Section):
 
 
 def price_key(model: str) -> str:
-    """A model's name as prices are looked up by it: "Claude Opus 4.5" and "claude-opus-4-5" are one.
+    """A model's name, normalized for looking up prices: "Claude Opus 4.5" and "claude-opus-4-5" are equal.
 
     >>> price_key("Claude Opus_4.5")
     'claude-opus-4-5'
@@ -211,15 +211,15 @@ class SyntheticSettings(_Section):
 
 
 class PublishSettings(_Section):
-    """What is written beside the tables for other programs."""
+    """What is written in addition to the tables, for other programs."""
 
-    # A million attempts take some 3 s and 30 MB in the DuckDB file.
+    # A million attempts take about 3 s and 30 MB in the DuckDB file.
     warehouse_max_rows: int = Field(5_000_000, ge=0)
     csv: Literal["auto", True, False] = "auto"
 
 
 class EvaluationConfig(_Section):
-    """One evaluation: what to read, what to compute, where to put it."""
+    """One evaluation: what to read, what to compute, and where to write the results."""
 
     fixes_dir: Path
     output_dir: Path
@@ -256,7 +256,7 @@ class EvaluationConfig(_Section):
 
 
 def sorted_k_values(values: list[int]) -> list[int]:
-    """The distinct k values in rising order.
+    """The distinct k values in ascending order.
 
     >>> sorted_k_values([10, 1, 5, 1])
     [1, 5, 10]
@@ -270,7 +270,7 @@ def sorted_k_values(values: list[int]) -> list[int]:
 
 
 def load_config(path: Path, output_dir: Path | None = None) -> EvaluationConfig:
-    """Read and check a configuration file; `output_dir` replaces the one in the file."""
+    """Read and check a configuration file; `output_dir` overrides the one in the file."""
     data = _read_mapping(path)
     if output_dir is not None:
         data["output_dir"] = str(expanded(output_dir).absolute())
@@ -292,7 +292,7 @@ def load_config(path: Path, output_dir: Path | None = None) -> EvaluationConfig:
 
 
 def _require_folder(key: str, path: Path) -> None:
-    """Refuse a folder that cannot be made because it, or one above it, is a file."""
+    """Raise an error if the folder cannot be created because it, or one of its parents, is a file."""
     for place in (path, *path.parents):
         if place.is_file():
             raise TouchstoneError(f"{key}: {place} is a file, not a folder")
@@ -304,7 +304,7 @@ def first_problems_csv(config: EvaluationConfig) -> Path | None:
 
 
 def find_problems_csv(config: EvaluationConfig) -> Path:
-    """The problems file: as configured, else `problems.csv` beside the fixes or in the output folder."""
+    """The problems file: as configured, otherwise `problems.csv` beside the fixes or in the output folder."""
     if config.problems_csv is not None:
         return config.problems_csv
     found = first_problems_csv(config)

@@ -1,9 +1,9 @@
-"""The one kind of error a user may see: a line that says what is wrong, where, and what to do."""
+"""Errors shown to the user: one line that says what is wrong, where, and what to do."""
 
 
 class TouchstoneError(Exception):
-    """Wrong use or wrong input. The command line prints the message and exits with 2."""
+    """Incorrect usage or input. The command line prints the message and exits with code 2."""
 
 
 class InputFileError(TouchstoneError):
-    """A file that cannot be read at all. It fails its own model; the other models go on."""
+    """A file that cannot be read. Only its own model fails; the other models continue."""

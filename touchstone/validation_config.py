@@ -14,7 +14,7 @@ class _Section(BaseModel):
 
 
 def expanded(path: Path) -> Path:
-    """The path with `~` or `~user` at its start replaced by that home folder."""
+    """The path with a leading `~` or `~user` replaced by the home folder."""
     try:
         return path.expanduser()
     except RuntimeError:
@@ -22,7 +22,7 @@ def expanded(path: Path) -> Path:
 
 
 class LimitSettings(_Section):
-    """What one validation may use; what is not given is the validator's own default. `seconds` is CPU time."""
+    """Resource limits of one validation; the default is the validator's own. `seconds` is CPU time."""
 
     seconds: float | None = Field(None, gt=0)
     wall_seconds: float | None = Field(None, gt=0)
@@ -33,28 +33,28 @@ class LimitSettings(_Section):
 
 
 class TerraformProgram(_Section):
-    """Which Terraform or OpenTofu, and where it finds providers without a network."""
+    """The Terraform or OpenTofu program, and a folder with providers for offline use."""
 
     program: Path | None = None
     plugin_dir: Path | None = None
 
 
 class PythonProgram(_Section):
-    """The interpreter that runs candidates (its packages are at hand for them), and whether ruff counts warnings."""
+    """The interpreter that runs candidates, which can import its packages, and whether ruff counts warnings."""
 
     interpreter: Path | None = None
     lint: bool = True
 
 
 class RustProgram(_Section):
-    """Which cargo, and where vendored crates are."""
+    """The cargo program, and a folder with vendored crates."""
 
     cargo: Path | None = None
     vendor_dir: Path | None = None
 
 
 class CommandProgram(_Section):
-    """A program of your own: {file} and {directory} stand for the repaired file and its folder."""
+    """A custom validator: {file} and {directory} are replaced by the repaired file and its folder."""
 
     arguments: list[str] = []
     version_arguments: list[str] = []
@@ -82,7 +82,7 @@ class ValidationSettings(_Section):
     command: CommandProgram = CommandProgram()
 
     def anchored(self, base: Path) -> Self:
-        """With paths made absolute that are relative to the config file's folder."""
+        """A copy with absolute paths: relative ones are resolved against `base`, the config file's folder."""
 
         def absolute(path: Path | None) -> Path | None:
             return None if path is None else (base / expanded(path)).absolute()

@@ -1,4 +1,4 @@
-"""The fixed words and limits that the whole engine shares. Imports next to nothing, so the fast commands stay fast."""
+"""Fixed words and limits shared by the whole package. Imports next to nothing, so that fast commands stay fast."""
 
 from typing import Literal, get_args
 
@@ -6,8 +6,8 @@ DEFAULT_TIER = "T0"
 DEFAULT_SUITE = "default"
 MAX_ID_LENGTH = 200
 
-# Beyond these a cell is a mistake, not a measurement: dollars, seconds or milliseconds of one attempt, and tokens or
-# tests of one. They also keep every sum over attempts from overflowing; see `inference.exact`.
+# A larger value in one attempt is an input error: MAX_AMOUNT for dollars, seconds and milliseconds, MAX_COUNT for
+# tokens and tests. The limits also keep sums over attempts from overflowing; see `inference.exact`.
 MAX_AMOUNT = 1_000_000_000
 MAX_COUNT = 1_000_000_000_000
 
@@ -15,11 +15,11 @@ MAX_COUNT = 1_000_000_000_000
 PASS_CLASS = "pass"
 CLASSES = (PASS_CLASS, "fail", "error", "refusal", "wrong_format", "policy_violation", "crash", "timeout")
 
-# What became of a file in `fixes_dir`.
+# How a file in `fixes_dir` was handled.
 FileStatus = Literal["evaluated", "refused", "left_out", "problems", "output", "unknown", "ignored"]
 FILE_STATUSES: tuple[str, ...] = get_args(FileStatus)
 
-# The columns of `<model>_outcomes.csv`, as it is written and as it is recognised among input files.
+# The columns of `<model>_outcomes.csv`, for writing it and for recognising it among input files.
 OUTCOMES_CSV_COLUMNS = (
     "oid",
     "iteration_id",
@@ -93,7 +93,7 @@ TESTS = (
     "permutation-hypergeometric-saddlepoint-cluster",
 )
 
-# What may be said of one side against another; what calls for action first.
+# Verdicts on one side compared with another, most urgent first.
 VERDICTS = ("worse", "better", "no relevant difference", "no evidence", "underpowered")
 
 # pandas writes a column of booleans with gaps as 1.0 and 0.0.

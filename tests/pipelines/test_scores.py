@@ -78,7 +78,8 @@ def test_a_grade_over_the_attempts_that_were_judged_says_so_and_is_warned_about(
     assert (across["attempts"], across["scored"]) == (270, 225)
     assert warnings(outcome)["missing_scores"] == (
         "m T5: 45 of 135 attempts have no judge's score and all 45 failed, so composite, grade and uplift describe the "
-        '90 others (pass rate 0.944 instead of 0.630); scoring.composite.missing = "zero" counts them in'
+        '90 others (pass rate 0.944 instead of 0.630); set scoring.composite.missing to "zero" to count missing scores '
+        "as 0"
     )
 
 

@@ -256,12 +256,12 @@ def stopped(folder: Folder, gate: str) -> str:
 def test_a_problem_without_its_error_stops_the_scores(repairs: Folder) -> None:
     (repairs.root / "clones" / "calc" / "calc.py").write_text(GOOD)
     message = stopped(repairs, "baselines.baselines_fail_as_recorded")
-    assert "1 of 1 problem: validation does not show the error that it is about (for example p" in message
+    assert "1 of 1 problem: validation does not show the recorded error (for example p" in message
 
 
 def test_a_reference_fix_that_fails_stops_the_scores(repairs: Folder) -> None:
     repairs.problems(rows(COLUMNS, ("p", "calc.py", "calc", WRONG)))
-    assert "refuses its own reference fix (for example p: " in stopped(repairs, "baselines.reference_fixes_pass")
+    assert "rejects the reference fix (for example p: " in stopped(repairs, "baselines.reference_fixes_pass")
 
 
 def test_too_many_undecided_outcomes_stop_the_scores(repairs: Folder) -> None:

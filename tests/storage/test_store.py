@@ -76,7 +76,7 @@ def test_old_generations_are_removed(store: Store) -> None:
 
 def test_a_folder_of_somebody_elses_is_not_replaced(store: Store) -> None:
     (store.root / "tables").mkdir()
-    with pytest.raises(TouchstoneError, match="a folder that this program did not make"):
+    with pytest.raises(TouchstoneError, match="this folder was not created by touchstone"):
         store.publish(lambda generation: None)
 
 

@@ -1,4 +1,4 @@
-"""The checks on what was read: files, quarantine and keys."""
+"""Checks of the input: files, quarantine and keys."""
 
 import polars as pl
 
@@ -20,7 +20,7 @@ def files_readable(quarantine: pl.LazyFrame) -> CheckResult:
 
 
 def files_accounted_for(sources: pl.LazyFrame) -> CheckResult:
-    """Every data file is evaluated, or left out for a reason that the user gave."""
+    """Every data file is evaluated, or left out by the configuration."""
     files = sources.lazy().sort("source_file", "model").collect()
     counts = dict(files.group_by("status").agg(pl.col("source_file").n_unique()).iter_rows())
     figures = {f"files_{status}": counts.get(status, 0) for status in FILE_STATUSES}
@@ -38,7 +38,7 @@ def _listed(files: pl.DataFrame) -> str:
 
 
 def quarantine_share(sources: pl.LazyFrame, limits: CheckLimits) -> CheckResult:
-    """No file has more refused rows than allowed."""
+    """No file has more than the allowed share of quarantined rows."""
     files = sources.lazy().collect()
     judged = files.filter(pl.col("rows") > 0).with_columns(share=pl.col("quarantined") / pl.col("rows"))
     worst_first = judged.sort("share", "model", "source_file", descending=[True, False, False])
@@ -57,7 +57,7 @@ def quarantine_share(sources: pl.LazyFrame, limits: CheckLimits) -> CheckResult:
 
 
 def unknown_oids(sources: pl.LazyFrame, quarantine: pl.LazyFrame, limits: CheckLimits) -> CheckResult:
-    """The fixes speak of problems that the problems file knows."""
+    """The fixes refer to problems in the problems file."""
     strangers = quarantine.lazy().filter(pl.col("kind") == "unknown_oid").sort("source_file", "line").collect()
     rows = int(sources.lazy().select(pl.col("rows").sum()).collect().item())
     share = strangers.height / rows if rows else 0.0
@@ -75,7 +75,7 @@ def unique_keys(attempts: pl.LazyFrame) -> CheckResult:
     keys = attempts.lazy().group_by(TABLES["attempts"].key).len()
     repeated = keys.filter(pl.col("len") > 1).select(pl.len()).collect(engine="streaming").item()
     message = (
-        f"{counted(repeated, 'key stands', 'keys stand')} for more than one attempt"
+        f"{counted(repeated, 'key is', 'keys are')} used by more than one attempt"
         if repeated
         else "every key is unique"
     )

@@ -1,4 +1,4 @@
-"""The checks on figures and scores."""
+"""Checks of figures and scores."""
 
 from collections.abc import Mapping
 from itertools import islice
@@ -17,7 +17,7 @@ from touchstone.vocabulary import CLASSES, MAX_AMOUNT, PASS_CLASS
 # How many classes, or models and tiers, a message lists by name.
 _MOST_NAMED = 20
 _MOST_GROUPS = 5
-# Missing scores go with failing: the level of the test, and the bias of the pass rate below which they are ignored.
+# `missing_scores`: the significance level of the test, and the bias of the pass rate below which it is ignored.
 _ALPHA = 0.05
 _LEAST_BIAS = 0.01
 
@@ -55,7 +55,7 @@ def enough_samples(pass_at_k: pl.LazyFrame) -> CheckResult:
 
 
 def every_model_priced(attempts: pl.LazyFrame, scores: pl.LazyFrame, scoring: Scoring) -> CheckResult:
-    """Every attempt of a model that brings tokens or costs has a cost: given, or by the model's price."""
+    """Every attempt of a model with tokens or costs has a cost: given, or from the model's price."""
     key, no_cost = TABLES["attempts"].key, pl.col("cost_usd").is_null()
     counts = scores.group_by("model").agg(
         attempts=pl.len(),
@@ -95,10 +95,10 @@ def _why_no_cost(attempts: pl.LazyFrame, price_name: str | None, scoring: Scorin
 
 
 def missing_scores(scores: pl.LazyFrame, missing: str) -> CheckResult:
-    """Attempts without a judge's score do not fail more often than the others, whose scores alone are graded.
+    """Attempts without a judge's score, which are not graded, do not fail more often than the others.
 
-    Per model and tier by Fisher's exact test, one-sided, at 5% over all of them (Bonferroni). It takes attempts for
-    independent, which is good enough for a warning. What moves the pass rate by less than a point is left alone.
+    Fisher's exact test per model and tier, one-sided, at 5% over all of them (Bonferroni). It assumes independent
+    attempts, which is good enough for a warning. A bias of the pass rate below one percentage point is ignored.
     """
     scored, failed = pl.col("impl_rate").is_not_null(), pl.col("pass_rate") == 0
     groups = (
@@ -115,10 +115,14 @@ def missing_scores(scores: pl.LazyFrame, missing: str) -> CheckResult:
         return CheckResult(True, message, figures=figures)
     gone = [row for row in groups.iter_rows(named=True) if _missing_with_failing(row, groups.height)]
     if not gone:
-        return CheckResult(True, "judge's scores are missing about as often where attempts pass", figures=figures)
+        return CheckResult(
+            True, "judge's scores are missing about as often for passed as for failed attempts", figures=figures
+        )
     shown = "; ".join(_survivors(row) for row in gone[:_MOST_GROUPS])
     more = f"; and {len(gone) - _MOST_GROUPS} more" if len(gone) > _MOST_GROUPS else ""
-    return CheckResult(False, f'{shown}{more}; scoring.composite.missing = "zero" counts them in', figures=figures)
+    return CheckResult(
+        False, f'{shown}{more}; set scoring.composite.missing to "zero" to count missing scores as 0', figures=figures
+    )
 
 
 def _missing_with_failing(row: Mapping[str, int], tests: int) -> bool:
@@ -151,7 +155,7 @@ def _survivors(row: Mapping[str, Any]) -> str:
 
 
 def known_classes(scores: pl.LazyFrame) -> CheckResult:
-    """Every class is one of the known ones; any other scores 0."""
+    """Every class is known; unknown classes score 0."""
     name = pl.col("classification")
     total = scores.select(pl.len()).collect().item()
     counts = scores.filter(name.is_not_null() & ~name.is_in(CLASSES)).group_by(name).len()
@@ -171,7 +175,7 @@ def known_classes(scores: pl.LazyFrame) -> CheckResult:
 
 
 def classes_match_outcomes(attempts: pl.LazyFrame, outcomes: pl.LazyFrame) -> CheckResult:
-    """Where a validator decided here, it agrees with the class in the file."""
+    """If a validator decided, its outcome agrees with the class in the file."""
     key = TABLES["attempts"].key
     classed = attempts.filter(pl.col("classification").is_not_null()).select(*key, "classification")
     said_pass, passed = pl.col("classification") == PASS_CLASS, pl.col("passed")
@@ -182,8 +186,8 @@ def classes_match_outcomes(attempts: pl.LazyFrame, outcomes: pl.LazyFrame) -> Ch
         .row(0)
     )
     message = (
-        f"{counted(lost + won, 'attempt was', 'attempts were')} validated here with another outcome than "
-        f"{'its' if lost + won == 1 else 'their'} class says ({lost:,} of class "
+        f"{counted(lost + won, 'attempt was', 'attempts were')} validated with an outcome that contradicts "
+        f"{'its' if lost + won == 1 else 'their'} class ({lost:,} of class "
         f"{PASS_CLASS} failed, {won:,} of another class passed); the validator's outcome counts"
     )
     if lost + won == 0:
@@ -207,18 +211,18 @@ def no_empty_suite(problems: pl.LazyFrame, suite_scores: pl.LazyFrame) -> CheckR
     """Every suite of the problems file has a decided case."""
     empty = empty_suites(problems, suite_scores).collect()
     names = ", ".join(empty["suite"])
-    message = f"left out, because no case is decided: {names}" if names else "every suite has cases"
+    message = f"suites left out because no case is decided: {names}" if names else "every suite has cases"
     return CheckResult(empty.is_empty(), message, figures={"empty_suites": empty.height})
 
 
 def within_bounds(pass_at_k: pl.LazyFrame) -> CheckResult:
-    """Every figure lies in [0, 1] and inside its interval."""
+    """Every figure is in [0, 1] and inside its confidence interval."""
     found = pass_at_k.lazy().collect()
     shares = ["pass_at_k", "ci_low", "ci_high", "pass_at_k_all", "pass_hat_k"]
     outside = pl.any_horizontal(~pl.col(name).is_between(0, 1) for name in shares)
     crossed = (pl.col("ci_low") > pl.col("pass_at_k")) | (pl.col("pass_at_k") > pl.col("ci_high"))
     wrong = found.filter(outside.fill_null(False) | crossed.fill_null(False))
-    message = f"{counted(wrong.height, 'figure lies', 'figures lie')} outside [0, 1] or outside the interval"
+    message = f"{counted(wrong.height, 'figure is', 'figures are')} outside [0, 1] or outside the confidence interval"
     figures = {"figures": found.height, "wrong": wrong.height}
     return CheckResult(
         wrong.is_empty(),

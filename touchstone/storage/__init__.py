@@ -1,4 +1,4 @@
 """The output folder: tables and their stamps, atomic writes, publishing, snapshots and their history.
 
-What is in a table belongs in `ingest`, `validation`, `metrics` and `compare`.
+What a table contains is decided in `ingest`, `validation`, `metrics` and `compare`.
 """

@@ -1,7 +1,7 @@
-"""A hash of the code that makes a table, so that a table made by other code is never taken for current.
+"""A hash of the code that makes a table, so that a table made by different code is always stale.
 
-The code is the module of the table's function and every module of the package that it imports, directly or not, at the
-top of a file or inside a function, together with the versions of the numeric libraries.
+The hash covers the module of the table's function and every module of the package that it imports, directly or
+indirectly, at the top of a file or inside a function, and the versions of the numeric libraries.
 """
 
 import hashlib
@@ -14,7 +14,7 @@ from touchstone.tables import TABLES
 
 _PACKAGE = Path(__file__).parents[1]
 _LIBRARIES = ("numpy", "polars", "pyarrow", "scipy")
-# The public API imports everything when it is used, and makes no table.
+# The public API imports everything on use but makes no table.
 _API = ("touchstone", "touchstone.api")
 _IMPORT = re.compile(
     r"""^[ \t]*(?:
@@ -34,7 +34,7 @@ def table_code_version(table: str) -> str:
 
 
 def modules_behind(table: str) -> set[str]:
-    """Every module of the package that takes part in making a table.
+    """Every module of the package that is used to make a table.
 
     >>> {"touchstone.metrics.tiers", "touchstone.contracts"} <= modules_behind("tiers")
     True

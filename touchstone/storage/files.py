@@ -1,4 +1,4 @@
-"""Writing files so that a reader sees the old one or the new one, and so that no reader is harmed by them."""
+"""Atomic file replacement, hard links, and text that is safe to open in a spreadsheet."""
 
 import os
 import shutil
@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-# A cell of text that starts with one of these is a formula to a spreadsheet.
+# A spreadsheet treats a text cell that starts with one of these as a formula.
 FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
 
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """A name beside the path to write to. It takes the path's place, unless the block fails: then it goes."""
+    """Yield a temporary sibling; renamed over `path` on success, deleted on error."""
     scratch = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}.tmp")
     try:
         yield scratch
@@ -23,7 +23,7 @@ def replacing(path: Path) -> Iterator[Path]:
 
 
 def link_or_copy(source: Path, target: Path) -> None:
-    """The same file at another place: a hard link where the file system has them."""
+    """Make `target` a hard link to `source`, or a copy if the file system does not allow links."""
     target.parent.mkdir(parents=True, exist_ok=True)
     try:
         os.link(source, target)
@@ -32,7 +32,7 @@ def link_or_copy(source: Path, target: Path) -> None:
 
 
 def spreadsheet_safe(text: str) -> str:
-    """The text such that a spreadsheet does not run it as a formula.
+    """The text, escaped so that a spreadsheet does not run it as a formula.
 
     >>> spreadsheet_safe("=1+1"), spreadsheet_safe("a=b")
     ("'=1+1", 'a=b')

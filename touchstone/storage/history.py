@@ -1,4 +1,4 @@
-"""The tables `history` and `problem_history`: the figures of every snapshot, so that SQL can ask what changed when.
+"""The tables `history` and `problem_history`: the figures of every snapshot, to query what changed when.
 
 `history` has the figures per model and tier in long form. `problem_history` has a part per snapshot, written once
 because a snapshot never changes: a run adds one file, however many snapshots there are.
@@ -27,7 +27,7 @@ def history(root: Path) -> pl.LazyFrame:
 
 
 def _kept_figures(snapshot: Snapshot) -> pl.LazyFrame:
-    """A snapshot's figures, gathered once because a snapshot never changes."""
+    """A snapshot's figures, collected once because a snapshot never changes."""
     path = snapshot.folder / _FIGURES
     if not path.is_file():
         with replacing(path) as scratch:
@@ -37,7 +37,7 @@ def _kept_figures(snapshot: Snapshot) -> pl.LazyFrame:
 
 def _gather_figures(snapshot: Snapshot) -> pl.DataFrame:
     empty = pl.DataFrame(schema=TABLES["history"].dtypes)
-    # Figures of single problems and attempts would be most of it; they are compared, not plotted.
+    # Figures per problem or attempt would dominate the table; they are compared, not plotted.
     plotted = [
         table
         for table in TABLES.values()
@@ -72,7 +72,7 @@ def _long(snapshot: Snapshot, table: Table) -> pl.DataFrame:
 
 
 def update_problem_history(store: Store) -> dict[str, Part]:
-    """Add the snapshots that are missing and drop those that were removed; returns the parts by snapshot."""
+    """Add missing snapshots and drop removed ones; returns the parts by snapshot."""
     snapshots = list_snapshots(store.root)
     store.keep_parts(_PROBLEM_HISTORY, [snapshot.id for snapshot in snapshots])
     return {snapshot.id: _problem_part(store, snapshot) for snapshot in snapshots}
@@ -85,7 +85,7 @@ def _problem_part(store: Store, snapshot: Snapshot) -> Part:
 
 
 def _problem_figures(snapshot: Snapshot) -> pl.LazyFrame:
-    """The figures of one snapshot; columns that an older version did not keep are null."""
+    """The figures of one snapshot; columns that an older version did not store are null."""
     files = sorted((snapshot.tables / _SOURCE).glob("*.parquet"))
     if not files:
         return pl.LazyFrame(schema=_schema())

@@ -1,14 +1,14 @@
-"""Snapshots: what a finished run found, frozen under `snapshots/<id>/` of the output folder, so that any two compare.
+"""Snapshots: the results of finished runs, frozen under `snapshots/<id>/` in the output folder for comparison.
 
 ```
 snapshots/<id>/tables/<table>/*.parquet   hard links to the run's tables, without the texts of fixes
-snapshots/<id>/manifest.json              when, from which config and inputs, by which versions
+snapshots/<id>/manifest.json              time, config hash, input hashes and versions
 snapshots/<id>/figures.parquet            its figures per model and tier in long form, for the table `history`
-snapshots/pins.json                       names that people gave
+snapshots/pins.json                       pinned names
 ```
 
-A snapshot is made under another name, renamed, and never written again. The fast commands import this module, so
-what only creating a snapshot needs is imported there.
+A snapshot is written under a temporary name, renamed, and never changed. Fast commands import this module, so what
+only `create_snapshot` needs is imported there.
 """
 
 import json
@@ -42,9 +42,9 @@ _READ_FROM_FILES = ("problems", "attempts")
 class Snapshot:
     """A frozen run. `fingerprint` is the same for two runs that made the same tables.
 
-    `inputs` has the SHA-256 of every file as it was read, by name, and of the problems file as `problems`. `validation`
-    says what decided the outcomes. A manifest need not have every field: older versions wrote fewer, newer ones may
-    write more.
+    `inputs` has the SHA-256 of every file as read, by name, with the problems file as `problems`. `validation` lists
+    the validators that decided the outcomes. A manifest may lack fields or have unknown ones if another version wrote
+    it.
     """
 
     id: str
@@ -59,14 +59,14 @@ class Snapshot:
 
     @property
     def tables(self) -> Path:
-        """Where its tables lie."""
+        """The folder of its tables."""
         return self.folder / "tables"
 
 
 def create_snapshot(store: "Store", config_hash: str, validation: "pl.DataFrame") -> Snapshot:
-    """Freeze the tables of a finished run. If it made the same tables as the last snapshot, that one is returned.
+    """Freeze the tables of a finished run. If they equal those of the last snapshot, return that one.
 
-    `validation` says what decided the outcomes.
+    `validation` lists the validators that decided the outcomes.
     """
     from touchstone.storage.store import digest
     from touchstone.tables import TABLES
@@ -127,7 +127,7 @@ def _versions(validation: "pl.DataFrame") -> dict[str, str]:
 
 
 def read_snapshot(folder: Path) -> Snapshot | None:
-    """The snapshot in a folder; none where there is no manifest that can be read."""
+    """The snapshot in a folder; None if its manifest is missing or unreadable."""
     try:
         return _read(folder / MANIFEST)
     except (OSError, ValueError):
@@ -135,14 +135,14 @@ def read_snapshot(folder: Path) -> Snapshot | None:
 
 
 def list_snapshots(root: Path) -> list[Snapshot]:
-    """All snapshots of an output folder that can be read, oldest first; `unreadable_snapshots` has the others."""
+    """All readable snapshots of an output folder, oldest first; see `unreadable_snapshots` for the others."""
     found = [read_snapshot(manifest.parent) for manifest in _manifests(root)]
     readable = [snapshot for snapshot in found if snapshot is not None]
     return sorted(readable, key=lambda snapshot: (snapshot.made_at, snapshot.id))
 
 
 def unreadable_snapshots(root: Path) -> dict[str, str]:
-    """The names of snapshot folders whose manifest cannot be read, each with the reason."""
+    """Snapshot folders whose manifest cannot be read, by name, with the reason."""
     broken = {}
     for manifest in _manifests(root):
         try:
@@ -153,15 +153,15 @@ def unreadable_snapshots(root: Path) -> dict[str, str]:
 
 
 def explain_unreadable(root: Path) -> list[str]:
-    """A line for every snapshot that is left out because its manifest cannot be read."""
+    """One line per snapshot that is skipped because its manifest cannot be read."""
     return [
-        f"{root / FOLDER / name / MANIFEST}: cannot be read ({reason}); this snapshot is left out"
+        f"{root / FOLDER / name / MANIFEST}: cannot be read ({reason}); this snapshot is skipped"
         for name, reason in unreadable_snapshots(root).items()
     ]
 
 
 def _manifests(root: Path) -> list[Path]:
-    # A folder whose name begins with a dot is a snapshot in the making, or one whose making was cut short.
+    # A folder whose name begins with a dot is an unfinished snapshot.
     return [path for path in sorted((root / FOLDER).glob(f"*/{MANIFEST}")) if not path.parent.name.startswith(".")]
 
 
@@ -183,7 +183,7 @@ _KINDS: Mapping[str, type] = {**dict.fromkeys(("inputs", "versions", "rows"), di
 
 
 def find(root: Path, name: str) -> Snapshot:
-    """A snapshot by its id or the beginning of it, as `latest` or `previous`, or by a pinned name."""
+    """A snapshot by id or unique prefix of an id, `latest`, `previous`, or pinned name."""
     snapshots = list_snapshots(root)
     broken = "".join(f"; {line}" for line in explain_unreadable(root))
     if not snapshots:
@@ -204,7 +204,7 @@ def find(root: Path, name: str) -> Snapshot:
 
 
 def pins(root: Path) -> dict[str, str]:
-    """Pinned names and the ids that they stand for."""
+    """Snapshot ids by pinned name."""
     try:
         told = json.loads((root / FOLDER / _PINS).read_text())
     except FileNotFoundError:
@@ -215,7 +215,7 @@ def pins(root: Path) -> dict[str, str]:
 
 
 def pin(root: Path, which: str, name: str) -> Snapshot:
-    """Give a snapshot a name, or move the name to it."""
+    """Pin a name to a snapshot, moving the name if it is in use."""
     if check_name(name, "pin") in RESERVED:
         raise TouchstoneError(f"'{name}' is reserved; choose another pin name")
     snapshot = find(root, which)
@@ -225,7 +225,7 @@ def pin(root: Path, which: str, name: str) -> Snapshot:
 
 
 def prune(root: Path, keep: int) -> list[str]:
-    """Remove all but the newest and the pinned ones; returns the ids that are gone."""
+    """Remove all snapshots but the newest `keep` and the pinned ones; returns the removed ids."""
     pinned = set(pins(root).values())
     snapshots = list_snapshots(root)
     old = snapshots[: len(snapshots) - keep] if keep else snapshots

@@ -1,17 +1,18 @@
-"""The output folder: a draft that a run writes to, and the results that people read, switched in one step.
+"""The output folder: a draft that a run writes to, and published results that are replaced atomically.
 
 ```
 tables/ summary_pass_at_k.csv csv/ warehouse.duckdb    links into .store/current
-.store/draft/tables/<table>/<part>.parquet        what the run in progress has made so far
+.store/draft/tables/<table>/<part>.parquet        what the current run has made so far
 .store/draft/stamps/<table>/<part>.json           what each part was made from
 .store/published/<number>/                        a finished run: hard links to its tables, summary, warehouse
-.store/current                                    link to the published run; renaming it is the switch
-.store/unpublished/tables                         what a run had made when a gate stopped it, for `--draft`
+.store/current                                    link to the published run; publishing replaces it
+.store/unpublished/tables                         tables of a run that a gate stopped, for `--draft`
 ```
 
-A killed run leaves a half-made draft in `.store/draft` and the last finished results in place. A part is written to
+A killed run leaves an incomplete draft in `.store/draft` and the last published results in place. A part is written to
 a temporary name, checked against its contract and renamed; its stamp is removed before and written after, so a
-stamp never speaks for another part's bytes. What goes into a table belongs in `ingest`, `validation` and `metrics`.
+stamp never describes another version of the part. What a table contains is decided in `ingest`, `validation` and
+`metrics`.
 """
 
 import hashlib
@@ -42,10 +43,10 @@ _KEPT_GENERATIONS = 2
 
 @dataclass(frozen=True)
 class Part:
-    """A part of a table as it lies in the draft; `inputs` has the SHA-256 of the files that it was read from.
+    """A part of a table in the draft; `inputs` has the SHA-256 of the files that it was read from.
 
-    `fingerprint` stands for its content: tables made from it are made anew when it changes. For most parts that is
-    what they were `made_from`. A part that is not `settled` may come out otherwise when it is made again.
+    `fingerprint` identifies its content: tables that read it are made again when it changes. For most parts it equals
+    `made_from`, the hash of what the part was made from. A part that is not `settled` may differ when made again.
     """
 
     path: Path
@@ -72,7 +73,7 @@ class Store:
 
     @contextmanager
     def lock(self, wait_seconds: float = 0) -> Iterator[None]:
-        """Hold the folder for one run. The lock dies with its process; within a process it may be taken again."""
+        """Lock the folder for one run. The lock ends with its process and is reentrant within it."""
         self._home.mkdir(parents=True, exist_ok=True)
         holder = self._home / "lock.holder"
         guard = filelock.FileLock(
@@ -98,7 +99,7 @@ class Store:
     # Parts of tables
 
     def part(self, table: str, part: str | None = None) -> Part | None:
-        """What is there; nothing where the part is missing, half-made, or has the columns of another version."""
+        """The part; None if it is missing, incomplete, or has the columns of another version."""
         path = self._path(table, part)
         stamp = _read_text(self._stamp(table, part))
         if stamp is None or not path.is_file():
@@ -118,7 +119,7 @@ class Store:
         )
 
     def current(self, table: str, made_from: str, part: str | None = None) -> Part | None:
-        """The part, where it was made from exactly this. What this store wrote itself is not reused."""
+        """The part if it was made from `made_from`, else None. `reused` is false for parts that this store wrote."""
         found = self.part(table, part)
         if found is None or found.made_from != made_from:
             return None
@@ -136,9 +137,9 @@ class Store:
         fingerprint: str | None = None,
         settled: bool = True,
     ) -> Part:
-        """Replace a part of a table, checked against its contract; `inputs` has the hashes of the files it is from.
+        """Replace a part of a table, checked against its contract; `inputs` has the hashes of its source files.
 
-        `fingerprint`: where the same inputs may give another content, a hash of the content.
+        `fingerprint` is a hash of the content, for parts whose content may differ for equal inputs.
         """
         path, stamp = self._path(table, part), self._stamp(table, part)
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -149,7 +150,7 @@ class Store:
             broken = violations(written, TABLES[table])
             if broken:
                 shown = ", ".join(f"{rule} ({counted(rows, 'row')})" for rule, rows in broken.items())
-                raise ValueError(f"table '{table}' breaks its contract: {shown}")
+                raise ValueError(f"table '{table}' violates its contract: {shown}")
             rows = written.select(pl.len()).collect().item()
             stamp.unlink(missing_ok=True)
         with replacing(stamp) as scratch:
@@ -167,27 +168,27 @@ class Store:
         return Part(path, rows, fingerprint or made_from, False, inputs or {}, made_from, settled)
 
     def parts(self, table: str) -> list[str]:
-        """The names of the whole parts of a table, in order."""
+        """The names of the complete parts of a table, sorted."""
         folder = self.draft / "stamps" / table
         names = sorted(stamp.stem for stamp in folder.glob("*.json")) if folder.is_dir() else []
         return [name for name in names if self.part(table, name) is not None]
 
     def all_parts(self, table: str) -> dict[str, Part]:
-        """Every whole part of a table by name."""
+        """Every complete part of a table by name."""
         found = {name: self.part(table, name) for name in self.parts(table)}
         return {name: part for name, part in found.items() if part is not None}
 
     def require(self, *tables: str) -> None:
-        """Refuse to go on if a table has not been made yet."""
+        """Raise an error if a table has not been made yet."""
         for table in tables:
             if not self.parts(table):
                 raise TouchstoneError(f"there is no table '{table}' yet; materialize it first")
 
     def require_part(self, table: str, part: str) -> Part:
-        """A part that must have been made by now."""
+        """A part; an error if it has not been made yet."""
         found = self.part(table, part)
         if found is None:
-            raise TouchstoneError(f"there are no {table} of the model '{part}' yet; materialize them first")
+            raise TouchstoneError(f"there are no {table} of model '{part}' yet; materialize them first")
         return found
 
     def scan(self, table: str, parts: Sequence[str] | None = None) -> pl.LazyFrame:
@@ -199,52 +200,52 @@ class Store:
         return pl.scan_parquet(paths, glob=False, schema=dtypes, extra_columns="ignore")
 
     def scan_with_extras(self, table: str, part: str | None = None) -> pl.LazyFrame:
-        """One part with the input columns that travel along."""
+        """One part including extra columns from the input."""
         return pl.scan_parquet(self._path(table, part), glob=False)
 
     def fingerprint(self, table: str) -> str:
-        """What the whole table was made from."""
+        """A hash of the fingerprints of all parts."""
         made = {
             part: (self.part(table, part) or Part(self.root, 0, "", False)).fingerprint for part in self.parts(table)
         }
         return digest(made)
 
     def inputs(self, *tables: str) -> dict[str, str]:
-        """The SHA-256 of every file that the tables were read from, as it was then, by name."""
+        """The SHA-256, when read, of every file that the tables were read from, by name."""
         parts = [self.part(table, name) for table in tables for name in self.parts(table)]
         read = {name: content for part in parts if part is not None for name, content in part.inputs.items()}
         return dict(sorted(read.items()))
 
     def keep_parts(self, table: str, names: Sequence[str]) -> list[str]:
-        """Remove the parts that are not named; returns what was removed."""
+        """Remove all parts but the named ones; returns the removed names."""
         gone = [name for name in self.parts(table) if name not in names]
         for name in gone:
             self.remove(table, name)
         return gone
 
     def remove(self, table: str, part: str) -> None:
-        """Remove a part, if it is there."""
+        """Remove a part if it exists."""
         self._stamp(table, part).unlink(missing_ok=True)
         self._path(table, part).unlink(missing_ok=True)
 
     def scratch(self, name: str) -> Path:
-        """A path for a temporary file of the run in progress."""
+        """A path for a temporary file of the current run."""
         folder = self.draft / "scratch"
         folder.mkdir(parents=True, exist_ok=True)
         return folder / name
 
     def clear_scratch(self) -> None:
-        """Remove what a run, or one that was killed, left in the scratch folder."""
+        """Remove the scratch folder, including leftovers of killed runs."""
         shutil.rmtree(self.draft / "scratch", ignore_errors=True)
 
     def discard_draft(self) -> None:
-        """Forget all that was made so far. What was published stays, and so do snapshots and the validation cache."""
+        """Delete the draft. Published results, snapshots and the validation cache are kept."""
         shutil.rmtree(self.draft, ignore_errors=True)
 
     # Publishing
 
     def publish(self, fill: Callable[[Path], None]) -> Path:
-        """Freeze the draft as a new generation, let `fill` add to it, and switch to it in one rename."""
+        """Link the draft as a new generation, let `fill` add files, and switch to it with one rename."""
         published = self._home / "published"
         published.mkdir(parents=True, exist_ok=True)
         self._refuse_foreign_files()
@@ -271,11 +272,11 @@ class Store:
 
     @property
     def has_published(self) -> bool:
-        """Whether there are results of a finished run."""
+        """Whether a run has been published."""
         return (self._home / "current").exists()
 
     def keep_unpublished(self) -> None:
-        """Keep the tables that this run made or found current. What else is in the draft is from an earlier run."""
+        """Keep the tables that this run made or found current; the rest of the draft is from earlier runs."""
         shutil.rmtree(self.unpublished, ignore_errors=True)
         made_along = [table.name for table in TABLES.values() if table.made_with in self._of_this_run]
         self._link_tables(sorted(self._of_this_run.union(made_along)), self.unpublished / "tables")
@@ -290,9 +291,7 @@ class Store:
         for name, remedy in (("tables", ""), (CSV_FOLDER, ", or set publish.csv to false")):
             folder = self.root / name
             if folder.is_dir() and not folder.is_symlink() and (name == "tables" or self._csv_files()):
-                raise TouchstoneError(
-                    f"{folder}: there is a folder that this program did not make; move it away{remedy}"
-                )
+                raise TouchstoneError(f"{folder}: this folder was not created by touchstone; move it away{remedy}")
 
     def _path(self, table: str, part: str | None) -> Path:
         return self.draft / "tables" / table / f"{part or table}.parquet"
@@ -330,7 +329,7 @@ def _replace_link(path: Path, target: Path) -> None:
 
 
 def draft_tables(root: Path) -> Path:
-    """Where the tables of a run lie that a gate stopped; an error where the last run here was published."""
+    """The folder of the tables of a run stopped by a gate; an error if the last run was published."""
     store = Store(root)
     if not store.unpublished.is_dir():
         published = "the last run was published; leave out --draft"

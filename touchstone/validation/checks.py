@@ -1,4 +1,4 @@
-"""The checks on what validation decided. Most are gates: no figure is computed from what they refuse."""
+"""Checks of the validation. Most are gates: no figure is computed from outcomes that they reject."""
 
 import polars as pl
 
@@ -12,12 +12,12 @@ def all_decided(outcomes: pl.LazyFrame) -> CheckResult:
     total, decided = outcomes.select(pl.len(), pl.col("passed").count()).collect().row(0)
     missing = total - decided
     have = "has no outcome and is" if missing == 1 else "have no outcome and are"
-    message = f"{counted_of(missing, total, 'attempt')} {have} counted neither way"
+    message = f"{counted_of(missing, total, 'attempt')} {have} counted neither as passed nor as failed"
     return CheckResult(total == decided, message, figures={"undecided": total - decided, "attempts": total})
 
 
 def undecided_share(outcomes: pl.LazyFrame, limits: CheckLimits) -> CheckResult:
-    """Validation decided nearly all that it was given: what it leaves out is not left out by chance."""
+    """Validation decided nearly all fixes: undecided ones are not missing at random."""
     left_out = pl.col("passed").is_null() & pl.col("diagnostics").is_not_null()
     given = outcomes.filter(left_out | pl.col("sandbox").is_not_null())
     total = given.select(pl.len()).collect().item()
@@ -27,7 +27,7 @@ def undecided_share(outcomes: pl.LazyFrame, limits: CheckLimits) -> CheckResult:
     share = missing / total if total else 0.0
     figures = {"undecided": missing, "given": total, "share": share}
     if missing == 0:
-        message = f"{counted(total, 'fix was', 'fixes were')} given to validators, and none is undecided"
+        message = f"{counted(total, 'fix was', 'fixes were')} given to validators; none is undecided"
         return CheckResult(True, message, error=True, figures=figures)
     shown = "; ".join(f"{status} {count:,}: {why.splitlines()[0]}" for status, count, why in found.iter_rows())
     were = "was" if missing == 1 else "were"
@@ -38,31 +38,31 @@ def undecided_share(outcomes: pl.LazyFrame, limits: CheckLimits) -> CheckResult:
 
 
 def baselines_fail_as_recorded(baselines: pl.LazyFrame, limits: CheckLimits) -> CheckResult:
-    """The unmodified problems have the errors that they are about, so that a fix can be told from no fix."""
+    """The unmodified problems show their recorded errors, so that a fix can be distinguished from no fix."""
     found = baselines.lazy().collect()
     wrong = found.filter(pl.col("fails_as_recorded").not_().fill_null(False))
     remedy = "correct line_start, line_end and summary of these problems or the files in clones_dir"
-    return _trusted(found, wrong, "does not show the error that it is about", remedy, limits)
+    return _trusted(found, wrong, "does not show the recorded error", remedy, limits)
 
 
 def reference_fixes_pass(baselines: pl.LazyFrame, limits: CheckLimits) -> CheckResult:
-    """Every reference fix passes: a validator that refuses a right answer refuses others too."""
+    """Every reference fix passes: a validator that rejects one correct fix may reject others."""
     found = baselines.lazy().collect()
     wrong = found.filter(pl.col("reference_status") != "passed")
-    return _trusted(found, wrong, "refuses its own reference fix", _remedies(wrong["reference_status"]), limits)
+    return _trusted(found, wrong, "rejects the reference fix", _remedies(wrong["reference_status"]), limits)
 
 
-# What to do about a status that a gate stopped at. Undecided results and timeouts are tried again by every run.
+# What to do about a status that failed a gate. Every run retries undecided results and timeouts.
 _REMEDIES = {
     "failed": "correct the reference fix (`touchstone validate` shows what is wrong with it)",
     "timeout": "run again while the machine is less busy, or raise validation.limits.seconds",
     "memory_limit": "raise validation.limits.memory_mb",
     "output_limit": "raise validation.limits.output_mb",
     "disk_limit": "raise validation.limits.disk_mb",
-    "no_report": "run again, and see with `touchstone validate` where the validator stops",
-    "sandbox_error": "run again, and see with `touchstone validators` what works on this machine",
-    "validator_unavailable": "set right what is named (`touchstone validators` lists what is installed) and run again",
-    "unsafe_input": "take the unsafe files out of clones_dir and run again",
+    "no_report": "run again (`touchstone validate` shows where the validator stops)",
+    "sandbox_error": "run again (`touchstone validators` shows what works on this machine)",
+    "validator_unavailable": "install or configure what is named (see `touchstone validators`) and run again",
+    "unsafe_input": "remove the unsafe files from clones_dir and run again",
 }
 
 
@@ -75,7 +75,7 @@ def _trusted(baselines: pl.DataFrame, wrong: pl.DataFrame, what: str, remedy: st
     share = wrong.height / baselines.height if baselines.height else 0.0
     figures = {"problems": baselines.height, "untrusted": wrong.height, "share": share}
     if wrong.is_empty():
-        message = f"{counted(baselines.height, 'problem was', 'problems were')} validated, and none is untrusted"
+        message = f"{counted(baselines.height, 'problem was', 'problems were')} validated; none is untrusted"
         return CheckResult(True, message, error=True, figures=figures)
     oid, said = wrong.sort("oid").select("oid", "diagnostics").row(0)
     example = f"{oid}: {said.splitlines()[0]}" if said else oid
@@ -120,16 +120,16 @@ def funnel_is_monotone(outcomes: pl.LazyFrame) -> CheckResult:
 
 
 def one_fidelity(outcomes: pl.LazyFrame) -> CheckResult:
-    """No figure mixes verdicts that mean different things."""
+    """No figure mixes verdicts of different fidelity."""
     decided = outcomes.filter(pl.col("passed").is_not_null())
     kinds = decided.group_by("model", "tier").agg(pl.col("fidelity").unique().sort())
     mixed = kinds.filter(pl.col("fidelity").list.len() > 1).sort("model", "tier").collect()
-    message = "every figure rests on verdicts of one fidelity"
+    message = "every figure is based on verdicts of one fidelity"
     if mixed.height:
         model, tier, fidelities = mixed.row(0)
         message = (
             f"{counted(mixed.height, 'model and tier mixes', 'models and tiers mix')} fidelities "
             f"(for example {model} {tier}: {', '.join(fidelities)}); "
-            "evaluate them apart, each with a config of its own"
+            "evaluate them separately, each with its own config"
         )
     return CheckResult(mixed.is_empty(), message, error=True, figures={"mixed": mixed.height})
