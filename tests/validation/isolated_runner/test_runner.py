@@ -1095,7 +1095,7 @@ class TestReports:
     def test_a_candidate_that_exits_while_imported_keeps_its_published_diagnostic(self, run: Run) -> None:
         report = run("import os\nos._exit(0)", "import solution\ndef test_it(): pass")
         lost = (report.diagnostics[0].summary, report.diagnostics[0].detail)
-        assert lost == ("LostError", "touchstone.validation.isolated_runner.conversation.LostError")
+        assert lost == ("LostError", "touchstone.validation.pytests.conversation.LostError")
 
     def test_a_candidate_that_ends_itself_fails_what_is_left(self, run: Run) -> None:
         report = run(

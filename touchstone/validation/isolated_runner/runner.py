@@ -31,7 +31,7 @@ from touchstone.validation.sandbox.entrypoint import Policy
 _MAX_MESSAGE = 500
 # A candidate that exits while it is imported. The text is stored in outcomes, so it keeps its original wording: a
 # rename in this package must not change published tables.
-_LOST_ON_IMPORT = {"broken": "touchstone.validation.isolated_runner.conversation.LostError", "kind": "LostError"}
+_LOST_ON_IMPORT = {"broken": "touchstone.validation.pytests.conversation.LostError", "kind": "LostError"}
 Case = tuple[str, Callable[[], object]]
 
 
