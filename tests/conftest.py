@@ -124,7 +124,7 @@ def run_command(home: Path, *arguments: object) -> subprocess.CompletedProcess[s
 
 
 class Screen(io.StringIO):
-    """Collects what is printed, and passes for a terminal if it is told to."""
+    """Collects output; `terminal=True` makes it report itself as a terminal."""
 
     def __init__(self, terminal: bool = False) -> None:
         super().__init__()

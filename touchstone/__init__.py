@@ -1,7 +1,7 @@
 """Touchstone: whether an LLM's code fixes work, how often, and how sure that is.
 
 The public Python API is what this module exports; see `docs/python.md`. Everything is imported on first use, so that
-`import touchstone` costs next to nothing. Nothing in this package imports Dagster except `touchstone run` and `ui`.
+`import touchstone` costs next to nothing. Only `touchstone run` and `touchstone ui` import Dagster.
 
 >>> import touchstone
 >>> touchstone.pass_at_k(n=10, c=5, k=1)

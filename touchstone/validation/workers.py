@@ -28,7 +28,7 @@ class WorkerDiedError(Exception):
 
 
 class Workers(Protocol):
-    """Maps a function over items. If the function raises, the exception takes the place of the result."""
+    """Maps a function over items. If the function raises, its exception is returned as the result."""
 
     def map(
         self, function: Callable[[Item], Result], items: Sequence[Item]

@@ -1,4 +1,4 @@
-"""Time limits: CPU time decides, wall time ends only jobs that wait, and starved jobs are told from waiting ones."""
+"""Time limits: CPU time counts, the wall limit ends jobs that only wait, and starved jobs are distinguished from them."""
 
 import os
 import subprocess
