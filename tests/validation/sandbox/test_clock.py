@@ -1,4 +1,4 @@
-"""Time limits: CPU time counts, the wall limit ends jobs that only wait, and starved jobs are distinguished from them."""
+"""Time limits: CPU time counts, the wall limit ends jobs that only wait, and starved jobs are distinguished."""
 
 import os
 import subprocess
