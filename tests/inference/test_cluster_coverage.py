@@ -1,10 +1,11 @@
 """Coverage of intervals over clusters of unequal size.
 
-95% intervals must cover the truth in 93% to 97% of runs, plus or minus three standard errors of the simulation. They
-may cover it more often if the problems of a cluster are uncorrelated, and near an edge (a mean beyond 0.75 with a
-dozen clusters); never less often. Costs with a log standard deviation of 1.5 may fall to 92%. `make test-nightly` runs
-the whole table; the quick suite has the cells that failed with the classic factor G / (G - 1) and G - 1 degrees of
-freedom, and with Fieller's interval for skewed costs.
+95% intervals must cover the truth in 93% to 97% of runs, plus or minus three standard errors of the simulation. If the
+problems of a cluster are uncorrelated, up to 97.5% is allowed: with clusters of very unequal size that is the coverage
+of Bell and McCaffrey's degrees of freedom themselves, with normal data (97.1% for the sizes of SWE-bench Verified,
+97.5% for one big cluster; a correlation of 0.05 brings both below 96%). `make test-nightly` runs the whole table; the
+quick suite has the cells that failed with the classic factor G / (G - 1) and G - 1 degrees of freedom, and with
+Fieller's interval for skewed costs.
 """
 
 from collections.abc import Iterable, Iterator
@@ -20,7 +21,7 @@ from touchstone.inference.uncertainty import Interval, UnitHistogram, paired_int
 
 SETTINGS = IntervalSettings(replicates=300)
 QUICK_RUNS, NIGHTLY_RUNS = 400, 4000
-LOWEST, HIGHEST, ERRORS = 0.93, 0.97, 3
+LOWEST, HIGHEST, HIGHEST_UNCORRELATED, ERRORS = 0.93, 0.97, 0.975, 3
 
 CORRELATIONS = [0.0, 0.3, 1.0]
 UNEQUAL = [name for name in SIZES if name != "equal"]
@@ -114,12 +115,11 @@ def test_one_cluster_with_most_of_the_problems_makes_the_interval_wide() -> None
     assert np.median([each.high - each.low for each in found]) > 0.2  # type: ignore[operator]
 
 
-# The intervals, the true figure, and the highest coverage of uncorrelated and of correlated problems.
 FIGURES = {
-    "mean": (means, "true_mean", 1, HIGHEST),
-    "difference": (differences, "true_difference", 1, HIGHEST),
-    "shown difference": (shown_differences, "true_difference", 1, 1),
-    "median": (medians, "true_median", 0.99, HIGHEST),
+    "mean": (means, "true_mean"),
+    "difference": (differences, "true_difference"),
+    "shown difference": (shown_differences, "true_difference"),
+    "median": (medians, "true_median"),
 }
 
 
@@ -129,8 +129,8 @@ FIGURES = {
 @pytest.mark.parametrize("figure", FIGURES)
 def test_coverage(figure: str, name: str, correlation: float) -> None:
     population = Population(SIZES[name], correlation)
-    intervals, truth, uncorrelated, correlated = FIGURES[figure]
-    highest = uncorrelated if correlation == 0 else correlated
+    intervals, truth = FIGURES[figure]
+    highest = HIGHEST if correlation else HIGHEST_UNCORRELATED
     assert_covered(intervals(population, NIGHTLY_RUNS), getattr(population, truth), highest)
 
 
@@ -140,9 +140,9 @@ def test_coverage(figure: str, name: str, correlation: float) -> None:
 @pytest.mark.parametrize("name", SIZES)
 def test_coverage_of_costs(name: str, correlation: float, log_standard_deviation: float) -> None:
     population = Population(SIZES[name], correlation)
-    lowest, highest = (LOWEST, HIGHEST) if log_standard_deviation <= 1 else (0.92, 0.98)
-    found = costs(population, NIGHTLY_RUNS // 4, log_standard_deviation)
-    assert_covered(found, population.true_cost_of_pass(log_standard_deviation), highest, lowest)
+    found = costs(population, NIGHTLY_RUNS // 2, log_standard_deviation)
+    highest = HIGHEST if correlation else HIGHEST_UNCORRELATED
+    assert_covered(found, population.true_cost_of_pass(log_standard_deviation), highest)
 
 
 @pytest.mark.nightly
@@ -150,5 +150,5 @@ def test_coverage_of_costs(name: str, correlation: float, log_standard_deviation
 @pytest.mark.parametrize("problems", [10, 15, 30, 100])
 def test_coverage_of_costs_without_clusters(problems: int, log_standard_deviation: float) -> None:
     population = Population(np.ones(problems, dtype=np.int64), correlation=0.0)
-    found = costs(population, NIGHTLY_RUNS // 4, log_standard_deviation)
+    found = costs(population, NIGHTLY_RUNS // 2, log_standard_deviation)
     assert_covered(found, population.true_cost_of_pass(log_standard_deviation))

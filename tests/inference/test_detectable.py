@@ -28,9 +28,9 @@ from touchstone.inference.paired_intervals import PairedDifferences
 from touchstone.inference.paired_units import independent_units, outcome_matrix
 
 SETTINGS = ComparisonSettings()
-RUNS = 60
+QUICK_RUNS, NIGHTLY_RUNS = 60, 500
 ERRORS = 3
-LOWEST, HIGHEST, AT_TWICE = 0.75, 0.92, 0.95
+LOWEST, HIGHEST, AT_TWICE = 0.75, 0.85, 0.95
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -52,11 +52,11 @@ def changed(rates: Floats, mean: float, effect: float, words: str) -> Floats | N
     return rates * (1 - share) if words == "worse" else 1 - (1 - rates) * (1 - share)
 
 
-def found(a: float, b: float, problems: int, attempts: int) -> dict[int, list[bool]]:
-    """Whether each difference of once and of twice the detectable effect was found."""
-    generator = np.random.default_rng([problems, attempts, int(10 * a), int(10 * b)])
-    hits: dict[int, list[bool]] = {1: [], 2: []}
-    for _, times, words in itertools.product(range(RUNS), hits, ("worse", "better")):
+def found(a: float, b: float, problems: int, attempts: int, times: int, runs: int) -> dict[str, list[bool]]:
+    """Whether each drop and each rise of so many times the detectable effect was found."""
+    generator = np.random.default_rng([problems, attempts, int(10 * a), int(10 * b), times])
+    hits: dict[str, list[bool]] = {"worse": [], "better": []}
+    for _, words in itertools.product(range(runs), hits):
         rates = generator.beta(a, b, problems)
         quiet = judged(attempts, [generator.binomial(attempts, rates) for _ in range(2)])
         assert quiet.minimum_detectable_effect is not None
@@ -64,26 +64,38 @@ def found(a: float, b: float, problems: int, attempts: int) -> dict[int, list[bo
         after = changed(rates, a / (a + b), times * quiet.minimum_detectable_effect, words)
         if after is not None:
             verdict = judged(attempts, [generator.binomial(attempts, some) for some in (rates, after)]).verdict
-            hits[times].append(verdict == words)
+            hits[words].append(verdict == words)
     return hits
 
 
 @pytest.mark.parametrize(
-    ("problems", "attempts"), nightly_but([(30, 1)], itertools.product([30, 100, 500], [1, 5, 20]))
+    ("problems", "attempts", "runs"),
+    [
+        (30, 1, QUICK_RUNS),
+        *(
+            pytest.param(*cell, NIGHTLY_RUNS, marks=pytest.mark.nightly)
+            for cell in itertools.product([30, 100, 500], [1, 5, 20])
+        ),
+    ],
 )
-def test_a_difference_of_that_size_is_found_four_times_in_five(problems: int, attempts: int) -> None:
-    """Each difficulty within its own error, all four together within theirs."""
-    pooled: list[bool] = []
-    for a, b in ((1, 1), (2, 5), (8, 1), (0.5, 0.5)):
-        hits = found(a, b, problems, attempts)
-        print(
-            f"{problems} x {attempts}, Beta({a}, {b}): ", *(f"{np.mean(h):.2f} of {len(h)}" for h in hits.values() if h)
-        )
-        _assert_within(hits[1])
-        pooled += hits[1]
-        if hits[2]:
-            assert np.mean(hits[2]) >= AT_TWICE - ERRORS * math.sqrt(0.95 * 0.05 / len(hits[2]))
-    _assert_within(pooled)
+@pytest.mark.parametrize(("a", "b"), [(1, 1), (2, 5), (8, 1), (0.5, 0.5)])
+def test_a_difference_of_that_size_is_found_four_times_in_five(
+    a: float, b: float, problems: int, attempts: int, runs: int
+) -> None:
+    """The effect is the larger of the two directions', so the other direction may be found more often."""
+    hits = found(a, b, problems, attempts, 1, runs)
+    # A direction that most data sets leave no room for is told by the few that do.
+    known = {words: some for words, some in hits.items() if len(some) > runs / 2}
+    print(
+        f"{problems} x {attempts}, Beta({a}, {b}):", {words: round(np.mean(some), 3) for words, some in known.items()}
+    )
+    _assert_within(min(known.values(), key=np.mean))
+
+
+@pytest.mark.parametrize(("problems",), nightly_but([(30,)], [(30,), (100,), (500,)]))
+def test_twice_the_effect_is_nearly_always_found(problems: int) -> None:
+    hits = [hit for some in found(1, 1, problems, 5, 2, QUICK_RUNS).values() for hit in some]
+    assert np.mean(hits) >= AT_TWICE - ERRORS * math.sqrt(0.95 * 0.05 / len(hits))
 
 
 def _assert_within(hits: list[bool]) -> None:
@@ -134,9 +146,7 @@ def test_eight_clusters_of_twenty_find_it() -> None:
     ids=["8x20", "30x4", "30x20", "12x5", "swe-bench", "one-big"],
 )
 def test_clusters_find_it(sizes: list[int], apart: float) -> None:
-    hits = found_in_clusters(sizes, (5, 5), apart, 1000)
-    slack = ERRORS * math.sqrt(0.8 * 0.2 / len(hits))
-    assert LOWEST - slack <= np.mean(hits) <= HIGHEST + slack
+    _assert_within(found_in_clusters(sizes, (5, 5), apart, 2000))
 
 
 @pytest.mark.nightly
@@ -173,10 +183,12 @@ def test_the_effect_solves_its_equation() -> None:
     shared = ((a - a.mean()) * (b - b.mean())).mean()
     reach = averaged_errors(59, 0.8)
 
+    one_sided = ((b - a).var(ddof=1) - 2 * (mean - square) / 4) / 2
+
     def solves(effect: float, mean: float, square: float) -> float:
         f = effect / mean
         after, before = (1 - f) * mean - (1 - f) ** 2 * square, mean - square
-        variance = (b - a).var(ddof=1) + max(0, f**2 * shared + (after - before) / 4)
+        variance = (b - a).var(ddof=1) + f**2 * (shared + one_sided) - 2 * f * one_sided + (after - before) / 4
         return 0.25 / 60 + reach * math.sqrt(variance / 60) - effect
 
     effect = result.minimum_detectable_effect
@@ -185,23 +197,44 @@ def test_the_effect_solves_its_equation() -> None:
     assert short[0] <= 1e-3 and short[1] == pytest.approx(0, abs=1e-3)
 
 
-def test_moments_of_rates_have_no_bias_from_single_attempts() -> None:
-    generator = np.random.default_rng(9)
-    rates = generator.beta(2, 5, 200_000)
-    table = outcome_matrix(
-        np.ones((2, len(rates)), dtype=np.int64), generator.binomial(1, [rates, rates]), np.zeros(len(rates), int)
-    ).pair(0, 1)
+def moments_of(rates: Floats) -> PassRateMoments:
+    """Estimated from a single attempt at each problem, with rates per side."""
+    once, alone = np.ones(rates.shape, dtype=np.int64), np.zeros(rates.shape[1], dtype=np.int64)
+    table = outcome_matrix(once, np.random.default_rng(10).binomial(1, rates), alone).pair(0, 1)
     problems = table.problem_units()
-    chances = pass_rate_moments(problems, independent_units(table, problems), 1.0)
-    law = stats.beta(2, 5)
-    assert chances.mean == pytest.approx(law.mean(), abs=0.005)
-    assert chances.mean_square == pytest.approx(law.var() + law.mean() ** 2, abs=0.005)
-    assert chances.between_units == pytest.approx(law.var(), abs=0.005)
+    error = PairedDifferences.of(table, problems).standard_error
+    assert error is not None
+    return pass_rate_moments(problems, independent_units(table, problems), error.standard_error, (1.0, 1.0))
+
+
+def test_moments_of_rates_have_no_bias_from_single_attempts() -> None:
+    rates = np.random.default_rng(9).beta(2, 5, 200_000)
+    moments, law = moments_of(np.stack([rates, rates])), stats.beta(2, 5)
+    assert moments.mean == pytest.approx(law.mean(), abs=0.005)
+    assert moments.mean_square == pytest.approx(law.var() + law.mean() ** 2, abs=0.005)
+    assert moments.between_units == pytest.approx(law.var(), abs=0.005)
+    assert moments.one_sided == pytest.approx(0, abs=0.005)
+
+
+def test_clusters_that_differ_by_side_show_in_the_moments() -> None:
+    """Clusters of 50 whose rate is 0.5 plus a part of their own on each side, with a variance of 0.01."""
+    generator = np.random.default_rng(11)
+    clusters = np.repeat(np.arange(4000), 50)
+    rates = 0.5 + generator.choice([-0.1, 0.1], (2, 4000))[:, clusters]
+    once = np.ones(rates.shape, dtype=np.int64)
+    table = outcome_matrix(once, generator.binomial(1, rates), clusters + 1).pair(0, 1)
+    problems = table.problem_units()
+    error = PairedDifferences.of(table, problems).standard_error
+    assert error is not None
+    moments = pass_rate_moments(problems, independent_units(table, problems), error.standard_error, (1.0, 1.0))
+    # Per problem: a cluster of 50 has 50 times the variance of a problem's mean, and a hundredth within problems.
+    assert moments.one_sided == pytest.approx(50 * 0.01, rel=0.05)
+    assert moments.between_units == pytest.approx(0, abs=0.03)
 
 
 def test_moments_of_failing_twice_are_those_of_passing() -> None:
-    chances = PassRateMoments(0.3, 0.15, 0.06, 0.2)
-    assert vars(chances.of_failing().of_failing()) == pytest.approx(vars(chances))
+    moments = PassRateMoments(0.3, 0.15, 0.06, 0.01, 0.2)
+    assert vars(moments.of_failing().of_failing()) == pytest.approx(vars(moments))
 
 
 def test_a_direction_without_room_leaves_the_other() -> None:
@@ -219,11 +252,11 @@ def test_power_below_a_half_needs_a_smaller_effect() -> None:
     passed = np.random.default_rng(3).binomial(5, 0.5, (2, 60))
     table = outcome_matrix(np.full((2, 60), 5), passed, np.zeros(60, dtype=np.int64)).pair(0, 1)
     units = table.problem_units()
-    chances = pass_rate_moments(units, units, 0.2)
     error = PairedDifferences.of(table, units).standard_error
     assert error is not None
+    moments = pass_rate_moments(units, units, error.standard_error, (0.2, 0.2))
     effects = [
-        minimum_detectable_effect(units, error, chances, 0.2, 0.05, power, 0.95)[0] or 0
+        minimum_detectable_effect(units, error, moments, 0.2, 0.05, power, 0.95)[0] or 0
         for power in (0.3, 0.5, 0.8, 0.95)
     ]
     assert effects == sorted(set(effects))
@@ -235,7 +268,7 @@ def test_at_least_six_units_must_flip_for_any_effect() -> None:
     )
     units = table.problem_units()
     effect, method = minimum_detectable_effect(
-        units, ClusterRobustSE(0.0, 39), pass_rate_moments(units, units, 1.0), 1.0, 0.05, 0.3, 0.95
+        units, ClusterRobustSE(0.0, 39), pass_rate_moments(units, units, 0.0, (1.0, 1.0)), 1.0, 0.05, 0.3, 0.95
     )
     assert method == "flips" and effect is not None
     assert stats.binom.sf(5, 40, effect) == pytest.approx(0.3, rel=1e-6)

@@ -39,7 +39,7 @@ def test_a_cost_that_is_always_the_same_is_divided_by_the_ends_of_the_pass_rate(
 
 
 def test_the_ends_are_where_the_difference_is_just_significant() -> None:
-    units = [(1.0, 2, 2.0, 2), (3.0, 2, 0.0, 2), (2.0, 2, 1.0, 2), (1.5, 2, 2.0, 2), (4.0, 2, 0.0, 2), (2.5, 2, 1.0, 2)]
+    units = [(2.0, 2, 2.0, 2), (3.0, 2, 0.0, 2), (2.4, 2, 1.0, 2), (2.2, 2, 2.0, 2), (3.5, 2, 0.0, 2), (2.8, 2, 1.0, 2)]
     found = interval_of(*units)
     costs, _, passes, _ = np.array(units).T
     cost, rate = costs.sum() / 12, passes.sum() / 12

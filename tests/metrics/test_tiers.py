@@ -145,7 +145,7 @@ def many(problems: int = 40, n: int = 3, seed: int = 1) -> pl.LazyFrame:
         for problem in range(problems if tier != "T2" else problems // 2):
             for _ in range(n):
                 passed = float(generator.random() < min(1, chance[problem] + 0.1 * place))
-                cost = None if tier == "T2" and problem == 3 else float(generator.integers(1, 9)) / 100
+                cost = None if tier == "T2" and problem == 3 else float(generator.integers(4, 9)) / 100
                 score = (passed + generator.integers(0, 11) / 10) / 2
                 rows.append(("m", tier, f"p{problem:02}", passed, score, cost))
     columns = {"model": pl.String, "tier": pl.String, "oid": pl.String}

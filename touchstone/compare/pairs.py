@@ -322,12 +322,11 @@ def _detectable(
 ) -> tuple[float | None, str | None]:
     if error is None:
         return None, None
-    luck = max(math.fsum(table.weights / n) / table.problems for n in (table.n_a, table.n_b))
+    inverse_a, inverse_b = (math.fsum(table.weights / n) / table.problems for n in (table.n_a, table.n_b))
+    moments = pass_rate_moments(problems, units, error.standard_error, (inverse_a, inverse_b))
     # Half the distance between two possible sums of differences: 1 / n if all have n attempts.
-    worths = (1 / table.n_a + 1 / table.n_b) / 2
-    chances = pass_rate_moments(problems, units, luck)
-    step = float(worths.min())
-    return minimum_detectable_effect(units, error, chances, step, rule.test_level, settings.power, settings.confidence)
+    step = float(1 / np.lcm(table.n_a, table.n_b).min())
+    return minimum_detectable_effect(units, error, moments, step, rule.test_level, settings.power, settings.confidence)
 
 
 def _with_verdict(result: PairResult, p_adjusted: float | None, rule: Correction, *, reachable: bool) -> PairResult:

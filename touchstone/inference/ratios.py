@@ -21,7 +21,13 @@ from numpy.typing import NDArray
 from touchstone.config import IntervalSettings
 from touchstone.inference.cluster_robust import adjusted_residuals
 from touchstone.inference.quantiles import t_critical
-from touchstone.inference.skewed_costs import SKEWED_FROM, bootstrap_t, log_standard_deviation, lognormal_upper_limit
+from touchstone.inference.skewed_costs import (
+    SKEWED_FROM,
+    SKEWED_FROM_IF_EQUAL,
+    bootstrap_t,
+    log_standard_deviation,
+    lognormal_upper_limit,
+)
 from touchstone.inference.uncertainty import Interval, UnitHistogram, effective_units
 
 Floats = NDArray[np.float64]
@@ -58,7 +64,8 @@ def cost_of_pass_interval(
     # If all cost the same and all pass, rounding could exclude the ratio itself.
     ratio = cost / rate if rate > 0 else math.inf
     plain = Interval(min(low, ratio), max(high, ratio), passing.method_name("fieller"), units)
-    if log_standard_deviation(costs, attempts) <= SKEWED_FROM:
+    skewed_from = SKEWED_FROM if degrees < units - 1 else SKEWED_FROM_IF_EQUAL
+    if log_standard_deviation(costs, attempts) <= skewed_from:
         return plain
     highest = max(high, ratio, lognormal_upper_limit(costs, attempts, passes, degrees, settings))
     limits = bootstrap_t(costs, passes, settings) if np.array_equal(attempts, decided) else None
