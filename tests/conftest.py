@@ -1,6 +1,5 @@
 """What the tests share: small input folders made of real files, and the command line as a user calls it."""
 
-import functools
 import io
 import json
 import os
@@ -16,12 +15,15 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
+import filelock
 import pytest
 from hypothesis import settings
 
 # The same examples every time on a desk; others in every run of CI, where a failure names the seed that repeats it.
-settings.register_profile("desk", deadline=None, max_examples=30, derandomize=True, print_blob=True)
-settings.register_profile("ci", deadline=None, max_examples=30, derandomize=False, print_blob=True, database=None)
+# `make test-nightly` tries many more.
+settings.register_profile("desk", deadline=None, max_examples=15, derandomize=True, print_blob=True)
+settings.register_profile("ci", deadline=None, max_examples=15, derandomize=False, print_blob=True, database=None)
+settings.register_profile("nightly", deadline=None, max_examples=200, print_blob=True, database=None)
 settings.load_profile("ci" if os.environ.get("CI") else "desk")
 
 PROJECT = Path(__file__).parent.parent
@@ -85,8 +87,21 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Folder:
     """A small evaluation after one run, shared by all tests: to be read only."""
     from tests.pipelines.test_run import evaluate
 
-    made = small_folder(tmp_path_factory.mktemp("finished"))
-    assert evaluate(made).exit_code == 0
+    def make(root: Path) -> None:
+        assert evaluate(small_folder(root)).exit_code == 0
+
+    return Folder(made_once(tmp_path_factory, "finished", make))
+
+
+def made_once(temporary: pytest.TempPathFactory, name: str, make: Callable[[Path], None]) -> Path:
+    """A folder that is made by the first of the workers to ask for it, and read by all."""
+    shared = temporary.getbasetemp().parent if "PYTEST_XDIST_WORKER" in os.environ else temporary.getbasetemp()
+    made = shared / f"shared-{name}"
+    with filelock.FileLock(shared / f"{name}.lock"):
+        if not made.exists():
+            unfinished = temporary.mktemp(name)
+            make(unfinished)
+            unfinished.rename(made)
     return made
 
 
@@ -108,19 +123,6 @@ Command = Callable[..., subprocess.CompletedProcess[str]]
 def touchstone() -> Command:
     """The `touchstone` command, called in this process: starting another one takes seconds."""
     return call_here
-
-
-@pytest.fixture
-def touchstone_process(tmp_path: Path) -> Command:
-    """The `touchstone` command in a process of its own, for tests of what only a process has."""
-    return functools.partial(run_command, tmp_path)
-
-
-def run_command(home: Path, *arguments: object) -> subprocess.CompletedProcess[str]:
-    """Call `touchstone` as a user does; its Dagster instance lies in the given folder."""
-    command = [Path(sys.executable).with_name("touchstone"), *(str(argument) for argument in arguments)]
-    environment = command_environment(home)
-    return subprocess.run(command, capture_output=True, text=True, env=environment, timeout=900, check=False)
 
 
 class Screen(io.StringIO):
@@ -183,5 +185,6 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Whole runs first: the longest of them would otherwise be left to one core at the end."""
-    long = ("tests/pipelines/", "tests/compare/test_gate.py", "tests/cli/test_main.py", "tests/compare/test_compare.py")
-    items.sort(key=lambda item: not item.nodeid.startswith(long))
+    long = ("tests/test_installed.py", "tests/pipelines/", "tests/compare/test_gate.py", "tests/cli/test_main.py")
+    places = {name: place for place, name in enumerate(long)}
+    items.sort(key=lambda item: next((places[name] for name in long if item.nodeid.startswith(name)), len(long)))

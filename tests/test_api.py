@@ -21,15 +21,16 @@ def test_importing_it_imports_nothing_heavy() -> None:
     assert done.stdout == "[]\n"
 
 
-def test_no_function_imports_dagster(folder: Folder) -> None:
+def test_neither_a_function_nor_a_comparison_imports_dagster(folder: Folder) -> None:
     program = (
-        "import sys, touchstone\n"
-        f"touchstone.evaluate({str(folder.config)!r}); touchstone.load_results({str(folder.output)!r})['tiers']\n"
-        f"touchstone.compare({str(folder.output)!r}, {str(folder.output)!r})\n"
-        "print('dagster' in sys.modules)"
+        "import sys, touchstone; from touchstone.cli.main import app; config, data = sys.argv[1:]\n"
+        "touchstone.evaluate(config); touchstone.load_results(data)['tiers']; touchstone.compare(data, data)\n"
+        "app(['compare', '--baseline', data, '--current', data], standalone_mode=False)\n"
+        "print('dagster imported:', 'dagster' in sys.modules)"
     )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert done.stdout == "False\n"
+    command = [sys.executable, "-c", program, folder.config, folder.output]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "dagster imported: False"
 
 
 def test_evaluate_publishes_what_the_command_does(folder: Folder) -> None:

@@ -60,3 +60,8 @@ def test_broken_rules_are_counted_and_the_write_is_refused(tmp_path: Path) -> No
 
 def test_the_engine_makes_exactly_the_contracts_columns() -> None:
     assert dict(TABLES["pass_at_k"].dtypes) == PASS_AT_K_SCHEMA
+
+
+def test_every_rule_of_the_schemas_is_checked() -> None:
+    for table in TABLES.values():
+        assert set(table.rules) == set(table.schema._validation_rules(with_cast=False)), table.name

@@ -1,20 +1,30 @@
 """The built wheel in an environment and a folder of its own: nothing needs the checkout."""
 
 import os
+import shutil
 import subprocess
 import sys
 import sysconfig
 import venv
 from collections.abc import Iterator
 from pathlib import Path
+from unittest.mock import patch
 
 import polars as pl
 import pytest
 
-from tests.conftest import PROJECT
-from tests.pipelines.test_ui import PARTITIONS, PATIENCE_SECONDS, served
+from tests.conftest import PROJECT, call_here
+from tests.ui_server import PARTITIONS, PATIENCE_SECONDS, served
 
 MODELS = ["atlas-large", "boreal-mini", "cedar-coder"]
+FIGURES = [
+    ("atlas-large", "T0", 0.690855),
+    ("atlas-large", "T1", 0.779211),
+    ("boreal-mini", "T0", 0.40125),
+    ("boreal-mini", "T1", 0.525066),
+    ("cedar-coder", "T0", 0.575658),
+    ("cedar-coder", "T1", 0.668158),
+]
 
 
 class Installation:
@@ -71,15 +81,51 @@ def installation(tmp_path_factory: pytest.TempPathFactory) -> Installation:
 
 @pytest.fixture(scope="module")
 def demo(installation: Installation) -> Iterator[Path]:
-    """The folder of `touchstone init demo`, evaluated."""
+    """The folder of `touchstone init demo`."""
     before = installation.files()
     made = installation.run("touchstone", "init", "demo")
     assert made.returncode == 0, made.stderr
-    folder = installation.folder / "demo"
-    done = installation.run("touchstone", "run", "--config", "evaluation_config.json", folder=folder)
-    assert done.returncode == 0, done.stderr
-    yield folder
+    yield installation.folder / "demo"
     assert installation.files() == before, "the installation itself was written to"
+
+
+def figures(demo: Path) -> list[tuple[str, str, float]]:
+    summary = pl.read_csv(demo / "results" / "summary_pass_at_k.csv")
+    return summary.select("LLM", "tier", pl.col("pass@1").round(6)).rows()
+
+
+def second_ui(config: Path, port: int) -> str:
+    """What `touchstone ui` says where another one is running; called here, because a process takes seconds to start."""
+    with patch.dict(os.environ), patch.object(os, "execv", side_effect=AssertionError("the UI was started")):
+        os.environ.pop("DAGSTER_HOME", None)
+        done = call_here("ui", "--config", config, "--port", port)
+    assert done.returncode == 2
+    return done.stderr
+
+
+def test_a_new_project_in_the_ui_and_on_the_command_line(installation: Installation, demo: Path) -> None:
+    broken = demo / "data" / "broken_fixes.csv"
+    with served([installation.bin / "touchstone", "ui"], installation.environment, demo) as server:
+        assert server.ask(PARTITIONS)["assetNodeOrError"]["partitionKeys"] == MODELS
+
+        config = demo / "evaluation_config.json"
+        assert second_ui(config, server.port) == (
+            f"error: port {server.port} on 127.0.0.1 is in use; choose another with --port\n"
+        )
+        running = f"already running on this Dagster home: http://127.0.0.1:{server.port} (process "
+        assert running in second_ui(config, 0).splitlines()[-1]
+
+        broken.write_bytes(b"\xff")
+        of_the_ui = server.materialize_all()
+        assert server.finished() == {of_the_ui: "FAILURE"}, "one run of all models, and a failed check fails it"
+        assert figures(demo) == FIGURES
+        broken.unlink()
+        shutil.rmtree(demo / "results")
+        done = installation.run("touchstone", "run", "--config", "evaluation_config.json", folder=demo)
+        assert done.returncode == 0, done.stderr
+        assert figures(demo) == FIGURES
+        assert sorted(server.finished().values()) == ["FAILURE", "SUCCESS"], "both have the same history"
+    assert [home.name.rpartition("-")[0] for home in (demo / ".dagster").iterdir()] == ["results"]
 
 
 def test_the_code_is_the_installed_one(installation: Installation) -> None:
@@ -87,22 +133,6 @@ def test_the_code_is_the_installed_one(installation: Installation) -> None:
     paths = installation.run("python", "-c", where).stdout.split()
     assert len(paths) == 3
     assert all(Path(path).is_relative_to(installation.bin.parent) for path in paths)
-
-
-def test_init_and_run_give_the_figures_of_the_sample(demo: Path) -> None:
-    summary = pl.read_csv(demo / "results" / "summary_pass_at_k.csv")
-    assert summary.select("LLM", "tier", pl.col("pass@1").round(6)).rows() == [
-        ("atlas-large", "T0", 0.690855),
-        ("atlas-large", "T1", 0.779211),
-        ("boreal-mini", "T0", 0.40125),
-        ("boreal-mini", "T1", 0.525066),
-        ("cedar-coder", "T0", 0.575658),
-        ("cedar-coder", "T1", 0.668158),
-    ]
-
-
-def test_the_dagster_home_lies_beside_the_output(demo: Path) -> None:
-    assert [home.name.rpartition("-")[0] for home in (demo / ".dagster").iterdir()] == ["results"]
 
 
 def test_init_refuses_a_folder_in_use(installation: Installation, demo: Path) -> None:
@@ -123,15 +153,9 @@ def test_synth_writes_data_to_try(installation: Installation) -> None:
     assert (installation.folder / "made_up" / "problems.csv").is_file()
 
 
-def test_ui_answers_with_the_evaluation_of_this_folder(installation: Installation, demo: Path) -> None:
-    with served([installation.bin / "touchstone", "ui"], installation.environment, demo) as server:
-        assert server.ask(PARTITIONS)["assetNodeOrError"]["partitionKeys"] == MODELS
-        assert list(server.finished().values()) == ["SUCCESS"]
-
-
 def test_the_sample_never_writes_into_the_installation(installation: Installation) -> None:
     """What `touchstone ui` starts with where there is no configuration."""
-    ask = "from pipelines.launch import ui_evaluation; print(*ui_evaluation(None))"
+    ask = "from touchstone.project_files import sample_config, sample_output; print(sample_config(), sample_output())"
     config, output = map(Path, installation.run("python", "-c", ask).stdout.split())
     assert config.is_relative_to(installation.bin.parent)
     assert output == installation.folder / "touchstone_sample"

@@ -763,6 +763,17 @@ class Table:
         """Column types, in order."""
         return pl.Schema({name: column.dtype for name, column in self.schema.columns().items()})
 
+    @cached_property
+    def rules(self) -> dict[str, pl.Expr]:
+        """What must hold in every row, by name. Where it is null, it holds."""
+        rules = {
+            f"{name}|{rule}": holds
+            for name, column in self.schema.columns().items()
+            for rule, holds in column.validation_rules(pl.col(name)).items()
+        }
+        key = self.schema.primary_key()
+        return {"primary_key": pl.struct(key).is_unique(), **rules} if key else rules
+
     @property
     def module(self) -> str:
         """The module that defines `made_by`."""
@@ -808,7 +819,6 @@ def conform(frame: pl.LazyFrame, table: Table) -> pl.LazyFrame:
 
 def violations(frame: pl.LazyFrame, table: Table) -> dict[str, int]:
     """The number of rows that violate each rule of the contract; empty if there are none."""
-    own = frame.select(list(table.dtypes))
-    if table.schema.is_valid(own):
-        return {}
-    return dict(table.schema.filter(own.collect()).failure.counts())
+    # The schema's own `is_valid` builds its rules anew and takes twice as long, which small tables feel.
+    counts = frame.select((~holds).sum().alias(rule) for rule, holds in table.rules.items()).collect()
+    return {rule: rows for rule, rows in counts.row(0, named=True).items() if rows}

@@ -144,20 +144,12 @@ def test_pass_at_k_and_run_agree_on_the_sample(touchstone: Command, tmp_path: Pa
     assert quick.stdout == (tmp_path / "o" / "summary_pass_at_k.csv").read_text()
 
 
-@pytest.mark.parametrize(
-    "module",
-    [
-        "touchstone.cli.main",
-        "touchstone.metrics.pass_at_k_files",
-        "touchstone.publish.query",
-        "touchstone.publish.export",
-        "touchstone.compare.compare",
-    ],
-)
-def test_the_fast_path_imports_no_dagster(module: str) -> None:
-    code = (
-        f"import {module}, sys; print(sorted(m for m in sys.modules if m.split('.')[0] in ('dagster', 'dataframely')))"
-    )
+def test_the_fast_path_imports_no_dagster() -> None:
+    code = """
+import touchstone.cli.main, touchstone.metrics.pass_at_k_files, touchstone.publish.query, touchstone.publish.export
+import touchstone.compare.compare, sys
+print(sorted(name for name in sys.modules if name.split('.')[0] in ('dagster', 'dataframely')))
+"""
     seen = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert seen.stdout == "[]\n"
 
@@ -200,22 +192,16 @@ def test_synth_refuses_odd_models(touchstone: Command, tmp_path: Path, model: st
     assert not (tmp_path / "s").exists() or not list((tmp_path / "s").iterdir())
 
 
-def test_sql_and_tables(evaluated: Folder, touchstone: Command) -> None:
+def test_sql_and_tables(finished: Folder, touchstone: Command) -> None:
     query = "SELECT model, k, pass_at_k FROM pass_at_k ORDER BY k"
-    data = ("--data", evaluated.output)
+    data = ("--data", finished.output)
     assert touchstone("sql", *data, query, "--format", "csv").stdout == "model,k,pass_at_k\nm,1,0.25\nm,2,0.5\n"
-    assert json.loads(touchstone("sql", *data, query, "--format", "json").stdout)[1]["pass_at_k"] == 0.5
     assert "2 rows" in touchstone("sql", *data, query).stdout
-    saved = evaluated.root / "r.parquet"
-    assert touchstone("sql", *data, query, "--format", "parquet", "--save-to", saved).returncode == 0
-    assert pl.read_parquet(saved).height == 2
     listing = touchstone("tables", *data).stdout
     assert "problem_pass_at_k" in listing and "ci_method" in listing
 
 
-@pytest.mark.parametrize(
-    "query", ["DROP VIEW pass_at_k", "SELECT 1; SELECT 2", "COPY (SELECT 1) TO 'x.csv'", "SELECT nope"]
-)
+@pytest.mark.parametrize("query", ["SELECT 1; SELECT 2", "SELECT nope"])
 def test_sql_refuses_in_one_line(finished: Folder, touchstone: Command, query: str) -> None:
     done = touchstone("sql", "--data", finished.output, query)
     assert done.returncode == 2 and done.stderr.startswith("error: ") and done.stderr.count("\n") == 1
@@ -234,6 +220,13 @@ def test_doctor_and_version(touchstone: Command) -> None:
     done = touchstone("doctor")
     assert done.returncode == 0 and "polars" in done.stdout and "bwrap" in done.stdout
     assert touchstone("--version").stdout.startswith("touchstone 0.")
+
+
+def test_validators_lists_what_is_usable_here(touchstone: Command) -> None:
+    done = touchstone("validators")
+    assert done.returncode == 0, done.stderr
+    for name in ("sandbox bubblewrap", "sandbox landlock", "validator hcl", "validator python", "validator rust"):
+        assert name in done.stdout
 
 
 def test_an_unexpected_error_shows_no_traceback(folder: Folder, touchstone: Command) -> None:

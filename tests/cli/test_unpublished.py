@@ -68,6 +68,7 @@ def test_a_run_that_a_gate_stops_says_so_and_how_to_look_at_its_figures(
     assert shown.returncode == 0 and "pass_at_k" in shown.stdout
     accepted = touchstone("run", "--config", stopped.config, "--accept")
     assert accepted.returncode == 0 and "nothing was published" not in accepted.stdout
+    assert "check warning regressions.holds_against_baseline" in accepted.stdout
     done = touchstone("sql", "--data", stopped.output, "--draft", "SELECT 1")
     assert done.returncode == 2 and "the last run was published; leave out --draft" in done.stderr
 

@@ -1,7 +1,6 @@
 """`touchstone compare` as a user calls it: two sides in, the changed cases and an honest verdict out."""
 
 import json
-import sys
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
@@ -100,14 +99,3 @@ def test_snapshots_by_name(evaluated: Folder) -> None:
     assert done.verdicts == {("m", "T0"): "underpowered"}
     same = compare("latest", "latest", options, ComparisonSettings())
     assert same.report.counts["unchanged"] == 2
-
-
-def test_a_comparison_imports_no_dagster(sides: Folder) -> None:
-    import subprocess
-
-    code = (
-        "import sys; from touchstone.cli.main import app; app(sys.argv[1:], standalone_mode=False); "
-        "assert 'dagster' not in sys.modules"
-    )
-    done = subprocess.run([sys.executable, "-c", code, *asked(sides)], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr

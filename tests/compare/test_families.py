@@ -6,7 +6,8 @@ import numpy as np
 import polars as pl
 import pytest
 
-from tests.compare.test_pairs import SETTINGS, run_of
+from tests.compare.test_pair_tables import run_of
+from tests.compare.test_pairs import SETTINGS
 from tests.conftest import Folder
 from touchstone.compare.pairs import compare_counts
 from touchstone.config import load_config

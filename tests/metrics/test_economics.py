@@ -6,7 +6,7 @@ import random
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -256,7 +256,6 @@ ATTEMPTS = st.lists(
 )
 
 
-@settings(max_examples=40)
 @given(ATTEMPTS, st.randoms(use_true_random=False))
 def test_the_order_of_rows_does_not_show(attempts: list[Attempt], chance: random.Random) -> None:
     numbered = scores(attempts).collect()
@@ -269,7 +268,6 @@ def test_the_order_of_rows_does_not_show(attempts: list[Attempt], chance: random
     assert violations(conform(before.lazy(), TABLES["economics"]), TABLES["economics"]) == {}
 
 
-@settings(max_examples=40)
 @given(st.lists(st.tuples(*[st.integers(0, 3)] * 3), min_size=8, max_size=30))
 def test_somebody_is_on_the_frontier_wherever_somebody_passes(costs: list[tuple[int, ...]]) -> None:
     attempts = [(f"m{j}", f"p{i:02}", 1.0, float(cost)) for i, row in enumerate(costs) for j, cost in enumerate(row)]

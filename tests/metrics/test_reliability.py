@@ -195,12 +195,12 @@ def test_clusters_of_one_are_no_clusters(outcomes: list[Pair]) -> None:
 
 
 def test_consistency_does_not_depend_on_n_but_the_flip_rate_does() -> None:
-    size, a, b = 200_000, 2.0, 5.0
+    size, a, b = 50_000, 2.0, 5.0
     generator = np.random.default_rng(21)
     attempts = (2, 5, 20)
     rows = [figures([(n, int(c)) for c in generator.binomial(n, generator.beta(a, b, size))]) for n in attempts]
     alike = 1 - 2 * a * b / (a + b) / (a + b + 1)
-    assert [row["consistency"] for row in rows] == pytest.approx([alike] * 3, abs=0.004)
+    assert [row["consistency"] for row in rows] == pytest.approx([alike] * 3, abs=0.008)
     flipping = [1 - (beta(a + n, b) + beta(a, b + n)) / beta(a, b) for n in attempts]
-    assert [row["flip_rate"] for row in rows] == pytest.approx(flipping, abs=0.004)
+    assert [row["flip_rate"] for row in rows] == pytest.approx(flipping, abs=0.008)
     assert flipping[0] < 0.4 and flipping[2] > 0.9

@@ -5,7 +5,7 @@ import random
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from touchstone.config import IntervalSettings
@@ -215,7 +215,7 @@ def test_whoever_shares_no_problem_is_left_out() -> None:
 def test_equal_models_save_nothing_though_it_would_seem_so() -> None:
     """Five models with the same chance and cost: the attempts that choose flatter the choice, the others do not."""
     generator = np.random.default_rng(11)
-    runs, count, models, tries = 40, 200, 5, 4
+    runs, count, models, tries = 20, 200, 5, 4
     seeming, honest = [], []
     for _ in range(runs):
         chances = generator.uniform(0.2, 0.8, count)
@@ -253,7 +253,6 @@ COSTS = st.floats(0, 10) | st.floats(0.1, 0.3) | st.floats(0.1, 0.3)
 KEYS = st.tuples(st.sampled_from("mno"), st.sampled_from([f"{suite}{i}" for suite in "ab" for i in range(5)]))
 
 
-@settings(max_examples=40)
 @given(st.dictionaries(KEYS, st.tuples(RATES, COSTS), max_size=30), st.randoms(use_true_random=False))
 def test_the_order_of_rows_does_not_show(attempts: Attempts, chance: random.Random) -> None:
     rows = scores(attempts)

@@ -3,6 +3,7 @@
 import json
 import shutil
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import pytest
 from pipelines.definitions import build_defs
 from pipelines.definitions import defs as load_definitions
 from pipelines.resources import EvaluationResource
-from tests.conftest import Folder
+from tests.conftest import Folder, copy_of, small_folder
 from touchstone.tables import TABLES
 
 HEADER = "oid,iteration_id,plausible_fix\n"
@@ -27,6 +28,27 @@ def defs(folder: Folder) -> dg.Definitions:
 def instance() -> Iterator[dg.DagsterInstance]:
     with dg.DagsterInstance.ephemeral() as made:
         yield made
+
+
+@dataclass
+class FirstRun:
+    """A run of two models, m and n, as Dagster executes it: to be read only."""
+
+    folder: Folder
+    result: dg.ExecuteInProcessResult
+
+
+@pytest.fixture(scope="module")
+def first_run(tmp_path_factory: pytest.TempPathFactory) -> FirstRun:
+    folder = small_folder(tmp_path_factory.mktemp("first_run"))
+    folder.fixes("n", HEADER + "a,1,true\n")
+    with dg.DagsterInstance.ephemeral() as instance:
+        return FirstRun(folder, execute(folder, instance))
+
+
+def execute(folder: Folder, instance: dg.DagsterInstance, **options: Any) -> dg.ExecuteInProcessResult:
+    job = build_defs(EvaluationResource(config_file=str(folder.config))).resolve_job_def("evaluate")
+    return job.execute_in_process(instance=instance, **options)
 
 
 def test_the_shape_of_the_graph(defs: dg.Definitions) -> None:
@@ -135,9 +157,8 @@ def test_every_table_asset_shows_its_columns_with_descriptions(defs: dg.Definiti
         assert described == table.descriptions
 
 
-def test_what_a_run_tells_the_ui(defs: dg.Definitions, instance: dg.DagsterInstance, folder: Folder) -> None:
-    folder.fixes("n", HEADER + "a,1,true\n")
-    result = defs.resolve_job_def("evaluate").execute_in_process(instance=instance)
+def test_what_a_run_tells_the_ui(defs: dg.Definitions, first_run: FirstRun) -> None:
+    result = first_run.result
     events = {
         (event.asset_key.to_user_string(), event.partition): event.materialization
         for event in result.get_asset_materialization_events()
@@ -168,22 +189,20 @@ def test_all_assets_can_be_materialized_together_without_choosing_a_partition(de
 
 
 def test_a_run_can_be_limited_to_some_models_by_a_tag(
-    defs: dg.Definitions, instance: dg.DagsterInstance, folder: Folder
+    first_run: FirstRun, instance: dg.DagsterInstance, tmp_path: Path
 ) -> None:
-    folder.fixes("n", HEADER + "a,1,true\n")
-    job = defs.resolve_job_def("evaluate")
+    folder = copy_of(first_run.folder, tmp_path / "copy")
 
-    def pass_at_1(**tags: str) -> dict[str, object]:
-        result = job.execute_in_process(instance=instance, tags=tags)
+    def pass_at_1(result: dg.ExecuteInProcessResult) -> dict[str, object]:
         made = [event.materialization for event in result.get_asset_materialization_events()]
         return {str(one.partition): one.metadata["T0 pass@1"].value for one in made if one.partition}
 
-    assert pass_at_1() == {"m": 0.25, "n": 1.0}
+    assert pass_at_1(first_run.result) == {"m": 0.25, "n": 1.0}
     folder.fixes("m", HEADER + "a,1,true\nb,1,true\n")
     folder.fixes("n", HEADER + "a,1,false\n")
-    assert pass_at_1(**{"touchstone/only": "n"}) == {"m": 0.25, "n": 0.0}
+    assert pass_at_1(execute(folder, instance, tags={"touchstone/only": "n"})) == {"m": 0.25, "n": 0.0}
     with pytest.raises(dg.DagsterResourceFunctionError) as refused:
-        pass_at_1(**{"touchstone/only": "n, nobody"})
+        execute(folder, instance, tags={"touchstone/only": "n, nobody"})
     assert "touchstone/only nobody: no such model; there are: m, n" in str(refused.value.__cause__)
 
 
@@ -211,7 +230,7 @@ def test_a_failed_check_fails_the_run_and_what_does_not_depend_on_it_is_publishe
     defs: dg.Definitions, instance: dg.DagsterInstance, folder: Folder
 ) -> None:
     folder.fixes("n", b"\xff")
-    result = defs.resolve_job_def("evaluate").execute_in_process(instance=instance, raise_on_error=False)
+    result = execute(folder, instance, raise_on_error=False)
     assert not result.success
     (failure,) = result.get_step_failure_events()
     assert failure.step_key == "sources_checks"
@@ -224,28 +243,37 @@ def test_a_failed_check_fails_the_run_and_what_does_not_depend_on_it_is_publishe
 
 
 def test_data_versions_follow_the_files_contents(
-    defs: dg.Definitions, instance: dg.DagsterInstance, folder: Folder
+    first_run: FirstRun, instance: dg.DagsterInstance, tmp_path: Path
 ) -> None:
-    def versions() -> dict[str, str]:
-        result = defs.resolve_job_def("evaluate").execute_in_process(instance=instance)
+    def versions(result: dg.ExecuteInProcessResult) -> dict[str, str]:
         return {
             event.asset_key.to_user_string(): (event.materialization.tags or {})["dagster/data_version"]
             for event in result.get_asset_materialization_events()
             if event.partition is None
         }
 
-    first, second = versions(), versions()
+    folder = copy_of(first_run.folder, tmp_path / "copy")
+    first, second = versions(first_run.result), versions(execute(folder, instance))
     assert first == second
     folder.fixes("m", HEADER + "a,1,true\n")
-    third = versions()
+    third = versions(execute(folder, instance))
     changed = {name for name in first if first[name] != third[name]}
     assert changed == set(first) - {"settings", "problems", "quarantine", "baselines"}
 
 
+@pytest.fixture(scope="module")
+def new_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The databases of a new instance, which take Dagster half a second to make."""
+    home = tmp_path_factory.mktemp("home")
+    with dg.DagsterInstance.local_temp(str(home)) as instance:
+        assert instance.get_dynamic_partitions("models") == []
+    return home
+
+
 @pytest.fixture
-def stored(tmp_path: Path) -> Iterator[dg.DagsterInstance]:
+def stored(new_home: Path, tmp_path: Path) -> Iterator[dg.DagsterInstance]:
     """An instance on disk, as the daemon has it."""
-    with dg.DagsterInstance.local_temp(str(tmp_path)) as made:
+    with dg.DagsterInstance.local_temp(str(shutil.copytree(new_home, tmp_path / "home"))) as made:
         yield made
 
 

@@ -20,15 +20,15 @@ STAGES = ["ingest", "validation", "scores", "metrics", "comparison", "economics"
 
 @pytest.fixture
 def repairs(tmp_path: Path) -> Folder:
-    """Four fixes each of two models at one problem; the second model repeats one of the first one's."""
+    """Two fixes each of two models at one problem; the second model repeats one of the first one's."""
     folder = Folder(tmp_path)
     clone = tmp_path / "clones" / "calc"
     clone.mkdir(parents=True)
     (clone / "calc.py").write_text("def add(a, b):\n    return a - b\n")
     (clone / "test_calc.py").write_text("from calc import add\n\n\ndef test_add():\n    assert add(2, 3) == 5\n")
     folder.problems("oid,filename,working_directory\np,calc.py,calc\n")
-    for model, first in (("m", 0), ("n", 3)):
-        fixes = (f'p,{place},"def add(a, b):\n    return a + b  # {place}\n"\n' for place in range(first, first + 4))
+    for model, first in (("m", 0), ("n", 1)):
+        fixes = (f'p,{place},"def add(a, b):\n    return a + b  # {place}\n"\n' for place in range(first, first + 2))
         folder.fixes(model, "oid,iteration_id,fixed_code\n" + "".join(fixes))
     folder.configure(clones_dir="clones", k_values=[1])
     return folder
@@ -71,7 +71,7 @@ def test_a_terminal_shows_stage_model_count_rate_time_left_and_cache_hits_during
     with contextlib.closing(Terminal(tmp_path, 100, "run", "--config", repairs.config)) as terminal:
         assert terminal.read_until(r"\S"), "something is drawn"
         assert "reading the configuration" in terminal.text, "before anything slow"
-        assert terminal.read_until(r"validating m +\S* +\d+/4"), terminal.text
+        assert terminal.read_until(r"validating m +\S* +\d+/2"), terminal.text
         assert terminal.process.poll() is None and "pass@1" not in terminal.text, "while the run is at work"
         assert not terminal.read_until("this is never drawn")
         assert terminal.process.wait() == 0
@@ -79,9 +79,9 @@ def test_a_terminal_shows_stage_model_count_rate_time_left_and_cache_hits_during
     assert all(slow in during for slow in ("looking for fixes files", "loading Dagster", "starting the run"))
     assert "validation: outcomes of m (1 of 2)" in during
     assert [stage for stage in STAGES if not re.search(rf"{stage}\W.* \d+/\d\d ", during)] == []
-    assert re.search(r"validating m +\S+ +4/4 +[\d.,]+/s +0:00:00 left", during)
-    assert re.search(r"validating n +\S+ +1/4 +1 from cache", during)
-    assert re.search(r"validating n +\S+ +4/4 +[\d.,]+/s +0:00:00 left +1 from cache", during)
+    assert re.search(r"validating m +\S+ +2/2 +[\d.,]+/s +0:00:00 left", during)
+    assert re.search(r"validating n +\S+ +1/2 +1 from cache", during)
+    assert re.search(r"validating n +\S+ +2/2 +[\d.,]+/s +0:00:00 left +1 from cache", during)
 
 
 def test_a_pipe_gets_one_line_per_stage_on_stderr_and_only_the_result_on_stdout(
@@ -95,7 +95,7 @@ def test_a_pipe_gets_one_line_per_stage_on_stderr_and_only_the_result_on_stdout(
     # A busy machine may make a fix time out, which is then tried again.
     assert [line for line in lines if ": step " not in line and "validating again" not in line] == [
         "validation: validating the problems, 1 of 1 to do, 0 from cache",
-        "validation: validating m, 4 of 4 to do, 0 from cache",
-        "validation: validating n, 3 of 4 to do, 1 from cache",
+        "validation: validating m, 2 of 2 to do, 0 from cache",
+        "validation: validating n, 1 of 2 to do, 1 from cache",
     ]
     assert "step" not in done.stdout and "validating" not in done.stdout and "\x1b" not in done.stdout + done.stderr

@@ -8,7 +8,7 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from tests.conftest import PROJECT, Folder
+from tests.conftest import PROJECT, Folder, made_once
 from tests.pipelines.test_run import evaluate
 from touchstone.publish.query import locked_connection, require_select
 from touchstone.storage.snapshots import list_snapshots, pin, prune
@@ -182,15 +182,18 @@ def write_fixes(folder: Folder, atlas: tuple[int, ...], boreal: tuple[int, ...])
 @pytest.fixture(scope="module")
 def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The output folder of two runs, the first of them pinned as the baseline."""
-    folder = Folder(tmp_path_factory.mktemp("tiny"))
-    folder.problems(PROBLEMS)
-    folder.configure(k_values=[1, 5, 10])
-    write_fixes(folder, atlas=(4, 0, 1, 0), boreal=(4, 3, 1, 0))
-    assert evaluate(folder).exit_code == 0
-    pin(folder.output, "latest", "baseline")
-    write_fixes(folder, atlas=(4, 2, 1, 0), boreal=(3, 1, 0, 0))
-    assert evaluate(folder, accept=True).exit_code == 0
-    return folder.output
+
+    def make(root: Path) -> None:
+        folder = Folder(root)
+        folder.problems(PROBLEMS)
+        folder.configure(k_values=[1, 5, 10])
+        write_fixes(folder, atlas=(4, 0, 1, 0), boreal=(4, 3, 1, 0))
+        assert evaluate(folder).exit_code == 0
+        pin(folder.output, "latest", "baseline")
+        write_fixes(folder, atlas=(4, 2, 1, 0), boreal=(3, 1, 0, 0))
+        assert evaluate(folder, accept=True).exit_code == 0
+
+    return Folder(made_once(tmp_path_factory, "tiny", make)).output
 
 
 @pytest.fixture(scope="module")

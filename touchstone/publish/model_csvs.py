@@ -29,7 +29,7 @@ def write_model_csvs(store: Store, wanted: Literal["auto"] | bool, max_rows: int
     """Update the CSV files in the draft and remove those of models that are gone. Returns the file names."""
     folder, stamps = store.draft / CSV_FOLDER, store.draft / _STAMPS
     known: dict[str, str] = json.loads(stamps.read_text()) if stamps.is_file() else {}
-    models = {model: part for model in store.parts("outcomes") if (part := store.part("outcomes", model)) and part.rows}
+    models = {model: part for model, part in store.all_parts("outcomes").items() if part.rows}
     rows = sum(part.rows for part in models.values())
     if wanted is False or (wanted == "auto" and rows > max_rows):
         models = {}

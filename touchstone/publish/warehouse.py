@@ -7,16 +7,18 @@ the original, or fail once that is gone. Reading the tables belongs in `touchsto
 import hashlib
 import json
 import sys
+from collections import Counter
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from touchstone.errors import TouchstoneError
 from touchstone.publish import macros, views
-from touchstone.publish.macros import sql_text
-from touchstone.publish.views import create_macros, one_line, parquet_scan, pattern, table_files
+from touchstone.publish.views import create_macros, one_line, parquet_scan, table_files
 from touchstone.storage.files import link_or_copy, replacing
 from touchstone.text import counted
 
@@ -73,37 +75,42 @@ def _copy_tables(connection: duckdb.DuckDBPyConnection, files: dict[str, list[Pa
     made = Warehouse([], {})
     for name, parts in files.items():
         try:
-            [(rows,)] = connection.execute(f"SELECT count(*) FROM {parquet_scan(parts)}").fetchall()
+            footers = [pq.read_metadata(part) for part in parts]
+            rows = sum(footer.num_rows for footer in footers)
             if rows > max_rows:
                 _create_failing_view(connection, name, rows)
                 made.left_out[name] = rows
             else:
-                _copy_table(connection, name, parts)
+                _copy_table(connection, name, parts, _long_text(footers))
                 made.tables.append(name)
-        except duckdb.Error as error:
+        except (duckdb.Error, pa.ArrowException, OSError) as error:
             raise TouchstoneError(f"table '{name}' cannot be read: {one_line(str(error))}") from error
     return made
 
 
-def _copy_table(connection: duckdb.DuckDBPyConnection, name: str, parts: list[Path]) -> None:
-    long_text = _long_text(connection, parts)
+def _copy_table(connection: duckdb.DuckDBPyConnection, name: str, parts: list[Path], long_text: set[str]) -> None:
+    rows = f"SELECT * FROM {parquet_scan(parts)}"
+    if not long_text:
+        connection.execute(f'CREATE TABLE "{name}" AS {rows}')
+        return
     columns = [
         f"{_identifier(column)} {kind}" + (" USING COMPRESSION zstd" if column in long_text else "")
-        for column, kind, *_ in connection.execute(f"DESCRIBE SELECT * FROM {parquet_scan(parts)}").fetchall()
+        for column, kind, *_ in connection.execute(f"DESCRIBE {rows}").fetchall()
     ]
     connection.execute(f'CREATE TABLE "{name}" ({", ".join(columns)})')
-    connection.execute(f'INSERT INTO "{name}" SELECT * FROM {parquet_scan(parts)}')
+    connection.execute(f'INSERT INTO "{name}" {rows}')
 
 
-def _long_text(connection: duckdb.DuckDBPyConnection, parts: list[Path]) -> set[str]:
-    paths = ", ".join(sql_text(pattern(part)) for part in parts)
-    found = connection.execute(
-        f"""
-        SELECT path_in_schema FROM parquet_metadata([{paths}]) WHERE type = 'BYTE_ARRAY'
-        GROUP BY path_in_schema HAVING sum(total_uncompressed_size) > {_LONG_TEXT} * sum(num_values)
-        """
-    ).fetchall()
-    return {column for (column,) in found}
+def _long_text(footers: list[pq.FileMetaData]) -> set[str]:
+    """The text columns whose values are long, by what the Parquet files say about themselves."""
+    size, values = Counter[str](), Counter[str]()
+    for footer in footers:
+        for group in map(footer.row_group, range(footer.num_row_groups)):
+            for chunk in map(group.column, range(group.num_columns)):
+                if chunk.physical_type == "BYTE_ARRAY":
+                    size[chunk.path_in_schema] += chunk.total_uncompressed_size
+                    values[chunk.path_in_schema] += chunk.num_values
+    return {column for column in size if size[column] > _LONG_TEXT * values[column]}
 
 
 def _create_failing_view(connection: duckdb.DuckDBPyConnection, name: str, rows: int) -> None:

@@ -103,9 +103,7 @@ def create_snapshot(store: "Store", config_hash: str, validation: "pl.DataFrame"
 def _link_table(store: "Store", table: str, target: Path) -> int:
     rows = 0
     target.parent.mkdir(parents=True, exist_ok=True)
-    for part in store.parts(table):
-        made = store.part(table, part)
-        assert made is not None
+    for made in store.all_parts(table).values():
         link_or_copy(made.path, target / made.path.name)
         rows += made.rows
     return rows

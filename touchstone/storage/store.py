@@ -23,6 +23,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path
 
 import filelock
@@ -141,6 +142,8 @@ class Store:
 
         `fingerprint` is a hash of the content, for parts whose content may differ for equal inputs.
         """
+        import pyarrow.parquet as pq  # only runs write
+
         path, stamp = self._path(table, part), self._stamp(table, part)
         path.parent.mkdir(parents=True, exist_ok=True)
         stamp.parent.mkdir(parents=True, exist_ok=True)
@@ -151,7 +154,7 @@ class Store:
             if broken:
                 shown = ", ".join(f"{rule} ({counted(rows, 'row')})" for rule, rows in broken.items())
                 raise ValueError(f"table '{table}' violates its contract: {shown}")
-            rows = written.select(pl.len()).collect().item()
+            rows = pq.read_metadata(scratch).num_rows
             stamp.unlink(missing_ok=True)
         with replacing(stamp) as scratch:
             stamped = {
@@ -169,14 +172,13 @@ class Store:
 
     def parts(self, table: str) -> list[str]:
         """The names of the complete parts of a table, sorted."""
-        folder = self.draft / "stamps" / table
-        names = sorted(stamp.stem for stamp in folder.glob("*.json")) if folder.is_dir() else []
-        return [name for name in names if self.part(table, name) is not None]
+        return list(self.all_parts(table))
 
     def all_parts(self, table: str) -> dict[str, Part]:
-        """Every complete part of a table by name."""
-        found = {name: self.part(table, name) for name in self.parts(table)}
-        return {name: part for name, part in found.items() if part is not None}
+        """Every complete part of a table by name, sorted."""
+        folder = self.draft / "stamps" / table
+        names = sorted(stamp.stem for stamp in folder.glob("*.json")) if folder.is_dir() else []
+        return {name: part for name in names if (part := self.part(table, name)) is not None}
 
     def require(self, *tables: str) -> None:
         """Raise an error if a table has not been made yet."""
@@ -205,15 +207,12 @@ class Store:
 
     def fingerprint(self, table: str) -> str:
         """A hash of the fingerprints of all parts."""
-        made = {
-            part: (self.part(table, part) or Part(self.root, 0, "", False)).fingerprint for part in self.parts(table)
-        }
-        return digest(made)
+        return digest({name: part.fingerprint for name, part in self.all_parts(table).items()})
 
     def inputs(self, *tables: str) -> dict[str, str]:
         """The SHA-256, when read, of every file that the tables were read from, by name."""
-        parts = [self.part(table, name) for table in tables for name in self.parts(table)]
-        read = {name: content for part in parts if part is not None for name, content in part.inputs.items()}
+        parts = [part for table in tables for part in self.all_parts(table).values()]
+        read = {name: content for part in parts for name, content in part.inputs.items()}
         return dict(sorted(read.items()))
 
     def keep_parts(self, table: str, names: Sequence[str]) -> list[str]:
@@ -300,6 +299,7 @@ class Store:
         return self.draft / "stamps" / table / f"{part or table}.json"
 
 
+@cache
 def _columns(table: str) -> str:
     """A hash of a table's columns and types."""
     return digest({name: str(dtype) for name, dtype in TABLES[table].dtypes.items()})

@@ -1,4 +1,4 @@
-"""`touchstone ui` on a new project, through the requests that the Dagster UI itself sends: real server, real daemon."""
+"""A running `touchstone ui`, asked with the requests that the Dagster UI itself sends: real server, real daemon."""
 
 import ctypes
 import json
@@ -6,15 +6,12 @@ import os
 import signal
 import socket
 import subprocess
-import sys
 import time
 import urllib.request
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
-
-from tests.conftest import Command, Folder, command_environment
 
 # Generous: a machine whose cores are busy needs minutes to start Dagster.
 PATIENCE_SECONDS = 900
@@ -86,14 +83,6 @@ class Server:
 
 
 @contextmanager
-def serving(config: Path, home: Path) -> Iterator[Server]:
-    """`touchstone ui` on a configuration, with a Dagster home of its own."""
-    command = [Path(sys.executable).with_name("touchstone"), "ui", "--config", config]
-    with served(command, command_environment(home), home) as server:
-        yield server
-
-
-@contextmanager
 def served(command: Sequence[str | Path], environment: dict[str, str], folder: Path) -> Iterator[Server]:
     """The UI's command on a free port and in a process group of its own, which is ended with all its children."""
     with socket.socket() as free:
@@ -135,30 +124,3 @@ def _when_ready(server: Server, process: "subprocess.Popen[bytes]", log: Path) -
         except (OSError, AssertionError):
             time.sleep(0.5)
     raise AssertionError(f"the UI did not start: {log.read_text()}")
-
-
-def test_materialize_all_on_a_new_project_is_one_run_of_all_models_and_a_failed_check_fails_it(
-    folder: Folder, touchstone_process: Command, tmp_path: Path
-) -> None:
-    folder.fixes("n", "oid,iteration_id,plausible_fix\na,1,true\na,2,true\nb,1,false\nb,2,true\n")
-    with serving(folder.config, tmp_path) as server:
-        assert server.ask(PARTITIONS)["assetNodeOrError"]["partitionKeys"] == ["m", "n"]
-
-        again = touchstone_process("ui", "--config", folder.config, "--port", server.port)
-        assert again.returncode == 2
-        assert again.stderr == f"error: port {server.port} on 127.0.0.1 is in use; choose another with --port\n"
-        elsewhere = touchstone_process("ui", "--config", folder.config, "--port", 0)
-        assert elsewhere.returncode == 2
-        assert (
-            f"already running on this Dagster home: http://127.0.0.1:{server.port} (process "
-            in elsewhere.stderr.splitlines()[-1]
-        )
-
-        first = server.materialize_all()
-        assert server.finished() == {first: "SUCCESS"}
-        summary = (folder.output / "summary_pass_at_k.csv").read_text().splitlines()
-        assert [line.split(",")[:2] for line in summary[1:]] == [["m", "0.25"], ["n", "0.75"]]
-
-        folder.fixes("broken", b"\xff")
-        second = server.materialize_all()
-        assert server.finished() == {first: "SUCCESS", second: "FAILURE"}
