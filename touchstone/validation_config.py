@@ -8,6 +8,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from touchstone.errors import TouchstoneError
 from touchstone.vocabulary import Success
 
+ValidatorName = Literal["hcl", "terraform", "python", "rust", "command"]
+
 
 class _Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -70,7 +72,7 @@ class ValidationSettings(_Section):
     mode: Literal["missing", "always", "never"] = "missing"
     apply: Literal["auto", "file", "block"] = "auto"
     success: Success = "plausible"
-    validators: dict[str, Literal["hcl", "terraform", "python", "rust", "command"]] = {}
+    validators: dict[str, ValidatorName] = {}
     sandbox: Literal["auto", "bubblewrap", "landlock"] = "auto"
     unsandboxed: bool = False
     workers: int | None = Field(None, ge=1, le=1024)

@@ -1,26 +1,21 @@
 """A content-addressed cache of reports, so that no tree is validated twice across models and runs.
 
-One SQLite file, safe for concurrent writers. The key is a hash of everything that can change the report, so an entry
-is never stale, only unused. Results that the machine may have caused (`protocol.RETRIED`) are not stored: the next run
-retries them.
+One SQLite file, safe for concurrent writers. The key (`cache_key`) is a hash of everything that can change the report,
+so an entry is never stale, only unused. Results that the machine may have caused (`protocol.RETRIED`) are not stored:
+the next run retries them.
 """
 
 import contextlib
-import functools
-import hashlib
 import json
-import platform
 import secrets
 import sqlite3
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from touchstone.errors import TouchstoneError
-from touchstone.validation.protocol import Problem, Report, Validator
-from touchstone.validation.sandbox.command import Limits
+from touchstone.validation.protocol import Report
 
 _FILE = "reports.sqlite"
 _WAIT_SECONDS = 60.0
@@ -195,35 +190,3 @@ def find_cache(folder: Path) -> ReportCache:
 def _portions(keys: Sequence[str]) -> Iterator[Sequence[str]]:
     """Split keys into batches that fit into one SQLite query."""
     return (keys[start : start + _ASKED_AT_ONCE] for start in range(0, len(keys), _ASKED_AT_ONCE))
-
-
-def report_key(tree: str, conditions: str) -> str:
-    """The cache key of a report: a hash of the tree hash and the `conditions_key`."""
-    return hashlib.sha256(f"{tree} {conditions}".encode()).hexdigest()
-
-
-def conditions_key(problem: Problem, validator: Validator, limits: Limits, sandbox: str) -> str:
-    """A hash of everything besides the tree that a report depends on; the same for all fixes of a problem."""
-    return _digest(
-        {
-            "validator": validator.name,
-            "version": validator.version,
-            "identity": validator.identity(problem),
-            "limits": asdict(limits),
-            "sandbox": sandbox,
-            "machine": platform.machine(),
-            "code": validation_code(),
-        }
-    )
-
-
-@functools.cache
-def validation_code() -> str:
-    """A hash of the source code of this package."""
-    here = Path(__file__).parent
-    files = sorted(path for path in here.rglob("*.py") if path.name not in ("cache.py", "recorded.py"))
-    return _digest({str(path.relative_to(here)): hashlib.sha256(path.read_bytes()).hexdigest() for path in files})
-
-
-def _digest(value: Any) -> str:
-    return hashlib.sha256(json.dumps(value, sort_keys=True, default=str).encode()).hexdigest()
