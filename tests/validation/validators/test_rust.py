@@ -314,4 +314,3 @@ class TestRealToolchain:
     def test_identity_is_plain(self, validator: RustValidator, job: Job) -> None:
         told = json.loads(json.dumps(validator.identity(job.problem)))
         assert {"cargo", "rustc", "cc"} <= told["programs"].keys()
-        assert told["limits"] == RUST_LIMITS.__dict__
