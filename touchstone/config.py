@@ -23,10 +23,12 @@ from pydantic import (
 )
 
 from touchstone.errors import TouchstoneError
+from touchstone.regular_files import read_bytes
 from touchstone.validation_config import ValidationSettings, expanded
 from touchstone.vocabulary import CLASSES, DEFAULT_TIER
 
 _MAX_WEIGHT = 1_000_000
+_MAX_CONFIG_BYTES = 10_000_000
 
 
 class _Section(BaseModel):
@@ -320,7 +322,7 @@ def _problem_places(config: EvaluationConfig) -> list[Path]:
 
 def _read_mapping(path: Path) -> dict[str, Any]:
     try:
-        text = path.read_text(encoding="utf-8-sig")
+        text = read_bytes(path, _MAX_CONFIG_BYTES).decode("utf-8-sig")
     except FileNotFoundError:
         raise TouchstoneError(f"{path}: no such config file") from None
     except (OSError, UnicodeDecodeError) as error:
