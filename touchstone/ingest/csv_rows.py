@@ -26,6 +26,8 @@ from touchstone.regular_files import require_regular
 LINE = "__line"
 ROW_ERROR = "__broken"
 MAX_RAW_LENGTH = 2000
+# Tables, views and checks take longer than in proportion to the number of columns.
+MAX_COLUMNS = 10_000
 _CHUNK = 1 << 20
 _BATCH_ROWS = 20_000
 _BATCH_LENGTH = 64 << 20
@@ -85,6 +87,8 @@ def read_header(path: Path) -> tuple[str, ...]:
         raise InputFileError(f"{path}: not UTF-8; save it as UTF-8") from None
     if not any(name.strip() for name in header):
         raise InputFileError(f"{path}: the file is empty; it must start with a header line")
+    if len(header) > MAX_COLUMNS:
+        raise InputFileError(f"{path}: the header has {len(header):,} columns; at most {MAX_COLUMNS:,} are read")
     columns = tuple(name.strip() or f"column_{place}" for place, name in enumerate(header, start=1))
     twice = next((name for name, count in Counter(columns).items() if count > 1), None)
     if twice is not None:
