@@ -17,6 +17,7 @@ from touchstone.evaluation import Evaluation
 from touchstone.progress import report_step
 from touchstone.storage.store import Part, digest
 from touchstone.tables import TABLES
+from touchstone.text import markdown_text
 
 EvaluationParam = dg.ResourceParam[Evaluation]
 Metadata = dict[str, Any]
@@ -135,9 +136,9 @@ def made(table: str, part: Part) -> Metadata:
 def preview(frame: pl.LazyFrame, most: int = _PREVIEW_ROWS) -> dg.MetadataValue:
     """The first rows as a Markdown table."""
     rows = frame.head(most).collect()
-    cut = rows.select(pl.all().cast(pl.String).str.replace_all(r"[|\r\n]+", " ").str.head(_PREVIEW_WIDTH))
-    lines = [" | ".join(cut.columns), " | ".join("---" for _ in cut.columns)]
-    lines += [" | ".join(cell if cell is not None else "" for cell in row) for row in cut.iter_rows()]
+    cut = rows.select(pl.all().cast(pl.String).str.replace_all(r"[\r\n]+", " ").str.head(_PREVIEW_WIDTH))
+    lines = [" | ".join(map(markdown_text, cut.columns)), " | ".join("---" for _ in cut.columns)]
+    lines += [" | ".join(markdown_text(cell or "") for cell in row) for row in cut.iter_rows()]
     return dg.MetadataValue.md("\n".join(f"| {line} |" for line in lines))
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from touchstone.errors import TouchstoneError
+from touchstone.storage.files import parquet_files
 
 if TYPE_CHECKING:
     from touchstone.compare.compare import ComparisonResult
@@ -54,7 +55,7 @@ class Results(Mapping[str, pl.DataFrame]):
 
     def scan(self, table: str) -> pl.LazyFrame:
         """A table as a lazy frame, for those that are large."""
-        files = sorted((self._tables / table).glob("*.parquet"))
+        files = parquet_files(self._tables / table)
         if not files:
             raise KeyError(table)
         return pl.concat([pl.scan_parquet(file, glob=False) for file in files], how="diagonal")

@@ -5,9 +5,7 @@ configuration file. Reading the data they point to belongs in `touchstone.ingest
 """
 
 import difflib
-import json
 import re
-import tomllib
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -22,11 +20,18 @@ from pydantic import (
     model_validator,
 )
 
+from touchstone.config_file import read_config_file
 from touchstone.errors import TouchstoneError
 from touchstone.validation_config import ValidationSettings, expanded
 from touchstone.vocabulary import CLASSES, DEFAULT_TIER
 
 _MAX_WEIGHT = 1_000_000
+# Beyond these a run would take days, or all memory, and no figure would be better.
+_MAX_K = 1_000_000
+_MAX_K_VALUES = 100
+_MAX_REPLICATES = 1_000_000
+_MAX_ROWS = 10_000_000
+_MAX_SEED = 2**63 - 1
 
 
 class _Section(BaseModel):
@@ -47,8 +52,8 @@ class IntervalSettings(_Section):
     """How confidence intervals are computed."""
 
     confidence: float = Field(0.95, gt=0, lt=1)
-    replicates: int = Field(10_000, ge=100)
-    seed: int = Field(7, ge=0)
+    replicates: int = Field(10_000, ge=100, le=_MAX_REPLICATES)
+    seed: int = Field(7, ge=0, le=_MAX_SEED)
 
 
 class ComparisonConfig(_Section):
@@ -57,12 +62,12 @@ class ComparisonConfig(_Section):
     baseline: str = Field("baseline", min_length=1)
     on_worse: Literal["ignore", "warn", "fail"] = "warn"
     on_regression: Literal["ignore", "warn", "fail"] = "warn"
-    threshold: float = Field(0.05, ge=0, allow_inf_nan=False)
+    threshold: float = Field(0.05, ge=0, le=_MAX_WEIGHT)
     score: Literal["best", "mean", "composite", "code", "pass_rate"] = "best"
     alpha: float = Field(0.05, gt=0, lt=1)
     relevant: float = Field(0.05, gt=0, le=1)
     power: float = Field(0.8, gt=0, lt=1)
-    permutations: int = Field(20_000, ge=100)
+    permutations: int = Field(20_000, ge=100, le=_MAX_REPLICATES)
     family: Literal["all", "baseline", "fdr"] = "all"
     baseline_model: str | None = Field(None, min_length=1)
 
@@ -85,10 +90,10 @@ def require_baseline_model(baseline: str | None, models: Iterable[str]) -> None:
 class Price(_Section):
     """US dollars per million tokens. Cache writes cost 1.25 times the input price by default."""
 
-    input: float = Field(ge=0)
-    output: float = Field(ge=0)
-    cache_read: float | None = Field(None, ge=0)
-    cache_write: float | None = Field(None, ge=0)
+    input: float = Field(ge=0, le=_MAX_WEIGHT)
+    output: float = Field(ge=0, le=_MAX_WEIGHT)
+    cache_read: float | None = Field(None, ge=0, le=_MAX_WEIGHT)
+    cache_write: float | None = Field(None, ge=0, le=_MAX_WEIGHT)
 
 
 DEFAULT_PRICES = {
@@ -101,8 +106,8 @@ DEFAULT_PRICES = {
 class CompositeWeights(_Section):
     """Weights of the pass rate and the judge's score in the composite score; how a missing judge's score counts."""
 
-    pass_rate: float = Field(0.5, ge=0, allow_inf_nan=False)
-    impl_rate: float = Field(0.5, ge=0, allow_inf_nan=False)
+    pass_rate: float = Field(0.5, ge=0, le=_MAX_WEIGHT)
+    impl_rate: float = Field(0.5, ge=0, le=_MAX_WEIGHT)
     missing: Literal["exclude", "zero"] = "exclude"
 
     @model_validator(mode="after")
@@ -133,7 +138,7 @@ class SuiteSettings(_Section):
 
     weights: dict[str, float] = {}
     class_credit: dict[str, float] = {}
-    latency_limit_ms: float | None = Field(None, gt=0)
+    latency_limit_ms: float | None = Field(None, gt=0, le=1e12)
 
     @field_validator("weights")
     @classmethod
@@ -168,6 +173,9 @@ class Scoring(_Section):
     @field_validator("grades")
     @classmethod
     def _falling(cls, grades: dict[str, float]) -> dict[str, float]:
+        for name, threshold in grades.items():
+            if not 0 <= threshold <= 1:
+                raise ValueError(f"the threshold of grade '{name}' must be from 0 to 1, got {threshold:g}")
         ordered = dict(sorted(grades.items(), key=lambda item: -item[1]))
         if len(set(ordered.values())) < len(ordered):
             raise ValueError("two grades have the same threshold")
@@ -204,9 +212,9 @@ def price_key(model: str) -> str:
 class SyntheticSettings(_Section):
     """What `generate_synthetic_data` writes into `fixes_dir`."""
 
-    problems: int = Field(10, ge=1)
-    iterations: int = Field(20, ge=1)
-    seed: int = Field(7, ge=0)
+    problems: int = Field(10, ge=1, le=_MAX_ROWS)
+    iterations: int = Field(20, ge=1, le=_MAX_ROWS)
+    seed: int = Field(7, ge=0, le=_MAX_SEED)
     models: dict[str, float] = {"gemini": 0.77, "chatgpt4.1": 0.6, "claude": 0.7}
 
 
@@ -214,7 +222,7 @@ class PublishSettings(_Section):
     """What is written in addition to the tables, for other programs."""
 
     # A million attempts take about 3 s and 30 MB in the DuckDB file.
-    warehouse_max_rows: int = Field(5_000_000, ge=0)
+    warehouse_max_rows: int = Field(5_000_000, ge=0, le=_MAX_SEED)
     csv: Literal["auto", True, False] = "auto"
 
 
@@ -266,12 +274,17 @@ def sorted_k_values(values: list[int]) -> list[int]:
     for k in values:
         if k < 1:
             raise ValueError(f"k must be at least 1, got {k}")
-    return sorted(set(values))
+        if k > _MAX_K:
+            raise ValueError(f"k must be at most {_MAX_K:,}, got {k:,}")
+    distinct = sorted(set(values))
+    if len(distinct) > _MAX_K_VALUES:
+        raise ValueError(f"give at most {_MAX_K_VALUES} k values, got {len(distinct):,}")
+    return distinct
 
 
 def load_config(path: Path, output_dir: Path | None = None) -> EvaluationConfig:
     """Read and check a configuration file; `output_dir` overrides the one in the file."""
-    data = _read_mapping(path)
+    data = read_config_file(path)
     if output_dir is not None:
         data["output_dir"] = str(expanded(output_dir).absolute())
     try:
@@ -318,25 +331,6 @@ def _problem_places(config: EvaluationConfig) -> list[Path]:
     return [config.fixes_dir / "problems.csv", config.output_dir / "problems.csv"]
 
 
-def _read_mapping(path: Path) -> dict[str, Any]:
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except FileNotFoundError:
-        raise TouchstoneError(f"{path}: no such config file") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise TouchstoneError(f"{path}: cannot be read ({error})") from None
-    try:
-        data = tomllib.loads(text) if path.suffix == ".toml" else json.loads(text)
-    except json.JSONDecodeError as error:
-        where = f"line {error.lineno}, column {error.colno}"
-        raise TouchstoneError(f"{path}: not valid JSON ({where}: {error.msg})") from None
-    except tomllib.TOMLDecodeError as error:
-        raise TouchstoneError(f"{path}: not valid TOML ({error})") from None
-    if not isinstance(data, dict):
-        raise TouchstoneError(f"{path}: the config must be an object of keys and values")
-    return data
-
-
 def _first_problem(error: ValidationError) -> str:
     problem = error.errors()[0]
     where = ".".join(str(part) for part in problem["loc"])
@@ -348,5 +342,5 @@ def _first_problem(error: ValidationError) -> str:
     if not where:
         return message
     given = problem["input"]
-    shown = f" (got {given!r})" if isinstance(given, str | int | float | bool | None) else ""
+    shown = f" (got {repr(given)[:80]})" if isinstance(given, str | int | float | bool | None) else ""
     return f"{where}: {message}{shown}"

@@ -1,10 +1,26 @@
-"""Counts, figures and foreign text as every message shows them. Whole tables belong in `touchstone.cli`."""
+"""Counts, figures and foreign text as every message shows them. Whole tables belong in `touchstone.cli`.
+
+Foreign text comes from fixes, data files and names. `visible` and `visible_lines` make it safe for a terminal,
+`without_commands` for the log of a CI job, `markdown_text` for Markdown.
+"""
 
 import math
+import re
 
 _SIGNIFICANT_DIGITS = 5
 # They join the parts of an emoji or ligature; all other unprintable characters are shown as escapes.
 _JOINERS = "\u200c\u200d"
+
+# CI systems take such lines of a log for commands: GitHub `::name` and `##[name]`, Azure `##vso[name]`.
+_COMMAND = re.compile(r"^[^\S\n]*:(?=:)|##\w{0,20}(?=\[)", re.MULTILINE)
+
+_MARKDOWN_SPECIAL = re.compile(r"[\\`*\[\]<>|~#&$]|(?<![^\W_])_|_(?![^\W_])")
+_LINE_MARKER = re.compile(r"^(\d*)([-+=.):])")
+# GitHub turns these into links and notifications after it has read the escapes, so something must stand between.
+_AUTOLINK = re.compile(
+    r"(?<![^\W_])@(?=\w)|(?<=[\w.+-])@(?=[\w-]+\.\w)|#(?=\d)|:(?=//)|(?<=\bwww)(?=\.)", re.IGNORECASE
+)
+_NO_LINK = "&#8203;"
 
 
 def significant(value: float, digits: int = _SIGNIFICANT_DIGITS) -> str:
@@ -50,3 +66,41 @@ def visible(text: str) -> str:
     return "".join(
         char if char.isprintable() or char in _JOINERS else char.encode("unicode_escape").decode() for char in text
     )
+
+
+def visible_lines(text: str) -> str:
+    r"""Text with all control characters escaped but line breaks and tabs.
+
+    >>> visible_lines("a\x1b[31m\n\tb\r")
+    'a\\x1b[31m\n\tb\\r'
+    """
+    if text.isprintable():
+        return text
+    return "\n".join("\t".join(map(visible, line.split("\t"))) for line in text.split("\n"))
+
+
+def without_commands(text: str) -> str:
+    r"""Text in which no line is a command to the CI system that runs this.
+
+    >>> without_commands("a ::b\n ::error::c\n##[group]")
+    'a ::b\n :\\:error::c\n##\\[group]'
+    """
+    return _COMMAND.sub(r"\g<0>\\", text) if "::" in text or "##" in text else text
+
+
+def markdown_text(text: str) -> str:
+    r"""Text for one line or table cell of Markdown: no markup, tags, links or mentions.
+
+    >>> markdown_text("a|b `c` pass@1 @me"), markdown_text("pass_at_k _x_"), markdown_text("http://a.b www.c.d")
+    ('a\\|b \\`c\\` pass@1 @&#8203;me', 'pass_at_k \\_x\\_', 'http:&#8203;//a.b www&#8203;.c.d')
+    """
+    return _AUTOLINK.sub(rf"\g<0>{_NO_LINK}", _MARKDOWN_SPECIAL.sub(r"\\\g<0>", visible(text)))
+
+
+def markdown_paragraph(line: str) -> str:
+    r"""A line that Markdown does not take for a list, heading or rule, nor a CI system for a command.
+
+    >>> markdown_paragraph("1. a|b"), markdown_paragraph("- c"), markdown_paragraph("::error::d")
+    ('1\\. a\\|b', '\\- c', '\\::error::d')
+    """
+    return _LINE_MARKER.sub(r"\1\\\2", markdown_text(line).strip())

@@ -8,6 +8,11 @@ from pydantic import BaseModel, ConfigDict, Field
 from touchstone.errors import TouchstoneError
 from touchstone.vocabulary import Success
 
+_WEEK = 7 * 86_400
+_MAX_MB = 2**24
+
+ValidatorName = Literal["hcl", "terraform", "python", "rust", "command"]
+
 
 class _Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -24,12 +29,12 @@ def expanded(path: Path) -> Path:
 class LimitSettings(_Section):
     """Resource limits of one validation; the default is the validator's own. `seconds` is CPU time."""
 
-    seconds: float | None = Field(None, gt=0)
-    wall_seconds: float | None = Field(None, gt=0)
-    memory_mb: int | None = Field(None, ge=64)
-    disk_mb: int | None = Field(None, ge=1)
-    output_mb: int | None = Field(None, ge=1)
-    processes: int | None = Field(None, ge=1)
+    seconds: float | None = Field(None, gt=0, le=_WEEK)
+    wall_seconds: float | None = Field(None, gt=0, le=_WEEK)
+    memory_mb: int | None = Field(None, ge=64, le=_MAX_MB)
+    disk_mb: int | None = Field(None, ge=1, le=_MAX_MB)
+    output_mb: int | None = Field(None, ge=1, le=_MAX_MB)
+    processes: int | None = Field(None, ge=1, le=100_000)
 
 
 class TerraformProgram(_Section):
@@ -70,7 +75,7 @@ class ValidationSettings(_Section):
     mode: Literal["missing", "always", "never"] = "missing"
     apply: Literal["auto", "file", "block"] = "auto"
     success: Success = "plausible"
-    validators: dict[str, Literal["hcl", "terraform", "python", "rust", "command"]] = {}
+    validators: dict[str, ValidatorName] = {}
     sandbox: Literal["auto", "bubblewrap", "landlock"] = "auto"
     unsandboxed: bool = False
     workers: int | None = Field(None, ge=1, le=1024)

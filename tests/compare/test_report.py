@@ -154,7 +154,7 @@ def test_markdown_escapes_bars_backticks_and_tags() -> None:
     told = format_report(
         comparison(("m", "T0", "a|b`c`\\<img>\n_d_", 1.0, 0.0, -1.0, "tests", "regression")), "markdown"
     )
-    assert r"| a\|b\`c\`\\\<img\>\\n\_d\_ | m | 1.000 | 0.000 | -1.000 |" in told
+    assert r"| a\|b\`c\`\\\<img\>\\n_d\_ | m | 1.000 | 0.000 | -1.000 |" in told
     assert format_report(comparison(verdict=("- no | list",)), "markdown").startswith("\\- no \\| list\n\n")
 
 

@@ -5,10 +5,21 @@ import io
 from pathlib import Path
 
 import polars as pl
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from touchstone.ingest.csv_rows import LINE, ROW_ERROR, careful_rows, open_table, plain_rows, raw_rows
+from touchstone.errors import InputFileError
+from touchstone.ingest.csv_rows import (
+    LINE,
+    MAX_COLUMNS,
+    ROW_ERROR,
+    careful_rows,
+    open_table,
+    plain_rows,
+    raw_rows,
+    read_header,
+)
 
 cell = st.text(alphabet="ab1 ,\"\n\r;'é\t", max_size=6)
 plain_cell = st.text(alphabet="ab1 ;'é\t=.", max_size=6)
@@ -82,3 +93,12 @@ def test_names_that_look_like_patterns(tmp_path: Path) -> None:
     path = tmp_path / "t[1]*.csv"
     path.write_text("x,y\n1,2\n")
     assert plain_rows(open_table(path)).select("x", "y").collect().rows() == [("1", "2")]
+
+
+def test_a_header_has_a_bounded_number_of_columns(tmp_path: Path) -> None:
+    path = tmp_path / "wide.csv"
+    path.write_text(",".join(f"__c{place}" for place in range(MAX_COLUMNS)) + "\n")
+    assert read_header(path)[-1] == f"input___c{MAX_COLUMNS - 1}"
+    path.write_text(",".join(f"c{place}" for place in range(100_000)) + "\n")
+    with pytest.raises(InputFileError, match="the header has 100,000 columns; at most 10,000 are read"):
+        read_header(path)

@@ -241,3 +241,10 @@ def test_parse_models_refuses_in_one_line(items: list[str], message: str) -> Non
         parse_models(items)
     assert str(refusal.value).startswith(message)
     assert "\n" not in str(refusal.value)
+
+
+def test_more_rows_than_fit_are_refused_at_once(tmp_path: Path) -> None:
+    with pytest.raises(
+        TouchstoneError, match=r"problems × iterations × tiers is 10,000,000,000 rows per model; at most"
+    ):
+        synthesise(tmp_path, problems=100_000, iterations=100_000)

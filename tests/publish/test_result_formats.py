@@ -94,7 +94,7 @@ def test_markdown() -> None:
         "| =1+1 | -1 | true |",
         "| a\\|b<br>c | 2 | false |",
         "|  |  |  |",
-        '| q"\\\\\\|\\<b> | 4 | true |',
+        '| q"\\\\\\|\\<b\\> | 4 | true |',
         "| ü | 5 | false |",
     ]
 
@@ -117,7 +117,7 @@ def test_types_that_only_duckdb_has_are_written_in_every_text_format(tmp_path: P
         "n": None,
     }
     assert format_result(result.select(["i", "m", "h", "n"]), "markdown").endswith(
-        '| P1M2DT1.5S | [["k", 1]] | 170141183460469231731687303715884105727 |  |\n'
+        '| P1M2DT1.5S | \\[\\["k", 1\\]\\] | 170141183460469231731687303715884105727 |  |\n'
     )
 
 

@@ -1,4 +1,4 @@
-"""The report cache: what it stores, for how long, under which key, and with concurrent writers."""
+"""The report cache: what it stores, for how long, and with concurrent writers."""
 
 import json
 import multiprocessing
@@ -8,8 +8,7 @@ import sqlite3
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +17,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from touchstone.errors import TouchstoneError
-from touchstone.validation.cache import ReportCache, conditions_key, find_cache, report_key
-from touchstone.validation.protocol import RETRIED, Diagnostic, Problem, Report, Tree
-from touchstone.validation.sandbox.command import Limits
-from touchstone.validation.working_copy import tree_hash
+from touchstone.validation.cache import ReportCache, find_cache
+from touchstone.validation.protocol import RETRIED, Diagnostic, Report
 from touchstone.vocabulary import STATUSES
 
 PASSED = Report("passed", "full", (Diagnostic("warning", "odd", file="a.py", line=3),), True, {"test_a": True}, 2)
@@ -254,49 +251,3 @@ reports = st.builds(
 @given(reports)
 def test_a_report_survives_json(report: Report) -> None:
     assert Report.from_plain(json.loads(json.dumps(report.to_plain()))) == report
-
-
-@dataclass
-class Stub:
-    """A validator as the key sees it."""
-
-    name: str = "python"
-    version: str = "3.11"
-    more: Mapping[str, Any] = field(default_factory=dict)
-
-    def identity(self, problem: Problem) -> Mapping[str, Any]:
-        return {"schema": problem.resource_schema, "tests": problem.tests, **self.more}
-
-
-class TestKeys:
-    problem = Problem("p1", "a.py", Path("/one"), resource_schema="{}", tests=("test_a.py",))
-
-    def key(self, **changes: Any) -> str:
-        given = {"problem": self.problem, "validator": Stub(), "limits": Limits(), "sandbox": "bubblewrap", **changes}
-        return report_key(given.pop("tree", "t"), conditions_key(**given))
-
-    @pytest.mark.parametrize(
-        "change",
-        [
-            {"tree": "another"},
-            {"problem": replace(problem, resource_schema=None)},
-            {"problem": replace(problem, tests=())},
-            {"validator": Stub(name="hcl")},
-            {"validator": Stub(version="3.12")},
-            {"validator": Stub(more={"lint": True})},
-            {"sandbox": "landlock"},
-            *({"limits": Limits(**{name: (value or 0) + 1})} for name, value in asdict(Limits()).items()),
-        ],
-        ids=repr,
-    )
-    def test_everything_that_may_change_the_answer_changes_the_key(self, change: dict[str, Any]) -> None:
-        assert self.key(**change) != self.key()
-
-    def test_nothing_else_does(self) -> None:
-        other = replace(self.problem, oid="p2", root=Path("/two"), reference_fix="x", severity="error", summary="s")
-        assert self.key(problem=other) == self.key() == self.key(validator=Stub(more={}))
-
-    def test_the_order_of_files_does_not(self) -> None:
-        files = {"a.py": b"1", "b/c.py": b"2", "b.py": b"3"}
-        there, back = (Tree(Path("x"), tuple(sorted(files, reverse=reverse)), files) for reverse in (False, True))
-        assert self.key(tree=tree_hash(there)) == self.key(tree=tree_hash(back))

@@ -7,6 +7,7 @@ import typer
 
 from touchstone.cli.console import print_messages, show_progress
 from touchstone.cli.options import DATA_OPTION, MultiValueCommand
+from touchstone.cli.safe_output import print_data
 from touchstone.errors import TouchstoneError
 
 if TYPE_CHECKING:
@@ -69,7 +70,7 @@ def compare(
     if shown_as == "text":
         show_comparison(comparison.report)
     else:
-        print(format_report(comparison.report, shown_as), end="")
+        print_data(format_report(comparison.report, shown_as))
     print_messages("note", comparison.notes)
     if save_to is not None:
         saved_as = saved_as or shown_as

@@ -8,7 +8,7 @@ import io
 from rich.console import Console
 from rich.text import Text
 
-from touchstone.cli.fitted_table import UNLIMITED, FittedTable, names, numbers, terminal
+from touchstone.cli.fitted_table import UNLIMITED, FittedTable, SafeConsole, names, numbers, terminal
 from touchstone.compare.report import ComparisonReport, Section, count_line, inputs_line, sections
 from touchstone.text import visible
 
@@ -33,7 +33,7 @@ def show_comparison(report: ComparisonReport, console: Console | None = None) ->
 def comparison_text(report: ComparisonReport) -> str:
     """The report as plain text of unlimited width, for a file."""
     out = io.StringIO()
-    show_comparison(report, Console(file=out, width=UNLIMITED, color_system=None, highlight=False, emoji=False))
+    show_comparison(report, SafeConsole(out, width=UNLIMITED, color_system=None))
     return out.getvalue()
 
 

@@ -10,16 +10,17 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate, zip_longest
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TextIO
 
 from rich.box import HEAVY_HEAD
 from rich.cells import cell_len, chop_cells
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment, Segments
 from rich.style import Style
 from rich.text import Text
 
-from touchstone.text import visible
+from touchstone.cli.safe_output import safe
+from touchstone.text import visible, visible_lines
 
 Kind = Literal["name", "number", "text"]
 Line = str | Text
@@ -67,6 +68,10 @@ class FittedTable:
     # Wrap long names further rather than leave out a column of figures.
     keep_figures: bool = False
     rows: list[tuple[Line, ...]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        # Before widths are measured: an escape is longer than what it stands for.
+        self.columns = [Column(visible(header), kind) for header, kind in self.columns]
 
     def add_row(self, *cells: Line) -> None:
         """Add one row, with one cell per column."""
@@ -173,7 +178,19 @@ class _Size(NamedTuple):
 def terminal(stderr: bool = False) -> Console:
     """A console on standard output or error; a pipe or file has unlimited width."""
     stream = sys.stderr if stderr else sys.stdout
-    return Console(stderr=stderr, highlight=False, emoji=False, width=None if stream.isatty() else UNLIMITED)
+    return SafeConsole(stream, width=None if stream.isatty() else UNLIMITED)
+
+
+class SafeConsole(Console):
+    """A console that colours its own text and escapes control characters in all of it."""
+
+    def __init__(self, stream: TextIO, **options: Any) -> None:
+        super().__init__(file=safe(stream, styled=True), highlight=False, emoji=False, **options)
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterator[Segment]:
+        """Everything that is printed passes here; only rich's own control segments are left as they are."""
+        for segment in super().render(renderable, options):
+            yield segment if segment.control else segment._replace(text=visible_lines(segment.text))
 
 
 def _leading(widths: Sequence[int], room: int) -> int:

@@ -15,6 +15,8 @@ from rich.markup import escape
 from rich.progress import Progress, Task
 from rich.text import Text
 
+from touchstone.cli.fitted_table import SafeConsole
+from touchstone.cli.safe_output import safe
 from touchstone.progress import Bar, set_display
 
 _LONGEST_BAR, _SHORTEST_BAR = 40, 8
@@ -77,7 +79,7 @@ class LiveDisplay:
     """A line for the stage and one per bar, on a terminal. They disappear when the display closes."""
 
     def __init__(self, description: str, console: Console | None = None) -> None:
-        self._progress = _Lines(console=console or Console(file=_stderr()), transient=True)
+        self._progress = _Lines(console=console or SafeConsole(_stderr()), transient=True)
         self._stage = ""
         self._task = self._progress.add_task(description, total=None, note="", cached=0, poll=None, is_bar=False)
 
@@ -134,7 +136,7 @@ class LineDisplay:
     """One line per stage and one per bar, for logs and pipes."""
 
     def __init__(self) -> None:
-        self._file = _stderr()
+        self._file = safe(_stderr())
         self._stage = ""
         self._printed: set[str] = set()
 

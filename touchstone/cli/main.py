@@ -12,6 +12,7 @@ import typer
 
 from touchstone import __version__
 from touchstone.cli import compare, results, run, setup, validation
+from touchstone.cli.safe_output import guard_output
 from touchstone.errors import TouchstoneError
 
 # Smaller chunks in flight: the same speed at 10 million rows with half the memory. Polars reads these on import.
@@ -53,6 +54,7 @@ def main() -> None:
     """Run the command line. Errors end in one line on standard error, never in a traceback."""
     for name, value in _POLARS_SETTINGS.items():
         os.environ.setdefault(name, value)
+    guard_output()
     try:
         code = app(standalone_mode=False)
     except TouchstoneError as error:

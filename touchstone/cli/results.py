@@ -8,6 +8,7 @@ import typer
 
 from touchstone.cli.console import print_messages, show_progress
 from touchstone.cli.options import DATA_OPTION, DRAFT_OPTION, MultiValueCommand, tables_folder
+from touchstone.cli.safe_output import print_data
 from touchstone.errors import TouchstoneError
 
 # Bytes of CSV that take about a second to read. Below that, importing the live display would take longer than the work.
@@ -39,9 +40,9 @@ def pass_at_k(
     with show_progress("reading") if large else nullcontext():
         result = calculate(problems_csv, fixes_csv, ks, IntervalSettings())
     if format == "json":
-        print(result.table.write_json())
+        print_data(result.table.write_json() + "\n")
     elif format == "csv":
-        print(csv_text(summary(result.table).lazy()), end="")
+        print_data(csv_text(summary(result.table).lazy()))
     else:
         print(summary_text(summary(result.table), ks))
     if save_to is not None:
@@ -81,7 +82,7 @@ def sql(
 
         show_result(result)
     else:
-        print(format_result(result, str(format)), end="")
+        print_data(format_result(result, str(format)))
 
 
 @commands.command(cls=MultiValueCommand)
@@ -106,7 +107,7 @@ def export(
     if save_to is None:
         with show_progress("exporting"):
             text = export_text(tables_folder(data, draft), table, format or "csv", columns or ())
-        print(text, end="")
+        print_data(text)
         return
     saved_as = file_format(save_to, format, RESULT_SUFFIXES) or "csv"
     with show_progress("exporting"):

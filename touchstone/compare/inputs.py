@@ -15,6 +15,7 @@ import polars as pl
 
 from touchstone.compare.regressions import SCORE_COLUMNS
 from touchstone.errors import TouchstoneError
+from touchstone.storage.files import parquet_files
 from touchstone.storage.snapshots import read_snapshot
 from touchstone.validation.validators_used import SCHEMA, recorded_validators, snapshot_validators, validators_used
 
@@ -93,7 +94,7 @@ def _scan(label: str, table: Path, needed: Sequence[str]) -> pl.LazyFrame | None
     from touchstone.tables import TABLES
 
     dtypes = TABLES[table.name].dtypes
-    files = sorted(table.glob("*.parquet"))
+    files = parquet_files(table)
     for file in files:
         _check_columns(label, file, {name: dtypes[name] for name in needed})
     if not files:

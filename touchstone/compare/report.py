@@ -17,7 +17,7 @@ import polars as pl
 
 from touchstone.compare.regressions import CATEGORIES, KINDS
 from touchstone.errors import TouchstoneError
-from touchstone.text import counted, visible
+from touchstone.text import counted, markdown_paragraph, markdown_text
 
 FORMATS = ("json", "markdown", "junit", "sarif")
 
@@ -194,37 +194,23 @@ def inputs_line(comparison: ComparisonReport) -> str:
 
 
 def _markdown(comparison: ComparisonReport) -> str:
-    lines = [_paragraph(line) for line in comparison.verdict_lines]
+    lines = [markdown_paragraph(line) for line in comparison.verdict_lines]
     blocks, collapsed = lines[:_MAX_VERDICTS], lines[_MAX_VERDICTS:]
     if collapsed:
         blocks += [f"<details><summary>{len(collapsed)} more</summary>", *collapsed, "</details>"]
-    blocks.append(f"**{count_line(comparison)}** ({_escaped(inputs_line(comparison))})")
-    blocks += [_paragraph(line) for line in comparison.notes]
+    blocks.append(f"**{count_line(comparison)}** ({markdown_text(inputs_line(comparison))})")
+    blocks += [markdown_paragraph(line) for line in comparison.notes]
     for section in sections(comparison):
         rules = ["---"] * len(section.names) + ["---:"] * len(section.numbers)
-        rows = [[*section.names, *section.numbers], rules, *([_escaped(cell) for cell in row] for row in section.rows)]
+        rows = [
+            [*section.names, *section.numbers],
+            rules,
+            *([markdown_text(cell) for cell in row] for row in section.rows),
+        ]
         blocks += [f"#### {section.title}", "\n".join(f"| {' | '.join(row)} |" for row in rows)]
         if section.more:
             blocks.append(f"… and {section.more:,} more")
     return "\n\n".join(blocks) + "\n"
-
-
-def _paragraph(line: str) -> str:
-    """Escape a line so that Markdown does not take it for a list, heading or rule.
-
-    >>> _paragraph("1. a|b"), _paragraph("- c")
-    ('1\\\\. a\\\\|b', '\\\\- c')
-    """
-    return re.sub(r"^(\d*)([-+=.)])", r"\1\\\2", _escaped(line).strip())
-
-
-def _escaped(text: str) -> str:
-    r"""Escape text for Markdown, including table cells.
-
-    >>> _escaped("a|b `c`")
-    'a\\|b \\`c\\`'
-    """
-    return re.sub(r"[\\`*_\[\]<>|~#&$]", r"\\\g<0>", visible(text))
 
 
 # JSON, JUnit XML and SARIF

@@ -9,6 +9,7 @@ reads on after a ragged row. What cells mean belongs in `cells`.
 import codecs
 import csv
 import sys
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -20,10 +21,13 @@ import polars as pl
 from polars.io.plugins import register_io_source
 
 from touchstone.errors import InputFileError
+from touchstone.regular_files import require_regular
 
 LINE = "__line"
 ROW_ERROR = "__broken"
 MAX_RAW_LENGTH = 2000
+# Tables, views and checks take longer than in proportion to the number of columns.
+MAX_COLUMNS = 10_000
 _CHUNK = 1 << 20
 _BATCH_ROWS = 20_000
 _BATCH_LENGTH = 64 << 20
@@ -83,8 +87,10 @@ def read_header(path: Path) -> tuple[str, ...]:
         raise InputFileError(f"{path}: not UTF-8; save it as UTF-8") from None
     if not any(name.strip() for name in header):
         raise InputFileError(f"{path}: the file is empty; it must start with a header line")
+    if len(header) > MAX_COLUMNS:
+        raise InputFileError(f"{path}: the header has {len(header):,} columns; at most {MAX_COLUMNS:,} are read")
     columns = tuple(name.strip() or f"column_{place}" for place, name in enumerate(header, start=1))
-    twice = next((name for name in columns if columns.count(name) > 1), None)
+    twice = next((name for name, count in Counter(columns).items() if count > 1), None)
     if twice is not None:
         raise InputFileError(f"{path}: the column '{twice}' appears twice in the header")
     return _without_internal_names(columns)
@@ -104,17 +110,19 @@ def unused_column_name(name: str, taken: Collection[str]) -> str:
 
 def _without_internal_names(columns: tuple[str, ...]) -> tuple[str, ...]:
     """Rename columns that start with two underscores, which are reserved for internal columns."""
-    names = list(columns)
-    for place, name in enumerate(columns):
-        if name.startswith("__"):
-            names[place] = unused_column_name(name, names)
+    taken = set(columns)
+    names = []
+    for name in columns:
+        names.append(unused_column_name(name, taken) if name.startswith("__") else name)
+        taken.add(names[-1])
     return tuple(names)
 
 
 @contextmanager
 def readable(path: Path) -> Iterator[None]:
-    """Turn errors of opening a file into an `InputFileError` of one line."""
+    """Turn errors of opening a file into an `InputFileError` of one line; refuse what is not a regular file."""
     try:
+        require_regular(path)
         yield
     except FileNotFoundError:
         raise InputFileError(f"{path}: no such file") from None

@@ -17,6 +17,7 @@ from touchstone.ingest.csv_rows import LINE, ROW_ERROR, read_header
 from touchstone.ingest.fixes import require_fixes_columns
 from touchstone.ingest.sources import NATIVE, Source, is_named_fixes, model_of
 from touchstone.names import check_name
+from touchstone.regular_files import open_regular, read_bytes, require_regular
 from touchstone.storage.store import CSV_FOLDER, SUMMARY, WAREHOUSE
 from touchstone.tables import TABLES
 from touchstone.vocabulary import OUTCOMES_CSV_COLUMNS, FileStatus
@@ -190,9 +191,7 @@ def _exported_tables() -> Iterator[str]:
 
 def _status_of_config(path: Path) -> tuple[FileStatus | None, str]:
     try:
-        if path.stat().st_size > _CONFIG_BYTES:
-            return None, ""
-        data = json.loads(path.read_text(encoding="utf-8-sig"))
+        data = json.loads(read_bytes(path, _CONFIG_BYTES).decode("utf-8-sig"))
     except (OSError, ValueError, RecursionError):
         return None, ""
     is_config = isinstance(data, dict) and {"fixes_dir", "output_dir"}.issubset(data)
@@ -203,7 +202,7 @@ def _why_not_fixes(path: Path, config: EvaluationConfig) -> str:
     """Why a file with a readable suffix holds no attempts; empty if it does."""
     if path.suffix.lower() != ".csv":
         try:
-            path.open("rb").close()
+            require_regular(path)
         except OSError as error:
             return f"cannot be read ({error.strerror})"
         return "not a file of a known system (a forgetest report or FailProof results)"
@@ -220,7 +219,7 @@ def _why_not_fixes(path: Path, config: EvaluationConfig) -> str:
 def _looks_like_fixes(path: Path, config: EvaluationConfig) -> bool:
     """Whether the first line has the columns of a fixes file, whatever the name and the separator."""
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             line = file.readline(1 << 16).decode("utf-8-sig")
     except (OSError, UnicodeDecodeError):
         return False

@@ -8,6 +8,7 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
+from touchstone.regular_files import open_regular, read_json
 from touchstone.storage.files import replacing
 
 NATIVE = "native"
@@ -59,9 +60,11 @@ class ContentHashes:
     def __init__(self, cache_file: Path) -> None:
         self._cache_file = cache_file
         try:
-            self._cached: dict[str, list[object]] = json.loads(cache_file.read_text())
+            known = read_json(cache_file)
         except (OSError, ValueError):
-            self._cached = {}
+            known = {}
+        entries = known.items() if isinstance(known, dict) else ()
+        self._cached: dict[str, list[object]] = {path: mark for path, mark in entries if _is_mark(mark)}
 
     def of(self, path: Path) -> str:
         """The SHA-256 of the file's bytes, in hexadecimal."""
@@ -70,7 +73,7 @@ class ContentHashes:
         cached = self._cached.get(str(path))
         if cached is not None and cached[:-1] == mark:
             return str(cached[-1])
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             digest = hashlib.file_digest(file, "sha256").hexdigest()
         self._cached[str(path)] = [*mark, digest]
         return digest
@@ -85,3 +88,8 @@ class ContentHashes:
         self._cache_file.parent.mkdir(parents=True, exist_ok=True)
         with replacing(self._cache_file) as scratch:
             scratch.write_text(json.dumps(settled))
+
+
+def _is_mark(mark: object) -> bool:
+    """Whether an entry is what `ContentHashes` saves: four numbers and a hash."""
+    return isinstance(mark, list) and [type(part) for part in mark] == [int, int, int, int, str]

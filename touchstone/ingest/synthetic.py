@@ -30,6 +30,7 @@ _MAX_POWER = 4
 # Factor on the odds of passing from one tier to the next.
 _ODDS_PER_TIER = 1.5
 _OID_DIGITS = 4
+_MAX_ROWS = 100_000_000
 
 
 def synthesise(
@@ -95,6 +96,9 @@ def _check_arguments(rates: Mapping[str, float], **counts: int) -> None:
     for what, count in counts.items():
         if count < 1:
             raise TouchstoneError(f"{what} must be at least 1, got {count}")
+    rows = math.prod(counts.values())
+    if rows > _MAX_ROWS:
+        raise TouchstoneError(f"{' × '.join(counts)} is {rows:,} rows per model; at most {_MAX_ROWS:,} are written")
     if not rates:
         raise TouchstoneError("give at least one model")
     for model, rate in rates.items():

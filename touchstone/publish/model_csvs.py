@@ -13,6 +13,7 @@ import polars as pl
 
 from touchstone.publish.csv_files import write_csv
 from touchstone.publish.summary import write_summary
+from touchstone.regular_files import read_json
 from touchstone.storage.files import replacing
 from touchstone.storage.store import CSV_FOLDER, Store, digest
 from touchstone.vocabulary import OUTCOMES_CSV_COLUMNS
@@ -28,7 +29,7 @@ _LAYOUT = 1
 def write_model_csvs(store: Store, wanted: Literal["auto"] | bool, max_rows: int = MAX_ROWS) -> list[str]:
     """Update the CSV files in the draft and remove those of models that are gone. Returns the file names."""
     folder, stamps = store.draft / CSV_FOLDER, store.draft / _STAMPS
-    known: dict[str, str] = json.loads(stamps.read_text()) if stamps.is_file() else {}
+    known = _known(stamps)
     models = {model: part for model, part in store.all_parts("outcomes").items() if part.rows}
     rows = sum(part.rows for part in models.values())
     if wanted is False or (wanted == "auto" and rows > max_rows):
@@ -53,6 +54,15 @@ def write_model_csvs(store: Store, wanted: Literal["auto"] | bool, max_rows: int
     with replacing(stamps) as scratch:
         scratch.write_text(json.dumps(made))
     return sorted(made)
+
+
+def _known(stamps: Path) -> dict[str, str]:
+    """What the files were made from; nothing if that is missing or damaged."""
+    try:
+        known = read_json(stamps)
+    except (OSError, ValueError):
+        return {}
+    return known if isinstance(known, dict) else {}
 
 
 def outcomes_table(outcomes: pl.LazyFrame) -> pl.LazyFrame:

@@ -13,6 +13,7 @@ import resource
 import signal
 import subprocess
 import sys
+from collections import Counter
 from contextlib import closing, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -189,8 +190,12 @@ def _listing(connection: duckdb.DuckDBPyConnection, name: str) -> TableListing:
 
 
 def _failure(code: int, stderr: str, limits: QueryLimits) -> str:
-    if code == _OUT_OF_MEMORY or code < 0:
+    # The kernel kills a process that takes too much; a library that cannot allocate may abort and say so.
+    if code in (_OUT_OF_MEMORY, -signal.SIGKILL) or (code < 0 and _says_out_of_memory(stderr)):
         return f"the query needed more than {_size(limits.memory)} of memory"
+    if code < 0:
+        with suppress(ValueError):
+            return f"the query crashed DuckDB ({signal.Signals(-code).name}); simplify it, or split it into several"
     last = (stderr.strip().splitlines() or ["no reason given"])[-1]
     return last if code == _REFUSED else f"the query could not be started: {last}"
 
@@ -201,11 +206,15 @@ def _size(count: int) -> str:
 
 def _with_unique_names(table: pa.Table) -> pa.Table:
     """Rename duplicate columns as DuckDB does in a table: `SELECT 1 AS a, 2 AS a` becomes a and a_1."""
-    names: list[str] = []
+    names: dict[str, None] = {}
+    last_number: Counter[str] = Counter()
     for name in table.column_names:
-        candidates = (f"{name}_{number}" for number in range(1, len(table.column_names) + 1))
-        names.append(name if name not in names else next(new for new in candidates if new not in names))
-    return table.rename_columns(names)
+        new = name
+        while new in names:
+            last_number[name] += 1
+            new = f"{name}_{last_number[name]}"
+        names[new] = None
+    return table.rename_columns(list(names))
 
 
 def _serve_request() -> int:
@@ -257,7 +266,11 @@ def _stream_result(tables_dir: Path, sql: str, limits: QueryLimits, results: IO[
 
 def _is_out_of_memory(error: Exception) -> bool:
     # Once rows stream through Arrow, DuckDB's error arrives as an OSError with the same message.
-    return isinstance(error, MemoryError) or "Out of Memory Error" in str(error) or "bad_alloc" in str(error)
+    return isinstance(error, MemoryError) or _says_out_of_memory(str(error))
+
+
+def _says_out_of_memory(message: str) -> bool:
+    return re.search(r"Out of Memory Error|bad_alloc|annot allocate memory", message) is not None
 
 
 def _with_line(message: str, sql: str) -> str:

@@ -19,7 +19,7 @@ from touchstone.errors import TouchstoneError
 from touchstone.publish.latex import latex_table
 from touchstone.publish.views import one_line
 from touchstone.storage.files import replacing, spreadsheet_safe
-from touchstone.text import significant
+from touchstone.text import markdown_text, significant
 
 ColumnKind = Literal["name", "number", "text"]
 
@@ -120,8 +120,7 @@ def _latex(table: pa.Table) -> str:
 
 
 def _markdown_text(text: str) -> str:
-    # A backslash before the bar would undo its escape, and `Vec<u8>` would vanish as an unknown tag.
-    return re.sub(r"\r\n|\r|\n", "<br>", re.sub(r"[\\|<]", r"\\\g<0>", text))
+    return "<br>".join(map(markdown_text, re.split(r"\r\n|\r|\n", text)))
 
 
 def _is_number(kind: pa.DataType) -> bool:

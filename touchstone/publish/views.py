@@ -14,6 +14,7 @@ import duckdb
 
 from touchstone.errors import TouchstoneError
 from touchstone.publish.macros import macros, sql_text
+from touchstone.storage.files import parquet_files
 
 TABLE_NAME = re.compile(r"[a-z_][a-z0-9_]*")
 
@@ -37,16 +38,13 @@ def create_macros(connection: duckdb.DuckDBPyConnection, tables: Mapping[str, li
 
 
 def table_files(tables_dir: Path) -> dict[str, list[Path]]:
-    """The Parquet files of every table by table name, both sorted. Hidden files are still being written."""
+    """The Parquet files of every table by table name, both sorted."""
     if not tables_dir.is_dir():
         return {}
     folders = sorted(
         folder for folder in tables_dir.resolve().iterdir() if TABLE_NAME.fullmatch(folder.name) and folder.is_dir()
     )
-    parts = {
-        folder.name: sorted(file for file in folder.glob("*.parquet") if not file.name.startswith("."))
-        for folder in folders
-    }
+    parts = {folder.name: parquet_files(folder) for folder in folders}
     return {name: files for name, files in parts.items() if files}
 
 

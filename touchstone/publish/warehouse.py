@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 from touchstone.errors import TouchstoneError
 from touchstone.publish import macros, views
 from touchstone.publish.views import create_macros, one_line, parquet_scan, table_files
+from touchstone.regular_files import read_json
 from touchstone.storage.files import link_or_copy, replacing
 from touchstone.text import counted
 
@@ -142,7 +143,8 @@ def _state(path: Path) -> list[int] | None:
 
 def _read_stamp(path: Path) -> dict[str, Any] | None:
     try:
-        stamp: dict[str, Any] = json.loads(_stamp_of(path.resolve()).read_text())
+        stamp = read_json(_stamp_of(path.resolve()))
     except (OSError, ValueError):
         return None
-    return stamp
+    needed = ("made_from", "state", "tables", "left_out")
+    return stamp if isinstance(stamp, dict) and all(name in stamp for name in needed) else None

@@ -1,11 +1,15 @@
-"""Atomic file replacement, hard links, and text that is safe to open in a spreadsheet."""
+"""Atomic file replacement, hard links, folders without links, and text that is safe to open in a spreadsheet."""
 
 import os
+import re
 import shutil
+import stat
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+
+from touchstone.errors import TouchstoneError
 
 # A spreadsheet treats a text cell that starts with one of these as a formula.
 FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
@@ -29,6 +33,41 @@ def link_or_copy(source: Path, target: Path) -> None:
         os.link(source, target)
     except OSError:
         shutil.copy2(source, target)
+
+
+def refuse_links(folder: Path, allowed: Mapping[Path, re.Pattern[str]] | None = None) -> None:
+    """Raise an error if a folder is a link, or holds a link or anything else than folders and regular files.
+
+    An output folder may come from elsewhere, and what is written through a link inside it ends up outside. `allowed`
+    has the links that touchstone makes, each with the targets it may have.
+    """
+    if folder.is_symlink():
+        raise TouchstoneError(f"{folder}: is a link; links in an output folder are not followed, so remove it")
+    folders = [folder] if folder.is_dir() else []
+    while folders:
+        with os.scandir(folders.pop()) as entries:
+            for entry in entries:
+                path = Path(entry.path)
+                target = (allowed or {}).get(path)
+                if entry.is_dir(follow_symlinks=False):
+                    folders.append(path)
+                elif not entry.is_file(follow_symlinks=False) and not (
+                    target is not None and entry.is_symlink() and target.fullmatch(str(path.readlink()))
+                ):
+                    what = "a link" if entry.is_symlink() else "not a regular file"
+                    raise TouchstoneError(f"{path}: is {what}; touchstone made no such thing here, so remove it")
+
+
+def parquet_files(folder: Path) -> list[Path]:
+    """The Parquet files in a folder, sorted; an error if one is a link or not a regular file.
+
+    Hidden files are still being written.
+    """
+    files = sorted(file for file in folder.glob("*.parquet") if not file.name.startswith("."))
+    for file in files:
+        if not stat.S_ISREG(file.lstat().st_mode):
+            raise TouchstoneError(f"{file}: is not a regular file, so it is no table of touchstone; remove it")
+    return files
 
 
 def spreadsheet_safe(text: str) -> str:

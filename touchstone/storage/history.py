@@ -10,7 +10,7 @@ import polars as pl
 import polars.selectors as cs
 
 from touchstone.contracts import Table
-from touchstone.storage.files import replacing
+from touchstone.storage.files import parquet_files, replacing
 from touchstone.storage.snapshots import Snapshot, list_snapshots
 from touchstone.storage.store import Part, Store, digest
 from touchstone.tables import TABLES
@@ -47,7 +47,7 @@ def _gather_figures(snapshot: Snapshot) -> pl.DataFrame:
 
 
 def _long(snapshot: Snapshot, table: Table) -> pl.DataFrame:
-    files = sorted((snapshot.tables / table.name).glob("*.parquet"))
+    files = parquet_files(snapshot.tables / table.name)
     if not files:
         return pl.DataFrame(schema=TABLES["history"].dtypes)
     rows = pl.concat([pl.read_parquet(file, glob=False) for file in files], how="diagonal")
@@ -86,7 +86,7 @@ def _problem_part(store: Store, snapshot: Snapshot) -> Part:
 
 def _problem_figures(snapshot: Snapshot) -> pl.LazyFrame:
     """The figures of one snapshot; columns that an older version did not store are null."""
-    files = sorted((snapshot.tables / _SOURCE).glob("*.parquet"))
+    files = parquet_files(snapshot.tables / _SOURCE)
     if not files:
         return pl.LazyFrame(schema=_schema())
     rows = pl.concat([pl.scan_parquet(file, glob=False) for file in files], how="diagonal")

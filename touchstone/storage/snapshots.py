@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 from touchstone import __version__
 from touchstone.errors import TouchstoneError
 from touchstone.names import check_name
+from touchstone.regular_files import read_json
 from touchstone.storage.files import link_or_copy, replacing
 
 if TYPE_CHECKING:
@@ -160,24 +161,52 @@ def explain_unreadable(root: Path) -> list[str]:
 
 def _manifests(root: Path) -> list[Path]:
     # A folder whose name begins with a dot is an unfinished snapshot.
+    _refuse_link(root)
     return [path for path in sorted((root / FOLDER).glob(f"*/{MANIFEST}")) if not path.parent.name.startswith(".")]
 
 
+def _refuse_link(root: Path) -> None:
+    if (root / FOLDER).is_symlink():
+        raise TouchstoneError(f"{root / FOLDER}: is a link; links in an output folder are not followed, so remove it")
+
+
 def _read(manifest: Path) -> Snapshot:
-    told = json.loads(manifest.read_text())
+    folder = manifest.parent
+    if folder.is_symlink() or manifest.is_symlink():
+        raise ValueError("it is a link, which is not followed in an output folder")
+    told = read_json(manifest)
     if not isinstance(told, dict):
         raise ValueError("not a JSON object")
     values: dict[str, Any] = {}
     for known in fields(Snapshot):
-        if known.name in told and known.name != "folder":
-            expected = _KINDS.get(known.name, str)
-            if not isinstance(told[known.name], expected):
-                raise ValueError(f"{known.name}: expected {expected.__name__}, got {type(told[known.name]).__name__}")
+        # The folder's name is the id: an id from elsewhere could be the path of something else.
+        if known.name in told and known.name not in ("folder", "id"):
+            problem = _wrong_type(told[known.name], *_TYPES.get(known.name, (str,)))
+            if problem:
+                raise ValueError(f"{known.name}: {problem}")
             values[known.name] = told[known.name]
-    return Snapshot(**{"id": manifest.parent.name, **values, "folder": manifest.parent})
+    return Snapshot(id=folder.name, folder=folder, **values)
 
 
-_KINDS: Mapping[str, type] = {**dict.fromkeys(("inputs", "versions", "rows"), dict), "validation": list}
+# The type of a field, and of the values in it. Other fields are text.
+_TYPES: Mapping[str, tuple[type, ...]] = {
+    "inputs": (dict, str),
+    "versions": (dict, str),
+    "rows": (dict, int),
+    "validation": (list, dict, str, type(None)),
+}
+
+
+def _wrong_type(value: object, kind: type, *inner: type) -> str:
+    """How a value of a manifest differs from its type; empty if it does not."""
+    if not isinstance(value, kind):
+        return f"expected {kind.__name__}, got {type(value).__name__}"
+    if isinstance(value, list):
+        return next(filter(None, (_wrong_type(each, *inner) for each in value)), "")
+    if isinstance(value, dict):
+        wrong = [each for each in value.values() if not isinstance(each, inner)]
+        return f"expected {inner[0].__name__}, got {type(wrong[0]).__name__}" if wrong else ""
+    return ""
 
 
 def find(root: Path, name: str) -> Snapshot:
@@ -203,13 +232,16 @@ def find(root: Path, name: str) -> Snapshot:
 
 def pins(root: Path) -> dict[str, str]:
     """Snapshot ids by pinned name."""
+    _refuse_link(root)
     try:
-        told = json.loads((root / FOLDER / _PINS).read_text())
+        told = read_json(root / FOLDER / _PINS)
+        if not isinstance(told, dict) or not all(isinstance(identity, str) for identity in told.values()):
+            raise ValueError("not an object of names and snapshot ids")
     except FileNotFoundError:
         return {}
     except (OSError, ValueError) as error:
-        raise TouchstoneError(f"{root / FOLDER / _PINS}: cannot be read ({error})") from None
-    return {str(name): str(identity) for name, identity in told.items()}
+        raise TouchstoneError(f"{root / FOLDER / _PINS}: cannot be read ({error}); correct or delete it") from None
+    return told
 
 
 def pin(root: Path, which: str, name: str) -> Snapshot:

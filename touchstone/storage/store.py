@@ -18,6 +18,7 @@ stamp never describes another version of the part. What a table contains is deci
 import hashlib
 import json
 import os
+import re
 import shutil
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -25,13 +26,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import filelock
 import polars as pl
 
 from touchstone.contracts import conform, violations
 from touchstone.errors import TouchstoneError
-from touchstone.storage.files import link_or_copy, replacing
+from touchstone.regular_files import read_bytes, read_json
+from touchstone.storage.files import link_or_copy, refuse_links, replacing
 from touchstone.tables import TABLES
 from touchstone.text import counted
 
@@ -40,6 +43,8 @@ WAREHOUSE = "warehouse.duckdb"
 CSV_FOLDER = "csv"
 _PUBLISHED_NAMES = ("tables", SUMMARY, WAREHOUSE, CSV_FOLDER)
 _KEPT_GENERATIONS = 2
+_GENERATION = re.compile(r"published/\d+")
+_STAMP = {"rows": int, "fingerprint": str, "made_from": str, "inputs": dict, "settled": bool}
 
 
 @dataclass(frozen=True)
@@ -75,6 +80,7 @@ class Store:
     @contextmanager
     def lock(self, wait_seconds: float = 0) -> Iterator[None]:
         """Lock the folder for one run. The lock ends with its process and is reentrant within it."""
+        self.refuse_links()
         self._home.mkdir(parents=True, exist_ok=True)
         holder = self._home / "lock.holder"
         guard = filelock.FileLock(
@@ -97,26 +103,27 @@ class Store:
         finally:
             guard.release()
 
+    def refuse_links(self) -> None:
+        """Raise an error if the folder holds links that touchstone did not make: a run would write through them."""
+        for name in (".store", "snapshots", "cache"):
+            refuse_links(self.root / name, {self._home / "current": _GENERATION})
+
     # Parts of tables
 
     def part(self, table: str, part: str | None = None) -> Part | None:
         """The part; None if it is missing, incomplete, or has the columns of another version."""
         path = self._path(table, part)
-        stamp = _read_text(self._stamp(table, part))
-        if stamp is None or not path.is_file():
+        made = _read_stamp(self._stamp(table, part))
+        if made is None or not path.is_file() or made.get("columns") != _columns(table):
             return None
-        made = json.loads(stamp)
-        if made.get("columns") != _columns(table):
-            return None
-        fingerprint = made["fingerprint"]
         return Part(
             path,
             made["rows"],
-            fingerprint,
+            made["fingerprint"],
             reused=True,
-            inputs=made.get("inputs", {}),
-            made_from=made.get("made_from", fingerprint),
-            settled=made.get("settled", True),
+            inputs=made["inputs"],
+            made_from=made["made_from"],
+            settled=made["settled"],
         )
 
     def current(self, table: str, made_from: str, part: str | None = None) -> Part | None:
@@ -316,9 +323,21 @@ def digest(value: object) -> str:
 
 def _read_text(path: Path) -> str | None:
     try:
-        return path.read_text()
+        return read_bytes(path).decode(errors="replace")
     except OSError:
         return None
+
+
+def _read_stamp(path: Path) -> dict[str, Any] | None:
+    """What a part was made from; None if that is missing or damaged, so that the part is made again."""
+    try:
+        made = read_json(path)
+    except (OSError, ValueError):
+        return None
+    if not isinstance(made, dict):
+        return None
+    made = {"inputs": {}, "made_from": made.get("fingerprint"), "settled": True, **made}
+    return made if all(isinstance(made.get(name), kind) for name, kind in _STAMP.items()) else None
 
 
 def _replace_link(path: Path, target: Path) -> None:

@@ -1,26 +1,28 @@
 """A content-addressed cache of reports, so that no tree is validated twice across models and runs.
 
-One SQLite file, safe for concurrent writers. The key is a hash of everything that can change the report, so an entry
-is never stale, only unused. Results that the machine may have caused (`protocol.RETRIED`) are not stored: the next run
-retries them.
+One SQLite file, safe for concurrent writers. The key (`cache_key`) is a hash of everything that can change the report,
+so an entry is never stale, only unused. Results that the machine may have caused (`protocol.RETRIED`) are not stored:
+the next run retries them.
 """
 
+import builtins
+import collections.abc
 import contextlib
-import functools
-import hashlib
 import json
-import platform
 import secrets
 import sqlite3
+import stat
 import time
+import types
+import typing
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args, get_origin, get_type_hints
 
 from touchstone.errors import TouchstoneError
-from touchstone.validation.protocol import Problem, Report, Validator
-from touchstone.validation.sandbox.command import Limits
+from touchstone.validation.protocol import Diagnostic, Report
+from touchstone.vocabulary import STATUSES
 
 _FILE = "reports.sqlite"
 _WAIT_SECONDS = 60.0
@@ -47,12 +49,22 @@ class ReportCache:
     def __init__(self, folder: Path) -> None:
         self.path = folder / _FILE
         folder.mkdir(parents=True, exist_ok=True)
+        for part in folder.glob(f"{_FILE}*"):
+            if not stat.S_ISREG(part.lstat().st_mode):
+                raise TouchstoneError(f"{part}: is not a regular file, so it is no validation cache; remove it")
         try:
-            self._database = self._open_patiently()
-        except sqlite3.OperationalError as error:
-            raise TouchstoneError(f"{self.path}: the validation cache cannot be used ({error})") from None
+            with self._usable():
+                self._database = self._open_patiently()
         except sqlite3.DatabaseError:
             self._set_aside()
+
+    @contextlib.contextmanager
+    def _usable(self) -> Iterator[None]:
+        """Turn errors of a database that is locked, read-only or of another make into one line."""
+        try:
+            yield
+        except sqlite3.OperationalError as error:
+            raise TouchstoneError(f"{self.path}: the validation cache cannot be used ({error})") from None
 
     def _open_patiently(self) -> sqlite3.Connection:
         """Open the database, waiting while another process that creates it holds the lock."""
@@ -75,6 +87,8 @@ class ReportCache:
 
     def _open(self) -> sqlite3.Connection:
         database = sqlite3.connect(self.path, timeout=_WAIT_SECONDS, isolation_level=None, check_same_thread=False)
+        # The file may come from elsewhere: its views and triggers must not call functions with side effects.
+        database.execute("PRAGMA trusted_schema = OFF")
         database.execute("PRAGMA journal_mode = WAL")
         database.execute("PRAGMA synchronous = NORMAL")
         database.execute(
@@ -102,10 +116,9 @@ class ReportCache:
     def find(self, keys: Iterable[str]) -> dict[str, Report]:
         """The cached reports among these keys, by key."""
         try:
-            return self._find(keys)
-        except sqlite3.OperationalError as error:
-            raise TouchstoneError(f"{self.path}: the validation cache cannot be used ({error})") from None
-        except (sqlite3.DatabaseError, ValueError, TypeError, KeyError):
+            with self._usable():
+                return self._find(keys)
+        except (sqlite3.DatabaseError, ValueError):
             self._set_aside()
             return {}
 
@@ -116,7 +129,7 @@ class ReportCache:
             marks = ", ".join("?" * len(some))
             rows = self._database.execute(f"SELECT key, report, used FROM reports WHERE key IN ({marks})", some)
             for key, text, used in rows:
-                report = Report.from_plain(json.loads(text))
+                report = _report(text)
                 if report.settled:
                     found[key] = report
                 if used < a_day_ago:
@@ -145,10 +158,17 @@ class ReportCache:
 
     def statistics(self) -> CacheStatistics:
         """Count entries and bytes."""
-        entries, oldest, newest = self._database.execute(
-            "SELECT count(*), min(made), max(made) FROM reports"
-        ).fetchone()
-        counts = dict(self._database.execute("SELECT validator, count(*) FROM reports GROUP BY validator ORDER BY 1"))
+        try:
+            with self._usable():
+                entries, oldest, newest = self._database.execute(
+                    "SELECT count(*), min(made), max(made) FROM reports WHERE typeof(made) IN ('real', 'integer')"
+                ).fetchone()
+                by_validator = "SELECT CAST(validator AS TEXT), count(*) FROM reports GROUP BY 1 ORDER BY 1"
+                counts = dict(self._database.execute(by_validator))
+        except sqlite3.DatabaseError as error:
+            raise TouchstoneError(
+                f"{self.path}: is damaged ({error}); delete it, and the next run makes it anew"
+            ) from None
         files = [self.path, self.path.with_name(f"{_FILE}-wal")]
         size = sum(file.stat().st_size for file in files if file.exists())
         return CacheStatistics(self.path, entries, size, oldest, newest, counts)
@@ -184,8 +204,51 @@ class ReportCache:
             self._database.execute("COMMIT")
 
 
+def _report(text: str) -> Report:
+    """A report as it was stored; `ValueError` if it is anything else."""
+    try:
+        report = Report.from_plain(json.loads(text))
+    except (TypeError, KeyError, AttributeError, RecursionError) as error:
+        raise ValueError(f"not a report: {error}") from None
+    parts: list[object] = [report, *report.diagnostics]
+    if report.status not in STATUSES or not all(map(_has_its_types, parts)):
+        raise ValueError("not a report: a value has the wrong type")
+    return report
+
+
+def _has_its_types(value: object) -> bool:
+    return all(_is_a(kind, getattr(value, name)) for name, kind in _FIELD_TYPES[type(value)].items())
+
+
+_FIELD_TYPES: dict[type, dict[str, Any]] = {kind: get_type_hints(kind) for kind in (Report, Diagnostic)}
+
+
+def _is_a(kind: Any, value: object) -> bool:
+    """Whether a value has the type of a field, looking into containers and alternatives.
+
+    >>> _is_a(int | None, None), _is_a(Mapping[str, bool], {"test_a": 1})
+    (True, False)
+    """
+    inner = get_args(kind)
+    match get_origin(kind) or kind:
+        case typing.Literal:
+            return value in inner
+        case types.UnionType:
+            return any(_is_a(each, value) for each in inner)
+        case collections.abc.Mapping:
+            return isinstance(value, dict) and all(_is_a(inner[1], each) for each in value.values())
+        case builtins.tuple:
+            return isinstance(value, tuple) and all(_is_a(inner[0], each) for each in value)
+        case builtins.float:
+            return isinstance(value, float | int)
+        case plain:
+            return isinstance(value, plain)
+
+
 def find_cache(folder: Path) -> ReportCache:
     """The existing cache in an output folder, or in the folder itself."""
+    if (folder / "cache").is_symlink():
+        raise TouchstoneError(f"{folder / 'cache'}: is a link; pass the folder that it leads to, or remove it")
     for place in (folder / "cache", folder):
         if (place / _FILE).is_file():
             return ReportCache(place)
@@ -195,35 +258,3 @@ def find_cache(folder: Path) -> ReportCache:
 def _portions(keys: Sequence[str]) -> Iterator[Sequence[str]]:
     """Split keys into batches that fit into one SQLite query."""
     return (keys[start : start + _ASKED_AT_ONCE] for start in range(0, len(keys), _ASKED_AT_ONCE))
-
-
-def report_key(tree: str, conditions: str) -> str:
-    """The cache key of a report: a hash of the tree hash and the `conditions_key`."""
-    return hashlib.sha256(f"{tree} {conditions}".encode()).hexdigest()
-
-
-def conditions_key(problem: Problem, validator: Validator, limits: Limits, sandbox: str) -> str:
-    """A hash of everything besides the tree that a report depends on; the same for all fixes of a problem."""
-    return _digest(
-        {
-            "validator": validator.name,
-            "version": validator.version,
-            "identity": validator.identity(problem),
-            "limits": asdict(limits),
-            "sandbox": sandbox,
-            "machine": platform.machine(),
-            "code": validation_code(),
-        }
-    )
-
-
-@functools.cache
-def validation_code() -> str:
-    """A hash of the source code of this package."""
-    here = Path(__file__).parent
-    files = sorted(path for path in here.rglob("*.py") if path.name not in ("cache.py", "recorded.py"))
-    return _digest({str(path.relative_to(here)): hashlib.sha256(path.read_bytes()).hexdigest() for path in files})
-
-
-def _digest(value: Any) -> str:
-    return hashlib.sha256(json.dumps(value, sort_keys=True, default=str).encode()).hexdigest()

@@ -162,8 +162,8 @@ class Availability:
 class Validator(Protocol):
     """Validates trees. One object serves one worker process and may keep warm processes until it is closed.
 
-    `identity` holds everything besides the tree that can change the report: version, settings, toolchain. It is part
-    of the cache key, so it must be plain data and cheap to compute.
+    `identity` is the part of the cache key that only the validator knows: programs, packages and files on this machine.
+    The tree, the problem, the settings and the limits are part of the key already. Plain data, cheap to compute.
     """
 
     name: str
@@ -176,7 +176,7 @@ class Validator(Protocol):
         """How thoroughly this problem is checked: syntax, static, static+schema or full."""
 
     def identity(self, problem: Problem) -> Mapping[str, Any]:
-        """Everything besides the tree that the report on this problem depends on."""
+        """What on this machine the report on this problem depends on."""
 
     def validate(self, jobs: Sequence[Job]) -> Iterator[Report]:
         """Yield one report per job, in order, as each is ready."""

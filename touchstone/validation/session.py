@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import Self
 
 from touchstone.progress import track
-from touchstone.validation.cache import ReportCache, conditions_key, report_key
+from touchstone.validation.cache import ReportCache
+from touchstone.validation.cache_key import conditions_key, report_key
 from touchstone.validation.protocol import Availability, Job, Problem, Report
 from touchstone.validation.registry import Batch, ValidatorRegistry, close_registry, open_registry, validate_batch
 from touchstone.validation.sandbox.probe import choose_sandbox
@@ -110,7 +111,8 @@ class ValidationSession:
         known = self._conditions.get((name, problem))
         if known is None:
             validator, limits = self.registry.validator(name), self.registry.limits(name)
-            known = self._conditions[name, problem] = conditions_key(problem, validator, limits, self.sandbox.name)
+            known = conditions_key(problem, validator, limits, self.sandbox.name, self.settings)
+            self._conditions[name, problem] = known
         return known
 
     def reports(self, requests: Sequence[Request], what: str) -> dict[str, CachedReport]:

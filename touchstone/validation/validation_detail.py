@@ -11,6 +11,7 @@ import polars as pl
 from touchstone.config import EvaluationConfig, find_problems_csv
 from touchstone.errors import TouchstoneError
 from touchstone.ingest.problems import read_problems
+from touchstone.regular_files import read_bytes
 from touchstone.validation.apply_fix import AppliedFix, Fix, FixKind, NotApplied, apply_fix, choose_fix
 from touchstone.validation.protocol import Report
 from touchstone.validation.session import ValidationSession
@@ -74,7 +75,7 @@ def _fix(path: Path, how: Literal["auto", "file", "block"], has_range: bool) -> 
 
 def _read(path: Path) -> str:
     try:
-        return path.read_bytes().decode("utf-8")
+        return read_bytes(path).decode("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise TouchstoneError(f"{path}: cannot be read ({error})") from None
 

@@ -20,6 +20,8 @@ _LEFT_OUT = frozenset({".git", ".hg", ".svn", ".terraform", ".venv", "__pycache_
 # A file rewritten within one clock tick of its file system keeps its mtime, so only older files are cached.
 _SETTLED_NS = 2_000_000_000
 
+_EXECUTABLE = "x"
+
 _hashes: dict[str, tuple[tuple[int, int, int], str]] = {}
 
 
@@ -154,7 +156,7 @@ def _is_executable(path: Path) -> bool:
 
 
 def file_hashes(root: Path, files: Sequence[str]) -> dict[str, str]:
-    """The SHA-256 of each file by path. Hashes are cached, so unchanged files are not read again.
+    """The SHA-256 of each file by path, marked if it is executable. Unchanged files are not read again.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as root:
@@ -162,7 +164,17 @@ def file_hashes(root: Path, files: Sequence[str]) -> dict[str, str]:
     ...     file_hashes(Path(root), ["main.tf"])["main.tf"][:8]
     'e3b0c442'
     """
-    return {path: _file_hash(root / path) for path in files}
+    return {path: _file_hash(root / path) + _mark(root / path) for path in files}
+
+
+def _mark(path: Path) -> str:
+    """A suffix for executable files: a working copy keeps the mode, so a program may answer otherwise."""
+    return _EXECUTABLE if _is_executable(path) else ""
+
+
+def _changed_hash(content: bytes, original: str) -> str:
+    """The hash of a replaced file, which is executable if the original is."""
+    return hashlib.sha256(content).hexdigest() + (_EXECUTABLE if original.endswith(_EXECUTABLE) else "")
 
 
 def _file_hash(path: Path) -> str:
@@ -190,7 +202,8 @@ def tree_hash(tree: Tree, base: Mapping[str, str] | None = None) -> str:
     True
     """
     hashes = dict(base or {})
-    hashes.update((path, hashlib.sha256(content).hexdigest()) for path, content in tree.changed.items())
+    for path, content in tree.changed.items():
+        hashes[path] = _changed_hash(content, hashes[path] if path in hashes else _mark(tree.root / path))
     hashes.update(file_hashes(tree.root, [path for path in tree.files if path not in hashes]))
     return hashlib.sha256(b"".join(_entry(path, hashes[path]) for path in sorted(tree.files))).hexdigest()
 
@@ -218,7 +231,7 @@ class HashedTree:
         for path, content in sorted(tree.changed.items()):
             start, end = self._spans[path]
             whole.update(self._listing[written:start])
-            whole.update(_entry(path, hashlib.sha256(content).hexdigest()))
+            whole.update(_entry(path, _changed_hash(content, self._hashes[path])))
             written = end
         whole.update(self._listing[written:])
         return whole.hexdigest()

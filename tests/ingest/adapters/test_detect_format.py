@@ -118,3 +118,11 @@ def test_safe_names(name: str, safe: str) -> None:
 @given(st.text())
 def test_every_safe_name_is_allowed(name: str) -> None:
     assert check_name(safe_model_name(name), "model") == safe_model_name(safe_model_name(name))
+
+
+@pytest.mark.parametrize("tail", ["", "\\"])
+def test_a_string_that_is_never_closed_is_read_once(tmp_path: Path, tail: str) -> None:
+    """Trying every escaped quote as another start would take hours."""
+    path = tmp_path / "a.json"
+    path.write_text('{"results": [], "a": "' + '\\"' * 500_000 + tail)
+    assert detect_format(path) == "forgetest"

@@ -313,5 +313,4 @@ class TestRealToolchain:
 
     def test_identity_is_plain(self, validator: RustValidator, job: Job) -> None:
         told = json.loads(json.dumps(validator.identity(job.problem)))
-        assert told["version"].startswith("rustc 1.")
-        assert told["limits"] == RUST_LIMITS.__dict__
+        assert {"cargo", "rustc", "cc"} <= told["programs"].keys()

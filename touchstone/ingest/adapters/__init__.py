@@ -16,6 +16,7 @@ from touchstone.errors import InputFileError
 from touchstone.ingest.adapters import failproof, forgetest, scylla
 from touchstone.ingest.adapters.table import AdapterTable, safe_model_name
 from touchstone.ingest.csv_rows import decoded, readable
+from touchstone.regular_files import open_regular
 
 __all__ = ["AdapterTable", "detect_format", "read_adapted", "safe_model_name"]
 
@@ -27,13 +28,14 @@ _ADAPTERS = {
 _HEADER_BYTES = 1 << 16
 _REPORT_BYTES = 1 << 20
 _NATIVE = {"oid", "iteration_id"}
-_TOKEN = re.compile(r'("[^"\\]*(?:\\.[^"\\]*)*")(\s*:\s*\[)?|[{}\[\]]', re.DOTALL)
+# A string that is not closed ends with the text: otherwise each of its quotes would be tried as another start.
+_TOKEN = re.compile(r'("[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z))(\s*:\s*\[)?|[{}\[\]]', re.DOTALL)
 
 
 def detect_format(path: Path) -> str | None:
     """The format of a file, detected from the start of its content; None for a native CSV and anything else."""
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             head = file.read(_HEADER_BYTES)
             if head.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] == b"{":
                 head += file.read(_REPORT_BYTES - len(head))

@@ -5,12 +5,14 @@ The JSON, on standard output: `{"passed": bool, "diagnostics": [{"severity", "su
 `file` is relative to the working directory. The exit code must agree: 0 if and only if it passed.
 """
 
+import functools
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+from touchstone.validation.file_identity import content_identity
 from touchstone.validation.protocol import Availability, Diagnostic, Job, Problem, Report
 from touchstone.validation.sandbox.command import TMP, Command, CommandResult, Limits, Sandbox
 from touchstone.validation.validators import common
@@ -56,9 +58,18 @@ class CommandValidator:
         return self._settings.fidelity
 
     def identity(self, problem: Problem) -> Mapping[str, Any]:
-        """The version, the settings and the limits."""
-        settings = {**asdict(self._settings), "readable": [str(path) for path in self._settings.readable]}
-        return {"validator": self.name, "version": self.version, "settings": settings, "limits": asdict(self._limits)}
+        """The program, the readable files, and the files that its arguments and environment name."""
+        return {"program": str(self._program), "files": self._files}
+
+    @functools.cached_property
+    def _files(self) -> dict[str, str]:
+        """The contents of everything outside the tree that the configuration names."""
+        settings = self._settings
+        words = [*settings.arguments[1:], *settings.environment.values()]
+        parts = {Path(part) for word in words for part in re.split(r"[=:,]", word) if part.startswith("/")}
+        named = [path for path in sorted(parts) if path.is_file()]
+        programs = [self._program] if self._program else []
+        return {str(path): content_identity(path) for path in (*programs, *settings.readable, *named)}
 
     def validate(self, jobs: Sequence[Job]) -> Iterator[Report]:
         """Yield one report per job."""

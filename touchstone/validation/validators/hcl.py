@@ -4,6 +4,7 @@ The checks belong in `touchstone.validation.hcl`; this runs them in a warm sandb
 parser.
 """
 
+import functools
 import importlib.metadata
 import json
 import os
@@ -13,6 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from touchstone.validation.file_identity import packages_identity
 from touchstone.validation.protocol import Availability, Diagnostic, Job, Problem, Report, Tree
 from touchstone.validation.sandbox.clock import JobClock, LimitExceeded
 from touchstone.validation.sandbox.command import Limits
@@ -56,8 +58,12 @@ class HclValidator:
         return "static+schema" if problem.resource_schema else "static"
 
     def identity(self, problem: Problem) -> Mapping[str, Any]:
-        """The parser versions, the schema and the module's folder."""
-        return {"version": self.version, "schema": problem.resource_schema, "directory": problem.working_directory}
+        """The packages beside Touchstone, the parsers among them."""
+        return {"packages": self._packages}
+
+    @functools.cached_property
+    def _packages(self) -> str:
+        return packages_identity(Path(sysconfig.get_path("platlib")))
 
     def validate(self, jobs: Sequence[Job]) -> Iterator[Report]:
         """Yield one report per module."""

@@ -4,6 +4,7 @@ The report comes only from the tests' side, over a pipe that the candidate canno
 belongs in `touchstone.validation.isolated_runner`.
 """
 
+import functools
 import json
 import os
 import socket
@@ -15,6 +16,7 @@ from fnmatch import fnmatch
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from touchstone.validation.file_identity import content_identity, packages_identity
 from touchstone.validation.isolated_runner import preload
 from touchstone.validation.protocol import Availability, Diagnostic, Job, Problem, Report, Tree
 from touchstone.validation.sandbox.backends import interpreter
@@ -30,6 +32,8 @@ FULL = "full"
 _TEST_FILES = ("test_*.py", "*_test.py")
 _MAX_TREE_BYTES = 16 * 2**20
 _MAX_REPORT_BYTES = 4 * 2**20
+# The packages that tests can import: those beside Touchstone.
+_PACKAGES = Path(sysconfig.get_path("purelib"))
 
 
 @dataclass(frozen=True)
@@ -52,11 +56,10 @@ class PythonValidator:
 
     def _worker_pair(self, heavy: bool) -> "_WorkerPair":
         serve = "serve_heavy" if heavy else "serve"
-        packages = Path(sysconfig.get_path("purelib"))
         where = "touchstone.validation.isolated_runner"
         python = interpreter(self._settings.interpreter)
         return _WorkerPair(
-            WarmWorker(self._sandbox, f"{where}.runner:{serve}", self._limits, paths=[packages]),
+            WarmWorker(self._sandbox, f"{where}.runner:{serve}", self._limits, paths=[_PACKAGES]),
             WarmWorker(self._sandbox, f"{where}.candidate:{serve}", self._limits, python=python),
         )
 
@@ -73,16 +76,15 @@ class PythonValidator:
         return FULL
 
     def identity(self, problem: Problem) -> Mapping[str, Any]:
-        """The interpreter, the tests to run, and the linter."""
-        return {
-            "python": self.version,
-            "interpreter": str(self._settings.interpreter or ""),
-            "file": problem.path,
-            "directory": problem.working_directory,
-            "tests": problem.tests,
-            "expected_tests": problem.expected_tests,
-            "lint": lint.identity() if self._settings.lint else None,
-        }
+        """The interpreters and packages of both sides, and the linter."""
+        return {"installed": self._installed, "lint": lint.identity() if self._settings.lint else None}
+
+    @functools.cached_property
+    def _installed(self) -> dict[str, str]:
+        candidate, tests = interpreter(self._settings.interpreter), interpreter()
+        programs = {str(python.program): content_identity(python.program) for python in (candidate, tests)}
+        sites = [site for folder in candidate.folders for site in folder.glob("lib/python3*/site-packages")]
+        return programs | {str(site): packages_identity(site) for site in (_PACKAGES, *sites)}
 
     def validate(self, jobs: Sequence[Job]) -> Iterator[Report]:
         """Lint all files in one call, then run the tests job by job."""

@@ -24,10 +24,11 @@ import json
 import re
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from touchstone.validation.file_identity import content_identity
 from touchstone.validation.protocol import Availability, Diagnostic, Job, Problem, Report, Tree
 from touchstone.validation.sandbox.command import TMP, Command, CommandResult, Limits, Sandbox
 from touchstone.validation.validators import common, libtest, rust_in_sandbox
@@ -104,15 +105,16 @@ class RustValidator(ToolchainValidator[Toolchain]):
         return Availability(True, f"{self.version} at {self._tool.sysroot}{lint}")
 
     def identity(self, problem: Problem) -> Mapping[str, Any]:
-        """The toolchain, the vendored crates, the limits, and the expected tests."""
-        return {
-            "validator": self.name,
-            "version": self.version,
-            "clippy": bool(self._tool and self._tool.program("cargo-clippy").exists()),
-            "vendored": self._vendored,
-            "expected_tests": list(problem.expected_tests),
-            "limits": asdict(self._limits),
-        }
+        """The toolchain's programs and the vendored crates."""
+        return {"programs": self._programs, "vendored": self._vendored}
+
+    @functools.cached_property
+    def _programs(self) -> dict[str, str]:
+        """The programs that build and test; the linker is the system's."""
+        names = ("cargo", "rustc", "rustdoc", "cargo-clippy", "clippy-driver") if self._tool else ()
+        own = [self._tool.program(name) for name in names] if self._tool else []
+        linker = shutil.which("cc", path=common.SYSTEM_PATH)
+        return {path.name: content_identity(path) for path in (*own, *([Path(linker)] if linker else []))}
 
     @functools.cached_property
     def _vendored(self) -> str:

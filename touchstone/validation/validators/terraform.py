@@ -10,11 +10,12 @@ import importlib.util
 import json
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from touchstone.text import counted
+from touchstone.validation.file_identity import content_identity
 from touchstone.validation.protocol import Availability, Diagnostic, Job, Problem, Report, Tree
 from touchstone.validation.sandbox.command import TMP, Command, CommandResult, Limits, Sandbox
 from touchstone.validation.validators import common
@@ -121,18 +122,14 @@ class TerraformValidator(ToolchainValidator[_Engine]):
         return Availability(True, f"{self._tool.version} at {self._tool.place}")
 
     def identity(self, problem: Problem) -> Mapping[str, Any]:
-        """The version, the contents of the mirror, and the limits."""
-        return {
-            "validator": self.name,
-            "version": self.version,
-            "providers": self._providers,
-            "limits": asdict(self._limits),
-        }
+        """The program and the providers in the mirror."""
+        return self._contents
 
     @functools.cached_property
-    def _providers(self) -> list[str]:
+    def _contents(self) -> dict[str, str]:
         mirror = self._settings.plugin_dir
-        return sorted(str(path.relative_to(mirror)) for path in mirror.rglob("*")) if mirror else []
+        places = {"program": self._tool.place if self._tool else None, "providers": mirror}
+        return {name: content_identity(place) for name, place in places.items() if place}
 
     def _build_report(self, result: CommandResult, job: Job) -> Report:
         return build_report(result, job)

@@ -1,0 +1,246 @@
+"""Output folders and input files from elsewhere: no link is followed out, no reader is kept waiting."""
+
+import json
+import os
+import shutil
+import sqlite3
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Command, Folder
+from touchstone.errors import TouchstoneError
+from touchstone.storage.snapshots import list_snapshots, pins, prune
+from touchstone.storage.store import Store
+from touchstone.validation.cache import ReportCache, find_cache
+from touchstone.validation.protocol import Report
+
+
+@pytest.fixture
+def outside(tmp_path: Path) -> Iterator[Path]:
+    """A file and a folder of the user's own, which must stay as they are."""
+    folder = tmp_path / "outside"
+    folder.mkdir()
+    (folder / "precious").write_text("precious")
+    yield folder
+    assert [path.name for path in folder.rglob("*")] == ["precious"]
+    assert (folder / "precious").read_text() == "precious"
+
+
+def replace_by_link(path: Path, target: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.unlink(missing_ok=True)
+    path.symlink_to(target)
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        ".store",
+        ".store/lock",
+        ".store/lock.holder",
+        ".store/draft",
+        ".store/draft/tables/problems",
+        ".store/draft/stamps/problems/problems.json",
+        ".store/published",
+        ".store/unpublished",
+        ".store/current",
+        "cache",
+        "cache/reports.sqlite",
+        "snapshots",
+        "snapshots/pins.json",
+        "snapshots/new",
+    ],
+)
+def test_a_run_follows_no_link_in_its_output_folder(
+    touchstone: Command, evaluated: Folder, outside: Path, place: str
+) -> None:
+    target = outside / "precious" if "." in Path(place).name.lstrip(".") or place.endswith("lock") else outside
+    replace_by_link(evaluated.output / place, target)
+    done = touchstone("run", "--config", evaluated.config)
+    assert done.returncode == 2
+    assert f"{evaluated.output / place}: is a link" in done.stderr
+
+
+def test_nor_waits_for_a_pipe_in_it(touchstone: Command, evaluated: Folder) -> None:
+    os.mkfifo(evaluated.output / ".store" / "draft" / "pipe")
+    done = touchstone("run", "--config", evaluated.config)
+    assert done.returncode == 2
+    assert "pipe: is not a regular file" in done.stderr
+
+
+def test_the_links_of_a_run_are_no_strangers(evaluated: Folder) -> None:
+    with Store(evaluated.output).lock():
+        pass
+    assert (evaluated.output / ".store" / "current").is_symlink()
+
+
+class TestSnapshots:
+    def test_a_linked_snapshot_is_neither_read_nor_deleted(self, evaluated: Folder, tmp_path: Path) -> None:
+        (real,) = (evaluated.output / "snapshots").glob("2*")
+        moved = tmp_path / "elsewhere"
+        real.rename(moved)
+        real.symlink_to(moved)
+        assert list_snapshots(evaluated.output) == prune(evaluated.output, 0) == []
+        assert (moved / "manifest.json").is_file()
+
+    def test_a_linked_folder_of_snapshots_is_refused(self, evaluated: Folder, tmp_path: Path) -> None:
+        (evaluated.output / "snapshots").rename(tmp_path / "elsewhere")
+        (evaluated.output / "snapshots").symlink_to(tmp_path / "elsewhere")
+        for use in (list_snapshots, pins, lambda root: prune(root, 0)):
+            with pytest.raises(TouchstoneError, match="snapshots: is a link"):
+                use(evaluated.output)
+
+    def test_an_id_is_no_path(self, touchstone: Command, evaluated: Folder, outside: Path) -> None:
+        (manifest,) = (evaluated.output / "snapshots").glob("2*/manifest.json")
+        told = json.loads(manifest.read_text())
+        manifest.write_text(json.dumps({**told, "id": str(outside / "x")}))
+        assert touchstone("run", "--config", evaluated.config).returncode == 0
+        assert [snapshot.id for snapshot in list_snapshots(evaluated.output)] == [manifest.parent.name]
+
+    @pytest.mark.parametrize(
+        "change",
+        [
+            {"inputs": {"a": 1}},
+            {"rows": {"a": "b"}},
+            {"versions": {"validators": []}},
+            {"validation": [3]},
+            {"made_at": 1},
+        ],
+        ids=str,
+    )
+    def test_a_malformed_manifest_is_named(
+        self, touchstone: Command, evaluated: Folder, change: dict[str, object]
+    ) -> None:
+        (manifest,) = (evaluated.output / "snapshots").glob("2*/manifest.json")
+        manifest.write_text(json.dumps({**json.loads(manifest.read_text()), **change}))
+        done = touchstone("snapshots", "list", "--data", evaluated.output)
+        assert f"cannot be read ({next(iter(change))}: expected" in done.stderr
+        assert "Error:" not in done.stderr
+
+    @pytest.mark.parametrize("text", ["[1]", '{"a": 1}', "{", "[" * 100_000], ids=lambda text: text[:8])
+    def test_malformed_pins_are_one_line(self, touchstone: Command, evaluated: Folder, text: str) -> None:
+        (evaluated.output / "snapshots" / "pins.json").write_text(text)
+        done = touchstone("snapshots", "list", "--data", evaluated.output)
+        assert done.returncode == 2
+        assert "pins.json: cannot be read (" in done.stderr and "correct or delete it" in done.stderr
+
+
+@pytest.mark.parametrize("stamp", ["{", "[]", "{}", '{"rows": "x"}', "[" * 100_000], ids=lambda text: text[:8])
+def test_a_damaged_stamp_makes_its_part_anew(touchstone: Command, evaluated: Folder, stamp: str) -> None:
+    draft = evaluated.output / ".store" / "draft"
+    for path in (draft / "stamps" / "problems" / "problems.json", draft / "hashes.json", draft / "csv_stamps.json"):
+        path.write_text(stamp)
+    done = touchstone("run", "--config", evaluated.config)
+    assert done.returncode == 0, done.stderr
+
+
+class TestCache:
+    @pytest.mark.parametrize("name", ["reports.sqlite", "reports.sqlite-wal", "reports.sqlite-shm"])
+    def test_a_linked_database_is_refused(self, tmp_path: Path, outside: Path, name: str) -> None:
+        folder = tmp_path / "results" / "cache"
+        ReportCache(folder).__exit__()
+        replace_by_link(folder / name, outside / "precious")
+        with pytest.raises(TouchstoneError, match=f"{name}: is not a regular file"):
+            find_cache(tmp_path / "results")
+
+    def test_a_linked_folder_is_refused(self, tmp_path: Path) -> None:
+        ReportCache(tmp_path / "real").__exit__()
+        (tmp_path / "cache").symlink_to(tmp_path / "real")
+        with pytest.raises(TouchstoneError, match="cache: is a link"):
+            find_cache(tmp_path)
+
+    @pytest.mark.parametrize(
+        "plain",
+        [
+            "[]",
+            "{",
+            "[" * 100_000,
+            *(
+                json.dumps({**Report("passed", "full").to_plain(), **change})
+                for change in (
+                    {"status": "splendid"},
+                    {"status": 3},
+                    {"tests": [1]},
+                    {"tests": {"a": "yes"}},
+                    {"note": None},
+                    {"lint_warnings": "3"},
+                    {"duration_seconds": "1"},
+                    {"diagnostics": [{"severity": "error", "summary": 3}]},
+                    {"diagnostics": [{"severity": "fatal", "summary": ""}]},
+                    {"more": 1},
+                )
+            ),
+        ],
+        ids=lambda text: text[-60:],
+    )
+    def test_a_malformed_report_is_validated_again(self, tmp_path: Path, plain: str) -> None:
+        with ReportCache(tmp_path) as cache:
+            cache.keep("a", "python", Report("passed", "full"))
+            cache._database.execute("UPDATE reports SET report = ?", (plain,))
+            assert cache.find(["a"]) == {}
+            cache.keep("a", "python", Report("failed", "full"))
+            assert cache.find(["a"]) == {"a": Report("failed", "full")}
+
+    @pytest.mark.parametrize(
+        "statements", [["CREATE TABLE reports (x)"], ["CREATE VIEW reports AS SELECT 1 AS key"]], ids=str
+    )
+    def test_a_database_of_another_make_is_one_line(
+        self, touchstone: Command, tmp_path: Path, statements: list[str]
+    ) -> None:
+        with sqlite3.connect(tmp_path / "reports.sqlite") as database:
+            for statement in statements:
+                database.execute(statement)
+        database.close()
+        done = touchstone("cache", "stats", "--data", tmp_path)
+        assert done.returncode == 2
+        assert "the validation cache cannot be used" in done.stderr
+
+
+def pipe(path: Path) -> None:
+    path.unlink(missing_ok=True)
+    os.mkfifo(path)
+
+
+def endless(path: Path) -> None:
+    path.unlink(missing_ok=True)
+    path.symlink_to("/dev/zero")
+
+
+@pytest.mark.parametrize("make", [pipe, endless])
+class TestReaders:
+    def test_inputs_that_never_end_are_refused(
+        self, touchstone: Command, folder: Folder, make: Callable[[Path], None]
+    ) -> None:
+        make(folder.config)
+        done = touchstone("run", "--config", folder.config)
+        assert done.returncode == 2 and "not a regular file" in done.stderr
+        problems = folder.root / "odd.csv"
+        make(problems)
+        done = touchstone("pass-at-k", "--problems-csv", problems, "--fixes-csv", problems)
+        assert done.returncode == 2 and "not a regular file" in done.stderr
+        done = touchstone("compare", "--baseline", problems, "--current", problems)
+        assert done.returncode == 2 and "Error" not in done.stderr
+
+    def test_results_that_never_end_are_refused(
+        self, touchstone: Command, evaluated: Folder, make: Callable[[Path], None]
+    ) -> None:
+        make(evaluated.output / "tables" / "pass_at_k" / "more.parquet")
+        for command in (["sql", "SELECT 1"], ["tables"], ["export", "pass_at_k"]):
+            done = touchstone(*command, "--data", evaluated.output)
+            assert done.returncode == 2
+            assert "more.parquet: is not a regular file" in done.stderr
+
+    def test_manifests_and_pins_that_never_end_are_named(
+        self, touchstone: Command, evaluated: Folder, make: Callable[[Path], None]
+    ) -> None:
+        (manifest,) = (evaluated.output / "snapshots").glob("2*/manifest.json")
+        make(manifest)
+        done = touchstone("snapshots", "list", "--data", evaluated.output)
+        assert "this snapshot is skipped" in done.stderr
+        make(evaluated.output / "snapshots" / "pins.json")
+        done = touchstone("snapshots", "list", "--data", evaluated.output)
+        assert done.returncode == 2 and "not a regular file" in done.stderr

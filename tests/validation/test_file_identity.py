@@ -1,0 +1,60 @@
+"""What is installed on this machine, as a hash: contents count, times and places do not."""
+
+import base64
+import hashlib
+import os
+from pathlib import Path
+
+import pytest
+
+from touchstone.validation.file_identity import content_identity, packages_identity
+
+
+def install(folder: Path, name: str, version: str, files: dict[str, str]) -> None:
+    """Write a package with its RECORD, as an installer does."""
+    record = folder / f"{name}-{version}.dist-info" / "RECORD"
+    lines = [f"{record.relative_to(folder)},,"]
+    for path, text in files.items():
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_text(text)
+        digest = base64.urlsafe_b64encode(hashlib.sha256(text.encode()).digest()).rstrip(b"=").decode()
+        lines.append(f"{path},sha256={digest},{len(text)}")
+    record.parent.mkdir()
+    record.write_text("\n".join(lines))
+
+
+def later(path: Path, text: str) -> None:
+    path.write_text(text)
+    after = path.parent.stat().st_mtime_ns + 10**9
+    os.utime(path, ns=(after, after))
+
+
+def test_the_same_packages_in_another_place_at_another_time_are_the_same(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        install(tmp_path / name, "pytest", "9.0", {"pytest/__init__.py": "a = 1\n"})
+    later(tmp_path / "two" / "pytest" / "__init__.py", "a = 1\n")
+    (tmp_path / "two" / "pytest" / "__pycache__").mkdir()
+    (tmp_path / "two" / "pytest" / "__pycache__" / "x.pyc").write_text("compiled")
+    assert packages_identity(tmp_path / "one") == packages_identity(tmp_path / "two")
+
+
+@pytest.mark.parametrize("change", ["version", "more", "edited", "loose"])
+def test_a_changed_package_is_another(tmp_path: Path, change: str) -> None:
+    install(tmp_path, "pytest", "9.0", {"pytest/__init__.py": "a = 1\n"})
+    before = packages_identity(tmp_path)
+    match change:
+        case "version":
+            (tmp_path / "pytest-9.0.dist-info").rename(tmp_path / "pytest-9.1.dist-info")
+        case "more":
+            install(tmp_path, "numpy", "2.0", {"numpy/__init__.py": ""})
+        case "edited":
+            later(tmp_path / "pytest" / "__init__.py", "a = 2\n")
+        case "loose":
+            (tmp_path / "helper.py").write_text("")
+    assert packages_identity(tmp_path) != before
+
+
+def test_a_pipe_is_not_read(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    assert content_identity(tmp_path / "pipe") == "not a file"
+    assert content_identity(tmp_path) != content_identity(tmp_path / "none") == "absent"

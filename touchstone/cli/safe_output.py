@@ -1,0 +1,57 @@
+"""Standard output and error of the command line, through which no foreign text can control a terminal or a CI system.
+
+`guard_output` puts a `SafeStream` in place of both, so whatever a command prints is covered. Only rich may write escape
+sequences, through `SafeConsole` (in `fitted_table`), and only data in a format for programs goes into a pipe unchanged.
+"""
+
+import sys
+from typing import Any, TextIO, cast
+
+from touchstone.text import visible_lines, without_commands
+
+# Longer than the part of a line that makes it a command.
+_LONGEST_COMMAND = 40
+
+
+class SafeStream:
+    """A text stream that escapes control characters, unless `styled`, and disarms lines that are CI commands."""
+
+    def __init__(self, stream: TextIO, *, styled: bool = False) -> None:
+        self.stream, self._styled = stream, styled
+        # The current line so far: a command may be written in pieces.
+        self._line = ""
+
+    def write(self, text: str) -> int:
+        """Write the text, made safe."""
+        safe = text if self._styled else visible_lines(text)
+        written = without_commands(self._line + safe)
+        self.stream.write(written[len(self._line) :])
+        line = written.rpartition("\n")[2]
+        self._line = line if len(line) <= _LONGEST_COMMAND else f"…{line[-_LONGEST_COMMAND:]}"
+        return len(text)
+
+    def __getattr__(self, name: str) -> Any:
+        """Everything else is the stream's own."""
+        return getattr(self.stream, name)
+
+
+def guard_output() -> None:
+    """Make standard output and error of this process safe."""
+    sys.stdout = safe(sys.stdout)
+    sys.stderr = safe(sys.stderr)
+
+
+def safe(stream: TextIO, *, styled: bool = False) -> TextIO:
+    """The stream, made safe. A `styled` one is for rich, which escapes text and writes its own sequences."""
+    if isinstance(stream, SafeStream) and not styled:
+        return stream
+    return cast(TextIO, SafeStream(_unguarded(stream), styled=styled))
+
+
+def print_data(text: str) -> None:
+    """Print data in a format for programs: unchanged into a pipe or file, made safe on a terminal."""
+    (sys.stdout if sys.stdout.isatty() else _unguarded(sys.stdout)).write(text)
+
+
+def _unguarded(stream: Any) -> TextIO:
+    return cast(TextIO, stream.stream if isinstance(stream, SafeStream) else stream)

@@ -1,0 +1,84 @@
+"""The cache key of a report: a hash of everything that can change it.
+
+Fields of `Problem` and of the settings are part of the key unless they are listed here with the reason why no report
+depends on them, so that a new field cannot be forgotten. What a validator reads from the machine (programs, packages,
+mirrors) is its `identity`.
+"""
+
+import dataclasses
+import functools
+import hashlib
+import json
+import platform
+import sys
+from pathlib import Path
+from typing import Any, get_args
+
+from touchstone.validation.protocol import Problem, Validator
+from touchstone.validation.sandbox.command import Limits
+from touchstone.validation_config import ValidationSettings, ValidatorName
+
+PROBLEM_FIELDS_LEFT_OUT = {
+    "oid": "names the problem in the outcomes; no validator sees it",
+    "root": "the tree is hashed by relative path and content, wherever it lies",
+    "line_start": "read by the verdict and when a fix is applied, never by a validator",
+    "line_end": "read by the verdict and when a fix is applied, never by a validator",
+    "severity": "read by the verdict, never by a validator",
+    "summary": "read by the verdict, never by a validator",
+    "reference_fix": "a tree of its own, hashed like that of any fix",
+}
+SETTINGS_LEFT_OUT = {
+    "mode": "decides which attempts are validated",
+    "apply": "decides what the tree becomes, and the tree is hashed",
+    "success": "read by the verdict, never by a validator",
+    "validators": "the validator that they choose is part of the key",
+    "sandbox": "the backend that it chooses is part of the key",
+    "unsandboxed": "the backend that it chooses is part of the key",
+    "workers": "says how many processes share the work",
+    "cache_dir": "says where reports are kept",
+    "limits": "the limits that follow from them are part of the key",
+}
+
+
+def report_key(tree: str, conditions: str) -> str:
+    """The cache key of a report: a hash of the tree hash and the `conditions_key`."""
+    return hashlib.sha256(f"{tree} {conditions}".encode()).hexdigest()
+
+
+def conditions_key(
+    problem: Problem, validator: Validator, limits: Limits, sandbox: str, settings: ValidationSettings
+) -> str:
+    """A hash of everything besides the tree that a report depends on; the same for all fixes of a problem."""
+    fields = [field.name for field in dataclasses.fields(problem) if field.name not in PROBLEM_FIELDS_LEFT_OUT]
+    return _digest(
+        {
+            "problem": {name: getattr(problem, name) for name in fields},
+            "validator": validator.name,
+            "version": validator.version,
+            "identity": validator.identity(problem),
+            "settings": _settings_of(validator.name, settings),
+            "limits": dataclasses.asdict(limits),
+            "sandbox": sandbox,
+            "machine": platform.machine(),
+            "python": sys.version,
+            "code": validation_code(),
+        }
+    )
+
+
+def _settings_of(validator: str, settings: ValidationSettings) -> dict[str, Any]:
+    """The settings that a validator may depend on: all but those left out and the sections of other validators."""
+    others = {name for name in get_args(ValidatorName) if name != validator}
+    return settings.model_dump(mode="json", exclude=others | SETTINGS_LEFT_OUT.keys())
+
+
+@functools.cache
+def validation_code() -> str:
+    """A hash of the source code of this package."""
+    here = Path(__file__).parent
+    files = sorted(path for path in here.rglob("*.py") if path.name not in ("cache.py", "recorded.py"))
+    return _digest({str(path.relative_to(here)): hashlib.sha256(path.read_bytes()).hexdigest() for path in files})
+
+
+def _digest(value: Any) -> str:
+    return hashlib.sha256(json.dumps(value, sort_keys=True, default=str).encode()).hexdigest()

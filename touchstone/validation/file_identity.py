@@ -1,0 +1,87 @@
+"""What a program or folder on this machine contains, as one hash: the part of the cache key that lies on disk."""
+
+import base64
+import csv
+import hashlib
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from operator import itemgetter
+from pathlib import Path
+
+# Above this size a file is identified by its size and times: reading gigabytes would cost more than the cache saves.
+_MAX_BYTES_READ = 512 * 2**20
+
+
+def content_identity(path: Path) -> str:
+    """A hash of a file's bytes, or of the names and bytes of all files in a folder; "absent" if there is nothing.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = (Path(folder) / "check.py").write_text("")
+    ...     content_identity(Path(folder) / "check.py")[:8], content_identity(Path(folder) / "none")
+    ('e3b0c442', 'absent')
+    """
+    if not path.is_dir():
+        return _file_identity(path)
+    lines = (f"{name} {_file_identity(Path(file.path))}\n" for name, file in sorted(_files(path), key=itemgetter(0)))
+    return _digest(lines)
+
+
+def packages_identity(folder: Path) -> str:
+    """A hash of the packages installed in a folder such as `site-packages`.
+
+    Each package's RECORD has the hashes of its files. Only files that no RECORD names, and those changed after their
+    package was installed, are read.
+    """
+    recorded: dict[str, tuple[int, str]] = {}
+    lines = []
+    for record in sorted(folder.glob("*.dist-info/RECORD")):
+        installed_at, text = record.stat().st_mtime_ns, record.read_text(encoding="utf-8", errors="replace")
+        recorded |= {row[0]: (installed_at, row[1]) for row in csv.reader(text.splitlines()) if len(row) > 1}
+        lines.append(f"{record.parent.name} {hashlib.sha256(text.encode()).hexdigest()}\n")
+    for name, file in sorted(_files(folder), key=itemgetter(0)):
+        installed_at, expected = recorded.get(name, (0, ""))
+        if not expected and name.endswith(".dist-info/RECORD"):
+            continue  # it has no hash of its own
+        if file.stat(follow_symlinks=False).st_mtime_ns > installed_at:
+            found = _file_identity(Path(file.path))
+            lines += [f"{name} {found}\n"] if found != _hexadecimal(expected) else []
+    return _digest(lines)
+
+
+def _digest(lines: Iterable[str]) -> str:
+    return hashlib.sha256("".join(lines).encode(errors="surrogateescape")).hexdigest()
+
+
+def _hexadecimal(recorded: str) -> str:
+    """A hash as RECORD has it (`sha256=` and base64 without padding), in hexadecimal."""
+    kind, _, value = recorded.partition("=")
+    return base64.urlsafe_b64decode(value + "=" * (-len(value) % 4)).hex() if kind == "sha256" else ""
+
+
+def _files(folder: Path) -> Iterator[tuple[str, os.DirEntry[str]]]:
+    """Everything in a folder that is not a folder, at any depth, by relative path; without compiled Python files."""
+    directories = [""]
+    while directories:
+        directory = directories.pop()
+        with suppress(PermissionError), os.scandir(folder / directory) as entries:
+            for entry in entries:
+                name = f"{directory}{entry.name}"
+                if not entry.is_dir(follow_symlinks=False):
+                    yield name, entry
+                elif entry.name != "__pycache__":
+                    directories.append(f"{name}/")
+
+
+def _file_identity(path: Path) -> str:
+    try:
+        if not path.is_file():
+            return "not a file" if path.exists() else "absent"
+        found = path.stat()
+        if found.st_size > _MAX_BYTES_READ:
+            return f"{found.st_size} {found.st_mtime_ns} {found.st_ctime_ns}"
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        return f"unreadable: {error.strerror}"
