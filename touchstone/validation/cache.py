@@ -20,6 +20,7 @@ from typing import Any
 
 from touchstone.errors import TouchstoneError
 from touchstone.validation.protocol import Problem, Report, Validator
+from touchstone.validation.report_shape import parse_report
 from touchstone.validation.sandbox.command import Limits
 
 _FILE = "reports.sqlite"
@@ -116,7 +117,7 @@ class ReportCache:
             marks = ", ".join("?" * len(some))
             rows = self._database.execute(f"SELECT key, report, used FROM reports WHERE key IN ({marks})", some)
             for key, text, used in rows:
-                report = Report.from_plain(json.loads(text))
+                report = parse_report(text)
                 if report.settled:
                     found[key] = report
                 if used < a_day_ago:
