@@ -61,9 +61,9 @@ class Command:
 class CommandResult:
     """How a command ended.
 
-    `status` is `exited`, or timeout, memory_limit, output_limit, disk_limit or sandbox_error, with details in `note`.
-    A negative exit code is the signal that killed it. `starved`: the machine was too busy for a timeout to mean
-    anything.
+    `status` is `exited`; timeout, memory_limit, output_limit or disk_limit; sandbox_error if it never started; or
+    no_report if its sandbox was killed from inside. `note` has details. A negative exit code is the signal that killed
+    it. `starved`: the machine was too busy for a timeout to mean anything.
     """
 
     status: str

@@ -116,7 +116,11 @@ def kill_all_other_processes(policy: Policy) -> None:
 
 
 def _supervise_command(policy: Policy) -> NoReturn:
-    """Run the command in a child, kill everything it leaves behind, then report its exit status."""
+    """Run the command in a child, kill everything it leaves behind, then report its exit status.
+
+    The status pipe gets a line when the command starts and one when it has ended, so that a supervisor that was killed
+    in between can be told from a sandbox that never worked.
+    """
     status = policy["status_fd"]
     _prctl(_PR_SET_CHILD_SUBREAPER, 1)
     # The command may have the same user: without this it could reach the status pipe through /proc.
@@ -152,9 +156,11 @@ def _exec_command(policy: Policy) -> NoReturn:
         switch_user(policy)
         work = Path(policy["tmp"]) / "work"
         shutil.copytree(policy["tree"], work, copy_function=_copy)
+        (work / policy["directory"]).mkdir(parents=True, exist_ok=True)
         os.chdir(work / policy["directory"])
         apply_limits(policy["limits"])
         confine(policy, processes=True)
+        os.write(status, json.dumps({"started": True}).encode() + b"\n")
         os.execve(policy["arguments"][0], policy["arguments"], policy["environment"])
     except BaseException as error:
         os.write(status, json.dumps({"error": f"{type(error).__name__}: {error}"}).encode() + b"\n")
