@@ -103,6 +103,22 @@ os.kill(int(open(f"/proc/{{os.getppid()}}/stat").read().rpartition(")")[2].split
     assert statuses == ["no_report", *["passed"] * 9]
 
 
+@pytest.mark.nightly
+def test_many_busy_children_cost_no_neighbour_its_verdict(run: Run) -> None:
+    """The parent ignores that they end, so their time is not added to its own."""
+    busy = """
+import os, signal
+signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+for _ in range(28):
+    if os.fork() == 0:
+        while True: pass
+while True: pass
+"""
+    others = [f"{GOOD}# {number}" for number in range(15)]
+    statuses = run.statuses(busy, *others, workers=2, limits={"seconds": 4})
+    assert statuses == ["timeout", *["passed"] * 15]
+
+
 LETTERS = MAX_FIX_BYTES - 100_000
 LONG_ANSWERS = {
     "one word after let": "let " + "a" * LETTERS,

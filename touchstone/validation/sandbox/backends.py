@@ -20,13 +20,13 @@ from typing import Any
 
 from touchstone.errors import TouchstoneError
 from touchstone.validation.sandbox import landlock, seccomp
-from touchstone.validation.sandbox.command import TMP, Limits
+from touchstone.validation.sandbox.command import BOX, TMP, Limits
 
 _PACKAGE = Path(__file__).parents[2]
 _SYSTEM = ("/usr", "/lib", "/lib64", "/lib32", "/bin", "/sbin")
 _SYSTEM_FILES = ("/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/alternatives", "/etc/localtime")
 _DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
-_TREE, _BOX = "/tree", "/box"
+_TREE = "/tree"
 # Unused user ids. Each sandbox gets its own, because the kernel counts processes per user.
 _FIRST_USER = 2_000_000
 _counter = itertools.count()
@@ -179,7 +179,7 @@ class Bubblewrap(Backend):
         ):
             line += ["--perms", "0755", "--dir", str(parent)]
         if not any(folder.is_relative_to("/tmp") for folder in folders):
-            line += ["--symlink", _BOX, "/tmp"]
+            line += ["--symlink", BOX, "/tmp"]
         for path in _SYSTEM_FILES:
             line += ["--ro-bind-try", path, path]
         for folder in folders:
@@ -191,8 +191,8 @@ class Bubblewrap(Backend):
         if launch.tree is not None:
             line += ["--ro-bind", str(launch.tree), _TREE]
         size = launch.limits.disk_bytes + launch.tree_bytes
-        line += ["--perms", "1777", "--size", str(size), "--tmpfs", _BOX, "--remount-ro", "/", "--chdir", _BOX]
-        return [*line, "--"], {"uid": user, "tmp": _BOX, "tree": _TREE, "unix_sockets": True}
+        line += ["--perms", "1777", "--size", str(size), "--tmpfs", BOX, "--remount-ro", "/", "--chdir", BOX]
+        return [*line, "--"], {"uid": user, "tmp": BOX, "tree": _TREE, "unix_sockets": True}
 
 
 class Landlock(Backend):

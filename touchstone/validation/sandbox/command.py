@@ -9,6 +9,8 @@ from touchstone.validation.protocol import Tree
 
 # Placeholder in arguments and environment for the private folder, the only one the command may write to.
 TMP = "@TMP@"
+# That folder as bubblewrap mounts it.
+BOX = "/box"
 
 
 # Default wall-clock limit: enough for a job that gets a small share of a busy machine.

@@ -70,6 +70,7 @@ def confine(policy: Policy, *, processes: bool) -> None:
             processes=processes,
             signals=processes or policy["pid_namespace"],
             attributes=policy["landlock"] is None or policy["uid"] is not None,
+            preallocation=policy["landlock"] is None,
         )
         seccomp.install(allowed)
 
@@ -87,6 +88,11 @@ def apply_limits(limits: dict[str, Any], *, address_space: int | None = None) ->
         if value is not None:
             hard = resource.getrlimit(what)[1]
             resource.setrlimit(what, (value, value) if hard == resource.RLIM_INFINITY else (min(value, hard),) * 2)
+
+
+def be_visible() -> None:
+    """Let the supervisor see this process's descriptors; a forked process inherits that its worker's are hidden."""
+    _prctl(_PR_SET_DUMPABLE, 1)
 
 
 def die_with_parent(parent: int) -> None:
