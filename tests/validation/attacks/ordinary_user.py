@@ -31,16 +31,21 @@ def _python() -> str | None:
 
 def run_as_ordinary_user(script: str, *arguments: str) -> Any:
     """What a script prints as JSON on its last line. Skips the test where no user but root could run it."""
+    user = {"user": _USER, "group": _USER, "extra_groups": []} if os.getuid() == 0 else {}
+    return run_in_readable_python(script, *arguments, **user)
+
+
+def run_in_readable_python(script: str, *arguments: str, **user: Any) -> Any:
+    """The same as the user of this process, or as the one given."""
     python = _python()
     if python is None or not readable_by_others(ROOT / "touchstone"):
         pytest.skip("other users can read no Python 3.11 or later here, or not this folder")
-    user = {"user": _USER, "group": _USER, "extra_groups": []} if os.getuid() == 0 else {}
     ended = subprocess.run(
         [python, "-B", "-c", script, *arguments],
         capture_output=True,
         cwd="/",
         env={"PYTHONPATH": str(ROOT), "PATH": os.defpath, "LANG": "C.UTF-8"},
-        **user,  # type: ignore[call-overload]
+        **user,
     )
     assert ended.returncode == 0, ended.stderr.decode("utf-8", "replace")[-2000:]
     return json.loads(ended.stdout.splitlines()[-1])

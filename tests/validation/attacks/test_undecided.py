@@ -95,9 +95,3 @@ def test_a_sandbox_that_never_starts_is_undecided(tmp_path: Path) -> None:
     sandbox = sandbox_runner("bubblewrap", tmp_path)
     ended = sandbox.run(Command(["/nonexistent/program"], Tree(Path("/"), ())), Limits())
     assert ended.status == "sandbox_error" and "FileNotFoundError" in ended.note
-
-
-def test_a_working_directory_that_the_fix_emptied_is_still_there(tmp_path: Path) -> None:
-    sandbox = sandbox_runner("bubblewrap", tmp_path)
-    ended = sandbox.run(Command(["/bin/sh", "-c", "exit 3"], Tree(Path("/"), ()), directory="a/b"), Limits())
-    assert (ended.status, ended.exit_code) == ("exited", 3)

@@ -71,6 +71,8 @@ def confine(policy: Policy, *, processes: bool) -> None:
             signals=processes or policy["pid_namespace"],
             attributes=policy["landlock"] is None or policy["uid"] is not None,
             preallocation=policy["landlock"] is None,
+            # A command may protect one of its processes from the others, as the Rust validator does.
+            hiding=policy["worker"] is None,
         )
         seccomp.install(allowed)
 

@@ -169,13 +169,16 @@ def supported() -> bool:
     return platform.machine() in _MACHINES
 
 
-def build(*, unix_sockets: bool, processes: bool, signals: bool, attributes: bool, preallocation: bool) -> bytes:
+def build(
+    *, unix_sockets: bool, processes: bool, signals: bool, attributes: bool, preallocation: bool, hiding: bool
+) -> bytes:
     """Build the BPF program of the filter.
 
     Without `processes`, no process can be started (threads can) and this one cannot outlive its parent. Without
     `signals`, none can be sent. Without `attributes`, changing a file's permissions, owner or times has no effect but
     reports success, so that copying a file with its metadata still works. Without `preallocation`, disk space is taken
-    only by writing, which takes time. Socket buffers keep their default size.
+    only by writing, which takes time. Without `hiding`, the supervisor can count the sockets of every process. Socket
+    buffers keep their default size.
     """
     machine, architecture = _MACHINES[platform.machine()]
     refuse = _one(_RETURN, _ERRNO | errno.EPERM)
@@ -213,7 +216,8 @@ def build(*, unix_sockets: bool, processes: bool, signals: bool, attributes: boo
         program += [_jump(_EQUAL, _SOCKET[machine], otherwise=1), refuse]
         connected = [_jump(_ANY_BIT, _WITHOUT_CONNECTION, otherwise=1), refuse]
         program += _on_argument(_SOCKETPAIR[machine], _SECOND_ARGUMENT, connected)
-    program += _keep_visible(machine, refuse)
+    if not hiding:
+        program += _keep_visible(machine, refuse)
     ignore, unsupported = _one(_RETURN, _ERRNO), _one(_RETURN, _ERRNO | errno.EOPNOTSUPP)
     for option in _BUFFER_SIZES:
         program += _on_argument(_SETSOCKOPT[machine], _THIRD_ARGUMENT, [_jump(_EQUAL, option, otherwise=1), ignore])
@@ -226,7 +230,7 @@ def build(*, unix_sockets: bool, processes: bool, signals: bool, attributes: boo
 
 
 def _keep_visible(machine: int, refuse: bytes) -> list[bytes]:
-    """Refuse prctl(PR_SET_DUMPABLE, 0): the supervisor must be able to count the sockets of a process."""
+    """Refuse prctl(PR_SET_DUMPABLE, 0), which hides a process's descriptors."""
     only_dumpable = [
         _jump(_EQUAL, _PR_SET_DUMPABLE, otherwise=3),
         _one(_LOAD, _SECOND_ARGUMENT),
