@@ -13,6 +13,7 @@ from pathlib import Path
 
 from touchstone.errors import TouchstoneError
 from touchstone.validation.cache import ReportCache
+from touchstone.validation.open_beneath import UnsafePathError
 from touchstone.validation.protocol import Job, Report, Validator
 from touchstone.validation.report_shape import well_formed
 from touchstone.validation.sandbox.backends import Backend, Bubblewrap, Landlock, Unsandboxed
@@ -197,6 +198,8 @@ def _validate_each(validator: Validator, jobs: Sequence[Job]) -> Iterator[Report
 
 def report_on_error(job: Job, error: BaseException) -> Report:
     """The report on a job that cannot be validated: a failure if the fix can have caused it, else undecided."""
+    if isinstance(error, UnsafePathError):
+        return Report("unsafe_input", "", note=str(error)[:_MAX_NOTE])
     machine = isinstance(error, TouchstoneError) or (isinstance(error, OSError) and error.errno in _MACHINE_ERRORS)
     status = "no_report" if job.tree.changed and not machine else "sandbox_error"
     return Report(status, "", note=f"{type(error).__name__}: {error}"[:_MAX_NOTE])

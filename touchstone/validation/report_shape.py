@@ -18,6 +18,7 @@ _MAX_TESTS = 50_000
 _MAX_TEXT = 1_000_000
 _MAX_TOTAL_TEXT = 16_000_000
 _MAX_NUMBER = 2**31
+_NUMBERS = ("line", "end_line", "column", "end_column")
 
 
 def well_formed(report: Report) -> Report:
@@ -71,13 +72,12 @@ def _diagnostic_faults(found: Diagnostic) -> Iterator[str]:
     if not isinstance(found, Diagnostic) or found.severity not in get_args(Severity):
         yield "a diagnostic's severity"
         return
-    for name in ("summary", "detail", "file", "test"):
-        value = getattr(found, name)
-        if not (_is_text(value) or (value is None and name in ("file", "test"))):
-            yield f"a diagnostic's {name}"
-    for name in ("line", "end_line", "column", "end_column"):
-        value = getattr(found, name)
-        if not (value is None or _is_number(value)):
+    for name, value in vars(found).items():
+        if name in _NUMBERS:
+            holds = value is None or _is_number(value)
+        else:
+            holds = _is_text(value) or (value is None and name in ("file", "test"))
+        if not holds:
             yield f"a diagnostic's {name}"
 
 
