@@ -6,20 +6,15 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from tests.validation.attacks.arena import BAD, GOOD, TESTS
+from tests.validation.attacks.arena import BAD, GOOD, Run, problem_in
 from tests.validation.attacks.conftest import sandbox_runner
 from touchstone.validation.apply_fix import MAX_FIX_BYTES
-from touchstone.validation.outcomes import outcome_rows
 from touchstone.validation.protocol import Diagnostic, Job, Report
-from touchstone.validation.session import ValidationSession
-from touchstone.validation.targets import Targets
 from touchstone.validation.validators.python import PythonValidator
-from touchstone.validation_config import ValidationSettings
 
 # What a `SyntaxError` of the fix's own making says about its position.
 POSITIONS = ["'text'", "-5", "10 ** 30", "10 ** 5000", "1.5", "float('nan')", "True", "[]", "{}", "b'x'", "object()"]
@@ -28,32 +23,10 @@ SYNTAX_ERROR = "raise SyntaxError('no', ('solution.py', {position}, {position}, 
 CPU_SECONDS = 30
 
 
-@dataclass
-class Run:
-    """A problem with its folder, and the outcomes of fixes of it."""
-
-    folder: Path
-
-    def statuses(self, *fixes: str, **settings_given: object) -> list[str]:
-        """The status of each fix, in order; all are validated in one run."""
-        settings = ValidationSettings.model_validate({"workers": 1, "python": {"lint": False}} | settings_given)
-        row = {"oid": "o1", "filename": "solution.py", "working_directory": "one", "line_start": "1", "line_end": "2"}
-        targets = Targets(self.folder / "clones", settings).find([row])
-        attempts = [
-            {"model": "m", "tier": "T0", "oid": "o1", "iteration_id": str(place), "fixed_file": fix}
-            for place, fix in enumerate(fixes)
-        ]
-        with ValidationSession(settings, self.folder / "cache", self.folder / "scratch") as validation:
-            return [row["status"] for row in outcome_rows(attempts, targets, validation)]
-
-
 @pytest.fixture
 def run(tmp_path: Path) -> Run:
     sandbox_runner("bubblewrap", tmp_path)
-    (tmp_path / "clones" / "one").mkdir(parents=True)
-    (tmp_path / "clones" / "one" / "solution.py").write_text(BAD)
-    (tmp_path / "clones" / "one" / "test_solution.py").write_text(TESTS)
-    return Run(tmp_path)
+    return problem_in(tmp_path)
 
 
 def test_a_syntax_error_at_a_position_that_is_none_fails_and_fails_again_from_the_cache(run: Run) -> None:
