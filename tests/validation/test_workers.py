@@ -44,6 +44,12 @@ def sleep(item: str) -> None:
     time.sleep(600)
 
 
+def processors(item: str) -> list[int]:
+    """The processors that this worker may use, after giving the other workers time to start."""
+    time.sleep(0.3)
+    return sorted(os.sched_getaffinity(0))
+
+
 def serial() -> SerialWorkers:
     return SerialWorkers(set_up, ("> ",), tear_down)
 
@@ -118,6 +124,15 @@ def test_a_process_that_is_killed_between_two_maps_is_replaced() -> None:
         assert until(lambda: children(os.getpid()) == [])
         time.sleep(0.2)
         assert list(workers.map(shout, ["a"])) == [(0, "> A")]
+
+
+def test_every_process_keeps_to_a_processor_of_its_own() -> None:
+    """What an item starts stays there, so that it takes no time from its neighbours."""
+    ours = sorted(os.sched_getaffinity(0))
+    with contextlib.closing(processes(len(ours))) as workers:
+        found = [used for _, used in workers.map(processors, ["x"] * 4 * len(ours)) if isinstance(used, list)]
+    assert all(len(used) == 1 for used in found)
+    assert sorted({used[0] for used in found}) == ours
 
 
 def test_a_mapping_that_is_left_early_leaves_no_process() -> None:

@@ -4,10 +4,12 @@ A fix that cannot be applied is an outcome with a reason, never an exception. Li
 1; the position after the last newline is also a line, because parsers report errors at the end of the file there.
 """
 
+import itertools
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from difflib import SequenceMatcher
+from difflib import Match, SequenceMatcher
 from typing import Literal
 
 from touchstone.validation.extract_code import extract_code
@@ -19,6 +21,7 @@ MAX_FIX_BYTES = 2_000_000
 
 # difflib compares every pair of equal lines: without a limit, a fix that repeats one line would take minutes.
 _MAX_EQUAL_PAIRS = 200_000
+_MAX_STEPS = 3_000_000
 
 
 @dataclass(frozen=True)
@@ -179,12 +182,39 @@ def _opcodes(old: Sequence[bytes], new: Sequence[bytes]) -> Iterator[tuple[str, 
 def _middle_opcodes(old: Sequence[bytes], new: Sequence[bytes]) -> Sequence[tuple[str, int, int, int, int]]:
     for autojunk in (False, True):
         if _equal_pairs(old, new, autojunk=autojunk) <= _MAX_EQUAL_PAIRS:
-            return SequenceMatcher(None, old, new, autojunk=autojunk).get_opcodes()
+            with suppress(_TooMuchWorkError):
+                return _BoundedMatcher(old, new, autojunk=autojunk).get_opcodes()
     return [("replace", 0, len(old), 0, len(new))]
 
 
+class _TooMuchWorkError(Exception):
+    """The comparison takes longer than it is worth."""
+
+
+class _BoundedMatcher(SequenceMatcher[bytes]):
+    """Compares lines, and gives up after `_MAX_STEPS`: interleaved lines would take quadratic time."""
+
+    def __init__(self, old: Sequence[bytes], new: Sequence[bytes], *, autojunk: bool) -> None:
+        super().__init__(None, old, new, autojunk=autojunk)
+        self._steps_left = _MAX_STEPS
+        counts = _compared_lines(new, autojunk=autojunk)
+        self._steps_before = list(itertools.accumulate((1 + counts[line] for line in old), initial=0))
+
+    def find_longest_match(self, alo: int = 0, ahi: int | None = None, blo: int = 0, bhi: int | None = None) -> Match:
+        """difflib's own; it looks at every pair of equal lines in the range."""
+        self._steps_left -= self._steps_before[-1 if ahi is None else ahi] - self._steps_before[alo]
+        if self._steps_left < 0:
+            raise _TooMuchWorkError
+        return super().find_longest_match(alo, ahi, blo, bhi)
+
+
 def _equal_pairs(old: Sequence[bytes], new: Sequence[bytes], *, autojunk: bool) -> int:
-    """How many pairs of lines difflib would compare; `autojunk` skips lines that make up over 1% of a long file."""
-    most = len(new) // 100 + 1 if autojunk and len(new) >= 200 else len(new)
+    """How many pairs of lines difflib would compare."""
     old_counts = Counter(old)
-    return sum(count * old_counts[line] for line, count in Counter(new).items() if count <= most)
+    return sum(count * old_counts[line] for line, count in _compared_lines(new, autojunk=autojunk).items())
+
+
+def _compared_lines(new: Sequence[bytes], *, autojunk: bool) -> Counter[bytes]:
+    """How often each line occurs; `autojunk` skips lines that make up over 1% of a long file."""
+    most = len(new) // 100 + 1 if autojunk and len(new) >= 200 else len(new)
+    return Counter({line: count for line, count in Counter(new).items() if count <= most})

@@ -5,24 +5,19 @@ so an entry is never stale, only unused. Results that the machine may have cause
 the next run retries them.
 """
 
-import builtins
-import collections.abc
 import contextlib
 import json
 import secrets
 import sqlite3
 import stat
 import time
-import types
-import typing
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, get_args, get_origin, get_type_hints
 
 from touchstone.errors import TouchstoneError
-from touchstone.validation.protocol import Diagnostic, Report
-from touchstone.vocabulary import STATUSES
+from touchstone.validation.protocol import Report
+from touchstone.validation.report_shape import parse_report
 
 _FILE = "reports.sqlite"
 _WAIT_SECONDS = 60.0
@@ -129,7 +124,7 @@ class ReportCache:
             marks = ", ".join("?" * len(some))
             rows = self._database.execute(f"SELECT key, report, used FROM reports WHERE key IN ({marks})", some)
             for key, text, used in rows:
-                report = _report(text)
+                report = parse_report(text)
                 if report.settled:
                     found[key] = report
                 if used < a_day_ago:
@@ -202,47 +197,6 @@ class ReportCache:
             yield
         finally:
             self._database.execute("COMMIT")
-
-
-def _report(text: str) -> Report:
-    """A report as it was stored; `ValueError` if it is anything else."""
-    try:
-        report = Report.from_plain(json.loads(text))
-    except (TypeError, KeyError, AttributeError, RecursionError) as error:
-        raise ValueError(f"not a report: {error}") from None
-    parts: list[object] = [report, *report.diagnostics]
-    if report.status not in STATUSES or not all(map(_has_its_types, parts)):
-        raise ValueError("not a report: a value has the wrong type")
-    return report
-
-
-def _has_its_types(value: object) -> bool:
-    return all(_is_a(kind, getattr(value, name)) for name, kind in _FIELD_TYPES[type(value)].items())
-
-
-_FIELD_TYPES: dict[type, dict[str, Any]] = {kind: get_type_hints(kind) for kind in (Report, Diagnostic)}
-
-
-def _is_a(kind: Any, value: object) -> bool:
-    """Whether a value has the type of a field, looking into containers and alternatives.
-
-    >>> _is_a(int | None, None), _is_a(Mapping[str, bool], {"test_a": 1})
-    (True, False)
-    """
-    inner = get_args(kind)
-    match get_origin(kind) or kind:
-        case typing.Literal:
-            return value in inner
-        case types.UnionType:
-            return any(_is_a(each, value) for each in inner)
-        case collections.abc.Mapping:
-            return isinstance(value, dict) and all(_is_a(inner[1], each) for each in value.values())
-        case builtins.tuple:
-            return isinstance(value, tuple) and all(_is_a(inner[0], each) for each in value)
-        case builtins.float:
-            return isinstance(value, float | int)
-        case plain:
-            return isinstance(value, plain)
 
 
 def find_cache(folder: Path) -> ReportCache:

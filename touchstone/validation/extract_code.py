@@ -16,10 +16,11 @@ _FENCE = re.compile(r"(?P<indent> {0,3})(?P<marks>`{3,}|~{3,})(?P<info>.*)")
 
 _CODE_ENDS = ("{", "}", ";", "(", "[", ")]", "},", "],", "),")
 _CODE_STARTS = ("#!", "#[", "#include", "//", "/*", "*/", "<?", "}", ")", "]")
+# Possessive where two repetitions could share characters, so that matching takes time in proportion to the line.
 _CODE = re.compile(
     r"""
     \s*[\w.\[\]"']+\s*[-+*/:]?=\s*\S                # an assignment
-    | \s*(const|let|var|export|static)\s+\w+.*=     # a declaration
+    | \s*(const|let|var|export|static)\s+\w++.*=    # a declaration
     | \s*@\w+                                       # a decorator
     | \s*import\s+[\w.]+(\s+as\s+\w+)?$
     | \s*from\s+[\w.]+\s+import\b

@@ -101,7 +101,7 @@ def _outcome(
     baseline = reports[baselines[attempt["oid"]].key].report
     applied = plan.applied
     success = validation.settings.success
-    if known.report.status == "validator_unavailable" and baseline.decided:
+    if known.report.status in ("validator_unavailable", "unsafe_input") and baseline.decided:
         known = _blame_fix(known, plan.target, validation)
     verdict = compute_verdict(
         baseline, known.report, plan.target.problem, applied.first_line, applied.last_line, success
@@ -110,7 +110,7 @@ def _outcome(
 
 
 def _blame_fix(known: CachedReport, target: Target, validation: ValidationSession) -> CachedReport:
-    """Turn "unavailable" into a failure if only the fix needs what is missing, such as an invented provider."""
+    """Turn undecided into a failure if only the fix needs what is missing, such as an invented provider or room."""
     if not validation.available(target.validator).usable:
         return known
     note = f"the fix needs what the problem does not: {known.report.note}"

@@ -10,6 +10,8 @@ from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import Any, Literal, Protocol, Self
 
+from touchstone.validation.open_beneath import read_beneath
+
 Severity = Literal["error", "warning"]
 
 
@@ -126,7 +128,7 @@ class Tree:
 
     def read(self, path: str) -> bytes:
         """The content of one file."""
-        return self.changed[path] if path in self.changed else (self.root / path).read_bytes()
+        return self.changed[path] if path in self.changed else read_beneath(self.root, path)
 
     def within(self, directory: str) -> Iterator[str]:
         """The files in a directory, at any depth; "" is the root."""

@@ -3,16 +3,19 @@
 Workers map `validate_batch` over batches of jobs, after `open_registry` has been called once in each process.
 """
 
+import errno
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from multiprocessing.sharedctypes import Synchronized
 from pathlib import Path
 
 from touchstone.errors import TouchstoneError
 from touchstone.validation.cache import ReportCache
+from touchstone.validation.open_beneath import UnsafePathError
 from touchstone.validation.protocol import Job, Report, Validator
+from touchstone.validation.report_shape import well_formed
 from touchstone.validation.sandbox.backends import Backend, Bubblewrap, Landlock, Unsandboxed
 from touchstone.validation.sandbox.command import Limits
 from touchstone.validation.sandbox.runner import SandboxRunner
@@ -26,6 +29,9 @@ from touchstone.validation_config import LimitSettings, ValidationSettings
 LANGUAGES = {".tf": "terraform", ".tf.json": "terraform", ".tofu": "terraform", ".py": "python", ".rs": "rust"}
 DEFAULT_VALIDATORS = {"terraform": "hcl", "python": "python", "rust": "rust"}
 _WRITE_EVERY_SECONDS = 0.5
+_MAX_NOTE = 500
+# The machine lacks something, whatever the fix says.
+_MACHINE_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN, errno.EROFS)
 VALIDATORS = ("hcl", "python", "terraform", "rust", "command")
 _BACKENDS: dict[str, type[Backend]] = {kind.name: kind for kind in (Bubblewrap, Landlock, Unsandboxed)}
 
@@ -160,7 +166,7 @@ def validate_batch(batch: Batch) -> list[Report]:
     reports: list[Report] = []
     kept, kept_at = 0, time.monotonic()
     with ReportCache(_cache_dir) as cache:
-        for report in _registry.validator(batch.validator).validate(batch.jobs):
+        for report in _validate_each(_registry.validator(batch.validator), batch.jobs):
             reports.append(report)
             with _finished_reports.get_lock():
                 _finished_reports.value += 1
@@ -171,3 +177,29 @@ def validate_batch(batch: Batch) -> list[Report]:
                         cache.keep(key, batch.validator, made)
                 kept, kept_at = len(reports), time.monotonic()
     return reports
+
+
+def _validate_each(validator: Validator, jobs: Sequence[Job]) -> Iterator[Report]:
+    """One well-formed report per job, in order. A job that makes the validator raise costs no other its report."""
+    done = 0
+    try:
+        for report in validator.validate(jobs):
+            done += 1
+            yield well_formed(report)
+    except Exception:
+        # The fault may be anywhere in the batch, so each remaining job is validated alone.
+        for job in jobs[done:]:
+            try:
+                (report,) = validator.validate([job])
+            except Exception as error:
+                report = report_on_error(job, error)
+            yield well_formed(report)
+
+
+def report_on_error(job: Job, error: BaseException) -> Report:
+    """The report on a job that cannot be validated: a failure if the fix can have caused it, else undecided."""
+    if isinstance(error, UnsafePathError):
+        return Report("unsafe_input", "", note=str(error)[:_MAX_NOTE])
+    machine = isinstance(error, TouchstoneError) or (isinstance(error, OSError) and error.errno in _MACHINE_ERRORS)
+    status = "no_report" if job.tree.changed and not machine else "sandbox_error"
+    return Report(status, "", note=f"{type(error).__name__}: {error}"[:_MAX_NOTE])

@@ -19,7 +19,14 @@ from touchstone.progress import track
 from touchstone.validation.cache import ReportCache
 from touchstone.validation.cache_key import conditions_key, report_key
 from touchstone.validation.protocol import Availability, Job, Problem, Report
-from touchstone.validation.registry import Batch, ValidatorRegistry, close_registry, open_registry, validate_batch
+from touchstone.validation.registry import (
+    Batch,
+    ValidatorRegistry,
+    close_registry,
+    open_registry,
+    report_on_error,
+    validate_batch,
+)
 from touchstone.validation.sandbox.probe import choose_sandbox
 from touchstone.validation.sandbox.runner import SandboxRunner
 from touchstone.validation.targets import Target
@@ -172,15 +179,21 @@ class ValidationSession:
             for request in starved:
                 batch = Batch(request.validator, [request.key], [request.job])
                 for _, outcome in self._in_process_workers.map(validate_batch, [batch]):
-                    known[request.key] = CachedReport(_reports(outcome, 1)[0], False)
+                    known[request.key] = CachedReport(_reports(outcome, batch.jobs)[0], False)
                 advance(1, "")
 
     def _validate(self, requests: Sequence[Request]) -> Iterator[list[tuple[Request, Report]]]:
-        """Yield the reports batch by batch, as they arrive."""
+        """Yield the reports batch by batch, as they arrive. A batch that kills its process is redone job by job."""
         batches = self._batches(requests)
-        items = [Batch(some[0].validator, [one.key for one in some], [one.job for one in some]) for some in batches]
-        for place, outcome in self._workers_for(len(requests), len(batches)).map(validate_batch, items):
-            yield list(zip(batches[place], _reports(outcome, len(batches[place])), strict=True))
+        workers = self._workers_for(len(requests), len(batches))
+        lost: list[list[Request]] = []
+        for some, outcome in _map_batches(workers, batches):
+            if isinstance(outcome, BaseException) and len(some) > 1:
+                lost += [[request] for request in some]
+            else:
+                yield list(zip(some, _reports(outcome, [one.job for one in some]), strict=True))
+        for some, outcome in _map_batches(workers, lost):
+            yield list(zip(some, _reports(outcome, [one.job for one in some]), strict=True))
 
     def _batches(self, requests: Sequence[Request]) -> list[list[Request]]:
         """Batches of one validator each: one process runs a batch, and one call lints all of it."""
@@ -227,7 +240,15 @@ class ValidationSession:
         return [self.settings.model_dump(mode="json", exclude={"workers", "cache_dir"}), keys, edition]
 
 
-def _reports(outcome: list[Report] | BaseException, count: int) -> list[Report]:
+def _map_batches(
+    workers: Workers, batches: Sequence[list[Request]]
+) -> Iterator[tuple[list[Request], list[Report] | BaseException]]:
+    items = [Batch(some[0].validator, [one.key for one in some], [one.job for one in some]) for some in batches]
+    for place, outcome in workers.map(validate_batch, items):
+        yield batches[place], outcome
+
+
+def _reports(outcome: list[Report] | BaseException, jobs: Sequence[Job]) -> list[Report]:
     if isinstance(outcome, BaseException):
-        return [Report("sandbox_error", "", note=f"{type(outcome).__name__}: {outcome}")] * count
+        return [report_on_error(job, outcome) for job in jobs]
     return outcome

@@ -13,6 +13,7 @@ from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
 from dataclasses import dataclass, field
+from multiprocessing.sharedctypes import Synchronized
 from typing import Any, Protocol, TypeVar
 
 Item = TypeVar("Item")
@@ -136,7 +137,7 @@ class ProcessWorkers:
     def _new_pool(self, count: int) -> ProcessPoolExecutor:
         # Not fork: forking a process with threads, such as those of Polars, may deadlock.
         context = multiprocessing.get_context("spawn")
-        initial = (os.getpid(), self.setup, self.arguments)
+        initial = (os.getpid(), context.Value("q", 0), self.setup, self.arguments)
         return ProcessPoolExecutor(count, context, initializer=_start, initargs=initial)
 
 
@@ -147,11 +148,16 @@ def _outcome(future: Future[Result]) -> Result | BaseException:
     return future.result() if error is None else error
 
 
-def _start(parent: int, setup: Callable[..., None], arguments: tuple[Any, ...]) -> None:
-    """Tie the process to its parent, then call `setup`. The parent handles Ctrl-C."""
+def _start(parent: int, started: "Synchronized[int]", setup: Callable[..., None], arguments: tuple[Any, ...]) -> None:
+    """Tie the process to its parent and to one processor, then call `setup`. The parent handles Ctrl-C."""
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
         os._exit(1)
     with suppress(ValueError):
         signal.signal(signal.SIGINT, signal.SIG_IGN)
+    with started.get_lock():
+        place, started.value = started.value, started.value + 1
+    # What an item starts stays there too: however many processes a fix keeps busy, its neighbours keep theirs.
+    processors = sorted(os.sched_getaffinity(0))
+    os.sched_setaffinity(0, {processors[place % len(processors)]})
     setup(*arguments)

@@ -10,9 +10,11 @@ import shutil
 import stat
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from io import BufferedReader
 from pathlib import Path, PurePosixPath
 
 from touchstone.validation.locate_files import UnusableFiles
+from touchstone.validation.open_beneath import open_beneath
 from touchstone.validation.protocol import Tree
 
 _LEFT_OUT = frozenset({".git", ".hg", ".svn", ".terraform", ".venv", "__pycache__", "node_modules"})
@@ -103,8 +105,8 @@ def write_working_copy(tree: Tree, destination: Path) -> None:
         _make_parents(target, destination, made)
         if path in tree.changed:
             _write(target, tree.changed[path], executable=_is_executable(tree.root / path))
-        elif not _link(tree.root / path, target):
-            _copy(tree.root / path, target)
+        else:
+            _link_or_copy(tree.root, path, target)
 
 
 def _refuse_escape(path: str) -> None:
@@ -129,20 +131,24 @@ def _make_directory(directory: Path, made: set[Path]) -> None:
     made.add(directory)
 
 
-def _link(source: Path, target: Path) -> bool:
-    found = source.lstat()
-    if not stat.S_ISREG(found.st_mode) or not found.st_mode & stat.S_IROTH:
-        return False
+def _link_or_copy(root: Path, path: str, target: Path) -> None:
+    """From the opened file, so that nothing can be put in its place meanwhile. A link in the tree becomes a copy."""
+    with os.fdopen(open_beneath(root, path), "rb") as source:
+        mode = os.fstat(source.fileno()).st_mode
+        if mode & stat.S_IROTH and not (root / path).is_symlink() and _link(source.fileno(), target):
+            return
+        with target.open("xb") as copy:
+            shutil.copyfileobj(source, copy)
+    target.chmod(0o755 if mode & 0o111 else 0o644)
+
+
+def _link(source: int, target: Path) -> bool:
     try:
-        os.link(source, target, follow_symlinks=False)
+        # With `src_dir_fd`, which an absolute path makes irrelevant, Python follows the link in /proc.
+        os.link(f"/proc/self/fd/{source}", target, src_dir_fd=source, follow_symlinks=True)
     except OSError:
         return False  # another file system, one without hard links, or another user's file
     return True
-
-
-def _copy(source: Path, target: Path) -> None:
-    shutil.copyfile(source, target)
-    target.chmod(0o755 if _is_executable(source) else 0o644)
 
 
 def _write(target: Path, content: bytes, *, executable: bool) -> None:
@@ -164,7 +170,7 @@ def file_hashes(root: Path, files: Sequence[str]) -> dict[str, str]:
     ...     file_hashes(Path(root), ["main.tf"])["main.tf"][:8]
     'e3b0c442'
     """
-    return {path: _file_hash(root / path) + _mark(root / path) for path in files}
+    return {path: _file_hash(root, path) + _mark(root / path) for path in files}
 
 
 def _mark(path: Path) -> str:
@@ -177,18 +183,22 @@ def _changed_hash(content: bytes, original: str) -> str:
     return hashlib.sha256(content).hexdigest() + (_EXECUTABLE if original.endswith(_EXECUTABLE) else "")
 
 
-def _file_hash(path: Path) -> str:
-    found = path.stat()
+def _file_hash(root: Path, path: str) -> str:
+    with os.fdopen(open_beneath(root, path), "rb") as file:
+        return _opened_file_hash(file, str(root / path))
+
+
+def _opened_file_hash(file: BufferedReader, path: str) -> str:
+    found = os.fstat(file.fileno())
     # Not ctime: hard-linking a file into a working copy changes it.
     state = (found.st_size, found.st_mtime_ns, found.st_ino)
-    known = _hashes.get(str(path))
+    known = _hashes.get(path)
     if known and known[0] == state:
         return known[1]
     asked_at = time.time_ns()
-    with path.open("rb") as file:
-        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    digest = hashlib.file_digest(file, "sha256").hexdigest()
     if asked_at - found.st_mtime_ns > _SETTLED_NS:
-        _hashes[str(path)] = (state, digest)
+        _hashes[path] = (state, digest)
     return digest
 
 

@@ -14,11 +14,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tests.validation.attacks.system_calls import numbers
+from touchstone.validation.outcomes import outcome_rows
 from touchstone.validation.protocol import Job, Problem, Report, Tree
 from touchstone.validation.sandbox.command import Limits
 from touchstone.validation.sandbox.processes import descendants
 from touchstone.validation.sandbox.runner import SandboxRunner
+from touchstone.validation.session import ValidationSession
+from touchstone.validation.targets import Targets
 from touchstone.validation.validators.python import PythonSettings, PythonValidator
+from touchstone.validation_config import ValidationSettings
 
 MILLION = 2**20
 LIMITS = Limits(seconds=1.2, memory_bytes=192 * MILLION, disk_bytes=16 * MILLION, processes=12, open_files=128)
@@ -215,3 +219,30 @@ class Canary:
         found = path.lstat()
         content = path.read_bytes() if stat.S_ISREG(found.st_mode) else b""
         return (found.st_mode, found.st_uid, found.st_gid, found.st_mtime_ns, found.st_nlink, content)
+
+
+@dataclass
+class Run:
+    """A problem with its folder, and the outcomes of fixes of it."""
+
+    folder: Path
+
+    def statuses(self, *fixes: str, fresh: bool = False, **settings_given: object) -> list[str]:
+        """The status of each fix, in order; all are validated in one run."""
+        settings = ValidationSettings.model_validate({"workers": 1, "python": {"lint": False}} | settings_given)
+        row = {"oid": "o1", "filename": "solution.py", "working_directory": "one", "line_start": "1", "line_end": "2"}
+        targets = Targets(self.folder / "clones", settings).find([row])
+        attempts = [
+            {"model": "m", "tier": "T0", "oid": "o1", "iteration_id": str(place), "fixed_file": fix}
+            for place, fix in enumerate(fixes)
+        ]
+        with ValidationSession(settings, self.folder / "cache", self.folder / "scratch", fresh=fresh) as validation:
+            return [row["status"] for row in outcome_rows(attempts, targets, validation)]
+
+
+def problem_in(folder: Path) -> Run:
+    """A broken `add` with its tests, in a folder of clones."""
+    (folder / "clones" / "one").mkdir(parents=True)
+    (folder / "clones" / "one" / "solution.py").write_text(BAD)
+    (folder / "clones" / "one" / "test_solution.py").write_text(TESTS)
+    return Run(folder)

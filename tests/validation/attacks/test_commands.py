@@ -48,7 +48,7 @@ def test_landlock_refuses_commands_of_root_where_the_interpreter_is_closed_to_ot
     ended = shell(sandbox_runner("landlock", tmp_path), "true")
     assert ended.status == "sandbox_error"
     assert ended.note == (
-        f"{made.program}: other users cannot read it, so root cannot run commands in landlock; "
+        f"{made.program}: other users cannot read it, so root cannot run commands in landlock; open it to them, or "
         "install bubblewrap (Debian and Ubuntu: apt-get install bubblewrap)"
     )
     assert Landlock().missing() is None

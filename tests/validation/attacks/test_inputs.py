@@ -1,6 +1,7 @@
 """Problems whose names or trees lead outside their folder: refused, or not read beyond it."""
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ from tests.validation.attacks.conftest import SECRET
 from touchstone.validation.locate_files import UnusableFiles
 from touchstone.validation.protocol import Tree
 from touchstone.validation.targets import NoTarget, Target, Targets
-from touchstone.validation.working_copy import list_files, write_working_copy
+from touchstone.validation.working_copy import file_hashes, list_files, write_working_copy
 from touchstone.validation_config import ValidationSettings
 
 
@@ -100,13 +101,59 @@ def test_links_in_a_tree_that_lead_out_are_not_read(clones: Path) -> None:
     assert not any(SECRET in path.read_text() for path in staged.rglob("*") if path.is_file())
 
 
-def test_a_link_swapped_in_after_the_tree_was_looked_at(clones: Path) -> None:
-    """Writing the working copy does not hard-link through it, and the sandbox sees only copies of the listed files."""
-    tree = Tree(clones / "project", ("solution.py",))
-    (clones / "project" / "solution.py").unlink()
-    (clones / "project" / "solution.py").symlink_to("/nonexistent/secret")
-    with pytest.raises(OSError):
-        write_working_copy(tree, clones.parent / "staged")
+def swap_file(project: Path) -> None:
+    (project / "sub" / "data.txt").unlink()
+    (project / "sub" / "data.txt").symlink_to(project.parents[1] / "secret.py")
+
+
+def swap_folder(project: Path) -> None:
+    (project / "sub").rename(project / "away")
+    (project.parents[1] / "data.txt").write_text(SECRET)
+    (project / "sub").symlink_to(project.parents[1])
+
+
+def swap_for_a_fifo(project: Path) -> None:
+    (project / "sub" / "data.txt").unlink()
+    os.mkfifo(project / "sub" / "data.txt")
+
+
+def swap_for_a_device(project: Path) -> None:
+    (project / "sub" / "data.txt").unlink()
+    (project / "sub" / "data.txt").symlink_to("/dev/zero")
+
+
+@pytest.mark.parametrize("swap", [swap_file, swap_folder, swap_for_a_fifo, swap_for_a_device])
+def test_what_is_swapped_in_after_the_tree_was_listed_is_not_followed(
+    clones: Path, swap: Callable[[Path], None]
+) -> None:
+    project = clones / "project"
+    (project / "sub").mkdir()
+    (project / "sub" / "data.txt").write_text("data")
+    found = find(clones)
+    assert isinstance(found, Target) and "sub/data.txt" in found.tree.files
+    swap(project)
+    attempts: list[Callable[[], object]] = [
+        lambda: found.tree.read("sub/data.txt"),
+        lambda: file_hashes(project, ["sub/data.txt"]),
+        lambda: write_working_copy(found.tree, clones.parent / "staged"),
+    ]
+    for attempt in attempts:
+        with pytest.raises(OSError):
+            attempt()
+    staged = [path.read_text() for path in (clones.parent / "staged").rglob("*") if path.is_file()]
+    assert SECRET not in staged
+
+
+def test_links_that_stay_inside_are_followed(clones: Path) -> None:
+    project = clones / "project"
+    (project / "sub").mkdir()
+    (project / "sub" / "up.py").symlink_to("../solution.py")
+    (project / "absolute.py").symlink_to(project / "solution.py")
+    tree = Tree(project, ("absolute.py", "sub/up.py"))
+    write_working_copy(tree, clones.parent / "staged")
+    for path in tree.files:
+        assert tree.read(path) == b"x = 1\n" == (clones.parent / "staged" / path).read_bytes()
+        assert not (clones.parent / "staged" / path).is_symlink()
 
 
 def test_trees_that_are_too_large(tmp_path: Path) -> None:

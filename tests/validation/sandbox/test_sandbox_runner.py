@@ -103,10 +103,11 @@ def test_it_starts_in_the_directory_of_the_tree(sandbox_runner: SandboxRunner, t
     assert run(sandbox_runner, "ls; cat ../a.txt", tree, "sub").stdout == b"tool.sh\nas it was"
 
 
-def test_a_directory_that_is_not_in_the_tree_is_no_verdict(sandbox_runner: SandboxRunner, tmp_path: Path) -> None:
-    ended = run(sandbox_runner, "ls", tree_in(tmp_path / "tree"), "gone")
-    assert (ended.status, ended.exit_code) == ("sandbox_error", None)
-    assert "gone" in ended.note
+def test_a_directory_that_a_fix_emptied_is_still_there(sandbox_runner: SandboxRunner, tmp_path: Path) -> None:
+    """Otherwise nothing could run there, and deleting its files would leave the fix undecided."""
+    ended = run(sandbox_runner, "ls; pwd", tree_in(tmp_path / "tree"), "gone/deep")
+    assert (ended.status, ended.exit_code) == ("exited", 0)
+    assert ended.stdout.endswith(b"/gone/deep\n") and ended.stdout.startswith(b"/")
 
 
 def test_an_executable_file_stays_one(sandbox_runner: SandboxRunner, tmp_path: Path) -> None:

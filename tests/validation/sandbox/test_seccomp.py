@@ -9,6 +9,7 @@ import signal
 import socket
 import threading
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,7 +18,14 @@ from touchstone.validation.sandbox import seccomp
 
 pytestmark = pytest.mark.skipif(not seccomp.supported(), reason="the system calls of this machine are not known")
 
-EVERYTHING = {"unix_sockets": True, "processes": True, "signals": True, "attributes": True}
+EVERYTHING = {
+    "unix_sockets": True,
+    "processes": True,
+    "signals": True,
+    "attributes": True,
+    "preallocation": True,
+    "hiding": True,
+}
 _PTRACE_TRACEME, _CLONE_NEWUSER, _CLONE_NEWPID = 0, 0x10000000, 0x20000000
 
 
@@ -145,13 +153,49 @@ def test_a_filter_can_be_put_on_top_of_another_and_only_takes_more() -> None:
     assert in_child(twice, processes=False) == "EPERM"
 
 
+def test_disk_space_is_taken_ahead_only_where_it_is_limited(tmp_path: Path) -> None:
+    """The C library then writes zeros instead, which takes time and can be watched."""
+    fallocate = {"x86_64": 285, "aarch64": 47}[platform.machine()]
+    file = os.open(tmp_path / "file", os.O_RDWR | os.O_CREAT)
+    for request in (call("syscall", fallocate, file, 0, 0, 4096), call("ioctl", file, 0x40305828, 0)):
+        assert in_child(request, preallocation=False) in ("ENOTSUP", "EPERM")
+        assert in_child(request, preallocation=True) in ("done", "EFAULT", "ENOTSUP")
+    assert in_child(call("posix_fallocate", file, 0, 4096), preallocation=False) == "done"
+    assert os.fstat(file).st_size == 4096
+    os.close(file)
+
+
+def test_socket_buffers_keep_their_size() -> None:
+    def grow() -> bool:
+        one, _ = socket.socketpair()
+        before = one.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF)
+        one.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 2 * before)
+        one.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
+        return one.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF) > before
+
+    assert in_child(grow) is False
+
+
+def test_hiding_descriptors_is_a_choice() -> None:
+    assert in_child(call("prctl", 4, 0, 0, 0, 0), hiding=True) == "done"
+    assert in_child(call("prctl", 4, 0, 0, 0, 0), hiding=False) == "EPERM"
+    assert in_child(call("prctl", 4, 1, 0, 0, 0), hiding=False) == "done"
+
+
 def test_ordinary_work_goes_on() -> None:
     def work() -> list[Any]:
         reads, writes = os.pipe()
         os.write(writes, b"x")
         return [os.read(reads, 1).decode(), sum(range(10)), os.getpid() > 0, os.path.exists("/")]  # noqa: PTH110
 
-    quiet = {"unix_sockets": False, "processes": False, "signals": False, "attributes": False}
+    quiet = {
+        "unix_sockets": False,
+        "processes": False,
+        "signals": False,
+        "attributes": False,
+        "preallocation": False,
+        "hiding": False,
+    }
     assert in_child(work, **quiet) == ["x", 45, True, True]
 
 

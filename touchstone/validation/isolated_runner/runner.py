@@ -29,6 +29,7 @@ from touchstone.validation.sandbox import fork_server
 from touchstone.validation.sandbox.entrypoint import Policy
 
 _MAX_MESSAGE = 500
+_MAX_LINE = 2**31
 # A candidate that exits while it is imported. The text is stored in outcomes, so it keeps its original wording: a
 # rename in this package must not change published tables.
 _LOST_ON_IMPORT = {"broken": "touchstone.validation.pytests.conversation.LostError", "kind": "LostError"}
@@ -81,11 +82,16 @@ def _import_candidate(rpc: RpcConnection, module: str, write_line: Callable[...,
         write_line(**_LOST_ON_IMPORT, memory=False)
         return False
     except BaseException as error:
-        where = {"line": error.lineno, "column": error.offset} if isinstance(error, SyntaxError) else {}
+        # The candidate chooses what the error says about its position.
+        where = {"line": _line(error.lineno), "column": _line(error.offset)} if isinstance(error, SyntaxError) else {}
         write_line(broken=_message(error), kind=type(error).__name__, memory=isinstance(error, MemoryError), **where)
         return False
     write_line(imported=True)
     return True
+
+
+def _line(value: object) -> int | None:
+    return value if type(value) is int and 0 <= value < _MAX_LINE else None
 
 
 def _collect(path: str) -> list[Case]:

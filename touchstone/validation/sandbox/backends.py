@@ -4,14 +4,11 @@ A backend turns a `Launch` into a command line and a policy for `entrypoint.ente
 a command belongs in `runner`, keeping a worker warm in `warm_worker`, and choosing a backend in `probe`.
 """
 
-import functools
 import itertools
 import json
 import os
 import shutil
 import stat
-import subprocess
-import sys
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -20,17 +17,20 @@ from typing import Any
 
 from touchstone.errors import TouchstoneError
 from touchstone.validation.sandbox import landlock, seccomp
-from touchstone.validation.sandbox.command import TMP, Limits
+from touchstone.validation.sandbox.command import BOX, TMP, Limits
+from touchstone.validation.sandbox.interpreters import Interpreter as Interpreter
+from touchstone.validation.sandbox.interpreters import interpreter as interpreter
 
 _PACKAGE = Path(__file__).parents[2]
 _SYSTEM = ("/usr", "/lib", "/lib64", "/lib32", "/bin", "/sbin")
 _SYSTEM_FILES = ("/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/alternatives", "/etc/localtime")
+# What programs read about the machine and themselves. The rest of /proc shows the processes of others.
+_PROC = ("cpuinfo", "meminfo", "stat", "uptime", "loadavg", "version", "filesystems", "sys/kernel", "sys/vm", "self")
 _DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
-_TREE, _BOX = "/tree", "/box"
+_TREE = "/tree"
 # Unused user ids. Each sandbox gets its own, because the kernel counts processes per user.
 _FIRST_USER = 2_000_000
 _counter = itertools.count()
-_ASK_SECONDS = 120
 # The whole environment of a launch. A fixed hash seed keeps the order of sets, so verdicts do not vary by worker.
 ENVIRONMENT = {"PYTHONHASHSEED": "0", "LANG": "C.UTF-8"}
 
@@ -38,36 +38,6 @@ _BOOT = (
     "import json, sys; sys.path.insert(0, sys.argv[1]); "
     "from touchstone.validation.sandbox.entrypoint import enter; enter(json.loads(sys.argv[2]))"
 )
-
-
-@dataclass(frozen=True)
-class Interpreter:
-    """A Python interpreter that runs inside the sandbox: its executable and the folders it needs."""
-
-    program: Path
-    folders: tuple[Path, ...]
-    version: str
-
-
-@functools.cache
-def interpreter(program: Path | None = None) -> Interpreter:
-    """The Python of this process, or the one at the given path."""
-    if program is None:
-        base = Path(getattr(sys, "_base_executable", sys.executable)).resolve()
-        return Interpreter(base, (Path(sys.base_prefix).resolve(),), sys.version.split()[0])
-    ask = (
-        "import json, sys; "
-        "print(json.dumps([sys.executable, sys.prefix, sys.base_prefix, sys._base_executable, sys.version.split()[0]]))"
-    )
-    try:
-        asked = subprocess.run([program, "-I", "-c", ask], capture_output=True, check=True, timeout=_ASK_SECONDS)
-        executable, prefix, base, original, version = json.loads(asked.stdout)
-    except (OSError, subprocess.SubprocessError, ValueError) as error:
-        raise TouchstoneError(f"{program}: is no Python that can be run ({error})") from None
-    if tuple(int(part) for part in version.split(".")[:2]) < (3, 11):
-        raise TouchstoneError(f"{program}: is Python {version}; 3.11 or later is needed")
-    folders = {Path(prefix), Path(base), Path(original).resolve().parent.parent}
-    return Interpreter(Path(executable), tuple(sorted(folders)), version)
 
 
 @dataclass(frozen=True)
@@ -179,11 +149,12 @@ class Bubblewrap(Backend):
         ):
             line += ["--perms", "0755", "--dir", str(parent)]
         if not any(folder.is_relative_to("/tmp") for folder in folders):
-            line += ["--symlink", _BOX, "/tmp"]
+            line += ["--symlink", BOX, "/tmp"]
         for path in _SYSTEM_FILES:
             line += ["--ro-bind-try", path, path]
         for folder in folders:
-            line += ["--ro-bind", str(folder), str(folder)]
+            link = folder.is_symlink()
+            line += ["--symlink", str(folder.readlink()), str(folder)] if link else ["--ro-bind", *[str(folder)] * 2]
         for path in _DEVICES:
             line += ["--dev-bind", path, path]
         if launch.mount_proc:
@@ -191,8 +162,8 @@ class Bubblewrap(Backend):
         if launch.tree is not None:
             line += ["--ro-bind", str(launch.tree), _TREE]
         size = launch.limits.disk_bytes + launch.tree_bytes
-        line += ["--perms", "1777", "--size", str(size), "--tmpfs", _BOX, "--remount-ro", "/", "--chdir", _BOX]
-        return [*line, "--"], {"uid": user, "tmp": _BOX, "tree": _TREE, "unix_sockets": True}
+        line += ["--perms", "1777", "--size", str(size), "--tmpfs", BOX, "--remount-ro", "/", "--chdir", BOX]
+        return [*line, "--"], {"uid": user, "tmp": BOX, "tree": _TREE, "unix_sockets": True}
 
 
 class Landlock(Backend):
@@ -210,8 +181,17 @@ class Landlock(Backend):
 
     def user(self, launch: Launch) -> int | None:
         """An unused user id, but only if that user can still read the interpreter and the other folders."""
-        needed = [launch.python.program, *launch.folders, *([launch.tmp.parent] if launch.tmp else [])]
-        return super().user(launch) if all(readable_by_others(path) for path in needed) else None
+        return super().user(launch) if self._closed_to_others(launch) is None else None
+
+    def _closed_to_others(self, launch: Launch) -> str | None:
+        """What keeps another user out, if anything does."""
+        for path in (launch.python.program, *launch.folders):
+            if not readable_by_others(path):
+                return f"{path}: other users cannot read it"
+        for folder in launch.tmp.parents if launch.tmp is not None else ():
+            if not folder.stat().st_mode & stat.S_IXOTH:
+                return f"{folder}: other users cannot enter it"
+        return None
 
     def wrap(self, launch: Launch) -> tuple[list[str], dict[str, Any]]:
         """No prefix: the rules are applied inside, by the policy."""
@@ -219,14 +199,14 @@ class Landlock(Backend):
         user = self.user(launch)
         if launch.worker is None and user is None and os.getuid() == 0:
             raise TouchstoneError(
-                f"{launch.python.program}: other users cannot read it, so root cannot run commands in landlock; "
+                f"{self._closed_to_others(launch)}, so root cannot run commands in landlock; open it to them, or "
                 "install bubblewrap (Debian and Ubuntu: apt-get install bubblewrap)"
             )
         if user is not None:
             os.chown(launch.tmp, user, user)
         readable = [*_SYSTEM, *_SYSTEM_FILES, *_DEVICES, *(str(path) for path in launch.folders)]
         readable += [str(launch.tree)] if launch.tree is not None else []
-        readable += ["/proc"] if launch.mount_proc else []
+        readable += [f"/proc/{name}" for name in _PROC] if launch.mount_proc else []
         limits = asdict(launch.limits)
         if user is None:
             # The kernel counts all processes of a user, and this user has others.
@@ -269,7 +249,7 @@ def readable_by_others(path: Path) -> bool:
 
 
 def _outermost(folders: Sequence[Path]) -> list[Path]:
-    """The folders, without those inside another one or inside a system folder."""
+    """The folders and files, without those inside another one or inside a system folder."""
     seen = {folder.resolve() for folder in folders} | {folder for folder in folders if folder.is_absolute()}
     kept = [folder for folder in seen if not any(parent in seen for parent in folder.parents)]
     return sorted(folder for folder in kept if not any(folder.is_relative_to(system) for system in _SYSTEM))

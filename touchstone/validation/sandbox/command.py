@@ -9,6 +9,8 @@ from touchstone.validation.protocol import Tree
 
 # Placeholder in arguments and environment for the private folder, the only one the command may write to.
 TMP = "@TMP@"
+# That folder as bubblewrap mounts it.
+BOX = "/box"
 
 
 # Default wall-clock limit: enough for a job that gets a small share of a busy machine.
@@ -61,9 +63,9 @@ class Command:
 class CommandResult:
     """How a command ended.
 
-    `status` is `exited`, or timeout, memory_limit, output_limit, disk_limit or sandbox_error, with details in `note`.
-    A negative exit code is the signal that killed it. `starved`: the machine was too busy for a timeout to mean
-    anything.
+    `status` is `exited`; timeout, memory_limit, output_limit or disk_limit; sandbox_error if it never started; or
+    no_report if its sandbox was killed from inside. `note` has details. A negative exit code is the signal that killed
+    it. `starved`: the machine was too busy for a timeout to mean anything.
     """
 
     status: str

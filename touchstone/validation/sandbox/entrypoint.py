@@ -70,6 +70,9 @@ def confine(policy: Policy, *, processes: bool) -> None:
             processes=processes,
             signals=processes or policy["pid_namespace"],
             attributes=policy["landlock"] is None or policy["uid"] is not None,
+            preallocation=policy["landlock"] is None,
+            # A command may protect one of its processes from the others, as the Rust validator does.
+            hiding=policy["worker"] is None,
         )
         seccomp.install(allowed)
 
@@ -87,6 +90,11 @@ def apply_limits(limits: dict[str, Any], *, address_space: int | None = None) ->
         if value is not None:
             hard = resource.getrlimit(what)[1]
             resource.setrlimit(what, (value, value) if hard == resource.RLIM_INFINITY else (min(value, hard),) * 2)
+
+
+def be_visible() -> None:
+    """Let the supervisor see this process's descriptors; a forked process inherits that its worker's are hidden."""
+    _prctl(_PR_SET_DUMPABLE, 1)
 
 
 def die_with_parent(parent: int) -> None:
@@ -116,7 +124,11 @@ def kill_all_other_processes(policy: Policy) -> None:
 
 
 def _supervise_command(policy: Policy) -> NoReturn:
-    """Run the command in a child, kill everything it leaves behind, then report its exit status."""
+    """Run the command in a child, kill everything it leaves behind, then report its exit status.
+
+    The status pipe gets a line when the command starts and one when it has ended, so that a supervisor that was killed
+    in between can be told from a sandbox that never worked.
+    """
     status = policy["status_fd"]
     _prctl(_PR_SET_CHILD_SUBREAPER, 1)
     # The command may have the same user: without this it could reach the status pipe through /proc.
@@ -152,9 +164,11 @@ def _exec_command(policy: Policy) -> NoReturn:
         switch_user(policy)
         work = Path(policy["tmp"]) / "work"
         shutil.copytree(policy["tree"], work, copy_function=_copy)
+        (work / policy["directory"]).mkdir(parents=True, exist_ok=True)
         os.chdir(work / policy["directory"])
         apply_limits(policy["limits"])
         confine(policy, processes=True)
+        os.write(status, json.dumps({"started": True}).encode() + b"\n")
         os.execve(policy["arguments"][0], policy["arguments"], policy["environment"])
     except BaseException as error:
         os.write(status, json.dumps({"error": f"{type(error).__name__}: {error}"}).encode() + b"\n")

@@ -10,13 +10,14 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
-_BLOCK = 512
+_BLOCK, _LEAST = 512, 1536
 
 
 def folder_bytes(folder: Path) -> int:
     """The disk usage of a folder, as far as it can be read while other processes change it.
 
-    Every entry counts for at least one block. A path too long to open counts as more than any limit.
+    Every entry counts for at least what it takes in the kernel's memory. A path too long to open counts as more than
+    any limit.
     """
     total, waiting = 0, [str(folder)]
     while waiting:
@@ -24,7 +25,7 @@ def folder_bytes(folder: Path) -> int:
             with os.scandir(waiting.pop()) as entries:
                 for entry in entries:
                     with suppress(FileNotFoundError):
-                        total += max(entry.stat(follow_symlinks=False).st_blocks, 1) * _BLOCK
+                        total += max(entry.stat(follow_symlinks=False).st_blocks * _BLOCK, _LEAST)
                     if entry.is_dir(follow_symlinks=False):
                         waiting.append(entry.path)
         except OSError as error:

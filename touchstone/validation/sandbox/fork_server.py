@@ -17,6 +17,7 @@ from typing import Any, NoReturn
 from touchstone.validation.sandbox.entrypoint import (
     Policy,
     apply_limits,
+    be_visible,
     confine,
     die_with_parent,
     kill_all_other_processes,
@@ -72,6 +73,7 @@ def _run_job(policy: Policy, worker: int, control: socket.socket, job: Job, desc
             payload = json.load(file)
         os.environ.clear()
         os.environ.update({"HOME": policy["tmp"], "TMPDIR": policy["tmp"], "LANG": "C.UTF-8"})
+        be_visible()
         limits = policy["limits"]
         apply_limits(limits, address_space=limits["memory_bytes"] + _INTERPRETER_BYTES)
         if not policy["pid_namespace"]:

@@ -1,5 +1,6 @@
 """Measure and end the processes of a sandbox from outside."""
 
+import functools
 import os
 import signal
 import stat
@@ -9,9 +10,14 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from touchstone.validation.sandbox.command import BOX
+
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 _TICKS = os.sysconf("SC_CLK_TCK")
 _BLOCK = 512
+_USUAL_SOCKET_BUFFER = 212_992
+# An inode and its directory entry in the kernel's memory.
+_INODE_BYTES = 1536
 # Long, because a supervisor that is killed on a busy machine before it has killed its children leaves them behind.
 _PATIENCE_SECONDS = 30.0
 
@@ -91,12 +97,44 @@ def _ticks(fields: Sequence[bytes]) -> int:
 
 
 def resident_bytes(process: int) -> int:
-    """Resident memory of a process and its descendants."""
+    """The memory of a process and its descendants, with what the kernel holds for them and charges to no process.
+
+    That is the buffers of their sockets, counted as full, and the files in bubblewrap's private file system, each
+    without its content, which the size of the file system limits.
+    """
     total = 0
+    sockets: set[str] = set()
     for each in descendants(process):
         with suppress(OSError, IndexError, ValueError):
             total += int(Path(f"/proc/{each}/statm").read_text().split()[1]) * _PAGE
-    return total
+        sockets.update(_sockets(each))
+    return total + len(sockets) * _socket_buffer_bytes() + _private_files(process) * _INODE_BYTES
+
+
+def _sockets(process: int) -> Iterator[str]:
+    """The open sockets of a process, where visible."""
+    with suppress(OSError):
+        for entry in os.scandir(f"/proc/{process}/fd"):
+            with suppress(OSError):
+                if (target := os.readlink(entry.path)).startswith("socket:"):  # noqa: PTH115
+                    yield target
+
+
+@functools.cache
+def _socket_buffer_bytes() -> int:
+    try:
+        return int(Path("/proc/sys/net/core/wmem_default").read_text())
+    except (OSError, ValueError):
+        return _USUAL_SOCKET_BUFFER
+
+
+def _private_files(process: int) -> int:
+    """How many files bubblewrap's private file system has, seen through its first process inside."""
+    for first in children(process):
+        with suppress(OSError):
+            found = os.statvfs(f"/proc/{first}/root{BOX}")
+            return found.f_files - found.f_ffree
+    return 0
 
 
 def deleted_file_bytes(process: int, folder: Path) -> int:

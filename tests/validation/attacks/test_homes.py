@@ -1,0 +1,98 @@
+"""What an interpreter in a home folder, or landlock's view of /proc, would show to a fix."""
+
+import os
+import sys
+import venv
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.validation.attacks.arena import LIMITS, PROBE, PROBE_TESTS, Arena
+from tests.validation.attacks.conftest import SECRET, sandbox_runner
+from tests.validation.attacks.ordinary_user import run_as_ordinary_user, run_in_readable_python
+from touchstone.validation.sandbox.interpreters import interpreter
+from touchstone.validation.validators.python import PythonSettings, PythonValidator
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    """A home folder that is itself a virtual environment, with a private key and a shell's history in it."""
+    home = tmp_path / "home"
+    venv.create(home, symlinks=True)
+    (home / ".ssh").mkdir()
+    for place in (".ssh/id_ed25519", ".bash_history", "bin/token", "lib/notes.txt"):
+        (home / place).write_text(SECRET)
+    return home
+
+
+@pytest.fixture(params=["bubblewrap", "landlock"])
+def at_home(request: pytest.FixtureRequest, tmp_path: Path, home: Path) -> Iterator[Arena]:
+    arena = Arena(sandbox_runner(request.param, tmp_path / "scratch"))
+    settings = PythonSettings(interpreter=home / "bin" / "python", lint=False)
+    arena.validator = PythonValidator(arena.sandbox, LIMITS, settings)
+    yield arena
+    arena.validator.close()
+
+
+def test_an_interpreter_in_a_home_folder_shows_only_itself(at_home: Arena, home: Path) -> None:
+    code = f"""
+def attack():
+    got = [str(path) for path in {[str(path) for path in sorted(home.rglob("*"))]!r} if readable(path)]
+    return [path for path in got if "lib/python" not in path and "/bin/python" not in path and "cfg" not in path]
+
+def readable(path):
+    try:
+        return bool(open(path, "rb").read(1))
+    except OSError:
+        return False
+"""
+    report = at_home.validate(PROBE + code, PROBE_TESTS, patient=True)
+    assert report.status == "passed", [str(found) for found in report.diagnostics] or report
+
+
+def test_no_interpreter_needs_a_whole_prefix(home: Path) -> None:
+    prefixes = {Path(sys.prefix), Path(sys.base_prefix), home}
+    for found in (interpreter(), interpreter(home / "bin" / "python")):
+        assert not prefixes.intersection(found.folders)
+
+
+SHOW = """
+import json, os, sys, tempfile
+from pathlib import Path
+from touchstone.validation.protocol import Tree
+from touchstone.validation.sandbox.backends import Landlock
+from touchstone.validation.sandbox.command import Command, Limits
+from touchstone.validation.sandbox.probe import probe_backend
+from touchstone.validation.sandbox.runner import SandboxRunner
+
+script = "cat /proc/[0-9]*/cmdline /proc/$PPID/cmdline /proc/1/cmdline /proc/%d/cmdline; nproc; exit 3" % os.getpid()
+scratch = tempfile.mkdtemp()
+os.chmod(scratch, int(sys.argv[1], 8))
+failure = probe_backend(Landlock(), Path(scratch)).failure
+if failure is None:
+    command = Command(["/bin/sh", "-c", script], Tree(Path("/"), ()), environment={"PATH": "/usr/bin:/bin"})
+    ended = SandboxRunner(Landlock(), Path(scratch)).run(command, Limits())
+    print(json.dumps([ended.status, ended.exit_code, ended.stdout.decode(), ended.note, scratch]))
+else:
+    print(json.dumps(["skip", None, "", failure, scratch]))
+os.rmdir(scratch)
+"""
+
+
+def test_landlock_shows_an_ordinary_user_no_command_lines_of_others() -> None:
+    status, code, shown, note, _ = run_as_ordinary_user(SHOW, "700")
+    if status == "skip":
+        pytest.skip(f"landlock: {note}")
+    assert (status, code, note) == ("exited", 3, "")
+    assert shown.strip().isdigit(), "only the number of processors"
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="another user is not root")
+def test_landlock_runs_commands_of_root_or_names_what_is_closed() -> None:
+    status, code, shown, note, _ = run_in_readable_python(SHOW, "755")
+    if status == "skip":
+        pytest.skip(f"landlock: {note}")
+    assert (status, code, note) == ("exited", 3, "") and shown.strip().isdigit()
+    status, _, _, note, scratch = run_in_readable_python(SHOW, "700")
+    assert status == "sandbox_error" and note.startswith(f"{scratch}: other users cannot enter it, so root cannot run")

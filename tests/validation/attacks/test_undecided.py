@@ -1,0 +1,97 @@
+"""Undecided on purpose: a failing fix that ends its own sandbox stays a failure, also as an ordinary user.
+
+As an ordinary user, a fix and the process that keeps its sandbox are the same user, so the one can kill the other.
+"""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.validation.attacks.conftest import sandbox_runner
+from tests.validation.attacks.ordinary_user import run_as_ordinary_user
+from touchstone.validation.protocol import UNDECIDED, Tree
+from touchstone.validation.sandbox.backends import Unsandboxed
+from touchstone.validation.sandbox.command import Command, Limits
+from touchstone.validation.sandbox.runner import SandboxRunner
+
+COMMANDS = {
+    "kill its keeper": "kill -9 $PPID && sleep 9; exit 1",
+    "end its keeper": "kill -TERM $PPID && sleep 9; exit 1",
+    "kill whatever it can": "kill -9 -1; exit 1",
+    "kill the first two of its namespace": "kill -9 1; kill -9 2 && sleep 9; exit 1",
+    "kill the group of its keeper": "kill -9 -2; kill -9 -$PPID; exit 1",
+    "kill its keeper when it is gone": "(sleep 0.3; kill -9 $PPID 2) & sleep 1; exit 1",
+    "crash": "kill -SEGV $$",
+}
+CANDIDATES = {
+    "kill its keeper": "os.kill(os.getppid(), 9)",
+    "end its keeper": "os.kill(os.getppid(), 15)",
+    "kill whatever it can": "os.kill(-1, 9)",
+    "kill the second of its namespace": "os.kill(2, 9)",
+    "leave": "os._exit(0)",
+}
+SCRIPT = """
+import json, sys, tempfile
+import json
+from pathlib import Path
+from touchstone.validation.protocol import Job, Problem, Tree
+from touchstone.validation.sandbox.backends import Bubblewrap, Landlock
+from touchstone.validation.sandbox.command import Limits
+from touchstone.validation.sandbox.probe import probe_backend
+from touchstone.validation.sandbox.runner import SandboxRunner
+from touchstone.validation.validators.command import CommandSettings, CommandValidator
+from touchstone.validation.validators.python import PythonSettings, PythonValidator
+
+backend = {"bubblewrap": Bubblewrap, "landlock": Landlock}[sys.argv[1]]()
+commands, candidates = map(json.loads, sys.argv[2:])
+limits = Limits(seconds=60, wall_seconds=120)
+tests = b"from solution import add\\n\\ndef test_small():\\n    assert add(2, 3) == 5\\n"
+result = {}
+with tempfile.TemporaryDirectory() as scratch:
+    sandbox = SandboxRunner(backend, Path(scratch))
+    failure = probe_backend(backend, Path(scratch)).failure
+
+    def validate(validator, files):
+        nowhere = Path("/nonexistent")
+        (report,) = validator.validate([Job(Problem("p", "solution.py", nowhere), Tree(nowhere, tuple(files), files))])
+        validator.close()
+        return report.status
+
+    for name, script in commands.items() if failure is None else ():
+        # Where there is no namespace, `kill -1` would reach every process of the user.
+        if backend.pid_namespace or "-1" not in script:
+            validator = CommandValidator(sandbox, limits, CommandSettings(("/bin/sh", "-c", script)))
+            result["command: " + name] = validate(validator, {"solution.py": b""})
+    for name, attack in candidates.items() if failure is None else ():
+        if backend.pid_namespace or "-1" not in attack:
+            code = f"import os\\n\\ndef add(a, b):\\n    {attack}\\n    return 0\\n".encode()
+            validator = PythonValidator(sandbox, limits, PythonSettings(lint=False))
+            result["python: " + name] = validate(validator, {"solution.py": code, "test_solution.py": tests})
+print(json.dumps(result if failure is None else {"": failure}))
+"""
+
+
+@pytest.mark.parametrize("backend", ["bubblewrap", "landlock"])
+def test_a_fix_that_ends_its_sandbox_has_failed(backend: str) -> None:
+    found = run_as_ordinary_user(SCRIPT, backend, json.dumps(COMMANDS), json.dumps(CANDIDATES))
+    if "" in found:
+        pytest.skip(f"{backend} as an ordinary user: {found['']}")
+    assert {name: status for name, status in found.items() if status in (*UNDECIDED, "passed")} == {}
+    assert found["command: kill its keeper"] == ("no_report" if backend == "bubblewrap" else "failed")
+
+
+def test_a_sandbox_that_dies_once_is_tried_again(tmp_path: Path) -> None:
+    """What killed it may have been the machine. The first try leaves a mark where the second finds it."""
+    mark = tmp_path / "mark"
+    mark.mkdir(mode=0o777)
+    script = f"[ -e {mark}/x ] && exit 3; touch {mark}/x; kill -9 $PPID"
+    sandbox = SandboxRunner(Unsandboxed(), tmp_path / "scratch")
+    ended = sandbox.run(Command(["/bin/sh", "-c", script], Tree(Path("/"), ())), Limits())
+    assert (ended.status, ended.exit_code) == ("exited", 3)
+
+
+def test_a_sandbox_that_never_starts_is_undecided(tmp_path: Path) -> None:
+    sandbox = sandbox_runner("bubblewrap", tmp_path)
+    ended = sandbox.run(Command(["/nonexistent/program"], Tree(Path("/"), ())), Limits())
+    assert ended.status == "sandbox_error" and "FileNotFoundError" in ended.note

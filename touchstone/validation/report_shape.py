@@ -1,0 +1,97 @@
+"""The shape of a report, checked where it comes from a sandbox or from the cache.
+
+What runs in a sandbox may be the fix, so nothing about its report is taken for granted: every type, length and count.
+What the contents mean belongs in `verdicts`.
+"""
+
+import json
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any, get_args
+
+from touchstone.validation.protocol import Diagnostic, Report, Severity
+from touchstone.vocabulary import STATUSES
+
+# Far more than any validator reports, and few enough to be kept and compared.
+_MAX_DIAGNOSTICS = 50_000
+_MAX_TESTS = 50_000
+_MAX_TEXT = 1_000_000
+_MAX_TOTAL_TEXT = 16_000_000
+_MAX_NUMBER = 2**31
+_NUMBERS = ("line", "end_line", "column", "end_column")
+
+
+def well_formed(report: Report) -> Report:
+    """The report itself; or `no_report`, which is a failure, if a field has another type or size than it should.
+
+    >>> well_formed(Report("failed", "full", (Diagnostic("error", "x", line="3"),))).note  # type: ignore[arg-type]
+    "the report is malformed: a diagnostic's line"
+    """
+    fault = next(_faults(report), None)
+    if fault is None:
+        return report
+    return Report(
+        "no_report", report.fidelity if _is_text(report.fidelity) else "", note=f"the report is malformed: {fault}"
+    )
+
+
+def parse_report(text: str) -> Report:
+    """Rebuild a report from the JSON of `Report.to_plain`. Raises ValueError if it is malformed."""
+    try:
+        report = Report.from_plain(json.loads(text))
+    except (TypeError, KeyError, AttributeError, RecursionError) as error:
+        raise ValueError(f"the report is malformed: {error}") from None
+    if fault := next(_faults(report), None):
+        raise ValueError(f"the report is malformed: {fault}")
+    return report
+
+
+def _faults(report: Report) -> Iterator[str]:
+    """The fields with the wrong type or size."""
+    rules = {
+        "status": isinstance(report.status, str) and report.status in STATUSES,
+        "fidelity": _is_text(report.fidelity),
+        "compiled": report.compiled is None or isinstance(report.compiled, bool),
+        "lint_warnings": report.lint_warnings is None or _is_number(report.lint_warnings),
+        "consistent": isinstance(report.consistent, bool),
+        "note": _is_text(report.note),
+        "duration": isinstance(report.duration_seconds, int | float) and math.isfinite(report.duration_seconds),
+        "starved": isinstance(report.starved, bool),
+    }
+    yield from (name for name, holds in rules.items() if not holds)
+    if not isinstance(report.diagnostics, tuple) or len(report.diagnostics) > _MAX_DIAGNOSTICS:
+        yield f"more than {_MAX_DIAGNOSTICS:,} diagnostics, or no tuple of them"
+        return
+    yield from (fault for found in report.diagnostics for fault in _diagnostic_faults(found))
+    yield from _test_faults(report.tests)
+    if sum(len(found.summary) + len(found.detail) for found in report.diagnostics) > _MAX_TOTAL_TEXT:
+        yield f"diagnostics of more than {_MAX_TOTAL_TEXT:,} characters"
+
+
+def _diagnostic_faults(found: Diagnostic) -> Iterator[str]:
+    if not isinstance(found, Diagnostic) or found.severity not in get_args(Severity):
+        yield "a diagnostic's severity"
+        return
+    for name, value in vars(found).items():
+        if name in _NUMBERS:
+            holds = value is None or _is_number(value)
+        else:
+            holds = _is_text(value) or (value is None and name in ("file", "test"))
+        if not holds:
+            yield f"a diagnostic's {name}"
+
+
+def _test_faults(tests: Mapping[str, bool]) -> Iterator[str]:
+    if not isinstance(tests, Mapping) or len(tests) > _MAX_TESTS:
+        yield f"more than {_MAX_TESTS:,} tests, or no mapping of them"
+    elif not all(_is_text(name) and isinstance(passed, bool) for name, passed in tests.items()):
+        yield "a test's name or result"
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str) and len(value) <= _MAX_TEXT
+
+
+def _is_number(value: Any) -> bool:
+    """Whether it is a line, a column or a count. Parsers number lines from -1, 0 or 1."""
+    return isinstance(value, int) and not isinstance(value, bool) and -1 <= value <= _MAX_NUMBER
