@@ -12,6 +12,7 @@ from touchstone.config import EvaluationConfig, find_problems_csv
 from touchstone.errors import TouchstoneError
 from touchstone.ingest.problems import read_problems
 from touchstone.validation.apply_fix import AppliedFix, Fix, FixKind, NotApplied, apply_fix, choose_fix
+from touchstone.validation.outcomes import reference_request
 from touchstone.validation.protocol import Report
 from touchstone.validation.session import ValidationSession
 from touchstone.validation.targets import COLUMNS, NoTarget, Target, Targets
@@ -83,7 +84,8 @@ def _validate(validation: ValidationSession, target: Target, path: Path, fix: Fi
     applied = apply_fix(target.original, fix, target.problem)
     before = validation.request(target, None)
     after = validation.request(target, applied.content) if isinstance(applied, AppliedFix) else None
-    known = validation.reports([before, *([after] if after else [])], "validating")
+    _, reference = reference_request(target, validation)
+    known = validation.reports([made for made in (before, after, reference) if made], "validating")
     baseline = known[before.key].report
     if isinstance(applied, NotApplied):
         verdict = Verdict(applied.status, fixed=False, plausible=False, note=applied.reason)
@@ -91,7 +93,12 @@ def _validate(validation: ValidationSession, target: Target, path: Path, fix: Fi
         assert after is not None
         lines = (applied.first_line, applied.last_line)
         verdict = compute_verdict(
-            baseline, known[after.key].report, target.problem, *lines, validation.settings.success
+            baseline,
+            known[after.key].report,
+            target.problem,
+            *lines,
+            validation.settings.success,
+            known[reference.key].report if reference else None,
         )
     return ValidationDetail(
         fix=path,

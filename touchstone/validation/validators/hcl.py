@@ -138,6 +138,7 @@ def build_report(answer: bytes, fidelity: str, seconds: float) -> Report:
         content["fidelity"],
         found,
         compiled=content["compiled"],
+        declared=tuple(map(tuple, content["declared"])),
         duration_seconds=seconds,
     )
 
