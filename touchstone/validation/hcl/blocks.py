@@ -8,7 +8,6 @@ from touchstone.validation.hcl.conditions import condition_errors, is_effective_
 from touchstone.validation.hcl.constants import constant_errors
 from touchstone.validation.hcl.defaults import default_errors
 from touchstone.validation.hcl.expressions import elements, is_static_reference
-from touchstone.validation.hcl.scopes import ESCAPE, RESOURCE_KINDS
 from touchstone.validation.hcl.tree import Block
 from touchstone.validation.hcl.type_constraints import type_errors
 from touchstone.validation.protocol import Diagnostic
@@ -195,7 +194,6 @@ def _dependency_errors(block: Block) -> Iterator[Diagnostic]:
 
 def _nested_errors(block: Block) -> Iterator[Diagnostic]:
     first_lifecycle: Block | None = None
-    yield from _escape_errors(block)
     for nested in block.body.blocks:
         if nested.kind == "lifecycle" and block.kind in ("resource", "data"):
             if first_lifecycle is None:
@@ -210,18 +208,6 @@ def _nested_errors(block: Block) -> Iterator[Diagnostic]:
     if block.kind == "check" and not any(is_effective_condition(nested) for nested in block.body.of_kind("assert")):
         detail = "Check blocks must have at least one assert block."
         yield block.text.error(block.header, "Zero assert blocks", detail)
-
-
-def _escape_errors(block: Block) -> Iterator[Diagnostic]:
-    """The `_` blocks after the first one of a resource."""
-    first, *others = block.body.of_kind(ESCAPE) or [block]
-    for nested in others if block.kind in RESOURCE_KINDS else ():
-        detail = (
-            'The special block type "_" can be used to force particular arguments to be interpreted as '
-            "resource-type-specific rather than as meta-arguments, but each resource block can have only one such "
-            f"block. The first escaping block was at {block.text.reference(first.header)}."
-        )
-        yield block.text.error(nested.header, "Duplicate escaping block", detail)
 
 
 def _lifecycle_errors(lifecycle: Block, owner: str) -> Iterator[Diagnostic]:

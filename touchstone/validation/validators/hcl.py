@@ -10,6 +10,7 @@ import os
 import sysconfig
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -64,6 +65,10 @@ class HclValidator:
         for job in jobs:
             yield self._validate_one(job)
 
+    def declared(self, job: Job) -> tuple[tuple[str, ...], ...] | None:
+        """What the module declares; None if it cannot be read."""
+        return self._validate_one(replace(job, problem=replace(job.problem, resource_schema=None))).declared
+
     def close(self) -> None:
         """Stop the worker."""
         self._worker.close()
@@ -85,7 +90,7 @@ class HclValidator:
                 report = self._ask(payload, fidelity)
             except WorkerLostError as error:
                 report = Report("sandbox_error", fidelity, note=str(error))
-            if report.status in ("passed", "failed", "timeout"):
+            if report.status in ("passed", "failed", "timeout", "validator_unavailable"):
                 break
             self._worker.close()
         return report

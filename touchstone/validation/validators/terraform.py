@@ -19,6 +19,7 @@ from touchstone.validation.protocol import Availability, Diagnostic, Job, Proble
 from touchstone.validation.sandbox.command import TMP, Command, CommandResult, Limits, Sandbox
 from touchstone.validation.validators import common
 from touchstone.validation.validators.common import ReportFormatError, take, take_or_none
+from touchstone.validation.validators.hcl import HclValidator
 from touchstone.validation.validators.toolchain import ToolchainValidator
 
 _FIDELITY = common.FULL_FIDELITY
@@ -104,8 +105,15 @@ class TerraformValidator(ToolchainValidator[_Engine]):
     name = "terraform"
     sample = _SAMPLE
 
-    def __init__(self, sandbox: Sandbox, limits: Limits, settings: TerraformSettings | None = None) -> None:
-        self._settings = settings or TerraformSettings()
+    def __init__(
+        self,
+        sandbox: Sandbox,
+        limits: Limits,
+        settings: TerraformSettings | None = None,
+        blocks: HclValidator | None = None,
+    ) -> None:
+        """`blocks` reads what modules declare, which Terraform does not tell."""
+        self._settings, self._blocks = settings or TerraformSettings(), blocks
         engine = _find_engine(self._settings.program)
         super().__init__(sandbox, limits, engine, engine.version if engine else "")
 
@@ -126,6 +134,7 @@ class TerraformValidator(ToolchainValidator[_Engine]):
             "validator": self.name,
             "version": self.version,
             "providers": self._providers,
+            "blocks": self._blocks.version if self._blocks else None,
             "limits": asdict(self._limits),
         }
 
@@ -134,8 +143,16 @@ class TerraformValidator(ToolchainValidator[_Engine]):
         mirror = self._settings.plugin_dir
         return sorted(str(path.relative_to(mirror)) for path in mirror.rglob("*")) if mirror else []
 
+    def close(self) -> None:
+        """Stop what reads the blocks."""
+        if self._blocks is not None:
+            self._blocks.close()
+
     def _build_report(self, result: CommandResult, job: Job) -> Report:
-        return build_report(result, job)
+        report = build_report(result, job)
+        if self._blocks is None or report.status not in ("passed", "failed"):
+            return report
+        return replace(report, declared=self._blocks.declared(job))
 
     def _command(self, job: Job, engine: _Engine) -> Command:
         mirror = self._settings.plugin_dir
