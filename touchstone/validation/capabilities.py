@@ -10,7 +10,10 @@ from touchstone.validation.sandbox.probe import BACKENDS, INSTALL, choose_sandbo
 from touchstone.validation.terraform_choice import LANGUAGE
 from touchstone.validation_config import ValidationSettings
 
-_TERRAFORM_USE = {"terraform": "terraform, if all problems initialise offline", "hcl": "terraform otherwise"}
+_TERRAFORM_USE = {
+    "terraform": "terraform, where all problems initialise offline",
+    "hcl": "terraform, where that cannot",
+}
 _FIDELITY = {"hcl": "static or static+schema", "command": "as configured"}
 
 

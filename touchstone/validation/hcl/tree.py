@@ -12,8 +12,8 @@ from touchstone.validation.hcl.positions import SourceText, Span
 
 _PARSER = Parser(Language(tree_sitter_hcl.language()))
 # tree-sitter ends the number `1E5` at its exponent and takes the rest for a name.
-_EXPONENT = re.compile(rb"[eE][+-]?[0-9]+")
-_MAX_REPARSES = 3
+_EXPONENT = re.compile(rb"(?<=[0-9])[eE][+-]?[0-9]+")
+_MAX_REPARSES = 30
 _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|.)")
 _ESCAPED = {"n": "\n", "r": "\r", "t": "\t", '"': '"', "\\": "\\"}
 
