@@ -84,6 +84,12 @@ def test_a_header_that_is_the_error_may_change_but_not_vanish(header: str, repai
     assert len(removed(f"{header} {{\n}}\n", "# nothing\n", wrong)) == 1
 
 
+def test_directives_may_go() -> None:
+    moved = "moved {\n  from = aws_vpc.old\n  to   = aws_vpc.main\n}\n"
+    assert removed(MODULE + moved, MODULE) == []
+    assert removed(MODULE + moved.replace("}", ""), MODULE) == []
+
+
 def test_duplicates_may_go() -> None:
     assert removed('variable "a" {}\nvariable "a" {}\n', 'variable "a" {}\n') == []
 

@@ -12,6 +12,8 @@ from touchstone.validation.hcl.tree import Block
 
 Address = tuple[str, ...]
 
+# What Terraform shall do with its state. Deleting such a block can be the repair.
+_DIRECTIVES = frozenset({"moved", "import", "removed"})
 _COMMENT = re.compile(rb"/\*.*?(?:\*/|\Z)", re.DOTALL)
 # A header at the beginning of a line: elsewhere it may be part of a string or of another block.
 _HEADER = re.compile(rb'^([a-z_]+)((?:[ \t]+(?:"[^"\s]*"|[\w-]+))*)[ \t]*\{', re.MULTILINE)
@@ -20,7 +22,8 @@ _HEADER = re.compile(rb'^([a-z_]+)((?:[ \t]+(?:"[^"\s]*"|[\w-]+))*)[ \t]*\{', re
 def addresses(blocks: Iterable[Block]) -> Iterator[Address]:
     """The addresses of parsed blocks, whether or not Terraform knows their types."""
     for block in blocks:
-        yield (block.kind, *block.labels)
+        if block.kind not in _DIRECTIVES:
+            yield (block.kind, *block.labels)
         if block.kind == "locals":
             yield from (("local", name) for name in block.body.arguments)
 
@@ -28,6 +31,8 @@ def addresses(blocks: Iterable[Block]) -> Iterator[Address]:
 def plain_addresses(content: Mapping[str, object]) -> Iterator[Address]:
     """The addresses in a file in JSON syntax."""
     for kind, value in content.items():
+        if kind in _DIRECTIVES:
+            continue
         for entry, labels in _labelled([(value, ())], len(ROOT.blocks.get(kind, ()))):
             yield (kind, *labels)
             if kind == "locals" and isinstance(entry, dict):
@@ -38,7 +43,8 @@ def broken_file_addresses(text: SourceText) -> Iterator[Address]:
     """The addresses of a file with syntax errors: of blocks whose header stands on a line of its own."""
     for kind, rest in _HEADER.findall(_COMMENT.sub(b"", text.data)):
         address = (kind.decode(), *(label.strip('"') for label in rest.decode("utf-8", "replace").split()))
-        if len(address) - 1 == len(ROOT.blocks.get(address[0], address)):
+        known = address[0] not in _DIRECTIVES and len(ROOT.blocks.get(address[0], address)) == len(address) - 1
+        if known:
             yield address
 
 

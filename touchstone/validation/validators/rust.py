@@ -7,7 +7,8 @@ to look tested without being so. Closed:
   announcement, result line and summary exactly once each (`libtest`). Names come from `--list`, and every expected
   test must be among them.
 * Its `main` must return: a preloaded library sees that and tells it with a secret. Leaving in any other way, by exit,
-  another program, a fork or a system call, is no pass. Documentation tests run with the same library.
+  another program, a fork or a system call, is no pass. Documentation tests run with the same library where cargo starts
+  them with its `runner`.
 * Targets with `harness = false` are not counted. A source file or test program that changes after it was built voids
   the run. Processes left over by a step are killed before the next. The reporting process is closed to the candidate.
 * A fix that introduces a way to replace `main`, functions of the C library, assertions or equality (`rust_forgery`)
