@@ -71,6 +71,7 @@ def test_more_warnings_than_fit_into_the_report(sandbox: Sandbox) -> None:
         ("#\r# coding=raw_unicode_escape\r# \\u000aimport os\r", MOST_WARNINGS),
         ("# coding: punycode\n", MOST_WARNINGS),
         ("# coding: utf-8\nimport os\n", 1),
+        ("# -*- coding: UTF-8-unix -*-\nimport os\n", 1),
         ("# coding: latin-1\nimport os\nx = 'é'\n", 1),
         ("import os\n\n# coding: utf-7\n", 1),
     ],

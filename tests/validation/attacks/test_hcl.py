@@ -22,7 +22,7 @@ from touchstone.validation.validators.hcl import HclValidator
 from touchstone.validation_config import ValidationSettings
 
 SAMPLE = PROJECT / "data" / "sample" / "terraform"
-REQUIRED = '\nterraform {\n  required_providers {\n    aws = {\n      source = "other/aws"\n    }\n  }\n}\n'
+REQUIRED = '\nterraform {\n  required_providers {\n    forge = {\n      source = "other/forge"\n    }\n  }\n}\n'
 GOOD = 'variable "name" {\n  type = string\n}\n\noutput "name" {\n  value = var.name\n}\n'
 BAD = 'output "name" {\n  value = var.missing\n}\n'
 
@@ -99,9 +99,9 @@ class TestEscapingTheChecks:
         "an escaping block": lambda text: in_resources(text, "_ {\n  }"),
         "a provider without a schema": lambda text: in_resources(text, "provider = other.x"),
         "a provider from elsewhere": lambda text: text + REQUIRED,
-        "another resource type": lambda text: text.replace('resource "aws_', 'resource "other_'),
-        "a data source": lambda text: text.replace('resource "aws_', 'data "aws_'),
-        "a resource type in escapes": lambda text: text.replace('resource "aws_', 'resource "a\\u0077s_'),
+        "another resource type": lambda text: text.replace('resource "forge_', 'resource "other_'),
+        "a data source": lambda text: text.replace('resource "forge_', 'data "forge_'),
+        "a resource type in escapes": lambda text: text.replace('resource "forge_', 'resource "f\\u006frge_'),
         "nothing but a comment": lambda text: "# nothing\n",
         "everything in a comment": lambda text: f"/*\n{text.replace('*/', '')}\n*/\n",
         "everything in a heredoc": lambda text: f"locals {{\n  z = <<EOT\n{text.replace('${', '$')}\nEOT\n}}\n",

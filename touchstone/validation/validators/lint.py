@@ -21,7 +21,7 @@ _LIMITS = Limits(seconds=60.0, memory_bytes=1024 * 2**20, disk_bytes=256 * 2**20
 # PEP 263: how a file names its encoding, in its first or second line. The others decode as much as they like to hide.
 _COOKIE = re.compile(rb"(?:^|[\r\n])[ \t\f]*#[^\r\n]*?coding[:=][ \t]*([-\w.]+)")
 _COOKIE_LINES = re.compile(rb"[^\n]*\n?[^\n]*")
-_UTF_8 = frozenset({b"utf-8", b"utf8", b"utf-8-sig", b"ascii", b"us-ascii"})
+_UTF_8 = frozenset({b"utf-8", b"utf8", b"ascii", b"us-ascii"})
 _ONE_BYTE = {b"latin-1": "latin-1", b"iso-8859-1": "latin-1", b"iso-8859-15": "iso-8859-15", b"cp1252": "cp1252"}
 
 
@@ -60,7 +60,7 @@ def _as_utf_8(text: bytes) -> bytes | None:
     """The file as the interpreter reads it; None if its encoding could hide code from the linter."""
     first_lines = _COOKIE_LINES.match(text)
     cookies = {cookie.lower().replace(b"_", b"-") for cookie in _COOKIE.findall(first_lines[0] if first_lines else b"")}
-    if cookies <= _UTF_8:
+    if all(cookie in _UTF_8 or cookie.startswith(b"utf-8-") for cookie in cookies):
         return text
     encoding = _ONE_BYTE.get(cookies.pop()) if len(cookies) == 1 else None
     return text.decode(encoding, "replace").encode() if encoding else None
