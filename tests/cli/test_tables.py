@@ -9,7 +9,7 @@ import pytest
 
 from tests.conftest import Command, Folder
 from tests.terminal import on_terminal
-from touchstone.cli.run_tables import comparison_table, tier_table
+from touchstone.cli.run_tables import comparison_table, tier_table, validators_line
 from touchstone.compare.pairs import ComparisonSettings, compare_counts
 
 MODELS = ["claude-sonnet-4-20250514", "claude-sonnet-4-5-20250929", "m" * 100]
@@ -155,3 +155,18 @@ def test_a_single_pair_needs_no_adjusted_figures(compared: pl.DataFrame) -> None
     shown = comparison_table(compared.head(1).with_columns(pairs=1, units_needed=None), confidence=0.9)
     assert [column.header for column in shown.columns][3:] == ["difference", "90% CI", "p", "min. detectable effect"]
     assert shown.caption == ""
+
+
+def test_the_run_names_the_validators_and_the_static_checker_as_such() -> None:
+    rows = [("hcl", "static", "bubblewrap"), ("python", "full", "bubblewrap"), ("recorded", "recorded", None)]
+    outcomes = pl.LazyFrame(
+        [
+            {"model": "m", "tier": "T0", "validator_version": "1", "passed": True}
+            | dict(zip(("validator", "fidelity", "sandbox"), row, strict=True))
+            for row in rows
+        ]
+    )
+    assert validators_line(outcomes) == (
+        "validated by hcl, the static checker and not Terraform itself (fidelity static); python (fidelity full)"
+    )
+    assert validators_line(outcomes.filter(pl.col("sandbox").is_null())) == ""

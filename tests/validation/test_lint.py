@@ -6,11 +6,14 @@ from pathlib import Path
 
 import pytest
 
+from tests.validation.attacks.arena import job_of
 from tests.validation.sandbox.conftest import need
 from tests.validation.validators.support import Playback
-from touchstone.validation.sandbox.command import CommandResult, Sandbox
+from touchstone.validation.sandbox.command import CommandResult, Limits, Sandbox
 from touchstone.validation.sandbox.probe import choose_sandbox
-from touchstone.validation.validators.lint import RULES, count_warnings, identity
+from touchstone.validation.sandbox.runner import SandboxRunner
+from touchstone.validation.validators.lint import MOST_WARNINGS, RULES, count_warnings, identity
+from touchstone.validation.validators.python import PythonSettings, PythonValidator
 
 
 @pytest.fixture(scope="module")
@@ -28,12 +31,12 @@ LONG_AND_UGLY = b"x  =  1 ;y=2\n" + b"z = '" + b"a" * 300 + b"'\n"
 
 def test_each_file_has_its_own_count(sandbox: Sandbox) -> None:
     texts = [CLEAN, UNUSED, MUTABLE_DEFAULT, BROKEN, UNUSED + b"import re\n", b""]
-    assert count_warnings(sandbox, texts) == [0, 2, 1, None, 3, 0]
+    assert count_warnings(sandbox, texts) == [0, 2, 1, MOST_WARNINGS, 3, 0]
 
 
 def test_counts_do_not_depend_on_what_else_is_linted(sandbox: Sandbox) -> None:
     texts = [UNUSED] * 12 + [BROKEN] + [CLEAN]
-    assert count_warnings(sandbox, texts) == [2] * 12 + [None, 0]
+    assert count_warnings(sandbox, texts) == [2] * 12 + [MOST_WARNINGS, 0]
     assert count_warnings(sandbox, [UNUSED]) == [2]
     assert count_warnings(sandbox, []) == []
 
@@ -52,8 +55,52 @@ def test_formatting_is_no_matter_of_lint(sandbox: Sandbox) -> None:
     [b"x = 1\x00\n", b"\xff\xfe\x00", "# é\nimport os\n".encode("latin-1")],
     ids=["a zero byte", "no text", "not UTF-8"],
 )
-def test_what_cannot_be_read_has_no_count_and_does_not_hide_others(sandbox: Sandbox, text: bytes) -> None:
-    assert count_warnings(sandbox, [CLEAN, text, UNUSED]) == [0, None, 2]
+def test_what_cannot_be_read_has_the_highest_count_and_does_not_hide_others(sandbox: Sandbox, text: bytes) -> None:
+    assert count_warnings(sandbox, [CLEAN, text, UNUSED]) == [0, MOST_WARNINGS, 2]
+
+
+def test_more_warnings_than_fit_into_the_report(sandbox: Sandbox) -> None:
+    assert count_warnings(sandbox, [CLEAN, b"import os\n" * 60_000, UNUSED]) == [0, MOST_WARNINGS, 2]
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [
+        ("# coding: utf-7\n+AAo-import os\n", MOST_WARNINGS),
+        ("#!/usr/bin/python\n# -*- coding: utf_7 -*-\n# +AAo-import os\n", MOST_WARNINGS),
+        ("#\r# coding=raw_unicode_escape\r# \\u000aimport os\r", MOST_WARNINGS),
+        ("# coding: punycode\n", MOST_WARNINGS),
+        ("# coding: utf-8\nimport os\n", 1),
+        ("# -*- coding: UTF-8-unix -*-\nimport os\n", 1),
+        ("# coding: latin-1\nimport os\nx = 'é'\n", 1),
+        ("import os\n\n# coding: utf-7\n", 1),
+    ],
+)
+def test_an_encoding_does_not_hide_code(sandbox: Sandbox, text: str, count: int) -> None:
+    assert count_warnings(sandbox, [text.encode("latin-1")]) == [count]
+
+
+@pytest.mark.parametrize(
+    ("code", "warnings"),
+    [
+        ("# coding: utf-7\ndef f():\n    return 1\n", MOST_WARNINGS),
+        ("def f():\n    return 1\n" + "import os\n" * 60_000, MOST_WARNINGS),
+        ("def f():\n    return 1\n", 0),
+        ("def f(:\n", None),
+    ],
+    ids=["another encoding", "60,000 warnings", "clean", "no code"],
+)
+def test_code_that_runs_has_a_count(sandbox: Sandbox, code: str, warnings: int | None) -> None:
+    assert isinstance(sandbox, SandboxRunner)
+    validator = PythonValidator(sandbox, Limits(), PythonSettings())
+    tests = "from solution import f\n\n\ndef test_f():\n    assert f() == 1\n"
+    (report,) = validator.validate([job_of({"solution.py": code, "test_solution.py": tests})])
+    validator.close()
+    assert (report.status, report.lint_warnings) == ("passed" if warnings is not None else "failed", warnings)
+
+
+def test_a_linter_that_does_not_work_is_nobodys_fault() -> None:
+    assert count_warnings(Playback(CommandResult("exited", 2, b"", b"error: something")), [UNUSED]) == [None]
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from touchstone.cli.fitted_table import FittedTable, names, numbers, terminal
 from touchstone.cli.input_tables import show_inputs
 from touchstone.compare.verdicts import describe_shortage
 from touchstone.text import counted, counted_of
+from touchstone.validation.validators_used import validators_used
 
 if TYPE_CHECKING:
     from touchstone.evaluation import Evaluation, RunOutcome
@@ -46,10 +47,21 @@ def show_run(evaluation: "Evaluation", outcome: "RunOutcome") -> None:
             screen.print(f"{label} {check.name}: {escape(check.message)}")
     for failure in outcome.failures:
         terminal(stderr=True).print(f"[red]error:[/] {escape(failure)}", soft_wrap=True)
+    if store.parts("outcomes") and (validators := validators_line(store.scan("outcomes"))):
+        screen.print(escape(validators))
     passed = sum(check.passed for check in outcome.checks)
     screen.print(f"{counted_of(passed, len(outcome.checks), 'check')} passed; {_reuse(outcome)}")
     for line in _publication(store, outcome):
         screen.print(escape(line), soft_wrap=True)
+
+
+def validators_line(outcomes: pl.LazyFrame) -> str:
+    """The validators that judged fixes here, the static checker as such; empty if all outcomes were recorded."""
+    used = validators_used(outcomes).filter(pl.col("sandbox").is_not_null())
+    pairs = used.select("validator", "fidelity").unique().sort("validator", "fidelity").rows()
+    words = {"hcl": "hcl, the static checker and not Terraform itself"}
+    named = [f"{words.get(validator, validator)} (fidelity {fidelity})" for validator, fidelity in pairs]
+    return f"validated by {'; '.join(named)}" if named else ""
 
 
 def _reuse(outcome: "RunOutcome") -> str:

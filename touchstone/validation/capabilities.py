@@ -7,8 +7,13 @@ from pathlib import Path
 from touchstone.errors import TouchstoneError
 from touchstone.validation.registry import DEFAULT_VALIDATORS, VALIDATORS, ValidatorRegistry
 from touchstone.validation.sandbox.probe import BACKENDS, INSTALL, choose_sandbox, probe_backend
+from touchstone.validation.terraform_choice import LANGUAGE
 from touchstone.validation_config import ValidationSettings
 
+_TERRAFORM_USE = {
+    "terraform": "terraform, where all problems initialise offline",
+    "hcl": "terraform, where that cannot",
+}
 _FIDELITY = {"hcl": "static or static+schema", "command": "as configured"}
 
 
@@ -50,6 +55,8 @@ def _validator(registry: ValidatorRegistry, name: str, settings: ValidationSetti
         language for language, chosen in {**DEFAULT_VALIDATORS, **settings.validators}.items() if chosen == name
     )
     used = f"used for {', '.join(languages)}; " if languages else ""
+    if LANGUAGE not in settings.validators and name in _TERRAFORM_USE:
+        used = f"used for {_TERRAFORM_USE[name]}; "
     try:
         found = registry.validator(name).probe()
     except TouchstoneError as error:

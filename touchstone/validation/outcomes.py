@@ -33,7 +33,7 @@ def baseline_rows(targets: Mapping[str, Target | NoTarget], validation: Validati
     """One row per problem: the results for its unmodified files and its reference fix, to tell if it can be trusted."""
     usable = {oid: target for oid, target in targets.items() if isinstance(target, Target)}
     baselines = {oid: validation.request(target, None) for oid, target in usable.items()}
-    references = {oid: _reference(target, validation) for oid, target in usable.items()}
+    references = {oid: reference_request(target, validation) for oid, target in usable.items()}
     wanted = [*baselines.values(), *(made for _, made in references.values() if made is not None)]
     reports = validation.reports(wanted, "validating the problems")
     rows = []
@@ -66,10 +66,17 @@ def outcome_rows(
     usable = {plan.target.problem.oid: plan.target for _, plan in planned if isinstance(plan.target, Target)}
     baselines = {oid: validation.request(target, None) for oid, target in usable.items()}
     reports = validation.reports(list(baselines.values()), "validating the problems")
+    references = {
+        oid: request
+        for oid, target in usable.items()
+        if reports[baselines[oid].key].report.declared is not None
+        and (request := reference_request(target, validation)[1]) is not None
+    }
+    reports |= validation.reports(list(references.values()), "validating the reference fixes") if references else {}
     wanted = [plan.request for _, plan in planned if plan.request is not None]
     models = {attempt["model"]: None for attempt, _ in planned}
     reports |= validation.reports(wanted, f"validating {', '.join(models)}")
-    return [_outcome(attempt, plan, baselines, reports, validation) for attempt, plan in planned]
+    return [_outcome(attempt, plan, baselines, references, reports, validation) for attempt, plan in planned]
 
 
 def _plan_attempt(
@@ -89,6 +96,7 @@ def _outcome(
     attempt: Mapping[str, Any],
     plan: _PlannedAttempt,
     baselines: Mapping[str, Request],
+    references: Mapping[str, Request],
     reports: Mapping[str, CachedReport],
     validation: ValidationSession,
 ) -> Row:
@@ -99,12 +107,19 @@ def _outcome(
     assert isinstance(plan.target, Target) and isinstance(plan.applied, AppliedFix)
     known = reports[plan.request.key]
     baseline = reports[baselines[attempt["oid"]].key].report
+    reference = references.get(attempt["oid"])
     applied = plan.applied
     success = validation.settings.success
     if known.report.status in ("validator_unavailable", "unsafe_input") and baseline.decided:
         known = _blame_fix(known, plan.target, validation)
     verdict = compute_verdict(
-        baseline, known.report, plan.target.problem, applied.first_line, applied.last_line, success
+        baseline,
+        known.report,
+        plan.target.problem,
+        applied.first_line,
+        applied.last_line,
+        success,
+        reports[reference.key].report if reference else None,
     )
     return row | _validated_columns(known, verdict, plan.target, validation)
 
@@ -214,7 +229,10 @@ def _truncated_text(lines: Sequence[str]) -> str | None:
     return text.encode("utf-8", "replace").decode() or None
 
 
-def _reference(target: Target, validation: ValidationSession) -> tuple[AppliedFix | NotApplied | None, Request | None]:
+def reference_request(
+    target: Target, validation: ValidationSession
+) -> tuple[AppliedFix | NotApplied | None, Request | None]:
+    """The reference fix as applied and the request for its report, each None where there is none."""
     text = target.problem.reference_fix
     if text is None or not text.strip():
         return None, None
@@ -235,7 +253,8 @@ def _reference_verdict(
     if isinstance(applied, NotApplied):
         return Verdict(applied.status, fixed=False, note=applied.reason)
     assert report is not None
-    return compute_verdict(baseline, report, target.problem, applied.first_line, applied.last_line, success)
+    lines = (applied.first_line, applied.last_line)
+    return compute_verdict(baseline, report, target.problem, *lines, success, report)
 
 
 def _unvalidated_problem_row(oid: str, why: NoTarget) -> Row:

@@ -50,7 +50,8 @@ class Report:
 
     `status` is one of `touchstone.vocabulary.STATUSES`: `passed` means no errors, `failed` means errors, and any other
     status means the validator did not finish. `consistent` is False if the exit code contradicts the parsed report.
-    `starved`: it timed out because the machine was too busy to run it.
+    `starved`: it timed out because the machine was too busy to run it. `declared` lists what the tree declares and a
+    fix must not remove, each as a type and names; None if that is unknown.
     """
 
     status: str
@@ -63,6 +64,7 @@ class Report:
     note: str = ""
     duration_seconds: float = 0.0
     starved: bool = False
+    declared: tuple[tuple[str, ...], ...] | None = None
 
     @property
     def decided(self) -> bool:
@@ -83,7 +85,9 @@ class Report:
     def from_plain(cls, plain: Mapping[str, Any]) -> Self:
         """Rebuild a report from `to_plain`."""
         found = tuple(Diagnostic(**entry) for entry in plain["diagnostics"])
-        return cls(**{**plain, "diagnostics": found})
+        declared = plain.get("declared")
+        names = None if declared is None else tuple(map(tuple, declared))
+        return cls(**{**plain, "diagnostics": found, "declared": names})
 
 
 UNDECIDED = ("sandbox_error", "validator_unavailable", "unsafe_input")

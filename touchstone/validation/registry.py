@@ -27,6 +27,7 @@ from touchstone.validation.validators.terraform import PROVIDER_LIMITS, Terrafor
 from touchstone.validation_config import LimitSettings, ValidationSettings
 
 LANGUAGES = {".tf": "terraform", ".tf.json": "terraform", ".tofu": "terraform", ".py": "python", ".rs": "rust"}
+# For Terraform, the one that is always there; `terraform_choice` prefers Terraform itself.
 DEFAULT_VALIDATORS = {"terraform": "hcl", "python": "python", "rust": "rust"}
 _WRITE_EVERY_SECONDS = 0.5
 _MAX_NOTE = 500
@@ -88,7 +89,10 @@ class ValidatorRegistry:
                 sandbox, limits, PythonSettings(settings.python.interpreter, settings.python.lint)
             ),
             "terraform": lambda: TerraformValidator(
-                sandbox, limits, TerraformSettings(settings.terraform.program, settings.terraform.plugin_dir)
+                sandbox,
+                limits,
+                TerraformSettings(settings.terraform.program, settings.terraform.plugin_dir),
+                HclValidator(sandbox, self.limits("hcl")),
             ),
             "rust": lambda: RustValidator(sandbox, limits, RustSettings(settings.rust.cargo, settings.rust.vendor_dir)),
             "command": lambda: CommandValidator(sandbox, limits, _command_settings(settings)),

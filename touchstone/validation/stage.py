@@ -22,6 +22,7 @@ from touchstone.validation.recorded import recorded_outcomes
 from touchstone.validation.retrying import content_digest, is_settled
 from touchstone.validation.session import ValidationSession
 from touchstone.validation.targets import COLUMNS, NoTarget, Target, Targets
+from touchstone.validation.terraform_choice import choose_terraform_validator
 
 
 @dataclass
@@ -118,4 +119,10 @@ class ValidationStage:
 
     @cached_property
     def _targets(self) -> Targets:
-        return Targets(self.config.clones_dir, self.config.validation)
+        """Finds the targets. The validator of Terraform files is chosen once, for all problems of the evaluation."""
+        clones, settings = self.config.clones_dir, self.config.validation
+        problems = self.store.scan_with_extras("problems")
+        present = [name for name in COLUMNS if name in problems.collect_schema()]
+        rows = problems.select("oid", *present).sort("oid").collect().iter_rows(named=True)
+        choice = choose_terraform_validator(rows, clones, self.session)
+        return Targets(clones, choice.applied_to(settings))

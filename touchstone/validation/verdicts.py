@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 
 from touchstone.validation.protocol import UNDECIDED, Diagnostic, Problem, Report, Severity
+from touchstone.validation.removed_blocks import removed_blocks
 from touchstone.vocabulary import Success
 
 _FINISHED = ("passed", "failed")
@@ -104,8 +105,11 @@ def compute_verdict(
     first_line: int,
     last_line: int,
     success: Success = "plausible",
+    reference: Report | None = None,
 ) -> Verdict:
     """The verdict on a fix whose block occupies first_line..last_line of the problem's file.
+
+    `reference` is the report on the reference fix, if there is one: a fix may remove the blocks that it removes.
 
     >>> from pathlib import Path
     >>> problem = Problem("a", "main.tf", Path("clones"))
@@ -120,10 +124,11 @@ def compute_verdict(
     if known:
         return known
     remaining = _remaining(baseline, report, target_errors)
-    new = [*_introduced(baseline, report), *((1, [lost]) for lost in _lost_tests(baseline, report))]
+    removed = removed_blocks(baseline, report, reference)
+    new = [*_introduced(baseline, report), *((1, [lost]) for lost in (*_lost_tests(baseline, report), *removed))]
     # Code that no longer compiles hides the errors that only show after compilation.
     hidden = report.compiled is False and baseline.compiled is not False
-    fixed = not remaining and not hidden and (baseline.status in _FINISHED or report.status == "passed")
+    fixed = not remaining and not hidden and not removed and (baseline.status in _FINISHED or report.status == "passed")
     errors = sum(excess for excess, alike in new if alike[0].severity == "error")
     left = _left_in_block(baseline, report, problem, (first_line, last_line))
     verdict = Verdict(

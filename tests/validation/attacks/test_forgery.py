@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.validation.attacks import test_rust
 from tests.validation.attacks.arena import GOOD, TESTS, Arena, job_of
-from tests.validation.validators import test_rust
 
 FAILED_BOTH = {"test_small": False, "test_negative": False}
 

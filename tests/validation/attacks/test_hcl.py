@@ -1,15 +1,28 @@
-"""Terraform files that try to crash the parser: never a pass, and the next module on the worker is still validated."""
+"""Terraform files that try to crash the parser or to escape its checks: never a pass, and never undecided.
 
-from collections.abc import Iterator
+After each of them, the next module on the worker is still validated.
+"""
+
+import csv
+import re
+from collections.abc import Callable, Iterator
+from typing import ClassVar
 
 import pytest
 
+from tests.conftest import PROJECT
 from tests.validation.attacks.arena import job_of
 from tests.validation.attacks.conftest import sandbox_runner
+from touchstone.validation.outcomes import outcome_rows
 from touchstone.validation.protocol import Report
 from touchstone.validation.sandbox.command import Limits
+from touchstone.validation.session import ValidationSession
+from touchstone.validation.targets import Target, Targets
 from touchstone.validation.validators.hcl import HclValidator
+from touchstone.validation_config import ValidationSettings
 
+SAMPLE = PROJECT / "data" / "sample" / "terraform"
+REQUIRED = '\nterraform {\n  required_providers {\n    forge = {\n      source = "other/forge"\n    }\n  }\n}\n'
 GOOD = 'variable "name" {\n  type = string\n}\n\noutput "name" {\n  value = var.name\n}\n'
 BAD = 'output "name" {\n  value = var.missing\n}\n'
 
@@ -60,3 +73,50 @@ def test_a_file_that_wants_to_break_the_parser(validator: HclValidator, what: st
 
 def test_a_file_beyond_the_limit_is_not_looked_at(validator: HclValidator) -> None:
     assert validate(validator, b"#" * (5 << 20)).status == "unsafe_input"
+
+
+def in_resources(text: str, added: str) -> str:
+    return re.sub(r"(?m)^(resource .*\{\n)", rf"\1  {added}\n", text)
+
+
+class TestEscapingTheChecks:
+    """Fixes that repair nothing and hide that: none passes, and none becomes undecided."""
+
+    @pytest.fixture(scope="class")
+    @classmethod
+    def session(cls, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ValidationSession]:
+        folder = tmp_path_factory.mktemp("session")
+        sandbox_runner("bubblewrap", folder / "probe")
+        settings = ValidationSettings(validators={"terraform": "hcl"}, workers=1)
+        with ValidationSession(settings, folder / "cache", folder / "scratch") as session:
+            yield session
+
+    HIDDEN: ClassVar[dict[str, Callable[[str], str]]] = {
+        "an exponent": lambda text: text + "\nlocals {\n  z = 1E5\n}\n",
+        "a huge exponent": lambda text: text + "\nlocals {\n  z = 1E999999\n}\n",
+        "what only one parser reads": lambda text: text + "\nlocals {\n  z = true(1)\n}\n",
+        "what only one parser reads, elsewhere": lambda text: "locals {\n  z = [0] . *\n}\n" + text,
+        "an escaping block": lambda text: in_resources(text, "_ {\n  }"),
+        "a provider without a schema": lambda text: in_resources(text, "provider = other.x"),
+        "a provider from elsewhere": lambda text: text + REQUIRED,
+        "another resource type": lambda text: text.replace('resource "forge_', 'resource "other_'),
+        "a data source": lambda text: text.replace('resource "forge_', 'data "forge_'),
+        "a resource type in escapes": lambda text: text.replace('resource "forge_', 'resource "f\\u006frge_'),
+        "nothing but a comment": lambda text: "# nothing\n",
+        "everything in a comment": lambda text: f"/*\n{text.replace('*/', '')}\n*/\n",
+        "everything in a heredoc": lambda text: f"locals {{\n  z = <<EOT\n{text.replace('${', '$')}\nEOT\n}}\n",
+        "everything replaced by one block": lambda text: 'resource "terraform_data" "x" {\n}\n',
+    }
+
+    @pytest.mark.parametrize("how", HIDDEN)
+    def test_of_every_sample_problem(self, session: ValidationSession, how: str) -> None:
+        rows = list(csv.DictReader((SAMPLE / "problems.csv").read_text().splitlines(keepends=True)))
+        targets = Targets(SAMPLE / "clones", session.settings).find(rows)
+        attempts = []
+        for row in rows:
+            target = targets[row["oid"]]
+            assert isinstance(target, Target)
+            fixed = self.HIDDEN[how](target.original.decode())
+            attempts.append({"model": "m", "tier": "T0", "oid": row["oid"], "iteration_id": "1", "fixed_file": fixed})
+        found = outcome_rows(attempts, targets, session)
+        assert {row["oid"]: row["passed"] for row in found} == {row["oid"]: False for row in rows}, found

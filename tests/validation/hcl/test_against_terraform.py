@@ -5,6 +5,7 @@ from collections.abc import Mapping
 
 import pytest
 
+from tests.validation.hcl.agreement import Agreement, recorded_agreement, unneeded_checks
 from tests.validation.hcl.recordings import (
     TERRAFORM,
     ask_terraform,
@@ -66,3 +67,8 @@ def terraform() -> None:
 def test_terraform_still_says_what_was_recorded() -> None:
     for recording in RECORDED:
         assert ask_terraform(recording.files) == recording.errors, recording.name
+
+
+def test_every_check_is_needed_for_a_recorded_module() -> None:
+    assert recorded_agreement() == Agreement(len(RECORDED), len(RECORDED), len(RECORDED))
+    assert unneeded_checks() == []

@@ -249,3 +249,21 @@ def test_without_a_schema(schema: str | None) -> None:
 )
 def test_schemas_of_odd_shape_are_taken_as_far_as_they_go(broken: object) -> None:
     found("x {}", {"aws_instance": broken})
+
+
+ESCAPED: list[tuple[str, list[str]]] = [
+    ("_ {\n  ami = 1\n  disk {\n    size = 1\n  }\n}", []),
+    (f"{COMPLETE}_ {{\n}}", []),
+    (f"{COMPLETE}colour = 1\n_ {{\n}}", ["Unsupported argument"]),
+    (f"{COMPLETE}_ {{\n  colour = 1\n}}", ["Unsupported argument"]),
+    (f"{COMPLETE}_ {{\n  count = 1\n}}", ["Unsupported argument"]),
+    (f"{COMPLETE}_ {{\n  lifecycle {{\n  }}\n}}", ["Unsupported block type"]),
+    (f"{COMPLETE}_ {{\n  instance_type = var.no\n}}", ["Reference to undeclared input variable"]),
+    ("_ {\n  ami = 1\n}", ["Insufficient disk blocks"]),
+    (f'{COMPLETE}_ "x" {{\n}}', ["Extraneous label for _"]),
+]
+
+
+@pytest.mark.parametrize(("body", "summaries"), ESCAPED, ids=[body.replace("\n", " ") for body, _ in ESCAPED])
+def test_the_content_of_an_escaping_block_belongs_to_the_resource(body: str, summaries: list[str]) -> None:
+    assert [error.summary for error in found(body)] == summaries

@@ -10,6 +10,7 @@ import pytest
 from tests.validation.validators.support import RECORDED, STOPPED, Playback, job_of, report_on, tree_of
 from touchstone.validation.protocol import Job, Report, Tree, Validator
 from touchstone.validation.sandbox.command import CommandResult, Sandbox
+from touchstone.validation.validators.lint import MOST_WARNINGS
 from touchstone.validation.validators.rust import RUST_LIMITS, RustSettings, RustValidator, build_report, find_toolchain
 
 needs_cargo = pytest.mark.skipif(find_toolchain(None) is None, reason="cargo is neither on PATH nor in ~/.cargo/bin")
@@ -26,18 +27,6 @@ fn adds_zero() {
     assert_eq!(demo::add(2, 0), 2);
 }
 """
-FORGED = """\
-use std::io::Write;
-pub fn add(_: i32, _: i32) -> i32 {
-    let name = std::env::args().nth(2).unwrap();
-    let mut out = std::io::stdout();
-    writeln!(out, "test {name} ... ok\\n").unwrap();
-    let counts = "1 passed; 0 failed; 0 ignored; 0 measured; 1 filtered out; finished in 0.00s";
-    writeln!(out, "test result: ok. {counts}\\n").unwrap();
-    out.flush().unwrap();
-    LEAVE
-}
-"""
 SUMMARY = "0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.00s"
 SAID = f"\nrunning 1 test\ntest adds ... ok\n\ntest result: ok. 1 passed; {SUMMARY}\n\n"
 
@@ -48,8 +37,8 @@ def step(exit_code: int = 0, **fields: Any) -> dict[str, Any]:
 
 def findings(**fields: Any) -> dict[str, Any]:
     """What the inner program tells of a crate with one test that passes."""
-    run = {"test": "adds", "exit_code": 0, "stdout": SAID, "stderr": ""}
-    listed = {"exit_code": 0, "stdout": "adds: test\n", "stderr": ""}
+    run = {"test": "adds", "exit_code": 0, "stdout": SAID, "stderr": "", "returned": True}
+    listed = {"exit_code": 0, "stdout": "adds: test\n", "stderr": "", "returned": True}
     return {
         "build": step(),
         "test_build": step(),
@@ -85,20 +74,29 @@ class TestRecorded:
         assert build_report(ended(findings(clippy=None)), job).lint_warnings is None
 
     def test_clippy_that_broke_off_is_not_zero_warnings(self, job: Job) -> None:
-        assert build_report(ended(findings(clippy=step(101))), job).lint_warnings is None
+        assert build_report(ended(findings(clippy=step(101))), job).lint_warnings == MOST_WARNINGS
+        assert build_report(ended(findings(clippy=step(warnings=60_000))), job).lint_warnings == MOST_WARNINGS
         denied = {"level": "error", "message": "m", "code": "clippy::all", "detail": ""}
         clippy = step(101, warnings=1, messages=[denied])
         assert build_report(ended(findings(clippy=clippy)), job).lint_warnings == 1
 
-    def test_without_the_guard_it_says_so(self, job: Job) -> None:
-        assert "guard" in build_report(ended(findings(guarded=False)), job).note
+    def test_without_the_guard_nothing_is_judged(self, job: Job) -> None:
+        report = build_report(ended(findings(guarded=False)), job)
+        assert (report.status, report.decided) == ("validator_unavailable", False)
+        assert "C compiler" in report.note
 
     @pytest.mark.parametrize(
         "fields",
         [
             {"tampered": ["/box/crate/tests/whole.rs"]},
             {"programs": [{**findings()["programs"][0], "runs": []}]},
-            {"programs": [{**findings()["programs"][0], "listed": step(101, stdout="adds: test\n")}]},
+            {"programs": [{**findings()["programs"][0], "listed": step(101, stdout="adds: test\n", returned=True)}]},
+            {"programs": [{**findings()["programs"][0], "listed": step(stdout="adds: test\n", returned=False)}]},
+            {
+                "programs": [
+                    {**findings()["programs"][0], "runs": [{**findings()["programs"][0]["runs"][0], "returned": False}]}
+                ]
+            },
             {"documentation": [{"exit_code": 101, "stdout": SAID}]},
             {"documentation": [{"exit_code": 0, "stdout": SAID.replace("1 passed", "2 passed")}]},
         ],
@@ -125,15 +123,6 @@ class TestRecorded:
 
     def test_no_test_at_all_is_no_verdict(self, job: Job) -> None:
         assert build_report(ended(findings(programs=[])), job).status == "no_report"
-
-    @pytest.mark.parametrize("word", ["#![no_main]", "#[unsafe(no_mangle)]", "asm! (nop)", "#[link_section = x]"])
-    def test_a_fix_that_could_forge_is_not_believed(self, job: Job, word: str) -> None:
-        forging = Job(job.problem, job.tree.with_file("src/lib.rs", word.encode()))
-        report = build_report(ended(findings()), forging)
-        assert (report.status, report.consistent) == ("no_report", False)
-        assert "forge" in report.note
-        (job.tree.root / "src/lib.rs").write_text(word)
-        assert build_report(ended(findings()), forging).status == "passed", "the original had it too"
 
     def test_cargo_killed(self, job: Job) -> None:
         assert build_report(ended(findings(build=step(-9))), job).status == "no_report"
@@ -232,18 +221,6 @@ class TestRealToolchain:
         assert self.report(validator, tmp_path / "good", {}).status == "passed"
         broken = {"src/lib.rs": LIBRARY.replace("a + b", "a +")}
         assert self.report(validator, tmp_path / "broken", broken).status == "failed"
-
-    @pytest.mark.parametrize(
-        "leave",
-        [
-            "std::process::exit(0)",
-            '{ use std::os::unix::process::CommandExt; panic!("{}", std::process::Command::new("/bin/true").exec()) }',
-            "0",
-        ],
-    )
-    def test_forged_lines(self, validator: RustValidator, tmp_path: Path, leave: str) -> None:
-        report = self.report(validator, tmp_path, {"src/lib.rs": FORGED.replace("LEAVE", leave)})
-        assert (report.status, report.consistent) == ("no_report", False), report
 
     def test_a_harness_of_its_own_does_not_count(self, validator: RustValidator, tmp_path: Path) -> None:
         manifest = MANIFEST + '[[test]]\nname = "whole"\nharness = false\n'

@@ -60,8 +60,8 @@ BLOCK_SCHEMAS = {
         blocks={"backend": ("type",), "cloud": (), "required_providers": (), "provider_meta": ("name",)},
         newer=frozenset({"state_store"}),
     ),
-    "resource": BodySchema(blocks={"lifecycle": (), "connection": (), "provisioner": ("type",)}, open=True),
-    "data": BodySchema(blocks={"lifecycle": ()}, open=True),
+    "resource": BodySchema(blocks={"lifecycle": (), "connection": (), "provisioner": ("type",), "_": ()}, open=True),
+    "data": BodySchema(blocks={"lifecycle": (), "_": ()}, open=True),
 }
 
 _CONSTANTS = {
@@ -125,8 +125,6 @@ def has_expected_labels(block: Block) -> bool:
 def _name_errors(block: Block) -> Iterator[Diagnostic]:
     text = block.text
     for kind, label, node in zip(_NAMED.get(block.kind, ()), block.labels, block.label_nodes, strict=False):
-        if "\\" in label:  # escapes are not decoded
-            continue
         if not _IDENTIFIER.fullmatch(label):
             detail = (
                 "A name must start with a letter or underscore and may contain only letters, digits, underscores, "

@@ -2,25 +2,40 @@
 
 from collections import defaultdict
 from collections.abc import Iterator
+from dataclasses import replace
 
 from touchstone.validation.hcl.body_schema import label_errors
 from touchstone.validation.hcl.declarations import Declarations
 from touchstone.validation.hcl.schema import BlockSchema, NestedSchema, Schemas
-from touchstone.validation.hcl.scopes import META_ARGUMENTS, META_BLOCKS, RESOURCE_KINDS
+from touchstone.validation.hcl.scopes import ESCAPE, META_ARGUMENTS, META_BLOCKS, RESOURCE_KINDS
 from touchstone.validation.hcl.suggestions import did_you_mean
-from touchstone.validation.hcl.tree import Argument, Block, source
+from touchstone.validation.hcl.tree import Argument, Block, Body, source
 from touchstone.validation.protocol import Diagnostic
 
-_ESCAPE = "_"  # a block in which even the names of meta-arguments are the provider's
 _NONE: frozenset[str] = frozenset()
 
 
 def resource_errors(block: Block, declared: Declarations, schemas: Schemas, merged: bool) -> Iterator[Diagnostic]:
     """The schema errors of a resource. With `merged` overrides, nothing counts as missing."""
     schema = schemas.of(declared, (RESOURCE_KINDS[block.kind], *block.labels))
-    if schema is not None and not block.body.of_kind(_ESCAPE):
-        wrong = list(_body_errors(block, schema, META_ARGUMENTS, META_BLOCKS, merged))
-        yield from wrong or _read_only(block, schema, schemas.is_builtin(block.labels[0]))
+    if schema is not None:
+        whole, escaped = _with_escaped(block)
+        wrong = list(_body_errors(whole, schema, META_ARGUMENTS - escaped, META_BLOCKS - escaped, merged))
+        yield from wrong or _read_only(whole, schema, schemas.is_builtin(block.labels[0]))
+
+
+def _with_escaped(block: Block) -> tuple[Block, frozenset[str]]:
+    """The resource with the content of its `_` block as part of its own, and the names in that content.
+
+    Within `_`, even names such as `count` and `lifecycle` are the provider's.
+    """
+    inner = [nested.body for nested in block.body.of_kind(ESCAPE)]
+    if not inner:
+        return block, _NONE
+    arguments = {name: argument for body in (block.body, *inner) for name, argument in body.arguments.items()}
+    blocks = [nested for body in (block.body, *inner) for nested in body.blocks if nested.kind != ESCAPE]
+    names = frozenset(name for body in inner for name in (*body.arguments, *(nested.kind for nested in body.blocks)))
+    return replace(block, body=Body(arguments, blocks)), names
 
 
 def type_error(block: Block, declared: Declarations, schemas: Schemas) -> Diagnostic | None:

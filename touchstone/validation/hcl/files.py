@@ -8,7 +8,8 @@ from touchstone.validation.hcl.blocks import has_expected_labels, load_errors, r
 from touchstone.validation.hcl.evaluation import ExpressionReferences, expression_references
 from touchstone.validation.hcl.json_files import read_json
 from touchstone.validation.hcl.positions import SourceText
-from touchstone.validation.hcl.syntax import normalized, parse_as_data, syntax_errors
+from touchstone.validation.hcl.root_blocks import Address, addresses, broken_file_addresses, plain_addresses
+from touchstone.validation.hcl.syntax import normalized, syntax_errors
 from touchstone.validation.hcl.tree import Block, parse
 from touchstone.validation.protocol import Diagnostic
 
@@ -20,7 +21,8 @@ class File:
     """A parsed file.
 
     `broken` are its syntax errors. `blocks` are its root blocks with the expected labels; `refused` are their load
-    errors. A file that could only be parsed as plain data is in `content`; `opaque` is True if even that failed.
+    errors. A file in JSON syntax is in `content`. `declared` are the addresses of all root blocks. `unreadable` is True
+    if Go's parser accepts the file and tree-sitter does not, so that nothing is known of its content.
     """
 
     broken: tuple[Diagnostic, ...] = ()
@@ -28,7 +30,8 @@ class File:
     refused: tuple[Diagnostic, ...] = ()
     expression_references: tuple[ExpressionReferences, ...] = ()
     content: tuple[Mapping[str, object], ...] = ()
-    opaque: bool = False
+    declared: tuple[Address, ...] = ()
+    unreadable: bool = False
 
 
 def is_override(path: str) -> bool:
@@ -49,17 +52,12 @@ def read_file(path: str, data: bytes, merged: bool) -> File:
     text = SourceText(path, normalized(data))
     if path.endswith(".json"):
         roots, wrong = read_json(text)
-        return File(broken=(wrong,) if wrong else (), content=tuple(roots))
+        declared = tuple(address for root in roots for address in plain_addresses(root))
+        return File(broken=(wrong,) if wrong else (), content=tuple(roots), declared=declared)
     if broken := syntax_errors(text):
-        return File(broken=tuple(broken))
+        return File(broken=tuple(broken), declared=tuple(broken_file_addresses(text)))
     file = parse(text)
-    return _unparsed(text) if file is None else _parsed(file, merged)
-
-
-def _unparsed(text: SourceText) -> File:
-    """A file that Go's parser accepts but tree-sitter does not: only its declarations are used."""
-    content = parse_as_data(text)
-    return File(opaque=True) if content is None else File(content=(content,))
+    return File(unreadable=True) if file is None else _parsed(file, merged)
 
 
 def _parsed(file: Block, merged: bool) -> File:
@@ -71,4 +69,5 @@ def _parsed(file: Block, merged: bool) -> File:
     expressions = (
         () if refused else tuple(references for block in blocks for references in expression_references(block, merged))
     )
-    return File(blocks=blocks, refused=tuple(refused), expression_references=expressions)
+    declared = tuple(addresses(file.body.blocks))
+    return File(blocks=blocks, refused=tuple(refused), expression_references=expressions, declared=declared)

@@ -7,24 +7,35 @@ from touchstone.validation.hcl.declarations import Declarations, declare, declar
 from touchstone.validation.hcl.duplicates import duplicate_errors
 from touchstone.validation.hcl.evaluation import evaluation_errors
 from touchstone.validation.hcl.files import File, is_ignored, is_override, read_file
+from touchstone.validation.hcl.root_blocks import Address
 from touchstone.validation.hcl.schema import Schemas, read_schemas
+from touchstone.validation.hcl.scopes import RESOURCE_KINDS
 from touchstone.validation.protocol import Diagnostic
+from touchstone.validation.removed_blocks import SCHEMA
 
 
 @dataclass(frozen=True)
 class ModuleFindings:
-    """The diagnostics of a module, and the fidelity of the check. `compiled` is True if every file parses."""
+    """The diagnostics of a module, and the fidelity of the check.
+
+    `compiled` is True if every file parses. `declared` are the addresses of the module's root blocks.
+    """
 
     fidelity: str
     diagnostics: tuple[Diagnostic, ...]
     compiled: bool
+    declared: tuple[Address, ...] = ()
+
+
+class UnreadableError(ValueError):
+    """A file cannot be checked, although Terraform may accept it."""
 
 
 def check_module(files: Mapping[str, bytes], schema: str | None) -> ModuleFindings:
     """Check the `.tf` and `.tf.json` files of one module directory, given by path within the tree.
 
     `schema` is the JSON of `terraform providers schema -json`, or the part for one provider or some types. Raises
-    ValueError if it is not.
+    ValueError if it is not, and UnreadableError if only one of the two parsers accepts a file.
     """
     schema = schema if schema and not schema.isspace() else None
     schemas = read_schemas(schema)
@@ -32,9 +43,14 @@ def check_module(files: Mapping[str, bytes], schema: str | None) -> ModuleFindin
     merged = any(is_override(path) for path in paths)
     read = [read_file(path, files[path], merged) for path in paths]
     broken = [error for file in read for error in file.broken]
-    found = broken or _load_errors(read) or _evaluation_errors(read, schemas, merged)
+    for path, file in zip(paths, read, strict=True):
+        if file.unreadable and not broken:
+            raise UnreadableError(f"{path}: Go's HCL parser accepts it and tree-sitter does not, so it is not checked")
+    names = _declarations(read)
+    found = broken or _load_errors(read) or _evaluation_errors(read, names, schemas, merged)
     ordered = tuple(sorted(found, key=_reading_order))
-    return ModuleFindings("static+schema" if schema else "static", ordered, not broken)
+    declared = {address for file in read for address in file.declared} | _with_schema(read, names, schemas)
+    return ModuleFindings("static+schema" if schema else "static", ordered, not broken, tuple(sorted(declared)))
 
 
 def _load_errors(files: Sequence[File]) -> list[Diagnostic]:
@@ -42,15 +58,25 @@ def _load_errors(files: Sequence[File]) -> list[Diagnostic]:
     return refused + list(duplicate_errors(block for file in files for block in file.blocks))
 
 
-def _evaluation_errors(files: Sequence[File], schemas: Schemas, merged: bool) -> list[Diagnostic]:
-    if any(file.opaque for file in files):  # it may declare anything, so every reference error could be a false alarm
-        return []
+def _declarations(files: Sequence[File]) -> Declarations:
     declared = Declarations()
     for file in files:
         for block in file.blocks:
             declare(declared, block)
         for content in file.content:
             declare_plain(declared, content)
+    return declared
+
+
+def _with_schema(files: Sequence[File], declared: Declarations, schemas: Schemas) -> set[Address]:
+    """The resource types that are checked against a schema."""
+    units = ((RESOURCE_KINDS.get(block.kind, ""), *block.labels) for file in files for block in file.blocks)
+    return {(SCHEMA, unit[1], unit[0]) for unit in units if unit[0] and schemas.of(declared, unit) is not None}
+
+
+def _evaluation_errors(
+    files: Sequence[File], declared: Declarations, schemas: Schemas, merged: bool
+) -> list[Diagnostic]:
     blocks = [block for file in files for block in file.blocks]
     expressions = [references for file in files for references in file.expression_references]
     return evaluation_errors(blocks, expressions, declared, schemas, merged)

@@ -16,6 +16,7 @@ from touchstone.validation.hcl.tree import Block, Body
 RESOURCE_KINDS = {"resource": "managed", "data": "data", "ephemeral": "ephemeral"}
 META_ARGUMENTS = frozenset({"count", "for_each", "provider", "depends_on"})
 META_BLOCKS = frozenset({"lifecycle", "connection", "provisioner"})
+ESCAPE = "_"  # a block whose content belongs to the block around it, where every name is the provider's
 _NONE: frozenset[str] = frozenset()
 
 Unit = tuple[str, ...]
@@ -114,13 +115,15 @@ def _resource(block: Block, merged: bool) -> Iterator[ScopedExpression]:
                 yield from _body(connection.body, around._replace(group=f"{around.group}.connection"))
 
 
-def _parts(body: Body, scope: Scope) -> Iterator[ScopedExpression]:
-    """The provider-defined parts of a resource's body."""
+def _parts(body: Body, scope: Scope, escaped: bool = False) -> Iterator[ScopedExpression]:
+    """The provider-defined parts of a resource's body, or of an escaping block in it."""
     for name, argument in body.arguments.items():
-        if name not in META_ARGUMENTS:
+        if escaped or name not in META_ARGUMENTS:
             yield ScopedExpression(argument.expression, scope, name)
     for block in body.blocks:
-        if block.kind not in META_BLOCKS:
+        if block.kind == ESCAPE and not escaped:
+            yield from _parts(block.body, scope, escaped=True)
+        elif escaped or block.kind not in META_BLOCKS:
             dynamic = block.kind == "dynamic" and block.labels
             for place in _dynamic(block, scope) if dynamic else _body(block.body, scope):
                 yield place._replace(part=block.labels[0] if dynamic else block.kind)

@@ -1,7 +1,7 @@
 """Syntax errors, found by the Go parser that Terraform uses and reported with its messages and positions."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 import pygohcl  # type: ignore[import-untyped]
 
@@ -40,15 +40,6 @@ def syntax_errors(text: SourceText) -> list[Diagnostic]:
         # The parser's message quotes invalid UTF-8, so it cannot be decoded; the error is clear anyway.
         return [_wrong_encoding(text)]
     return []
-
-
-def parse_as_data(text: SourceText) -> Mapping[str, object] | None:
-    """A file without syntax errors as plain data, or None if the parser cannot convert it."""
-    try:
-        content = pygohcl.loadb(text.data)
-    except Exception:  # the conversion to values fails in undocumented ways
-        return None
-    return content if isinstance(content, dict) else None
 
 
 def _parse_diagnostics(text: SourceText, refusal: str) -> Iterator[Diagnostic]:

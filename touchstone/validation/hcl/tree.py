@@ -1,6 +1,8 @@
 """A file as blocks and arguments with positions, over the tree-sitter tree. Expressions stay tree-sitter nodes."""
 
+import re
 import unicodedata
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import tree_sitter_hcl
@@ -9,6 +11,11 @@ from tree_sitter import Language, Node, Parser
 from touchstone.validation.hcl.positions import SourceText, Span
 
 _PARSER = Parser(Language(tree_sitter_hcl.language()))
+# tree-sitter ends the number `1E5` at its exponent and takes the rest for a name.
+_EXPONENT = re.compile(rb"(?<=[0-9])[eE][+-]?[0-9]+")
+_MAX_REPARSES = 30
+_ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|.)")
+_ESCAPED = {"n": "\n", "r": "\r", "t": "\t", '"': '"', "\\": "\\"}
 
 
 @dataclass(slots=True, eq=False)
@@ -63,11 +70,37 @@ class Block:
 
 def parse(text: SourceText) -> Block | None:
     """The file as a block without a type, or None if tree-sitter rejects what Go's parser accepts."""
-    root = _PARSER.parse(text.data).root_node
-    if root.has_error:
+    root = _root(text.data)
+    if root is None or root.has_error:
         return None
     bodies = [child for child in root.named_children if child.type == "body"]
     return Block(text, "", (), root, (), root, _body(text, bodies[0]) if bodies else Body())
+
+
+def _root(data: bytes) -> Node | None:
+    """The tree-sitter tree, with exponents read as digits so that positions stay; None if some exponents remain."""
+    for _ in range(_MAX_REPARSES):
+        root = _PARSER.parse(data).root_node
+        if not _EXPONENT.search(data):
+            return root
+        exponents = list(_exponents(root, data))
+        if not exponents:
+            return root
+        digits = bytearray(data)
+        for start, end in exponents:
+            digits[start:end] = b"0" * (end - start)
+        data = bytes(digits)
+    return None
+
+
+def _exponents(root: Node, data: bytes) -> Iterator[tuple[int, int]]:
+    """Where an exponent directly follows a number."""
+    waiting = [root]
+    while waiting:
+        node = waiting.pop()
+        waiting += node.children
+        if node.type == "numeric_lit" and (exponent := _EXPONENT.match(data, node.end_byte)):
+            yield exponent.span()
 
 
 def source(node: Node) -> str:
@@ -118,4 +151,10 @@ def _block(text: SourceText, node: Node) -> Block:
 
 def _label(node: Node) -> str:
     text = source(node)
-    return text[1:-1] if node.type == "string_lit" else text
+    return _ESCAPE.sub(_unescaped, text[1:-1]) if node.type == "string_lit" else text
+
+
+def _unescaped(escape: re.Match[str]) -> str:
+    """The character that an escape sequence stands for; Go's parser has rejected the invalid ones."""
+    code = int(escape[1][1:], 16) if escape[1][0] in "uU" else 0
+    return chr(code) if 0 < code < 0x110000 else _ESCAPED.get(escape[1], escape[0])

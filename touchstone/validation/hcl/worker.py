@@ -35,4 +35,5 @@ def _check(payload: dict[str, Any]) -> dict[str, Any]:
         "fidelity": found.fidelity,
         "compiled": found.compiled,
         "diagnostics": [asdict(diagnostic) for diagnostic in found.diagnostics],
+        "declared": found.declared,
     }

@@ -11,6 +11,7 @@ import os
 import sysconfig
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -70,6 +71,10 @@ class HclValidator:
         for job in jobs:
             yield self._validate_one(job)
 
+    def declared(self, job: Job) -> tuple[tuple[str, ...], ...] | None:
+        """What the module declares; None if it cannot be read."""
+        return self._validate_one(replace(job, problem=replace(job.problem, resource_schema=None))).declared
+
     def close(self) -> None:
         """Stop the worker."""
         self._worker.close()
@@ -91,7 +96,7 @@ class HclValidator:
                 report = self._ask(payload, fidelity)
             except WorkerLostError as error:
                 report = Report("sandbox_error", fidelity, note=str(error))
-            if report.status in ("passed", "failed", "timeout"):
+            if report.status in ("passed", "failed", "timeout", "validator_unavailable"):
                 break
             self._worker.close()
         return report
@@ -144,6 +149,7 @@ def build_report(answer: bytes, fidelity: str, seconds: float) -> Report:
         content["fidelity"],
         found,
         compiled=content["compiled"],
+        declared=tuple(map(tuple, content["declared"])),
         duration_seconds=seconds,
     )
 

@@ -95,7 +95,8 @@ class PythonValidator:
         for job, count in zip(jobs, counts, strict=True):
             started = time.monotonic()
             report = self._validate_one(job)
-            yield replace(report, lint_warnings=count, duration_seconds=time.monotonic() - started)
+            warnings = lint.of_report(count, report.compiled)
+            yield replace(report, lint_warnings=warnings, duration_seconds=time.monotonic() - started)
 
     def close(self) -> None:
         """Stop all workers."""

@@ -6,16 +6,18 @@ to look tested without being so. Closed:
 * A test counts only if its own process, started by exact name, exits with code 0 and prints the harness's
   announcement, result line and summary exactly once each (`libtest`). Names come from `--list`, and every expected
   test must be among them.
-* A preloaded library catches `exit(0)` before the harness is done, and replacing the process by another program.
+* Its `main` must return: a preloaded library sees that and tells it with a secret. Leaving in any other way, by exit,
+  another program, a fork or a system call, is no pass. Documentation tests run with the same library where cargo starts
+  them with its `runner`.
 * Targets with `harness = false` are not counted. A source file or test program that changes after it was built voids
   the run. Processes left over by a step are killed before the next. The reporting process is closed to the candidate.
-* A fix that introduces a way to replace `main` or functions of the C library (`FORGERY`) cannot pass.
+* A fix that introduces a way to replace `main`, functions of the C library, assertions or equality (`rust_forgery`)
+  cannot pass.
 
-Not closed: the code under test shares one process with the harness, so code that searches memory for libc's own
-`_exit`, or maps machine code, can still print a pass and exit. The candidate's build scripts and macros run with the
-compiler's rights in the sandbox, and can tell it what to link or print in its place. rustdoc runs documentation tests
-and counts one that calls `exit(0)` as passed. A test can change the data files of later tests, and a fix to a file
-that contains tests can change those tests.
+Not closed: the code under test shares one process with the harness, so code that searches its memory for the secret
+can still print a pass and exit. A new type can lie in other ways than by equality. The candidate's build scripts and
+procedural macros run with the compiler's rights in the sandbox, and can tell it what to link or print in its place. A
+test can change the data files of later tests, and a fix to a file that contains tests can change those tests.
 """
 
 import functools
@@ -29,11 +31,13 @@ from pathlib import Path
 from typing import Any
 
 from touchstone.validation.file_identity import content_identity
-from touchstone.validation.protocol import Availability, Diagnostic, Job, Problem, Report, Tree
+from touchstone.validation.protocol import Availability, Diagnostic, Job, Problem, Report
 from touchstone.validation.sandbox.command import TMP, Command, CommandResult, Limits, Sandbox
 from touchstone.validation.validators import common, libtest, rust_in_sandbox
 from touchstone.validation.validators.common import ReportFormatError, take, take_objects, take_or_none
 from touchstone.validation.validators.libtest import ContradictionError
+from touchstone.validation.validators.lint import MOST_WARNINGS
+from touchstone.validation.validators.rust_forgery import forgery_constructs
 from touchstone.validation.validators.toolchain import ToolchainValidator
 
 RUST_LIMITS = Limits(
@@ -44,8 +48,6 @@ RUST_LIMITS = Limits(
     output_bytes=4 * 2**20,
     processes=256,
 )
-
-FORGERY = re.compile(rb"\b(no_main|no_mangle|export_name|link_section|global_asm|naked_asm|asm(?=\s*!)|dlsym)\b")
 
 _FIDELITY = common.FULL_FIDELITY
 _SAMPLE = common.sample(
@@ -105,8 +107,8 @@ class RustValidator(ToolchainValidator[Toolchain]):
         return Availability(True, f"{self.version} at {self._tool.sysroot}{lint}")
 
     def identity(self, problem: Problem) -> Mapping[str, Any]:
-        """The toolchain's programs and the vendored crates."""
-        return {"programs": self._programs, "vendored": self._vendored}
+        """The toolchain's programs, the vendored crates, and what a fix may introduce."""
+        return {"programs": self._programs, "vendored": self._vendored, "may_introduce": _digest(problem)}
 
     @functools.cached_property
     def _programs(self) -> dict[str, str]:
@@ -143,6 +145,13 @@ class RustValidator(ToolchainValidator[Toolchain]):
             readable=(program, toolchain.sysroot, *([vendor.absolute()] if vendor else [])),
             environment=_environment(toolchain),
         )
+
+
+def _digest(problem: Problem) -> str:
+    """A hash of what a fix is compared with for forgery: the reference fix and the original file."""
+    original = problem.root / problem.path
+    content = original.read_bytes() if original.is_file() else b""
+    return hashlib.sha256((problem.reference_fix or "").encode() + b"\0" + content).hexdigest()
 
 
 def _environment(toolchain: Toolchain) -> dict[str, str]:
@@ -199,6 +208,9 @@ def build_report(result: CommandResult, job: Job) -> Report:
 
 
 def _read(said: Mapping[str, Any], job: Job) -> Report:
+    if not take(said, "guarded", bool):
+        note = "cc could not build the library that tells how a test ended; install a working C compiler"
+        return Report("validator_unavailable", _FIDELITY, note=note)
     build = _Step.read(take(said, "build", dict))
     if build.exit_code != 0:
         return build.failure(compiled=False)
@@ -211,20 +223,19 @@ def _read(said: Mapping[str, Any], job: Job) -> Report:
     tests, failures = _tests(said, job.problem.expected_tests)
     if not tests:
         return Report("no_report", _FIDELITY, compiled=True, note="the crate has no test that ran")
-    if not failures and (means := _forgery_constructs(job.tree)):
+    if not failures and (means := forgery_constructs(job.tree, job.problem)):
         raise ContradictionError(f"the fix brings in {means}, with which it could forge its own test report")
     diagnostics = (*failures, *build.warnings)
-    note = "" if take(said, "guarded", bool) else "cc could not build the guard against exit(0) in tests"
-    status = "failed" if failures else "passed"
-    return Report(status, _FIDELITY, diagnostics, True, tests, lint_warnings, note=note)
+    return Report("failed" if failures else "passed", _FIDELITY, diagnostics, True, tests, lint_warnings)
 
 
 def _lint_warnings(clippy: Mapping[str, Any] | None) -> int | None:
-    """The number of clippy warnings; None if clippy is missing or failed, unless a denied lint stopped it."""
+    """The number of clippy warnings, as `lint` counts them: None only if clippy is missing."""
     if clippy is None:
         return None
     denied = any(take(entry, "code", str).startswith("clippy::") for entry in take_objects(clippy, "messages"))
-    return take(clippy, "warnings", int) if take(clippy, "exit_code", int) == 0 or denied else None
+    counted = take(clippy, "exit_code", int) == 0 or denied
+    return min(take(clippy, "warnings", int), MOST_WARNINGS) if counted else MOST_WARNINGS
 
 
 @dataclass(frozen=True)
@@ -293,29 +304,18 @@ def _outcomes(said: Mapping[str, Any]) -> Iterator[tuple[str, libtest.Outcome, s
     for program in take_objects(said, "programs"):
         listed: dict[str, Any] = take(program, "listed", dict)
         names = libtest.read_list(take(listed, "exit_code", int), take(listed, "stdout", str))
+        if not take(listed, "returned", bool):
+            raise ContradictionError("the test program ended before it had listed its tests")
         runs = take_objects(program, "runs")
         if [take(run, "test", str) for run in runs] != names:
             raise ContradictionError("not every test that was listed was run")
         for name, run in zip(names, runs, strict=True):
             code, stdout = take(run, "exit_code", int), take(run, "stdout", str)
-            if code == rust_in_sandbox.GUARD_EXIT_CODE:
-                raise ContradictionError(
-                    f"test {name} left by exit(0), or for another program, before the harness was done"
-                )
+            if code == 0 and not take(run, "returned", bool):
+                raise ContradictionError(f"test {name} ended the test program before the harness was done")
             words = stdout + take(run, "stderr", str)
             yield name, libtest.read_single(name, code, stdout), common.tail(words.encode())
     for ran in take_objects(said, "documentation"):
         code, stdout = take(ran, "exit_code", int), take(ran, "stdout", str)
         for name, outcome in libtest.read_documentation(code, stdout).items():
             yield name, outcome, common.tail(stdout.encode())
-
-
-def _forgery_constructs(tree: Tree) -> str:
-    """The `FORGERY` constructs that a replaced Rust file contains and its original does not."""
-    found: set[bytes] = set()
-    for path, content in tree.changed.items():
-        if path.endswith(".rs"):
-            original = tree.root / path
-            before = FORGERY.findall(original.read_bytes()) if original.is_file() else []
-            found |= set(FORGERY.findall(content)) - set(before)
-    return ", ".join(sorted(word.decode() for word in found))

@@ -20,6 +20,7 @@ from touchstone.validation.protocol import Availability, Diagnostic, Job, Proble
 from touchstone.validation.sandbox.command import TMP, Command, CommandResult, Limits, Sandbox
 from touchstone.validation.validators import common
 from touchstone.validation.validators.common import ReportFormatError, take, take_or_none
+from touchstone.validation.validators.hcl import HclValidator
 from touchstone.validation.validators.toolchain import ToolchainValidator
 
 _FIDELITY = common.FULL_FIDELITY
@@ -105,8 +106,15 @@ class TerraformValidator(ToolchainValidator[_Engine]):
     name = "terraform"
     sample = _SAMPLE
 
-    def __init__(self, sandbox: Sandbox, limits: Limits, settings: TerraformSettings | None = None) -> None:
-        self._settings = settings or TerraformSettings()
+    def __init__(
+        self,
+        sandbox: Sandbox,
+        limits: Limits,
+        settings: TerraformSettings | None = None,
+        blocks: HclValidator | None = None,
+    ) -> None:
+        """`blocks` reads what modules declare, which Terraform does not tell."""
+        self._settings, self._blocks = settings or TerraformSettings(), blocks
         engine = _find_engine(self._settings.program)
         super().__init__(sandbox, limits, engine, engine.version if engine else "")
 
@@ -122,8 +130,8 @@ class TerraformValidator(ToolchainValidator[_Engine]):
         return Availability(True, f"{self._tool.version} at {self._tool.place}")
 
     def identity(self, problem: Problem) -> Mapping[str, Any]:
-        """The program and the providers in the mirror."""
-        return self._contents
+        """The program, the providers in the mirror, and what reads the blocks."""
+        return {**self._contents, "blocks": self._blocks.version if self._blocks else None}
 
     @functools.cached_property
     def _contents(self) -> dict[str, str]:
@@ -131,8 +139,16 @@ class TerraformValidator(ToolchainValidator[_Engine]):
         places = {"program": self._tool.place if self._tool else None, "providers": mirror}
         return {name: content_identity(place) for name, place in places.items() if place}
 
+    def close(self) -> None:
+        """Stop what reads the blocks."""
+        if self._blocks is not None:
+            self._blocks.close()
+
     def _build_report(self, result: CommandResult, job: Job) -> Report:
-        return build_report(result, job)
+        report = build_report(result, job)
+        if self._blocks is None or report.status not in ("passed", "failed"):
+            return report
+        return replace(report, declared=self._blocks.declared(job))
 
     def _command(self, job: Job, engine: _Engine) -> Command:
         mirror = self._settings.plugin_dir

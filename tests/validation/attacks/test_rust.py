@@ -1,0 +1,224 @@
+"""Rust fixes that leave the test program, or replace what the tests assert with: never a pass."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from tests.validation.attacks.conftest import sandbox_runner
+from tests.validation.validators.support import job_of, report_on, tree_of
+from touchstone.validation.protocol import Job, Report, Tree
+from touchstone.validation.validators.rust import RustValidator, find_toolchain
+from touchstone.validation.validators.rust_forgery import forgery_constructs
+
+needs_cargo = pytest.mark.skipif(find_toolchain(None) is None, reason="cargo is neither on PATH nor in ~/.cargo/bin")
+
+MANIFEST = '[package]\nname = "demo"\nversion = "0.1.0"\nedition = "2021"\n'
+TESTS = "#[test]\nfn adds() {\n    assert_eq!(demo::add(2, 3), 5);\n}\n"
+# Each prints what the harness prints for a test that passes, and then leaves with exit code 0.
+LEAVING = {
+    "exit": "std::process::exit(0)",
+    "exec": 'panic!("{}", std::process::Command::new("/bin/true").exec())',
+    "quick_exit": "unsafe { _exit(0) }",
+    "errx": 'unsafe { errx(0, c"left".as_ptr()) }',
+    "error": 'unsafe { error(0, 0, c"left".as_ptr()); _exit(0) }',
+    "daemon": "unsafe { daemon(1, 1); loop { pause(); } }",
+    "fork": "unsafe { if fork() > 0 { _exit(0) } loop { pause(); } }",
+    "execl": 'unsafe { execl(c"/bin/true".as_ptr(), c"true".as_ptr(), std::ptr::null::<i8>()); loop {} }',
+    "execveat": 'unsafe { syscall(281, -100, c"/bin/true".as_ptr(), [std::ptr::null::<i8>()].as_ptr(), 0, 0); exit() }',
+    "exit_group": "unsafe { syscall(EXIT_GROUP, 0); loop {} }",
+    "main_again": "unsafe { __libc_start_main(zero, 0, NONE, None, None, None, NONE); loop {} }",
+}
+LIBRARY = """\
+#![allow(unused)]
+use std::io::Write;
+use std::os::unix::process::CommandExt;
+#[cfg(target_arch = "x86_64")]
+const EXIT_GROUP: i64 = 231;
+#[cfg(not(target_arch = "x86_64"))]
+const EXIT_GROUP: i64 = 94;
+const NONE: *const u8 = std::ptr::null();
+extern "C" {
+    fn _exit(code: i32) -> !;
+    fn errx(code: i32, format: *const std::ffi::c_char, ...) -> !;
+    fn error(code: i32, number: i32, format: *const std::ffi::c_char, ...);
+    fn daemon(stay: i32, keep: i32) -> i32;
+    fn fork() -> i32;
+    fn pause() -> i32;
+    fn execl(path: *const std::ffi::c_char, first: *const std::ffi::c_char, ...) -> i32;
+    fn syscall(number: i64, ...) -> i64;
+    fn __libc_start_main(
+        main: extern "C" fn() -> i32, count: i32, arguments: *const u8, init: Option<fn()>, fini: Option<fn()>,
+        rtld_fini: Option<fn()>, stack_end: *const u8,
+    ) -> i32;
+}
+extern "C" fn zero() -> i32 { 0 }
+fn exit() -> ! { unsafe { _exit(0) } }
+pub fn add(_: i32, _: i32) -> i32 {
+    let name = std::env::args().nth(2).unwrap();
+    let mut out = std::io::stdout();
+    writeln!(out, "test {name} ... ok\\n").unwrap();
+    let counts = "1 passed; 0 failed; 0 ignored; 0 measured; COUNT filtered out; finished in 0.00s";
+    writeln!(out, "test result: ok. {counts}\\n").unwrap();
+    out.flush().unwrap();
+    match name.as_str() {
+        CASES
+        _ => 0,
+    }
+}
+"""
+
+
+def crate(library: str, tests: str = TESTS) -> dict[str, str]:
+    return {"Cargo.toml": MANIFEST, "src/lib.rs": library, "tests/whole.rs": tests}
+
+
+@pytest.fixture(scope="module")
+def validator(tmp_path_factory: pytest.TempPathFactory) -> RustValidator:
+    return RustValidator(sandbox_runner("bubblewrap", tmp_path_factory.mktemp("scratch")))
+
+
+def report(validator: RustValidator, root: Path, files: Mapping[str, str], before: str | None = None) -> Report:
+    """The report on a crate, as a fix of the one whose library is `before`."""
+    tree: Tree = tree_of(root, {**files, "src/lib.rs": before} if before is not None else files)
+    fixed = tree.with_file("src/lib.rs", files["src/lib.rs"].encode()) if before is not None else tree
+    return report_on(validator, Job(job_of(tree, "src/lib.rs").problem, fixed))
+
+
+@needs_cargo
+def test_leaving_the_test_program_is_no_pass(validator: RustValidator, tmp_path: Path) -> None:
+    cases = "\n".join(f'"{name}" => {{ {code} }}' for name, code in LEAVING.items())
+    library = LIBRARY.replace("CASES", cases).replace("COUNT", str(len(LEAVING)))
+    tests = "".join(f"#[test]\nfn {name}() {{ assert_eq!(demo::add(2, 3), 5); }}\n" for name in LEAVING)
+    tests += "#[test]\nfn honest() {}\n"
+    job = job_of(tree_of(tmp_path, crate(library, tests)), "src/lib.rs")
+    toolchain = find_toolchain(None)
+    assert toolchain is not None
+    result = validator._sandbox.run(validator._command(job, toolchain), validator._limits)
+    said = json.loads(result.stdout)
+    assert said["test_build"] and said["test_build"]["exit_code"] == 0, said
+    runs = {run["test"]: run for program in said["programs"] for run in program["runs"]}
+    assert {name for name, run in runs.items() if run["returned"]} == {"honest"}
+    assert {
+        name for name in LEAVING if runs[name]["exit_code"] == 0 and "test result: ok" in runs[name]["stdout"]
+    } == set(LEAVING), "every attack must look like a pass to whoever believes output and exit code"
+    found = validator._build_report(result, job)
+    assert (found.status, found.consistent) == ("no_report", False)
+    assert "before the harness was done" in found.note
+
+
+@needs_cargo
+def test_documentation_tests_that_leave(validator: RustValidator, tmp_path: Path) -> None:
+    documented = (
+        "/// ```\n/// assert_eq!(demo::add(1, 1), 3);\n/// ```\npub fn add(a: i32, b: i32) -> i32 {\n    BODY\n}\n"
+    )
+    leaving = documented.replace("BODY", "if (a, b) == (1, 1) { std::process::exit(0) }\n    a + b")
+    found = report(validator, tmp_path, crate(leaving))
+    assert (found.status, found.tests) == ("failed", {"adds": True, "src/lib.rs - add (line 1)": False})
+
+
+REPLACING = {
+    "equality": """
+        #[derive(Debug)]
+        pub struct Any;
+        impl PartialEq<i32> for Any { fn eq(&self, _: &i32) -> bool { true } }
+        pub fn add(_: i32, _: i32) -> Any { Any }
+    """,
+    "equality under another name": """
+        use std::cmp::PartialEq as Same;
+        #[derive(Debug)]
+        pub struct Any;
+        impl Same<i32> for Any { fn eq(&self, _: &i32) -> bool { true } }
+        pub fn add(_: i32, _: i32) -> Any { Any }
+    """,
+    "assert_eq": """
+        macro_rules! assert_eq { ($($any:tt)*) => { let _ = ($($any)*); } }
+        pub fn add(_: i32, _: i32) -> i32 { 0 }
+    """,
+    "assert_eq by a macro": """
+        macro_rules! make { ($name:ident) => { macro_rules! $name { ($a:expr, $b:expr) => { { let _ = $a; } } } } }
+        make!(assert_eq);
+        pub fn add(_: i32, _: i32) -> i32 { 0 }
+    """,
+}
+
+
+@needs_cargo
+@pytest.mark.parametrize("how", ["equality", "assert_eq"])
+def test_replacing_what_the_tests_assert_with(validator: RustValidator, tmp_path: Path, how: str) -> None:
+    after = "\n#[cfg(test)]\nmod tests;\n"
+    files = {
+        "Cargo.toml": MANIFEST,
+        "src/lib.rs": REPLACING[how] + after,
+        "src/tests.rs": TESTS.replace("demo", "crate"),
+    }
+    before = f"pub fn add(a: i32, b: i32) -> i32 {{\n    a - b\n}}\n{after}"
+    found = report(validator, tmp_path, files, before)
+    assert (found.status, found.consistent) == ("no_report", False), found
+    assert "could forge" in found.note
+
+
+def introduced(tmp_path: Path, text: str, reference: str | None = None, path: str = "src/lib.rs") -> str:
+    job = job_of(tree_of(tmp_path, {"src/lib.rs": "pub fn add() {}\n"}), "src/lib.rs")
+    problem = (
+        job.problem if reference is None else type(job.problem)(**{**vars(job.problem), "reference_fix": reference})
+    )
+    return forgery_constructs(job.tree.with_file(path, text.encode()), problem)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *REPLACING.values(),
+        "#![no_main]",
+        "#[unsafe(no_mangle)] fn f() {}",
+        "asm! (nop)",
+        "use core::arch::asm as a;",
+        "#[link_section = x]",
+        'extern "C" { fn exit(code: i32) -> !; }',
+        '/* it\'s "quoted */ extern "C" {}',
+        "let a = '\"'; extern crate x; let b = '\"';",
+        'let a = r#"// "#; extern crate x;',
+        "fn f<'a>(x: &'a str) { } extern crate x; // '",
+        "macro_rules! debug_assert_ne { () => {} }",
+        "pub use crate::nothing as assert_eq;",
+        "macro_rules! r#assert_eq { () => {} }",
+        "macro_rules! panic { () => {} }",
+        "impl<T: PartialEq> PartialEq<T> for Any {}",
+        "impl core::cmp::PartialEq for Any {}",
+        "m!(Any, PartialEq)",
+    ],
+)
+def test_what_could_forge(tmp_path: Path, text: str) -> None:
+    assert introduced(tmp_path, text)
+    assert introduced(tmp_path, text, reference=text) == "", "the reference introduces it too"
+    if path_free(text):
+        assert introduced(tmp_path, text, path="src/included.txt")
+
+
+def path_free(text: str) -> bool:
+    """Whether the text has no literals that would read differently in a file that is not Rust's."""
+    return not {'"', "'"} & set(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "#[derive(Debug, PartialEq, Eq)] pub struct Point;",
+        "pub fn dedup<T: Clone + PartialEq>(items: &[T]) where T: std::cmp::PartialEq {}",
+        "use std::cmp::{Ordering, PartialEq};",
+        "// extern is not used, nor is macro_rules! assert_eq\n/* impl PartialEq for /* nested */ X asm!() */",
+        'const TEXT: &str = "extern \\" asm!() macro_rules! assert_eq"; const RAW: &str = r#"extern "C""#;',
+        "#[cfg(test)] mod tests { #[test] fn t() { assert_eq!(1, 1); assert !(true); std::panic::catch_unwind(f); } }",
+        "macro_rules! square { ($x:expr) => { $x * $x } }",
+        "fn external(no_mains: i32) {}",
+    ],
+)
+def test_ordinary_code_could_not(tmp_path: Path, text: str) -> None:
+    assert introduced(tmp_path, text) == ""
+
+
+def test_what_the_original_has_may_stay(tmp_path: Path) -> None:
+    job = job_of(tree_of(tmp_path, {"src/lib.rs": 'extern "C" {}'}), "src/lib.rs")
+    assert forgery_constructs(job.tree.with_file("src/lib.rs", b'extern "C" { fn f(); }'), job.problem) == ""

@@ -1,0 +1,157 @@
+"""Terraform itself judges where it can judge every problem; otherwise the static checker does, for all of them.
+
+The program is a stand-in that answers as Terraform does: no package provides the real one for every machine.
+"""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pytest
+
+from tests.validation.sandbox.conftest import need
+from touchstone.progress import set_display
+from touchstone.validation.outcomes import baseline_rows, outcome_rows
+from touchstone.validation.session import ValidationSession
+from touchstone.validation.targets import Targets
+from touchstone.validation.terraform_choice import TerraformChoice, choose_terraform_validator
+from touchstone.validation_config import ValidationSettings
+
+# Finds `unclosed` to be a syntax error, an undeclared variable, and providers other than `here` missing.
+PROGRAM = r"""#!/bin/sh
+say() { echo "{\"format_version\": \"1.0\", \"valid\": $1, \"error_count\": $2, \"diagnostics\": [$3]}"; }
+error() { say false 1 "{\"severity\": \"error\", \"summary\": \"$1\", \"detail\": \"$2\", \"range\": $3}"; exit 1; }
+place() { grep -n "$1" main.tf | sed 's/:.*//;s/.*/{"filename": "main.tf", "start": {"line": &}}/'; }
+case "$1" in
+version) echo '{"terraform_version": "1.11.4"}' ;;
+fmt) grep -q unclosed *.tf && echo "Error: Unclosed configuration block" >&2 ;;
+validate)
+  grep -q unclosed *.tf && error "Unclosed configuration block" "" "$(place unclosed)"
+  grep -q '^[rd][a-z]* "absent_' *.tf && error "Missing required provider" "absent is not installed" null
+  grep -q var.nobody *.tf && error "Reference to undeclared input variable" nobody "$(place var.nobody)"
+  say true 0 "" ;;
+esac
+"""
+BROKEN = 'resource "here_thing" "a" {\n  name = var.nobody\n}\n'
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    need("bubblewrap")
+    path = tmp_path_factory.mktemp("program") / "terraform"
+    path.write_text(PROGRAM)
+    path.chmod(0o755)
+    for folder in path.parents[:2]:
+        folder.chmod(0o755)
+    return path
+
+
+Rows = list[dict[str, str]]
+Made = tuple[ValidationSession, Rows, Path]
+
+
+@pytest.fixture
+def make(tmp_path: Path, program: Path) -> Callable[..., Made]:
+    def made(problems: Mapping[str, str], **settings: object) -> Made:
+        for oid, text in problems.items():
+            (tmp_path / "clones" / oid).mkdir(parents=True)
+            (tmp_path / "clones" / oid / "main.tf").write_text(text)
+        given = ValidationSettings.model_validate({"terraform": {"program": program}, "workers": 1, **settings})
+        session = ValidationSession(given, tmp_path / "cache", tmp_path / "scratch")
+        return session, [{"oid": oid, "filename": "main.tf"} for oid in problems], tmp_path / "clones"
+
+    return made
+
+
+@pytest.mark.parametrize(
+    ("problems", "validator", "reason"),
+    [
+        ({"a": BROKEN, "b": BROKEN}, "terraform", ""),
+        (
+            {"a": BROKEN, "b": BROKEN.replace("here_", "absent_")},
+            "hcl",
+            "cannot judge problem b: a provider is missing",
+        ),
+        ({"a": 'resource "absent_x" "a" {\n# unclosed\n'}, "hcl", "cannot judge problem a: a provider is missing"),
+        ({"a": 'resource "here_x" "a" {\n# unclosed\n'}, "terraform", ""),
+        ({}, "hcl", ""),
+    ],
+    ids=["all", "not all", "hidden by a syntax error", "a syntax error", "none"],
+)
+def test_one_choice_for_all_problems(
+    make: Callable[..., Made], problems: dict[str, str], validator: str, reason: str
+) -> None:
+    session, rows, clones = make(problems)
+    with session:
+        choice = choose_terraform_validator(rows, clones, session)
+    assert choice.validator == validator
+    assert reason in choice.reason
+
+
+def test_without_the_program_the_static_checker(make: Callable[..., Made]) -> None:
+    session, rows, clones = make({"a": BROKEN}, terraform={"program": "/nonexistent/terraform"})
+    with session:
+        choice = choose_terraform_validator(rows, clones, session)
+    assert choice == TerraformChoice("hcl", "/nonexistent/terraform cannot be run here")
+
+
+@pytest.mark.parametrize("configured", ["hcl", "terraform", "command"])
+def test_a_configured_validator_is_not_questioned(make: Callable[..., Made], configured: str) -> None:
+    session, rows, clones = make({"a": BROKEN}, validators={"terraform": configured})
+    with session:
+        choice = choose_terraform_validator(rows, clones, session)
+    assert choice == TerraformChoice(configured)
+
+
+class Warnings:
+    def __init__(self) -> None:
+        self.shown: list[str] = []
+
+    def show_warning(self, text: str) -> None:
+        self.shown.append(text)
+
+    def add_bar(self, *_: object) -> "Warnings":
+        return self
+
+    def update(self, done: int, note: str) -> None: ...
+    def close(self) -> None: ...
+    def show_step(self, text: str) -> None: ...
+    def show_stage(self, name: str, done: int, total: int) -> None: ...
+
+
+def test_the_screen_says_why_an_installed_terraform_is_not_used(make: Callable[..., Made]) -> None:
+    session, rows, clones = make({"a": BROKEN.replace("here_", "absent_")})
+    display = Warnings()
+    set_display(display)
+    try:
+        with session:
+            choose_terraform_validator(rows, clones, session)
+    finally:
+        set_display(None)
+    (shown,) = display.shown
+    assert shown.startswith("Terraform files are judged by the static checker 'hcl', because terraform cannot judge")
+
+
+def test_every_outcome_names_the_validator_and_deleting_code_is_no_repair(make: Callable[..., Made]) -> None:
+    session, rows, clones = make({"a": BROKEN})
+    fixes = {
+        "right": BROKEN.replace("var.nobody", "1"),
+        "unrepaired": BROKEN,
+        "deleted": "# nothing\n",
+        "hidden": f"locals {{\n  z = <<EOT\n{BROKEN.replace('var.nobody', '')}\nEOT\n}}\n",
+        "unreadable": "locals {\n  z = true(1)\n}\n" + BROKEN.replace("var.nobody", "1"),
+        "invented": BROKEN.replace("var.nobody", "1") + 'resource "absent_x" "b" {}\n',
+    }
+    attempts = [
+        {"model": "m", "tier": "T0", "oid": "a", "iteration_id": name, "fixed_file": text}
+        for name, text in fixes.items()
+    ]
+    with session:
+        choice = choose_terraform_validator(rows, clones, session)
+        targets = Targets(clones, choice.applied_to(session.settings)).find(rows)
+        (baseline,) = baseline_rows(targets, session)
+        found = {row["iteration_id"]: row for row in outcome_rows(attempts, targets, session)}
+    assert (baseline["validator"], baseline["fails_as_recorded"]) == ("terraform", True)
+    assert {(row["validator"], row["fidelity"]) for row in found.values()} == {("terraform", "full")}
+    assert [name for name, row in found.items() if row["passed"]] == ["right"]
+    assert all(row["passed"] is not None for row in found.values())
+    assert 'Block removed: resource "here_thing" "a"' in found["deleted"]["diagnostics"]

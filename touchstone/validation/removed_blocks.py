@@ -1,0 +1,70 @@
+"""The declarations that a fix removed: deleting the code that is wrong does not repair it.
+
+A declaration is an address, such as `("resource", "aws_vpc", "main")`. It may get another name. Its type may change
+where an error of the unmodified problem quotes the old one. It may vanish if the reference fix removes it too. The
+address `("schema", "aws_vpc", "managed")` says that resources of a type are checked against its schema.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterable
+
+from touchstone.validation.protocol import Diagnostic, Report
+
+_QUOTED = re.compile(r'"([^"]*)"')
+Address = tuple[str, ...]
+SCHEMA = "schema"
+
+
+def removed_blocks(baseline: Report, report: Report, reference: Report | None = None) -> list[Diagnostic]:
+    """An error for every declaration of the baseline that the fix removed.
+
+    >>> before = Report("failed", "static", declared=(("output", "a"), ("output", "b")))
+    >>> after = Report("passed", "static", declared=(("output", "b"),))
+    >>> [found.summary for found in removed_blocks(before, after)]
+    ['Block removed: output "a"']
+    """
+    if baseline.declared is None or report.compiled is False:
+        return []
+    if report.declared is None:
+        detail = "The fix may have removed blocks, and what it declares cannot be read."
+        return [Diagnostic("error", "Blocks cannot be read", detail)]
+    quoted = {word for found in baseline.diagnostics for word in _QUOTED.findall(f"{found.summary} {found.detail}")}
+    removed = _removed(baseline.declared, report.declared, quoted)
+    if removed and reference is not None and reference.declared is not None:
+        removed -= _removed(baseline.declared, reference.declared, quoted)
+    return [_diagnostic(address) for address in sorted(removed)]
+
+
+def _removed(before: Iterable[Address], after: Iterable[Address], quoted: set[str]) -> set[Address]:
+    """The addresses that are gone and that no new address replaces."""
+    gone, new = sorted(set(before) - set(after)), set(after) - set(before)
+    renamed = Counter(address[:-1] for address in new)
+    retyped: dict[tuple[int, ...], set[Address]] = {}
+    removed = set()
+    for address in gone:
+        if renamed[address[:-1]] > 0:
+            renamed[address[:-1]] -= 1
+            continue
+        if renamed[address] > 0 or address[:-1] in new:  # a label more or less: one of the two numbers is an error
+            continue
+        kept = tuple(place for place, word in enumerate(address) if word not in quoted)
+        if kept not in retyped:
+            retyped[kept] = {_words(other, kept) for other in new}
+        if len(kept) == len(address) or _words(address, kept) not in retyped[kept]:
+            removed.add(address)
+    return removed
+
+
+def _words(address: Address, places: tuple[int, ...]) -> Address:
+    """The words at some places, after their total number: an address keeps its number of labels."""
+    return (str(len(address)), *(address[place] for place in places if place < len(address)))
+
+
+def _diagnostic(address: Address) -> Diagnostic:
+    kind, *names = address
+    if kind == SCHEMA:
+        detail = "Its resources are checked against the provider schema in the unmodified problem, and not in the fix."
+        return Diagnostic("error", f'Resource type "{names[0]}" escapes its schema', detail)
+    shown = " ".join([kind, *(f'"{name}"' for name in names)])
+    return Diagnostic("error", f"Block removed: {shown}", "The unmodified problem declares it, and the fix does not.")
