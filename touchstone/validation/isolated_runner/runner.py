@@ -23,8 +23,11 @@ from typing import Any
 
 from touchstone.validation.isolated_runner import preload
 from touchstone.validation.isolated_runner.candidate import write_files
+from touchstone.validation.isolated_runner.lending import FileLender
 from touchstone.validation.isolated_runner.proxies import CandidateFinder, serve_test_objects
+from touchstone.validation.isolated_runner.references import JobState
 from touchstone.validation.isolated_runner.rpc import ConnectionLostError, RpcConnection
+from touchstone.validation.isolated_runner.shadowing import import_candidate_first, installed_modules
 from touchstone.validation.sandbox import fork_server
 from touchstone.validation.sandbox.entrypoint import Policy
 
@@ -38,6 +41,7 @@ Case = tuple[str, Callable[[], object]]
 def serve(policy: Policy) -> None:
     """The warm worker: one process per job."""
     preload.import_light_modules()
+    installed_modules()
     fork_server.serve(policy, lambda job, descriptors: run_tests(job, *descriptors))
 
 
@@ -56,8 +60,12 @@ def run_tests(job: dict[str, Any], connection: int, report: int) -> None:
     sys.path[:0] = list(dict.fromkeys([*folders, here]))
     random.seed(0)
     rpc = RpcConnection(socket.socket(fileno=connection))
-    serve_test_objects(rpc)
-    sys.meta_path.insert(0, CandidateFinder(rpc, job["modules"]))
+    root = os.path.normpath(here[: len(here) - len(job["directory"])])
+    lend = FileLender(rpc, root, job["withheld"]).lend
+    serve_test_objects(rpc, JobState(set(job["classes"]), set(job["functions"]), root, lend=lend))
+    finder = CandidateFinder(rpc, job["modules"], here)
+    sys.meta_path.insert(0, finder)
+    import_candidate_first(finder, root)
 
     def write_line(**line: Any) -> None:
         os.write(report, json.dumps(line).encode() + b"\n")

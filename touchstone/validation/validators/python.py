@@ -4,6 +4,7 @@ The report comes only from the tests' side, over a pipe that the candidate canno
 belongs in `touchstone.validation.isolated_runner`.
 """
 
+import hashlib
 import json
 import os
 import socket
@@ -16,6 +17,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from touchstone.validation.isolated_runner import preload
+from touchstone.validation.isolated_runner.sides import divide, unmodified_text
 from touchstone.validation.protocol import Availability, Diagnostic, Job, Problem, Report, Tree
 from touchstone.validation.sandbox.backends import interpreter
 from touchstone.validation.sandbox.clock import JobClock, LimitExceeded
@@ -81,6 +83,7 @@ class PythonValidator:
             "directory": problem.working_directory,
             "tests": problem.tests,
             "expected_tests": problem.expected_tests,
+            "unmodified": hashlib.sha256((unmodified_text(problem) or "").encode()).hexdigest(),
             "lint": lint.identity() if self._settings.lint else None,
         }
 
@@ -127,20 +130,13 @@ class PythonValidator:
 
     def _run(self, pair: "_WorkerPair", job: Job, files: Mapping[str, str], tests: Sequence[str]) -> Report:
         problem = job.problem
-        below = PurePosixPath(problem.working_directory)
-        test_paths = {os.path.normpath(below / name) for name in tests}
-        theirs = {"files": {path: text for path, text in files.items() if path not in test_paths}}
-        # Tests that load the file by path would run it on their own side, so it is missing there.
-        kept = {path: text for path, text in files.items() if path != problem.path}
-        ours = {"files": kept, "tests": list(tests), "main": module_name(problem.filename)}
-        ours["modules"] = sorted(_modules(job, set(tests)))
-        directory = {"directory": problem.working_directory}
+        sides = divide(problem, files, tests)
         near, far = socket.socketpair()
         reads, writes = os.pipe()
         try:
             with near, far:
-                pair.candidate.job(theirs | directory, [far.fileno()])
-                pair.tests.job(ours | directory, [near.fileno(), writes])
+                pair.candidate.job(sides.candidate, [far.fileno()])
+                pair.tests.job(sides.tests, [near.fileno(), writes])
             os.close(writes)
             writes = -1
             clock = pair.clock(self._limits)
@@ -203,31 +199,6 @@ def find_tests(job: Job) -> tuple[str, ...]:
     below = PurePosixPath(job.problem.working_directory)
     inside = [str(PurePosixPath(path).relative_to(below)) for path in job.tree.within(job.problem.working_directory)]
     return tuple(path for path in inside if any(fnmatch(PurePosixPath(path).name, form) for form in _TEST_FILES))
-
-
-def module_name(path: str) -> str:
-    """The module name of a file.
-
-    >>> module_name("shop/cart.py"), module_name("shop/__init__.py")
-    ('shop.cart', 'shop')
-    """
-    parts = list(PurePosixPath(path).with_suffix("").parts)
-    return ".".join(parts[:-1] if parts[-1] == "__init__" and len(parts) > 1 else parts)
-
-
-def _modules(job: Job, tests: set[str]) -> Iterator[str]:
-    """The names of the candidate's modules and packages.
-
-    Modules in a test folder that does not contain the repaired file belong to the tests, which rely on them.
-    """
-    repaired = PurePosixPath(job.problem.filename)
-    theirs = {PurePosixPath(name).parent for name in tests} - {repaired.parent, *repaired.parents}
-    for path in job.tree.within(job.problem.working_directory):
-        inside = PurePosixPath(path).relative_to(job.problem.working_directory or ".")
-        if inside.suffix != ".py" or str(inside) in tests or inside.name == "conftest.py":
-            continue
-        if not theirs.intersection(inside.parents):
-            yield module_name(str(inside))
 
 
 def build_report(problem: Problem, answer: bytes, exceeded: LimitExceeded | None, exit_code: int | None) -> Report:
