@@ -140,10 +140,10 @@ class TestReports:
         )
         assert words(report)["test_large"] == "ValueError: the value is too large to pass"
 
-    def test_a_candidate_that_exits_while_imported_keeps_its_published_diagnostic(self, run: Run) -> None:
+    def test_a_candidate_that_exits_while_imported_did_not_compile(self, run: Run) -> None:
         report = run("import os\nos._exit(0)", "import solution\ndef test_it(): pass")
-        lost = (report.diagnostics[0].summary, report.diagnostics[0].detail)
-        assert lost == ("LostError", "touchstone.validation.pytests.conversation.LostError")
+        found = Diagnostic("error", "ended at import", "The process ended while the file was imported.", "solution.py")
+        assert (report.status, report.compiled, report.diagnostics) == ("failed", False, (found,))
 
     def test_a_candidate_that_ends_itself_fails_what_is_left(self, run: Run) -> None:
         report = run(

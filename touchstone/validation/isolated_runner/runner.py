@@ -32,9 +32,7 @@ from touchstone.validation.sandbox import fork_server
 from touchstone.validation.sandbox.entrypoint import Policy
 
 _MAX_MESSAGE = 500
-# A candidate that exits while it is imported. The text is stored in outcomes, so it keeps its original wording: a
-# rename in this package must not change published tables.
-_LOST_ON_IMPORT = {"broken": "touchstone.validation.pytests.conversation.LostError", "kind": "LostError"}
+_ENDED_AT_IMPORT = {"broken": "The process ended while the file was imported.", "kind": "ended at import"}
 Case = tuple[str, Callable[[], object]]
 
 
@@ -86,7 +84,7 @@ def _import_candidate(rpc: RpcConnection, module: str, write_line: Callable[...,
     try:
         rpc.request("import", name=module)
     except ConnectionLostError:
-        write_line(**_LOST_ON_IMPORT, memory=False)
+        write_line(**_ENDED_AT_IMPORT, memory=False)
         return False
     except BaseException as error:
         where = {"line": error.lineno, "column": error.offset} if isinstance(error, SyntaxError) else {}
