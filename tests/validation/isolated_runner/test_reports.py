@@ -4,6 +4,7 @@ import pytest
 
 from tests.validation.isolated_runner.support import Run, assert_all_pass, job_of, report_on, words
 from touchstone.validation.protocol import Diagnostic
+from touchstone.validation.sandbox.processes import end_sandbox
 from touchstone.validation.validators.python import PythonValidator
 
 
@@ -239,3 +240,23 @@ class TestReports:
         first, second = (report_on(in_landlock, job_of(files, "solution.py")) for _ in range(2))
         assert [name for name, passed in first.tests.items() if not passed] == ["test_wrong"], words(first)
         assert first.tests == second.tests and len(first.tests) == 5
+
+    @pytest.mark.parametrize("deaths", [1, 2])
+    def test_a_worker_that_dies_after_a_complete_report_is_replaced_and_the_job_repeated(
+        self, validator: PythonValidator, monkeypatch: pytest.MonkeyPatch, deaths: int
+    ) -> None:
+        """The exit code is then unknown, though the fix did nothing but fail. A second time it is still a failure."""
+        worker = validator._pairs[False].tests
+        ask_end, left = worker.ask_end, [None] * deaths
+
+        def die_first(*, at_once: bool = False) -> None:
+            if left:
+                left.pop()
+                end_sandbox(worker._process, pid_namespace=worker.sandbox.backend.pid_namespace)
+            ask_end(at_once=at_once)
+
+        monkeypatch.setattr(worker, "ask_end", die_first)
+        files = {"solution.py": "X = 1", "test_solution.py": "import solution\ndef test_it(): assert solution.X == 2"}
+        report = report_on(validator, job_of(files, "solution.py"))
+        assert report.tests == {"test_it": False} and left == []
+        assert (report.status, report.consistent) == (("failed", True) if deaths == 1 else ("no_report", False))

@@ -126,6 +126,11 @@ class PythonValidator:
                 # The first time, something may have killed the worker between jobs; the second time it is the sandbox.
                 if attempt == 2:
                     return Report("sandbox_error", FULL, note=str(error))
+            except _NoExitCodeError as error:
+                # The machine's doing the first time; the second time a failure, as a fix may have a part in it.
+                pair.close()
+                if attempt == 2:
+                    return error.report
         raise AssertionError
 
     def _run(self, pair: "_WorkerPair", job: Job, files: Mapping[str, str], tests: Sequence[str]) -> Report:
@@ -154,7 +159,18 @@ class PythonValidator:
         pair.candidate.ask_end(at_once=True)
         exit_code = pair.tests.ended()["exit_code"]
         full = pair.candidate.ended()["disk_full"]
-        return build_report(problem, answer, LimitExceeded("disk_limit") if full else None, exit_code)
+        report = build_report(problem, answer, LimitExceeded("disk_limit") if full else None, exit_code)
+        if exit_code is None:
+            raise _NoExitCodeError(report)
+        return report
+
+
+class _NoExitCodeError(Exception):
+    """The tests' worker was lost after the job, so how the tests ended is unknown."""
+
+    def __init__(self, report: Report) -> None:
+        super().__init__(report.note)
+        self.report = report
 
 
 def _sample(answer: bytes) -> Job:
