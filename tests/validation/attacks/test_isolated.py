@@ -118,6 +118,8 @@ class Liar{base}:
     def __bool__(self): return True
     def __iter__(self): return iter(())
     def __getitem__(self, key): return 0
+    def __abs__(self): return self
+    def __floordiv__(self, other): return self
     def __and__(self, other): return other
     def __or__(self, other): return other
     def __sub__(self, other): return type(other)()
@@ -177,6 +179,12 @@ def test_subclass_of_it(): assert issubclass(int, words(2))
 def test_array(): assert np.asarray(words(2)).shape == (2,)
 def test_approx(): assert words(2) == pytest.approx([1, 2])
 def test_buffer(): assert len(memoryview(words(2))) == 2
+def test_positive():
+    found = words(2)
+    assert abs(found) == found
+def test_whole():
+    found = words(2)
+    assert found // 1 == found
 """
 
 
@@ -186,7 +194,7 @@ class TestObjectsThatAnswerForTheTests:
         made = "Liar('Liar', (), {})" if base == "(type)" else "Liar()"
         report = arena.cheat(f"{LIAR.format(base=base)}\ndef words(n): return {made}\n", ASKED)
         assert [name for name, good in report.tests.items() if good] == []
-        assert len(report.tests) == 29
+        assert len(report.tests) == 31
 
     @pytest.mark.parametrize(
         "disguise",
@@ -205,6 +213,31 @@ class TestObjectsThatAnswerForTheTests:
         before = {"solution.py": "def words(n): return []\n", "test_solution.py": ASKED}
         for report in (arena.cheat(cheat, ASKED), validate_fix(arena, tmp_path, before, cheat)):
             assert [name for name, good in report.tests.items() if good] == []
+
+    def test_an_object_of_another_class_of_the_file(self, arena: Arena, tmp_path: Path) -> None:
+        """Which the fix has taught to answer."""
+        before = {"solution.py": "class Liar: pass\ndef words(n): return []\n", "test_solution.py": ASKED}
+        report = validate_fix(arena, tmp_path, before, f"{LIAR.format(base='')}\ndef words(n): return Liar()\n")
+        assert [name for name, good in report.tests.items() if good] == []
+
+    @pytest.mark.parametrize(
+        ("base", "can"), [("", set()), ("(list)", {"iterable", "sized"}), ("(int)", set()), ("(Exception)", set())]
+    )
+    def test_what_it_can_do_is_what_its_class_has(self, arena: Arena, base: str, can: set[str]) -> None:
+        report = arena.validate(
+            f"class One{base}: pass\ndef one(): return One()\n",
+            """
+            import collections.abc as abc
+            from solution import one
+            def test_callable(): assert callable(one())
+            def test_iterable(): assert isinstance(one(), abc.Iterable) and hasattr(one(), "__iter__")
+            def test_iterator(): assert isinstance(one(), abc.Iterator)
+            def test_sized(): assert isinstance(one(), abc.Sized)
+            def test_context(): assert hasattr(one(), "__enter__")
+            def test_later(): assert isinstance(one(), abc.AsyncIterable)
+            """,
+        )
+        assert {name.removeprefix("test_") for name, good in report.tests.items() if good} == can, report.diagnostics
 
     def test_a_constant_of_the_file(self, arena: Arena) -> None:
         tests = ASKED.replace("from solution import words", "import solution\ndef words(n): return solution.WORDS")
@@ -296,5 +329,6 @@ class TestObjectsThatAnswerForTheTests:
         """
         named = f"{textwrap.dedent(built)}\nfrom solution import Trie\n"
         assert arena.validate(trie, named).status == "passed"
-        report = validate_fix(arena, tmp_path, {"solution.py": "class Trie\n", "test_solution.py": built}, trie)
+        before = "class Trie\n" + "".join(f"    def {name}(): ...\n" for name in ("__contains__", "count", "__or__"))
+        report = validate_fix(arena, tmp_path, {"solution.py": before, "test_solution.py": built}, trie)
         assert report.status == "passed", report.diagnostics

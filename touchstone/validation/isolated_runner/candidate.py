@@ -16,7 +16,7 @@ from typing import Any
 from touchstone.validation.isolated_runner import preload
 from touchstone.validation.isolated_runner.exceptions import ExceptionTranslator, find_in_loaded_modules
 from touchstone.validation.isolated_runner.lending import receive
-from touchstone.validation.isolated_runner.operations import COMPARISONS, OPERATIONS, OPERATORS, UNARY
+from touchstone.validation.isolated_runner.operations import CAPABILITIES, COMPARISONS, OPERATIONS, OPERATORS, UNARY
 from touchstone.validation.isolated_runner.rpc import ConnectionLostError, Request, RpcConnection
 from touchstone.validation.isolated_runner.shadowing import forget_shadowed, installed_modules
 from touchstone.validation.sandbox import fork_server
@@ -159,10 +159,15 @@ def _describe(value: Any, exceptions: ExceptionTranslator) -> dict[str, Any]:
         return {"coroutine": True}
     kind = value if isinstance(value, type) else type(value)
     classes = [base.__qualname__ for base in kind.__mro__ if base.__module__ != "builtins"]
-    sized = hasattr(type(value), "__len__") and (
-        hasattr(type(value), "__iter__") or hasattr(type(value), "__getitem__")
-    )
-    return {"of": classes, "class": isinstance(value, type), "sized": sized}
+    return {"of": classes, "class": isinstance(value, type), "can": _capabilities(type(value))}
+
+
+def _capabilities(kind: type) -> list[str]:
+    """The methods of a class that tell what its instances can be used for."""
+    # Not `getattr`, which would also find the methods of the metaclass.
+    spaces = [vars(base) for base in kind.__mro__]
+    found = {name: next((space[name] for space in spaces if name in space), None) for name in CAPABILITIES}
+    return [name for name, method in found.items() if method is not None]
 
 
 def _adopt(rpc: RpcConnection, exceptions: ExceptionTranslator, number: int, about: dict[str, Any]) -> Any:

@@ -11,6 +11,11 @@ OPERATORS = (
 )
 COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge")
 UNARY = ("neg", "pos", "abs", "invert", "int", "float", "index", "round", "format")
+# Methods that tell what an object can be used for, as `callable` and `collections.abc` look for them.
+CAPABILITIES = (
+    *("__call__", "__iter__", "__next__", "__len__", "__contains__", "__reversed__", "__getitem__", "__setitem__"),
+    *("__delitem__", "__enter__", "__exit__", "__aenter__", "__aexit__", "__aiter__", "__anext__"),
+)
 
 
 def _swapped(operate: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:

@@ -18,7 +18,15 @@ from touchstone.validation.isolated_runner.exceptions import (
     without_steering,
 )
 from touchstone.validation.isolated_runner.operations import OPERATIONS
-from touchstone.validation.isolated_runner.references import JobState, Reference, Remote, may_be_answered, remote
+from touchstone.validation.isolated_runner.references import (
+    JobState,
+    Reference,
+    Remote,
+    is_reference,
+    make_reference,
+    may_be_answered,
+    remote,
+)
 from touchstone.validation.isolated_runner.rpc import Request, RpcConnection
 
 
@@ -41,7 +49,7 @@ class ModuleProxy(types.ModuleType):
         found = behind.rpc.request("get", on=behind.number, name=name)
         if not may_be_answered(name, found):
             raise AttributeError(name)
-        if type(found) is Reference and remote(found).is_class:
+        if is_reference(found) and remote(found).is_class:
             behind.state.add_class(name, remote(found).classes)
         return found
 
@@ -90,7 +98,7 @@ class CandidateFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     def load(self, name: str) -> ModuleProxy:
         """The proxy for one of the candidate's modules."""
         module = self._rpc.request("import", name=name)
-        if type(module) is not Reference:
+        if not is_reference(module):
             raise ImportError(f"{name} is not a module")
         folders = [f"{self._folder}/{name.replace('.', '/')}"] if name in self._packages else None
         return ModuleProxy(name, module, folders)
@@ -107,8 +115,8 @@ def serve_test_objects(rpc: RpcConnection, state: JobState) -> None:
         if "exception" in about:
             return exceptions.class_of(about["exception"])
         classes = tuple(name for name in about.get("of", ()) if isinstance(name, str))
-        claimed = {"is_class": about.get("class") is True, "is_sized": about.get("sized") is True}
-        reference = Reference(Remote(rpc, number, state, classes, **claimed))
+        can = frozenset(name for name in about.get("can", ()) if isinstance(name, str))
+        reference = make_reference(Remote(rpc, number, state, classes, about.get("class") is True, can))
         return _awaited(reference) if about.get("coroutine") else reference
 
     def is_of_the_tests(value: object) -> bool:
@@ -132,7 +140,7 @@ def serve_test_objects(rpc: RpcConnection, state: JobState) -> None:
 
     rpc.make_proxy, rpc.handle = adopt, answer
     rpc.to_exception = lambda error: without_steering(exceptions.decode(rpc, error))
-    rpc.remote_id = lambda value: remote(value).number if type(value) is Reference else None
+    rpc.remote_id = lambda value: remote(value).number if is_reference(value) else None
     rpc.describe_error = lambda error: exceptions.encode(rpc, error)
     rpc.describe = lambda value: {"instance": True} if is_of_the_tests(value) else _describe(value, exceptions)
 

@@ -7,6 +7,7 @@ text or a set: what it contains is copied once and searched, measured and indexe
 """
 
 import dis
+import functools
 import numbers
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -14,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from touchstone.validation.isolated_runner.exceptions import SteeringError
-from touchstone.validation.isolated_runner.operations import OPERATORS, UNARY
+from touchstone.validation.isolated_runner.operations import CAPABILITIES, OPERATORS, UNARY
 from touchstone.validation.isolated_runner.rpc import RpcConnection
 
 _RAISE = dis.opmap["RAISE_VARARGS"]
@@ -41,27 +42,33 @@ _INTROSPECTION = {
 
 @dataclass
 class JobState:
-    """What the tests' side knows of its job: the classes and functions of the unmodified problem, and its folder.
+    """What the tests' side knows of its job: its folder, and the names that the unmodified problem defines.
 
     The classes that the tests use by name are added. `changes` counts what the tests did that may have changed an
     object, and `lend` gives the candidate the files that values name.
     """
 
     classes: set[str] = field(default_factory=set)
+    methods: set[str] = field(default_factory=set)
     functions: set[str] = field(default_factory=set)
     folder: str = ""
-    changes: int = 0
     lend: Callable[..., None] = lambda *values: None
+    changes: int = 0
+    _named: set[str] = field(default_factory=set)
 
     def add_class(self, attribute: str, classes: Iterable[str]) -> None:
         """Note that the tests used a class as an attribute of a module. A fix may not make a class of a function."""
         named_like_a_class = attribute.lstrip("_")[:1].isupper() and attribute not in self.functions
         if named_like_a_class or attribute in self.classes:
-            self.classes.update(list(classes)[:1])
+            self._named.update(list(classes)[:1])
 
-    def include(self, classes: Iterable[str]) -> bool:
-        """Whether one of these classes, or the class in which it is nested, is part of the problem."""
-        return any(name.partition(".")[0] in self.classes for name in classes)
+    def may_answer(self, classes: Iterable[str], method: str) -> bool:
+        """Whether an object of these classes may answer by a method: the tests use its class or the problem has both.
+
+        A nested class counts as the class that contains it.
+        """
+        names = {name.partition(".")[0] for name in classes}
+        return not names.isdisjoint(self._named) or (method in self.methods and not names.isdisjoint(self.classes))
 
     def of_the_tests(self, module: Mapping[str, Any]) -> bool:
         """Whether these are the names of a test file or of a helper of the tests."""
@@ -80,7 +87,7 @@ class Remote:
     state: JobState
     classes: tuple[str, ...] = ()
     is_class: bool = False
-    is_sized: bool = False
+    can: frozenset[str] = frozenset()
     calculated: bool = False
     _content: Any = None
     _copied_at: int = -1
@@ -94,15 +101,18 @@ class Remote:
         self.state.changes += 1
         return self.do(name, *args)
 
-    @property
-    def is_known(self) -> bool:
-        """Whether the object's class is part of the problem, so that its methods are what is tested."""
-        return self.state.include(self.classes)
+    def may_answer(self, method: str) -> bool:
+        """Whether the method is part of the problem, so that it is what is tested."""
+        return self.state.may_answer(self.classes, method)
 
     @property
-    def has_content(self) -> bool:
+    def is_sized(self) -> bool:
+        """Whether the object is a collection."""
+        return "__len__" in self.can and not self.can.isdisjoint(("__iter__", "__getitem__"))
+
+    def uses_content(self, method: str) -> bool:
         """Whether the tests use a copy of the content instead of asking the object."""
-        return self.is_sized and not self.is_known
+        return self.is_sized and not self.may_answer(method)
 
     def content(self) -> Any:
         """A copy of what the object contains, the same until the tests do something that may change it."""
@@ -122,8 +132,17 @@ def remote(reference: "Reference") -> Remote:
     return found
 
 
-class Reference:
-    """A proxy for an object of the candidate."""
+class _Proxy:
+    """The base of all proxies. Nothing else has it, whatever an object says its class is."""
+
+
+def is_reference(value: object) -> bool:
+    """Whether a value is a proxy for an object of the candidate."""
+    return issubclass(type(value), _Proxy)
+
+
+class Reference(_Proxy):
+    """A proxy for an object of the candidate. Create it with `make_reference`, which leaves out what it cannot do."""
 
     def __init__(self, behind: Remote) -> None:
         object.__setattr__(self, "_touchstone", behind)
@@ -133,9 +152,9 @@ class Reference:
         value = behind.rpc.request("get", on=behind.number, name=name)
         if not may_be_answered(name, value):
             raise AttributeError(name)
-        if type(value) is not Reference:
+        if not is_reference(value):
             return value
-        if name in _QUESTIONS and not behind.is_known:
+        if name in _QUESTIONS and not behind.may_answer(name):
             raise TypeError(_ASKED)
         return _resuming(value) if name in ("send", "throw") else value
 
@@ -173,16 +192,16 @@ class Reference:
 
     def __len__(self) -> int:
         behind = remote(self)
-        return int(behind.do("len")) if behind.is_known else len(behind.content())
+        return int(behind.do("len")) if behind.may_answer("__len__") else len(behind.content())
 
     def __bool__(self) -> bool:
         behind = remote(self)
-        return bool(behind.content() if behind.has_content else behind.do("bool"))
+        return bool(behind.content() if behind.uses_content("__len__") else behind.do("bool"))
 
     def __iter__(self) -> Iterator[Any]:
         behind = remote(self)
-        found = behind.content() if behind.has_content else behind.do("iter")
-        return found if isinstance(found, Reference) else iter(found)
+        found = behind.content() if behind.uses_content("__iter__") else behind.do("iter")
+        return found if is_reference(found) else iter(found)
 
     def __next__(self) -> Any:
         return _stopping(lambda: remote(self).do("next"), StopIteration)
@@ -195,17 +214,17 @@ class Reference:
 
     def __contains__(self, item: object) -> bool:
         behind = remote(self)
-        if behind.is_known:
+        if behind.may_answer("__contains__"):
             return bool(behind.do("contains", item))
-        if behind.has_content:
+        if behind.is_sized:
             return item in behind.content()
         return any(one is item or one == item for one in self)
 
     def __instancecheck__(self, instance: object) -> bool:
-        return type(instance) is Reference and bool(remote(self).do("isinstance", instance))
+        return is_reference(instance) and bool(remote(self).do("isinstance", instance))
 
     def __subclasscheck__(self, kind: object) -> bool:
-        of_the_candidate = type(kind) is Reference or hasattr(kind, "_touchstone_text")
+        of_the_candidate = is_reference(kind) or hasattr(kind, "_touchstone_text")
         return of_the_candidate and bool(remote(self).do("issubclass", kind))
 
     def __enter__(self) -> Any:
@@ -228,7 +247,7 @@ class Reference:
 
     def __getitem__(self, key: Any) -> Any:
         behind = remote(self)
-        if behind.has_content:
+        if behind.uses_content("__getitem__"):
             content = behind.content()
             if isinstance(key, int | slice) or isinstance(content, dict):
                 return content[key]
@@ -242,7 +261,24 @@ class Reference:
 
     def __reversed__(self) -> Any:
         behind = remote(self)
-        return reversed(behind.content()) if behind.has_content else behind.do("reversed")
+        return reversed(behind.content()) if behind.uses_content("__reversed__") else behind.do("reversed")
+
+
+@functools.cache
+def _type_without(missing: frozenset[str]) -> type:
+    """The proxy class without some methods, so that `callable` and `collections.abc` tell the truth."""
+    kept = {name: value for name, value in vars(Reference).items() if name not in {*missing, "__dict__", "__weakref__"}}
+    return type("Reference", (_Proxy,), kept)
+
+
+def make_reference(behind: Remote) -> Any:
+    """The proxy for an object, with the methods that it has."""
+    can = set(behind.can)
+    if "__getitem__" in can:
+        can |= {"__iter__", "__contains__", "__reversed__"}
+    if "__iter__" in can:
+        can |= {"__contains__", "__reversed__"}
+    return _type_without(frozenset(CAPABILITIES) - can)(behind)
 
 
 def may_be_answered(name: str, value: object) -> bool:
@@ -257,15 +293,20 @@ def _calculate(name: str) -> Any:
     def operate(self: Reference, *args: Any) -> Any:
         behind = remote(self)
         others = args if name not in ("round", "format") else ()
-        if not behind.is_known and any(isinstance(value, _COLLECTIONS) for value in others):
+        in_place = name[:1] == "i" and name[1:] in OPERATORS
+        may_answer = behind.may_answer(f"__{name}__")
+        if not may_answer and any(isinstance(value, _COLLECTIONS) for value in others):
             raise TypeError(_ASKED)
-        result = behind.change(name, *args) if name[:1] == "i" and name[1:] in OPERATORS else behind.do(name, *args)
+        result = behind.change(name, *args) if in_place else behind.do(name, *args)
+        if result is self and not in_place and not may_answer:
+            # Otherwise `abs(answer) == answer`.
+            raise TypeError(_ASKED)
         if behind.calculated or any(
-            remote(value).calculated if type(value) is Reference else _is_number(value) for value in others
+            remote(value).calculated if is_reference(value) else _is_number(value) for value in others
         ):
             if _is_number(result) or name == "format":
                 raise TypeError(_CALCULATED)
-            if type(result) is Reference:
+            if is_reference(result):
                 remote(result).calculated = True
         return result
 

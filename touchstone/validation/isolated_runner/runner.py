@@ -52,18 +52,14 @@ def serve_heavy(policy: Policy) -> None:
 def run_tests(job: dict[str, Any], connection: int, report: int) -> None:
     """Run a job's tests against the candidate at the other end of the socket."""
     gc.disable()
+    root = f"{os.getcwd()}/work"  # noqa: PTH109
     write_files(job["files"], job["directory"])
     here = os.getcwd()  # noqa: PTH109
     folders = sorted({os.path.normpath(f"{here}/{name}/..") for name in job["tests"]})
     sys.path[:0] = list(dict.fromkeys([*folders, here]))
     random.seed(0)
     rpc = RpcConnection(socket.socket(fileno=connection))
-    root = os.path.normpath(here[: len(here) - len(job["directory"])])
-    lend = FileLender(rpc, root, job["withheld"]).lend
-    serve_test_objects(rpc, JobState(set(job["classes"]), set(job["functions"]), root, lend=lend))
-    finder = CandidateFinder(rpc, job["modules"], here)
-    sys.meta_path.insert(0, finder)
-    import_candidate_first(finder, root)
+    _give_access(rpc, job, root)
 
     def write_line(**line: Any) -> None:
         os.write(report, json.dumps(line).encode() + b"\n")
@@ -78,6 +74,16 @@ def run_tests(job: dict[str, Any], connection: int, report: int) -> None:
     for name, run in cases:
         write_line(test=name, **_run(run, rpc))
     write_line(done=True)
+
+
+def _give_access(rpc: RpcConnection, job: dict[str, Any], root: str) -> None:
+    """Let the tests use the candidate's modules and objects, and the candidate what the tests hand over."""
+    lend = FileLender(rpc, root, job["withheld"]).lend
+    classes, methods, functions = (set(job[kind]) for kind in ("classes", "methods", "functions"))
+    serve_test_objects(rpc, JobState(classes, methods, functions, root, lend))
+    finder = CandidateFinder(rpc, job["modules"], os.getcwd())  # noqa: PTH109
+    sys.meta_path.insert(0, finder)
+    import_candidate_first(finder, root)
 
 
 def _import_candidate(rpc: RpcConnection, module: str, write_line: Callable[..., None]) -> bool:

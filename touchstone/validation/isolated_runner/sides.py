@@ -17,6 +17,7 @@ from touchstone.validation.protocol import Problem
 _IMPORT = re.compile(r"^[ \t]*(?:from|import)\b[^\n(]*(?:\([^)]{0,5000}\))?", re.MULTILINE)
 _CLASS = re.compile(r"^[ \t]*class[ \t]+(\w+)", re.MULTILINE)
 _FUNCTION = re.compile(r"^(?:async[ \t]+)?def[ \t]+(\w+)", re.MULTILINE)
+_METHOD = re.compile(r"^[ \t]+(?:async[ \t]+)?def[ \t]+(\w+)", re.MULTILINE)
 _WORD = re.compile(r"\w+")
 _FILE_NAME = re.compile(r"[\w.-]+")
 _MAX_FIX = 200_000
@@ -62,8 +63,9 @@ def divide(problem: Problem, files: Mapping[str, str], tests: Sequence[str]) -> 
             "tests": list(tests),
             "main": module_name(problem.filename),
             "withheld": sorted(withheld - test_paths),
-            "classes": sorted({name for text in known for name in _CLASS.findall(text)}),
-            "functions": sorted({name for text in known for name in _FUNCTION.findall(text)}),
+            "classes": _found(_CLASS, known),
+            "methods": _found(_METHOD, known),
+            "functions": _found(_FUNCTION, known),
             **shared,
         },
     )
@@ -121,6 +123,10 @@ def _data_of_tests(
             parts = set(PurePosixPath(_inside(path, below) if _is_inside(path, below) else path).parts)
             if parts & judged and not parts & used:
                 yield path
+
+
+def _found(pattern: re.Pattern[str], texts: Iterable[str]) -> list[str]:
+    return sorted({name for text in texts for name in pattern.findall(text)})
 
 
 def _names(texts: Iterable[str]) -> set[str]:
