@@ -84,6 +84,18 @@ def job_of(files: Mapping[str, str | bytes], filename: str = "solution.py", test
     return Job(Problem("p1", filename, NOWHERE, tests=tests), Tree(NOWHERE, tuple(sorted(content)), content))
 
 
+def validate_fix(
+    arena: "Arena", problem: Path, files: Mapping[str, str], fix: str, filename: str = "solution.py"
+) -> Report:
+    """The report on a fix to a problem whose unmodified files are on disk."""
+    for name, text in files.items():
+        (problem / name).parent.mkdir(parents=True, exist_ok=True)
+        (problem / name).write_text(textwrap.dedent(text))
+    tree = Tree(problem, tuple(sorted(files))).with_file(filename, textwrap.dedent(fix).encode())
+    (report,) = arena.validator.validate([Job(Problem("p1", filename, problem), tree)])
+    return report
+
+
 class Arena:
     """A validator with warm workers in one backend."""
 

@@ -5,18 +5,20 @@ The tests do not trust this process: whatever it answers is only ever decoded as
 
 import functools
 import importlib
-import operator
 import os
 import random
 import socket
 import sys
 import types
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from touchstone.validation.isolated_runner import preload
 from touchstone.validation.isolated_runner.exceptions import ExceptionTranslator, find_in_loaded_modules
-from touchstone.validation.isolated_runner.rpc import OPERATORS, ConnectionLostError, Request, RpcConnection
+from touchstone.validation.isolated_runner.lending import receive
+from touchstone.validation.isolated_runner.operations import CAPABILITIES, COMPARISONS, OPERATIONS, OPERATORS, UNARY
+from touchstone.validation.isolated_runner.rpc import ConnectionLostError, Request, RpcConnection
+from touchstone.validation.isolated_runner.shadowing import forget_shadowed, installed_modules
 from touchstone.validation.sandbox import fork_server
 from touchstone.validation.sandbox.entrypoint import Policy
 
@@ -38,33 +40,19 @@ def _awaited(value: Awaitable[Any]) -> Any:
     return _loop().run(wait())
 
 
-def _swapped(operate: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-    return lambda value, other: operate(other, value)
+def _content(value: Any) -> Any:
+    """A plain copy of what an object contains."""
+    if isinstance(value, str):
+        return str.__str__(value)
+    if isinstance(value, bytes):
+        return bytes(memoryview(value))
+    return dict(value.items()) if isinstance(value, Mapping) else list(value)
 
 
-OPERATIONS: dict[str, Callable[..., Any]] = {
-    "len": len,
-    "iter": iter,
+_OPERATIONS: dict[str, Callable[..., Any]] = {
+    **OPERATIONS,
     "next": next,
-    "bool": bool,
-    "str": str,
-    "repr": repr,
-    "int": int,
-    "float": float,
-    "getitem": operator.getitem,
-    "setitem": operator.setitem,
-    "delitem": operator.delitem,
-    "contains": operator.contains,
-    "reversed": reversed,
-    "abs": abs,
-    "neg": operator.neg,
-    "pos": operator.pos,
-    "invert": operator.invert,
-    "index": operator.index,
-    "round": round,
-    "format": format,
-    "divmod": divmod,
-    "rdivmod": _swapped(divmod),
+    "content": _content,
     "enter": lambda value: type(value).__enter__(value),
     "run": lambda value: _awaited(value),
     "aiter": aiter,
@@ -72,15 +60,13 @@ OPERATIONS: dict[str, Callable[..., Any]] = {
     "aenter": lambda value: _awaited(type(value).__aenter__(value)),
     "isinstance": lambda value, instance: isinstance(instance, value),
     "issubclass": lambda value, kind: issubclass(kind, value),
-    **{name: getattr(operator, f"__{name}__") for name in OPERATORS},
-    **{f"i{name}": getattr(operator, f"__i{name}__") for name in OPERATORS},
-    **{f"r{name}": _swapped(getattr(operator, f"__{name}__")) for name in OPERATORS},
 }
 
 
 def serve(policy: Policy) -> None:
     """The warm worker: one process per candidate."""
     preload.import_light_modules()
+    installed_modules()
     fork_server.serve(policy, lambda job, descriptors: serve_candidate(job, descriptors[0]))
 
 
@@ -92,17 +78,19 @@ def serve_heavy(policy: Policy) -> None:
 
 def serve_candidate(job: dict[str, Any], descriptor: int) -> None:
     """Write the candidate's files and serve requests of the tests until they disconnect."""
+    root = f"{os.getcwd()}/work"  # noqa: PTH109
     write_files(job["files"], job["directory"])
     sys.path[:0] = [os.getcwd()]  # noqa: PTH109
+    forget_shadowed(job["modules"])
     random.seed(0)
     rpc = RpcConnection(socket.socket(fileno=descriptor))
     exceptions = ExceptionTranslator(find_in_loaded_modules)
-    rpc.handle = lambda request: _do(rpc, request)
+    rpc.handle = lambda request: receive(root, request) if request["op"] == "file" else _do(rpc, request)
     rpc.describe = lambda value: _describe(value, exceptions)
     rpc.describe_error = lambda error: exceptions.encode(rpc, error)
     rpc.to_exception = lambda error: exceptions.decode(rpc, error)
     rpc.make_proxy = lambda number, about: _adopt(rpc, exceptions, number, about)
-    rpc.remote_id = lambda value: value._object_id if type(value) in (_TestObject, _TestFunction) else None
+    rpc.remote_id = lambda value: value._object_id if isinstance(value, _TestObject) else None
     try:
         rpc.listen()
     except ConnectionLostError:
@@ -157,24 +145,36 @@ def _do(rpc: RpcConnection, request: Request) -> Any:
         case "call":
             return rpc.handle_call(rpc.local_object(request["on"]), request)
         case "do":
-            return OPERATIONS[request["name"]](
+            return _OPERATIONS[request["name"]](
                 rpc.local_object(request["on"]), *(rpc.read(value) for value in request["args"])
             )
     raise ValueError(f"unknown request {request['op']}")
 
 
 def _describe(value: Any, exceptions: ExceptionTranslator) -> dict[str, Any]:
-    """What the tests need to know to build a proxy: whether the object is an exception class or a coroutine."""
+    """What the tests need to know to build a proxy: an exception class, a coroutine, or the names of its classes."""
     if isinstance(value, type) and issubclass(value, BaseException):
         return {"exception": exceptions.names(value)}
-    return {"coroutine": True} if isinstance(value, types.CoroutineType) else {}
+    if isinstance(value, types.CoroutineType):
+        return {"coroutine": True}
+    kind = value if isinstance(value, type) else type(value)
+    classes = [base.__qualname__ for base in kind.__mro__ if base.__module__ != "builtins"]
+    return {"of": classes, "class": isinstance(value, type), "can": _capabilities(type(value))}
+
+
+def _capabilities(kind: type) -> list[str]:
+    """The methods of a class that tell what its instances can be used for."""
+    # Not `getattr`, which would also find the methods of the metaclass.
+    spaces = [vars(base) for base in kind.__mro__]
+    found = {name: next((space[name] for space in spaces if name in space), None) for name in CAPABILITIES}
+    return [name for name, method in found.items() if method is not None]
 
 
 def _adopt(rpc: RpcConnection, exceptions: ExceptionTranslator, number: int, about: dict[str, Any]) -> Any:
     if "exception" in about:
         return exceptions.class_of(about["exception"])
     if "function" not in about:
-        return _TestObject(rpc, number)
+        return _TestInstance(rpc, number) if "instance" in about else _TestObject(rpc, number)
     function = _TestFunction(rpc, number)
     vars(function).update(about["function"])
     return function
@@ -206,3 +206,27 @@ class _TestFunction(_TestObject):
 
     def __get__(self, instance: object, owner: type | None = None) -> Any:
         return self if instance is None else types.MethodType(self, instance)
+
+
+class _TestInstance(_TestObject):
+    """A proxy for an object whose class the tests define: it supports what that class supports."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name.startswith("_"):
+            object.__setattr__(self, name, value)
+        else:
+            self._rpc.request("set", on=self._object_id, name=name, value=self._rpc.write(value))
+
+
+def _forwarded(name: str) -> Callable[..., Any]:
+    return lambda self, *args: self._rpc.request(
+        "do", on=self._object_id, name=name, args=[self._rpc.write(value) for value in args]
+    )
+
+
+for _name in (
+    *("len", "iter", "bool", "str", "repr", "hash", "getitem", "setitem", "delitem", "contains", "reversed"),
+    *(*COMPARISONS, *UNARY, "divmod", "rdivmod"),
+    *(f"{form}{name}" for name in OPERATORS for form in ("", "r", "i")),
+):
+    setattr(_TestInstance, f"__{_name}__", _forwarded(_name))

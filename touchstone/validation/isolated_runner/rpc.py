@@ -23,11 +23,6 @@ from touchstone.validation.isolated_runner.values import (
 )
 
 MAX_FRAME = 32 * 2**20
-# Binary operators; each also has a reflected `r…` and an in-place `i…` form.
-OPERATORS = (
-    *("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul"),
-    *("and", "or", "xor", "lshift", "rshift"),
-)
 _LENGTH = struct.Struct("!I")
 
 Request = dict[str, Any]

@@ -23,22 +23,24 @@ from typing import Any
 
 from touchstone.validation.isolated_runner import preload
 from touchstone.validation.isolated_runner.candidate import write_files
+from touchstone.validation.isolated_runner.lending import FileLender
 from touchstone.validation.isolated_runner.proxies import CandidateFinder, serve_test_objects
+from touchstone.validation.isolated_runner.references import JobState
 from touchstone.validation.isolated_runner.rpc import ConnectionLostError, RpcConnection
+from touchstone.validation.isolated_runner.shadowing import import_candidate_first, installed_modules
 from touchstone.validation.sandbox import fork_server
 from touchstone.validation.sandbox.entrypoint import Policy
 
 _MAX_MESSAGE = 500
 _MAX_LINE = 2**31
-# A candidate that exits while it is imported. The text is stored in outcomes, so it keeps its original wording: a
-# rename in this package must not change published tables.
-_LOST_ON_IMPORT = {"broken": "touchstone.validation.pytests.conversation.LostError", "kind": "LostError"}
+_ENDED_AT_IMPORT = {"broken": "The process ended while the file was imported.", "kind": "ended at import"}
 Case = tuple[str, Callable[[], object]]
 
 
 def serve(policy: Policy) -> None:
     """The warm worker: one process per job."""
     preload.import_light_modules()
+    installed_modules()
     fork_server.serve(policy, lambda job, descriptors: run_tests(job, *descriptors))
 
 
@@ -51,14 +53,14 @@ def serve_heavy(policy: Policy) -> None:
 def run_tests(job: dict[str, Any], connection: int, report: int) -> None:
     """Run a job's tests against the candidate at the other end of the socket."""
     gc.disable()
+    root = f"{os.getcwd()}/work"  # noqa: PTH109
     write_files(job["files"], job["directory"])
     here = os.getcwd()  # noqa: PTH109
     folders = sorted({os.path.normpath(f"{here}/{name}/..") for name in job["tests"]})
     sys.path[:0] = list(dict.fromkeys([*folders, here]))
     random.seed(0)
     rpc = RpcConnection(socket.socket(fileno=connection))
-    serve_test_objects(rpc)
-    sys.meta_path.insert(0, CandidateFinder(rpc, job["modules"]))
+    _give_access(rpc, job, root)
 
     def write_line(**line: Any) -> None:
         os.write(report, json.dumps(line).encode() + b"\n")
@@ -75,11 +77,21 @@ def run_tests(job: dict[str, Any], connection: int, report: int) -> None:
     write_line(done=True)
 
 
+def _give_access(rpc: RpcConnection, job: dict[str, Any], root: str) -> None:
+    """Let the tests use the candidate's modules and objects, and the candidate what the tests hand over."""
+    lend = FileLender(rpc, root, job["withheld"]).lend
+    classes, methods, functions = (set(job[kind]) for kind in ("classes", "methods", "functions"))
+    serve_test_objects(rpc, JobState(classes, methods, functions, root, lend))
+    finder = CandidateFinder(rpc, job["modules"], os.getcwd())  # noqa: PTH109
+    sys.meta_path.insert(0, finder)
+    import_candidate_first(finder, root)
+
+
 def _import_candidate(rpc: RpcConnection, module: str, write_line: Callable[..., None]) -> bool:
     try:
         rpc.request("import", name=module)
     except ConnectionLostError:
-        write_line(**_LOST_ON_IMPORT, memory=False)
+        write_line(**_ENDED_AT_IMPORT, memory=False)
         return False
     except BaseException as error:
         # The candidate chooses what the error says about its position.

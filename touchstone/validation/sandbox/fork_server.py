@@ -30,7 +30,7 @@ MAX_DESCRIPTORS = 8
 _INTERPRETER_BYTES = 256 * 2**20
 
 # A process that has sent its answer still needs a moment to exit, on a busy machine a long one.
-_ENDING_SECONDS = 60.0
+ENDING_SECONDS = 60.0
 
 Job = Callable[[Any, list[int]], None]
 
@@ -53,7 +53,7 @@ def serve(policy: Policy, job: Job) -> None:
             for descriptor in descriptors:
                 os.close(descriptor)
         elif message in (END, KILL):
-            result = _end_job(policy, child, _ENDING_SECONDS if message == END else 0.0)
+            result = _end_job(policy, child, ENDING_SECONDS if message == END else 0.0)
             child = None
             if not empty_folder(Path(policy["tmp"])):
                 return

@@ -15,14 +15,16 @@ from typing import Any
 from touchstone.validation.sandbox.backends import ENVIRONMENT, Interpreter, Launch, interpreter
 from touchstone.validation.sandbox.clock import LimitExceeded
 from touchstone.validation.sandbox.command import Limits
-from touchstone.validation.sandbox.fork_server import END, JOB, KILL
+from touchstone.validation.sandbox.fork_server import END, ENDING_SECONDS, JOB, KILL
 from touchstone.validation.sandbox.processes import descendants, end_sandbox, usage
 from touchstone.validation.sandbox.runner import SandboxRunner
 
 # How long a worker may be idle while it starts or ends a job. On a busy machine both take long, but the worker is then
 # runnable, not idle: so load changes no verdict, and a stopped worker blocks nothing.
 _START_IDLE_SECONDS = 60.0
-_END_IDLE_SECONDS = 2.0
+_KILL_IDLE_SECONDS = 2.0
+# A worker that waits for its job to finish sleeps, and answers when it gives up: longer than that it is not waited for.
+_END_IDLE_SECONDS = ENDING_SECONDS + _KILL_IDLE_SECONDS
 _LONGEST_SECONDS = 600.0
 _LOOK_EVERY_SECONDS = 0.1
 
@@ -45,6 +47,7 @@ class WarmWorker:
     _process: subprocess.Popen[bytes] | None = None
     _control: socket.socket | None = None
     _served: int = 0
+    _end_idle_seconds: float = _KILL_IDLE_SECONDS
     _keep: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
     tmp: Path | None = None
     # The worker's processes while no job runs.
@@ -71,13 +74,14 @@ class WarmWorker:
 
     def ask_end(self, *, at_once: bool = False) -> None:
         """Ask a fork-server worker to end its job: when it finishes, or immediately. `ended` returns the result."""
+        self._end_idle_seconds = _KILL_IDLE_SECONDS if at_once else _END_IDLE_SECONDS
         if self._control is not None:
             with contextlib.suppress(OSError):
                 self._control.send(KILL if at_once else END)
 
     def ended(self) -> dict[str, Any]:
         """How the job's process ended. A worker that does not answer in time is replaced."""
-        message = self._receive(_END_IDLE_SECONDS)
+        message = self._receive(self._end_idle_seconds)
         if message is None:
             self.close()
             return {"exit_code": None, "disk_full": False}

@@ -5,6 +5,7 @@ belongs in `touchstone.validation.isolated_runner`.
 """
 
 import functools
+import hashlib
 import json
 import os
 import socket
@@ -18,6 +19,7 @@ from typing import Any
 
 from touchstone.validation.file_identity import content_identity, packages_identity
 from touchstone.validation.isolated_runner import preload
+from touchstone.validation.isolated_runner.sides import divide, unmodified_text
 from touchstone.validation.protocol import Availability, Diagnostic, Job, Problem, Report, Tree
 from touchstone.validation.sandbox.backends import interpreter
 from touchstone.validation.sandbox.clock import JobClock, LimitExceeded
@@ -76,8 +78,10 @@ class PythonValidator:
         return FULL
 
     def identity(self, problem: Problem) -> Mapping[str, Any]:
-        """The interpreters and packages of both sides, and the linter."""
-        return {"installed": self._installed, "lint": lint.identity() if self._settings.lint else None}
+        """The interpreters and packages of both sides, the unmodified file, and the linter."""
+        unmodified = hashlib.sha256((unmodified_text(problem) or "").encode()).hexdigest()
+        linter = lint.identity() if self._settings.lint else None
+        return {"installed": self._installed, "unmodified": unmodified, "lint": linter}
 
     @functools.cached_property
     def _installed(self) -> dict[str, str]:
@@ -126,24 +130,22 @@ class PythonValidator:
                 # The first time, something may have killed the worker between jobs; the second time it is the sandbox.
                 if attempt == 2:
                     return Report("sandbox_error", FULL, note=str(error))
+            except _NoExitCodeError as error:
+                # The machine's doing the first time; the second time a failure, as a fix may have a part in it.
+                pair.close()
+                if attempt == 2:
+                    return error.report
         raise AssertionError
 
     def _run(self, pair: "_WorkerPair", job: Job, files: Mapping[str, str], tests: Sequence[str]) -> Report:
         problem = job.problem
-        below = PurePosixPath(problem.working_directory)
-        test_paths = {os.path.normpath(below / name) for name in tests}
-        theirs = {"files": {path: text for path, text in files.items() if path not in test_paths}}
-        # Tests that load the file by path would run it on their own side, so it is missing there.
-        kept = {path: text for path, text in files.items() if path != problem.path}
-        ours = {"files": kept, "tests": list(tests), "main": module_name(problem.filename)}
-        ours["modules"] = sorted(_modules(job, set(tests)))
-        directory = {"directory": problem.working_directory}
+        sides = divide(problem, files, tests)
         near, far = socket.socketpair()
         reads, writes = os.pipe()
         try:
             with near, far:
-                pair.candidate.job(theirs | directory, [far.fileno()])
-                pair.tests.job(ours | directory, [near.fileno(), writes])
+                pair.candidate.job(sides.candidate, [far.fileno()])
+                pair.tests.job(sides.tests, [near.fileno(), writes])
             os.close(writes)
             writes = -1
             clock = pair.clock(self._limits)
@@ -161,7 +163,18 @@ class PythonValidator:
         pair.candidate.ask_end(at_once=True)
         exit_code = pair.tests.ended()["exit_code"]
         full = pair.candidate.ended()["disk_full"]
-        return build_report(problem, answer, LimitExceeded("disk_limit") if full else None, exit_code)
+        report = build_report(problem, answer, LimitExceeded("disk_limit") if full else None, exit_code)
+        if exit_code is None:
+            raise _NoExitCodeError(report)
+        return report
+
+
+class _NoExitCodeError(Exception):
+    """The tests' worker was lost after the job, so how the tests ended is unknown."""
+
+    def __init__(self, report: Report) -> None:
+        super().__init__(report.note)
+        self.report = report
 
 
 def _sample(answer: bytes) -> Job:
@@ -206,31 +219,6 @@ def find_tests(job: Job) -> tuple[str, ...]:
     below = PurePosixPath(job.problem.working_directory)
     inside = [str(PurePosixPath(path).relative_to(below)) for path in job.tree.within(job.problem.working_directory)]
     return tuple(path for path in inside if any(fnmatch(PurePosixPath(path).name, form) for form in _TEST_FILES))
-
-
-def module_name(path: str) -> str:
-    """The module name of a file.
-
-    >>> module_name("shop/cart.py"), module_name("shop/__init__.py")
-    ('shop.cart', 'shop')
-    """
-    parts = list(PurePosixPath(path).with_suffix("").parts)
-    return ".".join(parts[:-1] if parts[-1] == "__init__" and len(parts) > 1 else parts)
-
-
-def _modules(job: Job, tests: set[str]) -> Iterator[str]:
-    """The names of the candidate's modules and packages.
-
-    Modules in a test folder that does not contain the repaired file belong to the tests, which rely on them.
-    """
-    repaired = PurePosixPath(job.problem.filename)
-    theirs = {PurePosixPath(name).parent for name in tests} - {repaired.parent, *repaired.parents}
-    for path in job.tree.within(job.problem.working_directory):
-        inside = PurePosixPath(path).relative_to(job.problem.working_directory or ".")
-        if inside.suffix != ".py" or str(inside) in tests or inside.name == "conftest.py":
-            continue
-        if not theirs.intersection(inside.parents):
-            yield module_name(str(inside))
 
 
 def build_report(problem: Problem, answer: bytes, exceeded: LimitExceeded | None, exit_code: int | None) -> Report:
