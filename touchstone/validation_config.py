@@ -1,12 +1,16 @@
 """The section `validation` of the configuration: which validator, in which sandbox, within which limits."""
 
 from pathlib import Path
-from typing import Literal, Self
+from typing import Literal, Self, get_args
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from touchstone.errors import TouchstoneError
 from touchstone.vocabulary import Success
+
+# How a command's result is read: by exit code, in our JSON, or as the report of a known test runner.
+CommandReport = Literal["exit_code", "json", "pytest", "junit", "tap", "go", "cargo", "jest"]
+COMMAND_REPORTS: tuple[str, ...] = get_args(CommandReport)
 
 
 class _Section(BaseModel):
@@ -58,7 +62,8 @@ class CommandProgram(_Section):
 
     arguments: list[str] = []
     version_arguments: list[str] = []
-    report: Literal["exit_code", "json"] = "exit_code"
+    report: CommandReport = "exit_code"
+    report_file: str = ""
     fidelity: str = Field("full", min_length=1)
     readable: list[Path] = []
     environment: dict[str, str] = {}

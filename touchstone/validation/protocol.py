@@ -17,7 +17,8 @@ Severity = Literal["error", "warning"]
 class Diagnostic:
     """One error or warning of a validator. Lines and columns count from 1; `file` is relative to the tree's root.
 
-    A failed test is an error whose `test` is the test's name.
+    A failed test is an error whose `test` is the test's name. `output` is what a program printed; it differs from run
+    to run, so it is shown and never compared.
     """
 
     severity: Severity
@@ -29,6 +30,7 @@ class Diagnostic:
     column: int | None = None
     end_column: int | None = None
     test: str | None = None
+    output: str = ""
 
     @property
     def identity(self) -> tuple[str, ...]:
@@ -39,7 +41,7 @@ class Diagnostic:
 
     def __str__(self) -> str:
         where = f" ({self.file}{f':{self.line}' if self.line else ''})" if self.file else ""
-        return f"{self.severity}: {self.summary}{where}{f': {self.detail}' if self.detail else ''}"
+        return ": ".join([self.severity, f"{self.summary}{where}", *filter(None, (self.detail, self.output))])
 
 
 @dataclass(frozen=True)
@@ -106,6 +108,18 @@ class Problem:
     resource_schema: str | None = None
     tests: tuple[str, ...] = ()
     expected_tests: tuple[str, ...] = ()
+    # For `command`: the shell commands, the format of the report, and the tests by which alone a fix is judged.
+    test_command: str | None = None
+    setup_command: str | None = None
+    test_report: str | None = None
+    report_file: str | None = None
+    fail_to_pass: tuple[str, ...] = ()
+    pass_to_pass: tuple[str, ...] = ()
+
+    @property
+    def judged_tests(self) -> tuple[str, ...]:
+        """The tests that must pass, and by which alone a fix is judged; empty if the problem does not name them."""
+        return tuple(dict.fromkeys((*self.fail_to_pass, *self.pass_to_pass)))
 
     @cached_property
     def path(self) -> str:

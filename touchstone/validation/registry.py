@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 from multiprocessing.sharedctypes import Synchronized
 from pathlib import Path
 
-from touchstone.errors import TouchstoneError
 from touchstone.validation.cache import ReportCache
 from touchstone.validation.protocol import Job, Report, Validator
 from touchstone.validation.sandbox.backends import Backend, Bubblewrap, Landlock, Unsandboxed
@@ -98,8 +97,6 @@ class ValidatorRegistry:
 
 def _command_settings(settings: ValidationSettings) -> CommandSettings:
     given = settings.command
-    if not given.arguments:
-        raise TouchstoneError("validation.command.arguments is empty; name the program to run in the config")
     return CommandSettings(
         arguments=tuple(given.arguments),
         version_arguments=tuple(given.version_arguments),
@@ -107,6 +104,7 @@ def _command_settings(settings: ValidationSettings) -> CommandSettings:
         fidelity=given.fidelity,
         readable=tuple(given.readable),
         environment=given.environment,
+        report_file=given.report_file,
     )
 
 
