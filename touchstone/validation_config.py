@@ -6,7 +6,7 @@ from typing import Literal, Self, get_args
 from pydantic import BaseModel, ConfigDict, Field
 
 from touchstone.errors import TouchstoneError
-from touchstone.vocabulary import Success
+from touchstone.vocabulary import Success, TestEdits
 
 # How a command's result is read: by exit code, in our JSON, or as the report of a known test runner.
 CommandReport = Literal["exit_code", "json", "pytest", "junit", "tap", "go", "cargo", "jest"]
@@ -74,6 +74,7 @@ class ValidationSettings(_Section):
 
     mode: Literal["missing", "always", "never"] = "missing"
     apply: Literal["auto", "file", "block"] = "auto"
+    test_edits: TestEdits = "refuse"
     success: Success = "plausible"
     validators: dict[str, Literal["hcl", "terraform", "python", "rust", "command"]] = {}
     sandbox: Literal["auto", "bubblewrap", "landlock"] = "auto"

@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from touchstone.validation.apply_fix import AppliedFix, Fix, NotApplied, apply_fix, choose_fix
-from touchstone.validation.protocol import UNDECIDED, Report
+from touchstone.validation.judged_tests import only_judged, unlike_recorded
+from touchstone.validation.protocol import UNDECIDED, Problem, Report
 from touchstone.validation.session import CachedReport, Request, ValidationSession
 from touchstone.validation.targets import NoTarget, Target
 from touchstone.validation.verdicts import Verdict, compute_verdict, target_diagnostics
@@ -41,9 +42,9 @@ def baseline_rows(targets: Mapping[str, Target | NoTarget], validation: Validati
         if isinstance(target, NoTarget):
             rows.append(_unvalidated_problem_row(oid, target))
             continue
-        baseline = reports[baselines[oid].key].report
+        baseline = judged_tests_only(reports[baselines[oid].key], target.problem).report
         applied, request = references[oid]
-        report = reports[request.key].report if request else None
+        report = judged_tests_only(reports[request.key], target.problem).report if request else None
         verdict = _reference_verdict(target, baseline, applied, report, validation.settings.success)
         rows.append(_problem_row(target, baseline, verdict, validation))
     return rows
@@ -79,10 +80,10 @@ def _plan_attempt(
         return _PlannedAttempt(attempt, target, target)
     if fix is None:
         return _PlannedAttempt(attempt, target, NotApplied("validator_unavailable", "the file brings no fix"))
-    applied = apply_fix(target.original, fix, target.problem)
+    applied = apply_fix(target.tree, fix, target.problem, validation.settings.test_edits)
     if isinstance(applied, NotApplied):
         return _PlannedAttempt(attempt, target, applied)
-    return _PlannedAttempt(attempt, target, applied, validation.request(target, applied.content))
+    return _PlannedAttempt(attempt, target, applied, validation.request(target, applied.changes))
 
 
 def _outcome(
@@ -97,19 +98,22 @@ def _outcome(
         assert not isinstance(plan.applied, AppliedFix)
         return row | _not_validated_columns(plan.applied, plan.target, validation)
     assert isinstance(plan.target, Target) and isinstance(plan.applied, AppliedFix)
-    known = reports[plan.request.key]
-    baseline = reports[baselines[attempt["oid"]].key].report
-    applied = plan.applied
+    problem, applied = plan.target.problem, plan.applied
+    known = judged_tests_only(reports[plan.request.key], problem)
+    baseline = judged_tests_only(reports[baselines[attempt["oid"]].key], problem).report
     success = validation.settings.success
     if known.report.status == "validator_unavailable" and baseline.decided:
-        known = _blame_fix(known, plan.target, validation)
-    verdict = compute_verdict(
-        baseline, known.report, plan.target.problem, applied.first_line, applied.last_line, success
-    )
+        known = blame_fix(known, plan.target, validation)
+    verdict = compute_verdict(baseline, known.report, problem, applied.first_line, applied.last_line, success)
     return row | _validated_columns(known, verdict, plan.target, validation)
 
 
-def _blame_fix(known: CachedReport, target: Target, validation: ValidationSession) -> CachedReport:
+def judged_tests_only(known: CachedReport, problem: Problem) -> CachedReport:
+    """The report reduced to the tests by which the problem is judged, if it names them."""
+    return replace(known, report=only_judged(known.report, problem)) if problem.judged_tests else known
+
+
+def blame_fix(known: CachedReport, target: Target, validation: ValidationSession) -> CachedReport:
     """Turn "unavailable" into a failure if only the fix needs what is missing, such as an invented provider."""
     if not validation.available(target.validator).usable:
         return known
@@ -215,15 +219,18 @@ def _truncated_text(lines: Sequence[str]) -> str | None:
 
 
 def _reference(target: Target, validation: ValidationSession) -> tuple[AppliedFix | NotApplied | None, Request | None]:
-    text = target.problem.reference_fix
-    if text is None or not text.strip():
+    fix = _reference_fix(target.problem, validation.settings)
+    if fix is None:
         return None, None
-    applied = apply_fix(target.original, _reference_fix(text, validation.settings), target.problem)
-    return applied, validation.request(target, applied.content) if isinstance(applied, AppliedFix) else None
+    applied = apply_fix(target.tree, fix, target.problem, validation.settings.test_edits)
+    return applied, validation.request(target, applied.changes) if isinstance(applied, AppliedFix) else None
 
 
-def _reference_fix(text: str, settings: ValidationSettings) -> Fix:
-    return Fix(text, "block" if settings.apply == "block" else "file")
+def _reference_fix(problem: Problem, settings: ValidationSettings) -> Fix | None:
+    """The problem's own fix: a file or a block, else a patch."""
+    if (problem.reference_fix or "").strip():
+        return Fix(problem.reference_fix or "", "block" if settings.apply == "block" else "file")
+    return Fix(problem.reference_patch or "", "diff") if (problem.reference_patch or "").strip() else None
 
 
 def _reference_verdict(
@@ -253,10 +260,10 @@ def _unvalidated_problem_row(oid: str, why: NoTarget) -> Row:
 
 def _problem_row(target: Target, baseline: Report, reference: Verdict | None, validation: ValidationSession) -> Row:
     problem = target.problem
-    failing = baseline.decided and (
-        bool(target_diagnostics(baseline, problem)) if baseline.status in ("passed", "failed") else True
-    )
-    words: Sequence[str] = [baseline.note, *(str(one) for one in baseline.diagnostics)]
+    finished = baseline.status in ("passed", "failed")
+    unlike = unlike_recorded(baseline, problem) if finished else ""
+    failing = not finished or (bool(target_diagnostics(baseline, problem)) and not unlike)
+    words: Sequence[str] = [unlike, baseline.note, *(str(one) for one in baseline.diagnostics)]
     if reference is not None and reference.status != "passed":
         words = [f"reference fix: {reference.status} ({reference.note})", *words]
     return {

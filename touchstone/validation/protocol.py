@@ -105,6 +105,7 @@ class Problem:
     severity: str | None = None
     summary: str | None = None
     reference_fix: str | None = None
+    reference_patch: str | None = None
     resource_schema: str | None = None
     tests: tuple[str, ...] = ()
     expected_tests: tuple[str, ...] = ()
@@ -154,6 +155,20 @@ class Tree:
             files=self.files if path in self.files else tuple(sorted((*self.files, path))),
             changed=dict(sorted({**self.changed, path: content}.items())),
         )
+
+    def with_changes(self, changes: Mapping[str, bytes | None]) -> "Tree":
+        """The same tree with files replaced, added or, where the content is None, deleted.
+
+        >>> tree = Tree(Path("shop"), ("a", "b")).with_changes({"a": None, "c": b"new"})
+        >>> tree.files, dict(tree.changed)
+        (('b', 'c'), {'c': b'new'})
+        """
+        written = {path: content for path, content in changes.items() if content is not None}
+        before = set(self.files)
+        after = (before | written.keys()) - (changes.keys() - written.keys())
+        changed = {path: content for path, content in {**self.changed, **written}.items() if path in after}
+        files = self.files if after == before else tuple(sorted(after))
+        return replace(self, files=files, changed=dict(sorted(changed.items())))
 
 
 @dataclass(frozen=True)

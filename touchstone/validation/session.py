@@ -98,10 +98,11 @@ class ValidationSession:
             self._available[validator] = self.registry.validator(validator).probe()
         return self._available[validator]
 
-    def request(self, target: Target, content: bytes | None) -> Request:
-        """A request for the unmodified problem (`content=None`), or with its file replaced by `content`."""
-        problem = target.problem
-        tree = target.tree if content is None else target.tree.with_file(problem.path, content)
+    def request(self, target: Target, changes: Mapping[str, bytes | None] | bytes | None) -> Request:
+        """A request for the unmodified problem (None) or a changed one; bytes replace the problem's file."""
+        problem, tree = target.problem, target.tree
+        if changes is not None:
+            tree = tree.with_changes({problem.path: changes} if isinstance(changes, bytes) else changes)
         key = report_key(target.hashed.hash_of(tree), self._conditions_key(problem, target.validator))
         return Request(key, target.validator, Job(problem, tree))
 

@@ -138,7 +138,9 @@ def compute_verdict(
         plausible=fixed and errors == 0 and not left,
         note=_note(remaining, left, new),
     )
-    return replace(verdict, status="passed") if succeeded(verdict, success) else verdict
+    # A problem that names its tests is judged by them, and by no other rule.
+    passed = report.status == "passed" if problem.judged_tests else succeeded(verdict, success)
+    return replace(verdict, status="passed") if passed else verdict
 
 
 def succeeded(verdict: Verdict, success: Success) -> bool | None:

@@ -1,0 +1,79 @@
+"""Which files a fix may change: inside the problem's tree, and no tests unless the configuration allows it."""
+
+from bisect import bisect_left
+from collections.abc import Iterable, Mapping
+from itertools import pairwise
+from pathlib import PurePosixPath
+
+from touchstone.validation.locate_files import path_refusal
+from touchstone.validation.protocol import Problem, Tree
+from touchstone.validation.working_copy import LEFT_OUT
+
+MAX_FILES = 1_000
+
+_TEST_FOLDERS = ("tests", "__tests__", "testdata")
+_TOP_TEST_FOLDERS = ("test", "spec")
+_TEST_SETTINGS = ("conftest.py", "pytest.ini", ".pytest.ini", "pytest.toml", ".pytest.toml")
+_TEST_STEMS = ("jest.config", "vitest.config")
+
+
+def path_error(changes: Iterable[str]) -> str:
+    """Why a path in a fix is refused; empty if all of them stay inside the tree."""
+    paths = dict.fromkeys(changes)
+    if len(paths) > MAX_FILES:
+        return f"it changes {len(paths):,} paths; at most {MAX_FILES:,} are allowed"
+    for path in paths:
+        parts = path.split("/")
+        if not path or "" in parts or "." in parts:
+            return f"the path {path[:80]!r} is not a plain path"
+        if reason := path_refusal("path", path):
+            return reason
+        if left_out := LEFT_OUT.intersection(parts):
+            return f"the path {path[:80]!r} is in {min(left_out)}, which is not part of the problem"
+    return ""
+
+
+def layout_error(tree: Tree, changes: Mapping[str, bytes | None]) -> str:
+    """Why the changed files cannot lie beside the others: one would be a file and a folder."""
+    files = tree.with_changes(changes).files
+    known = set(files)
+    for path in (path for path, content in changes.items() if content is not None):
+        parents = [str(parent) for parent in PurePosixPath(path).parents]
+        if (taken := next((parent for parent in parents if parent in known), None)) is not None:
+            return f"{path} cannot be written: {taken} is a file"
+        after = bisect_left(files, f"{path}/")
+        if after < len(files) and files[after].startswith(f"{path}/"):
+            return f"{path} cannot be written: it is a folder"
+    return ""
+
+
+def test_files(paths: Iterable[str], problem: Problem) -> list[str]:
+    """The paths that are the problem's tests, or look like tests or the settings of a test runner.
+
+    >>> from pathlib import Path
+    >>> problem = Problem("a", "shop.py", Path("clones"), fail_to_pass=("checks/cart.py::test_add",))
+    >>> test_files(["checks/cart.py", "src/cart_test.go", "tests/data.json", "src/test.py"], problem)
+    ['checks/cart.py', 'src/cart_test.go', 'tests/data.json']
+    """
+    named = {*problem.tests, *(name.partition("::")[0] for name in problem.judged_tests if "::" in name)}
+    own = {str(PurePosixPath(problem.working_directory) / name) for name in named}
+    return [path for path in paths if path in own or _looks_like_test(PurePosixPath(path).parts)]
+
+
+def _looks_like_test(parts: tuple[str, ...]) -> bool:
+    folders = parts[:-1]
+    in_tests = any(folder in _TEST_FOLDERS for folder in folders) or (folders[:1] and folders[0] in _TOP_TEST_FOLDERS)
+    java = ("src", "test") in pairwise(folders)
+    return bool(in_tests) or java or _is_test_name(parts[-1])
+
+
+def _is_test_name(name: str) -> bool:
+    stem, dot, _ = name.rpartition(".")
+    if not dot:
+        return False
+    return (
+        name in _TEST_SETTINGS
+        or stem in _TEST_STEMS
+        or (name.startswith("test_") and name.endswith(".py"))
+        or stem.endswith(("_test", "_spec", ".test", ".spec"))
+    )
