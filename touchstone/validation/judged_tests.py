@@ -47,7 +47,7 @@ def _split_at_commas(text: str) -> list[str]:
 
 
 def only_judged(report: Report, problem: Problem) -> Report:
-    """A finished report reduced to the problem's tests; any other report stays as it is.
+    """A finished report reduced to the tests that the problem names, if any; any other report stays as it is.
 
     >>> from pathlib import Path
     >>> problem = Problem("a", "shop.py", Path("clones"), fail_to_pass=("test_a",), pass_to_pass=("test_b",))
@@ -55,7 +55,7 @@ def only_judged(report: Report, problem: Problem) -> Report:
     >>> report.status, report.tests, [str(found) for found in report.diagnostics]
     ('failed', {'test_a': True, 'test_b': False}, ['error: test did not report: test_b'])
     """
-    if report.status not in ("passed", "failed") or not report.consistent:
+    if not problem.judged_tests or report.status not in ("passed", "failed") or not report.consistent:
         return report
     tests = {name: report.tests.get(name, False) for name in problem.judged_tests}
     known = {found.test: found for found in report.diagnostics if found.test is not None}

@@ -42,9 +42,9 @@ def baseline_rows(targets: Mapping[str, Target | NoTarget], validation: Validati
         if isinstance(target, NoTarget):
             rows.append(_unvalidated_problem_row(oid, target))
             continue
-        baseline = judged_tests_only(reports[baselines[oid].key], target.problem).report
+        baseline = reports[baselines[oid].key].report
         applied, request = references[oid]
-        report = judged_tests_only(reports[request.key], target.problem).report if request else None
+        report = reports[request.key].report if request else None
         verdict = _reference_verdict(target, baseline, applied, report, validation.settings.success)
         rows.append(_problem_row(target, baseline, verdict, validation))
     return rows
@@ -98,19 +98,16 @@ def _outcome(
         assert not isinstance(plan.applied, AppliedFix)
         return row | _not_validated_columns(plan.applied, plan.target, validation)
     assert isinstance(plan.target, Target) and isinstance(plan.applied, AppliedFix)
-    problem, applied = plan.target.problem, plan.applied
-    known = judged_tests_only(reports[plan.request.key], problem)
-    baseline = judged_tests_only(reports[baselines[attempt["oid"]].key], problem).report
+    known = reports[plan.request.key]
+    baseline = reports[baselines[attempt["oid"]].key].report
+    applied = plan.applied
     success = validation.settings.success
     if known.report.status == "validator_unavailable" and baseline.decided:
         known = blame_fix(known, plan.target, validation)
-    verdict = compute_verdict(baseline, known.report, problem, applied.first_line, applied.last_line, success)
+    verdict = compute_verdict(
+        baseline, known.report, plan.target.problem, applied.first_line, applied.last_line, success
+    )
     return row | _validated_columns(known, verdict, plan.target, validation)
-
-
-def judged_tests_only(known: CachedReport, problem: Problem) -> CachedReport:
-    """The report reduced to the tests by which the problem is judged, if it names them."""
-    return replace(known, report=only_judged(known.report, problem)) if problem.judged_tests else known
 
 
 def blame_fix(known: CachedReport, target: Target, validation: ValidationSession) -> CachedReport:
@@ -161,7 +158,7 @@ def _not_validated_columns(why: NotApplied | NoTarget, target: Target | NoTarget
 
 
 def _validated_columns(known: CachedReport, verdict: Verdict, target: Target, validation: ValidationSession) -> Row:
-    report = known.report
+    report = only_judged(known.report, target.problem)
     decided = verdict.status not in UNDECIDED
     tests = report.tests.values()
     return {
@@ -260,6 +257,7 @@ def _unvalidated_problem_row(oid: str, why: NoTarget) -> Row:
 
 def _problem_row(target: Target, baseline: Report, reference: Verdict | None, validation: ValidationSession) -> Row:
     problem = target.problem
+    baseline = only_judged(baseline, problem)
     finished = baseline.status in ("passed", "failed")
     unlike = unlike_recorded(baseline, problem) if finished else ""
     failing = not finished or (bool(target_diagnostics(baseline, problem)) and not unlike)

@@ -13,7 +13,8 @@ from touchstone.config import EvaluationConfig, find_problems_csv
 from touchstone.errors import TouchstoneError
 from touchstone.ingest.problems import read_problems
 from touchstone.validation.apply_fix import AppliedFix, Fix, FixKind, NotApplied, apply_fix, choose_fix
-from touchstone.validation.outcomes import blame_fix, judged_tests_only
+from touchstone.validation.judged_tests import only_judged
+from touchstone.validation.outcomes import blame_fix
 from touchstone.validation.protocol import Problem, Report
 from touchstone.validation.session import ValidationSession
 from touchstone.validation.targets import COLUMNS, NoTarget, Target, Targets
@@ -114,8 +115,8 @@ def _validate(validation: ValidationSession, target: Target, path: Path, fix: Fi
     before = validation.request(target, None)
     after = validation.request(target, applied.changes) if isinstance(applied, AppliedFix) else None
     known = validation.reports([before, *([after] if after else [])], "validating")
-    baseline = judged_tests_only(known[before.key], problem).report
-    fixed = judged_tests_only(known[after.key], problem) if after else None
+    baseline = known[before.key].report
+    fixed = known[after.key] if after else None
     if isinstance(applied, NotApplied):
         verdict = Verdict(applied.status, fixed=False, plausible=False, note=applied.reason)
     else:
@@ -130,8 +131,8 @@ def _validate(validation: ValidationSession, target: Target, path: Path, fix: Fi
         sandbox=validation.sandbox.name,
         fidelity=baseline.fidelity,
         diff="\n".join(_diff(target, applied)) if isinstance(applied, AppliedFix) else "",
-        baseline=baseline,
-        report=fixed.report if fixed else None,
+        baseline=only_judged(baseline, problem),
+        report=only_judged(fixed.report, problem) if fixed else None,
         cached=fixed.cached if fixed else False,
         verdict=verdict,
         success=settings.success,

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 
+from touchstone.validation.judged_tests import only_judged
 from touchstone.validation.protocol import UNDECIDED, Diagnostic, Problem, Report, Severity
 from touchstone.vocabulary import Success
 
@@ -115,6 +116,7 @@ def compute_verdict(
     >>> compute_verdict(broken, broken, problem, 1, 5).note
     'still there: error: Unclosed block (main.tf:3)'
     """
+    baseline, report = only_judged(baseline, problem), only_judged(report, problem)
     target_errors = target_diagnostics(baseline, problem)
     known = _without_a_baseline(baseline, target_errors) or _without_a_report(report)
     if known:
