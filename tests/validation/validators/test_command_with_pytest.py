@@ -67,3 +67,20 @@ def test_a_run_that_fails_in_other_words_has_fixed_nothing(sandbox: Sandbox, job
 
 def test_the_right_fix_passes(sandbox: Sandbox, job: Job) -> None:
     assert verdict(sandbox, job, RIGHT).status == "passed"
+
+
+UNITTEST = (sys.executable, "-m", "unittest", "-q", "checks")
+CHECKS = """
+import unittest, shop
+
+class Checks(unittest.TestCase):
+    def test_two(self):
+        self.assertEqual(shop.total([1, 2]), 3)
+"""
+
+
+def test_unittest_that_is_ended_early_is_no_pass(sandbox: Sandbox, job: Job) -> None:
+    job = Job(job.problem, job.tree.with_file("checks.py", CHECKS.encode()))
+    leaving = "import os\nos._exit(0)\n"
+    statuses = [report.status for report in reports(sandbox, job, RIGHT, leaving, arguments=UNITTEST)]
+    assert statuses == ["failed", "passed", "no_report"]

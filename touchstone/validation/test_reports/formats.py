@@ -1,12 +1,12 @@
 """The known report formats, and the test runners whose exit code alone is not enough."""
 
 import shlex
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
 from touchstone.validation.test_reports import cargo, go, jest, junit, pytest_text, tap
-from touchstone.validation.test_reports.results import Outcome, SuiteResults, worst
+from touchstone.validation.test_reports.results import Outcome, SuiteResults, lines_of, worst
 
 
 def _only(name: str) -> Iterable[str]:
@@ -46,16 +46,28 @@ def runner_format(arguments: Sequence[str]) -> str | None:
     ('pytest', 'cargo')
     >>> runner_format(["grep", "pytest", "notes.txt"])
     """
-    for text in (arguments, *(_words(argument) for argument in arguments if " " in argument)):
-        for before, word, after in zip(("&&", *text), text, (*text[1:], ""), strict=False):
-            name = PurePosixPath(word).name
-            if before not in _BEFORE_PROGRAM and "=" not in before:
-                continue
-            if name in ("pytest", "py.test"):
-                return "pytest"
-            if name == "cargo" and after == "test":
-                return "cargo"
-    return None
+    programs = list(_programs(arguments))
+    if any(name in ("pytest", "py.test") for name, _ in programs):
+        return "pytest"
+    return "cargo" if ("cargo", "test") in programs else None
+
+
+def left_early(arguments: Sequence[str], output: str) -> bool:
+    """Whether a runner without a known report lacks the line with which it ends a successful run.
+
+    >>> [left_early(["python", "-m", "unittest"], text) for text in ("Ran 1 test\\n\\nOK (skipped=1)", "")]
+    [False, True]
+    """
+    runs = any(name == "unittest" for name, _ in _programs(arguments))
+    return runs and not any(line == "OK" or line.startswith("OK (") for line in lines_of(output))
+
+
+def _programs(arguments: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """The programs that a command line starts, as far as it shows, each with the word after it."""
+    for words in (arguments, *(_words(argument) for argument in arguments if " " in argument)):
+        for before, word, after in zip(("&&", *words), words, (*words[1:], ""), strict=False):
+            if before in _BEFORE_PROGRAM or "=" in before:
+                yield PurePosixPath(word).name, after
 
 
 def _words(command: str) -> list[str]:

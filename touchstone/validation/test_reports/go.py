@@ -95,7 +95,8 @@ def _from_json(lines: Sequence[str]) -> SuiteResults:
             if action in _ACTIONS:
                 packages.end(package, _ACTIONS[action], "build failed" if event.get("FailedBuild") else "")
         elif action == "output":
-            said = printed.get((package, test), "") + str(event.get("Output", ""))
+            words = event.get("Output")
+            said = printed.get((package, test), "") + (words if isinstance(words, str) else "")
             printed[package, test] = said[-_MESSAGE_CHARACTERS:]
         elif action in _ACTIONS:
             packages.add(package, test, _ACTIONS[action], printed.get((package, test), "").strip())

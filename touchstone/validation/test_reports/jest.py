@@ -17,17 +17,17 @@ def read(text: str) -> SuiteResults:
     report = _object(text)
     found = Collected()
     for file in _objects(report, "testResults"):
-        name = PurePosixPath(str(file.get("name", ""))).name
+        name = PurePosixPath(_text(file, "name")).name
         tests = _objects(file, "assertionResults")
         for test in tests:
-            titles = [*_texts(test, "ancestorTitles"), str(test.get("title", ""))]
+            titles = [*_texts(test, "ancestorTitles"), _text(test, "title")]
             message = "\n".join(_texts(test, "failureMessages"))[:_MESSAGE_CHARACTERS]
-            found.add(_SEPARATOR.join([name, *titles]), _OUTCOMES.get(str(test.get("status")), "skipped"), message)
+            found.add(_SEPARATOR.join([name, *titles]), _OUTCOMES.get(_text(test, "status"), "skipped"), message)
         if file.get("status") == "failed" and not any(test.get("status") == "failed" for test in tests):
-            found.error(f"{name} cannot be run", str(file.get("message", ""))[:_MESSAGE_CHARACTERS])
+            found.error(f"{name} cannot be run", _text(file, "message")[:_MESSAGE_CHARACTERS])
     results = found.results()
     if report.get("success") is not (not results.failed):
-        raise ReportFormatError(f"says success: {str(report.get('success'))[:20].lower()}, unlike its tests")
+        raise ReportFormatError(f"does not say success: {str(not results.failed).lower()}, as its tests do")
     return results
 
 
@@ -64,6 +64,11 @@ def _objects(entry: Mapping[str, Any], key: str) -> list[dict[str, Any]]:
     return items
 
 
+def _text(entry: Mapping[str, Any], key: str) -> str:
+    value = entry.get(key)
+    return value if isinstance(value, str) else ""
+
+
 def _texts(entry: Mapping[str, Any], key: str) -> list[str]:
-    items = entry.get(key) or []
-    return [str(item) for item in items] if isinstance(items, list) else []
+    items = entry.get(key)
+    return [item for item in items if isinstance(item, str)] if isinstance(items, list) else []

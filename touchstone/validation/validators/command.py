@@ -15,7 +15,7 @@ from typing import Any
 
 from touchstone.validation.protocol import Availability, Diagnostic, Job, Problem, Report
 from touchstone.validation.sandbox.command import TMP, Command, CommandResult, Limits, Sandbox
-from touchstone.validation.test_reports.formats import FORMATS, named_as_expected, runner_format
+from touchstone.validation.test_reports.formats import FORMATS, left_early, named_as_expected, runner_format
 from touchstone.validation.test_reports.results import SuiteResults, merged
 from touchstone.validation.validators import common
 from touchstone.validation.validators.common import ReportFormatError, take, take_or_none
@@ -172,6 +172,8 @@ class CommandValidator:
             # Where only the fix is to blame, this becomes a failure; see `outcomes`.
             return Report("validator_unavailable", fidelity, note=missing, duration_seconds=result.seconds)
         if plan.report == "exit_code":
+            if result.exit_code == 0 and left_early([str(plan.program), *plan.arguments], _text(result.stderr)):
+                return common.no_report(result, fidelity, "exit code 0, but the test runner did not finish")
             return report_from_exit_code(result, fidelity)
         documents = _documents(result.stdout, mark) if plan.report_file else [result.stdout]
         if plan.report == "json":
@@ -201,7 +203,11 @@ def _documents(stdout: bytes, mark: str) -> list[bytes]:
 def _results(documents: Sequence[bytes], plan: _Plan) -> SuiteResults:
     if not documents:
         raise ReportFormatError(f"is missing: the command did not write {plan.report_file}")
-    return merged(FORMATS[plan.report].read(document.decode("utf-8", "replace")) for document in documents)
+    return merged(FORMATS[plan.report].read(_text(document)) for document in documents)
+
+
+def _text(output: bytes) -> str:
+    return output.decode("utf-8", "replace")
 
 
 def _ending(result: CommandResult) -> str:
