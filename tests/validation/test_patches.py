@@ -180,6 +180,17 @@ class TestTestFiles:
     def test_new_ones_are_refused_too(self, path: str) -> None:
         assert path in reason(json.dumps({path: "x"}), "files")
 
+    @pytest.mark.parametrize("command", ["./ci/run.sh", "cd . && sh ci/run.sh -v", "X=1 ci/run.sh"])
+    def test_the_script_that_runs_the_tests_is_one_of_them(self, command: str) -> None:
+        problem = Problem("p", "shop/cart.py", Path("clones"), test_command=command)
+        made = apply_fix(tree(), Fix('{"ci/run.sh": "exit 0"}', "files"), problem)
+        assert isinstance(made, NotApplied)
+        assert "the fix changes the test file ci/run.sh" in made.reason
+
+    def test_a_file_that_the_tests_are_about_is_none(self) -> None:
+        problem = Problem("p", "shop/cart.py", Path("clones"), test_command="pytest --doctest-modules shop/cart.py")
+        assert isinstance(apply_fix(tree(), Fix(CART, "diff"), problem), AppliedFix)
+
 
 class TestFilesAsJson:
     def test_contents_by_path(self) -> None:

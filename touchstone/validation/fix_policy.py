@@ -7,13 +7,14 @@ from pathlib import PurePosixPath
 
 from touchstone.validation.locate_files import path_refusal
 from touchstone.validation.protocol import Problem, Tree
+from touchstone.validation.test_reports.runners import scripts
 from touchstone.validation.working_copy import LEFT_OUT
 
 MAX_FILES = 1_000
 
 _TEST_FOLDERS = ("tests", "__tests__", "testdata")
 _TOP_TEST_FOLDERS = ("test", "spec")
-_TEST_SETTINGS = ("conftest.py", "pytest.ini", ".pytest.ini", "pytest.toml", ".pytest.toml")
+_TEST_NAMES = ("tests.py", "conftest.py", "pytest.ini", ".pytest.ini", "pytest.toml", ".pytest.toml")
 _TEST_STEMS = ("jest.config", "vitest.config")
 
 
@@ -47,15 +48,16 @@ def layout_error(tree: Tree, changes: Mapping[str, bytes | None]) -> str:
     return ""
 
 
-def test_files(paths: Iterable[str], problem: Problem) -> list[str]:
-    """The paths that are the problem's tests, or look like tests or the settings of a test runner.
+def changed_tests(paths: Iterable[str], problem: Problem) -> list[str]:
+    """The paths that are the problem's tests, are run by its test command, or look like tests or a runner's settings.
 
     >>> from pathlib import Path
     >>> problem = Problem("a", "shop.py", Path("clones"), fail_to_pass=("checks/cart.py::test_add",))
-    >>> test_files(["checks/cart.py", "src/cart_test.go", "tests/data.json", "src/test.py"], problem)
+    >>> changed_tests(["checks/cart.py", "src/cart_test.go", "tests/data.json", "src/test.py"], problem)
     ['checks/cart.py', 'src/cart_test.go', 'tests/data.json']
     """
     named = {*problem.tests, *(name.partition("::")[0] for name in problem.judged_tests if "::" in name)}
+    named |= scripts(problem.test_command or "")
     own = {str(PurePosixPath(problem.working_directory) / name) for name in named}
     return [path for path in paths if path in own or _looks_like_test(PurePosixPath(path).parts)]
 
@@ -72,7 +74,7 @@ def _is_test_name(name: str) -> bool:
     if not dot:
         return False
     return (
-        name in _TEST_SETTINGS
+        name in _TEST_NAMES
         or stem in _TEST_STEMS
         or (name.startswith("test_") and name.endswith(".py"))
         or stem.endswith(("_test", "_spec", ".test", ".spec"))

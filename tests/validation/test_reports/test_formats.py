@@ -6,8 +6,9 @@ from collections.abc import Callable
 import pytest
 
 from touchstone.validation.test_reports import cargo, go, jest, junit, pytest_text, tap
-from touchstone.validation.test_reports.formats import FORMATS, named_as_expected, runner_format
+from touchstone.validation.test_reports.formats import FORMATS, named_as_expected
 from touchstone.validation.test_reports.results import ReportFormatError, SuiteResults
+from touchstone.validation.test_reports.runners import runner_format
 
 PYTEST = """\
 ============================= test session starts ==============================

@@ -1,12 +1,10 @@
-"""The known report formats, and the test runners whose exit code alone is not enough."""
+"""The known report formats, and how expected tests are found in them."""
 
-import shlex
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from pathlib import PurePosixPath
 
 from touchstone.validation.test_reports import cargo, go, jest, junit, pytest_text, tap
-from touchstone.validation.test_reports.results import Outcome, SuiteResults, lines_of, worst
+from touchstone.validation.test_reports.results import Outcome, SuiteResults, worst
 
 
 def _only(name: str) -> Iterable[str]:
@@ -34,49 +32,6 @@ FORMATS: dict[str, ReportFormat] = {
     "cargo": ReportFormat(cargo.read),
     "jest": ReportFormat(jest.read, jest.spellings),
 }
-
-# What may stand before a program's name in a shell command.
-_BEFORE_PROGRAM = ("&&", "||", ";", "|", "(", "-m", "run", "exec", "time", "env", "--", "-c")
-
-
-def runner_format(arguments: Sequence[str]) -> str | None:
-    """The format of a test runner that runs the fix in its own process, so that the fix can end it with exit code 0.
-
-    >>> runner_format(["/bin/sh", "-c", "cd shop && python -m pytest -q"]), runner_format(["cargo", "test"])
-    ('pytest', 'cargo')
-    >>> runner_format(["grep", "pytest", "notes.txt"])
-    """
-    programs = list(_programs(arguments))
-    if any(name in ("pytest", "py.test") for name, _ in programs):
-        return "pytest"
-    return "cargo" if ("cargo", "test") in programs else None
-
-
-def left_early(arguments: Sequence[str], output: str) -> bool:
-    """Whether a runner without a known report lacks the line with which it ends a successful run.
-
-    >>> [left_early(["python", "-m", "unittest"], text) for text in ("Ran 1 test\\n\\nOK (skipped=1)", "")]
-    [False, True]
-    """
-    runs = any(name == "unittest" for name, _ in _programs(arguments))
-    return runs and not any(line == "OK" or line.startswith("OK (") for line in lines_of(output))
-
-
-def _programs(arguments: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """The programs that a command line starts, as far as it shows, each with the word after it."""
-    for words in (arguments, *(_words(argument) for argument in arguments if " " in argument)):
-        for before, word, after in zip(("&&", *words), words, (*words[1:], ""), strict=False):
-            if before in _BEFORE_PROGRAM or "=" in before:
-                yield PurePosixPath(word).name, after
-
-
-def _words(command: str) -> list[str]:
-    lexer = shlex.shlex(command, posix=True, punctuation_chars=True)
-    lexer.whitespace_split = True
-    try:
-        return list(lexer)
-    except ValueError:  # an unclosed quote
-        return command.split()
 
 
 def named_as_expected(results: SuiteResults, report: str, expected: Iterable[str]) -> dict[str, Outcome]:

@@ -15,8 +15,9 @@ from typing import Any
 
 from touchstone.validation.protocol import Availability, Diagnostic, Job, Problem, Report
 from touchstone.validation.sandbox.command import TMP, Command, CommandResult, Limits, Sandbox
-from touchstone.validation.test_reports.formats import FORMATS, left_early, named_as_expected, runner_format
+from touchstone.validation.test_reports.formats import FORMATS, named_as_expected
 from touchstone.validation.test_reports.results import SuiteResults, merged
+from touchstone.validation.test_reports.runners import left_early, runner_format
 from touchstone.validation.validators import common
 from touchstone.validation.validators.common import ReportFormatError, take, take_or_none
 from touchstone.validation_config import COMMAND_REPORTS, CommandReport
