@@ -24,7 +24,8 @@ def find(clones: Path | None, settings: ValidationSettings | None = None, **row:
 def test_a_problem_with_its_files_and_its_validator(clones: Path) -> None:
     found = find(clones, line_start=" 1 ", line_end="", tests="test_a.py; test_b.py", severity="error")
     assert isinstance(found, Target)
-    assert (found.validator, found.original, found.tree.files) == ("hcl", b"# main.tf\n", ("main.tf", "notes.txt"))
+    assert (found.validator, found.tree.files) == ("hcl", ("main.tf", "notes.txt"))
+    assert found.tree.read(found.problem.path) == b"# main.tf\n"
     problem = found.problem
     assert (problem.language, problem.line_start, problem.line_end) == ("terraform", 1, None)
     assert (problem.tests, problem.expected_tests, problem.severity) == (("test_a.py", "test_b.py"), (), "error")

@@ -3,13 +3,14 @@
 Reports are cached as they are produced, so a killed run resumes where it stopped.
 """
 
+import hashlib
 import multiprocessing
 import os
 import shutil
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from multiprocessing.sharedctypes import Synchronized
 from pathlib import Path
@@ -217,10 +218,13 @@ class ValidationSession:
         return (self.sandbox.name, self._scratch, self.settings, self.cache_dir, self._finished_reports)
 
     def fingerprint(self, targets: Mapping[str, object]) -> list[object]:
-        """Everything besides attempts and problems that outcomes depend on, including removals from the cache."""
+        """Everything besides attempts that baselines and outcomes depend on, including removals from the cache."""
         keys = {}
         for oid, target in targets.items():
-            keys[oid] = self.request(target, None).key if isinstance(target, Target) else repr(target)
+            # Reports do not depend on a problem's lines or reference fix, but verdicts do.
+            about = replace(target.problem, root=Path()) if isinstance(target, Target) else target
+            key = self.request(target, None).key if isinstance(target, Target) else ""
+            keys[oid] = hashlib.sha256(f"{key} {about!r}".encode("utf-8", "replace")).hexdigest()
         with ReportCache(self.cache_dir) as cache:
             edition = cache.edition
         return [self.settings.model_dump(mode="json", exclude={"workers", "cache_dir"}), keys, edition]

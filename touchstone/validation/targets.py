@@ -3,7 +3,6 @@
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -52,11 +51,6 @@ class Target:
     tree: Tree
     validator: str
     hashed: HashedTree = field(repr=False)
-
-    @cached_property
-    def original(self) -> bytes:
-        """The content of the broken file."""
-        return self.tree.read(self.problem.path)
 
 
 @dataclass(frozen=True)
