@@ -121,6 +121,18 @@ def test_named_tests_decide_and_nothing_else(job: Job, stdout: str, exit_code: i
     assert verdict.status == status
 
 
+@pytest.mark.parametrize(
+    ("report", "stdout", "compiled"),
+    [
+        ("tap", "1..2\nok 1 - a\nnot ok 2 - b\n", True),
+        ("pytest", "=== short test summary info ===\nERROR a.py - ImportError: x\n1 error in 0.1s\n", False),
+        ("go", "FAIL\tshop [build failed]\n", False),
+    ],
+)
+def test_code_was_compiled_if_a_test_reported(job: Job, report: str, stdout: str, compiled: bool) -> None:
+    assert played(job, 1, stdout, report=report).compiled is compiled
+
+
 def test_named_tests_need_a_report_by_name(job: Job) -> None:
     report = played(job, 0, "", ("a",), "exit_code")
     assert report.status == "validator_unavailable"

@@ -251,7 +251,8 @@ def report_from_tests(
         "failed" if results.failed else "passed",
         fidelity,
         (*errors, *failures),
-        results.compiled,
+        # Where the format does not tell: a test that reported was compiled or loaded.
+        results.compiled if results.compiled is not None else bool(results.outcomes or results.unnamed),
         {name: outcome == "passed" for name, outcome in outcomes.items() if outcome != "skipped"},
         duration_seconds=result.seconds,
     )
