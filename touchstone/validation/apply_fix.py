@@ -13,7 +13,7 @@ from difflib import SequenceMatcher
 from typing import Literal
 
 from touchstone.validation.extract_code import extract_code
-from touchstone.validation.fix_policy import changed_tests, layout_error, path_error
+from touchstone.validation.fix_policy import changed_tests, hidden_module, layout_error, path_error
 from touchstone.validation.patching import Changes, apply_patches
 from touchstone.validation.protocol import Problem, Tree
 from touchstone.validation.search_replace import apply_edits
@@ -112,12 +112,14 @@ def _with_several_files(tree: Tree, fix: Fix, problem: Problem, test_edits: Test
     except PatchError as error:
         return NotApplied("failed", f"the {_NAMES[fix.kind]} {error}")
     reason = path_error(changes)
-    tests = changed_tests(changes, problem) if not reason else []
+    tests = changed_tests(changes, problem, tree) if not reason else []
     if tests and test_edits == "ignore":
         changes = {path: content for path, content in changes.items() if path not in set(tests)}
         reason = "" if changes else f"the fix changes only test files: {tests[0]}"
     elif tests and test_edits == "refuse":
         reason = f"the fix changes the test file {tests[0]}; 'validation.test_edits' decides if that is allowed"
+    if not reason and (hiding := hidden_module(changes, problem, tree)):
+        reason = f"the fix adds {hiding}, which would be imported instead of a library"
     reason = reason or layout_error(tree, changes)
     if reason:
         return NotApplied("failed", reason)

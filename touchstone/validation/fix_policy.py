@@ -1,7 +1,8 @@
 """Which files a fix may change: inside the problem's tree, and no tests unless the configuration allows it."""
 
+import sys
 from bisect import bisect_left
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from itertools import pairwise
 from pathlib import PurePosixPath
 
@@ -11,6 +12,10 @@ from touchstone.validation.test_reports.runners import scripts
 from touchstone.validation.working_copy import LEFT_OUT
 
 MAX_FILES = 1_000
+
+# Tests rely on these; a new file of such a name would be imported instead.
+_TEST_LIBRARIES = ("pytest", "_pytest", "pluggy", "hypothesis", "numpy", "pandas", "mock", "parameterized", "freezegun")
+_LIBRARY = frozenset({*sys.stdlib_module_names, *_TEST_LIBRARIES, "sitecustomize", "usercustomize"} - {"test"})
 
 _TEST_FOLDERS = ("tests", "__tests__", "testdata")
 _TOP_TEST_FOLDERS = ("test", "spec")
@@ -48,18 +53,63 @@ def layout_error(tree: Tree, changes: Mapping[str, bytes | None]) -> str:
     return ""
 
 
-def changed_tests(paths: Iterable[str], problem: Problem) -> list[str]:
+def changed_tests(paths: Iterable[str], problem: Problem, tree: Tree) -> list[str]:
     """The paths that are the problem's tests, are run by its test command, or look like tests or a runner's settings.
 
     >>> from pathlib import Path
     >>> problem = Problem("a", "shop.py", Path("clones"), fail_to_pass=("checks/cart.py::test_add",))
-    >>> changed_tests(["checks/cart.py", "src/cart_test.go", "tests/data.json", "src/test.py"], problem)
-    ['checks/cart.py', 'src/cart_test.go', 'tests/data.json']
+    >>> changed_tests(["checks/cart.py", "src/cart_test.go", "tests/a.json", "src/test.py"], problem, Tree(Path(), ()))
+    ['checks/cart.py', 'src/cart_test.go', 'tests/a.json']
     """
     named = {*problem.tests, *(name.partition("::")[0] for name in problem.judged_tests if "::" in name)}
     named |= scripts(problem.test_command or "")
     own = {str(PurePosixPath(problem.working_directory) / name) for name in named}
-    return [path for path in paths if path in own or _looks_like_test(PurePosixPath(path).parts)]
+    folders = _folders_of_tests(own, problem, tree)
+    return [
+        path
+        for path in paths
+        if path in own
+        or _looks_like_test(PurePosixPath(path).parts)
+        or not folders.isdisjoint(map(str, PurePosixPath(path).parents))
+    ]
+
+
+def _folders_of_tests(own: Set[str], problem: Problem, tree: Tree) -> set[str]:
+    """The folders of a Python problem's tests that do not contain its file: what else is there helps the tests.
+
+    A problem with a test command may have its tests beside any of its sources.
+    """
+    if problem.test_command or not problem.path.endswith(".py"):
+        return set()
+    tests = own or {path for path in tree.files if _is_test_name(PurePosixPath(path).name)}
+    folders = {str(PurePosixPath(path).parent) for path in tests}
+    return folders - set(map(str, PurePosixPath(problem.path).parents))
+
+
+def hidden_module(paths: Iterable[str], problem: Problem, tree: Tree) -> str:
+    """The first path that would be imported instead of a module of the library or of a test runner, if any.
+
+    >>> from pathlib import Path
+    >>> problem, tree = Problem("a", "shop.py", Path("clones")), Tree(Path("clones"), ("numpy/core.py",))
+    >>> [hidden_module([path], problem, tree) for path in ("json.py", "pytest/a.py", "shop/json.py", "numpy/b.py")]
+    ['json.py', 'pytest/a.py', '', '']
+    """
+    folders = {"", f"{problem.working_directory}/" if problem.working_directory else "", "src/", "lib/"}
+    known = {(folder, _top_name(path, folder)) for path in tree.files for folder in folders}
+    for path in paths:
+        for folder in folders:
+            name = _top_name(path, folder)
+            if name in _LIBRARY and (folder, name) not in known and path.endswith(".py"):
+                return path
+    return ""
+
+
+def _top_name(path: str, folder: str) -> str:
+    """The name under which a file or its package is imported from a folder; empty if it is elsewhere."""
+    if not path.startswith(folder):
+        return ""
+    first, _, rest = path[len(folder) :].partition("/")
+    return first if rest else first.removesuffix(".py")
 
 
 def _looks_like_test(parts: tuple[str, ...]) -> bool:
