@@ -1,12 +1,16 @@
 """The section `validation` of the configuration: which validator, in which sandbox, within which limits."""
 
 from pathlib import Path
-from typing import Literal, Self
+from typing import Literal, Self, get_args
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from touchstone.errors import TouchstoneError
-from touchstone.vocabulary import Success
+from touchstone.vocabulary import Success, TestEdits
+
+# How a command's result is read: by exit code, in our JSON, or as the report of a known test runner.
+CommandReport = Literal["exit_code", "json", "pytest", "junit", "tap", "go", "cargo", "jest"]
+COMMAND_REPORTS: tuple[str, ...] = get_args(CommandReport)
 
 _WEEK = 7 * 86_400
 _MAX_MB = 2**24
@@ -63,7 +67,8 @@ class CommandProgram(_Section):
 
     arguments: list[str] = []
     version_arguments: list[str] = []
-    report: Literal["exit_code", "json"] = "exit_code"
+    report: CommandReport = "exit_code"
+    report_file: str = ""
     fidelity: str = Field("full", min_length=1)
     readable: list[Path] = []
     environment: dict[str, str] = {}
@@ -74,6 +79,7 @@ class ValidationSettings(_Section):
 
     mode: Literal["missing", "always", "never"] = "missing"
     apply: Literal["auto", "file", "block"] = "auto"
+    test_edits: TestEdits = "refuse"
     success: Success = "plausible"
     validators: dict[str, ValidatorName] = {}
     sandbox: Literal["auto", "bubblewrap", "landlock"] = "auto"

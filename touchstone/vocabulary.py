@@ -51,6 +51,9 @@ STATUSES = (
 # What a validated fix must achieve to count as passed (`validation.success`).
 Success = Literal["plausible", "clean", "fixed", "strict_block", "strict_module"]
 
+# What happens to changes of test files in a fix of several files (`validation.test_edits`).
+TestEdits = Literal["refuse", "ignore", "allow"]
+
 CI_METHODS = (
     "wilson",
     "wilson-t",

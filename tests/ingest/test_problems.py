@@ -74,3 +74,8 @@ def test_a_wide_file_with_cells_of_many_lines(tmp_path: Path) -> None:
 def test_missing_column(tmp_path: Path) -> None:
     with pytest.raises(InputFileError, match="missing column filename"):
         read(tmp_path, "oid\n1\n")
+
+
+def test_a_problem_with_a_test_command_needs_no_file(tmp_path: Path) -> None:
+    table = read(tmp_path, "oid,test_command\n1,make test\n").problems.collect()
+    assert table.select("oid", "filename", "test_command").rows() == [("1", None, "make test")]

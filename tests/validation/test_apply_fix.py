@@ -8,35 +8,47 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from touchstone.validation.apply_fix import MAX_FIX_BYTES, AppliedFix, Fix, NotApplied, apply_fix, choose_fix
-from touchstone.validation.protocol import Problem
+from touchstone.validation.protocol import Problem, Tree
 
 
 def problem(start: int | None = None, end: int | None = None) -> Problem:
     return Problem("a", "main.tf", Path("clones"), line_start=start, line_end=end)
 
 
+def apply_to(original: bytes, fix: Fix, problem: Problem) -> AppliedFix | NotApplied:
+    return apply_fix(Tree(Path("clones"), ("main.tf",), {"main.tf": original}), fix, problem)
+
+
+def one_file(content: bytes, first_line: int, last_line: int) -> AppliedFix:
+    return AppliedFix({"main.tf": content}, first_line, last_line)
+
+
+def content_of(applied: AppliedFix) -> bytes:
+    return applied.changes["main.tf"] or b""
+
+
 def block(original: bytes, text: str, start: int, end: int) -> AppliedFix | NotApplied:
-    return apply_fix(original, Fix(text, "block"), problem(start, end))
+    return apply_to(original, Fix(text, "block"), problem(start, end))
 
 
 @pytest.mark.parametrize(
     ("original", "text", "start", "end", "expected"),
     [
-        (b"a\nb\nc\n", "B", 2, 2, AppliedFix(b"a\nB\nc\n", 2, 2)),
-        (b"a\nb\nc\n", "B\n", 2, 2, AppliedFix(b"a\nB\nc\n", 2, 2)),
-        (b"a\nb\nc\n", "  B\n\tb\n", 2, 3, AppliedFix(b"a\n  B\n\tb\n", 2, 3)),
-        (b"a\nb\nc\n", "B\n\n", 2, 2, AppliedFix(b"a\nB\n\nc\n", 2, 3)),
-        (b"a\nb", "B\n", 2, 2, AppliedFix(b"a\nB", 2, 2)),
-        (b"a\nb", "B\n\n", 1, 2, AppliedFix(b"B", 1, 1)),
-        (b"a\r\nb\r\n", "B\nb", 2, 2, AppliedFix(b"a\r\nB\r\nb\r\n", 2, 3)),
-        (b"a\r\nb", "B\nb\n", 2, 2, AppliedFix(b"a\r\nB\r\nb", 2, 3)),
-        (b"a\r\nb\r\n", "A\r\n", 1, 1, AppliedFix(b"A\r\nb\r\n", 1, 1)),
-        (b"a\nb\n", "B\r\nb\r\n", 2, 2, AppliedFix(b"a\nB\nb\n", 2, 3)),
-        (b"\xff\nb\n\xfe\n", "B", 2, 2, AppliedFix(b"\xff\nB\n\xfe\n", 2, 2)),
-        (b"a {\n", "}", 2, 2, AppliedFix(b"a {\n}\n", 2, 2)),
-        (b"a {\nb\n", "B\n}", 2, 3, AppliedFix(b"a {\nB\n}\n", 2, 3)),
-        (b"", "a", 1, 1, AppliedFix(b"a\n", 1, 1)),
-        (b"a\nb\n", "```hcl\nB\n```", 2, 2, AppliedFix(b"a\nB\n", 2, 2)),
+        (b"a\nb\nc\n", "B", 2, 2, one_file(b"a\nB\nc\n", 2, 2)),
+        (b"a\nb\nc\n", "B\n", 2, 2, one_file(b"a\nB\nc\n", 2, 2)),
+        (b"a\nb\nc\n", "  B\n\tb\n", 2, 3, one_file(b"a\n  B\n\tb\n", 2, 3)),
+        (b"a\nb\nc\n", "B\n\n", 2, 2, one_file(b"a\nB\n\nc\n", 2, 3)),
+        (b"a\nb", "B\n", 2, 2, one_file(b"a\nB", 2, 2)),
+        (b"a\nb", "B\n\n", 1, 2, one_file(b"B", 1, 1)),
+        (b"a\r\nb\r\n", "B\nb", 2, 2, one_file(b"a\r\nB\r\nb\r\n", 2, 3)),
+        (b"a\r\nb", "B\nb\n", 2, 2, one_file(b"a\r\nB\r\nb", 2, 3)),
+        (b"a\r\nb\r\n", "A\r\n", 1, 1, one_file(b"A\r\nb\r\n", 1, 1)),
+        (b"a\nb\n", "B\r\nb\r\n", 2, 2, one_file(b"a\nB\nb\n", 2, 3)),
+        (b"\xff\nb\n\xfe\n", "B", 2, 2, one_file(b"\xff\nB\n\xfe\n", 2, 2)),
+        (b"a {\n", "}", 2, 2, one_file(b"a {\n}\n", 2, 2)),
+        (b"a {\nb\n", "B\n}", 2, 3, one_file(b"a {\nB\n}\n", 2, 3)),
+        (b"", "a", 1, 1, one_file(b"a\n", 1, 1)),
+        (b"a\nb\n", "```hcl\nB\n```", 2, 2, one_file(b"a\nB\n", 2, 2)),
     ],
 )
 def test_a_block_takes_the_place_of_its_lines(
@@ -54,7 +66,7 @@ def test_lines_that_the_file_has_not_are_a_reason(start: int, end: int) -> None:
 
 @pytest.mark.parametrize(("start", "end"), [(None, None), (1, None), (None, 1)])
 def test_a_block_needs_lines(start: int | None, end: int | None) -> None:
-    answer = apply_fix(b"a\n", Fix("x", "block"), problem(start, end))
+    answer = apply_to(b"a\n", Fix("x", "block"), problem(start, end))
     assert isinstance(answer, NotApplied)
     assert answer.reason == "the fix is a block and the problem has no line range to put it in"
 
@@ -63,7 +75,7 @@ def test_a_block_needs_lines(start: int | None, end: int | None) -> None:
 @pytest.mark.parametrize("kind", ["file", "block"])
 def test_an_empty_fix_fails(text: str, kind: str) -> None:
     fix = Fix(text, "file" if kind == "file" else "block")
-    assert apply_fix(b"a\n", fix, problem()) == NotApplied("failed", "the fix is empty")
+    assert apply_to(b"a\n", fix, problem()) == NotApplied("failed", "the fix is empty")
 
 
 @pytest.mark.parametrize(
@@ -75,11 +87,11 @@ def test_an_empty_fix_fails(text: str, kind: str) -> None:
     ],
 )
 def test_what_is_no_text_is_a_failed_attempt(text: str, reason: str) -> None:
-    assert apply_fix(b"a\n", Fix(text, "file"), problem()) == NotApplied("failed", reason)
+    assert apply_to(b"a\n", Fix(text, "file"), problem()) == NotApplied("failed", reason)
 
 
 def test_the_largest_fix_is_allowed() -> None:
-    assert isinstance(apply_fix(b"a\n", Fix("x" * MAX_FIX_BYTES, "file"), problem()), AppliedFix)
+    assert isinstance(apply_to(b"a\n", Fix("x" * MAX_FIX_BYTES, "file"), problem()), AppliedFix)
 
 
 @pytest.mark.parametrize(
@@ -100,13 +112,13 @@ def test_the_largest_fix_is_allowed() -> None:
 def test_the_problems_lines_in_a_whole_new_file(
     new: str, start: int | None, end: int | None, expected: tuple[int, int]
 ) -> None:
-    answer = apply_fix(b"1\n2\n3\n4\n5\n", Fix(new, "file"), problem(start, end))
-    assert answer == AppliedFix(new.encode(), *expected)
+    answer = apply_to(b"1\n2\n3\n4\n5\n", Fix(new, "file"), problem(start, end))
+    assert answer == one_file(new.encode(), *expected)
 
 
 def test_a_file_that_repeats_one_line_takes_no_time() -> None:
     started = time.process_time()
-    answer = apply_fix(b"a\n" + b"x\n" * 20_000 + b"b\n", Fix("c\n" + "x\n" * 200_000, "file"), problem(5, 9))
+    answer = apply_to(b"a\n" + b"x\n" * 20_000 + b"b\n", Fix("c\n" + "x\n" * 200_000, "file"), problem(5, 9))
     assert isinstance(answer, AppliedFix)
     assert time.process_time() - started < 60, "comparing every pair of lines takes minutes"
 
@@ -114,7 +126,7 @@ def test_a_file_that_repeats_one_line_takes_no_time() -> None:
 def test_a_long_file_full_of_equal_lines_is_still_mapped_closely() -> None:
     before = [line for number in range(2_000) for line in (f"item {number} {{", "  on = true", "}")]
     after = [*before[:10], "new", *before[10:4_000], "changed", *before[4_001:5_990], "new", *before[5_990:]]
-    answer = apply_fix("\n".join(before).encode(), Fix("\n".join(after), "file"), problem(4_000, 4_002))
+    answer = apply_to("\n".join(before).encode(), Fix("\n".join(after), "file"), problem(4_000, 4_002))
     assert isinstance(answer, AppliedFix)
     assert (answer.first_line, answer.last_line) == (4_001, 4_003)
 
@@ -176,8 +188,8 @@ def test_only_the_blocks_lines_change(edit: tuple[bytes, str, int, int]) -> None
     original, text, start, end = edit
     answer = block(original, text, start, end)
     assert isinstance(answer, AppliedFix)
-    before, after = original.split(b"\n"), answer.content.split(b"\n")
-    assert answer.content.endswith(b"\n") == original.endswith(b"\n") or not original
+    before, after = original.split(b"\n"), content_of(answer).split(b"\n")
+    assert content_of(answer).endswith(b"\n") == original.endswith(b"\n") or not original
     assert answer.first_line == start
     assert after[: start - 1] == before[: start - 1]
     if original:
@@ -192,9 +204,9 @@ def test_line_ends_stay_of_one_kind(edit: tuple[bytes, str, int, int]) -> None:
     answer = block(original, text, start, end)
     assert isinstance(answer, AppliedFix)
     if b"\r\n" in original:
-        assert answer.content.count(b"\n") == answer.content.count(b"\r\n")
+        assert content_of(answer).count(b"\n") == content_of(answer).count(b"\r\n")
     else:
-        assert b"\r" not in answer.content
+        assert b"\r" not in content_of(answer)
 
 
 @given(edits())
@@ -203,23 +215,23 @@ def test_putting_the_same_lines_back_changes_nothing(edit: tuple[bytes, str, int
     text = b"\n".join(line.removesuffix(b"\r") for line in original.split(b"\n")[start - 1 : end]).decode()
     answer = block(original, text + "\n", start, end)
     if isinstance(answer, AppliedFix) and not (end == original.count(b"\n") + 1 and text.endswith("\n")):
-        assert answer.content == original
+        assert content_of(answer) == original
 
 
 @given(edits(), contents.filter(lambda content: bool(content.strip())))
 def test_a_whole_file_is_taken_as_it_is_and_its_range_lies_in_it(edit: tuple[bytes, str, int, int], new: bytes) -> None:
     original, _, start, end = edit
-    answer = apply_fix(original, Fix(new.decode(), "file"), problem(start, end))
+    answer = apply_to(original, Fix(new.decode(), "file"), problem(start, end))
     assert isinstance(answer, AppliedFix)
-    assert answer.content == new
+    assert content_of(answer) == new
     assert 1 <= answer.first_line <= answer.last_line <= len(new.removesuffix(b"\n").split(b"\n"))
 
 
 @given(edits().filter(lambda edit: bool(edit[0].strip())))
 def test_an_unchanged_file_keeps_the_problems_lines(edit: tuple[bytes, str, int, int]) -> None:
     original, _, start, end = edit
-    answer = apply_fix(original, Fix(original.decode(), "file"), problem(start, end))
-    assert answer == AppliedFix(original, start, end)
+    answer = apply_to(original, Fix(original.decode(), "file"), problem(start, end))
+    assert answer == one_file(original, start, end)
 
 
 @given(edits())
@@ -227,6 +239,6 @@ def test_block_and_whole_file_agree_on_what_is_validated(edit: tuple[bytes, str,
     original, text, start, end = edit
     as_block = block(original, text, start, end)
     assert isinstance(as_block, AppliedFix)
-    as_file = apply_fix(original, Fix(as_block.content.decode(), "file"), problem(start, end))
+    as_file = apply_to(original, Fix(content_of(as_block).decode(), "file"), problem(start, end))
     assert isinstance(as_file, AppliedFix)
-    assert as_file.content == as_block.content
+    assert content_of(as_file) == content_of(as_block)

@@ -190,3 +190,39 @@ def test_whatever_the_names_nothing_outside_is_reached(
         assert path.is_file() and path.resolve() == path
     else:
         assert found.status in ("unsafe_input", "validator_unavailable") and found.reason
+
+
+@pytest.mark.parametrize(
+    ("directory", "project", "oid", "expected"),
+    [
+        ("shop/network", None, "a1", ("shop/network", "", "")),
+        ("shop/network", "shop", "a1", ("shop", "network", "")),
+        (None, "shop", "a1", ("shop", "", "")),
+        (None, None, "a1", ("a1", "", "")),
+    ],
+)
+def test_a_problem_about_a_whole_folder(
+    clones: Path, directory: str | None, project: str | None, oid: str, expected: tuple[str, str, str]
+) -> None:
+    root, working_directory, filename = expected
+    found = locate(clones, " ", directory, project, oid, whole_folder=True)
+    assert found == LocatedFile(clones / root, working_directory, filename)
+
+
+@pytest.mark.parametrize(
+    ("directory", "project", "oid", "status"),
+    [
+        ("../secret", None, "a1", "unsafe_input"),
+        (None, "/etc", "a1", "unsafe_input"),
+        (None, None, "..", "unsafe_input"),
+        ("away", None, "a1", "unsafe_input"),
+        (None, None, "none", "validator_unavailable"),
+        ("top.tf", None, "a1", "validator_unavailable"),
+    ],
+)
+def test_a_folder_that_is_not_there_or_elsewhere(
+    clones: Path, directory: str | None, project: str | None, oid: str, status: str
+) -> None:
+    (clones / "away").symlink_to(clones.parent / "secret")
+    found = locate(clones, None, directory, project, oid, whole_folder=True)
+    assert isinstance(found, UnusableFiles) and found.status == status

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from touchstone.errors import TouchstoneError
+from touchstone.validation.protocol import Job, Problem, Tree
 from touchstone.validation.registry import VALIDATORS, ValidatorRegistry, language_of, limits_for, validator_for
 from touchstone.validation.sandbox.backends import Unsandboxed
 from touchstone.validation.sandbox.command import Limits
@@ -59,6 +59,8 @@ def test_every_validator_is_made_once(sandbox: SandboxRunner) -> None:
     assert registry.validator("hcl") is not first
 
 
-def test_a_command_without_arguments_is_one_line(sandbox: SandboxRunner) -> None:
-    with pytest.raises(TouchstoneError, match=r"validation\.command\.arguments is empty"):
-        ValidatorRegistry(sandbox, ValidationSettings()).validator("command")
+def test_a_command_without_arguments_needs_the_problems_own(sandbox: SandboxRunner, tmp_path: Path) -> None:
+    validator = ValidatorRegistry(sandbox, ValidationSettings()).validator("command")
+    (report,) = validator.validate([Job(Problem("p", "a.txt", tmp_path), Tree(tmp_path, ()))])
+    remedy = "give the problem one, or set validation.command.arguments"
+    assert (report.status, report.note) == ("validator_unavailable", f"the problem has no test_command; {remedy}")

@@ -24,7 +24,8 @@ def find(clones: Path | None, settings: ValidationSettings | None = None, **row:
 def test_a_problem_with_its_files_and_its_validator(clones: Path) -> None:
     found = find(clones, line_start=" 1 ", line_end="", tests="test_a.py; test_b.py", severity="error")
     assert isinstance(found, Target)
-    assert (found.validator, found.original, found.tree.files) == ("hcl", b"# main.tf\n", ("main.tf", "notes.txt"))
+    assert (found.validator, found.tree.files) == ("hcl", ("main.tf", "notes.txt"))
+    assert found.tree.read(found.problem.path) == b"# main.tf\n"
     problem = found.problem
     assert (problem.language, problem.line_start, problem.line_end) == ("terraform", 1, None)
     assert (problem.tests, problem.expected_tests, problem.severity) == (("test_a.py", "test_b.py"), (), "error")
@@ -60,3 +61,45 @@ def test_problems_in_one_folder_share_its_tree(clones: Path) -> None:
     rows = [{"oid": oid, "filename": "main.tf", "working_directory": "net"} for oid in "pq"]
     first, second = Targets(clones, ValidationSettings()).find(rows).values()
     assert isinstance(first, Target) and isinstance(second, Target) and first.hashed is second.hashed
+
+
+class TestTestCommands:
+    """Problems that bring their own test command, as SWE-bench's records do."""
+
+    PATCH = "--- /dev/null\n+++ b/tests/test_new.py\n@@ -0,0 +1 @@\n+x = 1\n"
+
+    def test_the_command_validates_whatever_the_language(self, clones: Path) -> None:
+        row = {
+            "test_command": " make test ",
+            "setup_command": " ",
+            "fail_to_pass": '["a"]',
+            "PASS_TO_PASS": "b[1, 2], c",
+        }
+        found = find(clones, **row)
+        assert isinstance(found, Target) and found.validator == "command"
+        problem = found.problem
+        assert (problem.test_command, problem.setup_command) == ("make test", None)
+        assert problem.judged_tests == ("a", "b[1, 2]", "c")
+
+    def test_no_file_needs_to_be_named(self, clones: Path) -> None:
+        found = find(clones, filename=None, test_command="true")
+        assert isinstance(found, Target)
+        assert (found.problem.filename, found.tree.files) == ("", ("main.tf", "notes.txt"))
+        assert isinstance(find(clones, filename=None), NoTarget)
+
+    def test_the_patch_with_the_tests_is_applied_to_every_tree(self, clones: Path) -> None:
+        found, plain = find(clones, test_command="true", test_patch=self.PATCH), find(clones, test_command="true")
+        assert isinstance(found, Target) and isinstance(plain, Target)
+        assert found.tree.read("tests/test_new.py") == b"x = 1\n"
+        assert found.hashed.hash_of(found.tree) != plain.hashed.hash_of(plain.tree)
+
+    @pytest.mark.parametrize(
+        ("row", "reason"),
+        [
+            ({"test_patch": "nothing"}, "test_patch: the patch has no unified diff in it"),
+            ({"fail_to_pass": "[1]"}, "fail_to_pass is not a list of test names: [1]"),
+            ({"pass_to_pass": "['a'"}, "pass_to_pass is not a list of test names: ['a'"),
+        ],
+    )
+    def test_what_cannot_be_used_says_why(self, clones: Path, row: dict[str, str], reason: str) -> None:
+        assert find(clones, test_command="true", **row) == NoTarget("validator_unavailable", reason)

@@ -228,6 +228,7 @@ def test_a_hashed_tree_gives_the_same_hashes_without_a_look_at_the_files(
         tree.with_file("a", b"x").with_file("z", b""),
     ]
     with_more = tree.with_file("new", b"y")
+    changed.append(tree.with_changes({"a": None, "b/c": b"x", "new": b"z"}))
     expected = [tree_hash(each) for each in (*changed, with_more)]
     hashed = HashedTree(tree.root, tree.files)
 

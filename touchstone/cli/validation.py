@@ -21,11 +21,15 @@ def validate(
     fix: Annotated[list[Path], typer.Option(metavar="FILE…", help="Files, each with one fix.")],
     config: Annotated[Path | None, CONFIG_OPTION] = None,
     kind: Annotated[
-        Literal["file", "block"] | None,
-        typer.Option("--as", help="Whether a fix replaces the whole file or the problem's lines."),
+        Literal["file", "block", "diff", "files", "edits"] | None,
+        typer.Option(
+            "--as",
+            help="What a fix is: the whole file, the problem's lines, a unified diff (the default for .diff and "
+            ".patch), contents by path as JSON, or search/replace blocks.",
+        ),
     ] = None,
 ) -> None:
-    """Validate fixes of one problem in full detail: diff, diagnostics before and after, verdict and reason."""
+    """Validate fixes of one problem in full detail: diff, diagnostics and tests before and after, and the verdict."""
     from touchstone.cli.validation_tables import show_validation
     from touchstone.config import load_config
     from touchstone.validation.validation_detail import validate_files

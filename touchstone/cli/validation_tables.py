@@ -1,7 +1,7 @@
 """What the commands about validation print: one fix in full, the validators of this machine, and the cache."""
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from rich.console import Console
@@ -11,29 +11,33 @@ from rich.text import Text
 
 from touchstone.cli.cells import relative_path
 from touchstone.cli.fitted_table import FittedTable, names, numbers, prose, terminal
-from touchstone.text import counted, counted_of
+from touchstone.text import counted, counted_of, visible
 
 if TYPE_CHECKING:
     from touchstone.validation.cache import CacheStatistics
     from touchstone.validation.capabilities import Capability
     from touchstone.validation.protocol import Report
-    from touchstone.validation.validation_detail import ValidationDetail
+    from touchstone.validation.validation_detail import TestChange, ValidationDetail
+
+_MANY_TESTS = 40
 
 
 def show_validation(detail: "ValidationDetail") -> None:
-    """Print one fix in full: its diff, the diagnostics before and after, and the verdict."""
+    """Print one fix in full: its diff, the diagnostics and tests before and after, and the verdict."""
     screen = terminal()
     problem, verdict = detail.target.problem, detail.verdict
     validator = f"{detail.target.validator}, fidelity {detail.fidelity or '-'}, sandbox {detail.sandbox}"
     cached = ", from the cache" if detail.cached else ""
-    screen.print(f"[bold]{escape(str(detail.fix))}[/] on problem {escape(problem.oid)} ({validator}{cached})")
+    screen.print(f"[bold]{_shown(str(detail.fix))}[/] on problem {_shown(problem.oid)} ({validator}{cached})")
     if detail.diff:
-        screen.print(Syntax(detail.diff, "diff", background_color="default", word_wrap=True))
+        diff = "\n".join(visible(line.expandtabs()) for line in detail.diff.split("\n"))
+        screen.print(Syntax(diff, "diff", background_color="default", word_wrap=True))
     _show_report(screen, "before", detail.baseline)
     if detail.report is not None:
         _show_report(screen, "after", detail.report)
+    _show_tests(screen, detail.tests)
     colour = {"passed": "green", "failed": "red"}.get(verdict.status, "yellow")
-    screen.print(f"[{colour}]{verdict.status}[/] {escape(verdict.note)}".rstrip())
+    screen.print(f"[{colour}]{verdict.status}[/] {_shown(verdict.note)}".rstrip())
     if verdict.introduced_module is not None:
         new = f"{verdict.introduced_block} in block, {verdict.introduced_file} in file"
         in_block = "" if verdict.block_errors is None else f"{verdict.block_errors} in block, "
@@ -41,21 +45,46 @@ def show_validation(detail: "ValidationDetail") -> None:
             f"  Target errors {'are gone' if verdict.fixed else 'remain'}. New diagnostics: {new}, "
             f"{verdict.introduced_module} in module."
         )
-        screen.print(f"  Errors left: {in_block}{verdict.module_errors} in module. Success rule: {detail.success}.")
+        rule = "all of fail_to_pass and pass_to_pass" if problem.judged_tests else detail.success
+        screen.print(f"  Errors left: {in_block}{verdict.module_errors} in module. Success rule: {rule}.")
 
 
 def _show_report(screen: Console, when: str, report: "Report") -> None:
     passed = sum(report.tests.values())
     tests = [f"{counted_of(passed, len(report.tests), 'test')} passed"] if report.tests else []
     lint = [counted(report.lint_warnings, "lint warning")] if report.lint_warnings is not None else []
-    extra = "; ".join([*tests, *lint, *([escape(report.note)] if report.note else [])])
+    extra = "; ".join([*tests, *lint, *([_shown(report.note)] if report.note else [])])
     screen.print(f"[bold]{when}:[/] {report.status}{f' ({extra})' if extra else ''}")
     if report.diagnostics:
         table = FittedTable([*names("severity"), *prose("message"), *names("location")])
         for found in report.diagnostics:
-            message = found.summary + (f"\n{found.detail}" if found.detail else "")
+            message = "\n".join(filter(None, (found.summary, found.detail, found.output)))
             table.add_row(found.severity, message, f"{found.file or '-'}{f':{found.line}' if found.line else ''}")
         table.print(screen)
+
+
+def _show_tests(screen: Console, tests: Sequence["TestChange"]) -> None:
+    """Print every test before and after; of many, only those that did not pass both times."""
+    told = [test for test in tests if not (test.before and test.after)] if len(tests) > _MANY_TESTS else tests
+    if not tests:
+        return
+    grouped = any(test.group for test in told)
+    table = FittedTable([*names("test", "before", "after"), *(names("list") if grouped else [])])
+    for test in told:
+        cells: list[str | Text] = [test.name, _outcome(test.before), _outcome(test.after)]
+        table.add_row(*cells, *([test.group or "-"] if grouped else []))
+    table.print(screen)
+    if len(told) < len(tests):
+        screen.print(f"{counted(len(tests) - len(told), 'other test')} passed before and after")
+
+
+def _outcome(passed: bool | None) -> str | Text:
+    return "-" if passed is None else Text("passed", style="green") if passed else Text("failed", style="red")
+
+
+def _shown(text: str) -> str:
+    """Foreign text, of one or several lines, with neither markup nor control characters in effect."""
+    return escape("\n".join(visible(line) for line in text.split("\n")))
 
 
 def show_inventory(entries: Iterable["Capability"]) -> None:

@@ -208,7 +208,8 @@ def _why_not_fixes(path: Path, config: EvaluationConfig) -> str:
         return "not a file of a known system (a forgetest report or FailProof results)"
     try:
         columns = read_header(path)
-        if {config.problem_key, "filename"}.issubset(columns) and "iteration_id" not in columns:
+        about_files = not {"filename", "test_command"}.isdisjoint(columns)
+        if config.problem_key in columns and about_files and "iteration_id" not in columns:
             return "a list of problems, but not the one in use; see 'problems_csv' in the config"
         require_fixes_columns(path, columns, config.problem_key)
     except InputFileError as error:

@@ -20,7 +20,15 @@ from touchstone.vocabulary import DEFAULT_SUITE, DEFAULT_TIER, MAX_AMOUNT, PASS_
 OUTCOME_COLUMNS = ("plausible_fix", "passed")
 CLASS_COLUMN = "classification"
 IMPLIED_OUTCOME_COLUMNS = ("compiled", "tests_passed", "tests_failed")
-FIX_COLUMNS = ("fixed_file", "fixed_block_content", "fixed_code")
+FIX_COLUMNS = (
+    "fixed_file",
+    "fixed_block_content",
+    "fixed_code",
+    "fixed_diff",
+    "model_patch",
+    "fixed_files",
+    "fixed_edits",
+)
 COUNT_COLUMNS = ("tests_passed", "tests_failed", "lint_warnings")
 TOKEN_COLUMNS = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens")
 AMOUNT_COLUMNS = ("cost_usd", "duration_seconds", "latency_ms")

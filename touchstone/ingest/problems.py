@@ -27,7 +27,8 @@ class IngestedProblems:
 def open_problems(path: Path, key: str = "oid") -> TextTable:
     """Open a problems CSV; raises `InputFileError` if it lacks a column that every problem needs."""
     table = open_table(path)
-    require_columns(path, table.columns, key, "filename")
+    # A problem with its own test command may be about a whole folder.
+    require_columns(path, table.columns, key, *(() if "test_command" in table.columns else ("filename",)))
     return table
 
 
@@ -37,7 +38,7 @@ def read_problems(path: Path, scratch: Path, key: str = "oid") -> IngestedProble
     cluster = next((name for name in ("cluster", "project_name") if name in table.columns), None)
     rules: list[Rule] = [identifier(key)]
     own = {
-        "filename": pl.col("filename"),
+        "filename": pl.col("filename") if "filename" in table.columns else pl.lit(None, pl.String),
         "suite": pl.col("suite").fill_null(DEFAULT_SUITE) if "suite" in table.columns else pl.lit(DEFAULT_SUITE),
         "cluster": pl.col(cluster) if cluster else pl.lit(None, pl.String),
         "only_tier": pl.col("only_tier") if "only_tier" in table.columns else pl.lit(None, pl.String),

@@ -1,10 +1,12 @@
-"""Apply a fix from an input row: choose its text, insert it into the file, and return the lines it occupies.
+"""Apply a fix from an input row: choose its text, turn it into changed files, and return the lines it occupies.
 
 A fix that cannot be applied is an outcome with a reason, never an exception. Lines end at a newline byte and count from
 1; the position after the last newline is also a line, because parsers report errors at the end of the file there.
+In a fix of several files, these are the problem's lines in the problem's file.
 """
 
 import itertools
+import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -13,9 +15,14 @@ from difflib import Match, SequenceMatcher
 from typing import Literal
 
 from touchstone.validation.extract_code import extract_code
-from touchstone.validation.protocol import Problem
+from touchstone.validation.fix_policy import changed_tests, hidden_module, layout_error, path_error
+from touchstone.validation.patching import Changes, apply_patches
+from touchstone.validation.protocol import Problem, Tree
+from touchstone.validation.search_replace import apply_edits
+from touchstone.validation.unified_diff import PatchError, parse_diff
+from touchstone.vocabulary import TestEdits
 
-FixKind = Literal["file", "block"]
+FixKind = Literal["file", "block", "diff", "files", "edits"]
 
 MAX_FIX_BYTES = 2_000_000
 
@@ -26,7 +33,10 @@ _MAX_STEPS = 3_000_000
 
 @dataclass(frozen=True)
 class Fix:
-    """What a model wrote: the whole file, or a replacement for the problem's lines."""
+    """What a model wrote: the whole file, a replacement for the problem's lines, or changes to several files.
+
+    `diff` is a unified diff, `files` a JSON object of contents by path, `edits` are search/replace blocks.
+    """
 
     text: str
     kind: FixKind
@@ -34,9 +44,9 @@ class Fix:
 
 @dataclass(frozen=True)
 class AppliedFix:
-    """The fixed file, and the range of lines that the fix occupies."""
+    """The changed files (None is a deleted one), and the range of lines that the fix occupies in the problem's file."""
 
-    content: bytes
+    changes: Mapping[str, bytes | None]
     first_line: int
     last_line: int
 
@@ -64,31 +74,112 @@ def choose_fix(row: Mapping[str, str | None], how: Literal["auto", "file", "bloc
         "block": (block, ("fixed_code", "block")),
         "auto": (file, block, ("fixed_code", "block" if has_range else "file")),
     }
-    fixes = [Fix(row[column] or "", kind) for column, kind in candidates[how] if column in row]
+    fixes = [Fix(row[column] or "", kind) for column, kind in (*candidates[how], *_SEVERAL_FILES) if column in row]
     filled = (fix for fix in fixes if fix.text.strip())
     return next(filled, Fix("", fixes[0].kind) if fixes else None)
 
 
-def apply_fix(original: bytes, fix: Fix, problem: Problem) -> AppliedFix | NotApplied:
-    r"""Replace the whole original, or only the problem's lines, by the fix.
+def apply_fix(tree: Tree, fix: Fix, problem: Problem, test_edits: TestEdits = "refuse") -> AppliedFix | NotApplied:
+    r"""Change the tree's files as the fix says.
 
     >>> from pathlib import Path
+    >>> tree = Tree(Path("clones"), ("main.tf",), {"main.tf": b"a\nb\nc\n"})
     >>> problem = Problem("a", "main.tf", Path("clones"), line_start=2, line_end=2)
-    >>> apply_fix(b"a\nb\nc\n", Fix("B\nb", "block"), problem)
-    AppliedFix(content=b'a\nB\nb\nc\n', first_line=2, last_line=3)
-    >>> apply_fix(b"a\nb\nc\n", Fix("```\n```", "file"), problem)
+    >>> apply_fix(tree, Fix("B\nb", "block"), problem)
+    AppliedFix(changes={'main.tf': b'a\nB\nb\nc\n'}, first_line=2, last_line=3)
+    >>> apply_fix(tree, Fix("```\n```", "file"), problem)
     NotApplied(status='failed', reason='the fix is empty')
     """
     refused = _refusal(fix.text)
     if refused:
         return NotApplied("failed", refused)
+    if fix.kind not in ("file", "block"):
+        return _with_several_files(tree, fix, problem, test_edits)
     code = extract_code(fix.text)
     if not code.strip():
         return NotApplied("failed", "the fix is empty")
+    if not problem.filename:
+        return NotApplied("validator_unavailable", "the fix is for one file and the problem names none")
+    original = tree.read(problem.path)
     if fix.kind == "block":
         return _with_block(original, code.encode(), problem)
     content = code.encode()
-    return AppliedFix(content, *_range_after(original, content, problem))
+    return AppliedFix({problem.path: content}, *_range_after(original, content, problem))
+
+
+def _with_several_files(tree: Tree, fix: Fix, problem: Problem, test_edits: TestEdits) -> AppliedFix | NotApplied:
+    if not fix.text.strip():
+        return NotApplied("failed", "the fix is empty")
+    try:
+        changes = _MAKERS[fix.kind](tree, fix.text)
+    except PatchError as error:
+        return NotApplied("failed", f"the {_NAMES[fix.kind]} {error}")
+    reason = path_error(changes)
+    tests = changed_tests(changes, problem, tree) if not reason else []
+    if tests and test_edits == "ignore":
+        changes = {path: content for path, content in changes.items() if path not in set(tests)}
+        reason = "" if changes else f"the fix changes only test files: {tests[0]}"
+    elif tests and test_edits == "refuse":
+        reason = f"the fix changes the test file {tests[0]}; 'validation.test_edits' decides if that is allowed"
+    if not reason and (hiding := hidden_module(changes, problem, tree)):
+        reason = f"the fix adds {hiding}, which would be imported instead of a library"
+    reason = reason or layout_error(tree, changes)
+    if reason:
+        return NotApplied("failed", reason)
+    content = changes.get(problem.path)
+    if content is None:  # unchanged, deleted, or the problem names no file
+        lines = (problem.line_start or 1, problem.line_end or problem.line_start or 1)
+        return AppliedFix(changes, *lines)
+    original = tree.read(problem.path) if problem.path in tree.files else b""
+    return AppliedFix(changes, *_range_after(original, content, problem))
+
+
+def _changes_by_diff(tree: Tree, text: str) -> Changes:
+    patches = parse_diff(_without_cdata(text))
+    # Before any file is looked at: a path may lead anywhere.
+    if reason := path_error([path for patch in patches for path in (patch.old, patch.new) if path is not None]):
+        raise PatchError(f"is refused: {reason}")
+    return apply_patches(tree, patches)
+
+
+def _without_cdata(text: str) -> str:
+    whole = text.strip()
+    return whole[9:-3] if whole.startswith("<![CDATA[") and whole.endswith("]]>") else text
+
+
+def _changes_by_files(tree: Tree, text: str) -> Changes:
+    try:
+        pairs = json.loads(text if text.lstrip().startswith("{") else extract_code(text), object_pairs_hook=list)
+    except (ValueError, RecursionError) as error:
+        raise PatchError(f"is not whole JSON ({str(error)[:200]})") from None
+    if not isinstance(pairs, list) or not all(isinstance(pair, tuple) for pair in pairs):
+        raise PatchError("is not a JSON object of contents by path")
+    changes: Changes = {}
+    files = frozenset(tree.files)
+    for path, content in pairs:
+        if path in changes:
+            raise PatchError(f"has the path {path[:80]!r} twice")
+        if not isinstance(content, str | None):
+            raise PatchError(f"has something else than text or null at {path[:80]!r}")
+        if content is not None and (reason := _refusal(content)):
+            raise PatchError(f"is refused at {path[:80]!r}: {reason}")
+        if content is None and path not in files:
+            raise PatchError(f"deletes {path[:80]!r}, which is not there")
+        changes[path] = None if content is None else content.encode()
+    if not changes:
+        raise PatchError("has no file in it")
+    return changes
+
+
+# After the columns for one file: the first that is not blank is used.
+_SEVERAL_FILES: tuple[tuple[str, FixKind], ...] = (
+    ("fixed_diff", "diff"),
+    ("model_patch", "diff"),
+    ("fixed_files", "files"),
+    ("fixed_edits", "edits"),
+)
+_MAKERS = {"diff": _changes_by_diff, "files": _changes_by_files, "edits": apply_edits}
+_NAMES = {"diff": "patch", "files": "JSON of files", "edits": "search/replace text"}
 
 
 def _refusal(text: str) -> str:
@@ -113,7 +204,7 @@ def _with_block(original: bytes, block: bytes, problem: Problem) -> AppliedFix |
         last -= 1  # keep the final newline: the line after it is empty
     block_lines = _block_lines(block, crlf=_is_crlf(original), at_end=last == len(lines))
     content = b"\n".join([*lines[: first - 1], *block_lines, *lines[last:]])
-    return AppliedFix(content, first, first + len(block_lines) - 1)
+    return AppliedFix({problem.path: content}, first, first + len(block_lines) - 1)
 
 
 def _block_lines(block: bytes, *, crlf: bool, at_end: bool) -> list[bytes]:

@@ -26,6 +26,7 @@ PROBLEM_FIELDS_LEFT_OUT = {
     "severity": "read by the verdict, never by a validator",
     "summary": "read by the verdict, never by a validator",
     "reference_fix": "a tree of its own, hashed like that of any fix",
+    "reference_patch": "a tree of its own, hashed like that of any fix",
 }
 SETTINGS_LEFT_OUT = {
     "mode": "decides which attempts are validated",

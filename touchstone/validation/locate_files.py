@@ -30,12 +30,19 @@ class UnusableFiles:
 
 
 def locate(
-    clones_dir: Path, filename: str | None, working_directory: str | None, project_name: str | None, oid: str
+    clones_dir: Path,
+    filename: str | None,
+    working_directory: str | None,
+    project_name: str | None,
+    oid: str,
+    *,
+    whole_folder: bool = False,
 ) -> LocatedFile | UnusableFiles:
     """Locate a problem's file and the root of the tree that validation may read.
 
     The module is `working_directory`, else the directory named after the oid if it contains the file, else the file's
-    own directory. The root is the project that contains the module, else the module itself.
+    own directory. The root is the project that contains the module, else the module itself. With `whole_folder`, the
+    problem need not name a file; the module is then `working_directory`, `project_name` or the oid.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as clones:
@@ -48,6 +55,8 @@ def locate(
     >>> locate(Path("clones"), "../main.tf", None, None, "1").reason
     "the filename '../main.tf' has a part '..'"
     """
+    if whole_folder and not (filename or "").strip():
+        return _locate_folder(clones_dir, working_directory, project_name, oid)
     refused = _refusal(filename, working_directory, project_name, oid)
     if refused:
         return UnusableFiles("unsafe_input", refused)
@@ -60,16 +69,40 @@ def locate(
         return UnusableFiles("validator_unavailable", f"{clones_dir / file} cannot be looked at: {error}")
 
 
+def _locate_folder(
+    clones_dir: Path, working_directory: str | None, project_name: str | None, oid: str
+) -> LocatedFile | UnusableFiles:
+    """Locate the folder of a problem that names no file."""
+    given = {"working_directory": working_directory, "project_name": project_name}
+    named = {what: path for what, path in given.items() if path and path.strip()}
+    refused = [reason for what, path in named.items() if (reason := path_refusal(what, path))]
+    if refused or (not named and (reason := _oid_refusal(oid))):
+        return UnusableFiles("unsafe_input", refused[0] if refused else reason)
+    try:
+        clones = clones_dir.resolve()
+        module = clones / next(iter(named.values()), oid)
+        if not module.is_dir():
+            return UnusableFiles("validator_unavailable", f"there is no directory {module}")
+        real = module.resolve()
+        if not real.is_relative_to(clones):
+            return UnusableFiles("unsafe_input", f"{module} leads out of {clones} by a symlink")
+        root = _root(clones, real, project_name)
+    except (OSError, RuntimeError) as error:  # RuntimeError: a symlink loop
+        return UnusableFiles("validator_unavailable", f"{clones_dir} cannot be looked at: {error}")
+    directory = real.relative_to(root).as_posix()
+    return LocatedFile(root, "" if directory == "." else directory, "")
+
+
 def _refusal(filename: str | None, working_directory: str | None, project_name: str | None, oid: str) -> str:
     if not filename or not filename.strip() or not PurePosixPath(filename).parts:
         return "the filename is empty"
-    reason = _path_refusal("filename", filename)
+    reason = path_refusal("filename", filename)
     if working_directory and working_directory.strip():
-        reason = reason or _path_refusal("working_directory", working_directory)
+        reason = reason or path_refusal("working_directory", working_directory)
     else:
         reason = reason or _oid_refusal(oid)
     if project_name and project_name.strip():
-        reason = reason or _path_refusal("project_name", project_name)
+        reason = reason or path_refusal("project_name", project_name)
     return reason
 
 
@@ -78,10 +111,10 @@ def _oid_refusal(oid: str) -> str:
         return f"the oid {oid!r} would be a directory's name and has a slash"
     if not oid.strip("."):
         return f"the oid {oid!r} would be a directory's name and has only dots"
-    return _path_refusal("oid", oid)
+    return path_refusal("oid", oid)
 
 
-def _path_refusal(what: str, path: str) -> str:
+def path_refusal(what: str, path: str) -> str:
     """Why a path is refused without touching the disk; empty if it is acceptable."""
     name = f"the {what} {path[:80]!r}"
     if any(unicodedata.category(character) in ("Cc", "Cs") for character in path):

@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from touchstone.validation.apply_fix import AppliedFix, Fix, NotApplied, apply_fix, choose_fix
-from touchstone.validation.protocol import UNDECIDED, Report
+from touchstone.validation.judged_tests import only_judged, unlike_recorded
+from touchstone.validation.protocol import UNDECIDED, Problem, Report
 from touchstone.validation.session import CachedReport, Request, ValidationSession
 from touchstone.validation.targets import NoTarget, Target
 from touchstone.validation.verdicts import Verdict, compute_verdict, target_diagnostics
@@ -86,10 +87,10 @@ def _plan_attempt(
         return _PlannedAttempt(attempt, target, target)
     if fix is None:
         return _PlannedAttempt(attempt, target, NotApplied("validator_unavailable", "the file brings no fix"))
-    applied = apply_fix(target.original, fix, target.problem)
+    applied = apply_fix(target.tree, fix, target.problem, validation.settings.test_edits)
     if isinstance(applied, NotApplied):
         return _PlannedAttempt(attempt, target, applied)
-    return _PlannedAttempt(attempt, target, applied, validation.request(target, applied.content))
+    return _PlannedAttempt(attempt, target, applied, validation.request(target, applied.changes))
 
 
 def _outcome(
@@ -111,7 +112,7 @@ def _outcome(
     applied = plan.applied
     success = validation.settings.success
     if known.report.status in ("validator_unavailable", "unsafe_input") and baseline.decided:
-        known = _blame_fix(known, plan.target, validation)
+        known = blame_fix(known, plan.target, validation)
     verdict = compute_verdict(
         baseline,
         known.report,
@@ -124,7 +125,7 @@ def _outcome(
     return row | _validated_columns(known, verdict, plan.target, validation)
 
 
-def _blame_fix(known: CachedReport, target: Target, validation: ValidationSession) -> CachedReport:
+def blame_fix(known: CachedReport, target: Target, validation: ValidationSession) -> CachedReport:
     """Turn undecided into a failure if only the fix needs what is missing, such as an invented provider or room."""
     if not validation.available(target.validator).usable:
         return known
@@ -172,7 +173,7 @@ def _not_validated_columns(why: NotApplied | NoTarget, target: Target | NoTarget
 
 
 def _validated_columns(known: CachedReport, verdict: Verdict, target: Target, validation: ValidationSession) -> Row:
-    report = known.report
+    report = only_judged(known.report, target.problem)
     decided = verdict.status not in UNDECIDED
     tests = report.tests.values()
     return {
@@ -233,15 +234,18 @@ def reference_request(
     target: Target, validation: ValidationSession
 ) -> tuple[AppliedFix | NotApplied | None, Request | None]:
     """The reference fix as applied and the request for its report, each None where there is none."""
-    text = target.problem.reference_fix
-    if text is None or not text.strip():
+    fix = _reference_fix(target.problem, validation.settings)
+    if fix is None:
         return None, None
-    applied = apply_fix(target.original, _reference_fix(text, validation.settings), target.problem)
-    return applied, validation.request(target, applied.content) if isinstance(applied, AppliedFix) else None
+    applied = apply_fix(target.tree, fix, target.problem, validation.settings.test_edits)
+    return applied, validation.request(target, applied.changes) if isinstance(applied, AppliedFix) else None
 
 
-def _reference_fix(text: str, settings: ValidationSettings) -> Fix:
-    return Fix(text, "block" if settings.apply == "block" else "file")
+def _reference_fix(problem: Problem, settings: ValidationSettings) -> Fix | None:
+    """The problem's own fix: a file or a block, else a patch."""
+    if (problem.reference_fix or "").strip():
+        return Fix(problem.reference_fix or "", "block" if settings.apply == "block" else "file")
+    return Fix(problem.reference_patch or "", "diff") if (problem.reference_patch or "").strip() else None
 
 
 def _reference_verdict(
@@ -272,10 +276,11 @@ def _unvalidated_problem_row(oid: str, why: NoTarget) -> Row:
 
 def _problem_row(target: Target, baseline: Report, reference: Verdict | None, validation: ValidationSession) -> Row:
     problem = target.problem
-    failing = baseline.decided and (
-        bool(target_diagnostics(baseline, problem)) if baseline.status in ("passed", "failed") else True
-    )
-    words: Sequence[str] = [baseline.note, *(str(one) for one in baseline.diagnostics)]
+    baseline = only_judged(baseline, problem)
+    finished = baseline.status in ("passed", "failed")
+    unlike = unlike_recorded(baseline, problem) if finished else ""
+    failing = not finished or (bool(target_diagnostics(baseline, problem)) and not unlike)
+    words: Sequence[str] = [unlike, baseline.note, *(str(one) for one in baseline.diagnostics)]
     if reference is not None and reference.status != "passed":
         words = [f"reference fix: {reference.status} ({reference.note})", *words]
     return {

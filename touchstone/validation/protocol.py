@@ -19,7 +19,8 @@ Severity = Literal["error", "warning"]
 class Diagnostic:
     """One error or warning of a validator. Lines and columns count from 1; `file` is relative to the tree's root.
 
-    A failed test is an error whose `test` is the test's name.
+    A failed test is an error whose `test` is the test's name. `output` is what a program printed; it differs from run
+    to run, so it is shown and never compared.
     """
 
     severity: Severity
@@ -31,6 +32,7 @@ class Diagnostic:
     column: int | None = None
     end_column: int | None = None
     test: str | None = None
+    output: str = ""
 
     @property
     def identity(self) -> tuple[str, ...]:
@@ -41,7 +43,7 @@ class Diagnostic:
 
     def __str__(self) -> str:
         where = f" ({self.file}{f':{self.line}' if self.line else ''})" if self.file else ""
-        return f"{self.severity}: {self.summary}{where}{f': {self.detail}' if self.detail else ''}"
+        return ": ".join([self.severity, f"{self.summary}{where}", *filter(None, (self.detail, self.output))])
 
 
 @dataclass(frozen=True)
@@ -109,9 +111,22 @@ class Problem:
     severity: str | None = None
     summary: str | None = None
     reference_fix: str | None = None
+    reference_patch: str | None = None
     resource_schema: str | None = None
     tests: tuple[str, ...] = ()
     expected_tests: tuple[str, ...] = ()
+    # For `command`: the shell commands, the format of the report, and the tests by which alone a fix is judged.
+    test_command: str | None = None
+    setup_command: str | None = None
+    test_report: str | None = None
+    report_file: str | None = None
+    fail_to_pass: tuple[str, ...] = ()
+    pass_to_pass: tuple[str, ...] = ()
+
+    @property
+    def judged_tests(self) -> tuple[str, ...]:
+        """The tests that must pass, and by which alone a fix is judged; empty if the problem does not name them."""
+        return tuple(dict.fromkeys((*self.fail_to_pass, *self.pass_to_pass)))
 
     @cached_property
     def path(self) -> str:
@@ -146,6 +161,20 @@ class Tree:
             files=self.files if path in self.files else tuple(sorted((*self.files, path))),
             changed=dict(sorted({**self.changed, path: content}.items())),
         )
+
+    def with_changes(self, changes: Mapping[str, bytes | None]) -> "Tree":
+        """The same tree with files replaced, added or, where the content is None, deleted.
+
+        >>> tree = Tree(Path("shop"), ("a", "b")).with_changes({"a": None, "c": b"new"})
+        >>> tree.files, dict(tree.changed)
+        (('b', 'c'), {'c': b'new'})
+        """
+        written = {path: content for path, content in changes.items() if content is not None}
+        before = set(self.files)
+        after = (before | written.keys()) - (changes.keys() - written.keys())
+        changed = {path: content for path, content in {**self.changed, **written}.items() if path in after}
+        files = self.files if after == before else tuple(sorted(after))
+        return replace(self, files=files, changed=dict(sorted(changed.items())))
 
 
 @dataclass(frozen=True)

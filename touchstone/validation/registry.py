@@ -108,8 +108,6 @@ class ValidatorRegistry:
 
 def _command_settings(settings: ValidationSettings) -> CommandSettings:
     given = settings.command
-    if not given.arguments:
-        raise TouchstoneError("validation.command.arguments is empty; name the program to run in the config")
     return CommandSettings(
         arguments=tuple(given.arguments),
         version_arguments=tuple(given.version_arguments),
@@ -117,6 +115,7 @@ def _command_settings(settings: ValidationSettings) -> CommandSettings:
         fidelity=given.fidelity,
         readable=tuple(given.readable),
         environment=given.environment,
+        report_file=given.report_file,
     )
 
 

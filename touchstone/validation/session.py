@@ -3,13 +3,14 @@
 Reports are cached as they are produced, so a killed run resumes where it stopped.
 """
 
+import hashlib
 import multiprocessing
 import os
 import shutil
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from multiprocessing.sharedctypes import Synchronized
 from pathlib import Path
@@ -106,10 +107,11 @@ class ValidationSession:
             self._available[validator] = self.registry.validator(validator).probe()
         return self._available[validator]
 
-    def request(self, target: Target, content: bytes | None) -> Request:
-        """A request for the unmodified problem (`content=None`), or with its file replaced by `content`."""
-        problem = target.problem
-        tree = target.tree if content is None else target.tree.with_file(problem.path, content)
+    def request(self, target: Target, changes: Mapping[str, bytes | None] | bytes | None) -> Request:
+        """A request for the unmodified problem (None) or a changed one; bytes replace the problem's file."""
+        problem, tree = target.problem, target.tree
+        if changes is not None:
+            tree = tree.with_changes({problem.path: changes} if isinstance(changes, bytes) else changes)
         key = report_key(target.hashed.hash_of(tree), self._conditions_key(problem, target.validator))
         return Request(key, target.validator, Job(problem, tree))
 
@@ -231,10 +233,13 @@ class ValidationSession:
         return (self.sandbox.name, self._scratch, self.settings, self.cache_dir, self._finished_reports)
 
     def fingerprint(self, targets: Mapping[str, object]) -> list[object]:
-        """Everything besides attempts and problems that outcomes depend on, including removals from the cache."""
+        """Everything besides attempts that baselines and outcomes depend on, including removals from the cache."""
         keys = {}
         for oid, target in targets.items():
-            keys[oid] = self.request(target, None).key if isinstance(target, Target) else repr(target)
+            # Reports do not depend on a problem's lines or reference fix, but verdicts do.
+            about = replace(target.problem, root=Path()) if isinstance(target, Target) else target
+            key = self.request(target, None).key if isinstance(target, Target) else ""
+            keys[oid] = hashlib.sha256(f"{key} {about!r}".encode("utf-8", "replace")).hexdigest()
         with ReportCache(self.cache_dir) as cache:
             edition = cache.edition
         return [self.settings.model_dump(mode="json", exclude={"workers", "cache_dir"}), keys, edition]

@@ -3,10 +3,11 @@
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from touchstone.validation.apply_fix import Fix, NotApplied, apply_fix
+from touchstone.validation.judged_tests import read_names
 from touchstone.validation.locate_files import UnusableFiles, locate
 from touchstone.validation.protocol import Problem, Tree
 from touchstone.validation.registry import language_of, validator_for
@@ -27,6 +28,18 @@ COLUMNS = (
     "resource_schema",
     "tests",
     "expected_tests",
+    "test_command",
+    "setup_command",
+    "test_report",
+    "report_file",
+    # As SWE-bench has them.
+    "reference_patch",
+    "patch",
+    "test_patch",
+    "fail_to_pass",
+    "pass_to_pass",
+    "FAIL_TO_PASS",
+    "PASS_TO_PASS",
 )
 
 
@@ -38,11 +51,6 @@ class Target:
     tree: Tree
     validator: str
     hashed: HashedTree = field(repr=False)
-
-    @cached_property
-    def original(self) -> bytes:
-        """The content of the broken file."""
-        return self.tree.read(self.problem.path)
 
 
 @dataclass(frozen=True)
@@ -69,12 +77,18 @@ class Targets:
         if self._clones_dir is None:
             return NoTarget("validator_unavailable", "there are no files to fix: set 'clones_dir' in the config")
         place = locate(
-            self._clones_dir, row.get("filename"), row.get("working_directory"), row.get("project_name"), row["oid"]
+            self._clones_dir,
+            row.get("filename"),
+            row.get("working_directory"),
+            row.get("project_name"),
+            row["oid"],
+            whole_folder=bool(_text(row.get("test_command"))),
         )
         if isinstance(place, UnusableFiles):
             return NoTarget(place.status, place.reason)
         try:
             line_start, line_end = (_line_number(name, row.get(name)) for name in ("line_start", "line_end"))
+            fail_to_pass, pass_to_pass = (_test_names(name, row) for name in ("fail_to_pass", "pass_to_pass"))
         except ValueError as error:
             return NoTarget("validator_unavailable", str(error))
         language = language_of(row.get("language"), place.filename)
@@ -92,15 +106,19 @@ class Targets:
             resource_schema=row.get("resource_schema"),
             tests=_names(row.get("tests")),
             expected_tests=_names(row.get("expected_tests")),
+            reference_patch=row.get("reference_patch") or row.get("patch"),
+            fail_to_pass=fail_to_pass,
+            pass_to_pass=pass_to_pass,
+            **{name: _text(row.get(name)) for name in ("test_command", "setup_command", "test_report", "report_file")},
         )
-        validator = validator_for(language, self._settings)
+        validator = "command" if problem.test_command else validator_for(language, self._settings)
         if validator is None:
             what = f"the language '{language}'" if language else f"the file {place.filename}"
             reason = f"no validator for {what}; name one under 'validation.validators' in the config"
             return NoTarget("validator_unavailable", reason)
-        return self._with_files(problem, validator)
+        return self._with_files(problem, validator, row.get("test_patch"))
 
-    def _with_files(self, problem: Problem, validator: str) -> Target | NoTarget:
+    def _with_files(self, problem: Problem, validator: str, test_patch: str | None) -> Target | NoTarget:
         root = problem.root
         if root not in self._trees:
             self._trees[root] = list_files(root)
@@ -109,7 +127,13 @@ class Targets:
             return NoTarget(files.status, files.reason)
         if root not in self._hashed:
             self._hashed[root] = HashedTree(root, files)
-        return Target(problem, Tree(root, files), validator, self._hashed[root])
+        tree = Tree(root, files)
+        if (test_patch or "").strip():
+            added = apply_fix(tree, Fix(test_patch or "", "diff"), problem, "allow")
+            if isinstance(added, NotApplied):
+                return NoTarget("validator_unavailable", f"test_patch: {added.reason}")
+            tree = tree.with_changes(added.changes)
+        return Target(problem, tree, validator, self._hashed[root])
 
 
 def _line_number(name: str, value: str | None) -> int | None:
@@ -118,6 +142,18 @@ def _line_number(name: str, value: str | None) -> int | None:
     if not value.strip().isascii() or not value.strip().isdigit() or int(value) < 1:
         raise ValueError(f"{name} is {value!r}, and lines count from 1")
     return int(value)
+
+
+def _text(value: str | None) -> str | None:
+    return value.strip() or None if value else None
+
+
+def _test_names(column: str, row: Mapping[str, Any]) -> tuple[str, ...]:
+    """The names in `fail_to_pass` or `pass_to_pass`, whose column may be in capitals."""
+    try:
+        return read_names(row.get(column) or row.get(column.upper()))
+    except ValueError as error:
+        raise ValueError(f"{column} {error}") from None
 
 
 def _names(value: str | None) -> tuple[str, ...]:

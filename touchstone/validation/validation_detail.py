@@ -1,7 +1,8 @@
-"""One validation in full, for `touchstone validate`: the diff, both reports and the verdict."""
+"""One validation in full, for `touchstone validate`: the diff, both reports, each test and the verdict."""
 
 import difflib
 import tempfile
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -11,13 +12,30 @@ from touchstone.errors import TouchstoneError
 from touchstone.ingest.problems import read_problems
 from touchstone.regular_files import read_bytes
 from touchstone.validation.apply_fix import AppliedFix, Fix, FixKind, NotApplied, apply_fix, choose_fix
-from touchstone.validation.outcomes import reference_request
-from touchstone.validation.protocol import Report
+from touchstone.validation.judged_tests import only_judged
+from touchstone.validation.outcomes import blame_fix, reference_request
+from touchstone.validation.protocol import Problem, Report
 from touchstone.validation.session import ValidationSession
 from touchstone.validation.targets import COLUMNS, NoTarget, Target, Targets
 from touchstone.validation.terraform_choice import choose_terraform_validator, is_terraform
 from touchstone.validation.verdicts import Verdict, compute_verdict
 from touchstone.vocabulary import Success
+
+# The column that a file's text is read from, by the way it is applied and by its ending.
+_COLUMNS: dict[str, str] = {"diff": "fixed_diff", "files": "fixed_files", "edits": "fixed_edits"}
+_ENDINGS = {".diff": "diff", ".patch": "diff"}
+
+
+@dataclass(frozen=True)
+class TestChange:
+    """One test before and after the fix: True passed, False failed, None did not report. `group` names its list."""
+
+    __test__ = False  # not a test class, whatever pytest thinks of its name
+
+    name: str
+    before: bool | None
+    after: bool | None
+    group: str
 
 
 @dataclass(frozen=True)
@@ -35,6 +53,16 @@ class ValidationDetail:
     verdict: Verdict
     success: Success
 
+    @property
+    def tests(self) -> list[TestChange]:
+        """Every test in either report: first those that the problem names, then by name."""
+        problem = self.target.problem
+        before, after = self.baseline.tests, self.report.tests if self.report is not None else {}
+        groups = dict.fromkeys(problem.pass_to_pass, "pass_to_pass")
+        groups |= dict.fromkeys(problem.fail_to_pass, "fail_to_pass")
+        names = [*problem.judged_tests, *sorted((before.keys() | after.keys()) - groups.keys())]
+        return [TestChange(name, before.get(name), after.get(name), groups.get(name, "")) for name in names]
+
 
 def validate_files(
     config: EvaluationConfig, oid: str, fixes: list[Path], kind: FixKind | None
@@ -42,15 +70,13 @@ def validate_files(
     """Validate each file as a fix of the problem, with the evaluation's sandbox and cache."""
     settings = config.validation
     rows = _problems(config, oid)
-    how = kind or settings.apply
     cache_dir = settings.cache_dir or config.output_dir / "cache"
     with (
         tempfile.TemporaryDirectory(prefix="touchstone-") as scratch,
         ValidationSession(settings, cache_dir, Path(scratch) / "validation") as validation,
     ):
         target = _target(config, oid, rows, validation)
-        has_range = target.problem.line_start is not None
-        return [_validate(validation, target, path, _fix(path, how, has_range)) for path in fixes]
+        return [_validate(validation, target, path, _fix(path, kind, settings.apply, target.problem)) for path in fixes]
 
 
 def _problems(config: EvaluationConfig, oid: str) -> dict[str, dict[str, Any]]:
@@ -77,9 +103,12 @@ def _target(
     return found
 
 
-def _fix(path: Path, how: Literal["auto", "file", "block"], has_range: bool) -> Fix:
-    """The file's text as a fix: by default a block if the problem has lines, else the whole file."""
-    fix = choose_fix({"fixed_code": _read(path)}, how, has_range)
+def _fix(path: Path, kind: FixKind | None, apply: Literal["auto", "file", "block"], problem: Problem) -> Fix:
+    """The file's text as a fix: by default a diff if it is named so, a block if the problem has lines, else a file."""
+    how = kind or _ENDINGS.get(path.suffix) or apply
+    column = _COLUMNS.get(how, "fixed_code")
+    way: dict[str, Literal["auto", "file", "block"]] = {"file": "file", "block": "block"}
+    fix = choose_fix({column: _read(path)}, way.get(how, "auto"), problem.line_start is not None)
     assert fix is not None
     return fix
 
@@ -92,23 +121,27 @@ def _read(path: Path) -> str:
 
 
 def _validate(validation: ValidationSession, target: Target, path: Path, fix: Fix) -> ValidationDetail:
-    applied = apply_fix(target.original, fix, target.problem)
+    problem, settings = target.problem, validation.settings
+    applied = apply_fix(target.tree, fix, problem, settings.test_edits)
     before = validation.request(target, None)
-    after = validation.request(target, applied.content) if isinstance(applied, AppliedFix) else None
+    after = validation.request(target, applied.changes) if isinstance(applied, AppliedFix) else None
     _, reference = reference_request(target, validation)
     known = validation.reports([made for made in (before, after, reference) if made], "validating")
     baseline = known[before.key].report
+    fixed = known[after.key] if after else None
     if isinstance(applied, NotApplied):
         verdict = Verdict(applied.status, fixed=False, plausible=False, note=applied.reason)
     else:
-        assert after is not None
+        assert fixed is not None
+        if fixed.report.status in ("validator_unavailable", "unsafe_input") and baseline.decided:
+            fixed = blame_fix(fixed, target, validation)
         lines = (applied.first_line, applied.last_line)
         verdict = compute_verdict(
             baseline,
-            known[after.key].report,
-            target.problem,
+            fixed.report,
+            problem,
             *lines,
-            validation.settings.success,
+            settings.success,
             known[reference.key].report if reference else None,
         )
     return ValidationDetail(
@@ -116,16 +149,20 @@ def _validate(validation: ValidationSession, target: Target, path: Path, fix: Fi
         target=target,
         sandbox=validation.sandbox.name,
         fidelity=baseline.fidelity,
-        diff=_diff(target, applied) if isinstance(applied, AppliedFix) else "",
-        baseline=baseline,
-        report=known[after.key].report if after else None,
-        cached=known[after.key].cached if after else False,
+        diff="\n".join(_diff(target, applied)) if isinstance(applied, AppliedFix) else "",
+        baseline=only_judged(baseline, problem),
+        report=only_judged(fixed.report, problem) if fixed else None,
+        cached=fixed.cached if fixed else False,
         verdict=verdict,
-        success=validation.settings.success,
+        success=settings.success,
     )
 
 
-def _diff(target: Target, applied: AppliedFix) -> str:
-    name = target.problem.path
-    old, new = (text.decode("utf-8", "replace").splitlines() for text in (target.original, applied.content))
-    return "\n".join(difflib.unified_diff(old, new, f"a/{name}", f"b/{name}", lineterm=""))
+def _diff(target: Target, applied: AppliedFix) -> Iterator[str]:
+    """The lines of a unified diff of all changed files."""
+    files = set(target.tree.files)
+    for path, content in applied.changes.items():
+        old = target.tree.read(path) if path in files else b""
+        names = (f"a/{path}" if path in files else "/dev/null", "/dev/null" if content is None else f"b/{path}")
+        before, after = (text.decode("utf-8", "replace").splitlines() for text in (old, content or b""))
+        yield from difflib.unified_diff(before, after, *names, lineterm="")

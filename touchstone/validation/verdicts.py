@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 
+from touchstone.validation.judged_tests import only_judged
 from touchstone.validation.protocol import UNDECIDED, Diagnostic, Problem, Report, Severity
 from touchstone.validation.removed_blocks import removed_blocks
 from touchstone.vocabulary import Success
@@ -119,6 +120,7 @@ def compute_verdict(
     >>> compute_verdict(broken, broken, problem, 1, 5).note
     'still there: error: Unclosed block (main.tf:3)'
     """
+    baseline, report = only_judged(baseline, problem), only_judged(report, problem)
     target_errors = target_diagnostics(baseline, problem)
     known = _without_a_baseline(baseline, target_errors) or _without_a_report(report)
     if known:
@@ -143,7 +145,9 @@ def compute_verdict(
         plausible=fixed and errors == 0 and not left,
         note=_note(remaining, left, new),
     )
-    return replace(verdict, status="passed") if succeeded(verdict, success) else verdict
+    # A problem that names its tests is judged by them, and by no other rule.
+    passed = report.status == "passed" if problem.judged_tests else succeeded(verdict, success)
+    return replace(verdict, status="passed") if passed else verdict
 
 
 def succeeded(verdict: Verdict, success: Success) -> bool | None:

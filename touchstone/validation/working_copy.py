@@ -17,7 +17,7 @@ from touchstone.validation.locate_files import UnusableFiles
 from touchstone.validation.open_beneath import open_beneath
 from touchstone.validation.protocol import Tree
 
-_LEFT_OUT = frozenset({".git", ".hg", ".svn", ".terraform", ".venv", "__pycache__", "node_modules"})
+LEFT_OUT = frozenset({".git", ".hg", ".svn", ".terraform", ".venv", "__pycache__", "node_modules"})
 
 # A file rewritten within one clock tick of its file system keeps its mtime, so only older files are cached.
 _SETTLED_NS = 2_000_000_000
@@ -63,7 +63,7 @@ def _regular_files(root: Path) -> Iterator[tuple[str, int]]:
         with os.scandir(root / directory) as entries:
             for entry in entries:
                 path = f"{directory}/{entry.name}" if directory else entry.name
-                if entry.name in _LEFT_OUT:
+                if entry.name in LEFT_OUT:
                     continue
                 if entry.is_dir(follow_symlinks=False):
                     if not _is_build_output(Path(entry.path)):

@@ -37,10 +37,24 @@ class TestExitCode:
     def test_another_fails_with_the_last_words(self, job: Job) -> None:
         report = played(job, CommandResult("exited", 3, b"out", b"line 1 is wrong\n"), "exit_code")
         assert report.status == "failed"
-        assert report.diagnostics == (Diagnostic("error", "exit code 3", "line 1 is wrong"),)
+        assert report.diagnostics == (Diagnostic("error", "the command failed", output="exit code 3: line 1 is wrong"),)
 
     def test_standard_output_where_nothing_else_was_said(self, job: Job) -> None:
-        assert played(job, CommandResult("exited", 1, b"out\n"), "exit_code").diagnostics[0].detail == "out"
+        assert (
+            played(job, CommandResult("exited", 1, b"out\n"), "exit_code").diagnostics[0].output == "exit code 1: out"
+        )
+
+    def test_all_failures_are_the_same_error(self, job: Job) -> None:
+        """Otherwise a fix that fails in other words would have repaired the first failure."""
+        ways = [CommandResult("exited", 1, b"one"), CommandResult("exited", 2, b"", b"two")]
+        one, other = (played(job, ended, "exit_code").diagnostics[0] for ended in ways)
+        assert one.identity == other.identity
+
+    @pytest.mark.parametrize("code", [126, 127])
+    def test_a_command_that_cannot_be_started_decides_nothing(self, job: Job, code: int) -> None:
+        report = played(job, CommandResult("exited", code, b"", b"sh: 1: nope: not found"), "exit_code")
+        assert report.status == "validator_unavailable"
+        assert "cannot be started in the sandbox: exit code 127: sh: 1: nope" in report.note.replace("126", "127")
 
     def test_a_signal_is_no_verdict(self, job: Job) -> None:
         report = played(job, CommandResult("exited", -11), "exit_code")

@@ -1,57 +1,100 @@
-"""Any program as a validator: it gets the file name and answers by exit code or in JSON.
+"""Any program as a validator: a configured one, or the problem's own `test_command`, in a shell.
 
-The JSON, on standard output: `{"passed": bool, "diagnostics": [{"severity", "summary", "detail"?, "file"?, "line"?,
-"end_line"?, "column"?, "end_column"?, "test"?}], "tests"?: {name: bool}, "compiled"?: bool, "lint_warnings"?: int}`.
-`file` is relative to the working directory. The exit code must agree: 0 if and only if it passed.
+It answers by exit code, in JSON, or by the report of a known test runner (`test_reports`). The JSON, on standard
+output: `{"passed": bool, "diagnostics": [{"severity", "summary", "detail"?, "file"?, "line"?, "end_line"?, "column"?,
+"end_column"?, "test"?}], "tests"?: {name: bool}, "compiled"?: bool, "lint_warnings"?: int}`. `file` is relative to
+the working directory. The exit code must agree: 0 if and only if it passed.
 """
 
 import functools
 import re
+import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from touchstone.validation.file_identity import content_identity
 from touchstone.validation.protocol import Availability, Diagnostic, Job, Problem, Report
 from touchstone.validation.sandbox.command import TMP, Command, CommandResult, Limits, Sandbox
+from touchstone.validation.test_reports.formats import FORMATS, named_as_expected
+from touchstone.validation.test_reports.results import SuiteResults, merged
+from touchstone.validation.test_reports.runners import left_early, runner_format
 from touchstone.validation.validators import common
 from touchstone.validation.validators.common import ReportFormatError, take, take_or_none
+from touchstone.validation_config import COMMAND_REPORTS, CommandReport
+
+_SHELL = Path("/bin/sh")
+# The shell's exit codes for a program that cannot be run or is not there.
+_NOT_STARTED = (126, 127)
+
+# Runs the setup, then the tests, then prints the report files. With report files, everything else goes to standard
+# error. A report that is there before the tests ran is removed: it may have come with the fix.
+_WRAPPER = """
+mark=$1 setup=$2 reports=$3; shift 3; IFS=
+if [ -n "$setup" ]; then
+  /bin/sh -c "$setup" >&2 || { code=$?; printf '%s setup\\n' "$mark"; exit $code; }
+fi
+[ -n "$reports" ] || exec "$@"
+rm -rf -- $reports
+"$@" >&2
+code=$?
+for file in $reports; do
+  [ -f "$file" ] && { printf '%s file\\n' "$mark"; cat -- "$file"; echo; }
+done
+exit $code
+"""
 
 
 @dataclass(frozen=True)
 class CommandSettings:
     """A program and how to read its result. In `arguments`, {file} is the repaired file and {directory} the working
-    directory, both relative to the working directory, in which the program starts."""
+    directory, both relative to the working directory, in which the program starts. `report_file` is a file that the
+    program writes, or a pattern such as `target/surefire-reports/*.xml`; without one, the report is read from
+    standard output."""
 
     arguments: tuple[str, ...]
     version_arguments: tuple[str, ...] = ()
-    report: Literal["exit_code", "json"] = "exit_code"
+    report: CommandReport = "exit_code"
     fidelity: str = "full"
     readable: tuple[Path, ...] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
+    report_file: str = ""
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """How one problem's trees are validated."""
+
+    arguments: Sequence[str]
+    program: Path
+    report: str
+    report_file: str
+    setup: str
 
 
 class CommandValidator:
-    """Runs the configured program on each tree."""
+    """Runs the configured program, or the problem's own command, on each tree."""
 
     name = "command"
 
     def __init__(self, sandbox: Sandbox, limits: Limits, settings: CommandSettings) -> None:
         self._sandbox, self._limits, self._settings = sandbox, limits, settings
-        self._program = common.find_program(Path(settings.arguments[0]), ())
+        self._program = common.find_program(Path(settings.arguments[0]), ()) if settings.arguments else _SHELL
         said = common.run_trusted(settings.version_arguments) if settings.version_arguments else None
         self.version = said.splitlines()[0] if said else ""
 
     def probe(self) -> Availability:
         """Whether the program is installed and, if configured, prints its version."""
-        named = self._settings.arguments[0]
         if self._program is None:
+            named = self._settings.arguments[0]
             return Availability(False, f"{named} is not there", "install it, or correct validation.command.arguments")
         if self._settings.version_arguments and not self.version:
             asked = " ".join(self._settings.version_arguments)
             return Availability(False, f"`{asked}` fails", "correct validation.command.version_arguments")
-        return Availability(True, f"{self.version or named} at {self._program}")
+        if not self._settings.arguments:
+            return Availability(True, f"each problem's test_command, in {_SHELL}")
+        return Availability(True, f"{self.version or self._settings.arguments[0]} at {self._program}")
 
     def fidelity(self, problem: Problem) -> str:
         """As configured."""
@@ -74,50 +117,154 @@ class CommandValidator:
     def validate(self, jobs: Sequence[Job]) -> Iterator[Report]:
         """Yield one report per job."""
         for job in jobs:
-            if self._program is None:
-                yield common.unavailable(self.probe(), self._settings.fidelity)
+            plan = self._plan(job.problem)
+            if isinstance(plan, Availability):
+                yield common.unavailable(plan, self._settings.fidelity)
             else:
-                yield self._validate_one(job, self._sandbox.run(self._command(job, self._program), self._limits))
+                yield self._validate_one(job, plan)
 
     def close(self) -> None:
         """Nothing is kept running."""
 
-    def _command(self, job: Job, program: Path) -> Command:
-        places = {"{file}": job.problem.filename, "{directory}": "."}
-        arguments = [_filled(argument, places) for argument in self._settings.arguments[1:]]
-        own = {"PATH": common.SYSTEM_PATH, "HOME": TMP, "LANG": "C.UTF-8"}
+    def _plan(self, problem: Problem) -> _Plan | Availability:
+        """What to run for a problem, or why nothing can be run."""
+        settings, own = self._settings, (problem.test_command or "").strip()
+        if own:
+            program, arguments = _SHELL, ["-c", own]
+        elif self._program is None:
+            return self.probe()
+        elif not settings.arguments:
+            remedy = "give the problem one, or set validation.command.arguments"
+            return Availability(False, "the problem has no test_command", remedy)
+        else:
+            places = {"{file}": problem.filename, "{directory}": "."}
+            program = self._program
+            arguments = [_filled(argument, places) for argument in settings.arguments[1:]]
+        report = problem.test_report or settings.report
+        if report not in COMMAND_REPORTS:
+            return Availability(False, f"unknown test_report '{report}'", f"use one of {', '.join(COMMAND_REPORTS)}")
+        if report == "exit_code":
+            # An exit code of 0 is no proof where the fix can end the test runner with it.
+            report = runner_format([str(program), *arguments]) or report
+        if report == "exit_code" and problem.judged_tests:
+            remedy = "set validation.command.report or the column test_report"
+            return Availability(False, "fail_to_pass and pass_to_pass need a report by test name", remedy)
+        file = problem.report_file or settings.report_file
+        return _Plan(arguments, program, report, "" if report == "exit_code" else file, problem.setup_command or "")
+
+    def _command(self, job: Job, plan: _Plan, mark: str) -> Command:
+        line = [str(plan.program), *plan.arguments]
+        if plan.setup or plan.report_file:
+            line = [str(_SHELL), "-c", _WRAPPER, "sh", mark, plan.setup, plan.report_file, *line]
+        environment = {"PATH": common.SYSTEM_PATH, "HOME": TMP, "LANG": "C.UTF-8", **self._settings.environment}
+        for name, value in FORMATS[plan.report].environment.items() if plan.report in FORMATS else ():
+            environment[name] = f"{environment.get(name, '')} {value}".strip()
         return Command(
-            [str(program), *arguments],
+            line,
             job.tree,
             job.problem.working_directory,
-            readable=(program, *self._settings.readable),
-            environment={**own, **self._settings.environment},
+            readable=(plan.program, *self._settings.readable),
+            environment=environment,
         )
 
-    def _validate_one(self, job: Job, result: CommandResult) -> Report:
-        fidelity = self._settings.fidelity
+    def _validate_one(self, job: Job, plan: _Plan) -> Report:
+        fidelity, mark = self._settings.fidelity, f"touchstone-{secrets.token_hex(16)}"
+        result = self._sandbox.run(self._command(job, plan, mark), self._limits)
         if (report := common.report_if_stopped(result, fidelity)) is not None:
             return report
-        if self._settings.report == "exit_code":
+        if (missing := _not_run(result, mark)) is not None:
+            # Where only the fix is to blame, this becomes a failure; see `outcomes`.
+            return Report("validator_unavailable", fidelity, note=missing, duration_seconds=result.seconds)
+        if plan.report == "exit_code":
+            if result.exit_code == 0 and left_early([str(plan.program), *plan.arguments], _text(result.stderr)):
+                return common.no_report(result, fidelity, "exit code 0, but the test runner did not finish")
             return report_from_exit_code(result, fidelity)
-        return report_from_json(result, fidelity, job.problem.working_directory)
+        documents = _documents(result.stdout, mark) if plan.report_file else [result.stdout]
+        if plan.report == "json":
+            return report_from_json(result, b"".join(documents), fidelity, job.problem.working_directory)
+        try:
+            results = _results(documents, plan)
+        except ReportFormatError as error:
+            note = f"the {plan.report} report {error}; {_ending(result)}"
+            return common.no_report(result, fidelity, note)
+        return report_from_tests(result, results, plan.report, job.problem.judged_tests, fidelity)
+
+
+def _not_run(result: CommandResult, mark: str) -> str | None:
+    """Why the tests did not start; None if they did."""
+    if result.stdout.startswith(f"{mark} setup\n".encode()):
+        return f"the setup command failed with {_ending(result)}"
+    if result.exit_code in _NOT_STARTED:
+        return f"the command cannot be started in the sandbox: {_ending(result)}; set its PATH and readable folders"
+    return None
+
+
+def _documents(stdout: bytes, mark: str) -> list[bytes]:
+    """The report files, as the wrapper printed them."""
+    return stdout.split(f"{mark} file\n".encode())[1:]
+
+
+def _results(documents: Sequence[bytes], plan: _Plan) -> SuiteResults:
+    if not documents:
+        raise ReportFormatError(f"is missing: the command did not write {plan.report_file}")
+    return merged(FORMATS[plan.report].read(_text(document)) for document in documents)
+
+
+def _text(output: bytes) -> str:
+    return output.decode("utf-8", "replace")
+
+
+def _ending(result: CommandResult) -> str:
+    """How the program ended, and its last words."""
+    words = common.output_tail(result)
+    return common.describe_exit(result) + (f": {words}" if words else "")
 
 
 def report_from_exit_code(result: CommandResult, fidelity: str) -> Report:
-    """Exit code 0 is passed, another code is failed with the end of the output, a signal is no report."""
+    """Exit code 0 is passed, another code is failed with the end of the output, a signal is no report.
+
+    All failures are the same error, whatever the code and the output: a fix that fails in other words fixes nothing.
+    """
     if result.exit_code == 0:
         return Report("passed", fidelity, duration_seconds=result.seconds)
-    ending = common.describe_exit(result)
     if result.exit_code is None or result.exit_code < 0:
-        return common.no_report(result, fidelity, f"the program was {ending}")
-    failure = Diagnostic("error", ending, detail=common.output_tail(result))
+        return common.no_report(result, fidelity, f"the program was {common.describe_exit(result)}")
+    failure = Diagnostic("error", "the command failed", output=_ending(result))
     return Report("failed", fidelity, (failure,), duration_seconds=result.seconds)
 
 
-def report_from_json(result: CommandResult, fidelity: str, directory: str) -> Report:
+def report_from_tests(
+    result: CommandResult, results: SuiteResults, report: str, judged: Sequence[str], fidelity: str
+) -> Report:
+    """The report of a test runner, if it agrees with the exit code: 0 if and only if nothing failed."""
+    if results.failed == (result.exit_code == 0):
+        said = "a failure" if results.failed else "no failure"
+        note = f"the {report} report shows {said}, but the program ended with {_ending(result)}"
+        return common.no_report(result, fidelity, note, consistent=False)
+    outcomes = named_as_expected(results, report, judged)
+    if not results.failed and not results.unnamed and "passed" not in outcomes.values():
+        return common.no_report(result, fidelity, f"the {report} report has no passed test; {_ending(result)}")
+    failures = [
+        Diagnostic("error", f"test failed: {name}", results.messages.get(name, ""), test=name)
+        for name, outcome in outcomes.items()
+        if outcome == "failed"
+    ]
+    errors = [Diagnostic("error", error.summary, output=error.output or _ending(result)) for error in results.errors]
+    return Report(
+        "failed" if results.failed else "passed",
+        fidelity,
+        (*errors, *failures),
+        # Where the format does not tell: a test that reported was compiled or loaded.
+        results.compiled if results.compiled is not None else bool(results.outcomes or results.unnamed),
+        {name: outcome == "passed" for name, outcome in outcomes.items() if outcome != "skipped"},
+        duration_seconds=result.seconds,
+    )
+
+
+def report_from_json(result: CommandResult, document: bytes, fidelity: str, directory: str) -> Report:
     """The program's report, if it is complete and consistent with itself and the exit code."""
     try:
-        said = common.read_object(result.stdout)
+        said = common.read_object(document)
         passed = take(said, "passed", bool)
         diagnostics = tuple(_diagnostic(entry, directory) for entry in common.take_objects(said, "diagnostics"))
         tests = _tests(said)

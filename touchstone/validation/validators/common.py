@@ -16,6 +16,7 @@ from typing import Any, TypeVar, get_args
 
 from touchstone.validation.protocol import Availability, Diagnostic, Job, Problem, Report, Severity, Tree
 from touchstone.validation.sandbox.command import CommandResult
+from touchstone.validation.test_reports.results import ReportFormatError as ReportFormatError
 
 FULL_FIDELITY = "full"
 SYSTEM_PATH = "/usr/local/bin:/usr/bin:/bin"
@@ -27,10 +28,6 @@ _TAIL_CHARACTERS = 2000
 _SHELL_SIGNAL_OFFSET = 128
 
 Field = TypeVar("Field")
-
-
-class ReportFormatError(ValueError):
-    """A program's report is malformed. The message completes the sentence "the report ..."."""
 
 
 def find_program(configured: Path | None, names: Sequence[str], folders: Sequence[Path] = ()) -> Path | None:

@@ -33,9 +33,10 @@ from typing import Any
 from touchstone.validation.file_identity import content_identity
 from touchstone.validation.protocol import Availability, Diagnostic, Job, Problem, Report
 from touchstone.validation.sandbox.command import TMP, Command, CommandResult, Limits, Sandbox
-from touchstone.validation.validators import common, libtest, rust_in_sandbox
+from touchstone.validation.test_reports import libtest
+from touchstone.validation.test_reports.libtest import ContradictionError
+from touchstone.validation.validators import common, rust_in_sandbox
 from touchstone.validation.validators.common import ReportFormatError, take, take_objects, take_or_none
-from touchstone.validation.validators.libtest import ContradictionError
 from touchstone.validation.validators.lint import MOST_WARNINGS
 from touchstone.validation.validators.rust_forgery import forgery_constructs
 from touchstone.validation.validators.toolchain import ToolchainValidator

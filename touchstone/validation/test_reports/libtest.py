@@ -5,15 +5,16 @@ and the exit code must each be present exactly once and agree.
 """
 
 import re
+from collections.abc import Iterable
 from typing import Literal
 
 Outcome = Literal["passed", "failed", "ignored"]
 
-_ANNOUNCED = re.compile(r"running (\d+) tests?")
+_ANNOUNCED = re.compile(r"running (\d{1,9}) tests?")
 _TEST = re.compile(r"test (?P<name>.+?)(?: - should panic)? \.\.\. (?P<outcome>ok|FAILED|ignored)(?:, .*)?")
 _SUMMARY = re.compile(
-    r"test result: (?P<verdict>ok|FAILED)\. (?P<passed>\d+) passed; (?P<failed>\d+) failed; "
-    r"(?P<ignored>\d+) ignored; (?P<measured>\d+) measured; \d+ filtered out(?:; finished in [\d.]+m?s)?"
+    r"test result: (?P<verdict>ok|FAILED)\. (?P<passed>\d{1,9}) passed; (?P<failed>\d{1,9}) failed; "
+    r"(?P<ignored>\d{1,9}) ignored; (?P<measured>\d{1,9}) measured; \d{1,9} filtered out(?:; finished in [\d.]+m?s)?"
 )
 _OUTCOMES: dict[str, Outcome] = {"ok": "passed", "FAILED": "failed", "ignored": "ignored"}
 _FAILED_EXIT_CODE = 101
@@ -46,7 +47,7 @@ def read_all(exit_code: int, stdout: str) -> dict[str, Outcome]:
         if exit_code == 0:
             raise ContradictionError("the test program ended with exit code 0 before the harness was done")
         return {}
-    outcomes = _read_session(lines)
+    outcomes = read_session(lines)
     _check_exit_code(outcomes, exit_code)
     return outcomes
 
@@ -57,14 +58,8 @@ def read_documentation(exit_code: int, stdout: str) -> dict[str, Outcome]:
     From edition 2024 on, rustdoc first runs those that can share a program, then the others, each with its own harness.
     """
     outcomes: dict[str, Outcome] = {}
-    sessions: list[list[str]] = []
-    for line in stdout.splitlines():
-        if _ANNOUNCED.fullmatch(line):
-            sessions.append([])
-        if sessions:
-            sessions[-1].append(line)
-    for session in sessions:
-        found = _read_session(session)
+    for session in sessions(stdout.splitlines()):
+        found = read_session(session)
         if found.keys() & outcomes.keys():
             raise ContradictionError("a documentation test reports twice")
         outcomes |= found
@@ -72,7 +67,18 @@ def read_documentation(exit_code: int, stdout: str) -> dict[str, Outcome]:
     return outcomes
 
 
-def _read_session(lines: list[str]) -> dict[str, Outcome]:
+def sessions(lines: Iterable[str]) -> list[list[str]]:
+    """The lines of each harness, from its announcement on."""
+    found: list[list[str]] = []
+    for line in lines:
+        if _ANNOUNCED.fullmatch(line):
+            found.append([])
+        if found:
+            found[-1].append(line)
+    return found
+
+
+def read_session(lines: list[str]) -> dict[str, Outcome]:
     """Parse the output of one harness, from its announcement to its summary."""
     found = [match for line in lines if (match := _TEST.fullmatch(line))]
     outcomes = {match["name"]: _OUTCOMES[match["outcome"]] for match in found}

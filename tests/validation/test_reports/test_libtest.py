@@ -2,7 +2,7 @@
 
 import pytest
 
-from touchstone.validation.validators.libtest import (
+from touchstone.validation.test_reports.libtest import (
     ContradictionError,
     read_all,
     read_documentation,

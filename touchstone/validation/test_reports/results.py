@@ -1,0 +1,97 @@
+"""What every parser returns: the outcome of each test by name, and the errors that belong to no test."""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+Outcome = Literal["passed", "failed", "skipped"]
+
+# Several results of one name count as the worst of them; a skipped repetition does not matter.
+_WORST_FIRST: tuple[Outcome, ...] = ("failed", "passed", "skipped")
+_COLOUR = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
+
+
+class ReportFormatError(ValueError):
+    """A program's report is malformed. The message completes the sentence "the report ..."."""
+
+
+@dataclass(frozen=True)
+class SuiteError:
+    """An error that belongs to no test: a file that cannot be imported, or a failed build."""
+
+    summary: str
+    output: str = ""
+
+
+@dataclass(frozen=True)
+class SuiteResults:
+    """The outcomes by test name, and why tests failed. `compiled` is None if the format does not tell.
+
+    `unnamed` counts passed tests that the report does not name.
+    """
+
+    outcomes: Mapping[str, Outcome]
+    messages: Mapping[str, str] = field(default_factory=dict)
+    errors: tuple[SuiteError, ...] = ()
+    compiled: bool | None = None
+    unnamed: int = 0
+
+    @property
+    def failed(self) -> bool:
+        """Whether a test failed, or something else went wrong."""
+        return bool(self.errors) or "failed" in self.outcomes.values()
+
+
+def worst(outcomes: Iterable[Outcome]) -> Outcome:
+    """The outcome of a test that reported several times.
+
+    >>> worst(["passed", "failed", "passed"]), worst(["skipped", "passed"])
+    ('failed', 'passed')
+    """
+    return min(outcomes, key=_WORST_FIRST.index)
+
+
+class Collected:
+    """Collects the results of one report, test by test."""
+
+    def __init__(self) -> None:
+        self._outcomes: dict[str, Outcome] = {}
+        self._messages: dict[str, str] = {}
+        self._errors: list[SuiteError] = []
+
+    def add(self, name: str, outcome: Outcome, message: str = "") -> None:
+        """Add a test's result."""
+        self._outcomes[name] = worst((outcome, self._outcomes.get(name, outcome)))
+        if outcome == "failed" and message:
+            self._messages.setdefault(name, message)
+
+    def error(self, summary: str, output: str = "") -> None:
+        """Add an error that belongs to no test."""
+        self._errors.append(SuiteError(summary, output))
+
+    def results(self, compiled: bool | None = None, unnamed: int = 0) -> SuiteResults:
+        """Everything that was added."""
+        return SuiteResults(self._outcomes, self._messages, tuple(self._errors), compiled, unnamed)
+
+
+def merged(parts: Iterable[SuiteResults]) -> SuiteResults:
+    """The results of several reports on one run."""
+    found, compiled, unnamed = Collected(), [], 0
+    for part in parts:
+        compiled.append(part.compiled)
+        unnamed += part.unnamed
+        for name, outcome in part.outcomes.items():
+            found.add(name, outcome, part.messages.get(name, ""))
+        for error in part.errors:
+            found.error(error.summary, error.output)
+    return found.results(False if False in compiled else None, unnamed)
+
+
+def lines_of(text: str) -> list[str]:
+    r"""The lines of a report without colours and trailing blanks.
+
+    >>> lines_of("\x1b[32mok\x1b[0m 1 \r\n1..1")
+    ['ok 1', '1..1']
+    """
+    return [line.rstrip() for line in _COLOUR.sub("", text).split("\n")]

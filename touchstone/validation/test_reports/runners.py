@@ -1,0 +1,71 @@
+"""What a command line runs: test runners whose exit code alone is not enough, and scripts."""
+
+import shlex
+from collections.abc import Iterator, Sequence
+from pathlib import PurePosixPath
+
+from touchstone.validation.test_reports.results import lines_of
+
+# What may stand before a program's name in a shell command.
+_BEFORE_PROGRAM = ("&&", "||", ";", "|", "(", "-m", "run", "exec", "time", "env", "--", "-c")
+_INTERPRETERS = ("sh", "bash", "zsh", "python", "node", "ruby", "perl")
+
+
+def runner_format(arguments: Sequence[str]) -> str | None:
+    """The format of a test runner that runs the fix in its own process, so that the fix can end it with exit code 0.
+
+    >>> runner_format(["/bin/sh", "-c", "cd shop && python -m pytest -q"]), runner_format(["cargo", "test"])
+    ('pytest', 'cargo')
+    >>> runner_format(["grep", "pytest", "notes.txt"])
+    """
+    programs = list(_programs(arguments))
+    if any(name in ("pytest", "py.test") for name, _ in programs):
+        return "pytest"
+    return "cargo" if ("cargo", "test") in programs else None
+
+
+def left_early(arguments: Sequence[str], output: str) -> bool:
+    """Whether a runner without a known report lacks the line with which it ends a successful run.
+
+    >>> [left_early(["python", "-m", "unittest"], text) for text in ("Ran 1 test\\n\\nOK (skipped=1)", "")]
+    [False, True]
+    """
+    runs = any(name == "unittest" for name, _ in _programs(arguments))
+    return runs and not any(line == "OK" or line.startswith("OK (") for line in lines_of(output))
+
+
+def scripts(command: str) -> set[str]:
+    """The files that a shell command runs as programs or scripts, as far as it shows.
+
+    >>> sorted(scripts("make deps && ./ci/run.sh && python3 check.py src/a.py"))
+    ['GNUmakefile', 'Makefile', 'check.py', 'ci/run.sh', 'make', 'makefile', 'python3']
+    """
+    found: set[str] = set()
+    for program, after in _started(_words(command)):
+        found.add(program)
+        if PurePosixPath(program).name.rstrip("0123456789.") in _INTERPRETERS:
+            found.add(after)
+        if PurePosixPath(program).name == "make":
+            found.update(("GNUmakefile", "Makefile", "makefile"))
+    return {str(PurePosixPath(path)) for path in found if path and not path.startswith(("/", "-"))}
+
+
+def _programs(arguments: Sequence[str]) -> Iterator[tuple[str, str]]:
+    return ((PurePosixPath(program).name, after) for program, after in _started(arguments))
+
+
+def _started(arguments: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """The programs that a command line starts, as far as it shows, each with the word after it."""
+    for words in (arguments, *(_words(argument) for argument in arguments if " " in argument)):
+        for before, word, after in zip(("&&", *words), words, (*words[1:], ""), strict=False):
+            if before in _BEFORE_PROGRAM or "=" in before:
+                yield word, after
+
+
+def _words(command: str) -> list[str]:
+    lexer = shlex.shlex(command, posix=True, punctuation_chars=True)
+    lexer.whitespace_split = True
+    try:
+        return list(lexer)
+    except ValueError:  # an unclosed quote
+        return command.split()
