@@ -24,7 +24,8 @@ def show_validation(detail: "ValidationDetail") -> None:
     """Print one fix in full: its diff, the diagnostics before and after, and the verdict."""
     screen = terminal()
     problem, verdict = detail.target.problem, detail.verdict
-    validator = f"{detail.target.validator}, fidelity {detail.fidelity or '-'}, sandbox {detail.sandbox}"
+    runner = f", runner {problem.runner}" if problem.runner else ""
+    validator = f"{detail.target.validator}{runner}, fidelity {detail.fidelity or '-'}, sandbox {detail.sandbox}"
     cached = ", from the cache" if detail.cached else ""
     screen.print(f"[bold]{escape(str(detail.fix))}[/] on problem {escape(problem.oid)} ({validator}{cached})")
     if detail.diff:

@@ -9,8 +9,10 @@ from typing import Any
 
 from touchstone.validation.apply_fix import AppliedFix, Fix, NotApplied, apply_fix, choose_fix
 from touchstone.validation.protocol import UNDECIDED, Report
+from touchstone.validation.runners import CannotJudge, hold_to_known_tests, runner_instead
 from touchstone.validation.session import CachedReport, Request, ValidationSession
 from touchstone.validation.targets import NoTarget, Target
+from touchstone.validation.validators.python import PYTEST
 from touchstone.validation.verdicts import Verdict, compute_verdict, target_diagnostics
 from touchstone.validation_config import ValidationSettings
 from touchstone.vocabulary import Success
@@ -31,45 +33,89 @@ class _PlannedAttempt:
 
 def baseline_rows(targets: Mapping[str, Target | NoTarget], validation: ValidationSession) -> list[Row]:
     """One row per problem: the results for its unmodified files and its reference fix, to tell if it can be trusted."""
+    rows = []
+    for oid, known in validate_problems(targets, validation).items():
+        if isinstance(known, NoTarget):
+            rows.append(_unvalidated_problem_row(oid, known))
+            continue
+        verdict = _reference_verdict(known, validation.settings.success)
+        rows.append(_problem_row(known.target, known.baseline, verdict, validation))
+    return rows
+
+
+@dataclass(frozen=True)
+class ValidatedProblem:
+    """A problem with the reports that its fixes are compared with: unmodified, and with its reference fix."""
+
+    target: Target
+    baseline: Report
+    applied: AppliedFix | NotApplied | None
+    reference: Report | None
+
+    @property
+    def cannot_judge(self) -> str:
+        """Why the runner of its tests may have misjudged it."""
+        return self.baseline.cannot_judge or (self.reference.cannot_judge if self.reference is not None else "")
+
+
+def validate_problems(
+    targets: Mapping[str, Target | NoTarget], validation: ValidationSession, *, references: bool = True
+) -> dict[str, ValidatedProblem | NoTarget]:
+    """Validate problems, and again with pytest what the isolated runner cannot judge.
+
+    `references=False` leaves out the reference fixes that do not matter for other fixes.
+    """
     usable = {oid: target for oid, target in targets.items() if isinstance(target, Target)}
     baselines = {oid: validation.request(target, None) for oid, target in usable.items()}
-    references = {oid: _reference(target, validation) for oid, target in usable.items()}
-    wanted = [*baselines.values(), *(made for _, made in references.values() if made is not None)]
+    applied = {
+        oid: _reference(target, validation) if references or target.problem.runner else (None, None)
+        for oid, target in usable.items()
+    }
+    wanted = [*baselines.values(), *(made for _, made in applied.values() if made is not None)]
     reports = validation.reports(wanted, "validating the problems")
-    rows = []
+    found: dict[str, ValidatedProblem | NoTarget] = {}
     for oid, target in targets.items():
         if isinstance(target, NoTarget):
-            rows.append(_unvalidated_problem_row(oid, target))
+            found[oid] = target
             continue
+        fix, request = applied[oid]
         baseline = reports[baselines[oid].key].report
-        applied, request = references[oid]
-        report = reports[request.key].report if request else None
-        verdict = _reference_verdict(target, baseline, applied, report, validation.settings.success)
-        rows.append(_problem_row(target, baseline, verdict, validation))
-    return rows
+        found[oid] = ValidatedProblem(target, baseline, fix, reports[request.key].report if request else None)
+    switched = {
+        oid: _with_another_runner(known, validation.settings)
+        for oid, known in found.items()
+        if isinstance(known, ValidatedProblem) and known.cannot_judge
+    }
+    return found | (validate_problems(switched, validation, references=references) if switched else {})
+
+
+def _with_another_runner(known: ValidatedProblem, settings: ValidationSettings) -> Target | NoTarget:
+    runner = runner_instead(known.cannot_judge, settings)
+    if isinstance(runner, CannotJudge):
+        return NoTarget("validator_unavailable", runner.reason)
+    return replace(known.target, problem=replace(known.target.problem, runner=runner))
 
 
 def outcome_rows(
     attempts: Iterable[Mapping[str, Any]], targets: Mapping[str, Target | NoTarget], validation: ValidationSession
 ) -> list[Row]:
     """One row per attempt, in order. Fixes that produce the same file are validated once."""
+    problems = validate_problems(targets, validation, references=False)
     applied: dict[tuple[str, Fix | None], _PlannedAttempt] = {}
     planned = []
     for attempt in attempts:
-        target = targets[attempt["oid"]]
+        problem = problems[attempt["oid"]]
+        target = problem if isinstance(problem, NoTarget) else problem.target
         has_range = isinstance(target, Target) and target.problem.line_start is not None
         fix = choose_fix(attempt, validation.settings.apply, has_range)
         known = applied.get((attempt["oid"], fix))
         if known is None:
             known = applied[attempt["oid"], fix] = _plan_attempt(attempt, target, fix, validation)
         planned.append((attempt, known))
-    usable = {plan.target.problem.oid: plan.target for _, plan in planned if isinstance(plan.target, Target)}
-    baselines = {oid: validation.request(target, None) for oid, target in usable.items()}
-    reports = validation.reports(list(baselines.values()), "validating the problems")
     wanted = [plan.request for _, plan in planned if plan.request is not None]
     models = {attempt["model"]: None for attempt, _ in planned}
-    reports |= validation.reports(wanted, f"validating {', '.join(models)}")
-    return [_outcome(attempt, plan, baselines, reports, validation) for attempt, plan in planned]
+    reports = validation.reports(wanted, f"validating {', '.join(models)}")
+    return [_outcome(attempt, plan, problems, reports, validation) for attempt, plan in planned]
 
 
 def _plan_attempt(
@@ -88,7 +134,7 @@ def _plan_attempt(
 def _outcome(
     attempt: Mapping[str, Any],
     plan: _PlannedAttempt,
-    baselines: Mapping[str, Request],
+    problems: Mapping[str, ValidatedProblem | NoTarget],
     reports: Mapping[str, CachedReport],
     validation: ValidationSession,
 ) -> Row:
@@ -97,16 +143,25 @@ def _outcome(
         assert not isinstance(plan.applied, AppliedFix)
         return row | _not_validated_columns(plan.applied, plan.target, validation)
     assert isinstance(plan.target, Target) and isinstance(plan.applied, AppliedFix)
-    known = reports[plan.request.key]
-    baseline = reports[baselines[attempt["oid"]].key].report
+    known, problem = reports[plan.request.key], problems[attempt["oid"]]
+    assert isinstance(problem, ValidatedProblem)
+    baseline = problem.baseline
     applied = plan.applied
     success = validation.settings.success
     if known.report.status == "validator_unavailable" and baseline.decided:
         known = _blame_fix(known, plan.target, validation)
+    known = replace(known, report=comparable_report(known.report, problem))
     verdict = compute_verdict(
         baseline, known.report, plan.target.problem, applied.first_line, applied.last_line, success
     )
     return row | _validated_columns(known, verdict, plan.target, validation)
+
+
+def comparable_report(report: Report, problem: ValidatedProblem) -> Report:
+    """A fix's report, held to the tests that the problem is known to have if pytest ran them."""
+    if problem.target.problem.runner != PYTEST:
+        return report
+    return hold_to_known_tests(report, problem.baseline, problem.reference)
 
 
 def _blame_fix(known: CachedReport, target: Target, validation: ValidationSession) -> CachedReport:
@@ -120,6 +175,7 @@ def _blame_fix(known: CachedReport, target: Target, validation: ValidationSessio
 _UNDECIDED_COLUMNS: Row = {
     "validator": None,
     "validator_version": None,
+    "runner": None,
     "fidelity": None,
     "sandbox": None,
     "cached": False,
@@ -193,6 +249,7 @@ def _validator_columns(target: Target, fidelity: str, validation: ValidationSess
     return {
         "validator": validator.name,
         "validator_version": validator.version,
+        "runner": target.problem.runner,
         "fidelity": fidelity or target_fidelity(target, validation),
         "sandbox": validation.sandbox.name,
     }
@@ -226,16 +283,16 @@ def _reference_fix(text: str, settings: ValidationSettings) -> Fix:
     return Fix(text, "block" if settings.apply == "block" else "file")
 
 
-def _reference_verdict(
-    target: Target, baseline: Report, applied: AppliedFix | NotApplied | None, report: Report | None, success: Success
-) -> Verdict | None:
+def _reference_verdict(known: ValidatedProblem, success: Success) -> Verdict | None:
     """The verdict on the reference fix under the configured success rule; None without a reference fix."""
+    applied, report = known.applied, known.reference
     if applied is None:
         return None
     if isinstance(applied, NotApplied):
         return Verdict(applied.status, fixed=False, note=applied.reason)
     assert report is not None
-    return compute_verdict(baseline, report, target.problem, applied.first_line, applied.last_line, success)
+    lines = (applied.first_line, applied.last_line)
+    return compute_verdict(known.baseline, report, known.target.problem, *lines, success)
 
 
 def _unvalidated_problem_row(oid: str, why: NoTarget) -> Row:

@@ -48,7 +48,8 @@ class Report:
 
     `status` is one of `touchstone.vocabulary.STATUSES`: `passed` means no errors, `failed` means errors, and any other
     status means the validator did not finish. `consistent` is False if the exit code contradicts the parsed report.
-    `starved`: it timed out because the machine was too busy to run it.
+    `starved`: it timed out because the machine was too busy to run it. `skipped`: tests that neither passed nor failed.
+    `cannot_judge`: why the runner may have misjudged this tree; it counts for a problem, never for a fix.
     """
 
     status: str
@@ -61,6 +62,8 @@ class Report:
     note: str = ""
     duration_seconds: float = 0.0
     starved: bool = False
+    skipped: tuple[str, ...] = ()
+    cannot_judge: str = ""
 
     @property
     def decided(self) -> bool:
@@ -81,7 +84,7 @@ class Report:
     def from_plain(cls, plain: Mapping[str, Any]) -> Self:
         """Rebuild a report from `to_plain`."""
         found = tuple(Diagnostic(**entry) for entry in plain["diagnostics"])
-        return cls(**{**plain, "diagnostics": found})
+        return cls(**{**plain, "diagnostics": found, "skipped": tuple(plain.get("skipped", ()))})
 
 
 UNDECIDED = ("sandbox_error", "validator_unavailable", "unsafe_input")
@@ -106,6 +109,8 @@ class Problem:
     resource_schema: str | None = None
     tests: tuple[str, ...] = ()
     expected_tests: tuple[str, ...] = ()
+    # The runner of a Python problem's tests, chosen once for the problem and all its fixes: isolated or pytest.
+    runner: str | None = None
 
     @cached_property
     def path(self) -> str:

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -10,6 +10,7 @@ from typing import Any
 from touchstone.validation.locate_files import UnusableFiles, locate
 from touchstone.validation.protocol import Problem, Tree
 from touchstone.validation.registry import language_of, validator_for
+from touchstone.validation.runners import CannotJudge, choose_runner
 from touchstone.validation.working_copy import HashedTree, list_files
 from touchstone.validation_config import ValidationSettings
 
@@ -109,7 +110,13 @@ class Targets:
             return NoTarget(files.status, files.reason)
         if root not in self._hashed:
             self._hashed[root] = HashedTree(root, files)
-        return Target(problem, Tree(root, files), validator, self._hashed[root])
+        tree = Tree(root, files)
+        if validator == "python":
+            runner = choose_runner(problem, tree, self._settings)
+            if isinstance(runner, CannotJudge):
+                return NoTarget("validator_unavailable", runner.reason)
+            problem = replace(problem, runner=runner)
+        return Target(problem, tree, validator, self._hashed[root])
 
 
 def _line_number(name: str, value: str | None) -> int | None:

@@ -12,6 +12,7 @@ from touchstone.config import EvaluationConfig, find_problems_csv
 from touchstone.errors import TouchstoneError
 from touchstone.ingest.problems import read_problems
 from touchstone.validation.apply_fix import AppliedFix, Fix, FixKind, NotApplied, apply_fix, choose_fix
+from touchstone.validation.outcomes import ValidatedProblem, comparable_report, validate_problems
 from touchstone.validation.protocol import Report
 from touchstone.validation.session import ValidationSession
 from touchstone.validation.targets import COLUMNS, NoTarget, Target, Targets
@@ -48,7 +49,10 @@ def validate_files(
         tempfile.TemporaryDirectory(prefix="touchstone-") as scratch,
         ValidationSession(settings, cache_dir, Path(scratch) / "validation") as validation,
     ):
-        return [_validate(validation, target, path, _fix(path, how, has_range)) for path in fixes]
+        problem = validate_problems({oid: target}, validation, references=False)[oid]
+        if isinstance(problem, NoTarget):
+            raise TouchstoneError(f"problem '{oid}' cannot be validated: {problem.status}: {problem.reason}")
+        return [_validate(validation, problem, path, _fix(path, how, has_range)) for path in fixes]
 
 
 def _target(config: EvaluationConfig, oid: str) -> Target:
@@ -79,20 +83,18 @@ def _read(path: Path) -> str:
         raise TouchstoneError(f"{path}: cannot be read ({error})") from None
 
 
-def _validate(validation: ValidationSession, target: Target, path: Path, fix: Fix) -> ValidationDetail:
+def _validate(validation: ValidationSession, problem: ValidatedProblem, path: Path, fix: Fix) -> ValidationDetail:
+    target, baseline = problem.target, problem.baseline
     applied = apply_fix(target.original, fix, target.problem)
-    before = validation.request(target, None)
     after = validation.request(target, applied.content) if isinstance(applied, AppliedFix) else None
-    known = validation.reports([before, *([after] if after else [])], "validating")
-    baseline = known[before.key].report
+    known = validation.reports([after], "validating")[after.key] if after is not None else None
+    report = comparable_report(known.report, problem) if known is not None else None
     if isinstance(applied, NotApplied):
         verdict = Verdict(applied.status, fixed=False, plausible=False, note=applied.reason)
     else:
-        assert after is not None
+        assert report is not None
         lines = (applied.first_line, applied.last_line)
-        verdict = compute_verdict(
-            baseline, known[after.key].report, target.problem, *lines, validation.settings.success
-        )
+        verdict = compute_verdict(baseline, report, target.problem, *lines, validation.settings.success)
     return ValidationDetail(
         fix=path,
         target=target,
@@ -100,8 +102,8 @@ def _validate(validation: ValidationSession, target: Target, path: Path, fix: Fi
         fidelity=baseline.fidelity,
         diff=_diff(target, applied) if isinstance(applied, AppliedFix) else "",
         baseline=baseline,
-        report=known[after.key].report if after else None,
-        cached=known[after.key].cached if after else False,
+        report=report,
+        cached=known.cached if known is not None else False,
         verdict=verdict,
         success=validation.settings.success,
     )

@@ -1,7 +1,8 @@
-"""Validates Python fixes with their tests. The tests run in one warm sandbox, the candidate's code in another.
+"""Validates Python fixes with their tests, isolated or with pytest, as chosen for the problem (`python_runner`).
 
-The report comes only from the tests' side, over a pipe that the candidate cannot reach. What runs inside the sandboxes
-belongs in `touchstone.validation.isolated_runner`.
+Isolated, the tests run in one warm sandbox and the candidate's code in another. The report comes only from the tests'
+side, over a pipe that the candidate cannot reach. What runs inside these sandboxes belongs in
+`touchstone.validation.isolated_runner`; running pytest belongs in `pytest_tests`.
 """
 
 import json
@@ -18,15 +19,17 @@ from typing import Any
 from touchstone.validation.isolated_runner import preload
 from touchstone.validation.protocol import Availability, Diagnostic, Job, Problem, Report, Tree
 from touchstone.validation.sandbox.backends import interpreter
-from touchstone.validation.sandbox.clock import JobClock, LimitExceeded
+from touchstone.validation.sandbox.clock import LimitExceeded
 from touchstone.validation.sandbox.command import Limits
-from touchstone.validation.sandbox.folders import folder_bytes
-from touchstone.validation.sandbox.processes import deleted_file_bytes, resident_bytes
 from touchstone.validation.sandbox.runner import SandboxRunner
 from touchstone.validation.sandbox.warm_worker import WarmWorker, WorkerLostError, read_until_closed
 from touchstone.validation.validators import lint
+from touchstone.validation.validators.common import unavailable
+from touchstone.validation.validators.pytest_tests import PytestTests, pytest_available
+from touchstone.validation.validators.worker_limits import exceeded_limit, job_clock
 
 FULL = "full"
+ISOLATED, PYTEST = "isolated", "pytest"
 _TEST_FILES = ("test_*.py", "*_test.py")
 _MAX_TREE_BYTES = 16 * 2**20
 _MAX_REPORT_BYTES = 4 * 2**20
@@ -34,10 +37,11 @@ _MAX_REPORT_BYTES = 4 * 2**20
 
 @dataclass(frozen=True)
 class PythonSettings:
-    """The interpreter for candidates (default: this one, without its packages), and whether to lint."""
+    """The interpreter for candidates (default: this one, without its packages), and whether lint and doctests count."""
 
     interpreter: Path | None = None
     lint: bool = True
+    doctest: bool = False
 
 
 class PythonValidator:
@@ -49,6 +53,7 @@ class PythonValidator:
         self._sandbox, self._limits, self._settings = sandbox, limits, settings
         self.version = interpreter(settings.interpreter).version
         self._pairs = {heavy: self._worker_pair(heavy) for heavy in (False, True)}
+        self._pytest = PytestTests(sandbox, settings.interpreter, settings.doctest)
 
     def _worker_pair(self, heavy: bool) -> "_WorkerPair":
         serve = "serve_heavy" if heavy else "serve"
@@ -65,7 +70,7 @@ class PythonValidator:
         right, wrong = [self._validate_one(_sample(answer)).status for answer in (b"1", b"2")]
         self.close()
         if (right, wrong) == ("passed", "failed"):
-            return Availability(True, f"Python {self.version}")
+            return Availability(True, f"Python {self.version}, {pytest_available().detail}")
         return Availability(False, f"Python {self.version} finds a right answer {right} and a wrong one {wrong}")
 
     def fidelity(self, problem: Problem) -> str:
@@ -82,6 +87,8 @@ class PythonValidator:
             "tests": problem.tests,
             "expected_tests": problem.expected_tests,
             "lint": lint.identity() if self._settings.lint else None,
+            "runner": problem.runner,
+            "pytest": self._pytest.identity() if problem.runner == PYTEST else None,
         }
 
     def validate(self, jobs: Sequence[Job]) -> Iterator[Report]:
@@ -99,6 +106,7 @@ class PythonValidator:
         """Stop all workers."""
         for pair in self._pairs.values():
             pair.close()
+        self._pytest.close()
 
     def _validate_one(self, job: Job) -> Report:
         tests = find_tests(job)
@@ -113,6 +121,11 @@ class PythonValidator:
         if size > _MAX_TREE_BYTES:
             return Report("validator_unavailable", FULL, note=f"the tree has {size:,} bytes, too many to test")
         files = {path: job.tree.read(path).decode("utf-8", "surrogateescape") for path in job.tree.files}
+        if job.problem.runner == PYTEST:
+            available = pytest_available()
+            return (
+                self._pytest.run(job, files, tests, self._limits) if available.usable else unavailable(available, FULL)
+            )
         pair = self._pairs[preload.mentions_heavy_modules(text for path, text in files.items() if path.endswith(".py"))]
         for attempt in (1, 2):
             try:
@@ -133,7 +146,7 @@ class PythonValidator:
         # Tests that load the file by path would run it on their own side, so it is missing there.
         kept = {path: text for path, text in files.items() if path != problem.path}
         ours = {"files": kept, "tests": list(tests), "main": module_name(problem.filename)}
-        ours["modules"] = sorted(_modules(job, set(tests)))
+        ours["modules"] = sorted(candidate_modules(job, set(tests)))
         directory = {"directory": problem.working_directory}
         near, far = socket.socketpair()
         reads, writes = os.pipe()
@@ -143,9 +156,10 @@ class PythonValidator:
                 pair.tests.job(ours | directory, [near.fileno(), writes])
             os.close(writes)
             writes = -1
-            clock = pair.clock(self._limits)
+            workers = [pair.candidate, pair.tests]
+            clock = job_clock(workers, self._limits)
             answer, exceeded = read_until_closed(
-                reads, _MAX_REPORT_BYTES, lambda: pair.exceeded_limit(self._limits) or clock.exceeded()
+                reads, _MAX_REPORT_BYTES, lambda: exceeded_limit(workers, self._limits) or clock.exceeded()
             )
         finally:
             os.close(reads)
@@ -179,22 +193,6 @@ class _WorkerPair:
         self.tests.close()
         self.candidate.close()
 
-    def clock(self, limits: Limits) -> JobClock:
-        """A clock over both workers, starting now."""
-        before = [*self.tests.processes, *self.candidate.processes]
-        return JobClock([self.tests.process, self.candidate.process], limits, before)
-
-    def exceeded_limit(self, limits: Limits) -> LimitExceeded | None:
-        """The memory or disk limit that one of the workers has exceeded, if any."""
-        for worker in (self.candidate, self.tests):
-            if resident_bytes(worker.process) > limits.memory_bytes:
-                return LimitExceeded("memory_limit")
-            if worker.tmp is not None:
-                used = folder_bytes(worker.tmp) + deleted_file_bytes(worker.process, worker.tmp)
-                if used > limits.disk_bytes:
-                    return LimitExceeded("disk_limit")
-        return None
-
 
 def find_tests(job: Job) -> tuple[str, ...]:
     """The test files, relative to the working directory: those the problem names, else all that match a pattern."""
@@ -215,7 +213,7 @@ def module_name(path: str) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" and len(parts) > 1 else parts)
 
 
-def _modules(job: Job, tests: set[str]) -> Iterator[str]:
+def candidate_modules(job: Job, tests: set[str]) -> Iterator[str]:
     """The names of the candidate's modules and packages.
 
     Modules in a test folder that does not contain the repaired file belong to the tests, which rely on them.
@@ -242,7 +240,8 @@ def build_report(problem: Problem, answer: bytes, exceeded: LimitExceeded | None
     if "broken" not in told:
         diagnostics += [_failure(name, results.get(name)) for name, good in outcomes.items() if not good]
     compiled = None if not lines else "imported" in told
-    report = Report("failed", FULL, tuple(diagnostics), compiled=compiled, tests=outcomes)
+    doubt = next((line["cannot_judge"] for line in lines if line.get("cannot_judge")), "")
+    report = Report("failed", FULL, tuple(diagnostics), compiled=compiled, tests=outcomes, cannot_judge=doubt)
     if exceeded is not None:
         return replace(report, status=exceeded.status, note=exceeded.note, starved=exceeded.starved)
     if any(line.get("memory") for line in lines):
