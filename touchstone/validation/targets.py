@@ -55,12 +55,13 @@ class NoTarget:
 
 
 class Targets:
-    """Resolves problem rows to targets. Each root folder is listed and hashed once."""
+    """Resolves problem rows to targets. Each root folder is listed and hashed once, each runner chosen once."""
 
     def __init__(self, clones_dir: Path | None, settings: ValidationSettings) -> None:
         self._clones_dir, self._settings = clones_dir, settings
         self._trees: dict[Path, tuple[str, ...] | UnusableFiles] = {}
         self._hashed: dict[Path, HashedTree] = {}
+        self._runners: dict[Problem, str | CannotJudge] = {}
 
     def find(self, rows: Iterable[Mapping[str, Any]]) -> dict[str, Target | NoTarget]:
         """The target of each problem, by oid."""
@@ -112,7 +113,9 @@ class Targets:
             self._hashed[root] = HashedTree(root, files)
         tree = Tree(root, files)
         if validator == "python":
-            runner = choose_runner(problem, tree, self._settings)
+            if problem not in self._runners:
+                self._runners[problem] = choose_runner(problem, tree, self._settings)
+            runner = self._runners[problem]
             if isinstance(runner, CannotJudge):
                 return NoTarget("validator_unavailable", runner.reason)
             problem = replace(problem, runner=runner)

@@ -20,6 +20,7 @@ from touchstone.validation.isolated_runner.rpc import OPERATORS, Request, RpcCon
 
 _RAISE = dis.opmap["RAISE_VARARGS"]
 _CALCULATED = "an object of the candidate made a number of a number here; it is none itself, so test its attributes"
+_EQUALITY = "two objects of the candidate's classes were compared"
 _COMPARED = "an object of the candidate cannot be compared here; compare plain values such as its attributes"
 
 
@@ -51,12 +52,15 @@ class Reference:
         return self._rpc.request("do", on=self._object_id, name=name, args=[self._rpc.write(value) for value in args])
 
     def __eq__(self, other: object) -> bool:
+        if self is not other and type(other) is Reference:
+            self._rpc.doubt = _EQUALITY
         return self is other
 
     def __hash__(self) -> int:
         return int(self._object_id)
 
     def _refuse_comparison(self, other: object) -> bool:
+        self._rpc.doubt = _COMPARED
         raise TypeError(_COMPARED)
 
     __lt__ = __le__ = __gt__ = __ge__ = _refuse_comparison
@@ -134,6 +138,7 @@ def _calculate(name: str) -> Any:
             value._calculated if type(value) is Reference else _is_number(value) for value in others
         ):
             if _is_number(result) or name == "format":
+                self._rpc.doubt = _CALCULATED
                 raise TypeError(_CALCULATED)
             if type(result) is Reference:
                 object.__setattr__(result, "_calculated", True)

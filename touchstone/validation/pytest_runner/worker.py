@@ -133,6 +133,8 @@ def run_job(warm: _WarmPytest, job: dict[str, Any], descriptor: int) -> None:
     plugins = warm.config.pluginmanager
     plugins.register(ResultPlugin(write_line, here, lambda: changed_file(files)), "touchstone-results")
     known = plugins.get_plugins()
+    # Hides all of the above from `gc.get_objects`.
+    gc.freeze()
     conftests = [text.decode("utf-8", "replace") for name, text in files.items() if name.endswith("conftest.py")]
     status = _run_session(warm.config, job["arguments"], write_line, "\n".join(conftests))
     if status is not None:

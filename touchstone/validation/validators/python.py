@@ -252,7 +252,8 @@ def build_report(problem: Problem, answer: bytes, exceeded: LimitExceeded | None
         return replace(report, status="no_report", consistent=False, note=f"the tests ended with {exit_code}")
     if not diagnostics and not outcomes:
         return replace(report, status="no_report", note="no test was found in the test files")
-    return replace(report, status="failed" if diagnostics else "passed")
+    note = f"the isolated runner may be wrong about a test: {doubt}" if doubt else ""
+    return replace(report, status="failed" if diagnostics else "passed", note=note)
 
 
 def _broken(problem: Problem, line: Mapping[str, Any]) -> Diagnostic:

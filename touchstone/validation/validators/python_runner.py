@@ -106,18 +106,16 @@ class _CandidateModules:
 
     def unknown_classes(self, tests: ast.Module, path: str) -> Iterator[str]:
         """Classes that the tests import and the unmodified files do not define yet."""
-        defined = {
-            name
-            for source in self.parsed.values()
-            if source is not None
-            for node in ast.walk(source)
-            for name in _defined(node)
-        }
         for node in ast.walk(tests):
             if isinstance(node, ast.ImportFrom) and node.module in self.names:
                 for each in node.names:
-                    if each.name[:1].isupper() and not each.name.isupper() and each.name not in defined:
+                    if each.name[:1].isupper() and not each.name.isupper() and each.name not in self._defined:
                         yield f"{path} imports {each.name}, which may be a class whose objects are compared"
+
+    @property
+    def _defined(self) -> set[str]:
+        sources = [source for source in self.parsed.values() if source is not None]
+        return {name for source in sources for node in ast.walk(source) for name in _defined_names(node)}
 
     @property
     def _classes(self) -> set[str]:
@@ -142,7 +140,7 @@ def _parsed(text: bytes) -> ast.Module | None:
         return None
 
 
-def _defined(node: ast.AST) -> Iterator[str]:
+def _defined_names(node: ast.AST) -> Iterator[str]:
     if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
         yield node.name
     elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
