@@ -1,19 +1,14 @@
 """Wrong fixes that try to pass under pytest, where they share a process with the tests. Each must not pass."""
 
-import textwrap
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-from touchstone.errors import TouchstoneError
-from touchstone.validation.protocol import Job, Problem, Report, Tree
+from tests.validation.pytest_runner.support import run_pytest, warm_validator
+from touchstone.validation.protocol import Report
 from touchstone.validation.runners import hold_to_known_tests
-from touchstone.validation.sandbox.command import Limits
-from touchstone.validation.sandbox.probe import choose_sandbox
-from touchstone.validation.validators.python import PythonSettings, PythonValidator
+from touchstone.validation.validators.python import PythonValidator
 
-NOWHERE = Path("/nonexistent")
 GOOD = "def add(a, b):\n    return a + b\n"
 BAD = "def add(a, b):\n    return a - b\n"
 TESTS = {
@@ -24,21 +19,11 @@ TESTS = {
 
 @pytest.fixture(scope="module")
 def validator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PythonValidator]:
-    try:
-        sandbox = choose_sandbox(tmp_path_factory.mktemp("sandbox"), "auto")
-    except TouchstoneError as error:
-        pytest.skip(str(error))
-    made = PythonValidator(sandbox, Limits(seconds=20.0), PythonSettings(lint=False))
-    yield made
-    made.close()
+    yield from warm_validator(tmp_path_factory.mktemp("sandbox"))
 
 
-def validate(validator: PythonValidator, code: str, **more: str) -> Report:
-    files = {"solution.py": textwrap.dedent(code), **TESTS, **more}
-    content = {name.replace("__", "/"): text.encode() for name, text in files.items()}
-    job = Job(Problem("p", "solution.py", NOWHERE, runner="pytest"), Tree(NOWHERE, tuple(sorted(content)), content))
-    (report,) = validator.validate([job])
-    return report
+def validate(validator: PythonValidator, code: str) -> Report:
+    return run_pytest(validator, {"solution.py": code, **TESTS})
 
 
 @pytest.fixture(scope="module")
@@ -193,10 +178,7 @@ CLASS_TESTS = (
 )
 def test_ids_are_those_of_the_unmodified_problem(validator: PythonValidator, names: str, why: str | None) -> None:
     def named(code: str) -> Report:
-        content = {"solution.py": f"NAMES = {code}\n".encode(), "test_it.py": CLASS_TESTS.encode()}
-        tree = Tree(NOWHERE, tuple(sorted(content)), content)
-        (report,) = validator.validate([Job(Problem("p", "solution.py", NOWHERE, runner="pytest"), tree)])
-        return report
+        return run_pytest(validator, {"solution.py": f"NAMES = {code}\n", "test_it.py": CLASS_TESTS})
 
     report = hold_to_known_tests(named(names), named("['test_a', 'test_b']"), None)
     found = [each.summary for each in report.diagnostics]

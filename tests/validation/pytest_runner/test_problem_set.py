@@ -1,12 +1,16 @@
 """Tests as people write them: every right fix passes, every wrong one fails, and nothing is left undecided."""
 
+import csv
+import json
+import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.validation.pytest_runner.problem_set import PROBLEMS
+from tests.validation.pytest_runner.problem_set import DATACLASSES, FILES, FIXTURES, PROBLEMS
+from touchstone.api import evaluate
 from touchstone.errors import TouchstoneError
 from touchstone.validation.outcomes import outcome_rows
 from touchstone.validation.session import ValidationSession
@@ -60,3 +64,28 @@ def test_the_forced_isolated_runner_says_what_it_cannot_judge(problem: Any, isol
         else:
             assert (row["status"], row["passed"]) == ("validator_unavailable", None)
             assert "isolated runner cannot judge" in row["diagnostics"]
+
+
+def test_the_figures_of_three_ordinary_problems_without_a_reference_fix(tmp_path: Path) -> None:
+    """A model that is right three times out of four, and one that is right once out of four."""
+    problems = [FIXTURES, FILES, DATACLASSES]
+    for problem in problems:
+        problem.write(tmp_path / "clones")
+    with (tmp_path / "problems.csv").open("w", newline="") as file:
+        writer = csv.DictWriter(file, list(problems[0].row))
+        writer.writeheader()
+        writer.writerows(problem.row for problem in problems)
+    for model, right in (("strong", 3), ("weak", 1)):
+        with (tmp_path / f"{model}_fixes.csv").open("w", newline="") as file:
+            rows = csv.writer(file)
+            rows.writerow(["oid", "iteration_id", "fixed_file"])
+            for problem in problems:
+                for place in range(4):
+                    text = textwrap.dedent((problem.right if place < right else problem.wrong)[0])
+                    rows.writerow([problem.name, place, f"{text}\n# attempt {place}\n"])
+    settings = {"limits": {"seconds": 60}, "workers": 1}
+    config = {"clones_dir": "clones", "fixes_dir": ".", "output_dir": "output", "k_values": [1], "validation": settings}
+    (tmp_path / "evaluation_config.json").write_text(json.dumps(config))
+    results = evaluate(tmp_path / "evaluation_config.json")
+    figures = results["pass_at_k"].select("model", "pass_at_k").rows()
+    assert dict(figures) == pytest.approx({"strong": 0.75, "weak": 0.25})

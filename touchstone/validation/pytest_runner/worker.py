@@ -9,6 +9,7 @@ import importlib
 import os
 import random
 import sys
+import tempfile
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -54,7 +55,7 @@ _KEPT_MODULES = {
     *sys.builtin_module_names,
     *["abc", "codecs", "encodings", "importlib", "io", "os", "pytest", "_pytest", "pluggy", "touchstone"],
 }
-_MODULES = "asyncio dataclasses decimal difflib logging readline tempfile unittest unittest.mock"
+_MODULES = "asyncio dataclasses decimal difflib logging readline unittest unittest.mock"
 
 
 def serve(policy: Policy) -> None:
@@ -90,6 +91,8 @@ def _warm_up(folder: Path) -> None:
     os.chdir(folder)
     pytest.main([*_ARGUMENTS, "-q", "--basetemp=basetemp", "test_warm_up.py"])
     sys.modules.pop("test_warm_up", None)
+    # Found out once and then kept; a job has another one.
+    tempfile.tempdir = None
     os.chdir(here)
     remove_folder(folder)
 
@@ -121,6 +124,14 @@ def run_job(warm: _WarmPytest, job: dict[str, Any], descriptor: int) -> None:
     """Write the files, run one pytest session over the tests, and say how it ended."""
     gc.disable()
     write_line = open_channel(descriptor, job.pop("token"))
+    try:
+        _run_job(warm, job, write_line)
+    except BaseException as error:
+        # SystemExit and the like end the session before its end; anything else is a fault of this runner.
+        write_line(crashed=f"{type(error).__name__}: {error}"[:500])
+
+
+def _run_job(warm: _WarmPytest, job: dict[str, Any], write_line: WriteLine) -> None:
     os.environ.update(_ENVIRONMENT)
     root = Path.cwd() / "work"
     files = {str(root / name): text.encode("utf-8", "surrogateescape") for name, text in job["files"].items()}

@@ -171,7 +171,8 @@ def build_report(
         return replace(report, status="memory_limit")
     end = next((line for line in lines if "done" in line), None)
     if end is None or not end["done"]:
-        return replace(report, status="no_report", note="the tests ended before they had reported")
+        crashed = "".join(f": {line['crashed']}" for line in lines if "crashed" in line)
+        return replace(report, status="no_report", note=f"the tests ended before they had reported{crashed}")
     if exit_code != 0:
         return replace(report, status="no_report", consistent=False, note=f"the tests ended with {exit_code}")
     if not report.diagnostics and not report.tests:
