@@ -97,6 +97,23 @@ def test_objects_that_are_compared_by_value_need_pytest(code: str, why: str | No
 
 
 @pytest.mark.parametrize(
+    ("body", "needed"),
+    [
+        ("assert Stack(1) == Stack(1)", True),
+        ("stack = Stack(1)\n    assert [stack] == build()", True),
+        ("assert build() in (Stack(1), 5)", True),
+        ("stack = Stack(1)\n    assert stack.pop() == 1", False),
+        ("stack = Stack(1)\n    assert stack is not Stack(1)", False),
+        ("assert len(Stack(1)) == 1", False),
+    ],
+)
+def test_objects_that_a_fix_may_make_equal_need_pytest(body: str, needed: bool) -> None:
+    """The bug may be that the class has no `__eq__` yet."""
+    found = obstacle(f"from solution import Stack, build\n\ndef test_it():\n    {body}\n", "class Stack: pass\n")
+    assert (found is not None) is needed
+
+
+@pytest.mark.parametrize(
     ("name", "text", "needed"),
     [
         ("conftest.py", "", True),

@@ -1,7 +1,7 @@
 """What a test file uses that only works if tests and the code under test share a process, or that only pytest does."""
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 # Modules that only compute values, so that it does not matter which process does.
 _MODULES = {
@@ -22,6 +22,12 @@ _SHARED_STATE = {
     *("redirect_stdout", "redirect_stderr", "chdir", "seed", "assertLogs", "assertNoLogs", "assertWarns"),
     *("assertWarnsRegex", "skipTest", "indirect", "pytestmark", "pytest_plugins", "marks"),
 }
+_COMPARING_METHODS = {
+    *("assertEqual", "assertNotEqual", "assertIn", "assertNotIn", "assertListEqual", "assertTupleEqual"),
+    *("assertDictEqual", "assertSetEqual", "assertSequenceEqual", "assertCountEqual", "assertLess", "assertGreater"),
+    *("assertLessEqual", "assertGreaterEqual", "assertAlmostEqual"),
+}
+_DEEPEST = 20
 _HOOKS = {
     *("setup_module", "teardown_module", "setup_function", "teardown_function", "setUpModule", "tearDownModule"),
     "pytest_generate_tests",
@@ -53,6 +59,56 @@ def unsupported_features(tests: ast.Module, candidate: frozenset[str]) -> Iterat
             case ast.ClassDef() if any(_names_of(base) & _imported_names(tests, candidate) for base in node.bases):
                 yield f"derives {node.name} from a class under test"
     yield from _fixtures(tests, set())
+
+
+def compared_classes(tests: ast.Module, classes: set[str]) -> Iterator[str]:
+    """The classes whose objects the tests make and then compare by value.
+
+    >>> source = "p = Point(1)\\nassert p.x == 1\\nassert [p] == move(q)"
+    >>> list(compared_classes(ast.parse(source), {"Point"}))
+    ['Point']
+    """
+    nodes = list(ast.walk(tests))
+    made = {
+        target.id: node.value
+        for node in nodes
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call)
+        for target in node.targets
+        if isinstance(target, ast.Name)
+    }
+    for node in nodes:
+        operands: list[ast.expr] = []
+        if isinstance(node, ast.Compare) and not all(isinstance(each, ast.Is | ast.IsNot) for each in node.ops):
+            operands = [node.left, *node.comparators]
+        elif isinstance(node, ast.Call) and last_name(node.func) in _COMPARING_METHODS:
+            operands = node.args
+        for operand in operands:
+            yield from (name for name in _made_by(operand, made) if name in classes)
+
+
+def _made_by(node: ast.expr, made: Mapping[str, ast.Call], depth: int = 0) -> Iterator[str]:
+    """The names of the functions and classes whose calls give a value, or the items of a list, set, tuple or dict."""
+    if isinstance(node, ast.Call):
+        yield last_name(node.func)
+    elif isinstance(node, ast.Name) and node.id in made:
+        yield last_name(made[node.id].func)
+    elif isinstance(node, ast.List | ast.Tuple | ast.Set) and depth < _DEEPEST:
+        for each in node.elts:
+            yield from _made_by(each, made, depth + 1)
+    elif isinstance(node, ast.Dict) and depth < _DEEPEST:
+        for each in node.values:
+            yield from _made_by(each, made, depth + 1)
+
+
+def last_name(node: ast.expr) -> str:
+    """The last part of a dotted name, called or subscripted or not; "" for anything else.
+
+    >>> last_name(ast.parse("a.b(1)[2]", mode="eval").body)
+    'b'
+    """
+    while isinstance(node, ast.Call | ast.Subscript):
+        node = node.func if isinstance(node, ast.Call) else node.value
+    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
 
 
 def _imported(module: str, name: str | None, candidate: frozenset[str]) -> Iterator[str]:

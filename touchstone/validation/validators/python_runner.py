@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from touchstone.validation.protocol import Job, Problem, Tree
-from touchstone.validation.validators.features_of_tests import unsupported_features
+from touchstone.validation.validators.features_of_tests import compared_classes, last_name, unsupported_features
 from touchstone.validation.validators.python import candidate_modules, find_tests
 
 _CONFIGURATION = {
@@ -57,6 +57,8 @@ def _obstacles(problem: Problem, tree: Tree, doctest: bool) -> Iterator[str]:
             found = unsupported_features(source, modules.names)
             yield from (f"{path} {feature}" for feature in found)
             yield from modules.unknown_classes(source, path)
+            found = compared_classes(source, modules.plain_classes)
+            yield from (f"{path} compares objects of {name}" for name in found)
     yield from modules.obstacles()
 
 
@@ -119,8 +121,17 @@ class _CandidateModules:
 
     @property
     def _classes(self) -> set[str]:
+        return {node.name for node in self._class_nodes()}
+
+    @property
+    def plain_classes(self) -> set[str]:
+        """Classes whose objects stay with the candidate, so that the tests hold references to them."""
+        passed = {"NamedTuple", "Enum"}
+        return {node.name for node in self._class_nodes() if not passed.intersection(map(last_name, node.bases))}
+
+    def _class_nodes(self) -> Iterator[ast.ClassDef]:
         sources = [source for source in self.parsed.values() if source is not None]
-        return {node.name for source in sources for node in ast.walk(source) if isinstance(node, ast.ClassDef)}
+        return (node for source in sources for node in ast.walk(source) if isinstance(node, ast.ClassDef))
 
     def _package(self, node: ast.Import | ast.ImportFrom) -> str | None:
         """A package that an import needs, besides the standard library and the problem's own modules."""
@@ -151,19 +162,12 @@ def _defined_names(node: ast.AST) -> Iterator[str]:
 
 def _is_comparable(node: ast.ClassDef, classes: set[str]) -> bool:
     """Whether objects of a class may be equal without being the same, be ordered or be calculated with."""
-    if any(_last_name(each) not in _HARMLESS_DECORATORS for each in node.decorator_list):
+    if any(last_name(each) not in _HARMLESS_DECORATORS for each in node.decorator_list):
         return True
     if any(isinstance(each, ast.FunctionDef) and each.name in _COMPARED for each in node.body):
         return True
-    return any(not _is_plain(_last_name(base), classes) for base in node.bases)
+    return any(not _is_plain(last_name(base), classes) for base in node.bases)
 
 
 def _is_plain(base: str, classes: set[str]) -> bool:
     return base in _PLAIN_BASES or base in classes or base.endswith(("Error", "Exception", "Warning", "Exit"))
-
-
-def _last_name(node: ast.expr) -> str:
-    """The last part of a dotted name, called or subscripted or not."""
-    while isinstance(node, ast.Call | ast.Subscript):
-        node = node.func if isinstance(node, ast.Call) else node.value
-    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
