@@ -102,6 +102,10 @@ def test_objects_that_are_compared_by_value_need_pytest(code: str, why: str | No
         ("assert Stack(1) == Stack(1)", True),
         ("stack = Stack(1)\n    assert [stack] == build()", True),
         ("assert build() in (Stack(1), 5)", True),
+        ("assert build(1) == build(1)", True),
+        ("first = build(1)\n    assert first != build(2)", True),
+        ("assert build(build(1)) == 1", False),
+        ("assert build(1) == 1 and build(2) == 2", False),
         ("stack = Stack(1)\n    assert stack.pop() == 1", False),
         ("stack = Stack(1)\n    assert stack is not Stack(1)", False),
         ("assert len(Stack(1)) == 1", False),
@@ -134,7 +138,7 @@ def test_the_reference_fix_counts_as_part_of_the_problem() -> None:
     assert "the reference fix" in (obstacle("import solution\ndef test_it(): pass", reference_fix=reference) or "")
 
 
-# The class is made by a call, which no look at the files finds.
+# The class is made by a call and compared in a helper, which no look at the files finds.
 HIDDEN = """
 import dataclasses
 
@@ -143,7 +147,15 @@ P = dataclasses.make_dataclass("P", ["x"])
 def double(point):
     return P(point.x)
 """
-HIDDEN_TESTS = "import shapes\n\ndef test_it():\n    assert shapes.double(shapes.P(2)) == shapes.P(4)\n"
+HIDDEN_TESTS = """
+import shapes
+
+def same(one, other):
+    return one == other
+
+def test_it():
+    assert same(shapes.double(shapes.P(2)), shapes.P(4))
+"""
 
 
 @pytest.mark.parametrize("runner", ["auto", "isolated"])

@@ -61,14 +61,15 @@ def unsupported_features(tests: ast.Module, candidate: frozenset[str]) -> Iterat
     yield from _fixtures(tests, set())
 
 
-def compared_classes(tests: ast.Module, classes: set[str]) -> Iterator[str]:
-    """The classes whose objects the tests make and then compare by value.
+def compared_objects(tests: ast.Module, classes: set[str], candidate: frozenset[str]) -> Iterator[str]:
+    """The objects of the code under test that the tests compare by value: of its classes, or two of its results.
 
-    >>> source = "p = Point(1)\\nassert p.x == 1\\nassert [p] == move(q)"
-    >>> list(compared_classes(ast.parse(source), {"Point"}))
-    ['Point']
+    >>> source = "from shapes import Point, move\\np = Point(1)\\nassert p.x == 1\\nassert [p] == move(q)"
+    >>> list(compared_objects(ast.parse(source), {"Point"}, frozenset({"shapes"})))
+    ['objects of Point', 'results of Point and move']
     """
     nodes = list(ast.walk(tests))
+    under_test = _imported_names(tests, candidate)
     made = {
         target.id: node.value
         for node in nodes
@@ -82,22 +83,25 @@ def compared_classes(tests: ast.Module, classes: set[str]) -> Iterator[str]:
             operands = [node.left, *node.comparators]
         elif isinstance(node, ast.Call) and last_name(node.func) in _COMPARING_METHODS:
             operands = node.args
-        for operand in operands:
-            yield from (name for name in _made_by(operand, made) if name in classes)
+        calls = [list(_calls_in(operand, made)) for operand in operands]
+        names = [{last_name(call.func) for call in some if _names_of(call.func) & under_test} for some in calls]
+        yield from (f"objects of {name}" for name in sorted(set().union(*names) & classes))
+        if sum(map(bool, names)) > 1:
+            yield f"results of {' and '.join(sorted(set().union(*names)))}"
 
 
-def _made_by(node: ast.expr, made: Mapping[str, ast.Call], depth: int = 0) -> Iterator[str]:
-    """The names of the functions and classes whose calls give a value, or the items of a list, set, tuple or dict."""
+def _calls_in(node: ast.expr, made: Mapping[str, ast.Call], depth: int = 0) -> Iterator[ast.Call]:
+    """The calls that give a value, or the items of a list, set, tuple or dict."""
     if isinstance(node, ast.Call):
-        yield last_name(node.func)
+        yield node
     elif isinstance(node, ast.Name) and node.id in made:
-        yield last_name(made[node.id].func)
+        yield made[node.id]
     elif isinstance(node, ast.List | ast.Tuple | ast.Set) and depth < _DEEPEST:
         for each in node.elts:
-            yield from _made_by(each, made, depth + 1)
+            yield from _calls_in(each, made, depth + 1)
     elif isinstance(node, ast.Dict) and depth < _DEEPEST:
         for each in node.values:
-            yield from _made_by(each, made, depth + 1)
+            yield from _calls_in(each, made, depth + 1)
 
 
 def last_name(node: ast.expr) -> str:

@@ -110,7 +110,9 @@ class PythonValidator:
 
     def _validate_one(self, job: Job) -> Report:
         tests = find_tests(job)
-        if job.problem.filename in {os.path.normpath(name) for name in tests}:
+        if PurePosixPath(job.problem.filename).name == "conftest.py" or job.problem.filename in {
+            os.path.normpath(name) for name in tests
+        }:
             return Report("unsafe_input", FULL, note=f"{job.problem.path} is itself a test")
         if not tests:
             return Report("no_report", FULL, note=f"there is no test ({' or '.join(_TEST_FILES)})")

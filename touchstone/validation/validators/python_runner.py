@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from touchstone.validation.protocol import Job, Problem, Tree
-from touchstone.validation.validators.features_of_tests import compared_classes, last_name, unsupported_features
+from touchstone.validation.validators.features_of_tests import compared_objects, last_name, unsupported_features
 from touchstone.validation.validators.python import candidate_modules, find_tests
 
 _CONFIGURATION = {
@@ -57,8 +57,8 @@ def _obstacles(problem: Problem, tree: Tree, doctest: bool) -> Iterator[str]:
             found = unsupported_features(source, modules.names)
             yield from (f"{path} {feature}" for feature in found)
             yield from modules.unknown_classes(source, path)
-            found = compared_classes(source, modules.plain_classes)
-            yield from (f"{path} compares objects of {name}" for name in found)
+            found = compared_objects(source, modules.plain_classes, modules.names)
+            yield from (f"{path} compares {what}" for what in found)
     yield from modules.obstacles()
 
 
