@@ -87,6 +87,7 @@ def test_what_only_works_in_one_process_needs_pytest(tests: str, why: str) -> No
         ("import enum\nclass P(enum.IntEnum):\n    A = 1\n", "objects of P"),
         ("class P\n    pass\n", "objects of P"),
         ("import numpy as np\n", "imports the package numpy"),
+        ('def add(a, b):\n    """Add\n    import duties.\n    """\n', None),
         ("class P: pass\nclass Q(P): pass\nclass OopsError(ValueError): pass\n", None),
         ("from typing import NamedTuple\nclass P(NamedTuple):\n    x: int\n", None),
     ],

@@ -1,7 +1,11 @@
 """What a test file uses that only works if tests and the code under test share a process, or that only pytest does."""
 
 import ast
+import functools
 from collections.abc import Iterator, Mapping
+from typing import Any, TypeVar
+
+Node = TypeVar("Node", bound=ast.AST)
 
 # Modules that only compute values, so that it does not matter which process does.
 _MODULES = {
@@ -34,60 +38,106 @@ _HOOKS = {
 }
 
 
-def unsupported_features(tests: ast.Module, candidate: frozenset[str]) -> Iterator[str]:
-    """What the isolated runner cannot do for these tests, as the end of a sentence about the file."""
-    for node in ast.walk(tests):
-        match node:
-            case ast.Import():
-                for each in node.names:
-                    yield from _imported(each.name, None, candidate)
-            case ast.ImportFrom(level=0, module=str(module)):
-                for each in node.names:
-                    yield from _imported(module, each.name, candidate)
-            case ast.ImportFrom():
+class TestFile:
+    """A parsed test file. Its nodes are listed once, because every problem's tests are looked at in every run."""
+
+    def __init__(self, source: ast.Module, candidate: frozenset[str]) -> None:
+        self._source, self._candidate = source, candidate
+        self._nodes: dict[type, list[Any]] = {}
+        # Not `ast.walk`, which takes twice as long.
+        waiting: list[Any] = [source]
+        while waiting:
+            node = waiting.pop()
+            if isinstance(node, ast.AST):
+                self._nodes.setdefault(type(node), []).append(node)
+                waiting += [getattr(node, name, None) for name in node._fields]
+            elif type(node) is list:
+                waiting += reversed(node)
+
+    def unsupported(self) -> Iterator[str]:
+        """What the isolated runner cannot do for these tests, as the end of a sentence about the file."""
+        for line in self._of(ast.Import):
+            for each in line.names:
+                yield from _imported(each.name, None, self._candidate)
+        for imports in self._of(ast.ImportFrom):
+            if imports.level or not imports.module:
                 yield "imports relative to its package"
-            case ast.Attribute(value=ast.Name(id=owner), attr=name) if name not in _ATTRIBUTES.get(owner, {name}):
-                yield f"uses {owner}.{name}"
-            case ast.Attribute(value=ast.Attribute(attr="mark"), attr=name) if name not in _ATTRIBUTES["mark"]:
-                yield f"uses the marker {name}"
-            case ast.Attribute(attr=name) | ast.Name(id=name) | ast.keyword(arg=name) if name in _SHARED_STATE:
-                yield f"uses {name}"
-            case ast.Call(func=ast.Name(id="open")):
-                yield "opens a file"
-            case ast.FunctionDef(name=name) if name in _HOOKS:
-                yield f"uses {name}"
-            case ast.ClassDef() if any(_names_of(base) & _imported_names(tests, candidate) for base in node.bases):
-                yield f"derives {node.name} from a class under test"
-    yield from _fixtures(tests, set())
+                continue
+            for each in imports.names:
+                yield from _imported(imports.module, each.name, self._candidate)
+        for attribute in self._of(ast.Attribute):
+            yield from _attribute(attribute)
+        names = {name.id for name in self._of(ast.Name)} | {each.arg for each in self._of(ast.keyword) if each.arg}
+        yield from (f"uses {name}" for name in sorted(_SHARED_STATE & names))
+        if any(isinstance(call.func, ast.Name) and call.func.id == "open" for call in self._of(ast.Call)):
+            yield "opens a file"
+        yield from (f"uses {each.name}" for each in self._of(ast.FunctionDef) if each.name in _HOOKS)
+        for kind in self._of(ast.ClassDef):
+            if any(_names_of(base) & self._under_test for base in kind.bases):
+                yield f"derives {kind.name} from a class under test"
+        yield from _fixtures(self._source, set())
+
+    def compared(self, classes: set[str]) -> Iterator[str]:
+        """The objects of the code under test that the tests compare by value: of its classes, or two of its results.
+
+        >>> source = "from shapes import Point, move\\np = Point(1)\\nassert p.x == 1\\nassert [p] == move(q)"
+        >>> list(TestFile(ast.parse(source), frozenset({"shapes"})).compared({"Point"}))
+        ['objects of Point', 'results of Point and move']
+        """
+        made = {
+            target.id: node.value
+            for node in self._of(ast.Assign)
+            if isinstance(node.value, ast.Call)
+            for target in node.targets
+            if isinstance(target, ast.Name)
+        }
+        for operands in self._operands():
+            calls = [list(_calls_in(operand, made)) for operand in operands]
+            names = [{last_name(call.func) for call in some if self._is_under_test(call)} for some in calls]
+            yield from (f"objects of {name}" for name in sorted(set().union(*names) & classes))
+            if sum(map(bool, names)) > 1:
+                yield f"results of {' and '.join(sorted(set().union(*names)))}"
+
+    def imported_classes(self) -> Iterator[str]:
+        """The names that the tests import from the code under test and that look like those of classes."""
+        for node in self._of(ast.ImportFrom):
+            if node.module in self._candidate:
+                names = (each.name for each in node.names)
+                yield from (name for name in names if name[:1].isupper() and not name.isupper())
+
+    def _of(self, kind: type[Node]) -> list[Node]:
+        return self._nodes.get(kind, [])
+
+    def _operands(self) -> Iterator[list[ast.expr]]:
+        for node in self._of(ast.Compare):
+            if not all(isinstance(each, ast.Is | ast.IsNot) for each in node.ops):
+                yield [node.left, *node.comparators]
+        yield from (node.args for node in self._of(ast.Call) if last_name(node.func) in _COMPARING_METHODS)
+
+    def _is_under_test(self, call: ast.Call) -> bool:
+        return not self._under_test.isdisjoint(_names_of(call.func))
+
+    @functools.cached_property
+    def _under_test(self) -> set[str]:
+        """The names that the tests import from the code under test."""
+        tops = {name.partition(".")[0] for name in self._candidate}
+        found = set()
+        for node in self._of(ast.ImportFrom):
+            if node.module in self._candidate:
+                found |= {each.asname or each.name for each in node.names}
+        for line in self._of(ast.Import):
+            found |= {each.asname or each.name for each in line.names if each.name.partition(".")[0] in tops}
+        return found
 
 
-def compared_objects(tests: ast.Module, classes: set[str], candidate: frozenset[str]) -> Iterator[str]:
-    """The objects of the code under test that the tests compare by value: of its classes, or two of its results.
-
-    >>> source = "from shapes import Point, move\\np = Point(1)\\nassert p.x == 1\\nassert [p] == move(q)"
-    >>> list(compared_objects(ast.parse(source), {"Point"}, frozenset({"shapes"})))
-    ['objects of Point', 'results of Point and move']
-    """
-    nodes = list(ast.walk(tests))
-    under_test = _imported_names(tests, candidate)
-    made = {
-        target.id: node.value
-        for node in nodes
-        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call)
-        for target in node.targets
-        if isinstance(target, ast.Name)
-    }
-    for node in nodes:
-        operands: list[ast.expr] = []
-        if isinstance(node, ast.Compare) and not all(isinstance(each, ast.Is | ast.IsNot) for each in node.ops):
-            operands = [node.left, *node.comparators]
-        elif isinstance(node, ast.Call) and last_name(node.func) in _COMPARING_METHODS:
-            operands = node.args
-        calls = [list(_calls_in(operand, made)) for operand in operands]
-        names = [{last_name(call.func) for call in some if _names_of(call.func) & under_test} for some in calls]
-        yield from (f"objects of {name}" for name in sorted(set().union(*names) & classes))
-        if sum(map(bool, names)) > 1:
-            yield f"results of {' and '.join(sorted(set().union(*names)))}"
+def _attribute(node: ast.Attribute) -> Iterator[str]:
+    owner = node.value
+    if isinstance(owner, ast.Name) and node.attr not in _ATTRIBUTES.get(owner.id, {node.attr}):
+        yield f"uses {owner.id}.{node.attr}"
+    elif isinstance(owner, ast.Attribute) and owner.attr == "mark" and node.attr not in _ATTRIBUTES["mark"]:
+        yield f"uses the marker {node.attr}"
+    elif node.attr in _SHARED_STATE:
+        yield f"uses {node.attr}"
 
 
 def _calls_in(node: ast.expr, made: Mapping[str, ast.Call], depth: int = 0) -> Iterator[ast.Call]:
@@ -125,18 +175,6 @@ def _imported(module: str, name: str | None, candidate: frozenset[str]) -> Itera
         yield f"uses {name}"
     elif name is not None and module in _ATTRIBUTES and name not in _ATTRIBUTES[module]:
         yield f"uses {module}.{name}"
-
-
-def _imported_names(tests: ast.Module, candidate: frozenset[str]) -> set[str]:
-    """The names that the tests import from the code under test."""
-    tops = {name.partition(".")[0] for name in candidate}
-    found = set()
-    for node in ast.walk(tests):
-        if isinstance(node, ast.ImportFrom) and node.module in candidate:
-            found |= {each.asname or each.name for each in node.names}
-        elif isinstance(node, ast.Import):
-            found |= {each.asname or each.name for each in node.names if each.name.partition(".")[0] in tops}
-    return found
 
 
 def _names_of(node: ast.expr) -> set[str]:

@@ -5,6 +5,7 @@ choose its judge. It is cautious: what is not known to work in two separate proc
 """
 
 import ast
+import functools
 import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from touchstone.validation.protocol import Job, Problem, Tree
-from touchstone.validation.validators.features_of_tests import compared_objects, last_name, unsupported_features
+from touchstone.validation.validators.features_of_tests import TestFile, last_name
 from touchstone.validation.validators.python import candidate_modules, find_tests
 
 _CONFIGURATION = {
@@ -33,6 +34,8 @@ _COMPARED = {
     for each in _OPERATORS.split()
     for name in (each, f"r{each}", f"i{each}", "eq", "ne", "lt", "le", "gt", "ge", "hash", "array", "index", "round")
 }
+_IMPORT = re.compile(r"^[ \t]*(?:import[ \t]+([\w., \t]+)|from[ \t]+(\w[\w.]*)[ \t]+import\b)", re.MULTILINE)
+Sources = tuple[tuple[str, bytes], ...]
 _CLASS = re.compile(r"^\s*class\s+(\w+)", re.MULTILINE)
 
 
@@ -50,16 +53,25 @@ def _obstacles(problem: Problem, tree: Tree, doctest: bool) -> Iterator[str]:
     below = PurePosixPath(problem.working_directory)
     paths = [str(below / name) for name in tests if str(below / name) in tree.files]
     yield from _pytest_files(tree, paths)
-    modules = _CandidateModules.read(problem, tree, tests)
-    for path in paths:
-        source = _parsed(tree.read(path))
-        if source is not None:
-            found = unsupported_features(source, modules.names)
-            yield from (f"{path} {feature}" for feature in found)
-            yield from modules.unknown_classes(source, path)
-            found = compared_objects(source, modules.plain_classes, modules.names)
-            yield from (f"{path} compares {what}" for what in found)
-    yield from modules.obstacles()
+    names = frozenset(candidate_modules(Job(problem, tree), set(tests)))
+    texts = {path: tree.read(path) for path in tree.within(problem.working_directory) if path.endswith(".py")}
+    modules = [(path, text) for path, text in texts.items() if path not in paths]
+    if problem.reference_fix:
+        modules.append(("the reference fix", problem.reference_fix.encode("utf-8", "replace")))
+    found = _obstacle_in_sources(names, tuple((path, tree.read(path)) for path in paths), tuple(modules))
+    yield from [found] if found is not None else []
+
+
+@functools.lru_cache(maxsize=10_000)
+def _obstacle_in_sources(names: frozenset[str], tests: Sources, modules: Sources) -> str | None:
+    """The first obstacle in the texts of the tests and of the modules under test, found once per process."""
+    candidate = _CandidateModules(names, dict(modules))
+    for path, text in tests:
+        source = _parsed(text)
+        found = next(candidate.obstacles_in(TestFile(source, names)), None) if source is not None else None
+        if found is not None:
+            return f"{path} {found}"
+    return next(candidate.obstacles(), None)
 
 
 def _pytest_files(tree: Tree, tests: Sequence[str]) -> Iterator[str]:
@@ -78,45 +90,43 @@ class _CandidateModules:
     """The modules under test as the problem has them, and the repaired one also as the reference fix has it."""
 
     names: frozenset[str]
-    parsed: Mapping[str, ast.Module | None]
     texts: Mapping[str, bytes]
 
-    @classmethod
-    def read(cls, problem: Problem, tree: Tree, tests: Sequence[str]) -> "_CandidateModules":
-        """Read and parse them."""
-        names = frozenset(candidate_modules(Job(problem, tree), set(tests)))
-        inside = {str(PurePosixPath(problem.working_directory) / name) for name in tests}
-        texts = {path: tree.read(path) for path in tree.within(problem.working_directory) if path.endswith(".py")}
-        texts = {path: text for path, text in texts.items() if path not in inside}
-        if problem.reference_fix:
-            texts["the reference fix"] = problem.reference_fix.encode("utf-8", "replace")
-        return cls(names, {path: _parsed(text) for path, text in texts.items()}, texts)
+    def obstacles_in(self, tests: TestFile) -> Iterator[str]:
+        """What in a test file needs pytest, as the end of a sentence about it."""
+        yield from tests.unsupported()
+        unknown = (name for name in tests.imported_classes() if name not in self._defined)
+        yield from (f"imports {name}, which may be a class whose objects are compared" for name in unknown)
+        yield from (f"compares {what}" for what in tests.compared(self._plain_classes))
 
     def obstacles(self) -> Iterator[str]:
         """Packages and classes that need pytest."""
-        for path, source in self.parsed.items():
-            if source is None:
-                found = _CLASS.search(self.texts[path].decode("utf-8", "replace"))
-                if found:
-                    yield f"objects of {found[1]} in {path} may be compared"
-                continue
-            for node in ast.walk(source):
-                if isinstance(node, ast.Import | ast.ImportFrom) and (package := self._package(node)):
-                    yield f"{path} imports the package {package}"
-                if isinstance(node, ast.ClassDef) and _is_comparable(node, self._classes):
-                    yield f"objects of {node.name} in {path} may be compared"
+        own = {name.partition(".")[0] for name in self.names}
+        for path, text in self.texts.items():
+            packages = set(_lines_like_imports(text)) - sys.stdlib_module_names - own
+            if packages and (found := packages & _imported_packages(text)):
+                yield f"{path} imports the package {min(found)}"
+            source = self._parsed.get(path)
+            if source is not None:
+                for node in ast.walk(source):
+                    if isinstance(node, ast.ClassDef) and _is_comparable(node, self._classes):
+                        yield f"objects of {node.name} in {path} may be compared"
+            elif path in self._parsed:
+                name = _CLASS.findall(text.decode("utf-8", "replace"))[0]
+                yield f"objects of {name} in {path} may be compared"
 
-    def unknown_classes(self, tests: ast.Module, path: str) -> Iterator[str]:
-        """Classes that the tests import and the unmodified files do not define yet."""
-        for node in ast.walk(tests):
-            if isinstance(node, ast.ImportFrom) and node.module in self.names:
-                for each in node.names:
-                    if each.name[:1].isupper() and not each.name.isupper() and each.name not in self._defined:
-                        yield f"{path} imports {each.name}, which may be a class whose objects are compared"
+    @functools.cached_property
+    def _parsed(self) -> dict[str, ast.Module | None]:
+        """The modules that define a class; None if one does not parse. Few problems have any."""
+        return {
+            path: _parsed(text)
+            for path, text in self.texts.items()
+            if b"class" in text and _CLASS.search(text.decode("utf-8", "replace"))
+        }
 
     @property
     def _defined(self) -> set[str]:
-        sources = [source for source in self.parsed.values() if source is not None]
+        sources = [source for text in self.texts.values() if (source := _parsed(text)) is not None]
         return {name for source in sources for node in ast.walk(source) for name in _defined_names(node)}
 
     @property
@@ -124,24 +134,39 @@ class _CandidateModules:
         return {node.name for node in self._class_nodes()}
 
     @property
-    def plain_classes(self) -> set[str]:
+    def _plain_classes(self) -> set[str]:
         """Classes whose objects stay with the candidate, so that the tests hold references to them."""
         passed = {"NamedTuple", "Enum"}
         return {node.name for node in self._class_nodes() if not passed.intersection(map(last_name, node.bases))}
 
     def _class_nodes(self) -> Iterator[ast.ClassDef]:
-        sources = [source for source in self.parsed.values() if source is not None]
+        sources = [source for source in self._parsed.values() if source is not None]
         return (node for source in sources for node in ast.walk(source) if isinstance(node, ast.ClassDef))
 
-    def _package(self, node: ast.Import | ast.ImportFrom) -> str | None:
-        """A package that an import needs, besides the standard library and the problem's own modules."""
-        if isinstance(node, ast.ImportFrom):
-            names = [node.module] if node.module and not node.level else []
-        else:
-            names = [each.name for each in node.names]
-        own = {name.partition(".")[0] for name in self.names}
-        tops = (name.partition(".")[0] for name in names)
-        return next((top for top in tops if top not in sys.stdlib_module_names and top not in own), None)
+
+def _imported_packages(text: bytes) -> set[str]:
+    """The first part of every module that a file imports absolutely.
+
+    >>> sorted(_imported_packages(b"import os.path, numpy as np\\nfrom a.b import c\\nfrom . import d\\n"))
+    ['a', 'numpy', 'os']
+    """
+    source = _parsed(text)
+    if source is None:
+        return set(_lines_like_imports(text))
+    found = set()
+    for node in ast.walk(source):
+        if isinstance(node, ast.Import):
+            found |= {each.name.partition(".")[0] for each in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            found.add(node.module.partition(".")[0])
+    return found
+
+
+def _lines_like_imports(text: bytes) -> Iterator[str]:
+    """The same without parsing; lines of a docstring may be among them."""
+    for names, module in _IMPORT.findall(text.decode("utf-8", "replace")):
+        for name in names.split(",") if names else [module]:
+            yield name.strip().partition(" ")[0].partition(".")[0]
 
 
 def _parsed(text: bytes) -> ast.Module | None:
