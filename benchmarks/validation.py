@@ -1,13 +1,13 @@
 """How fast fixes are validated, beside the bare tools in a plain loop of processes.
 
-    python benchmarks/validation.py [--quick] [--only python hcl terraform]
+    python benchmarks/validation.py [--quick] [--only python pytest hcl terraform]
 
 Each validator gets fixes of which it is known whether they are sound. Cold is the first fix of all: the sandbox tried
 out and started for it. Warm is one run over all fixes with an empty cache, from problems to reports, on all cores; the
 start of its processes is part of it. Cached is the same run again. The rivals see a sample of the same fixes in the
-same run, one process each, one after the other, without a sandbox, and pytest without the plugins that happen to be
-installed. Data is made anew each time and removed afterwards. Nothing here asserts a time; a wrong verdict ends it
-with 1.
+same run, one process each, one after the other or one per core, without a sandbox, and pytest without the plugins that
+happen to be installed. `pytest` is the Python validator on the same problems, with their tests run by pytest. Data is
+made anew each time and removed afterwards. Nothing here asserts a time; a wrong verdict ends it with 1.
 """
 
 import argparse
@@ -18,8 +18,9 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -30,13 +31,16 @@ from rich.table import Table
 
 from touchstone.validation.session import ValidationSession
 from touchstone.validation.targets import Target, Targets
-from touchstone.validation_config import ValidationSettings
+from touchstone.validation_config import PythonProgram, ValidationSettings
 
-VALIDATORS = ("python", "hcl", "terraform")
+WORKLOAD_NAMES = ("python", "pytest", "hcl", "terraform")
 SAMPLE = 20
 CACHED_RATIO = 20.0
 # Validations a second on two cores.
 REQUIRED_RATES = {"python": 100.0, "hcl": 300.0}
+# Times the rate of a rival.
+FRESH_PYTEST = "a fresh pytest process each, one per core"
+REQUIRED_RATIOS = {("pytest", FRESH_PYTEST): 4.0}
 
 _CALL_EACH_TEST = "import test_solution as t; [f() for n, f in list(vars(t).items()) if n.startswith('test_')]"
 _PARSE_EACH_FILE = "import pathlib, pygohcl; [pygohcl.loadb(p.read_bytes()) for p in pathlib.Path().glob('*.tf')]"
@@ -68,22 +72,19 @@ class Rival(NamedTuple):
     name: str
     command: Sequence[str]
     complete: bool
+    at_once: int = 1
 
 
 @dataclass(frozen=True)
 class Workload:
-    """What one validator is given."""
+    """What one validator is given, under the name of what is measured."""
 
-    validator: str
+    name: str
+    settings: ValidationSettings
     clones: Path
     rows: Sequence[Mapping[str, str]]
     attempts: Sequence[Attempt]
     rivals: Sequence[Rival]
-
-    @property
-    def settings(self) -> ValidationSettings:
-        """All cores, and this validator for its language."""
-        return ValidationSettings(validators={self.rows[0]["language"]: self.validator})
 
     @property
     def warm_up(self) -> list[Attempt]:
@@ -151,7 +152,17 @@ def python_workload(clones: Path, quick: bool) -> Workload:
         Rival("a pytest process per problem", [sys.executable, "-m", "pytest", "-q", python_problems.TESTS], True),
         Rival("a bare python process per problem", [sys.executable, "-c", _CALL_EACH_TEST], True),
     ]
-    return Workload("python", clones, [problem.row for problem in problems], attempts, rivals)
+    return Workload("python", ValidationSettings(), clones, [problem.row for problem in problems], attempts, rivals)
+
+
+def pytest_workload(clones: Path, quick: bool) -> Workload:
+    """The same problems with real pytest, once or in part."""
+    problems = python_workload(clones, quick=True)
+    settings = ValidationSettings(python=PythonProgram(runner="pytest"))
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", python_problems.TESTS]
+    rivals = [Rival(FRESH_PYTEST, command, True, at_once=_cores())]
+    attempts = problems.attempts[:80] if quick else problems.attempts
+    return replace(problems, name="pytest", settings=settings, attempts=attempts, rivals=rivals)
 
 
 def hcl_workload(clones: Path, quick: bool) -> Workload:
@@ -176,11 +187,13 @@ def _module_workload(validator: str, clones: Path, modules: int, attempts: int, 
         for number, module in enumerate(written)
         for text, sound in terraform_modules.make_attempts(number, attempts)
     ]
-    return Workload(validator, clones, [module.row for module in written], made, rivals)
+    settings = ValidationSettings(validators={"terraform": validator})
+    return Workload(validator, settings, clones, [module.row for module in written], made, rivals)
 
 
 WORKLOADS: dict[str, Callable[[Path, bool], Workload]] = {
     "python": python_workload,
+    "pytest": pytest_workload,
     "hcl": hcl_workload,
     "terraform": terraform_workload,
 }
@@ -197,7 +210,8 @@ def measure(workload: Workload, folder: Path) -> Measured:
     measured.cold = seconds()
     _tell(workload, f"cold {measured.cold:.2f} s")
     with ValidationSession(workload.settings, folder / "cache", folder / "scratch") as validation:
-        assert validation.available(workload.validator).usable, validation.available(workload.validator)
+        (name,) = {target.validator for target in workload.targets().values()}
+        assert validation.available(name).usable, validation.available(name)
         run(workload, validation, workload.warm_up)
         for name in ("warm", "cached"):
             with _timed() as seconds:
@@ -215,7 +229,7 @@ def run(workload: Workload, validation: ValidationSession, attempts: Sequence[At
     """The status of each attempt, as a run of Touchstone comes to it: from problems over requests to reports."""
     targets = workload.targets()
     requests = [validation.request(targets[attempt.oid], attempt.content) for attempt in attempts]
-    reports = validation.reports(requests, workload.validator)
+    reports = validation.reports(requests, workload.name)
     return [reports[request.key].report.status for request in requests]
 
 
@@ -225,8 +239,8 @@ def rival_rate(workload: Workload, rival: Rival, folder: Path, wrong: list[str])
     sample = workload.attempts[::step][:SAMPLE]
     targets = workload.targets()
     folders = [_written(targets[attempt.oid], attempt, folder / str(place)) for place, attempt in enumerate(sample)]
-    with _timed() as seconds:
-        codes = [_exit_code(rival.command, each) for each in folders]
+    with _timed() as seconds, ThreadPoolExecutor(rival.at_once) as several:
+        codes = list(several.map(lambda each: _exit_code(rival.command, each), folders))
     shutil.rmtree(folder)
     if rival.complete:
         pairs = zip(sample, codes, strict=True)
@@ -242,22 +256,26 @@ def show(measured: Sequence[Measured]) -> None:
     for each in measured:
         count = len(each.workload.attempts)
         figures = [f"{count:,}", f"{each.cold:.2f}", f"{each.rate:,.1f}", f"{count / each.cached:,.0f}"]
-        table.add_row(each.workload.validator, *figures, f"{each.cached_ratio:,.0f}")
+        table.add_row(each.workload.name, *figures, f"{each.cached_ratio:,.0f}")
     Console().print(table)
     for each in measured:
         for name, rate in each.rivals.items():
-            print(f"{each.workload.validator}: {each.rate / rate:.1f} times the rate of {name} ({rate:.1f} a second)")
+            print(f"{each.workload.name}: {each.rate / rate:.1f} times the rate of {name} ({rate:.1f} a second)")
     for line in _requirements(measured):
         print(line)
 
 
 def _requirements(measured: Sequence[Measured]) -> Iterator[str]:
     for each in measured:
-        name = each.workload.validator
+        name = each.workload.name
         required = REQUIRED_RATES.get(name)
         if required is not None:
             met = _yes(each.rate >= required)
             yield f"{name} >= {required:.0f} a second warm on {_cores()} cores: {met} ({each.rate:,.0f})"
+        for (workload, rival), required in REQUIRED_RATIOS.items():
+            if workload == name and rival in each.rivals:
+                ratio = each.rate / each.rivals[rival]
+                yield f"{name} >= {required:.0f} times {rival}: {_yes(ratio >= required)} ({ratio:.1f})"
         ratio = each.cached_ratio
         yield f"{name} cached >= {CACHED_RATIO:.0f} times as fast: {_yes(ratio >= CACHED_RATIO)} ({ratio:,.0f})"
 
@@ -265,7 +283,7 @@ def _requirements(measured: Sequence[Measured]) -> Iterator[str]:
 def _wrong(workload: Workload, run_name: str, statuses: Sequence[str]) -> list[str]:
     expected = {True: "passed", False: "failed"}
     return [
-        f"{workload.validator}, {run_name}: {attempt.oid} is {status} and should be {expected[attempt.sound]}"
+        f"{workload.name}, {run_name}: {attempt.oid} is {status} and should be {expected[attempt.sound]}"
         for attempt, status in zip(workload.attempts, statuses, strict=True)
         if status != expected[attempt.sound]
     ]
@@ -292,7 +310,7 @@ def _timed() -> Iterator[Callable[[], float]]:
 
 
 def _tell(workload: Workload, message: str) -> None:
-    print(f"  {workload.validator}: {message}", file=sys.stderr, flush=True)
+    print(f"  {workload.name}: {message}", file=sys.stderr, flush=True)
 
 
 def _yes(met: bool) -> str:
@@ -306,7 +324,7 @@ def _cores() -> int:
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="Measure validation beside the bare tools.")
     parser.add_argument("--quick", action="store_true", help="a tenth of the work")
-    parser.add_argument("--only", nargs="+", choices=VALIDATORS, default=VALIDATORS, metavar="NAME")
+    parser.add_argument("--only", nargs="+", choices=WORKLOAD_NAMES, default=WORKLOAD_NAMES, metavar="NAME")
     return parser.parse_args()
 
 

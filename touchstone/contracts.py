@@ -145,6 +145,7 @@ class Outcomes(dy.Schema):
     )
     validator = _text("Validator that decided; `recorded` if the outcome was in the input.")
     validator_version = _text("Version of the validator.")
+    runner = _text("Runner of a Python problem's tests: isolated or pytest, the same for all its fixes.")
     fidelity = _text("How thorough the validation was: syntax, static, static+schema, full, or recorded.")
     sandbox = _text(
         "Sandbox that the validator ran in: bubblewrap, landlock, or `none` if `validation.unsandboxed` is set."

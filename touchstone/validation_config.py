@@ -49,10 +49,15 @@ class TerraformProgram(_Section):
 
 
 class PythonProgram(_Section):
-    """The interpreter that runs candidates, which can import its packages, and whether ruff counts warnings."""
+    """How the tests of Python problems are run, whether doctests count, and whether ruff counts warnings.
+
+    The interpreter runs candidates, which can import its packages.
+    """
 
     interpreter: Path | None = None
     lint: bool = True
+    runner: Literal["auto", "pytest", "isolated"] = "auto"
+    doctest: bool = False
 
 
 class RustProgram(_Section):

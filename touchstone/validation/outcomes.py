@@ -10,8 +10,10 @@ from typing import Any
 from touchstone.validation.apply_fix import AppliedFix, Fix, NotApplied, apply_fix, choose_fix
 from touchstone.validation.judged_tests import only_judged, unlike_recorded
 from touchstone.validation.protocol import UNDECIDED, Problem, Report
+from touchstone.validation.runners import CannotJudge, hold_to_known_tests, runner_instead
 from touchstone.validation.session import CachedReport, Request, ValidationSession
 from touchstone.validation.targets import NoTarget, Target
+from touchstone.validation.validators.python import PYTEST
 from touchstone.validation.verdicts import Verdict, compute_verdict, target_diagnostics
 from touchstone.validation_config import ValidationSettings
 from touchstone.vocabulary import Success
@@ -32,52 +34,85 @@ class _PlannedAttempt:
 
 def baseline_rows(targets: Mapping[str, Target | NoTarget], validation: ValidationSession) -> list[Row]:
     """One row per problem: the results for its unmodified files and its reference fix, to tell if it can be trusted."""
+    rows = []
+    for oid, known in validate_problems(targets, validation).items():
+        if isinstance(known, NoTarget):
+            rows.append(_unvalidated_problem_row(oid, known))
+            continue
+        verdict = _reference_verdict(known, validation.settings.success)
+        rows.append(_problem_row(known.target, known.baseline, verdict, validation))
+    return rows
+
+
+@dataclass(frozen=True)
+class ValidatedProblem:
+    """A problem with the reports that its fixes are compared with: unmodified, and with its reference fix."""
+
+    target: Target
+    baseline: Report
+    applied: AppliedFix | NotApplied | None
+    reference: Report | None
+
+    @property
+    def cannot_judge(self) -> str:
+        """Why the runner of its tests may have misjudged it."""
+        return self.baseline.cannot_judge or (self.reference.cannot_judge if self.reference is not None else "")
+
+
+def validate_problems(
+    targets: Mapping[str, Target | NoTarget], validation: ValidationSession
+) -> dict[str, ValidatedProblem | NoTarget]:
+    """Validate problems and their reference fixes, and again with pytest what the isolated runner cannot judge."""
     usable = {oid: target for oid, target in targets.items() if isinstance(target, Target)}
     baselines = {oid: validation.request(target, None) for oid, target in usable.items()}
-    references = {oid: reference_request(target, validation) for oid, target in usable.items()}
-    wanted = [*baselines.values(), *(made for _, made in references.values() if made is not None)]
+    applied = {oid: _reference(target, validation) for oid, target in usable.items()}
+    wanted = [*baselines.values(), *(made for _, made in applied.values() if made is not None)]
     reports = validation.reports(wanted, "validating the problems")
-    rows = []
+    found: dict[str, ValidatedProblem | NoTarget] = {}
     for oid, target in targets.items():
         if isinstance(target, NoTarget):
-            rows.append(_unvalidated_problem_row(oid, target))
+            found[oid] = target
             continue
+        fix, request = applied[oid]
         baseline = reports[baselines[oid].key].report
-        applied, request = references[oid]
-        report = reports[request.key].report if request else None
-        verdict = _reference_verdict(target, baseline, applied, report, validation.settings.success)
-        rows.append(_problem_row(target, baseline, verdict, validation))
-    return rows
+        found[oid] = ValidatedProblem(target, baseline, fix, reports[request.key].report if request else None)
+    switched = {
+        oid: _with_another_runner(known, validation.settings)
+        for oid, known in found.items()
+        if isinstance(known, ValidatedProblem) and known.cannot_judge
+    }
+    return found | (validate_problems(switched, validation) if switched else {})
+
+
+def _with_another_runner(known: ValidatedProblem, settings: ValidationSettings) -> Target | NoTarget:
+    runner = runner_instead(known.cannot_judge, settings)
+    if isinstance(runner, CannotJudge):
+        return NoTarget("validator_unavailable", runner.reason)
+    return replace(known.target, problem=replace(known.target.problem, runner=runner))
 
 
 def outcome_rows(
     attempts: Iterable[Mapping[str, Any]], targets: Mapping[str, Target | NoTarget], validation: ValidationSession
 ) -> list[Row]:
     """One row per attempt, in order. Fixes that produce the same file are validated once."""
+    attempts = list(attempts)
+    attempted = {attempt["oid"] for attempt in attempts}
+    problems = validate_problems({oid: target for oid, target in targets.items() if oid in attempted}, validation)
     applied: dict[tuple[str, Fix | None], _PlannedAttempt] = {}
     planned = []
     for attempt in attempts:
-        target = targets[attempt["oid"]]
+        problem = problems[attempt["oid"]]
+        target = problem if isinstance(problem, NoTarget) else problem.target
         has_range = isinstance(target, Target) and target.problem.line_start is not None
         fix = choose_fix(attempt, validation.settings.apply, has_range)
         known = applied.get((attempt["oid"], fix))
         if known is None:
             known = applied[attempt["oid"], fix] = _plan_attempt(attempt, target, fix, validation)
         planned.append((attempt, known))
-    usable = {plan.target.problem.oid: plan.target for _, plan in planned if isinstance(plan.target, Target)}
-    baselines = {oid: validation.request(target, None) for oid, target in usable.items()}
-    reports = validation.reports(list(baselines.values()), "validating the problems")
-    references = {
-        oid: request
-        for oid, target in usable.items()
-        if reports[baselines[oid].key].report.declared is not None
-        and (request := reference_request(target, validation)[1]) is not None
-    }
-    reports |= validation.reports(list(references.values()), "validating the reference fixes") if references else {}
     wanted = [plan.request for _, plan in planned if plan.request is not None]
     models = {attempt["model"]: None for attempt, _ in planned}
-    reports |= validation.reports(wanted, f"validating {', '.join(models)}")
-    return [_outcome(attempt, plan, baselines, references, reports, validation) for attempt, plan in planned]
+    reports = validation.reports(wanted, f"validating {', '.join(models)}")
+    return [_outcome(attempt, plan, problems, reports, validation) for attempt, plan in planned]
 
 
 def _plan_attempt(
@@ -96,8 +131,7 @@ def _plan_attempt(
 def _outcome(
     attempt: Mapping[str, Any],
     plan: _PlannedAttempt,
-    baselines: Mapping[str, Request],
-    references: Mapping[str, Request],
+    problems: Mapping[str, ValidatedProblem | NoTarget],
     reports: Mapping[str, CachedReport],
     validation: ValidationSession,
 ) -> Row:
@@ -106,26 +140,33 @@ def _outcome(
         assert not isinstance(plan.applied, AppliedFix)
         return row | _not_validated_columns(plan.applied, plan.target, validation)
     assert isinstance(plan.target, Target) and isinstance(plan.applied, AppliedFix)
-    known = reports[plan.request.key]
-    baseline = reports[baselines[attempt["oid"]].key].report
-    reference = references.get(attempt["oid"])
-    applied = plan.applied
-    success = validation.settings.success
-    if known.report.status in ("validator_unavailable", "unsafe_input") and baseline.decided:
-        known = blame_fix(known, plan.target, validation)
-    verdict = compute_verdict(
-        baseline,
-        known.report,
-        plan.target.problem,
-        applied.first_line,
-        applied.last_line,
-        success,
-        reports[reference.key].report if reference else None,
-    )
+    known, problem = reports[plan.request.key], problems[attempt["oid"]]
+    assert isinstance(problem, ValidatedProblem)
+    verdict, known = judge_fix(known, plan.applied, problem, validation)
     return row | _validated_columns(known, verdict, plan.target, validation)
 
 
-def blame_fix(known: CachedReport, target: Target, validation: ValidationSession) -> CachedReport:
+def judge_fix(
+    known: CachedReport, applied: AppliedFix, problem: ValidatedProblem, validation: ValidationSession
+) -> tuple[Verdict, CachedReport]:
+    """The verdict on a fix, and its report as far as it counts."""
+    target, baseline = problem.target, problem.baseline
+    if known.report.status in ("validator_unavailable", "unsafe_input") and baseline.decided:
+        known = _blame_fix(known, target, validation)
+    known = replace(known, report=_comparable_report(known.report, problem))
+    lines = (applied.first_line, applied.last_line)
+    success = validation.settings.success
+    return compute_verdict(baseline, known.report, target.problem, *lines, success, problem.reference), known
+
+
+def _comparable_report(report: Report, problem: ValidatedProblem) -> Report:
+    """A fix's report, held to the tests that the problem is known to have if pytest ran them."""
+    if problem.target.problem.runner != PYTEST:
+        return report
+    return hold_to_known_tests(report, problem.baseline, problem.reference)
+
+
+def _blame_fix(known: CachedReport, target: Target, validation: ValidationSession) -> CachedReport:
     """Turn undecided into a failure if only the fix needs what is missing, such as an invented provider or room."""
     if not validation.available(target.validator).usable:
         return known
@@ -136,6 +177,7 @@ def blame_fix(known: CachedReport, target: Target, validation: ValidationSession
 _UNDECIDED_COLUMNS: Row = {
     "validator": None,
     "validator_version": None,
+    "runner": None,
     "fidelity": None,
     "sandbox": None,
     "cached": False,
@@ -209,6 +251,7 @@ def _validator_columns(target: Target, fidelity: str, validation: ValidationSess
     return {
         "validator": validator.name,
         "validator_version": validator.version,
+        "runner": target.problem.runner,
         "fidelity": fidelity or target_fidelity(target, validation),
         "sandbox": validation.sandbox.name,
     }
@@ -230,9 +273,7 @@ def _truncated_text(lines: Sequence[str]) -> str | None:
     return text.encode("utf-8", "replace").decode() or None
 
 
-def reference_request(
-    target: Target, validation: ValidationSession
-) -> tuple[AppliedFix | NotApplied | None, Request | None]:
+def _reference(target: Target, validation: ValidationSession) -> tuple[AppliedFix | NotApplied | None, Request | None]:
     """The reference fix as applied and the request for its report, each None where there is none."""
     fix = _reference_fix(target.problem, validation.settings)
     if fix is None:
@@ -248,17 +289,16 @@ def _reference_fix(problem: Problem, settings: ValidationSettings) -> Fix | None
     return Fix(problem.reference_patch or "", "diff") if (problem.reference_patch or "").strip() else None
 
 
-def _reference_verdict(
-    target: Target, baseline: Report, applied: AppliedFix | NotApplied | None, report: Report | None, success: Success
-) -> Verdict | None:
+def _reference_verdict(known: ValidatedProblem, success: Success) -> Verdict | None:
     """The verdict on the reference fix under the configured success rule; None without a reference fix."""
+    applied, report = known.applied, known.reference
     if applied is None:
         return None
     if isinstance(applied, NotApplied):
         return Verdict(applied.status, fixed=False, note=applied.reason)
     assert report is not None
     lines = (applied.first_line, applied.last_line)
-    return compute_verdict(baseline, report, target.problem, *lines, success, report)
+    return compute_verdict(known.baseline, report, known.target.problem, *lines, success, report)
 
 
 def _unvalidated_problem_row(oid: str, why: NoTarget) -> Row:

@@ -53,7 +53,8 @@ class Report:
     `status` is one of `touchstone.vocabulary.STATUSES`: `passed` means no errors, `failed` means errors, and any other
     status means the validator did not finish. `consistent` is False if the exit code contradicts the parsed report.
     `starved`: it timed out because the machine was too busy to run it. `declared` lists what the tree declares and a
-    fix must not remove, each as a type and names; None if that is unknown.
+    fix must not remove, each as a type and names; None if that is unknown. `skipped`: tests that neither passed nor
+    failed. `cannot_judge`: why the runner may have misjudged this tree; it counts for a problem, never for a fix.
     """
 
     status: str
@@ -67,6 +68,8 @@ class Report:
     duration_seconds: float = 0.0
     starved: bool = False
     declared: tuple[tuple[str, ...], ...] | None = None
+    skipped: tuple[str, ...] = ()
+    cannot_judge: str = ""
 
     @property
     def decided(self) -> bool:
@@ -89,7 +92,8 @@ class Report:
         found = tuple(Diagnostic(**entry) for entry in plain["diagnostics"])
         declared = plain.get("declared")
         names = None if declared is None else tuple(map(tuple, declared))
-        return cls(**{**plain, "diagnostics": found, "declared": names})
+        skipped = tuple(plain.get("skipped", ()))
+        return cls(**{**plain, "diagnostics": found, "declared": names, "skipped": skipped})
 
 
 UNDECIDED = ("sandbox_error", "validator_unavailable", "unsafe_input")
@@ -115,6 +119,8 @@ class Problem:
     resource_schema: str | None = None
     tests: tuple[str, ...] = ()
     expected_tests: tuple[str, ...] = ()
+    # The runner of a Python problem's tests, chosen once for the problem and all its fixes: isolated or pytest.
+    runner: str | None = None
     # For `command`: the shell commands, the format of the report, and the tests by which alone a fix is judged.
     test_command: str | None = None
     setup_command: str | None = None

@@ -86,7 +86,9 @@ class ValidatorRegistry:
         makers: dict[str, Callable[[], Validator]] = {
             "hcl": lambda: HclValidator(sandbox, limits),
             "python": lambda: PythonValidator(
-                sandbox, limits, PythonSettings(settings.python.interpreter, settings.python.lint)
+                sandbox,
+                limits,
+                PythonSettings(settings.python.interpreter, settings.python.lint, settings.python.doctest),
             ),
             "terraform": lambda: TerraformValidator(
                 sandbox,

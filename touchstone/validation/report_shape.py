@@ -57,6 +57,9 @@ def _faults(report: Report) -> Iterator[str]:
         "note": _is_text(report.note),
         "duration": isinstance(report.duration_seconds, int | float) and math.isfinite(report.duration_seconds),
         "starved": isinstance(report.starved, bool),
+        "declared": report.declared is None or _are_texts(report.declared, 2),
+        "skipped": _are_texts(report.skipped, 1),
+        "cannot_judge": _is_text(report.cannot_judge),
     }
     yield from (name for name, holds in rules.items() if not holds)
     if not isinstance(report.diagnostics, tuple) or len(report.diagnostics) > _MAX_DIAGNOSTICS:
@@ -86,6 +89,13 @@ def _test_faults(tests: Mapping[str, bool]) -> Iterator[str]:
         yield f"more than {_MAX_TESTS:,} tests, or no mapping of them"
     elif not all(_is_text(name) and isinstance(passed, bool) for name, passed in tests.items()):
         yield "a test's name or result"
+
+
+def _are_texts(value: Any, depth: int) -> bool:
+    """Whether it is a tuple of texts, or of such tuples, with a bounded number of entries each."""
+    if depth == 0:
+        return _is_text(value)
+    return isinstance(value, tuple) and len(value) <= _MAX_TESTS and all(_are_texts(one, depth - 1) for one in value)
 
 
 def _is_text(value: Any) -> bool:

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ from touchstone.validation.judged_tests import read_names
 from touchstone.validation.locate_files import UnusableFiles, locate
 from touchstone.validation.protocol import Problem, Tree
 from touchstone.validation.registry import language_of, validator_for
+from touchstone.validation.runners import CannotJudge, choose_runner
 from touchstone.validation.working_copy import HashedTree, list_files
 from touchstone.validation_config import ValidationSettings
 
@@ -62,12 +63,13 @@ class NoTarget:
 
 
 class Targets:
-    """Resolves problem rows to targets. Each root folder is listed and hashed once."""
+    """Resolves problem rows to targets. Each root folder is listed and hashed once, each runner chosen once."""
 
     def __init__(self, clones_dir: Path | None, settings: ValidationSettings) -> None:
         self._clones_dir, self._settings = clones_dir, settings
         self._trees: dict[Path, tuple[str, ...] | UnusableFiles] = {}
         self._hashed: dict[Path, HashedTree] = {}
+        self._runners: dict[Problem, str | CannotJudge] = {}
 
     def find(self, rows: Iterable[Mapping[str, Any]]) -> dict[str, Target | NoTarget]:
         """The target of each problem, by oid."""
@@ -133,6 +135,13 @@ class Targets:
             if isinstance(added, NotApplied):
                 return NoTarget("validator_unavailable", f"test_patch: {added.reason}")
             tree = tree.with_changes(added.changes)
+        if validator == "python":
+            if problem not in self._runners:
+                self._runners[problem] = choose_runner(problem, tree, self._settings)
+            runner = self._runners[problem]
+            if isinstance(runner, CannotJudge):
+                return NoTarget("validator_unavailable", runner.reason)
+            problem = replace(problem, runner=runner)
         return Target(problem, tree, validator, self._hashed[root])
 
 

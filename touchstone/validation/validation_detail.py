@@ -13,12 +13,12 @@ from touchstone.ingest.problems import read_problems
 from touchstone.regular_files import read_bytes
 from touchstone.validation.apply_fix import AppliedFix, Fix, FixKind, NotApplied, apply_fix, choose_fix
 from touchstone.validation.judged_tests import only_judged
-from touchstone.validation.outcomes import blame_fix, reference_request
+from touchstone.validation.outcomes import ValidatedProblem, judge_fix, validate_problems
 from touchstone.validation.protocol import Problem, Report
 from touchstone.validation.session import ValidationSession
 from touchstone.validation.targets import COLUMNS, NoTarget, Target, Targets
 from touchstone.validation.terraform_choice import choose_terraform_validator, is_terraform
-from touchstone.validation.verdicts import Verdict, compute_verdict
+from touchstone.validation.verdicts import Verdict
 from touchstone.vocabulary import Success
 
 # The column that a file's text is read from, by the way it is applied and by its ending.
@@ -76,7 +76,12 @@ def validate_files(
         ValidationSession(settings, cache_dir, Path(scratch) / "validation") as validation,
     ):
         target = _target(config, oid, rows, validation)
-        return [_validate(validation, target, path, _fix(path, kind, settings.apply, target.problem)) for path in fixes]
+        problem = validate_problems({oid: target}, validation)[oid]
+        if isinstance(problem, NoTarget):
+            raise TouchstoneError(f"problem '{oid}' cannot be validated: {problem.status}: {problem.reason}")
+        return [
+            _validate(validation, problem, path, _fix(path, kind, settings.apply, target.problem)) for path in fixes
+        ]
 
 
 def _problems(config: EvaluationConfig, oid: str) -> dict[str, dict[str, Any]]:
@@ -120,38 +125,24 @@ def _read(path: Path) -> str:
         raise TouchstoneError(f"{path}: cannot be read ({error})") from None
 
 
-def _validate(validation: ValidationSession, target: Target, path: Path, fix: Fix) -> ValidationDetail:
-    problem, settings = target.problem, validation.settings
-    applied = apply_fix(target.tree, fix, problem, settings.test_edits)
-    before = validation.request(target, None)
-    after = validation.request(target, applied.changes) if isinstance(applied, AppliedFix) else None
-    _, reference = reference_request(target, validation)
-    known = validation.reports([made for made in (before, after, reference) if made], "validating")
-    baseline = known[before.key].report
-    fixed = known[after.key] if after else None
+def _validate(validation: ValidationSession, problem: ValidatedProblem, path: Path, fix: Fix) -> ValidationDetail:
+    target, settings = problem.target, validation.settings
+    applied = apply_fix(target.tree, fix, target.problem, settings.test_edits)
+    fixed = None
     if isinstance(applied, NotApplied):
         verdict = Verdict(applied.status, fixed=False, plausible=False, note=applied.reason)
     else:
-        assert fixed is not None
-        if fixed.report.status in ("validator_unavailable", "unsafe_input") and baseline.decided:
-            fixed = blame_fix(fixed, target, validation)
-        lines = (applied.first_line, applied.last_line)
-        verdict = compute_verdict(
-            baseline,
-            fixed.report,
-            problem,
-            *lines,
-            settings.success,
-            known[reference.key].report if reference else None,
-        )
+        after = validation.request(target, applied.changes)
+        known = validation.reports([after], "validating")[after.key]
+        verdict, fixed = judge_fix(known, applied, problem, validation)
     return ValidationDetail(
         fix=path,
         target=target,
         sandbox=validation.sandbox.name,
-        fidelity=baseline.fidelity,
+        fidelity=problem.baseline.fidelity,
         diff="\n".join(_diff(target, applied)) if isinstance(applied, AppliedFix) else "",
-        baseline=only_judged(baseline, problem),
-        report=only_judged(fixed.report, problem) if fixed else None,
+        baseline=only_judged(problem.baseline, target.problem),
+        report=only_judged(fixed.report, target.problem) if fixed else None,
         cached=fixed.cached if fixed else False,
         verdict=verdict,
         success=settings.success,

@@ -20,6 +20,7 @@ from touchstone.validation.isolated_runner.rpc import RpcConnection
 
 _RAISE = dis.opmap["RAISE_VARARGS"]
 _CALCULATED = "an object of the candidate made a number of a number here; it is none itself, so test its attributes"
+_EQUALITY = "two objects of the candidate's classes were compared"
 _COMPARED = "an object of the candidate cannot be compared here; compare plain values such as its attributes"
 _ASKED = "the candidate returned an object of its own class, which cannot answer this; return a plain value"
 _COLLECTIONS = (str, bytes, bytearray, list, tuple, set, frozenset, dict, deque, range)
@@ -180,12 +181,15 @@ class Reference(_Proxy):
         return behind.rpc.call(behind.number, args, kwargs)
 
     def __eq__(self, other: object) -> bool:
+        if self is not other and is_reference(other):
+            remote(self).rpc.doubt = _EQUALITY
         return self is other
 
     def __hash__(self) -> int:
         return int(remote(self).number)
 
     def _refuse_comparison(self, other: object) -> bool:
+        remote(self).rpc.doubt = _COMPARED
         raise TypeError(_COMPARED)
 
     __lt__ = __le__ = __gt__ = __ge__ = _refuse_comparison
@@ -305,6 +309,7 @@ def _calculate(name: str) -> Any:
             remote(value).calculated if is_reference(value) else _is_number(value) for value in others
         ):
             if _is_number(result) or name == "format":
+                behind.rpc.doubt = _CALCULATED
                 raise TypeError(_CALCULATED)
             if is_reference(result):
                 remote(result).calculated = True

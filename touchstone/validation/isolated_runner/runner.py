@@ -184,13 +184,19 @@ def _skips(mark: Any) -> bool:
 
 
 def _skipped(*_: object) -> None:
-    raise AssertionError("the test was skipped")
+    raise _unsupported(AssertionError("the test was skipped"))
+
+
+def _unsupported(error: Exception) -> Exception:
+    """Mark an error as one of this runner and not of the candidate."""
+    vars(error)["cannot_judge"] = str(error)
+    return error
 
 
 def _bind(function: Callable[..., Any], given: dict[str, Any]) -> Callable[[], object]:
     def run() -> object:
         if missing := _missing(function, given):
-            raise TypeError(f"the test needs the fixture {missing[0]!r}, and fixtures are not supported")
+            raise _unsupported(TypeError(f"the test needs the fixture {missing[0]!r}, and fixtures are not supported"))
         result = function(**given)
         return _run_coroutine(result) if inspect.iscoroutine(result) else result
 
@@ -247,13 +253,14 @@ def _unittest(case: type[unittest.TestCase], method: str) -> Callable[[], object
         for _, text in [*result.failures, *result.errors]:
             raise AssertionError(text.strip().splitlines()[-1])
         if result.skipped or not result.wasSuccessful() or result.testsRun != 1:
-            raise AssertionError("the test was skipped")
+            raise _unsupported(AssertionError("the test was skipped"))
 
     return run_case
 
 
 def _run(case: Callable[[], object], rpc: RpcConnection) -> dict[str, Any]:
     failed: BaseException | None = None
+    rpc.doubt = ""
     try:
         case()
     except BaseException as error:
@@ -262,7 +269,10 @@ def _run(case: Callable[[], object], rpc: RpcConnection) -> dict[str, Any]:
     if rpc.lost:
         return {"passed": False, "message": "the candidate ended before it answered"}
     if failed is not None:
-        return {"passed": False, "message": _message(failed), "memory": isinstance(failed, MemoryError)}
+        named = getattr(failed, "cannot_judge", None)
+        doubt = named if type(named) is str else rpc.doubt
+        told = {"cannot_judge": doubt} if doubt else {}
+        return {"passed": False, "message": _message(failed), "memory": isinstance(failed, MemoryError), **told}
     return {"passed": True}
 
 

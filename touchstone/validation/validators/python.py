@@ -1,7 +1,8 @@
-"""Validates Python fixes with their tests. The tests run in one warm sandbox, the candidate's code in another.
+"""Validates Python fixes with their tests, isolated or with pytest, as chosen for the problem (`python_runner`).
 
-The report comes only from the tests' side, over a pipe that the candidate cannot reach. What runs inside the sandboxes
-belongs in `touchstone.validation.isolated_runner`.
+Isolated, the tests run in one warm sandbox and the candidate's code in another. The report comes only from the tests'
+side, over a pipe that the candidate cannot reach. What runs inside these sandboxes belongs in
+`touchstone.validation.isolated_runner`; running pytest belongs in `pytest_tests`.
 """
 
 import functools
@@ -22,15 +23,17 @@ from touchstone.validation.isolated_runner import preload
 from touchstone.validation.isolated_runner.sides import divide, unmodified_text
 from touchstone.validation.protocol import Availability, Diagnostic, Job, Problem, Report, Tree
 from touchstone.validation.sandbox.backends import interpreter
-from touchstone.validation.sandbox.clock import JobClock, LimitExceeded
+from touchstone.validation.sandbox.clock import LimitExceeded
 from touchstone.validation.sandbox.command import Limits
-from touchstone.validation.sandbox.folders import folder_bytes
-from touchstone.validation.sandbox.processes import deleted_file_bytes, resident_bytes
 from touchstone.validation.sandbox.runner import SandboxRunner
 from touchstone.validation.sandbox.warm_worker import WarmWorker, WorkerLostError, read_until_closed
 from touchstone.validation.validators import lint
+from touchstone.validation.validators.common import unavailable
+from touchstone.validation.validators.pytest_tests import PytestTests, pytest_available
+from touchstone.validation.validators.worker_limits import exceeded_limit, job_clock
 
 FULL = "full"
+ISOLATED, PYTEST = "isolated", "pytest"
 _TEST_FILES = ("test_*.py", "*_test.py")
 _MAX_TREE_BYTES = 16 * 2**20
 _MAX_REPORT_BYTES = 4 * 2**20
@@ -40,10 +43,11 @@ _PACKAGES = Path(sysconfig.get_path("purelib"))
 
 @dataclass(frozen=True)
 class PythonSettings:
-    """The interpreter for candidates (default: this one, without its packages), and whether to lint."""
+    """The interpreter for candidates (default: this one, without its packages), and whether lint and doctests count."""
 
     interpreter: Path | None = None
     lint: bool = True
+    doctest: bool = False
 
 
 class PythonValidator:
@@ -55,6 +59,7 @@ class PythonValidator:
         self._sandbox, self._limits, self._settings = sandbox, limits, settings
         self.version = interpreter(settings.interpreter).version
         self._pairs = {heavy: self._worker_pair(heavy) for heavy in (False, True)}
+        self._pytest = PytestTests(sandbox, settings.interpreter, settings.doctest)
 
     def _worker_pair(self, heavy: bool) -> "_WorkerPair":
         serve = "serve_heavy" if heavy else "serve"
@@ -70,7 +75,7 @@ class PythonValidator:
         right, wrong = [self._validate_one(_sample(answer)).status for answer in (b"1", b"2")]
         self.close()
         if (right, wrong) == ("passed", "failed"):
-            return Availability(True, f"Python {self.version}")
+            return Availability(True, f"Python {self.version}, {pytest_available().detail}")
         return Availability(False, f"Python {self.version} finds a right answer {right} and a wrong one {wrong}")
 
     def fidelity(self, problem: Problem) -> str:
@@ -106,10 +111,13 @@ class PythonValidator:
         """Stop all workers."""
         for pair in self._pairs.values():
             pair.close()
+        self._pytest.close()
 
     def _validate_one(self, job: Job) -> Report:
         tests = find_tests(job)
-        if job.problem.filename in {os.path.normpath(name) for name in tests}:
+        if PurePosixPath(job.problem.filename).name == "conftest.py" or job.problem.filename in {
+            os.path.normpath(name) for name in tests
+        }:
             return Report("unsafe_input", FULL, note=f"{job.problem.path} is itself a test")
         if not tests:
             return Report("no_report", FULL, note=f"there is no test ({' or '.join(_TEST_FILES)})")
@@ -120,6 +128,11 @@ class PythonValidator:
         if size > _MAX_TREE_BYTES:
             return Report("validator_unavailable", FULL, note=f"the tree has {size:,} bytes, too many to test")
         files = {path: job.tree.read(path).decode("utf-8", "surrogateescape") for path in job.tree.files}
+        if job.problem.runner == PYTEST:
+            available = pytest_available()
+            return (
+                self._pytest.run(job, files, tests, self._limits) if available.usable else unavailable(available, FULL)
+            )
         pair = self._pairs[preload.mentions_heavy_modules(text for path, text in files.items() if path.endswith(".py"))]
         for attempt in (1, 2):
             try:
@@ -148,9 +161,10 @@ class PythonValidator:
                 pair.tests.job(sides.tests, [near.fileno(), writes])
             os.close(writes)
             writes = -1
-            clock = pair.clock(self._limits)
+            workers = [pair.candidate, pair.tests]
+            clock = job_clock(workers, self._limits)
             answer, exceeded = read_until_closed(
-                reads, _MAX_REPORT_BYTES, lambda: pair.exceeded_limit(self._limits) or clock.exceeded()
+                reads, _MAX_REPORT_BYTES, lambda: exceeded_limit(workers, self._limits) or clock.exceeded()
             )
         finally:
             os.close(reads)
@@ -195,22 +209,6 @@ class _WorkerPair:
         self.tests.close()
         self.candidate.close()
 
-    def clock(self, limits: Limits) -> JobClock:
-        """A clock over both workers, starting now."""
-        before = [*self.tests.processes, *self.candidate.processes]
-        return JobClock([self.tests.process, self.candidate.process], limits, before)
-
-    def exceeded_limit(self, limits: Limits) -> LimitExceeded | None:
-        """The memory or disk limit that one of the workers has exceeded, if any."""
-        for worker in (self.candidate, self.tests):
-            if resident_bytes(worker.process) > limits.memory_bytes:
-                return LimitExceeded("memory_limit")
-            if worker.tmp is not None:
-                used = folder_bytes(worker.tmp) + deleted_file_bytes(worker.process, worker.tmp)
-                if used > limits.disk_bytes:
-                    return LimitExceeded("disk_limit")
-        return None
-
 
 def find_tests(job: Job) -> tuple[str, ...]:
     """The test files, relative to the working directory: those the problem names, else all that match a pattern."""
@@ -233,7 +231,8 @@ def build_report(problem: Problem, answer: bytes, exceeded: LimitExceeded | None
     if "broken" not in told:
         diagnostics += [_failure(name, results.get(name)) for name, good in outcomes.items() if not good]
     compiled = None if not lines else "imported" in told
-    report = Report("failed", FULL, tuple(diagnostics), compiled=compiled, tests=outcomes)
+    doubt = next((line["cannot_judge"] for line in lines if line.get("cannot_judge")), "")
+    report = Report("failed", FULL, tuple(diagnostics), compiled=compiled, tests=outcomes, cannot_judge=doubt)
     if exceeded is not None:
         return replace(report, status=exceeded.status, note=exceeded.note, starved=exceeded.starved)
     if any(line.get("memory") for line in lines):
@@ -244,7 +243,8 @@ def build_report(problem: Problem, answer: bytes, exceeded: LimitExceeded | None
         return replace(report, status="no_report", consistent=False, note=f"the tests ended with {exit_code}")
     if not diagnostics and not outcomes:
         return replace(report, status="no_report", note="no test was found in the test files")
-    return replace(report, status="failed" if diagnostics else "passed")
+    note = f"the isolated runner may be wrong about a test: {doubt}" if doubt else ""
+    return replace(report, status="failed" if diagnostics else "passed", note=note)
 
 
 def _broken(problem: Problem, line: Mapping[str, Any]) -> Diagnostic:

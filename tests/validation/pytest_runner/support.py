@@ -1,0 +1,37 @@
+"""One job for the pytest runner, from the texts of its files."""
+
+import textwrap
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from touchstone.errors import TouchstoneError
+from touchstone.validation.protocol import Job, Problem, Report, Tree
+from touchstone.validation.sandbox.command import Limits
+from touchstone.validation.sandbox.probe import choose_sandbox
+from touchstone.validation.validators.python import PythonSettings, PythonValidator
+
+NOWHERE = Path("/nonexistent")
+
+
+def warm_validator(scratch: Path, *, doctest: bool = False, sandbox: str = "auto") -> Iterator[PythonValidator]:
+    """A validator whose workers stay warm, closed at the end; the test is skipped if there is no sandbox."""
+    try:
+        chosen = choose_sandbox(scratch, sandbox)
+    except TouchstoneError as error:
+        pytest.skip(str(error))
+    made = PythonValidator(chosen, Limits(seconds=20.0), PythonSettings(lint=False, doctest=doctest))
+    yield made
+    made.close()
+
+
+def run_pytest(
+    validator: PythonValidator, files: Mapping[str, str], filename: str = "solution.py", **problem: Any
+) -> Report:
+    """The report on files that exist only in memory."""
+    content = {name: textwrap.dedent(text).encode() for name, text in files.items()}
+    tree = Tree(NOWHERE, tuple(sorted(content)), content)
+    (report,) = validator.validate([Job(Problem("p", filename, NOWHERE, runner="pytest", **problem), tree)])
+    return report

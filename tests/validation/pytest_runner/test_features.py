@@ -1,0 +1,186 @@
+"""What pytest does for a problem's tests, and what of its configuration is ignored."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.validation.pytest_runner.support import run_pytest, warm_validator
+from touchstone.validation.protocol import Report
+from touchstone.validation.runners import hold_to_known_tests
+from touchstone.validation.validators.python import PythonValidator
+
+ADD = "def add(a, b):\n    return a + b\n"
+
+
+@pytest.fixture(scope="module")
+def validator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PythonValidator]:
+    yield from warm_validator(tmp_path_factory.mktemp("sandbox"))
+
+
+def outcomes(report: Report) -> tuple[str, dict[str, bool], tuple[str, ...]]:
+    return report.status, dict(report.tests), report.skipped
+
+
+def test_ids_are_those_of_pytest_without_the_only_file(validator: PythonValidator) -> None:
+    tests = """
+        import pytest
+        from solution import add
+
+        @pytest.mark.parametrize("a, b", [(1, 2), pytest.param(3, 4, id="three")])
+        def test_add(a, b):
+            assert add(a, b) == a + b
+
+        class TestMore:
+            def test_zero(self):
+                assert add(0, 0) == 0
+        """
+    report = run_pytest(validator, {"solution.py": ADD, "test_it.py": tests})
+    assert outcomes(report) == (
+        "passed",
+        {"test_add[1-2]": True, "test_add[three]": True, "TestMore::test_zero": True},
+        (),
+    )
+
+
+def test_a_project_with_packages_in_src_and_its_own_configuration(validator: PythonValidator) -> None:
+    files = {
+        "project/pyproject.toml": """
+            [tool.pytest.ini_options]
+            pythonpath = ["src"]
+            addopts = ["-m", "not slow", "--runslow", "--strict-markers"]
+            markers = ["slow: takes long"]
+            """,
+        "project/src/shop/__init__.py": "",
+        "project/src/shop/cart.py": ADD,
+        "project/tests/__init__.py": "",
+        "project/tests/helpers.py": "FIVE = 5\n",
+        "project/tests/conftest.py": """
+            import pytest
+
+            def pytest_addoption(parser):
+                parser.addoption("--runslow", action="store_true")
+
+            @pytest.fixture
+            def wanted(pytestconfig):
+                from tests.helpers import FIVE
+                return FIVE if pytestconfig.getoption("--runslow") else 0
+            """,
+        "project/tests/test_cart.py": """
+            import pytest
+            from shop.cart import add
+
+            def test_add(wanted):
+                assert add(2, 3) == wanted
+
+            @pytest.mark.slow
+            def test_slow():
+                assert False
+            """,
+    }
+    report = run_pytest(
+        validator, files, "src/shop/cart.py", working_directory="project", tests=("tests/test_cart.py",)
+    )
+    assert outcomes(report) == ("passed", {"test_add": True}, ())
+
+
+@pytest.mark.parametrize("name", ["calendar", "statistics", "queue", "dataclasses"])
+def test_a_file_named_like_a_loaded_module_is_the_one_that_is_tested(validator: PythonValidator, name: str) -> None:
+    tests = f"import {name}\n\ndef test_add(tmp_path):\n    assert {name}.add(1, 2) == 3\n"
+    report = run_pytest(validator, {f"{name}.py": ADD, "test_it.py": tests}, f"{name}.py")
+    assert outcomes(report) == ("passed", {"test_add": True}, ())
+
+
+def test_a_file_that_does_not_parse_fails_and_has_not_compiled(validator: PythonValidator) -> None:
+    files = {"solution.py": "def add(a, b)\n", "test_it.py": "from solution import add\n\ndef test_it(): pass\n"}
+    report = run_pytest(validator, files)
+    assert (report.status, report.compiled, dict(report.tests)) == ("failed", False, {})
+    assert [(one.test, one.detail) for one in report.diagnostics] == [("test_it.py", "SyntaxError: expected ':'")]
+
+
+def test_a_conftest_that_cannot_import_the_fix_fails(validator: PythonValidator) -> None:
+    tests = {"conftest.py": "from solution import add\n", "test_it.py": "def test_it(): pass\n"}
+    report = run_pytest(validator, {"solution.py": "", **tests})
+    assert (report.status, report.compiled) == ("failed", False)
+    assert [one.test for one in report.diagnostics] == ["conftest.py"]
+
+
+def test_a_plugin_that_is_required_and_not_there_leaves_it_undecided(validator: PythonValidator) -> None:
+    ini = "[pytest]\nrequired_plugins = surely-not-installed\n"
+    report = run_pytest(validator, {"solution.py": ADD, "test_it.py": "def test_it(): pass\n", "pytest.ini": ini})
+    assert report.status == "validator_unavailable"
+    assert "surely-not-installed" in report.note
+
+
+def test_skipping_everything_leaves_it_undecided(validator: PythonValidator) -> None:
+    tests = "import pytest\npytest.importorskip('surely_not_installed')\n\ndef test_it(): pass\n"
+    report = run_pytest(validator, {"solution.py": ADD, "test_it.py": tests})
+    assert (report.status, report.note) == ("validator_unavailable", "every test was skipped")
+
+
+def test_a_failing_teardown_fails_its_test(validator: PythonValidator) -> None:
+    tests = """
+        import pytest
+
+        @pytest.fixture
+        def once():
+            yield
+            assert False
+
+        def test_it(once):
+            pass
+        """
+    report = run_pytest(validator, {"solution.py": ADD, "test_it.py": tests})
+    assert outcomes(report) == ("failed", {"test_it": False}, ())
+
+
+SKIPS = """
+    import pytest
+    import solution
+
+    @pytest.mark.skipif(solution.VALUE == 2, reason="two")
+    def test_skipped():
+        assert solution.VALUE == 1
+
+    def test_other():
+        assert solution.VALUE
+    """
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "status"),
+    [(2, 2, "passed"), (2, 1, "passed"), (1, 2, "failed"), (3, 2, "failed"), (3, 1, "passed")],
+)
+def test_a_test_that_only_the_fix_skips_is_no_pass(
+    validator: PythonValidator, before: int, after: int, status: str
+) -> None:
+    baseline, report = (
+        run_pytest(validator, {"solution.py": f"VALUE = {value}\n", "test_it.py": SKIPS}) for value in (before, after)
+    )
+    assert hold_to_known_tests(report, baseline, None).status == status
+
+
+def test_expected_tests_that_do_not_report_fail(validator: PythonValidator) -> None:
+    files = {"solution.py": ADD, "test_it.py": "def test_one(): pass\n"}
+    report = run_pytest(validator, files, expected_tests=("test_it.py::test_one", "test_two"))
+    assert outcomes(report) == ("failed", {"test_one": True, "test_two": False}, ())
+
+
+def test_doctests_count_on_request(tmp_path: Path) -> None:
+    code = 'def add(a, b):\n    """Add.\n\n    >>> add(1, 2)\n    3\n    """\n    return a - b\n'
+    for validator in warm_validator(tmp_path, doctest=True):
+        report = run_pytest(validator, {"solution.py": code, "test_it.py": "def test_it(): pass\n"})
+        assert outcomes(report) == ("failed", {"solution.py::solution.add": False, "test_it": True}, ())
+
+
+def test_every_fixture_works_in_landlock(tmp_path: Path) -> None:
+    tests = """
+        def test_it(tmp_path, capfd, monkeypatch, caplog, recwarn):
+            monkeypatch.setenv("A", "b")
+            (tmp_path / "x").write_text("y")
+            print("z")
+            assert capfd.readouterr().out == "z\\n"
+        """
+    for validator in warm_validator(tmp_path, sandbox="landlock"):
+        report = run_pytest(validator, {"solution.py": ADD, "test_it.py": tests})
+        assert outcomes(report) == ("passed", {"test_it": True}, ())

@@ -1,0 +1,186 @@
+"""Wrong fixes that try to pass under pytest, where they share a process with the tests. Each must not pass."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.validation.pytest_runner.support import run_pytest, warm_validator
+from touchstone.validation.protocol import Report
+from touchstone.validation.runners import hold_to_known_tests
+from touchstone.validation.validators.python import PythonValidator
+
+GOOD = "def add(a, b):\n    return a + b\n"
+BAD = "def add(a, b):\n    return a - b\n"
+TESTS = {
+    "test_first.py": "from solution import add\n\n\ndef test_small():\n    assert add(2, 3) == 5\n",
+    "test_second.py": "from solution import add\n\n\ndef test_negative(tmp_path):\n    assert add(10, -4) == 6\n",
+}
+
+
+@pytest.fixture(scope="module")
+def validator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PythonValidator]:
+    yield from warm_validator(tmp_path_factory.mktemp("sandbox"))
+
+
+def validate(validator: PythonValidator, code: str) -> Report:
+    return run_pytest(validator, {"solution.py": code, **TESTS})
+
+
+@pytest.fixture(scope="module")
+def baseline(validator: PythonValidator) -> Report:
+    report = validate(validator, BAD)
+    assert report.tests == {"test_first.py::test_small": False, "test_second.py::test_negative": False}
+    return report
+
+
+ATTACKS = {
+    "os._exit at import": "import os\nos._exit(0)\n",
+    "os._exit in a call": "import os\n\ndef add(a, b):\n    os._exit(0)\n",
+    "sys.exit at import": "import sys\nsys.exit(0)\n",
+    "sys.exit in a call": "import sys\n\ndef add(a, b):\n    sys.exit(0)\n",
+    "pytest.exit": "import pytest\n\ndef add(a, b):\n    pytest.exit('done', returncode=0)\n",
+    "KeyboardInterrupt": "def add(a, b):\n    raise KeyboardInterrupt\n",
+    "exit handler": """
+        import atexit, os
+        atexit.register(os._exit, 0)
+        def add(a, b):
+            return 0
+        """,
+    "skip in a call": "import pytest\n\ndef add(a, b):\n    raise pytest.skip.Exception('no')\n",
+    "unittest skip in a call": "import unittest\n\ndef add(a, b):\n    raise unittest.SkipTest('no')\n",
+    "xfail in a call": "import pytest\n\ndef add(a, b):\n    pytest.xfail('no')\n",
+    "skip at import": "import pytest\npytest.skip('no', allow_module_level=True)\n",
+    "pytest's runner replaced": """
+        import _pytest.runner, _pytest.python
+        _pytest.python.Function.runtest = lambda self: None
+        def add(a, b):
+            return 0
+        """,
+    "code of pytest's function replaced": """
+        import _pytest.runner
+        def pytest_runtest_call(item):
+            pass
+        _pytest.runner.pytest_runtest_call.__code__ = pytest_runtest_call.__code__
+        def add(a, b):
+            return 0
+        """,
+    "report class replaced": """
+        import _pytest.reports
+        class Passed(_pytest.reports.TestReport):
+            @classmethod
+            def from_item_and_call(cls, item, call):
+                call.excinfo = None
+                return super().from_item_and_call(item, call)
+        import _pytest.runner
+        _pytest.runner.TestReport = Passed
+        def add(a, b):
+            return 0
+        """,
+    "plugin registered": """
+        import gc, pytest
+        class Plugin:
+            @pytest.hookimpl(tryfirst=True)
+            def pytest_pyfunc_call(self, pyfuncitem):
+                return True
+        for found in gc.get_objects():
+            if isinstance(found, pytest.PytestPluginManager):
+                found.register(Plugin())
+        def add(a, b):
+            return 0
+        """,
+    "line written to every descriptor": """
+        import json, os
+        def forge():
+            for name in ("test_first.py::test_small", "test_second.py::test_negative"):
+                line = json.dumps({"test": name, "outcome": "passed", "message": "", "where": None, "memory": False})
+                for descriptor in range(3, 256):
+                    try:
+                        os.write(descriptor, line.encode() + b"\\n")
+                    except OSError:
+                        pass
+        forge()
+        def add(a, b):
+            forge()
+            os._exit(0)
+        """,
+    "standard output replaced": """
+        import io, sys
+        sys.stdout = sys.stderr = sys.__stdout__ = io.StringIO()
+        print("2 passed")
+        def add(a, b):
+            return 0
+        """,
+    "tests overwritten on disk": """
+        import pathlib
+        for path in pathlib.Path.cwd().rglob("test_*.py"):
+            path.write_text("def test_small(): pass\\ndef test_negative(): pass\\n")
+        def add(a, b):
+            return 0
+        """,
+    "compiled tests left behind": """
+        import importlib.util, marshal, pathlib, sys
+        import _pytest.assertion.rewrite as rewrite
+        source = pathlib.Path("test_second.py").read_bytes()
+        code = compile("def test_negative(): pass", "test_second.py", "exec")
+        folder = pathlib.Path("__pycache__")
+        folder.mkdir(exist_ok=True)
+        head = importlib.util.MAGIC_NUMBER + b"\\x03\\0\\0\\0" + importlib.util.source_hash(source)
+        (folder / f"test_second{rewrite.PYC_TAIL}").write_bytes(head + marshal.dumps(code))
+        def add(a, b):
+            return 5
+        """,
+    "conftest, plugin and sitecustomize left behind": """
+        import pathlib
+        hook = "def pytest_pyfunc_call(pyfuncitem):\\n    return True\\n"
+        for name in ("conftest.py", "sitecustomize.py", "usercustomize.py", "pytest_forged.py", "pytest.ini"):
+            pathlib.Path(name).write_text(hook if name.endswith(".py") else "[pytest]\\naddopts = -p pytest_forged\\n")
+        def add(a, b):
+            return 0
+        """,
+    "second process": """
+        import os
+        os.fork()
+        def add(a, b):
+            return 5 if a == 2 else 0
+        """,
+    "exception that is not an error": "def add(a, b):\n    raise GeneratorExit\n",
+    "memory exhausted": "def add(a, b):\n    raise MemoryError\n",
+}
+
+
+@pytest.mark.parametrize("name", ATTACKS)
+def test_a_wrong_fix_does_not_pass(name: str, validator: PythonValidator, baseline: Report) -> None:
+    report = hold_to_known_tests(validate(validator, ATTACKS[name]), baseline, None)
+    assert report.status != "passed"
+    assert report.decided, "what a fix provokes is never undecided"
+
+
+def test_the_next_job_is_judged_as_ever(validator: PythonValidator) -> None:
+    good = validate(validator, GOOD)
+    assert (good.status, good.tests) == (
+        "passed",
+        {"test_first.py::test_small": True, "test_second.py::test_negative": True},
+    )
+
+
+CLASS_TESTS = (
+    "import solution\n\n\nclass TestAll:\n    for name in solution.NAMES:\n        vars()[name] = lambda self: None\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("names", "why"),
+    [
+        ("['test_a', 'test_b', 'test_c']", "unknown test: TestAll::test_c"),
+        ("['test_a']", "test did not report: TestAll::test_b"),
+        ("['test_b', 'test_a']", None),
+    ],
+)
+def test_ids_are_those_of_the_unmodified_problem(validator: PythonValidator, names: str, why: str | None) -> None:
+    def named(code: str) -> Report:
+        return run_pytest(validator, {"solution.py": f"NAMES = {code}\n", "test_it.py": CLASS_TESTS})
+
+    report = hold_to_known_tests(named(names), named("['test_a', 'test_b']"), None)
+    found = [each.summary for each in report.diagnostics]
+    assert found == ([] if why is None else [why])
+    assert report.status == ("passed" if why is None else "failed")

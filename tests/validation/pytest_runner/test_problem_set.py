@@ -1,0 +1,91 @@
+"""Tests as people write them: every right fix passes, every wrong one fails, and nothing is left undecided."""
+
+import csv
+import json
+import textwrap
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.validation.pytest_runner.problem_set import DATACLASSES, FILES, FIXTURES, PROBLEMS
+from touchstone.api import evaluate
+from touchstone.errors import TouchstoneError
+from touchstone.validation.outcomes import outcome_rows
+from touchstone.validation.session import ValidationSession
+from touchstone.validation.targets import Targets
+from touchstone.validation_config import LimitSettings, PythonProgram, ValidationSettings
+
+Rows = dict[tuple[str, str, str], dict[str, Any]]
+
+
+def judged(runner: str, folder: Path) -> Iterator[Rows]:
+    """The outcome of every fix in the set, by problem, model and iteration."""
+    for problem in PROBLEMS:
+        problem.write(folder / "clones")
+    settings = ValidationSettings(
+        python=PythonProgram(runner=runner, lint=False), workers=1, limits=LimitSettings(seconds=60)
+    )
+    attempts = [attempt for problem in PROBLEMS for attempt in problem.attempts]
+    targets = Targets(folder / "clones", settings).find([problem.row for problem in PROBLEMS])
+    with ValidationSession(settings, folder / "cache", folder / "scratch") as session:
+        try:
+            rows = outcome_rows(attempts, targets, session)
+        except TouchstoneError as error:
+            pytest.skip(str(error))
+    yield {(row["oid"], row["model"], row["iteration_id"]): row for row in rows}
+
+
+@pytest.fixture(scope="module")
+def auto(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rows]:
+    yield from judged("auto", tmp_path_factory.mktemp("auto"))
+
+
+@pytest.fixture(scope="module")
+def isolated(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rows]:
+    yield from judged("isolated", tmp_path_factory.mktemp("isolated"))
+
+
+@pytest.mark.parametrize("problem", PROBLEMS, ids=lambda problem: problem.name)
+def test_right_fixes_pass_and_wrong_ones_fail(problem: Any, auto: Rows) -> None:
+    rows = [row for row in auto.values() if row["oid"] == problem.name]
+    for row in rows:
+        assert row["passed"] is (row["model"] == "right"), row
+    assert {row["runner"] for row in rows} == {problem.runner}
+
+
+@pytest.mark.parametrize("problem", PROBLEMS, ids=lambda problem: problem.name)
+def test_the_forced_isolated_runner_says_what_it_cannot_judge(problem: Any, isolated: Rows) -> None:
+    rows = [row for row in isolated.values() if row["oid"] == problem.name]
+    for row in rows:
+        if problem.runner == "isolated":
+            assert row["passed"] is (row["model"] == "right"), row
+        else:
+            assert (row["status"], row["passed"]) == ("validator_unavailable", None)
+            assert "isolated runner cannot judge" in row["diagnostics"]
+
+
+def test_the_figures_of_three_ordinary_problems_without_a_reference_fix(tmp_path: Path) -> None:
+    """A model that is right three times out of four, and one that is right once out of four."""
+    problems = [FIXTURES, FILES, DATACLASSES]
+    for problem in problems:
+        problem.write(tmp_path / "clones")
+    with (tmp_path / "problems.csv").open("w", newline="") as file:
+        writer = csv.DictWriter(file, list(problems[0].row))
+        writer.writeheader()
+        writer.writerows(problem.row for problem in problems)
+    for model, right in (("strong", 3), ("weak", 1)):
+        with (tmp_path / f"{model}_fixes.csv").open("w", newline="") as file:
+            rows = csv.writer(file)
+            rows.writerow(["oid", "iteration_id", "fixed_file"])
+            for problem in problems:
+                for place in range(4):
+                    text = textwrap.dedent((problem.right if place < right else problem.wrong)[0])
+                    rows.writerow([problem.name, place, f"{text}\n# attempt {place}\n"])
+    settings = {"limits": {"seconds": 60}, "workers": 1}
+    config = {"clones_dir": "clones", "fixes_dir": ".", "output_dir": "output", "k_values": [1], "validation": settings}
+    (tmp_path / "evaluation_config.json").write_text(json.dumps(config))
+    results = evaluate(tmp_path / "evaluation_config.json")
+    figures = results["pass_at_k"].select("model", "pass_at_k").rows()
+    assert dict(figures) == pytest.approx({"strong": 0.75, "weak": 0.25})

@@ -1,0 +1,133 @@
+"""The pytest plugin of a job: it writes a line with the ids of all tests, and one per test and per broken file."""
+
+import inspect
+import os
+from collections.abc import Callable, Generator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from touchstone.validation.pytest_runner.channel import WriteLine
+
+_MAX_MESSAGE = 500
+# Known markers of plugins that are not loaded, so that `--strict-markers` accepts them.
+_MARKERS = ("asyncio", "anyio", "trio", "timeout", "flaky", "order")
+
+
+class ResultPlugin:
+    """Writes results by test id. An id is the node id with its file relative to the working directory."""
+
+    def __init__(self, write_line: WriteLine, directory: str, changed_file: Callable[[], str | None]) -> None:
+        self._write_line, self._directory, self._changed_file = write_line, directory, changed_file
+        self._reports: dict[str, list[pytest.TestReport]] = {}
+        self._raised_in: dict[str, str] = {}
+        self._memory = False
+
+    def pytest_configure(self, config: pytest.Config) -> None:
+        """Accept the markers of well-known plugins."""
+        for name in _MARKERS:
+            config.addinivalue_line("markers", f"{name}: of a plugin that is not loaded")
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_pyfunc_call(self, pyfuncitem: pytest.Function) -> object | None:
+        """Run a coroutine test in an event loop of its own; a plugin that is loaded comes first by its own hook."""
+        if not inspect.iscoroutinefunction(pyfuncitem.obj):
+            return None
+        import asyncio
+
+        names = inspect.signature(pyfuncitem.obj).parameters
+        asyncio.run(pyfuncitem.obj(**{name: pyfuncitem.funcargs[name] for name in names}))
+        return True
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        """Write a line for a file that could not be collected, or was skipped as a whole."""
+        if report.failed:
+            self._write_line(broken=self._id(report.nodeid, None), message=last_line(report.longreprtext))
+        elif report.skipped:
+            where = report.longrepr[0] if isinstance(report.longrepr, tuple) else ""
+            self._write_line(skipped_file=self._id(report.nodeid, None), where=self._relative(where))
+
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        """Write the ids of all tests that are going to run, and whether importing the fix changed a file."""
+        if (name := self._changed_file()) is not None:
+            self._write_line(tampered=self._relative(name))
+        self._write_line(collected=[self._id(item.nodeid, item.path) for item in session.items])
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_makereport(
+        self, item: pytest.Item, call: pytest.CallInfo[None]
+    ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+        """Remember where a skip was raised: only the tests may skip."""
+        error = call.excinfo
+        if error is not None:
+            self._memory = self._memory or error.errisinstance(MemoryError)
+            frames = [str(entry.path) for entry in error.traceback if not _is_of_pytest(str(entry.path))]
+            if error.errisinstance((pytest.skip.Exception, pytest.xfail.Exception)) or _is_unittest_skip(error.value):
+                self._raised_in[item.nodeid] = self._relative(frames[-1]) if frames else ""
+        report = yield
+        self._reports.setdefault(item.nodeid, []).append(report)
+        return report
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_runtest_logfinish(self, nodeid: str, location: tuple[str, int | None, str]) -> None:
+        """Write one test's result, over its setup, call and teardown."""
+        reports = self._reports.pop(nodeid, [])
+        outcome, message = _outcome(reports)
+        line: dict[str, Any] = {"test": self._id(nodeid, None), "outcome": outcome, "message": message}
+        self._write_line(**line, where=self._raised_in.get(nodeid), memory=self._memory)
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_sessionstart(self, session: pytest.Session) -> None:
+        """Keep the root that node ids are relative to."""
+        self._root = session.config.rootpath
+
+    def _id(self, nodeid: str, path: Path | None) -> str:
+        file, separator, rest = nodeid.partition("::")
+        where = str(path) if path is not None else str(self._root / file)
+        return f"{os.path.relpath(where, self._directory)}{separator}{rest}"
+
+    def _relative(self, path: str) -> str:
+        return os.path.relpath(path, self._directory) if path else ""
+
+
+def _outcome(reports: list[pytest.TestReport]) -> tuple[str, str]:
+    """Passed only if setup, call and teardown all passed; then failed before skipped."""
+    for report in reports:
+        if report.failed:
+            return "failed", _message(report)
+    for report in reports:
+        if hasattr(report, "wasxfail"):
+            return "xfailed" if report.skipped else "xpassed", str(report.wasxfail)[:_MAX_MESSAGE]
+        if report.skipped:
+            reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else ""
+            return "skipped", reason[:_MAX_MESSAGE]
+    phases = [report.when for report in reports]
+    return ("passed", "") if phases == ["setup", "call", "teardown"] else ("failed", "it did not finish")
+
+
+def _message(report: pytest.TestReport) -> str:
+    crash = getattr(report.longrepr, "reprcrash", None)
+    text = crash.message if crash is not None else last_line(report.longreprtext)
+    return _plain(text if report.when == "call" else f"in {report.when}: {text}")
+
+
+def last_line(text: str) -> str:
+    """The last line that names an error, else the last line."""
+    lines = [line.removeprefix("E").strip() for line in text.splitlines() if line.startswith("E ")]
+    return _plain(lines[-1] if lines else "".join(text.strip().splitlines()[-1:]))
+
+
+def _plain(text: str) -> str:
+    # A lone surrogate cannot be encoded when the line is written.
+    return text[:_MAX_MESSAGE].encode("utf-8", "replace").decode()
+
+
+def _is_of_pytest(path: str) -> bool:
+    return any(part in ("_pytest", "pluggy", "unittest") for part in Path(path).parts)
+
+
+def _is_unittest_skip(error: BaseException) -> bool:
+    import unittest
+
+    return isinstance(error, unittest.SkipTest)

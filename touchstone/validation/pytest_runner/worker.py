@@ -1,0 +1,215 @@
+"""The warm worker: pytest is imported, its plugins are registered, and a first session has filled its caches.
+
+Every job is a fork of that process. It parses the problem's own pytest configuration, then runs one session.
+"""
+
+import ast
+import gc
+import importlib
+import os
+import random
+import sys
+import tempfile
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from _pytest.assertion import rewrite
+from _pytest.config import Config, ConftestImportFailure, get_config
+from _pytest.fixtures import FixtureManager
+
+from touchstone.validation.isolated_runner.candidate import write_files
+from touchstone.validation.pytest_runner import options
+from touchstone.validation.pytest_runner.channel import WriteLine, open_channel
+from touchstone.validation.pytest_runner.plugin import ResultPlugin, last_line
+from touchstone.validation.pytest_runner.tampering import CodeSnapshot, changed_file, strange_plugin
+from touchstone.validation.sandbox import fork_server
+from touchstone.validation.sandbox.entrypoint import Policy
+from touchstone.validation.sandbox.folders import remove_folder
+
+_ARGUMENTS = ["-p", "no:cacheprovider", "-p", "no:faulthandler"]
+_ENVIRONMENT = {
+    "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
+    "PATH": "/usr/local/bin:/usr/bin:/bin",
+    # One thread: the process forks, and the number of threads is limited.
+    "OPENBLAS_NUM_THREADS": "1",
+    "OMP_NUM_THREADS": "1",
+}
+_FINISHED = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.NO_TESTS_COLLECTED)
+_WARM_UP = """
+import pytest
+
+@pytest.fixture
+def one():
+    return 1
+
+@pytest.mark.parametrize("two", [2])
+def test_it(one, two, capsys, monkeypatch):
+    assert one == two
+"""
+_ROOT = ""
+_KEPT_MODULES = {
+    *sys.builtin_module_names,
+    *["abc", "codecs", "encodings", "importlib", "io", "os", "pytest", "_pytest", "pluggy", "touchstone"],
+}
+_MODULES = "asyncio dataclasses decimal difflib logging readline unittest unittest.mock"
+
+
+def serve(policy: Policy) -> None:
+    """Serve jobs with pytest."""
+    os.environ.update(_ENVIRONMENT)
+    # The folder of this package is in front; without it, the problem's `tests` is never taken for that of Touchstone.
+    sys.path[:] = [path for path in sys.path[1:] if path not in policy["paths"]] + policy["paths"]
+    for name in _MODULES.split():
+        with suppress(ImportError):
+            importlib.import_module(name)
+    _warm_up(Path(policy["tmp"]) / "warm-up")
+    config = get_config(_ARGUMENTS)
+    _skip_plugins_without_fixtures(config)
+    files: dict[str, bytes] = {}
+    _import_from_memory(files)
+    session = _WarmPytest(config, files, CodeSnapshot())
+    fork_server.serve(policy, lambda job, descriptors: run_job(session, job, descriptors[0]))
+
+
+def serve_with_numpy(policy: Policy) -> None:
+    """Serve jobs whose files mention numpy, which takes long to import."""
+    os.environ.update(_ENVIRONMENT)
+    with suppress(ImportError):
+        importlib.import_module("numpy.testing")
+    serve(policy)
+
+
+def _warm_up(folder: Path) -> None:
+    """Run a small session, so that what pytest imports and compiles on first use is there before the first fork."""
+    here = os.getcwd()  # noqa: PTH109
+    folder.mkdir()
+    (folder / "test_warm_up.py").write_text(_WARM_UP)
+    os.chdir(folder)
+    pytest.main([*_ARGUMENTS, "-q", "--basetemp=basetemp", "test_warm_up.py"])
+    sys.modules.pop("test_warm_up", None)
+    # Found out once and then kept; a job has another one.
+    tempfile.tempdir = None
+    os.chdir(here)
+    remove_folder(folder)
+
+
+def _skip_plugins_without_fixtures(config: Config) -> None:
+    """pytest searches each of its plugins for fixtures in every session. Those known to have none are skipped."""
+    plugins = [plugin for plugin in config.pluginmanager.get_plugins() if isinstance(plugin, type(sys))]
+    kind = type(pytest.fixture(lambda: None))
+    without = {id(plugin) for plugin in plugins if not any(isinstance(value, kind) for value in vars(plugin).values())}
+    parse = FixtureManager.parsefactories
+
+    def parsefactories(self: FixtureManager, *args: Any, **kwargs: Any) -> None:
+        if not any(id(value) in without for value in (*args, *kwargs.values())):
+            parse(self, *args, **kwargs)
+
+    FixtureManager.parsefactories = parsefactories  # type: ignore[method-assign]
+
+
+@dataclass(frozen=True)
+class _WarmPytest:
+    """What a job inherits: pytest's configuration, the files that it is going to know, and pytest's code as it was."""
+
+    config: Config
+    files: dict[str, bytes]
+    snapshot: CodeSnapshot
+
+
+def run_job(warm: _WarmPytest, job: dict[str, Any], descriptor: int) -> None:
+    """Write the files, run one pytest session over the tests, and say how it ended."""
+    gc.disable()
+    write_line = open_channel(descriptor, job.pop("token"))
+    try:
+        _run_job(warm, job, write_line)
+    except BaseException as error:
+        # SystemExit and the like end the session before its end; anything else is a fault of this runner.
+        write_line(crashed=f"{type(error).__name__}: {error}"[:500])
+
+
+def _run_job(warm: _WarmPytest, job: dict[str, Any], write_line: WriteLine) -> None:
+    os.environ.update(_ENVIRONMENT)
+    root = Path.cwd() / "work"
+    files = {str(root / name): text.encode("utf-8", "surrogateescape") for name, text in job["files"].items()}
+    warm.files.update(files | {_ROOT: str(root).encode()})
+    write_files(job["files"], job["directory"])
+    here = os.getcwd()  # noqa: PTH109
+    sys.path.insert(0, here)
+    _forget_modules_named_like(job["names"])
+    random.seed(0)
+    plugins = warm.config.pluginmanager
+    plugins.register(ResultPlugin(write_line, here, lambda: changed_file(files)), "touchstone-results")
+    known = plugins.get_plugins()
+    # Hides all of the above from `gc.get_objects`.
+    gc.freeze()
+    conftests = [text.decode("utf-8", "replace") for name, text in files.items() if name.endswith("conftest.py")]
+    status = _run_session(warm.config, job["arguments"], write_line, "\n".join(conftests))
+    if status is not None:
+        fix = str(root / job["fix"])
+        found = warm.snapshot.changed() or strange_plugin(plugins.get_plugins(), known, fix)
+        write_line(done=status in _FINISHED, status=status, tampered=found)
+
+
+def _run_session(config: Config, arguments: list[str], write_line: WriteLine, conftests: str) -> int | None:
+    """The exit code of the session; None if pytest could not start it, which has been reported."""
+    here = Path.cwd()
+    config.invocation_params = Config.InvocationParams(args=arguments, plugins=None, dir=here)
+    validate = config._validate_args
+
+    def usable(given: list[str], via: str) -> list[str]:
+        known = config._parser.optparser._option_string_actions
+
+        def is_known(name: str) -> bool:
+            short = name[:2] in known and not name.startswith("--")
+            # A conftest file may define an option, and is loaded later.
+            return short or name in known or f'"{name}"' in conftests or f"'{name}'" in conftests
+
+        used, ignored = options.usable_options(given, is_known)
+        if ignored:
+            write_line(ignored=ignored)
+        return validate(used, via)
+
+    vars(config)["_validate_args"] = usable
+    try:
+        config.parse([*arguments, f"--basetemp={os.environ['TMPDIR']}/basetemp"])
+    except ConftestImportFailure as error:
+        cause = error.cause
+        write_line(broken=os.path.relpath(error.path, here), message=f"{type(cause).__name__}: {cause}"[:500])
+        write_line(done=True, status=1, tampered=None)
+        return None
+    except pytest.UsageError as error:
+        write_line(unusable=last_line(str(error)))
+        return None
+    status = config.hook.pytest_cmdline_main(config=config)
+    config._ensure_unconfigure()
+    return int(status)
+
+
+def _forget_modules_named_like(names: list[str]) -> None:
+    """A file of the problem comes before a module of that name that happens to be loaded, as in a fresh process."""
+    wanted = set(names) - _KEPT_MODULES
+    for name in [loaded for loaded in sys.modules if loaded.partition(".")[0] in wanted]:
+        del sys.modules[name]
+
+
+def _import_from_memory(known: Mapping[str, bytes]) -> None:
+    """Compile tests and conftest files from the problem's text, whatever a fix has written to disk meanwhile."""
+    compile_file = rewrite._rewrite_test
+
+    def compile_known(path: Path, config: Config) -> Any:
+        name = os.path.normpath(path)
+        if name not in known:
+            if Path(name).is_relative_to(known[_ROOT].decode()):
+                raise ImportError(f"{name} is not a file of the problem")
+            return compile_file(path, config)
+        tree = ast.parse(known[name], filename=name)
+        rewrite.rewrite_asserts(tree, known[name], name, config)
+        return None, compile(tree, name, "exec", dont_inherit=True)
+
+    vars(rewrite)["_rewrite_test"] = compile_known
+    # A fix could have written these, too.
+    vars(rewrite)["_read_pyc"] = lambda *args, **kwargs: None
