@@ -20,6 +20,8 @@ from touchstone.config import load_config
 from touchstone.evaluation import Evaluation
 from touchstone.storage.snapshots import list_snapshots, pin, pins
 from touchstone.validation.cache import find_cache
+from touchstone.validation.sandbox.command import CommandResult, Limits
+from touchstone.validation.sandbox.runner import SandboxRunner
 
 # Passes what neither is broken nor wrong, writes down what it was given, and has the trouble that it is told to have.
 JUDGE = """#!/bin/sh
@@ -29,7 +31,6 @@ case "$(cat {folder}/trouble)" in
   "timeout $word") while :; do :; done;;
   "no_report $word") kill -9 $$;;
   "leniency $word") exit 0;;
-  "sandbox_error $word") kill -9 $PPID; exit 1;;
 esac
 case "$word" in broken*|wrong*) echo no; exit 1;; esac
 """
@@ -88,6 +89,22 @@ def project(tmp_path: Path) -> Project:
     made.trouble("none")
     made.configure(clones_dir="clones", k_values=[1], validation=made.settings())
     return made
+
+
+@pytest.fixture(autouse=True)
+def _sandboxes_that_do_not_start(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only the machine can cause that, so it is put in place of the real one."""
+    run = SandboxRunner.run
+
+    def start(self: SandboxRunner, command: Any, limits: Limits) -> CommandResult:
+        word = command.tree.read("a.txt").decode() if "a.txt" in command.tree.files else ""
+        if (project.root / "trouble").read_text() != f"sandbox_error {word}":
+            return run(self, command, limits)
+        with (project.root / "log").open("a") as log:
+            log.write(f"{word}\n")
+        return CommandResult("sandbox_error", None, note="no room")
+
+    monkeypatch.setattr(SandboxRunner, "run", start)
 
 
 @contextmanager
