@@ -8,6 +8,7 @@ reads on after a ragged row. What cells mean belongs in `cells`.
 
 import codecs
 import csv
+import re
 import sys
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -31,6 +32,8 @@ MAX_COLUMNS = 10_000
 _CHUNK = 1 << 20
 _BATCH_ROWS = 20_000
 _BATCH_LENGTH = 64 << 20
+
+_RESERVED = re.compile(r"__.*|\*|\^.*\$", re.DOTALL)
 
 Row = tuple[int | str | None, ...]
 Result = TypeVar("Result")
@@ -109,11 +112,11 @@ def unused_column_name(name: str, taken: Collection[str]) -> str:
 
 
 def _without_internal_names(columns: tuple[str, ...]) -> tuple[str, ...]:
-    """Rename columns that start with two underscores, which are reserved for internal columns."""
+    """Rename columns that start with two underscores, which are internal, and those that Polars takes for patterns."""
     taken = set(columns)
     names = []
     for name in columns:
-        names.append(unused_column_name(name, taken) if name.startswith("__") else name)
+        names.append(unused_column_name(name, taken) if _RESERVED.fullmatch(name) else name)
         taken.add(names[-1])
     return tuple(names)
 
