@@ -29,6 +29,8 @@ ROW_ERROR = "__broken"
 MAX_RAW_LENGTH = 2000
 # Tables, views and checks take longer than in proportion to the number of columns.
 MAX_COLUMNS = 10_000
+# How many columns a message lists.
+_NAMED_COLUMNS = 30
 _CHUNK = 1 << 20
 _BATCH_ROWS = 20_000
 _BATCH_LENGTH = 64 << 20
@@ -147,7 +149,7 @@ def require_columns(path: Path, columns: Sequence[str], *names: str) -> None:
     """Raise `InputFileError` if one of the named columns is missing."""
     missing = [name for name in names if name not in columns]
     if missing:
-        found = ", ".join(columns)
+        found = ", ".join(columns[:_NAMED_COLUMNS]) + (", …" if len(columns) > _NAMED_COLUMNS else "")
         noun = "column" if len(missing) == 1 else "columns"
         hint = _other_separator(columns)
         raise InputFileError(f"{path}: missing {noun} {', '.join(missing)} (found: {found}){hint}")
