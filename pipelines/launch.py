@@ -23,6 +23,7 @@ from touchstone.errors import TouchstoneError
 from touchstone.evaluation import CheckOutcome, Evaluation, RunOutcome
 from touchstone.progress import report_step
 from touchstone.project_files import dagster_settings, sample_config, sample_output, workspace_file
+from touchstone.storage.files import refuse_links
 from touchstone.storage.store import digest
 
 PROCESS = "touchstone/process"
@@ -39,6 +40,9 @@ def dagster_home(config_file: Path, output_dir: Path | None = None) -> Path:
     chosen = os.environ.get("DAGSTER_HOME")
     home = Path(chosen).absolute() if chosen else _default_home(config_file, output_dir)
     settings = home / "dagster.yaml"
+    if not chosen:
+        # It comes with the project, which may be from elsewhere; Dagster would write through links in it.
+        refuse_links(home.parent if home.parent.is_symlink() else home)
     try:
         home.mkdir(parents=True, exist_ok=True)
         if not chosen and not settings.exists():

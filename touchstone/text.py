@@ -18,7 +18,7 @@ _MARKDOWN_SPECIAL = re.compile(r"[\\`*\[\]<>|~#&$]|(?<![^\W_])_|_(?![^\W_])")
 _LINE_MARKER = re.compile(r"^(\d*)([-+=.):])")
 # GitHub turns these into links and notifications after it has read the escapes, so something must stand between.
 _AUTOLINK = re.compile(
-    r"(?<![^\W_])@(?=\w)|(?<=[\w.+-])@(?=[\w-]+\.\w)|#(?=\d)|:(?=//)|(?<=\bwww)(?=\.)", re.IGNORECASE
+    r"(?<![A-Za-z0-9])@(?=\w)|(?<=[\w.+-])@(?=[\w-]+\.\w)|#(?=\d)|GH(?=-\d)|:(?=//)|www(?=\.)", re.IGNORECASE
 )
 _NO_LINK = "&#8203;"
 

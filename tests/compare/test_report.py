@@ -158,9 +158,11 @@ def test_markdown_escapes_bars_backticks_and_tags() -> None:
     assert format_report(comparison(verdict=("- no | list",)), "markdown").startswith("\\- no \\| list\n\n")
 
 
-def test_sarif_doubles_braces_in_messages() -> None:
-    told = json.loads(format_report(comparison(("m", "T0", "a{0}", 1.0, 0.0, -1.0, "tests", "regression")), "sarif"))
-    assert told["runs"][0]["results"][0]["message"]["text"].startswith("a{{0}} of m")
+def test_sarif_doubles_braces_and_makes_no_links_in_messages() -> None:
+    told = json.loads(
+        format_report(comparison(("m", "T0", "a{0} [b](http://c)", 1.0, 0.0, -1.0, "tests", "regression")), "sarif")
+    )
+    assert told["runs"][0]["results"][0]["message"]["text"].startswith(r"a{{0}} \[b\](http://c) of m")
 
 
 def test_a_path_that_is_no_utf8_can_be_printed() -> None:

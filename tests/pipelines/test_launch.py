@@ -81,3 +81,13 @@ def test_the_ui_shows_the_configuration_that_is_named_then_the_one_here_then_the
     assert ui_evaluation(None) == (PROJECT / "data" / "sample" / "evaluation_config.json", None)
     Path("evaluation_config.json").write_text("{}")
     assert ui_evaluation(None) == (Path("evaluation_config.json"), None)
+
+
+@pytest.mark.parametrize("place", [".", "..", "history", "dagster.yaml"])
+def test_a_home_that_came_with_links_is_refused(folder: Folder, tmp_path: Path, place: str) -> None:
+    link = Path(os.path.normpath(new_home(folder.config) / place))
+    if link.exists():
+        link.rename(tmp_path / "moved")
+    link.symlink_to(tmp_path)
+    with pytest.raises(TouchstoneError, match=f"{link}: is a link"):
+        new_home(folder.config)

@@ -310,8 +310,8 @@ def _sarif(comparison: ComparisonReport) -> str:
 
 
 def _result(row: Row) -> dict[str, object]:
-    # SARIF messages use braces as placeholders; a literal brace is doubled.
-    message = _message(row).replace("{", "{{").replace("}", "}}")
+    # SARIF messages use braces as placeholders and brackets as links: a brace is doubled, a bracket escaped.
+    message = re.sub(r"[\\\[\]]", r"\\\g<0>", _message(row)).replace("{", "{{").replace("}", "}}")
     location = {"name": row["oid"], "fullyQualifiedName": f"{row['model']}/{row['tier']}/{row['oid']}"}
     figures = {name: _finite(row[name]) for name in ("baseline_score", "current_score", "delta")}
     rule = _LOST_RULE if row["kind"] == "lost" else f"regression/{row['category']}"

@@ -8,6 +8,7 @@ reads on after a ragged row. What cells mean belongs in `cells`.
 
 import codecs
 import csv
+import re
 import sys
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -28,9 +29,13 @@ ROW_ERROR = "__broken"
 MAX_RAW_LENGTH = 2000
 # Tables, views and checks take longer than in proportion to the number of columns.
 MAX_COLUMNS = 10_000
+# How many columns a message lists.
+_NAMED_COLUMNS = 30
 _CHUNK = 1 << 20
 _BATCH_ROWS = 20_000
 _BATCH_LENGTH = 64 << 20
+
+_RESERVED = re.compile(r"__.*|\*|\^.*\$", re.DOTALL)
 
 Row = tuple[int | str | None, ...]
 Result = TypeVar("Result")
@@ -109,11 +114,11 @@ def unused_column_name(name: str, taken: Collection[str]) -> str:
 
 
 def _without_internal_names(columns: tuple[str, ...]) -> tuple[str, ...]:
-    """Rename columns that start with two underscores, which are reserved for internal columns."""
+    """Rename columns that start with two underscores, which are internal, and those that Polars takes for patterns."""
     taken = set(columns)
     names = []
     for name in columns:
-        names.append(unused_column_name(name, taken) if name.startswith("__") else name)
+        names.append(unused_column_name(name, taken) if _RESERVED.fullmatch(name) else name)
         taken.add(names[-1])
     return tuple(names)
 
@@ -144,7 +149,7 @@ def require_columns(path: Path, columns: Sequence[str], *names: str) -> None:
     """Raise `InputFileError` if one of the named columns is missing."""
     missing = [name for name in names if name not in columns]
     if missing:
-        found = ", ".join(columns)
+        found = ", ".join(columns[:_NAMED_COLUMNS]) + (", …" if len(columns) > _NAMED_COLUMNS else "")
         noun = "column" if len(missing) == 1 else "columns"
         hint = _other_separator(columns)
         raise InputFileError(f"{path}: missing {noun} {', '.join(missing)} (found: {found}){hint}")

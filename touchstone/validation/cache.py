@@ -43,6 +43,8 @@ class ReportCache:
 
     def __init__(self, folder: Path) -> None:
         self.path = folder / _FILE
+        if folder.is_symlink():
+            raise TouchstoneError(f"{folder}: is a link; set validation.cache_dir to the folder that it leads to")
         folder.mkdir(parents=True, exist_ok=True)
         for part in folder.glob(f"{_FILE}*"):
             if not stat.S_ISREG(part.lstat().st_mode):
@@ -201,8 +203,6 @@ class ReportCache:
 
 def find_cache(folder: Path) -> ReportCache:
     """The existing cache in an output folder, or in the folder itself."""
-    if (folder / "cache").is_symlink():
-        raise TouchstoneError(f"{folder / 'cache'}: is a link; pass the folder that it leads to, or remove it")
     for place in (folder / "cache", folder):
         if (place / _FILE).is_file():
             return ReportCache(place)

@@ -9,8 +9,8 @@ from contextlib import suppress
 from operator import itemgetter
 from pathlib import Path
 
-# Above this size a file is identified by its size and times: reading gigabytes would cost more than the cache saves.
-_MAX_BYTES_READ = 512 * 2**20
+# Above this size a file or folder is identified by sizes and times: reading it would cost more than the cache saves.
+_MAX_BYTES_READ = 2**30
 
 
 def content_identity(path: Path) -> str:
@@ -18,14 +18,16 @@ def content_identity(path: Path) -> str:
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     _ = (Path(folder) / "check.py").write_text("")
+    ...     _ = (Path(folder) / "check.py").write_text("pass")
     ...     content_identity(Path(folder) / "check.py")[:8], content_identity(Path(folder) / "none")
-    ('e3b0c442', 'absent')
+    ('d74ff0ee', 'absent')
     """
     if not path.is_dir():
         return _file_identity(path)
-    lines = (f"{name} {_file_identity(Path(file.path))}\n" for name, file in sorted(_files(path), key=itemgetter(0)))
-    return _digest(lines)
+    files = [(name, Path(file.path), file.stat(follow_symlinks=False)) for name, file in _files(path)]
+    if sum(found.st_size for _, _, found in files) > _MAX_BYTES_READ:
+        return _digest(sorted(f"{name} {_size_and_times(found)}\n" for name, _, found in files))
+    return _digest(sorted(f"{name} {_file_identity(file)}\n" for name, file, _ in files))
 
 
 def packages_identity(folder: Path) -> str:
@@ -79,9 +81,14 @@ def _file_identity(path: Path) -> str:
         if not path.is_file():
             return "not a file" if path.exists() else "absent"
         found = path.stat()
-        if found.st_size > _MAX_BYTES_READ:
-            return f"{found.st_size} {found.st_mtime_ns} {found.st_ctime_ns}"
+        # The kernel's files, in /proc for instance, have no size, and reading one may wait forever.
+        if found.st_size > _MAX_BYTES_READ or found.st_size == 0:
+            return _size_and_times(found) if found.st_size else "empty"
         with path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as error:
         return f"unreadable: {error.strerror}"
+
+
+def _size_and_times(found: os.stat_result) -> str:
+    return f"{found.st_size} {found.st_mtime_ns} {found.st_ctime_ns}"

@@ -22,6 +22,7 @@ LEFT_OUT = frozenset({".git", ".hg", ".svn", ".terraform", ".venv", "__pycache__
 # A file rewritten within one clock tick of its file system keeps its mtime, so only older files are cached.
 _SETTLED_NS = 2_000_000_000
 
+# Marks the hash of an executable file: a working copy keeps the mode, so a program may answer otherwise.
 _EXECUTABLE = "x"
 
 _hashes: dict[str, tuple[tuple[int, int, int], str]] = {}
@@ -170,12 +171,7 @@ def file_hashes(root: Path, files: Sequence[str]) -> dict[str, str]:
     ...     file_hashes(Path(root), ["main.tf"])["main.tf"][:8]
     'e3b0c442'
     """
-    return {path: _file_hash(root, path) + _mark(root / path) for path in files}
-
-
-def _mark(path: Path) -> str:
-    """A suffix for executable files: a working copy keeps the mode, so a program may answer otherwise."""
-    return _EXECUTABLE if _is_executable(path) else ""
+    return {path: _file_hash(root, path) for path in files}
 
 
 def _changed_hash(content: bytes, original: str) -> str:
@@ -192,14 +188,15 @@ def _opened_file_hash(file: BufferedReader, path: str) -> str:
     found = os.fstat(file.fileno())
     # Not ctime: hard-linking a file into a working copy changes it.
     state = (found.st_size, found.st_mtime_ns, found.st_ino)
+    mark = _EXECUTABLE if found.st_mode & 0o111 else ""
     known = _hashes.get(path)
     if known and known[0] == state:
-        return known[1]
+        return known[1] + mark
     asked_at = time.time_ns()
     digest = hashlib.file_digest(file, "sha256").hexdigest()
     if asked_at - found.st_mtime_ns > _SETTLED_NS:
         _hashes[path] = (state, digest)
-    return digest
+    return digest + mark
 
 
 def tree_hash(tree: Tree, base: Mapping[str, str] | None = None) -> str:
@@ -213,7 +210,8 @@ def tree_hash(tree: Tree, base: Mapping[str, str] | None = None) -> str:
     """
     hashes = dict(base or {})
     for path, content in tree.changed.items():
-        hashes[path] = _changed_hash(content, hashes[path] if path in hashes else _mark(tree.root / path))
+        original = hashes.get(path) or (_EXECUTABLE if _is_executable(tree.root / path) else "")
+        hashes[path] = _changed_hash(content, original)
     hashes.update(file_hashes(tree.root, [path for path in tree.files if path not in hashes]))
     return hashlib.sha256(b"".join(_entry(path, hashes[path]) for path in sorted(tree.files))).hexdigest()
 
