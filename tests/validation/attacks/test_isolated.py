@@ -76,6 +76,12 @@ class TestExceptionsThatEndLoops:
         )
         assert report.tests == {"test_it": False}
 
+    @pytest.mark.parametrize("line", ["'seven'", "[]", "10 ** 30", "-1", "True", "1.5", "object()"])
+    def test_a_syntax_error_says_no_line_that_is_none(self, arena: Arena, line: str) -> None:
+        report = arena.cheat(f"error = SyntaxError('x')\nerror.lineno = error.offset = {line}\nraise error\n")
+        assert [(found.summary, found.line) for found in report.diagnostics] == [("SyntaxError", None)]
+        assert report.status == "failed"
+
     def test_an_iterator_still_ends(self, arena: Arena) -> None:
         report = arena.validate(
             """
