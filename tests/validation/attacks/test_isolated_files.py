@@ -159,7 +159,7 @@ class TestNamesOfInstalledModules:
     @pytest.mark.parametrize(
         "path",
         [
-            *("queue.py", "calendar.py", "string.py", "types.py", "math.py", "asyncio.py", "traceback.py"),
+            *("queue.py", "calendar.py", "string.py", "types.py", "math.py", "asyncio.py", "traceback.py", "codeop.py"),
             *("json/__init__.py", "json/part.py", "pytest.py", "touchstone/part.py"),
         ],
     )
@@ -174,7 +174,8 @@ class TestNamesOfInstalledModules:
             def test_it(): assert double(2) == 4 and {module}.double(3) == 6 and again.double(0) == 0
             def test_by_name(): assert importlib.import_module({module!r}).double(2) == 4
             async def test_library():
-                import datetime, logging.handlers
+                import code, datetime
+                assert code.compile_command("1")
                 assert datetime.datetime.strptime("2024-02-29", "%Y-%m-%d").day == 29
         """
         more = {f"{name}/__init__.py": ""} if "part" in path else {}

@@ -10,6 +10,7 @@ from touchstone.validation.isolated_runner.rpc import RpcConnection
 from touchstone.validation.isolated_runner.values import NotPlainError
 
 Find = Callable[[str, str], object]
+_MAX_POSITION = 2**31 - 1
 _CANCELLED = (("asyncio.exceptions", "CancelledError"), ("concurrent.futures._base", "CancelledError"))
 
 
@@ -72,7 +73,8 @@ class ExceptionTranslator:
         job: dict[str, Any] = {"args": arguments, "attributes": attributes, "text": text}
         job["kind"] = self.names(type(error))
         if isinstance(error, SyntaxError):
-            job |= {"file": error.filename, "line": error.lineno, "column": error.offset, "message": error.msg}
+            job |= {"file": str(error.filename), "message": str(error.msg)}
+            job |= {"line": _position(error.lineno), "column": _position(error.offset)}
         return job
 
     def decode(self, rpc: RpcConnection, error: Any) -> BaseException:
@@ -81,7 +83,7 @@ class ExceptionTranslator:
             raise NotPlainError("what came is no exception")
         kind = self.class_of(error.get("kind", []))
         if issubclass(kind, SyntaxError):
-            where = (error.get("file"), error.get("line"), error.get("column"), None)
+            where = (str(error.get("file")), _position(error.get("line")), _position(error.get("column")), None)
             return kind(str(error.get("message")), where)
         try:
             made = _instantiate(kind, [rpc.read(argument) for argument in error.get("args", [])])
@@ -108,6 +110,11 @@ def find_in_loaded_modules(module: str, name: str) -> object:
     for part in name.split("."):
         found = getattr(found, part, None)
     return found
+
+
+def _position(value: object) -> int | None:
+    """A line or column number, if it is one."""
+    return value if type(value) is int and 0 < value <= _MAX_POSITION else None
 
 
 def _name(kind: type) -> str:

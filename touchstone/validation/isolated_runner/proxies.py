@@ -79,10 +79,14 @@ class CandidateFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         self._rpc = rpc
         self._folder = folder
         self.modules = set(modules)
+        # Top-level names that only the tests' own files import from the candidate.
+        self.hidden: frozenset[str] = frozenset()
         self._packages = {name.rpartition(".")[0] for name in modules if "." in name}
 
     def find_spec(self, fullname: str, path: object, target: object = None) -> importlib.machinery.ModuleSpec | None:
         """A spec for modules of the candidate, None for others."""
+        if fullname.partition(".")[0] in self.hidden:
+            return None
         if fullname not in self.modules and fullname not in self._packages:
             if fullname.partition(".")[0] in self._packages:
                 # A helper in the candidate's package: the tests run their own copy, and the candidate may need its.

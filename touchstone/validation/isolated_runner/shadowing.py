@@ -61,6 +61,7 @@ def import_candidate_first(finder: CandidateFinder, root: str) -> None:
     names = _shadowed(finder.modules)
     if not names:
         return
+    finder.hidden = names
     loaded: dict[str, types.ModuleType] = {}
     import_as_usual, import_module = builtins.__import__, importlib.import_module
 
