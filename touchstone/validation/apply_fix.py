@@ -120,6 +120,8 @@ def _with_several_files(tree: Tree, fix: Fix, problem: Problem, test_edits: Test
         reason = f"the fix changes the test file {tests[0]}; 'validation.test_edits' decides if that is allowed"
     if not reason and (hiding := hidden_module(changes, problem, tree)):
         reason = f"the fix adds {hiding}, which would be imported instead of a library"
+    if problem.filename and not problem.test_command and changes.get(problem.path, b"") is None:
+        reason = reason or f"the fix deletes {problem.path}, the file that the problem is about"
     reason = reason or layout_error(tree, changes)
     if reason:
         return NotApplied("failed", reason)
