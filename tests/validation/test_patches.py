@@ -152,6 +152,12 @@ class TestDiffs:
     def test_a_path_that_is_a_file_and_a_folder(self, path: str) -> None:
         assert "cannot be written" in reason(f"--- /dev/null\n+++ b/{path}\n@@ -0,0 +1 @@\n+x\n")
 
+    def test_the_problems_own_file_stays_unless_a_command_judges(self) -> None:
+        text = json.dumps({"shop/cart.py": None, "shop/basket.py": "x"})
+        assert reason(text, "files") == "the fix deletes shop/cart.py, the file that the problem is about"
+        problem = Problem("p", "shop/cart.py", Path("clones"), test_command="make test")
+        assert isinstance(apply_fix(tree(), Fix(text, "files"), problem), AppliedFix)
+
     def test_the_lines_of_the_problem_in_a_fix_of_several_files(self) -> None:
         problem = Problem("p", "shop/cart.py", Path("clones"), line_start=5, line_end=6)
         text = CART.replace("@@ -1,4 +1,4 @@\n", "@@ -1,4 +1,5 @@\n+# sums\n")

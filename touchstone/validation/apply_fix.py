@@ -115,16 +115,13 @@ def _with_several_files(tree: Tree, fix: Fix, problem: Problem, test_edits: Test
     except PatchError as error:
         return NotApplied("failed", f"the {_NAMES[fix.kind]} {error}")
     reason = path_error(changes)
-    tests = changed_tests(changes, problem, tree) if not reason else []
-    if tests and test_edits == "ignore":
-        changes = {path: content for path, content in changes.items() if path not in set(tests)}
-        reason = "" if changes else f"the fix changes only test files: {tests[0]}"
-    elif tests and test_edits == "refuse":
-        reason = f"the fix changes the test file {tests[0]}; 'validation.test_edits' decides if that is allowed"
-    if not reason and (hiding := hidden_module(changes, problem, tree)):
-        reason = f"the fix adds {hiding}, which would be imported instead of a library"
-    reason = reason or layout_error(tree, changes)
-    if reason:
+    tests = set(changed_tests(changes, problem, tree)) if not reason else set()
+    if tests and test_edits == "refuse":
+        reason = f"the fix changes the test file {min(tests)}; 'validation.test_edits' decides if that is allowed"
+    elif tests and test_edits == "ignore":
+        changes = {path: content for path, content in changes.items() if path not in tests}
+        reason = "" if changes else f"the fix changes only test files: {min(tests)}"
+    if reason := reason or _misplaced(tree, changes, problem):
         return NotApplied("failed", reason)
     content = changes.get(problem.path)
     if content is None:  # unchanged, deleted, or the problem names no file
@@ -132,6 +129,15 @@ def _with_several_files(tree: Tree, fix: Fix, problem: Problem, test_edits: Test
         return AppliedFix(changes, *lines)
     original = tree.read(problem.path) if problem.path in tree.files else b""
     return AppliedFix(changes, *_range_after(original, content, problem))
+
+
+def _misplaced(tree: Tree, changes: Changes, problem: Problem) -> str:
+    """Why the changed files cannot be judged beside the others; empty if they can."""
+    if hiding := hidden_module(changes, problem, tree):
+        return f"the fix adds {hiding}, which would be imported instead of a library"
+    if problem.filename and not problem.test_command and changes.get(problem.path, b"") is None:
+        return f"the fix deletes {problem.path}, the file that the problem is about"
+    return layout_error(tree, changes)
 
 
 def _changes_by_diff(tree: Tree, text: str) -> Changes:
