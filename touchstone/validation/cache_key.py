@@ -31,6 +31,7 @@ PROBLEM_FIELDS_LEFT_OUT = {
 SETTINGS_LEFT_OUT = {
     "mode": "decides which attempts are validated",
     "apply": "decides what the tree becomes, and the tree is hashed",
+    "test_edits": "decides what the tree becomes, and the tree is hashed",
     "success": "read by the verdict, never by a validator",
     "validators": "the validator that they choose is part of the key",
     "sandbox": "the backend that it chooses is part of the key",

@@ -185,10 +185,11 @@ class Tree:
 
 @dataclass(frozen=True)
 class Job:
-    """One tree to validate: a problem's unmodified files, or its files with a fix applied."""
+    """One tree to validate: a problem's files with a fix applied, or unmodified if not `is_fix`."""
 
     problem: Problem
     tree: Tree
+    is_fix: bool = True
 
 
 @dataclass(frozen=True)

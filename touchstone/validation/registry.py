@@ -206,5 +206,5 @@ def report_on_error(job: Job, error: BaseException) -> Report:
     if isinstance(error, UnsafePathError):
         return Report("unsafe_input", "", note=str(error)[:_MAX_NOTE])
     machine = isinstance(error, TouchstoneError) or (isinstance(error, OSError) and error.errno in _MACHINE_ERRORS)
-    status = "no_report" if job.tree.changed and not machine else "sandbox_error"
+    status = "no_report" if job.is_fix and not machine else "sandbox_error"
     return Report(status, "", note=f"{type(error).__name__}: {error}"[:_MAX_NOTE])

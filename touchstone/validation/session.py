@@ -113,7 +113,7 @@ class ValidationSession:
         if changes is not None:
             tree = tree.with_changes({problem.path: changes} if isinstance(changes, bytes) else changes)
         key = report_key(target.hashed.hash_of(tree), self._conditions_key(problem, target.validator))
-        return Request(key, target.validator, Job(problem, tree))
+        return Request(key, target.validator, Job(problem, tree, is_fix=changes is not None))
 
     def _conditions_key(self, problem: Problem, name: str) -> str:
         """The `conditions_key` of a problem, computed once."""

@@ -39,7 +39,7 @@ def unmodified_text(problem: Problem) -> str | None:
         return None
 
 
-def divide(problem: Problem, files: Mapping[str, str], tests: Sequence[str]) -> Sides:
+def divide(problem: Problem, files: Mapping[str, str], tests: Sequence[str], changed: Iterable[str] = ()) -> Sides:
     """Divide the files of a tree with a fix applied; `tests` are relative to the working directory."""
     below = problem.working_directory
     before = unmodified_text(problem)
@@ -49,6 +49,9 @@ def divide(problem: Problem, files: Mapping[str, str], tests: Sequence[str]) -> 
     texts[problem.path] = files[problem.path][:_MAX_FIX] if before is None else before
     modules = {module_name(_inside(path, below)): path for path in texts if _is_inside(path, below)}
     reached = _reachable(module_name(problem.filename), modules, texts)
+    # A fix of several files: whatever it changes is the candidate's, whether the problem's file imports it or not.
+    theirs = {problem.path, *(path for path in changed if path in texts)}
+    reached = sorted({*reached, *(name for name, path in modules.items() if path in theirs)})
     program = [texts[modules[name]] for name in reached]
     known = [texts[modules[name]] for name in reached if modules[name] != problem.path or before is not None]
     judging = [files[path] for path in files if path.endswith(".py") and path not in texts]
@@ -59,7 +62,7 @@ def divide(problem: Problem, files: Mapping[str, str], tests: Sequence[str]) -> 
         {"files": {path: text for path, text in files.items() if path not in withheld}, **shared},
         {
             # Tests that load the file by path would run it on their own side, so it is missing there.
-            "files": {path: text for path, text in files.items() if path != problem.path},
+            "files": {path: text for path, text in files.items() if path not in theirs},
             "tests": list(tests),
             "main": module_name(problem.filename),
             "withheld": sorted(withheld - test_paths),

@@ -152,7 +152,7 @@ class PythonValidator:
 
     def _run(self, pair: "_WorkerPair", job: Job, files: Mapping[str, str], tests: Sequence[str]) -> Report:
         problem = job.problem
-        sides = divide(problem, files, tests)
+        sides = divide(problem, files, tests, job.tree.changed)
         near, far = socket.socketpair()
         reads, writes = os.pipe()
         try:
