@@ -115,7 +115,10 @@ class TestFile:
         yield from (node.args for node in self._of(ast.Call) if last_name(node.func) in _COMPARING_METHODS)
 
     def _is_under_test(self, call: ast.Call) -> bool:
-        return not self._under_test.isdisjoint(_names_of(call.func))
+        node: ast.expr = call
+        while isinstance(node, ast.Call | ast.Subscript | ast.Attribute):
+            node = node.func if isinstance(node, ast.Call) else node.value
+        return isinstance(node, ast.Name) and node.id in self._under_test
 
     @functools.cached_property
     def _under_test(self) -> set[str]:

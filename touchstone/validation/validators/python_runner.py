@@ -125,16 +125,16 @@ class _CandidateModules:
             if b"class" in text and _CLASS.search(text.decode("utf-8", "replace"))
         }
 
-    @property
+    @functools.cached_property
     def _defined(self) -> set[str]:
         sources = [source for text in self.texts.values() if (source := _parsed(text)) is not None]
         return {name for source in sources for node in ast.walk(source) for name in _defined_names(node)}
 
-    @property
+    @functools.cached_property
     def _classes(self) -> set[str]:
         return {node.name for node in self._class_nodes()}
 
-    @property
+    @functools.cached_property
     def _plain_classes(self) -> set[str]:
         """Classes whose objects stay with the candidate, so that the tests hold references to them."""
         passed = {"NamedTuple", "Enum"}
