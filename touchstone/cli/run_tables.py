@@ -109,12 +109,13 @@ def leaderboard(pass_at_k: pl.DataFrame) -> FittedTable:
 
 def tier_table(tiers: pl.DataFrame, cross_tier: pl.DataFrame) -> FittedTable:
     """Grade, uplift and cost of pass per tier; marks the cheapest tier that passes."""
+    frontier = dict(cross_tier.select("model", "frontier_tier").iter_rows())
+    marked = "* the model's cheapest tier that passes" if any(frontier.values()) else ""
     table = FittedTable(
         [*names("model", "tier", "grade"), *numbers("scored", "composite", "uplift", "pass rate", "cost of pass")],
         title="tiers: grade of the median composite score [confidence interval]",
-        caption="* the model's cheapest tier that passes" + _and_more(tiers.height, "tiers"),
+        caption=(marked + _and_more(tiers.height, "tiers")).strip(),
     )
-    frontier = dict(cross_tier.select("model", "frontier_tier").iter_rows())
     for row in tiers.head(_MAX_ROWS).iter_rows(named=True):
         cheapest = " *" if frontier.get(row["model"]) == row["tier"] else "  "
         table.add_row(
