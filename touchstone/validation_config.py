@@ -1,16 +1,14 @@
 """The section `validation` of the configuration: which validator, in which sandbox, within which limits."""
 
 from pathlib import Path
-from typing import Literal, Self, get_args
+from typing import Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from touchstone.errors import TouchstoneError
-from touchstone.vocabulary import Success, TestEdits
+from touchstone.vocabulary import CommandReport, Success, TestEdits
 
 # How a command's result is read: by exit code, in our JSON, or as the report of a known test runner.
-CommandReport = Literal["exit_code", "json", "pytest", "junit", "tap", "go", "cargo", "jest"]
-COMMAND_REPORTS: tuple[str, ...] = get_args(CommandReport)
 
 _WEEK = 7 * 86_400
 _MAX_MB = 2**24

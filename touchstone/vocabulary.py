@@ -102,3 +102,7 @@ VERDICTS = ("worse", "better", "no relevant difference", "no evidence", "underpo
 # pandas writes a column of booleans with gaps as 1.0 and 0.0.
 TRUE_WORDS = ("true", "1", "yes", "t", "y", "1.0")
 FALSE_WORDS = ("false", "0", "no", "f", "n", "0.0")
+
+# How a test command reports.
+CommandReport = Literal["exit_code", "json", "pytest", "junit", "tap", "go", "cargo", "jest"]
+COMMAND_REPORTS: tuple[str, ...] = get_args(CommandReport)

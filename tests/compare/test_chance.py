@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.compare.test_regressions import attempts
+from tests.compare.test_case_scores import attempts
 from tests.conftest import nightly_but
 from touchstone.compare.regressions import TOLERANCE, ScoreMethod, compare_cases
 

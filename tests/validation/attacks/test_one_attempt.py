@@ -138,9 +138,11 @@ def test_unwrapping_takes_time_in_proportion_to_the_answer() -> None:
 def test_finding_the_lines_of_a_fix_is_bounded() -> None:
     function = """
 from pathlib import Path
-from touchstone.validation.apply_fix import Fix, Problem, apply_fix
+from touchstone.validation.apply_fix import Fix, apply_fix
+from touchstone.validation.protocol import Problem, Tree
 lines = "".join(f"line {number}\\n" for number in range(40_000)).encode()
 problem = Problem("o1", "main.tf", Path("/"), line_start=2, line_end=3)
-run = lambda text: apply_fix(lines if "39999" in text else lines[:8890], Fix(text, "file"), problem)
+tree = lambda text: Tree(Path("/"), ("main.tf",), {"main.tf": lines if "39999" in text else lines[:8890]})
+run = lambda text: apply_fix(tree(text), Fix(text, "file"), problem)
 """
     assert_bounded(function, {"repeated": f"x\n{REPEATED}", "interleaved": f"x\n{INTERLEAVED}"})

@@ -22,7 +22,7 @@ from touchstone.validation.test_reports.results import SuiteResults, merged
 from touchstone.validation.test_reports.runners import left_early, runner_format
 from touchstone.validation.validators import common
 from touchstone.validation.validators.common import ReportFormatError, take, take_or_none
-from touchstone.validation_config import COMMAND_REPORTS, CommandReport
+from touchstone.vocabulary import COMMAND_REPORTS, CommandReport
 
 _SHELL = Path("/bin/sh")
 # The shell's exit codes for a program that cannot be run or is not there.
