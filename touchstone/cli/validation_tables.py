@@ -1,7 +1,7 @@
 """What the commands about validation print: one fix in full, the validators of this machine, and the cache."""
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from rich.console import Console
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from touchstone.validation.cache import CacheStatistics
     from touchstone.validation.capabilities import Capability
     from touchstone.validation.protocol import Report
-    from touchstone.validation.validation_detail import ValidationDetail
+    from touchstone.validation.validation_detail import RepeatedResult, ValidationDetail
 
 
 def show_validation(detail: "ValidationDetail") -> None:
@@ -57,6 +57,22 @@ def _show_report(screen: Console, when: str, report: "Report") -> None:
             message = found.summary + (f"\n{found.detail}" if found.detail else "")
             table.add_row(found.severity, message, f"{found.file or '-'}{f':{found.line}' if found.line else ''}")
         table.print(screen)
+
+
+def show_repeats(repeated: Sequence["RepeatedResult"]) -> None:
+    """Print how often each flaky test passed, and how many were repeated."""
+    flaky = [one for one in repeated if one.flaky]
+    runs = counted(max(one.runs for one in repeated), "run")
+    tests = counted(sum(one.test is not None for one in repeated), "test result")
+    screen = terminal()
+    if not flaky:
+        screen.print(f"[green]not flaky[/]: {tests} and all verdicts are the same in {runs}")
+        return
+    screen.print(f"[yellow]flaky[/]: the results of {runs} differ")
+    table = FittedTable([*names("validated"), *prose("test"), *numbers("passed")])
+    for one in flaky:
+        table.add_row(one.validated, one.test or "verdict", f"{one.passes} of {one.runs}")
+    table.print(screen)
 
 
 def show_inventory(entries: Iterable["Capability"]) -> None:

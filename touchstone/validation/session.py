@@ -168,15 +168,39 @@ class ValidationSession:
             return
         with track("validating again, one at a time", len(starved)) as advance:
             for request in starved:
-                batch = Batch(request.validator, [request.key], [request.job])
-                for _, outcome in self._in_process_workers.map(validate_batch, [batch]):
-                    known[request.key] = CachedReport(_reports(outcome, 1)[0], False)
+                known[request.key] = CachedReport(self._validate_alone(request), False)
                 advance(1, "")
 
-    def _validate(self, requests: Sequence[Request]) -> Iterator[list[tuple[Request, Report]]]:
+    def _validate_alone(self, request: Request, *, keep: bool = True) -> Report:
+        batch = Batch(request.validator, [request.key], [request.job], keep)
+        [(_, outcome)] = self._in_process_workers.map(validate_batch, [batch])
+        return _reports(outcome, 1)[0]
+
+    def repeats(self, requests: Iterable[Request], times: int) -> dict[str, list[Report]]:
+        """So many further reports on each tree, by key. They neither come from the cache nor go into it."""
+        usable = {request.key: request for request in requests if self.available(request.validator).usable}
+        again = [request for request in usable.values() for _ in range(times)]
+        found: dict[str, list[Report]] = {key: [] for key in usable}
+        starved: list[Request] = []
+        before = self._finished_reports.value
+        with track("validating again", len(again), 0, lambda: self._finished_reports.value - before) as advance:
+            for some in self._validate(again, keep=False):
+                for request, report in some:
+                    if report.starved:
+                        starved.append(request)
+                    else:
+                        found[request.key].append(report)
+                advance(len(some))
+        for request in starved:
+            found[request.key].append(self._validate_alone(request, keep=False))
+        return found
+
+    def _validate(self, requests: Sequence[Request], *, keep: bool = True) -> Iterator[list[tuple[Request, Report]]]:
         """Yield the reports batch by batch, as they arrive."""
         batches = self._batches(requests)
-        items = [Batch(some[0].validator, [one.key for one in some], [one.job for one in some]) for some in batches]
+        items = [
+            Batch(some[0].validator, [one.key for one in some], [one.job for one in some], keep) for some in batches
+        ]
         for place, outcome in self._workers_for(len(requests), len(batches)).map(validate_batch, items):
             yield list(zip(batches[place], _reports(outcome, len(batches[place])), strict=True))
 
@@ -222,7 +246,9 @@ class ValidationSession:
             keys[oid] = self.request(target, None).key if isinstance(target, Target) else repr(target)
         with ReportCache(self.cache_dir) as cache:
             edition = cache.edition
-        return [self.settings.model_dump(mode="json", exclude={"workers", "cache_dir"}), keys, edition]
+        # Repeats matter by the tests that they exclude, which is up to the caller.
+        irrelevant = {"workers", "cache_dir", "repeat", "repeat_fixes", "exclude_flaky"}
+        return [self.settings.model_dump(mode="json", exclude=irrelevant), keys, edition]
 
 
 def _reports(outcome: list[Report] | BaseException, count: int) -> list[Report]:

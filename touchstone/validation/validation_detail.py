@@ -2,6 +2,7 @@
 
 import difflib
 import tempfile
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -12,6 +13,7 @@ from touchstone.config import EvaluationConfig, find_problems_csv
 from touchstone.errors import TouchstoneError
 from touchstone.ingest.problems import read_problems
 from touchstone.validation.apply_fix import AppliedFix, Fix, FixKind, NotApplied, apply_fix, choose_fix
+from touchstone.validation.noise import fix_subject, problem_subjects, repeated_rows
 from touchstone.validation.outcomes import ValidatedProblem, comparable_report, validate_problems
 from touchstone.validation.protocol import Report
 from touchstone.validation.session import ValidationSession
@@ -36,10 +38,24 @@ class ValidationDetail:
     success: Success
 
 
+@dataclass(frozen=True)
+class RepeatedResult:
+    """How often a test of the unmodified problem, its reference fix or a fix passed; `test=None` is the verdict."""
+
+    validated: str
+    test: str | None
+    runs: int
+    passes: int
+    flaky: bool
+
+
 def validate_files(
-    config: EvaluationConfig, oid: str, fixes: list[Path], kind: FixKind | None
-) -> list[ValidationDetail]:
-    """Validate each file as a fix of the problem, with the evaluation's sandbox and cache."""
+    config: EvaluationConfig, oid: str, fixes: list[Path], kind: FixKind | None, repeat: int = 1
+) -> tuple[list[ValidationDetail], list[RepeatedResult]]:
+    """Validate each file as a fix of the problem, with the evaluation's sandbox and cache.
+
+    If `repeat` is more than 1, the problem, its reference fix and the files are validated so many times, uncached.
+    """
     target = _target(config, oid)
     settings = config.validation
     how = kind or settings.apply
@@ -49,10 +65,27 @@ def validate_files(
         tempfile.TemporaryDirectory(prefix="touchstone-") as scratch,
         ValidationSession(settings, cache_dir, Path(scratch) / "validation") as validation,
     ):
-        problem = validate_problems({oid: target}, validation, references=False)[oid]
+        problem = validate_problems({oid: target}, validation, references=repeat > 1)[oid]
         if isinstance(problem, NoTarget):
             raise TouchstoneError(f"problem '{oid}' cannot be validated: {problem.status}: {problem.reason}")
-        return [_validate(validation, problem, path, _fix(path, how, has_range)) for path in fixes]
+        given = [(path, _fix(path, how, has_range)) for path in fixes]
+        details = [_validate(validation, problem, path, fix) for path, fix in given]
+        return details, _repeat(validation, problem, given, repeat) if repeat > 1 else []
+
+
+def _repeat(
+    validation: ValidationSession, problem: ValidatedProblem, fixes: Iterable[tuple[Path, Fix]], repeat: int
+) -> list[RepeatedResult]:
+    target = problem.target
+    subjects = list(problem_subjects(problem, validation))
+    for path, fix in fixes:
+        applied = apply_fix(target.original, fix, target.problem)
+        if isinstance(applied, AppliedFix):
+            request = validation.request(target, applied.content)
+            first = validation.reports([request], "validating")[request.key].report
+            subjects.append(fix_subject({"validated": str(path)}, request, first, applied, problem, validation))
+    rows = repeated_rows(subjects, validation, repeat)
+    return [RepeatedResult(row["validated"], row["test"], row["runs"], row["passes"], row["flaky"]) for row in rows]
 
 
 def _target(config: EvaluationConfig, oid: str) -> Target:
