@@ -137,9 +137,10 @@ def test_an_unchanged_run_repeats_nothing(one_in_ten: Folder) -> None:
     assert evaluate(one_in_ten).made == 0
 
 
-def test_a_fix_that_is_itself_random_excludes_no_test(tmp_path: Path) -> None:
+@pytest.mark.parametrize("runner", ["isolated", "pytest"])
+def test_a_fix_that_is_itself_random_excludes_no_test(tmp_path: Path, runner: str) -> None:
     folder = make_problems(tmp_path, [suite(2)], [RANDOM_FIX], reference="")
-    assert repeat(folder, 32, exclude_flaky=True).exit_code == 0
+    assert repeat(folder, 32, exclude_flaky=True, python={"runner": runner, "lint": False}).exit_code == 0
     noise = table(folder, "validator_noise")
     assert set(noise.filter("flaky")["validated"]) == {"fix"} and not noise["excluded"].any()
     assert check_of(folder).message.endswith("; 2 tests flip only with fixes, which may be to blame")
@@ -171,6 +172,31 @@ def test_excluding_flaky_tests_without_looking_for_them_is_refused(folder: Folde
     folder.configure(validation={"exclude_flaky": True})
     with pytest.raises(TouchstoneError, match="exclude_flaky needs a repeat of at least 2"):
         load_config(folder.config)
+
+
+@pytest.mark.parametrize(
+    ("validated", "test", "said"),
+    [
+        ("reference", "test_a", "1 of 1 test (100.0%, 95% CI 20.7% to 100.0%) is flaky, and 0 of 0 verdicts changed: "
+         "p test_a (passed 3 of 4 runs of the reference fix); 1 test and 0 verdicts, each up to 4 runs; "
+         "correct the tests, or set validation.exclude_flaky"),
+        ("baseline", None, "1 of 1 verdict changed from run to run, and no test did: p verdict (passed 3 of 4 runs of "
+         "the unmodified problem); 0 tests and 1 verdict, each up to 4 runs"),
+    ],
+)  # fmt: skip
+def test_the_check_says_what_flipped_and_what_to_do(validated: str, test: str | None, said: str) -> None:
+    counts = {
+        "oid": "p",
+        "validated": validated,
+        "test": test,
+        "runs": 4,
+        "passes": 3,
+        "flaky": True,
+        "excluded": False,
+    }
+    noise = pl.LazyFrame([counts], schema_overrides={"test": pl.String})
+    problems = pl.LazyFrame({"oid": ["p"], "cluster": [None]}, schema_overrides={"cluster": pl.String})
+    assert no_flaky_tests(noise, problems, IntervalSettings()).message == said
 
 
 def simulated_noise(problems: int, tests: int, share: float, repeat: int, seed: int) -> tuple[pl.LazyFrame, int]:

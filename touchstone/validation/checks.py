@@ -183,7 +183,8 @@ def _flaky_share(figures: Mapping[str, int | float], confidence: float) -> str:
         return f"{verdicts} from run to run, and no test did"
     low, high = (f"{figures[f'flaky_share_ci_{end}']:.1%}" for end in ("low", "high"))
     share = f"{figures['flaky_share']:.1%}, {confidence:.0%} CI {low} to {high}"
-    return f"{counted_of(int(figures['flaky']), int(figures['tests']), 'test')} ({share}) are flaky, and {verdicts}"
+    are = "is" if figures["flaky"] == 1 else "are"
+    return f"{counted_of(int(figures['flaky']), int(figures['tests']), 'test')} ({share}) {are} flaky, and {verdicts}"
 
 
 def _flaky_examples(noise: pl.DataFrame) -> str:

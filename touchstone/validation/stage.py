@@ -46,13 +46,8 @@ class ValidationStage:
             nothing = pl.LazyFrame(schema=TABLES["validator_noise"].dtypes)
             return current or self.store.write("validator_noise", nothing, fingerprint)
         intervals = self.config.intervals
-        repeated = [
-            settings.repeat,
-            settings.repeat_fixes,
-            settings.exclude_flaky,
-            intervals.seed,
-            intervals.confidence,
-        ]
+        repeated: list[object] = [settings.repeat, settings.repeat_fixes, settings.exclude_flaky]
+        repeated += [intervals.seed, intervals.confidence]
         made_from = [self.store.fingerprint("attempts"), self.session.fingerprint(targets), repeated]
         fingerprint = digest(["validator_noise", made_from, code])
         current = self.store.current("validator_noise", fingerprint)
@@ -60,10 +55,9 @@ class ValidationStage:
             return current
         rows = noise_rows(targets, self._sampled_fixes(), self.session, intervals.confidence)
         frame = pl.DataFrame(rows, schema=TABLES["validator_noise"].dtypes)
-        validated = {row["oid"] for row in rows if row["validated"] == "baseline"}
-        settled = all(isinstance(target, NoTarget) or oid in validated for oid, target in targets.items())
-        content = content_digest(frame)
-        return self.store.write("validator_noise", frame.lazy(), fingerprint, fingerprint=content, settled=settled)
+        # If nothing was decided, the next run tries again; for a few problems that would cost too much.
+        decided, content = bool(rows), content_digest(frame)
+        return self.store.write("validator_noise", frame.lazy(), fingerprint, fingerprint=content, settled=decided)
 
     def _sampled_fixes(self) -> Iterator[dict[str, Any]]:
         at_most, seed = self.config.validation.repeat_fixes, self.config.intervals.seed
