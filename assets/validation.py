@@ -11,6 +11,12 @@ from touchstone.storage.store import Part
 from touchstone.tables import TABLES
 
 
+@dg.multi_asset(specs=[table_spec(TABLES["validator_noise"], "python")])
+def validator_noise(evaluation: EvaluationParam) -> dg.MaterializeResult[None]:
+    """Validates problems, reference fixes and some fixes several times, if the configuration asks for it."""
+    return materialized(evaluation, "validator_noise")
+
+
 @dg.multi_asset(specs=[table_spec(TABLES["baselines"], "python")])
 def baselines(evaluation: EvaluationParam) -> dg.MaterializeResult[None]:
     """Validates the unmodified problems and their reference fixes."""
@@ -35,5 +41,6 @@ def _counts(part: Part) -> Figures:
     return counts.collect().row(0, named=True)
 
 
+noise_checks = checks_of("validator_noise")
 baseline_checks = checks_of("baselines")
 outcome_checks = checks_of("outcomes")

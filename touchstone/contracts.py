@@ -20,8 +20,10 @@ from touchstone.vocabulary import (
     FILE_STATUSES,
     MAX_AMOUNT,
     MAX_ID_LENGTH,
+    SHARE_CI_METHODS,
     STATUSES,
     TESTS,
+    VALIDATED,
     VERDICTS,
 )
 
@@ -36,6 +38,10 @@ def _id(description: str, *, key: bool = True, unique: bool = True) -> dy.String
         metadata={"key": True} if key else None,
         description=description,
     )
+
+
+def _nullable_key(description: str) -> dy.String:
+    return dy.String(nullable=True, metadata={"key": True}, description=description)
 
 
 def _text(description: str) -> dy.String:
@@ -59,11 +65,11 @@ def _attempt_amount(description: str) -> dy.Float64:
     return dy.Float64(nullable=True, min=0, max=MAX_AMOUNT, description=description)
 
 
-def _ci_method(of: str) -> dy.String:
+def _ci_method(of: str, methods: tuple[str, ...] = CI_METHODS) -> dy.String:
     return dy.String(
         nullable=True,
-        check=lambda column: column.is_in(CI_METHODS),
-        description=f"Method of the confidence interval of {of}: " + ", ".join(CI_METHODS) + ".",
+        check=lambda column: column.is_in(methods),
+        description=f"Method of the confidence interval of {of}: " + ", ".join(methods) + ".",
     )
 
 
@@ -189,6 +195,25 @@ class Baselines(dy.Schema):
         description="How the validation of the reference fix ended; null if there is none.",
     )
     diagnostics = _text("The validator's messages on the unmodified problem.")
+
+
+class ValidatorNoise(dy.Schema):
+    oid = _id("Problem.", unique=False)
+    validated = dy.String(
+        metadata={"key": True},
+        check=lambda column: column.is_in(VALIDATED),
+        description="What was validated several times: `baseline` (the unmodified problem), `reference` or `fix`.",
+    )
+    model = _nullable_key("Model that wrote the fix; null for baseline and reference.")
+    tier = _nullable_key("Tier of the fix; null for baseline and reference.")
+    iteration_id = _nullable_key("Attempt that the fix is from; null for baseline and reference.")
+    test = _nullable_key("Test; null for the verdict as a whole, which all tests decide, flaky or not.")
+    runs = _count("Validations with a result, including the one that counts; for a test, those that ran the tests.")
+    passes = _count("Those that passed.")
+    flaky = dy.Bool(description="Whether some runs on the same files passed and others did not.")
+    ci_low = _share("Lower end of the confidence interval (Wilson) of the probability of passing.")
+    ci_high = _share("Upper end of the confidence interval of the probability of passing.")
+    excluded = dy.Bool(description="Whether the test is left out of the verdicts on this problem's fixes.")
 
 
 class ProblemPassAtK(dy.Schema):
@@ -477,6 +502,25 @@ class NextSamples(dy.Schema):
         nullable=True,
         description="Whether this is the best plan with as many attempts; null for `now` or if the width is unknown.",
     )
+
+
+class ValidatorVariance(dy.Schema):
+    model = _id("Model.")
+    tier = _id("Tier.")
+    problems = _count("Problems with fixes that were validated several times.")
+    fixes = _count("Fixes that were validated several times.")
+    flaky = _count("Fixes of these whose verdict was not always the same.")
+    validator_variance = _amount(
+        "Variance of the verdict when the same fix is validated again: unbiased estimate, mean over problems."
+    )
+    sampling_variance = _amount("Variance of one attempt at a problem, as in `variance_split`.")
+    share_from_validator = _share(
+        "validator_variance / sampling_variance, at most 1; null if that is 0 or unknown, or flaky tests are excluded."
+    )
+    ci_low = _share("Lower end of the confidence interval of share_from_validator.")
+    ci_high = _share("Upper end of the confidence interval of share_from_validator.")
+    ci_method = _ci_method("share_from_validator", SHARE_CI_METHODS)
+    ci_units = _count("Independent units behind validator_variance: problems, each cluster counted once.")
 
 
 class Reliability(dy.Schema):

@@ -71,12 +71,22 @@ def _ingest() -> Iterator[Table]:
 def _validation() -> Iterator[Table]:
     stage, code = "touchstone.validation.stage:ValidationStage", ("touchstone.validation",)
     yield Table(
+        "validator_noise",
+        contracts.ValidatorNoise,
+        "problem, repeated validation and test",
+        "validation",
+        f"{stage}.validator_noise",
+        reads=("problems", "attempts"),
+        step=True,
+        code=code,
+    )
+    yield Table(
         "baselines",
         contracts.Baselines,
         "problem with fixes to validate",
         "validation",
         f"{stage}.baselines",
-        reads=("problems", "attempts"),
+        reads=("problems", "attempts", "validator_noise"),
         step=True,
         code=code,
     )
@@ -86,7 +96,7 @@ def _validation() -> Iterator[Table]:
         "attempt, validated",
         "validation",
         f"{stage}.outcomes",
-        reads=("problems", "attempts", "baselines"),
+        reads=("problems", "attempts", "validator_noise", "baselines"),
         per_model=True,
         step=True,
         code=code,
@@ -227,6 +237,15 @@ def _reliability() -> Iterator[Table]:
         "touchstone.metrics.variance:next_samples",
         reads=("variance_split", "attempt_scores"),
         settings=("intervals",),
+    )
+    yield Table(
+        "validator_variance",
+        contracts.ValidatorVariance,
+        "model and tier with fixes that were validated several times",
+        group,
+        "touchstone.metrics.validator_variance:validator_variance",
+        reads=("validator_noise", *reads),
+        settings=("intervals", "validation.exclude_flaky"),
     )
     yield Table(
         "reliability",

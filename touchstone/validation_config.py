@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from touchstone.errors import TouchstoneError
 from touchstone.vocabulary import CommandReport, Success, TestEdits
@@ -89,11 +89,20 @@ class ValidationSettings(_Section):
     unsandboxed: bool = False
     workers: int | None = Field(None, ge=1, le=1024)
     cache_dir: Path | None = None
+    repeat: int = Field(1, ge=1, le=1000)
+    repeat_fixes: int = Field(100, ge=0, le=1_000_000)
+    exclude_flaky: bool = False
     limits: LimitSettings = LimitSettings()
     terraform: TerraformProgram = TerraformProgram()
     python: PythonProgram = PythonProgram()
     rust: RustProgram = RustProgram()
     command: CommandProgram = CommandProgram()
+
+    @model_validator(mode="after")
+    def _repeats_to_find_flaky_tests(self) -> Self:
+        if self.exclude_flaky and self.repeat == 1:
+            raise ValueError("exclude_flaky needs a repeat of at least 2, which finds the flaky tests")
+        return self
 
     def anchored(self, base: Path) -> Self:
         """A copy with absolute paths: relative ones are resolved against `base`, the config file's folder."""

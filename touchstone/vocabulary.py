@@ -48,6 +48,9 @@ STATUSES = (
     "unsafe_input",
 )
 
+# What is validated several times to find flaky tests (`validation.repeat`).
+VALIDATED = ("baseline", "reference", "fix")
+
 # What a validated fix must achieve to count as passed (`validation.success`).
 Success = Literal["plausible", "clean", "fixed", "strict_block", "strict_module"]
 
@@ -78,6 +81,9 @@ CI_METHODS = (
     "fieller-widened-cluster",
     "bootstrap-t-log-cluster",
 )
+
+# Of a share of a variance; see `inference.ratios`.
+SHARE_CI_METHODS = ("mover", "mover-cluster")
 
 # Tests of "no difference" between two sides; see `inference.paired_tests`.
 TESTS = (

@@ -63,8 +63,9 @@ def test_the_shape_of_the_graph(defs: dg.Definitions) -> None:
         "attempts": ["problems"],
         "sources": ["attempts", "problems"],
         "quarantine": ["attempts", "problems"],
-        "baselines": ["attempts", "problems"],
-        "outcomes": ["attempts", "baselines", "problems"],
+        "validator_noise": ["attempts", "problems"],
+        "baselines": ["attempts", "problems", "validator_noise"],
+        "outcomes": ["attempts", "baselines", "problems", "validator_noise"],
         "problem_pass_at_k": ["outcomes"],
         "pass_at_k": ["problem_pass_at_k", "problems", "sources"],
         "summary_pass_at_k": ["pass_at_k"],
@@ -81,6 +82,7 @@ def test_the_shape_of_the_graph(defs: dg.Definitions) -> None:
         "reliability": ["problem_pass_at_k", "problems"],
         "reliability_curve": ["problem_pass_at_k", "problems"],
         "variance_split": ["problem_pass_at_k", "problems"],
+        "validator_variance": ["problem_pass_at_k", "problems", "validator_noise"],
         "next_samples": ["attempt_scores", "variance_split"],
         "economics": ["attempt_scores", "problems"],
         "routing": ["attempt_scores", "problems"],
@@ -106,6 +108,7 @@ def test_the_shape_of_the_graph(defs: dg.Definitions) -> None:
             "routing_policies",
             "run_scores",
             "settings",
+            "validator_variance",
         ],
         "problem_history": ["history"],
         "warehouse": ["model_csvs", "problem_history", "summary_pass_at_k"],
@@ -142,6 +145,7 @@ def test_the_names_of_checks_jobs_schedules_and_sensors(defs: dg.Definitions) ->
         "suite_scores.classes_add_up",
         "suite_scores.no_empty_suite",
         "tiers.missing_scores",
+        "validator_noise.no_flaky_tests",
     }
     repository = defs.get_repository_def()
     assert [job.name for job in repository.get_all_jobs() if not job.name.startswith("__")] == ["evaluate"]
@@ -258,7 +262,7 @@ def test_data_versions_follow_the_files_contents(
     folder.fixes("m", HEADER + "a,1,true\n")
     third = versions(execute(folder, instance))
     changed = {name for name in first if first[name] != third[name]}
-    assert changed == set(first) - {"settings", "problems", "quarantine", "baselines"}
+    assert changed == set(first) - {"settings", "problems", "quarantine", "validator_noise", "baselines"}
 
 
 @pytest.fixture(scope="module")

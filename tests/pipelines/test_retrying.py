@@ -112,7 +112,7 @@ def evaluation_of(folder: Folder, **options: Any) -> Iterator[Evaluation]:
     """The steps of a run up to the outcomes, without Dagster and without gates."""
     evaluation = Evaluation(load_config(folder.config), **options)
     with closing(evaluation):
-        for table in ("problems", "attempts", "baselines", "outcomes"):
+        for table in ("problems", "attempts", "validator_noise", "baselines", "outcomes"):
             evaluation.materialize(table)
         yield evaluation
 

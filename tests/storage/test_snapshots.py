@@ -98,7 +98,7 @@ def test_every_figure_of_a_model_and_tier_has_a_history(twice: Folder) -> None:
         if (
             {"model", "tier"} <= set(table.key)
             and "oid" not in table.key
-            and name not in ("history", "baseline_verdicts", "regression_counts")
+            and name not in ("history", "baseline_verdicts", "regression_counts", "validator_variance")
         ):
             numbers = [
                 column for column, dtype in table.dtypes.items() if dtype.is_numeric() and column not in table.key
@@ -191,7 +191,7 @@ def test_the_manifest_has_the_hashes_of_the_bytes_that_were_read(folder: Folder)
     fixes, problems = folder.root / "fixes" / "m_fixes.csv", folder.root / "fixes" / "problems.csv"
     read = {"m_fixes.csv": sha256(fixes), "problems": sha256(problems)}
     evaluation = Evaluation(load_config(folder.config))
-    for table in ("problems", "attempts", "baselines", "outcomes"):
+    for table in ("problems", "attempts", "validator_noise", "baselines", "outcomes"):
         evaluation.materialize(table)
     # Both files are replaced while the run goes on.
     fixes.write_text(HEADER + "a,1,false\n")

@@ -28,16 +28,21 @@ def validate(
             ".patch), contents by path as JSON, or search/replace blocks.",
         ),
     ] = None,
+    repeat: Annotated[
+        int, typer.Option(min=1, max=1000, help="Validate so many times, uncached, and name flaky tests.")
+    ] = 1,
 ) -> None:
     """Validate fixes of one problem in full detail: diff, diagnostics and tests before and after, and the verdict."""
-    from touchstone.cli.validation_tables import show_validation
+    from touchstone.cli.validation_tables import show_repeats, show_validation
     from touchstone.config import load_config
     from touchstone.validation.validation_detail import validate_files
 
     with show_progress("validating"):
-        details = validate_files(load_config(config_or_default(config)), problem, fix, kind)
+        details, repeated = validate_files(load_config(config_or_default(config)), problem, fix, kind, repeat)
     for detail in details:
         show_validation(detail)
+    if repeated:
+        show_repeats(repeated)
     if any(detail.verdict.fixed is None for detail in details):
         raise typer.Exit(2)
     raise typer.Exit(int(any(detail.verdict.status != "passed" for detail in details)))

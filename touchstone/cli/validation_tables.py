@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from touchstone.validation.cache import CacheStatistics
     from touchstone.validation.capabilities import Capability
     from touchstone.validation.protocol import Report
-    from touchstone.validation.validation_detail import TestChange, ValidationDetail
+    from touchstone.validation.validation_detail import RepeatedResult, TestChange, ValidationDetail
 
 _MANY_TESTS = 40
 
@@ -86,6 +86,22 @@ def _outcome(passed: bool | None) -> str | Text:
 def _shown(text: str) -> str:
     """Foreign text, of one or several lines, with neither markup nor control characters in effect."""
     return escape("\n".join(visible(line) for line in text.split("\n")))
+
+
+def show_repeats(repeated: Sequence["RepeatedResult"]) -> None:
+    """Print how often each flaky test passed, and how many were repeated."""
+    flaky = [one for one in repeated if one.flaky]
+    runs = counted(max(one.runs for one in repeated), "run")
+    tests = counted(sum(one.test is not None for one in repeated), "test result")
+    screen = terminal()
+    if not flaky:
+        screen.print(f"[green]not flaky[/]: {tests} and all verdicts are the same in {runs}")
+        return
+    screen.print(f"[yellow]flaky[/]: the results of {runs} differ")
+    table = FittedTable([*names("validated"), *prose("test"), *numbers("passed")])
+    for one in flaky:
+        table.add_row(one.validated, one.test or "verdict", f"{one.passes} of {one.runs}")
+    table.print(screen)
 
 
 def show_inventory(entries: Iterable["Capability"]) -> None:

@@ -1,4 +1,4 @@
-"""Fieller's confidence interval for a ratio of two means over the same units: the cost of a pass.
+"""Confidence intervals for a ratio of two means: the cost of a pass, and the share of a variance that is a part of it.
 
 `fieller` (Fieller 1954): the interval consists of the ratios r for which mean cost - r * mean pass rate differs from 0
 by no more than Student's t allows. The variance of the cost, its covariance with passing and the degrees of freedom
@@ -9,7 +9,12 @@ rate, and the upper limit is infinite exactly if nothing passes. `fieller-cluste
 
 Skewed costs get another interval, `bootstrap-t-log` or `fieller-widened`: see `skewed_costs`.
 
-Reference: Fieller (1954), "Some problems in interval estimation", Journal of the Royal Statistical Society B 16(2).
+`mover`: a part and its whole, each with an interval of its own; see `share_interval`.
+
+References: Fieller (1954), "Some problems in interval estimation", Journal of the Royal Statistical Society B 16(2).
+Donner and Zou (2012), "Closed-form confidence intervals for functions of the normal mean and standard deviation",
+Statistical Methods in Medical Research 21(4). Newcombe (2016), "MOVER-R confidence intervals for ratios and products
+of two independently estimated quantities", Statistical Methods in Medical Research 25(5).
 """
 
 import math
@@ -86,3 +91,30 @@ def _fieller_limits(
     # The smaller root in the form that does not divide by a pass rate of 0.
     low = max(0.0, rest / (half + root)) if half + root > 0 else 0.0
     return low, (half + root) / square if square > 0 else math.inf
+
+
+def share_interval(part: float, part_interval: Interval, whole: float, whole_interval: Interval) -> Interval:
+    """Interval for part / whole, cut at 1, from intervals for both: MOVER-R (Donner and Zou 2012, Newcombe 2016).
+
+    Each limit recovers the variances from the distances between the estimates and the limits of their intervals, which
+    may be asymmetric. Part and whole are taken as independent. If they grow together, it is too wide rather than too
+    narrow. Undefined if the whole is 0. The units are those of the part.
+
+    >>> found = share_interval(0.1, Interval(0.05, 0.2, "wilson-t", 40), 0.4, Interval(0.3, 0.5, "wilson-t", 40))
+    >>> round(found.low, 3), round(found.high, 3), found.method
+    (0.121, 0.533, 'mover')
+    """
+    low, high, least, most = part_interval.low, part_interval.high, whole_interval.low, whole_interval.high
+    if low is None or high is None or least is None or most is None or whole == 0:
+        return Interval(None, None, None, part_interval.units)
+    product = part * whole
+    # Both limits are roots of a parabola; the lower one in the form that does not divide by nearly 0.
+    root = math.sqrt(max(0.0, product**2 - low * (2 * part - low) * most * (2 * whole - most)))
+    lowest = low * (2 * part - low) / (product + root) if product + root > 0 else 0.0
+    square = least * (2 * whole - least)
+    root = math.sqrt(max(0.0, product**2 - high * (2 * part - high) * square))
+    highest = (product + root) / square if square > 0 else math.inf
+    clustered = any(str(one.method).endswith("-cluster") for one in (part_interval, whole_interval))
+    share = min(1.0, part / whole)
+    method = "mover-cluster" if clustered else "mover"
+    return Interval(max(0.0, min(lowest, share)), max(share, min(1.0, highest)), method, part_interval.units)

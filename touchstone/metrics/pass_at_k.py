@@ -96,10 +96,15 @@ def problem_pass_at_k(outcomes: pl.LazyFrame, k_values: Sequence[int]) -> pl.Laz
 
 def outcome_histogram(counts: pl.LazyFrame, problems: pl.LazyFrame) -> pl.LazyFrame:
     """The number of problems per model, tier, cluster, n and c. A cluster with one problem only is null."""
-    shared = problems.group_by("cluster").len().filter(pl.col("cluster").is_not_null() & (pl.col("len") > 1))
-    clusters = problems.join(shared, on="cluster", how="semi").select("oid", "cluster")
     keys = [*MODEL_TIER, "cluster", "n", "c"]
-    return counts.join(clusters, on="oid", how="left").group_by(keys).agg(problems=pl.len().cast(pl.Int64))
+    clustered = counts.join(shared_clusters(problems), on="oid", how="left")
+    return clustered.group_by(keys).agg(problems=pl.len().cast(pl.Int64))
+
+
+def shared_clusters(problems: pl.LazyFrame) -> pl.LazyFrame:
+    """The problems that share their cluster with others, with the cluster."""
+    shared = problems.group_by("cluster").len().filter(pl.col("cluster").is_not_null() & (pl.col("len") > 1))
+    return problems.join(shared, on="cluster", how="semi").select("oid", "cluster")
 
 
 def histograms(

@@ -1,10 +1,13 @@
 """Checks of the validation. Most are gates: no figure is computed from outcomes that they reject."""
 
+from collections.abc import Mapping
+
 import polars as pl
 
 from touchstone.checks import CheckResult
-from touchstone.config import CheckLimits
-from touchstone.text import counted, counted_of
+from touchstone.config import CheckLimits, IntervalSettings
+from touchstone.inference.units import mean_intervals, unit_sums
+from touchstone.text import counted, counted_of, visible
 
 
 def all_decided(outcomes: pl.LazyFrame) -> CheckResult:
@@ -133,3 +136,68 @@ def one_fidelity(outcomes: pl.LazyFrame) -> CheckResult:
             "evaluate them separately, each with its own config"
         )
     return CheckResult(mixed.is_empty(), message, error=True, figures={"mixed": mixed.height})
+
+
+_SHOWN_FLAKY = 5
+
+
+def no_flaky_tests(validator_noise: pl.LazyFrame, problems: pl.LazyFrame, settings: IntervalSettings) -> CheckResult:
+    """Every repeated test and verdict gave the same result on the same files (`validation.repeat`)."""
+    noise = validator_noise.collect()
+    tests = noise.filter(pl.col("test").is_not_null())
+    without_fix = pl.col("flaky") & (pl.col("validated") != "fix")
+    by_test = tests.group_by("oid", "test").agg(pl.col("flaky", "excluded").any(), without_fix=without_fix.any())
+    flaky, excluded = (int(by_test[name].sum()) for name in ("flaky", "excluded"))
+    verdicts = noise.filter(pl.col("test").is_null())
+    changing = int(verdicts["flaky"].sum())
+    figures: dict[str, int | float] = {"tests": by_test.height, "flaky": flaky, "excluded": excluded}
+    figures |= {"verdicts": verdicts.height, "flaky_verdicts": changing}
+    if noise.is_empty():
+        return CheckResult(True, "nothing was validated more than once (validation.repeat)", figures=figures)
+    repeated = f"{counted(by_test.height, 'test')} and {counted(verdicts.height, 'verdict')}, each up to "
+    repeated += counted(int(noise["runs"].max() or 0), "run")  # type: ignore[arg-type]
+    if flaky + changing == 0:
+        return CheckResult(True, f"the same results every time: {repeated}", figures=figures)
+    if by_test.height:
+        rated = by_test.select("oid", share=pl.col("flaky").cast(pl.Float64)).lazy()
+        units = unit_sums(rated.with_columns(all=pl.lit(0)), problems, ["all"], ["share"])
+        low, high = mean_intervals(units, ["all"], "share", settings).select("ci_low", "ci_high").row(0)
+        figures |= {"flaky_share": flaky / by_test.height, "flaky_share_ci_low": low, "flaky_share_ci_high": high}
+    message = f"{_flaky_share(figures, settings.confidence)}{_flaky_examples(noise)}; {repeated}"
+    return CheckResult(False, message + _flaky_remedy(by_test, excluded), figures=figures)
+
+
+def _flaky_remedy(by_test: pl.DataFrame, excluded: int) -> str:
+    without_fix = int(by_test["without_fix"].sum())
+    only_with_fixes = int(by_test["flaky"].sum()) - without_fix
+    words = f"; {counted(excluded, 'test is', 'tests are')} left out of all verdicts" if excluded else ""
+    if without_fix and not excluded:
+        words = "; correct the tests, or set validation.exclude_flaky"
+    flip = counted(only_with_fixes, "test flips", "tests flip")
+    return words + (f"; {flip} only with fixes, which may be to blame" if only_with_fixes else "")
+
+
+def _flaky_share(figures: Mapping[str, int | float], confidence: float) -> str:
+    verdicts = f"{counted_of(int(figures['flaky_verdicts']), int(figures['verdicts']), 'verdict')} changed"
+    if not figures["flaky"]:
+        return f"{verdicts} from run to run, and no test did"
+    low, high = (f"{figures[f'flaky_share_ci_{end}']:.1%}" for end in ("low", "high"))
+    share = f"{figures['flaky_share']:.1%}, {confidence:.0%} CI {low} to {high}"
+    are = "is" if figures["flaky"] == 1 else "are"
+    return f"{counted_of(int(figures['flaky']), int(figures['tests']), 'test')} ({share}) {are} flaky, and {verdicts}"
+
+
+def _flaky_examples(noise: pl.DataFrame) -> str:
+    """The first flaky tests, each with the files on which it passed some runs; verdicts if no test is to blame."""
+    flaky = noise.filter("flaky")
+    tests = flaky.filter(pl.col("test").is_not_null())
+    shown = (tests if tests.height else flaky).unique(["oid", "test"], keep="first", maintain_order=True)
+    named = [
+        f"{oid} {visible(test or 'verdict')} (passed {passes} of {runs} runs of the {_VALIDATED_AS[validated]})"
+        for oid, test, validated, passes, runs in shown.select("oid", "test", "validated", "passes", "runs").rows()
+    ]
+    more = f", and {len(named) - _SHOWN_FLAKY:,} more" if len(named) > _SHOWN_FLAKY else ""
+    return f": {', '.join(named[:_SHOWN_FLAKY])}{more}"
+
+
+_VALIDATED_AS = {"baseline": "unmodified problem", "reference": "reference fix", "fix": "same fix"}

@@ -20,10 +20,13 @@ from touchstone.vocabulary import Success
 
 _MAX_DIAGNOSTICS = 2000
 Row = dict[str, Any]
+# Tests that do not count, by problem.
+ExcludedTests = Mapping[str, frozenset[str]]
+NONE_EXCLUDED: ExcludedTests = {}
 
 
 @dataclass(frozen=True)
-class _PlannedAttempt:
+class PlannedAttempt:
     """An attempt with the request for its report, or without one if its outcome needs no report."""
 
     attempt: Mapping[str, Any]
@@ -32,14 +35,16 @@ class _PlannedAttempt:
     request: Request | None = None
 
 
-def baseline_rows(targets: Mapping[str, Target | NoTarget], validation: ValidationSession) -> list[Row]:
+def baseline_rows(
+    targets: Mapping[str, Target | NoTarget], validation: ValidationSession, excluded: ExcludedTests = NONE_EXCLUDED
+) -> list[Row]:
     """One row per problem: the results for its unmodified files and its reference fix, to tell if it can be trusted."""
     rows = []
-    for oid, known in validate_problems(targets, validation).items():
+    for oid, known in validate_problems(targets, validation, excluded=excluded).items():
         if isinstance(known, NoTarget):
             rows.append(_unvalidated_problem_row(oid, known))
             continue
-        verdict = _reference_verdict(known, validation.settings.success)
+        verdict = reference_verdict(known, validation.settings.success)
         rows.append(_problem_row(known.target, known.baseline, verdict, validation))
     return rows
 
@@ -52,6 +57,7 @@ class ValidatedProblem:
     baseline: Report
     applied: AppliedFix | NotApplied | None
     reference: Report | None
+    excluded: frozenset[str] = frozenset()
 
     @property
     def cannot_judge(self) -> str:
@@ -60,9 +66,35 @@ class ValidatedProblem:
 
 
 def validate_problems(
+    targets: Mapping[str, Target | NoTarget],
+    validation: ValidationSession,
+    excluded: ExcludedTests = NONE_EXCLUDED,
+) -> dict[str, ValidatedProblem | NoTarget]:
+    """Validate problems and their reference fixes, and again with pytest what the isolated runner cannot judge.
+
+    `excluded` tests do not count.
+    """
+    found = _validate_with_all_tests(targets, validation)
+    return {
+        oid: exclude_tests(known, excluded[oid]) if oid in excluded and isinstance(known, ValidatedProblem) else known
+        for oid, known in found.items()
+    }
+
+
+def exclude_tests(known: ValidatedProblem, names: frozenset[str]) -> ValidatedProblem | NoTarget:
+    """The problem as the other tests show it; no target if none of them shows its errors."""
+    baseline, reference = known.baseline.without_tests(names), known.reference
+    problem = known.target.problem
+    if target_diagnostics(known.baseline, problem) and not target_diagnostics(baseline, problem):
+        reason = "every test that shows its errors is flaky and left out (validation.exclude_flaky)"
+        return NoTarget("validator_unavailable", f"{reason}: {', '.join(sorted(names))}")
+    reference = None if reference is None else reference.without_tests(names)
+    return replace(known, baseline=baseline, reference=reference, excluded=names)
+
+
+def _validate_with_all_tests(
     targets: Mapping[str, Target | NoTarget], validation: ValidationSession
 ) -> dict[str, ValidatedProblem | NoTarget]:
-    """Validate problems and their reference fixes, and again with pytest what the isolated runner cannot judge."""
     usable = {oid: target for oid, target in targets.items() if isinstance(target, Target)}
     baselines = {oid: validation.request(target, None) for oid, target in usable.items()}
     applied = {oid: _reference(target, validation) for oid, target in usable.items()}
@@ -81,7 +113,7 @@ def validate_problems(
         for oid, known in found.items()
         if isinstance(known, ValidatedProblem) and known.cannot_judge
     }
-    return found | (validate_problems(switched, validation) if switched else {})
+    return found | (_validate_with_all_tests(switched, validation) if switched else {})
 
 
 def _with_another_runner(known: ValidatedProblem, settings: ValidationSettings) -> Target | NoTarget:
@@ -92,13 +124,30 @@ def _with_another_runner(known: ValidatedProblem, settings: ValidationSettings) 
 
 
 def outcome_rows(
-    attempts: Iterable[Mapping[str, Any]], targets: Mapping[str, Target | NoTarget], validation: ValidationSession
+    attempts: Iterable[Mapping[str, Any]],
+    targets: Mapping[str, Target | NoTarget],
+    validation: ValidationSession,
+    excluded: ExcludedTests = NONE_EXCLUDED,
 ) -> list[Row]:
     """One row per attempt, in order. Fixes that produce the same file are validated once."""
     attempts = list(attempts)
     attempted = {attempt["oid"] for attempt in attempts}
-    problems = validate_problems({oid: target for oid, target in targets.items() if oid in attempted}, validation)
-    applied: dict[tuple[str, Fix | None], _PlannedAttempt] = {}
+    wanted_targets = {oid: target for oid, target in targets.items() if oid in attempted}
+    problems = validate_problems(wanted_targets, validation, excluded)
+    planned = plan_attempts(attempts, problems, validation)
+    wanted = [plan.request for _, plan in planned if plan.request is not None]
+    models = {attempt["model"]: None for attempt, _ in planned}
+    reports = validation.reports(wanted, f"validating {', '.join(models)}")
+    return [_outcome(attempt, plan, problems, reports, validation) for attempt, plan in planned]
+
+
+def plan_attempts(
+    attempts: Iterable[Mapping[str, Any]],
+    problems: Mapping[str, ValidatedProblem | NoTarget],
+    validation: ValidationSession,
+) -> list[tuple[Mapping[str, Any], PlannedAttempt]]:
+    """Each attempt with its fix applied. Equal fixes of a problem are applied once."""
+    applied: dict[tuple[str, Fix | None], PlannedAttempt] = {}
     planned = []
     for attempt in attempts:
         problem = problems[attempt["oid"]]
@@ -109,28 +158,25 @@ def outcome_rows(
         if known is None:
             known = applied[attempt["oid"], fix] = _plan_attempt(attempt, target, fix, validation)
         planned.append((attempt, known))
-    wanted = [plan.request for _, plan in planned if plan.request is not None]
-    models = {attempt["model"]: None for attempt, _ in planned}
-    reports = validation.reports(wanted, f"validating {', '.join(models)}")
-    return [_outcome(attempt, plan, problems, reports, validation) for attempt, plan in planned]
+    return planned
 
 
 def _plan_attempt(
     attempt: Mapping[str, Any], target: Target | NoTarget, fix: Fix | None, validation: ValidationSession
-) -> _PlannedAttempt:
+) -> PlannedAttempt:
     if isinstance(target, NoTarget):
-        return _PlannedAttempt(attempt, target, target)
+        return PlannedAttempt(attempt, target, target)
     if fix is None:
-        return _PlannedAttempt(attempt, target, NotApplied("validator_unavailable", "the file brings no fix"))
+        return PlannedAttempt(attempt, target, NotApplied("validator_unavailable", "the file brings no fix"))
     applied = apply_fix(target.tree, fix, target.problem, validation.settings.test_edits)
     if isinstance(applied, NotApplied):
-        return _PlannedAttempt(attempt, target, applied)
-    return _PlannedAttempt(attempt, target, applied, validation.request(target, applied.changes))
+        return PlannedAttempt(attempt, target, applied)
+    return PlannedAttempt(attempt, target, applied, validation.request(target, applied.changes))
 
 
 def _outcome(
     attempt: Mapping[str, Any],
-    plan: _PlannedAttempt,
+    plan: PlannedAttempt,
     problems: Mapping[str, ValidatedProblem | NoTarget],
     reports: Mapping[str, CachedReport],
     validation: ValidationSession,
@@ -139,39 +185,38 @@ def _outcome(
     if plan.request is None:
         assert not isinstance(plan.applied, AppliedFix)
         return row | _not_validated_columns(plan.applied, plan.target, validation)
-    assert isinstance(plan.target, Target) and isinstance(plan.applied, AppliedFix)
+    assert isinstance(plan.applied, AppliedFix)
     known, problem = reports[plan.request.key], problems[attempt["oid"]]
     assert isinstance(problem, ValidatedProblem)
-    verdict, known = judge_fix(known, plan.applied, problem, validation)
-    return row | _validated_columns(known, verdict, plan.target, validation)
+    report, verdict = judge_fix(known.report, plan.applied, problem, validation)
+    return row | _validated_columns(replace(known, report=report), verdict, problem.target, validation)
 
 
 def judge_fix(
-    known: CachedReport, applied: AppliedFix, problem: ValidatedProblem, validation: ValidationSession
-) -> tuple[Verdict, CachedReport]:
-    """The verdict on a fix, and its report as far as it counts."""
+    report: Report, applied: AppliedFix, problem: ValidatedProblem, validation: ValidationSession
+) -> tuple[Report, Verdict]:
+    """The report on a fix as it is compared with its problem's, and the verdict."""
     target, baseline = problem.target, problem.baseline
-    if known.report.status in ("validator_unavailable", "unsafe_input") and baseline.decided:
-        known = _blame_fix(known, target, validation)
-    known = replace(known, report=_comparable_report(known.report, problem))
-    lines = (applied.first_line, applied.last_line)
-    success = validation.settings.success
-    return compute_verdict(baseline, known.report, target.problem, *lines, success, problem.reference), known
+    if report.status in ("validator_unavailable", "unsafe_input") and baseline.decided:
+        report = _blame_fix(report, target, validation)
+    report = _comparable_report(report, problem)
+    lines, success = (applied.first_line, applied.last_line), validation.settings.success
+    return report, compute_verdict(baseline, report, target.problem, *lines, success, problem.reference)
 
 
 def _comparable_report(report: Report, problem: ValidatedProblem) -> Report:
-    """A fix's report, held to the tests that the problem is known to have if pytest ran them."""
+    """A fix's report without excluded tests, held to the tests that the problem is known to have if pytest ran them."""
+    report = report.without_tests(problem.excluded)
     if problem.target.problem.runner != PYTEST:
         return report
     return hold_to_known_tests(report, problem.baseline, problem.reference)
 
 
-def _blame_fix(known: CachedReport, target: Target, validation: ValidationSession) -> CachedReport:
+def _blame_fix(report: Report, target: Target, validation: ValidationSession) -> Report:
     """Turn undecided into a failure if only the fix needs what is missing, such as an invented provider or room."""
     if not validation.available(target.validator).usable:
-        return known
-    note = f"the fix needs what the problem does not: {known.report.note}"
-    return replace(known, report=replace(known.report, status="no_report", note=note))
+        return report
+    return replace(report, status="no_report", note=f"the fix needs what the problem does not: {report.note}")
 
 
 _UNDECIDED_COLUMNS: Row = {
@@ -289,7 +334,7 @@ def _reference_fix(problem: Problem, settings: ValidationSettings) -> Fix | None
     return Fix(problem.reference_patch or "", "diff") if (problem.reference_patch or "").strip() else None
 
 
-def _reference_verdict(known: ValidatedProblem, success: Success) -> Verdict | None:
+def reference_verdict(known: ValidatedProblem, success: Success) -> Verdict | None:
     """The verdict on the reference fix under the configured success rule; None without a reference fix."""
     applied, report = known.applied, known.reference
     if applied is None:

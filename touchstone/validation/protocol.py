@@ -4,7 +4,7 @@ Plain data that crosses process boundaries and goes into the cache, so nothing h
 in `validators/`; what a report means for a fix belongs in `verdicts`.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path, PurePosixPath
@@ -80,6 +80,27 @@ class Report:
     def settled(self) -> bool:
         """Whether a repeat would give the same result, so that the report may be cached."""
         return self.status not in RETRIED
+
+    def without_tests(self, names: Collection[str]) -> "Report":
+        """The report as if there were no such tests; passed if nothing else failed.
+
+        >>> flaky = Diagnostic("error", "test failed: test_clock", test="test_clock")
+        >>> Report("failed", "full", (flaky,), tests={"test_clock": False, "test_sum": True}).without_tests(
+        ...     {"test_clock"}
+        ... ).status
+        'passed'
+        """
+        if not names:
+            return self
+        left = tuple(found for found in self.diagnostics if found.test is None or found.test not in names)
+        failed_by_them = len(left) < len(self.diagnostics) and not any(found.severity == "error" for found in left)
+        return replace(
+            self,
+            status="passed" if self.status == "failed" and self.consistent and failed_by_them else self.status,
+            diagnostics=left,
+            tests={name: passed for name, passed in self.tests.items() if name not in names},
+            skipped=tuple(name for name in self.skipped if name not in names),
+        )
 
     def to_plain(self) -> dict[str, Any]:
         """Convert to plain data for JSON."""

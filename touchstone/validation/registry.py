@@ -133,11 +133,15 @@ def language_of(problem_language: str | None, filename: str) -> str:
 
 @dataclass(frozen=True)
 class Batch:
-    """Jobs for one validator, to be run by one process, and the cache keys of their reports."""
+    """Jobs for one validator, to be run by one process, and the cache keys of their reports.
+
+    `keep=False` leaves the reports out of the cache.
+    """
 
     validator: str
     keys: Sequence[str]
     jobs: Sequence[Job]
+    keep: bool = True
 
 
 _registry: ValidatorRegistry | None = None
@@ -176,7 +180,7 @@ def validate_batch(batch: Batch) -> list[Report]:
             with _finished_reports.get_lock():
                 _finished_reports.value += 1
             done = len(reports) == len(batch.jobs)
-            if done or time.monotonic() - kept_at > _WRITE_EVERY_SECONDS:
+            if batch.keep and (done or time.monotonic() - kept_at > _WRITE_EVERY_SECONDS):
                 with cache.transaction():
                     for key, made in zip(batch.keys[kept:], reports[kept:], strict=False):
                         cache.keep(key, batch.validator, made)

@@ -179,22 +179,43 @@ class ValidationSession:
             return
         with track("validating again, one at a time", len(starved)) as advance:
             for request in starved:
-                batch = Batch(request.validator, [request.key], [request.job])
-                for _, outcome in self._in_process_workers.map(validate_batch, [batch]):
-                    known[request.key] = CachedReport(_reports(outcome, batch.jobs)[0], False)
+                known[request.key] = CachedReport(self._validate_alone(request), False)
                 advance(1, "")
 
-    def _validate(self, requests: Sequence[Request]) -> Iterator[list[tuple[Request, Report]]]:
+    def _validate_alone(self, request: Request, *, keep: bool = True) -> Report:
+        [(_, outcome)] = _map_batches(self._in_process_workers, [[request]], keep)
+        return _reports(outcome, [request.job])[0]
+
+    def repeats(self, requests: Iterable[Request], times: int) -> dict[str, list[Report]]:
+        """So many further reports on each tree, by key. They neither come from the cache nor go into it."""
+        usable = {request.key: request for request in requests if self.available(request.validator).usable}
+        again = [request for request in usable.values() for _ in range(times)]
+        found: dict[str, list[Report]] = {key: [] for key in usable}
+        starved: list[Request] = []
+        before = self._finished_reports.value
+        with track("validating again", len(again), 0, lambda: self._finished_reports.value - before) as advance:
+            for some in self._validate(again, keep=False):
+                for request, report in some:
+                    if report.starved:
+                        starved.append(request)
+                    else:
+                        found[request.key].append(report)
+                advance(len(some))
+        for request in starved:
+            found[request.key].append(self._validate_alone(request, keep=False))
+        return found
+
+    def _validate(self, requests: Sequence[Request], *, keep: bool = True) -> Iterator[list[tuple[Request, Report]]]:
         """Yield the reports batch by batch, as they arrive. A batch that kills its process is redone job by job."""
         batches = self._batches(requests)
         workers = self._workers_for(len(requests), len(batches))
         lost: list[list[Request]] = []
-        for some, outcome in _map_batches(workers, batches):
+        for some, outcome in _map_batches(workers, batches, keep):
             if isinstance(outcome, BaseException) and len(some) > 1:
                 lost += [[request] for request in some]
             else:
                 yield list(zip(some, _reports(outcome, [one.job for one in some]), strict=True))
-        for some, outcome in _map_batches(workers, lost):
+        for some, outcome in _map_batches(workers, lost, keep):
             yield list(zip(some, _reports(outcome, [one.job for one in some]), strict=True))
 
     def _batches(self, requests: Sequence[Request]) -> list[list[Request]]:
@@ -242,13 +263,15 @@ class ValidationSession:
             keys[oid] = hashlib.sha256(f"{key} {about!r}".encode("utf-8", "replace")).hexdigest()
         with ReportCache(self.cache_dir) as cache:
             edition = cache.edition
-        return [self.settings.model_dump(mode="json", exclude={"workers", "cache_dir"}), keys, edition]
+        # Repeats matter by the tests that they exclude, which is up to the caller.
+        irrelevant = {"workers", "cache_dir", "repeat", "repeat_fixes", "exclude_flaky"}
+        return [self.settings.model_dump(mode="json", exclude=irrelevant), keys, edition]
 
 
 def _map_batches(
-    workers: Workers, batches: Sequence[list[Request]]
+    workers: Workers, batches: Sequence[list[Request]], keep: bool
 ) -> Iterator[tuple[list[Request], list[Report] | BaseException]]:
-    items = [Batch(some[0].validator, [one.key for one in some], [one.job for one in some]) for some in batches]
+    items = [Batch(some[0].validator, [one.key for one in some], [one.job for one in some], keep) for some in batches]
     for place, outcome in workers.map(validate_batch, items):
         yield batches[place], outcome
 

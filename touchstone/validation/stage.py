@@ -1,13 +1,14 @@
-"""The validation stage: attempts become the tables `baselines` and `outcomes`.
+"""The validation stage: attempts become the tables `validator_noise`, `baselines` and `outcomes`.
 
 Recorded outcomes are taken as they are, the other fixes are validated. How belongs in the modules beside this one; here
 it is decided what is validated again.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 
@@ -17,6 +18,7 @@ from touchstone.ingest.inputs import Inputs
 from touchstone.storage.code_version import table_code_version
 from touchstone.storage.store import Part, Store, digest
 from touchstone.tables import TABLES
+from touchstone.validation.noise import noise_rows, sample_fixes
 from touchstone.validation.outcomes import baseline_rows, outcome_rows
 from touchstone.validation.recorded import recorded_outcomes
 from touchstone.validation.retrying import content_digest, is_settled
@@ -35,18 +37,58 @@ class ValidationStage:
     only: frozenset[str] = frozenset()
     fresh: bool = False
 
-    def baselines(self) -> Part:
-        """The problems as they came and with their reference fixes, validated: what every fix is compared with."""
+    def validator_noise(self) -> Part:
+        """How often each test passes on the same files: problems, reference fixes and a sample of fixes, repeated."""
+        settings, code = self.config.validation, table_code_version("validator_noise")
+        targets = self._problem_targets() if settings.repeat > 1 else {}
+        if not targets:
+            fingerprint = digest(["validator_noise", "off", code])
+            current = self.store.current("validator_noise", fingerprint)
+            nothing = pl.LazyFrame(schema=TABLES["validator_noise"].dtypes)
+            return current or self.store.write("validator_noise", nothing, fingerprint)
+        intervals = self.config.intervals
+        repeated: list[object] = [settings.repeat, settings.repeat_fixes, settings.exclude_flaky]
+        repeated += [intervals.seed, intervals.confidence]
+        made_from = [self.store.fingerprint("attempts"), self.session.fingerprint(targets), repeated]
+        fingerprint = digest(["validator_noise", made_from, code])
+        current = self.store.current("validator_noise", fingerprint)
+        if current is not None and current.settled:
+            return current
+        rows = noise_rows(targets, self._sampled_fixes(), self.session, intervals.confidence)
+        frame = pl.DataFrame(rows, schema=TABLES["validator_noise"].dtypes)
+        # If nothing was decided, the next run tries again; for a few problems that would cost too much.
+        decided, content = bool(rows), content_digest(frame)
+        return self.store.write("validator_noise", frame.lazy(), fingerprint, fingerprint=content, settled=decided)
+
+    def _sampled_fixes(self) -> Iterator[dict[str, Any]]:
+        at_most, seed = self.config.validation.repeat_fixes, self.config.intervals.seed
+        for model in self.store.parts("attempts"):
+            fixes = self._fixes_of(model)
+            if fixes is not None:
+                yield from sample_fixes(fixes, at_most, seed).iter_rows(named=True)
+
+    def _problem_targets(self) -> dict[str, Target | NoTarget]:
+        """The targets of all problems with fixes to validate."""
         models = self.store.parts("attempts")
         frames = [fixes.select("oid") for model in models if (fixes := self._fixes_of(model)) is not None]
-        oids = pl.concat(frames).unique().collect()["oid"].to_list() if frames else []
-        targets = self.targets(oids)
+        return self.targets(pl.concat(frames).unique().collect()["oid"].to_list() if frames else [])
+
+    def _excluded(self) -> dict[str, frozenset[str]]:
+        """The tests that do not count, by problem: the flaky ones, if the configuration excludes them."""
+        if not self.config.validation.exclude_flaky:
+            return {}
+        tests = self.store.scan("validator_noise").filter("excluded").group_by("oid").agg("test").sort("oid").collect()
+        return {oid: frozenset(names) for oid, names in tests.iter_rows()}
+
+    def baselines(self) -> Part:
+        """The problems as they came and with their reference fixes, validated: what every fix is compared with."""
+        targets, excluded = self._problem_targets(), self._excluded()
         made_from = self.session.fingerprint(targets) if targets else None
-        fingerprint = digest(["baselines", made_from, table_code_version("baselines")])
+        fingerprint = digest(["baselines", made_from, _plain(excluded), table_code_version("baselines")])
         current = self.store.current("baselines", fingerprint)
         if current is not None and current.settled:
             return current
-        rows = baseline_rows(targets, self.session) if targets else []
+        rows = baseline_rows(targets, self.session, excluded) if targets else []
         return self._write("baselines", pl.DataFrame(rows, schema=TABLES["baselines"].dtypes), fingerprint)
 
     def outcomes(self) -> dict[str, Part]:
@@ -60,7 +102,9 @@ class ValidationStage:
         rows = fixes.collect() if fixes is not None else pl.DataFrame()
         targets = self.targets(rows["oid"].unique().to_list()) if rows.height else {}
         validated_by = self.session.fingerprint(targets) if targets else None
-        fingerprint = digest(["outcomes", attempts.fingerprint, validated_by, table_code_version("outcomes")])
+        excluded = {oid: tests for oid, tests in self._excluded().items() if oid in targets}
+        made_from = [attempts.fingerprint, validated_by, _plain(excluded)]
+        fingerprint = digest(["outcomes", made_from, table_code_version("outcomes")])
         current = self.store.current("outcomes", fingerprint, model)
         keep = current is not None and (current.settled or bool(self.only)) and model not in self.only
         if keep and current is not None:
@@ -69,7 +113,7 @@ class ValidationStage:
         if not targets:
             return self.store.write("outcomes", recorded, fingerprint, model)
         table = TABLES["outcomes"]
-        judged = outcome_rows(rows.iter_rows(named=True), targets, self.session)
+        judged = outcome_rows(rows.iter_rows(named=True), targets, self.session, excluded)
         validated = pl.LazyFrame(judged, schema=table.dtypes)
         rest = recorded.select(list(table.dtypes)).join(validated, on=table.key, how="anti")
         return self._write("outcomes", sort_attempts(pl.concat([rest, validated])).collect(), fingerprint, model)
@@ -126,3 +170,7 @@ class ValidationStage:
         rows = problems.select("oid", *present).sort("oid").collect().iter_rows(named=True)
         choice = choose_terraform_validator(rows, clones, self.session)
         return Targets(clones, choice.applied_to(settings))
+
+
+def _plain(excluded: Mapping[str, frozenset[str]]) -> dict[str, list[str]]:
+    return {oid: sorted(tests) for oid, tests in excluded.items()}

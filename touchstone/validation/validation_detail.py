@@ -2,7 +2,7 @@
 
 import difflib
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -13,6 +13,7 @@ from touchstone.ingest.problems import read_problems
 from touchstone.regular_files import read_bytes
 from touchstone.validation.apply_fix import AppliedFix, Fix, FixKind, NotApplied, apply_fix, choose_fix
 from touchstone.validation.judged_tests import only_judged
+from touchstone.validation.noise import fix_subject, problem_subjects, repeated_rows
 from touchstone.validation.outcomes import ValidatedProblem, judge_fix, validate_problems
 from touchstone.validation.protocol import Problem, Report
 from touchstone.validation.session import ValidationSession
@@ -64,10 +65,24 @@ class ValidationDetail:
         return [TestChange(name, before.get(name), after.get(name), groups.get(name, "")) for name in names]
 
 
+@dataclass(frozen=True)
+class RepeatedResult:
+    """How often a test of the unmodified problem, its reference fix or a fix passed; `test=None` is the verdict."""
+
+    validated: str
+    test: str | None
+    runs: int
+    passes: int
+    flaky: bool
+
+
 def validate_files(
-    config: EvaluationConfig, oid: str, fixes: list[Path], kind: FixKind | None
-) -> list[ValidationDetail]:
-    """Validate each file as a fix of the problem, with the evaluation's sandbox and cache."""
+    config: EvaluationConfig, oid: str, fixes: list[Path], kind: FixKind | None, repeat: int = 1
+) -> tuple[list[ValidationDetail], list[RepeatedResult]]:
+    """Validate each file as a fix of the problem, with the evaluation's sandbox and cache.
+
+    If `repeat` is more than 1, the problem, its reference fix and the files are validated so many times, uncached.
+    """
     settings = config.validation
     rows = _problems(config, oid)
     cache_dir = settings.cache_dir or config.output_dir / "cache"
@@ -79,9 +94,24 @@ def validate_files(
         problem = validate_problems({oid: target}, validation)[oid]
         if isinstance(problem, NoTarget):
             raise TouchstoneError(f"problem '{oid}' cannot be validated: {problem.status}: {problem.reason}")
-        return [
-            _validate(validation, problem, path, _fix(path, kind, settings.apply, target.problem)) for path in fixes
-        ]
+        given = [(path, _fix(path, kind, settings.apply, target.problem)) for path in fixes]
+        details = [_validate(validation, problem, path, fix) for path, fix in given]
+        return details, _repeat(validation, problem, given, repeat) if repeat > 1 else []
+
+
+def _repeat(
+    validation: ValidationSession, problem: ValidatedProblem, fixes: Iterable[tuple[Path, Fix]], repeat: int
+) -> list[RepeatedResult]:
+    target = problem.target
+    subjects = list(problem_subjects(problem, validation))
+    for path, fix in fixes:
+        applied = apply_fix(target.tree, fix, target.problem, validation.settings.test_edits)
+        if isinstance(applied, AppliedFix):
+            request = validation.request(target, applied.changes)
+            first = validation.reports([request], "validating")[request.key].report
+            subjects.append(fix_subject({"validated": str(path)}, request, first, applied, problem, validation))
+    rows = repeated_rows(subjects, validation, repeat)
+    return [RepeatedResult(row["validated"], row["test"], row["runs"], row["passes"], row["flaky"]) for row in rows]
 
 
 def _problems(config: EvaluationConfig, oid: str) -> dict[str, dict[str, Any]]:
@@ -128,13 +158,13 @@ def _read(path: Path) -> str:
 def _validate(validation: ValidationSession, problem: ValidatedProblem, path: Path, fix: Fix) -> ValidationDetail:
     target, settings = problem.target, validation.settings
     applied = apply_fix(target.tree, fix, target.problem, settings.test_edits)
-    fixed = None
+    report, cached = None, False
     if isinstance(applied, NotApplied):
         verdict = Verdict(applied.status, fixed=False, plausible=False, note=applied.reason)
     else:
         after = validation.request(target, applied.changes)
         known = validation.reports([after], "validating")[after.key]
-        verdict, fixed = judge_fix(known, applied, problem, validation)
+        (report, verdict), cached = judge_fix(known.report, applied, problem, validation), known.cached
     return ValidationDetail(
         fix=path,
         target=target,
@@ -142,8 +172,8 @@ def _validate(validation: ValidationSession, problem: ValidatedProblem, path: Pa
         fidelity=problem.baseline.fidelity,
         diff="\n".join(_diff(target, applied)) if isinstance(applied, AppliedFix) else "",
         baseline=only_judged(problem.baseline, target.problem),
-        report=only_judged(fixed.report, target.problem) if fixed else None,
-        cached=fixed.cached if fixed else False,
+        report=only_judged(report, target.problem) if report is not None else None,
+        cached=cached,
         verdict=verdict,
         success=settings.success,
     )
