@@ -111,7 +111,10 @@ class Targets:
             reference_patch=row.get("reference_patch") or row.get("patch"),
             fail_to_pass=fail_to_pass,
             pass_to_pass=pass_to_pass,
-            **{name: _text(row.get(name)) for name in ("test_command", "setup_command", "test_report", "report_file")},
+            test_command=_text(row.get("test_command")),
+            setup_command=_text(row.get("setup_command")),
+            test_report=_text(row.get("test_report")),
+            report_file=_text(row.get("report_file")),
         )
         validator = "command" if problem.test_command else validator_for(language, self._settings)
         if validator is None:
