@@ -204,6 +204,8 @@ class ValidationSession:
             by_validator.setdefault(request.validator, []).append(request)
         batches = []
         for validator, some in by_validator.items():
+            # Only a few environments have warm workers, so those of one environment follow each other.
+            some.sort(key=lambda request: str(request.job.problem.environment or ""))
             fair_share = -(-len(some) // (self.worker_count * 4))
             size = min(_MAX_BATCH_SIZE, fair_share) if validator in _BATCHED else 1
             batches += [some[start : start + size] for start in range(0, len(some), size)]
@@ -242,7 +244,11 @@ class ValidationSession:
             keys[oid] = hashlib.sha256(f"{key} {about!r}".encode("utf-8", "replace")).hexdigest()
         with ReportCache(self.cache_dir) as cache:
             edition = cache.edition
-        return [self.settings.model_dump(mode="json", exclude={"workers", "cache_dir"}), keys, edition]
+        return [
+            self.settings.model_dump(mode="json", exclude={"workers", "cache_dir", "environments_dir"}),
+            keys,
+            edition,
+        ]
 
 
 def _map_batches(

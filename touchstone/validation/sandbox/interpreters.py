@@ -80,7 +80,9 @@ def _package_folders(added: list[Path], prefixes: set[Path]) -> Iterator[Path]:
 def with_environment(python: Interpreter, environment: Path) -> Interpreter:
     """The same interpreter with the packages of an environment instead of its own. Nothing in there is run here."""
     packages = environment / "lib" / python.library / "site-packages"
-    libraries = [path for pattern in _LIBRARIES for path in (environment / "lib").glob(pattern)]
+    found = [path for pattern in _LIBRARIES for path in (environment / "lib").glob(pattern)]
+    # A link could show any other file.
+    libraries = [path for path in found if path.resolve().parent == (environment / "lib").resolve()]
     return replace(python, folders=tuple(sorted({*python.folders, packages, *libraries})), packages=(packages,))
 
 

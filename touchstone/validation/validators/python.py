@@ -59,7 +59,8 @@ class PythonValidator:
         self.version = interpreter(settings.interpreter).version
         self._pairs = WorkerPool(self._worker_pair, _WARM_PAIRS)
         self._pytest = PytestTests(sandbox, settings.doctest)
-        self._installed: dict[Interpreter, dict[str, str]] = {}
+        # Hashes of programs and package folders, each computed once.
+        self._installed: dict[Path, str] = {}
 
     def _worker_pair(self, key: tuple[Interpreter, bool]) -> "_WorkerPair":
         python, heavy = key
@@ -92,12 +93,13 @@ class PythonValidator:
         """The interpreters and packages of both sides, the unmodified file, and the linter."""
         unmodified = hashlib.sha256((unmodified_text(problem) or "").encode()).hexdigest()
         linter = lint.identity() if self._settings.lint else None
-        candidate = self._python(problem)
-        if candidate not in self._installed:
-            programs = {str(python.program): content_identity(python.program) for python in (candidate, interpreter())}
-            sites = {str(site): packages_identity(site) for site in (packages_folder(), *candidate.packages)}
-            self._installed[candidate] = programs | sites
-        return {"installed": self._installed[candidate], "unmodified": unmodified, "lint": linter}
+        candidate, tests = self._python(problem), interpreter()
+        programs = dict.fromkeys((candidate.program, tests.program), content_identity)
+        wanted = programs | dict.fromkeys((packages_folder(), *candidate.packages), packages_identity)
+        for path in wanted.keys() - self._installed.keys():
+            self._installed[path] = wanted[path](path)
+        installed = {str(path): self._installed[path] for path in wanted}
+        return {"installed": installed, "unmodified": unmodified, "lint": linter}
 
     def validate(self, jobs: Sequence[Job]) -> Iterator[Report]:
         """Lint all files in one call, then run the tests job by job."""
