@@ -20,6 +20,7 @@ from touchstone.validation_config import ValidationSettings
 # Written last, into an environment that `touchstone environments prepare` made.
 ABOUT = "environment.json"
 _PREPARE = "run `touchstone environments prepare`"
+_MAX_NAME = 200
 _FILE_ENDINGS = (".txt", ".in")
 _REQUIREMENT = re.compile(r"([A-Za-z0-9](?:[\w.-]*[A-Za-z0-9])?)\s*(\[[\w\s,.-]*\])?\s*((?:[<>=!~@;(].*)?)", re.ASCII)
 
@@ -43,6 +44,8 @@ def find_environment(
     if folder is None:
         return NoEnvironment("there is no folder of environments; set validation.environments_dir")
     if named:
+        if not named.isprintable() or len(named) > _MAX_NAME:
+            return NoEnvironment(f"environment is {named[:80]!r}, which is no name or path of a folder")
         return _usable(folder / named, python) or NoEnvironment(_why_unusable(folder / named, python))
     try:
         requirements = read_requirements(_requirements_text(text, problem, tree))
@@ -77,7 +80,7 @@ def read_requirements(text: str) -> tuple[str, ...]:
 
 def _requirements(text: str) -> Iterator[str]:
     for number, line in enumerate(re.sub(r"\\\r?\n", " ", text).splitlines(), 1):
-        stripped = re.sub(r"(^|\s)#.*", "", line).strip()
+        stripped = " ".join(re.sub(r"(^|\s)#.*", "", line).split())
         if not stripped:
             continue
         found = _REQUIREMENT.fullmatch(stripped)

@@ -21,6 +21,7 @@ from touchstone.progress import report_step, track
 from touchstone.validation.environments import ABOUT, environment_name, packages_of
 from touchstone.validation.sandbox.interpreters import Interpreter
 
+_LOCK = ".lock"
 _UNFINISHED = ".unfinished-"
 _MAX_MESSAGE = 400
 
@@ -51,14 +52,16 @@ def prepare(
     folder: Path, wanted: Iterable[tuple[str, ...]], python: Interpreter, options: InstallOptions
 ) -> dict[tuple[str, ...], str]:
     """Make an environment for each set of requirements that has none; returns why each of the others failed."""
-    if folder.is_symlink():
-        raise TouchstoneError(f"{folder}: is a link; set validation.environments_dir to the folder that it leads to")
     sets, failures = sorted(set(wanted)), dict[tuple[str, ...], str]()
     if not sets:
         return failures
+    # An output folder may come from elsewhere, and what is written through a link inside it ends up outside.
+    for place in (folder, folder / _LOCK, *(folder / environment_name(each, python) for each in sets)):
+        if place.is_symlink():
+            raise TouchstoneError(f"{place}: is a link, through which nothing is installed; remove it")
     folder.mkdir(parents=True, exist_ok=True)
     try:
-        with filelock.FileLock(folder / ".lock", timeout=0):
+        with filelock.FileLock(folder / _LOCK, timeout=0):
             # Nobody else is preparing, so these were left by a killed preparation.
             for left in folder.glob(f"{_UNFINISHED}*"):
                 shutil.rmtree(left, ignore_errors=True)

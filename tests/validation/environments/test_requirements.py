@@ -106,6 +106,9 @@ def test_a_missing_environment_is_undecided_and_says_what_to_do(
         ({"environment": "empty"}, "has no lib/python3*/site-packages"),
         ({"environment": "older"}, "has packages for python3.1, and the interpreter is"),
         ({"environment": "linked"}, "has packages for"),
+        ({"environment": "name: x\ndependencies:\n"}, "which is no name or path of a folder"),
+        ({"environment": "x" * 5000}, "which is no name or path of a folder"),
+        ({"environment": "x\0"}, "which is no name or path of a folder"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, dict) else "",
 )
@@ -170,6 +173,19 @@ def test_what_cannot_be_installed_fails_with_its_name_and_leaves_nothing(
     done = touchstone("environments", "prepare", "--config", str(config), *links)
     assert done.returncode == 1 and "error: tinypkg==3.0: " in done.stderr and "Traceback" not in done.stderr
     assert [path.name for path in (tmp_path / "out" / "environments").iterdir()] == [".lock"]
+
+
+@pytest.mark.parametrize("name", ["", ".lock", environment_name(("tinypkg==2.0",), interpreter())])
+def test_nothing_is_installed_through_a_link(tmp_path: Path, name: str) -> None:
+    """An output folder from elsewhere could have any."""
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    place = tmp_path / "environments" / name
+    place.parent.mkdir(exist_ok=True)
+    place.symlink_to(outside)
+    with pytest.raises(TouchstoneError, match="is a link"):
+        prepare(tmp_path / "environments", [("tinypkg==2.0",)], interpreter(), InstallOptions((), True))
+    assert list(outside.iterdir()) == []
 
 
 def test_without_uv_pip_installs(wheels: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

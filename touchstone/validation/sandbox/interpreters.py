@@ -77,6 +77,7 @@ def _package_folders(added: list[Path], prefixes: set[Path]) -> Iterator[Path]:
     return (path for path in added if path in sites or not set(sites).isdisjoint(path.parents))
 
 
+@functools.lru_cache(maxsize=1000)
 def with_environment(python: Interpreter, environment: Path) -> Interpreter:
     """The same interpreter with the packages of an environment instead of its own. Nothing in there is run here."""
     packages = environment / "lib" / python.library / "site-packages"
