@@ -14,7 +14,7 @@ from tests.validation.isolated_runner.support import job_of, report_on
 from touchstone.errors import TouchstoneError
 from touchstone.validation.protocol import Problem, Report
 from touchstone.validation.sandbox.command import Limits
-from touchstone.validation.sandbox.interpreters import interpreter
+from touchstone.validation.sandbox.interpreters import editable_installs, interpreter, with_environment
 from touchstone.validation.sandbox.probe import choose_sandbox
 from touchstone.validation.validators.python import PythonSettings, PythonValidator
 
@@ -86,6 +86,26 @@ def test_only_the_package_folders_of_the_environment_are_shown(tmp_path: Path) -
     found = interpreter(tmp_path / "home" / "bin" / "python")
     assert found.packages == (site, site / "inside")
     assert not {tmp_path / "home" / "code", tmp_path / "elsewhere" / "site-packages"}.intersection(found.folders)
+
+
+def test_editable_installs_are_named(tmp_path: Path) -> None:
+    plain_venv(tmp_path / "env")
+    (site,) = (tmp_path / "env").glob("lib/python3*/site-packages")
+    for name, about in {"mine": '{"dir_info": {"editable": true}}', "other": '{"dir_info": {}}', "odd": "[]"}.items():
+        (site / f"{name}-1.0.dist-info").mkdir()
+        (site / f"{name}-1.0.dist-info" / "direct_url.json").write_text(about)
+    assert editable_installs(interpreter(tmp_path / "env" / "bin" / "python")) == ["mine"]
+
+
+def test_an_environment_by_name_shows_its_packages_and_own_libraries_only(tmp_path: Path) -> None:
+    site = tmp_path / "env" / "lib" / interpreter().library / "site-packages"
+    site.mkdir(parents=True)
+    for name in ("secret", "env/token", "env/lib/libown.so.1"):
+        (tmp_path / name).write_text("")
+    (tmp_path / "env" / "lib" / "libown.so").symlink_to("libown.so.1")
+    (tmp_path / "env" / "lib" / "libsecret.so").symlink_to(tmp_path / "secret")
+    shown = set(with_environment(interpreter(), tmp_path / "env").folders) - set(interpreter().folders)
+    assert {path.name for path in shown} == {"site-packages", "libown.so", "libown.so.1"}
 
 
 def test_another_version_of_a_package_is_another_cache_key(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -85,6 +86,16 @@ def with_environment(python: Interpreter, environment: Path) -> Interpreter:
     # A link could show any other file.
     libraries = [path for path in found if path.resolve().parent == (environment / "lib").resolve()]
     return replace(python, folders=tuple(sorted({*python.folders, packages, *libraries})), packages=(packages,))
+
+
+def editable_installs(python: Interpreter) -> list[str]:
+    """The packages that are only links to a folder elsewhere, which no sandbox shows: by distribution name."""
+    found = []
+    for about in (path for site in python.packages for path in site.glob("*.dist-info/direct_url.json")):
+        with suppress(OSError, ValueError, AttributeError):
+            if json.loads(about.read_bytes()).get("dir_info", {}).get("editable"):
+                found.append(about.parent.name.partition("-")[0])
+    return sorted(found)
 
 
 def _needed(programs: set[Path], prefixes: set[Path], version: str) -> tuple[Path, ...]:

@@ -16,13 +16,14 @@ from fnmatch import fnmatch
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from touchstone.progress import report_warning
 from touchstone.validation.file_identity import content_identity, packages_identity
 from touchstone.validation.isolated_runner import preload
 from touchstone.validation.isolated_runner.sides import divide, unmodified_text
 from touchstone.validation.protocol import Availability, Diagnostic, Job, Problem, Report, Tree
 from touchstone.validation.sandbox.clock import LimitExceeded
 from touchstone.validation.sandbox.command import Limits
-from touchstone.validation.sandbox.interpreters import Interpreter, interpreter, with_environment
+from touchstone.validation.sandbox.interpreters import Interpreter, editable_installs, interpreter, with_environment
 from touchstone.validation.sandbox.runner import SandboxRunner
 from touchstone.validation.sandbox.warm_worker import WarmWorker, WorkerLostError, read_until_closed
 from touchstone.validation.validators import lint
@@ -82,6 +83,9 @@ class PythonValidator:
         right, wrong = [self._validate_one(_sample(answer)).status for answer in (b"1", b"2")]
         self.close()
         if (right, wrong) == ("passed", "failed"):
+            if missing := editable_installs(interpreter(self._settings.interpreter)):
+                names = f"{self._settings.interpreter}: {', '.join(missing)}"
+                report_warning(f"{names}: editable installs are not visible in the sandbox; install the package itself")
             return Availability(True, f"Python {self.version}, {pytest_available().detail}")
         return Availability(False, f"Python {self.version} finds a right answer {right} and a wrong one {wrong}")
 
