@@ -299,7 +299,9 @@ def load_config(path: Path, output_dir: Path | None = None) -> EvaluationConfig:
             if (value := getattr(config, name)) is not None
         }
         _require_folder("output_dir", absolute["output_dir"])
-        return config.model_copy(update={**absolute, "validation": config.validation.anchored(base)})
+        return config.model_copy(
+            update={**absolute, "validation": config.validation.anchored(base, absolute["output_dir"])}
+        )
     except TouchstoneError as error:
         raise TouchstoneError(f"{path}: {error}") from None
 

@@ -92,6 +92,7 @@ class ValidationSettings(_Section):
     repeat: int = Field(1, ge=1, le=1000)
     repeat_fixes: int = Field(100, ge=0, le=1_000_000)
     exclude_flaky: bool = False
+    environments_dir: Path | None = None
     limits: LimitSettings = LimitSettings()
     terraform: TerraformProgram = TerraformProgram()
     python: PythonProgram = PythonProgram()
@@ -104,15 +105,21 @@ class ValidationSettings(_Section):
             raise ValueError("exclude_flaky needs a repeat of at least 2, which finds the flaky tests")
         return self
 
-    def anchored(self, base: Path) -> Self:
-        """A copy with absolute paths: relative ones are resolved against `base`, the config file's folder."""
+    def anchored(self, base: Path, output_dir: Path) -> Self:
+        """A copy with absolute paths: relative ones are resolved against `base`, the config file's folder.
+
+        Environments lie beside the validation cache, unless configured otherwise.
+        """
 
         def absolute(path: Path | None) -> Path | None:
             return None if path is None else (base / expanded(path)).absolute()
 
+        cache_dir = absolute(self.cache_dir)
+        beside = cache_dir.parent if cache_dir is not None else output_dir
         return self.model_copy(
             update={
-                "cache_dir": absolute(self.cache_dir),
+                "cache_dir": cache_dir,
+                "environments_dir": absolute(self.environments_dir) or beside / "environments",
                 "terraform": TerraformProgram(
                     program=absolute(self.terraform.program), plugin_dir=absolute(self.terraform.plugin_dir)
                 ),

@@ -169,7 +169,7 @@ class TestCommand:
 def test_the_tests_packages_and_the_interpreter_are_part_of_the_key(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("touchstone.validation.validators.python._PACKAGES", tmp_path)
+    monkeypatch.setattr("touchstone.validation.validators.python.packages_folder", lambda: tmp_path)
 
     def identity() -> Mapping[str, Any]:
         validator = PythonValidator(SandboxRunner(Unsandboxed(), tmp_path), Limits(), PythonSettings(lint=False))

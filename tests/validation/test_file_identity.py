@@ -54,6 +54,18 @@ def test_a_changed_package_is_another(tmp_path: Path, change: str) -> None:
     assert packages_identity(tmp_path) != before
 
 
+def test_a_file_whose_record_has_no_hash_is_read(tmp_path: Path) -> None:
+    install(tmp_path, "tiny", "1.0", {})
+    record = tmp_path / "tiny-1.0.dist-info" / "RECORD"
+    record.write_text(f"{record.relative_to(tmp_path)},,\ntiny.py,,")
+    found = set()
+    for text in ("a = 1\n", "a = 2\n"):
+        (tmp_path / "tiny.py").write_text(text)
+        os.utime(tmp_path / "tiny.py", (0, 0))
+        found.add(packages_identity(tmp_path))
+    assert len(found) == 2
+
+
 def test_a_pipe_is_not_read(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     assert content_identity(tmp_path / "pipe") == "not a file"

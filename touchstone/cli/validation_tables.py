@@ -1,4 +1,4 @@
-"""What the commands about validation print: one fix in full, the validators of this machine, and the cache."""
+"""What the commands about validation print: one fix in full, validators, environments, and the cache."""
 
 import time
 from collections.abc import Iterable, Sequence
@@ -16,6 +16,7 @@ from touchstone.text import counted, counted_of, visible
 if TYPE_CHECKING:
     from touchstone.validation.cache import CacheStatistics
     from touchstone.validation.capabilities import Capability
+    from touchstone.validation.environment_list import ListedEnvironment
     from touchstone.validation.protocol import Report
     from touchstone.validation.validation_detail import RepeatedResult, TestChange, ValidationDetail
 
@@ -110,6 +111,15 @@ def show_inventory(entries: Iterable["Capability"]) -> None:
     for entry in entries:
         word, style = ("usable", "green") if entry.usable else ("missing", "yellow")
         table.add_row(Text(word, style=style), f"{entry.kind} {entry.name}", entry.fidelity, entry.detail)
+    table.print(terminal())
+
+
+def show_environments(entries: Iterable["ListedEnvironment"]) -> None:
+    """Print environments, and whether they are ready."""
+    table = FittedTable([*names("", "environment"), *numbers("problems"), *prose("requirements")])
+    for entry in entries:
+        word, style = ("ready", "green") if entry.ready else ("missing", "yellow")
+        table.add_row(Text(word, style=style), entry.name, f"{entry.problems:,}", ", ".join(entry.requirements))
     table.print(terminal())
 
 

@@ -41,6 +41,7 @@ SETTINGS_LEFT_OUT = {
     "unsandboxed": "the backend that it chooses is part of the key",
     "workers": "says how many processes share the work",
     "cache_dir": "says where reports are kept",
+    "environments_dir": "the environment that a problem uses is part of the validator's identity",
     "limits": "the limits that follow from them are part of the key",
 }
 

@@ -33,8 +33,8 @@ def content_identity(path: Path) -> str:
 def packages_identity(folder: Path) -> str:
     """A hash of the packages installed in a folder such as `site-packages`.
 
-    Each package's RECORD has the hashes of its files. Only files that no RECORD names, and those changed after their
-    package was installed, are read.
+    Each package's RECORD has the hashes of its files. Only files without one, and those changed after their package was
+    installed, are read.
     """
     recorded: dict[str, tuple[int, str]] = {}
     lines = []
@@ -46,7 +46,7 @@ def packages_identity(folder: Path) -> str:
         installed_at, expected = recorded.get(name, (0, ""))
         if not expected and name.endswith(".dist-info/RECORD"):
             continue  # it has no hash of its own
-        if file.stat(follow_symlinks=False).st_mtime_ns > installed_at:
+        if not expected or file.stat(follow_symlinks=False).st_mtime_ns > installed_at:
             found = _file_identity(Path(file.path))
             lines += [f"{name} {found}\n"] if found != _hexadecimal(expected) else []
     return _digest(lines)

@@ -142,6 +142,8 @@ class Problem:
     expected_tests: tuple[str, ...] = ()
     # The runner of a Python problem's tests, chosen once for the problem and all its fixes: isolated or pytest.
     runner: str | None = None
+    # A folder whose packages a Python problem uses instead of those of the configured interpreter.
+    environment: Path | None = None
     # For `command`: the shell commands, the format of the report, and the tests by which alone a fix is judged.
     test_command: str | None = None
     setup_command: str | None = None

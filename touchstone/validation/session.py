@@ -225,6 +225,8 @@ class ValidationSession:
             by_validator.setdefault(request.validator, []).append(request)
         batches = []
         for validator, some in by_validator.items():
+            # Only a few environments have warm workers, so those of one environment follow each other.
+            some.sort(key=lambda request: str(request.job.problem.environment or ""))
             fair_share = -(-len(some) // (self.worker_count * 4))
             size = min(_MAX_BATCH_SIZE, fair_share) if validator in _BATCHED else 1
             batches += [some[start : start + size] for start in range(0, len(some), size)]
@@ -264,7 +266,7 @@ class ValidationSession:
         with ReportCache(self.cache_dir) as cache:
             edition = cache.edition
         # Repeats matter by the tests that they exclude, which is up to the caller.
-        irrelevant = {"workers", "cache_dir", "repeat", "repeat_fixes", "exclude_flaky"}
+        irrelevant = {"workers", "cache_dir", "environments_dir", "repeat", "repeat_fixes", "exclude_flaky"}
         return [self.settings.model_dump(mode="json", exclude=irrelevant), keys, edition]
 
 

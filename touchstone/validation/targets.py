@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from touchstone.validation.apply_fix import Fix, NotApplied, apply_fix
+from touchstone.validation.environments import NoEnvironment, find_environment
 from touchstone.validation.judged_tests import read_names
 from touchstone.validation.locate_files import UnusableFiles, locate
 from touchstone.validation.protocol import Problem, Tree
@@ -33,6 +34,8 @@ COLUMNS = (
     "setup_command",
     "test_report",
     "report_file",
+    "requirements",
+    "environment",
     # As SWE-bench has them.
     "reference_patch",
     "patch",
@@ -56,10 +59,11 @@ class Target:
 
 @dataclass(frozen=True)
 class NoTarget:
-    """Why fixes of a problem cannot be validated."""
+    """Why fixes of a problem cannot be validated. `requirements`: an environment for these must be prepared."""
 
     status: str
     reason: str
+    requirements: tuple[str, ...] = ()
 
 
 class Targets:
@@ -111,16 +115,19 @@ class Targets:
             reference_patch=row.get("reference_patch") or row.get("patch"),
             fail_to_pass=fail_to_pass,
             pass_to_pass=pass_to_pass,
-            **{name: _text(row.get(name)) for name in ("test_command", "setup_command", "test_report", "report_file")},
+            test_command=_text(row.get("test_command")),
+            setup_command=_text(row.get("setup_command")),
+            test_report=_text(row.get("test_report")),
+            report_file=_text(row.get("report_file")),
         )
         validator = "command" if problem.test_command else validator_for(language, self._settings)
         if validator is None:
             what = f"the language '{language}'" if language else f"the file {place.filename}"
             reason = f"no validator for {what}; name one under 'validation.validators' in the config"
             return NoTarget("validator_unavailable", reason)
-        return self._with_files(problem, validator, row.get("test_patch"))
+        return self._with_files(problem, validator, row)
 
-    def _with_files(self, problem: Problem, validator: str, test_patch: str | None) -> Target | NoTarget:
+    def _with_files(self, problem: Problem, validator: str, row: Mapping[str, Any]) -> Target | NoTarget:
         root = problem.root
         if root not in self._trees:
             self._trees[root] = list_files(root)
@@ -130,12 +137,17 @@ class Targets:
         if root not in self._hashed:
             self._hashed[root] = HashedTree(root, files)
         tree = Tree(root, files)
-        if (test_patch or "").strip():
-            added = apply_fix(tree, Fix(test_patch or "", "diff"), problem, "allow")
+        test_patch = row.get("test_patch") or ""
+        if test_patch.strip():
+            added = apply_fix(tree, Fix(test_patch, "diff"), problem, "allow")
             if isinstance(added, NotApplied):
                 return NoTarget("validator_unavailable", f"test_patch: {added.reason}")
             tree = tree.with_changes(added.changes)
         if validator == "python":
+            environment = find_environment(row, problem, tree, self._settings)
+            if isinstance(environment, NoEnvironment):
+                return NoTarget("validator_unavailable", environment.reason, environment.requirements)
+            problem = replace(problem, environment=environment)
             if problem not in self._runners:
                 self._runners[problem] = choose_runner(problem, tree, self._settings)
             runner = self._runners[problem]

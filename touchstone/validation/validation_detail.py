@@ -9,15 +9,15 @@ from typing import Any, Literal
 
 from touchstone.config import EvaluationConfig, find_problems_csv
 from touchstone.errors import TouchstoneError
-from touchstone.ingest.problems import read_problems
 from touchstone.regular_files import read_bytes
 from touchstone.validation.apply_fix import AppliedFix, Fix, FixKind, NotApplied, apply_fix, choose_fix
 from touchstone.validation.judged_tests import only_judged
 from touchstone.validation.noise import fix_subject, problem_subjects, repeated_rows
 from touchstone.validation.outcomes import ValidatedProblem, judge_fix, validate_problems
+from touchstone.validation.problem_rows import problem_rows
 from touchstone.validation.protocol import Problem, Report
 from touchstone.validation.session import ValidationSession
-from touchstone.validation.targets import COLUMNS, NoTarget, Target, Targets
+from touchstone.validation.targets import NoTarget, Target, Targets
 from touchstone.validation.terraform_choice import choose_terraform_validator, is_terraform
 from touchstone.validation.verdicts import Verdict
 from touchstone.vocabulary import Success
@@ -84,7 +84,9 @@ def validate_files(
     If `repeat` is more than 1, the problem, its reference fix and the files are validated so many times, uncached.
     """
     settings = config.validation
-    rows = _problems(config, oid)
+    rows = problem_rows(config)
+    if oid not in rows:
+        raise TouchstoneError(f"{find_problems_csv(config)}: there is no problem '{oid}'")
     cache_dir = settings.cache_dir or config.output_dir / "cache"
     with (
         tempfile.TemporaryDirectory(prefix="touchstone-") as scratch,
@@ -112,18 +114,6 @@ def _repeat(
             subjects.append(fix_subject({"validated": str(path)}, request, first, applied, problem, validation))
     rows = repeated_rows(subjects, validation, repeat)
     return [RepeatedResult(row["validated"], row["test"], row["runs"], row["passes"], row["flaky"]) for row in rows]
-
-
-def _problems(config: EvaluationConfig, oid: str) -> dict[str, dict[str, Any]]:
-    """All problems by oid, among them this one."""
-    with tempfile.TemporaryDirectory(prefix="touchstone-") as scratch:
-        path = find_problems_csv(config)
-        problems = read_problems(path, Path(scratch) / "problems.parquet", config.problem_key).problems
-        present = [name for name in COLUMNS if name in problems.collect_schema()]
-        rows = {row["oid"]: row for row in problems.select("oid", *present).sort("oid").collect().iter_rows(named=True)}
-    if oid not in rows:
-        raise TouchstoneError(f"{path}: there is no problem '{oid}'")
-    return rows
 
 
 def _target(

@@ -149,7 +149,7 @@ class Arena:
 
     def workers(self) -> set[int]:
         """The processes of the warm workers themselves, which stay."""
-        pairs = self.validator._pairs.values()
+        pairs = self.validator._pairs.workers()
         warm = [worker for pair in pairs for worker in (pair.tests, pair.candidate) if worker.process]
         return {process for worker in warm for process in _worker(worker.process, self.backend)}
 

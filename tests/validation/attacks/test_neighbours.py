@@ -43,7 +43,7 @@ class TestKilling:
 
     def test_the_worker_is_killed_between_two_jobs(self, arena: Arena) -> None:
         arena.validate(GOOD)
-        light = arena.validator._pairs[False]
+        light = arena.validator._pairs.workers()[-1]
         for worker in (light.tests, light.candidate):
             gone = set(descendants(worker.process))
             os.kill(worker.process, 9)

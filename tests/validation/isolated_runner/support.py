@@ -7,6 +7,7 @@ like one.
 import textwrap
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from touchstone.validation.protocol import Job, Problem, Report, Tree
 from touchstone.validation.validators.python import PythonValidator
@@ -14,7 +15,7 @@ from touchstone.validation.validators.python import PythonValidator
 Run = Callable[..., Report]
 
 
-def job_of(files: dict[str, str | bytes], filename: str, directory: str = "", **problem: tuple[str, ...]) -> Job:
+def job_of(files: dict[str, str | bytes], filename: str, directory: str = "", **problem: Any) -> Job:
     root = Path("/nonexistent")
     contents = {path: _bytes(text) for path, text in files.items()}
     return Job(Problem("p", filename, root, directory, **problem), Tree(root, tuple(sorted(contents)), contents))

@@ -4,6 +4,7 @@ import pytest
 
 from tests.validation.isolated_runner.support import Run, assert_all_pass, job_of, report_on, words
 from touchstone.validation.protocol import Diagnostic
+from touchstone.validation.sandbox.interpreters import interpreter
 from touchstone.validation.sandbox.processes import end_sandbox
 from touchstone.validation.validators.python import PythonValidator
 
@@ -246,7 +247,7 @@ class TestReports:
         self, validator: PythonValidator, monkeypatch: pytest.MonkeyPatch, deaths: int
     ) -> None:
         """The exit code is then unknown, though the fix did nothing but fail. A second time it is still a failure."""
-        worker = validator._pairs[False].tests
+        worker = validator._pairs.get((interpreter(), False)).tests
         ask_end, left = worker.ask_end, [None] * deaths
 
         def die_first(*, at_once: bool = False) -> None:

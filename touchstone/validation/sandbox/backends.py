@@ -41,6 +41,15 @@ _BOOT = (
 
 
 @dataclass(frozen=True)
+class Borrowed:
+    """Modules that are imported from a folder that is not on the path: always from there, or only as a last resort."""
+
+    folder: Path
+    first: tuple[str, ...]
+    last: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class Launch:
     """What to start: a command on a tree, or a warm worker (`module:function`)."""
 
@@ -48,6 +57,7 @@ class Launch:
     tmp: Path | None = None
     python: Interpreter = field(default_factory=interpreter)
     paths: Sequence[Path] = ()
+    borrowed: Borrowed | None = None
     readable: Sequence[Path] = ()
     worker: str | None = None
     control_fd: int | None = None
@@ -62,7 +72,8 @@ class Launch:
     @property
     def folders(self) -> list[Path]:
         """The folders that must be readable inside, besides the system's."""
-        return [*self.python.folders, *self.paths, _PACKAGE, *self.readable]
+        borrowed = [self.borrowed.folder] if self.borrowed is not None else []
+        return [*self.python.folders, *self.paths, *borrowed, _PACKAGE, *self.readable]
 
 
 class Backend(ABC):
@@ -90,6 +101,7 @@ class Backend(ABC):
         limits = asdict(launch.limits)
         policy = {
             "paths": [str(path) for path in launch.paths],
+            "borrowed": asdict(launch.borrowed) | {"folder": str(launch.borrowed.folder)} if launch.borrowed else None,
             "worker": launch.worker,
             "control_fd": launch.control_fd,
             "status_fd": launch.status_fd,

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from touchstone.validation.sandbox import landlock, seccomp
+from touchstone.validation.sandbox.borrowed_modules import borrow_modules
 
 Policy = dict[str, Any]
 
@@ -30,6 +31,8 @@ _FIRST_IN_NAMESPACE = 2
 def enter(policy: Policy) -> NoReturn:
     """Apply the policy and hand over; never returns."""
     sys.path.extend(policy["paths"])
+    if policy["borrowed"] is not None:
+        borrow_modules(policy["borrowed"])
     if policy["worker"] is not None:
         _serve_worker(policy)
     _supervise_command(policy)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from touchstone.validation.sandbox.backends import ENVIRONMENT, Interpreter, Launch, interpreter
+from touchstone.validation.sandbox.backends import ENVIRONMENT, Borrowed, Interpreter, Launch, interpreter
 from touchstone.validation.sandbox.clock import LimitExceeded
 from touchstone.validation.sandbox.command import Limits
 from touchstone.validation.sandbox.fork_server import END, ENDING_SECONDS, JOB, KILL
@@ -42,6 +42,7 @@ class WarmWorker:
     limits: Limits
     python: Interpreter = field(default_factory=interpreter)
     paths: Sequence[Path] = ()
+    borrowed: Borrowed | None = None
     readable: Sequence[Path] = ()
     jobs_before_replaced: int = 200
     _process: subprocess.Popen[bytes] | None = None
@@ -111,6 +112,7 @@ class WarmWorker:
             tmp=self.tmp,
             python=self.python,
             paths=self.paths,
+            borrowed=self.borrowed,
             readable=self.readable,
             worker=self.worker,
             control_fd=theirs.fileno(),

@@ -15,55 +15,60 @@ from typing import Any
 
 from touchstone.validation.protocol import Availability, Diagnostic, Job, Problem, Report
 from touchstone.validation.pytest_runner.channel import read_lines
-from touchstone.validation.sandbox.backends import interpreter
+from touchstone.validation.sandbox.backends import Borrowed, Interpreter, interpreter
 from touchstone.validation.sandbox.clock import LimitExceeded
 from touchstone.validation.sandbox.command import Limits
 from touchstone.validation.sandbox.runner import SandboxRunner
 from touchstone.validation.sandbox.warm_worker import WarmWorker, WorkerLostError, read_until_closed
 from touchstone.validation.validators.worker_limits import exceeded_limit, job_clock
+from touchstone.validation.validators.worker_pool import WorkerPool
 
 FULL = "full"
 _MAX_REPORT_BYTES = 16 * 2**20
 _NEUTRAL = ("skipped", "xfailed", "xpassed")
+# Workers of two environments, each with and without numpy.
+_WARM_WORKERS = 4
+_PYTEST = ("pytest", "_pytest", "pluggy", "iniconfig")
+_USED_BY_PYTEST = ("packaging", "py", "pygments")
 _WORKER = "touchstone.validation.pytest_runner.worker"
 
 
 class PytestTests:
-    """Warm workers that run pytest, one for code that mentions numpy and one for the rest."""
+    """Warm workers that run pytest: for each environment one for code that mentions numpy and one for the rest."""
 
-    def __init__(self, sandbox: SandboxRunner, program: Path | None, doctest: bool) -> None:
-        self._sandbox, self._program, self._doctest = sandbox, program, doctest
-        self._workers: dict[bool, WarmWorker] = {}
+    def __init__(self, sandbox: SandboxRunner, doctest: bool) -> None:
+        self._sandbox, self._doctest = sandbox, doctest
+        self._workers = WorkerPool(self._worker, _WARM_WORKERS)
 
     def close(self) -> None:
         """Stop the workers."""
-        for worker in self._workers.values():
-            worker.close()
+        self._workers.close()
 
-    def run(self, job: Job, files: Mapping[str, str], tests: Sequence[str], limits: Limits) -> Report:
+    def run(
+        self, job: Job, files: Mapping[str, str], tests: Sequence[str], limits: Limits, python: Interpreter
+    ) -> Report:
         """The report on one job. A worker that was lost between jobs is replaced once."""
         for _ in range(2):
             try:
-                return self._run(job, files, tests, limits)
+                return self._run(job, files, tests, limits, python)
             except WorkerLostError as error:
                 lost = error
         return Report("sandbox_error", FULL, note=str(lost))
 
-    def _worker(self, limits: Limits, numpy: bool) -> WarmWorker:
-        if numpy not in self._workers:
-            serve = "serve_with_numpy" if numpy else "serve"
-            self._workers[numpy] = WarmWorker(
-                self._sandbox,
-                f"{_WORKER}:{serve}",
-                limits,
-                python=interpreter(self._program),
-                paths=[packages_folder()],
-            )
-        return self._workers[numpy]
+    def _worker(self, key: tuple[Interpreter, bool, Limits]) -> WarmWorker:
+        python, numpy, limits = key
+        serve = f"{_WORKER}:{'serve_with_numpy' if numpy else 'serve'}"
+        if python == interpreter():
+            return WarmWorker(self._sandbox, serve, limits, python=python, paths=[packages_folder()])
+        # The runner depends on pytest's internals, so it brings its own pytest into every environment.
+        pytest = Borrowed(packages_folder(), _PYTEST, _USED_BY_PYTEST)
+        return WarmWorker(self._sandbox, serve, limits, python=python, paths=python.packages, borrowed=pytest)
 
-    def _run(self, job: Job, files: Mapping[str, str], tests: Sequence[str], limits: Limits) -> Report:
+    def _run(
+        self, job: Job, files: Mapping[str, str], tests: Sequence[str], limits: Limits, python: Interpreter
+    ) -> Report:
         mentions_numpy = any("numpy" in text for path, text in files.items() if path.endswith(".py"))
-        worker = self._worker(limits, mentions_numpy)
+        worker = self._workers.get((python, mentions_numpy, limits))
         token = secrets.token_hex(16)
         payload = {
             "files": files,
@@ -100,7 +105,7 @@ class PytestTests:
 
 
 def packages_folder() -> Path:
-    """Where the packages that tests and fixes can import are."""
+    """The packages beside Touchstone. Tests can import them, and with pytest fixes too, unless configured otherwise."""
     return Path(sysconfig.get_path("purelib"))
 
 

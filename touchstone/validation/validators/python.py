@@ -5,12 +5,10 @@ side, over a pipe that the candidate cannot reach. What runs inside these sandbo
 `touchstone.validation.isolated_runner`; running pytest belongs in `pytest_tests`.
 """
 
-import functools
 import hashlib
 import json
 import os
 import socket
-import sysconfig
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -18,27 +16,29 @@ from fnmatch import fnmatch
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from touchstone.progress import report_warning
 from touchstone.validation.file_identity import content_identity, packages_identity
 from touchstone.validation.isolated_runner import preload
 from touchstone.validation.isolated_runner.sides import divide, unmodified_text
 from touchstone.validation.protocol import Availability, Diagnostic, Job, Problem, Report, Tree
-from touchstone.validation.sandbox.backends import interpreter
 from touchstone.validation.sandbox.clock import LimitExceeded
 from touchstone.validation.sandbox.command import Limits
+from touchstone.validation.sandbox.interpreters import Interpreter, editable_installs, interpreter, with_environment
 from touchstone.validation.sandbox.runner import SandboxRunner
 from touchstone.validation.sandbox.warm_worker import WarmWorker, WorkerLostError, read_until_closed
 from touchstone.validation.validators import lint
 from touchstone.validation.validators.common import unavailable
-from touchstone.validation.validators.pytest_tests import PytestTests, pytest_available
+from touchstone.validation.validators.pytest_tests import PytestTests, packages_folder, pytest_available
 from touchstone.validation.validators.worker_limits import exceeded_limit, job_clock
+from touchstone.validation.validators.worker_pool import WorkerPool
 
 FULL = "full"
 ISOLATED, PYTEST = "isolated", "pytest"
 _TEST_FILES = ("test_*.py", "*_test.py")
 _MAX_TREE_BYTES = 16 * 2**20
 _MAX_REPORT_BYTES = 4 * 2**20
-# The packages that tests can import: those beside Touchstone.
-_PACKAGES = Path(sysconfig.get_path("purelib"))
+# Workers of two environments, each with and without large modules.
+_WARM_PAIRS = 4
 
 
 @dataclass(frozen=True)
@@ -58,23 +58,34 @@ class PythonValidator:
     def __init__(self, sandbox: SandboxRunner, limits: Limits, settings: PythonSettings) -> None:
         self._sandbox, self._limits, self._settings = sandbox, limits, settings
         self.version = interpreter(settings.interpreter).version
-        self._pairs = {heavy: self._worker_pair(heavy) for heavy in (False, True)}
-        self._pytest = PytestTests(sandbox, settings.interpreter, settings.doctest)
+        self._pairs = WorkerPool(self._worker_pair, _WARM_PAIRS)
+        self._pytest = PytestTests(sandbox, settings.doctest)
+        # Hashes of programs and package folders, each computed once.
+        self._installed: dict[Path, str] = {}
 
-    def _worker_pair(self, heavy: bool) -> "_WorkerPair":
+    def _worker_pair(self, key: tuple[Interpreter, bool]) -> "_WorkerPair":
+        python, heavy = key
         serve = "serve_heavy" if heavy else "serve"
         where = "touchstone.validation.isolated_runner"
-        python = interpreter(self._settings.interpreter)
+        candidate = f"{where}.candidate:{serve}"
         return _WorkerPair(
-            WarmWorker(self._sandbox, f"{where}.runner:{serve}", self._limits, paths=[_PACKAGES]),
-            WarmWorker(self._sandbox, f"{where}.candidate:{serve}", self._limits, python=python),
+            WarmWorker(self._sandbox, f"{where}.runner:{serve}", self._limits, paths=[packages_folder()]),
+            WarmWorker(self._sandbox, candidate, self._limits, python=python, paths=python.packages),
         )
+
+    def _python(self, problem: Problem) -> Interpreter:
+        """The interpreter of a problem's fixes, with the packages that they can import."""
+        configured = interpreter(self._settings.interpreter)
+        return configured if problem.environment is None else with_environment(configured, problem.environment)
 
     def probe(self) -> Availability:
         """Whether a right answer passes and a wrong one fails."""
         right, wrong = [self._validate_one(_sample(answer)).status for answer in (b"1", b"2")]
         self.close()
         if (right, wrong) == ("passed", "failed"):
+            if missing := editable_installs(interpreter(self._settings.interpreter)):
+                names = f"{self._settings.interpreter}: {', '.join(missing)}"
+                report_warning(f"{names}: editable installs are not visible in the sandbox; install the package itself")
             return Availability(True, f"Python {self.version}, {pytest_available().detail}")
         return Availability(False, f"Python {self.version} finds a right answer {right} and a wrong one {wrong}")
 
@@ -86,14 +97,13 @@ class PythonValidator:
         """The interpreters and packages of both sides, the unmodified file, and the linter."""
         unmodified = hashlib.sha256((unmodified_text(problem) or "").encode()).hexdigest()
         linter = lint.identity() if self._settings.lint else None
-        return {"installed": self._installed, "unmodified": unmodified, "lint": linter}
-
-    @functools.cached_property
-    def _installed(self) -> dict[str, str]:
-        candidate, tests = interpreter(self._settings.interpreter), interpreter()
-        programs = {str(python.program): content_identity(python.program) for python in (candidate, tests)}
-        sites = [site for folder in candidate.folders for site in folder.glob("lib/python3*/site-packages")]
-        return programs | {str(site): packages_identity(site) for site in (_PACKAGES, *sites)}
+        candidate, tests = self._python(problem), interpreter()
+        programs = dict.fromkeys((candidate.program, tests.program), content_identity)
+        wanted = programs | dict.fromkeys((packages_folder(), *candidate.packages), packages_identity)
+        for path in wanted.keys() - self._installed.keys():
+            self._installed[path] = wanted[path](path)
+        installed = {str(path): self._installed[path] for path in wanted}
+        return {"installed": installed, "unmodified": unmodified, "lint": linter}
 
     def validate(self, jobs: Sequence[Job]) -> Iterator[Report]:
         """Lint all files in one call, then run the tests job by job."""
@@ -109,8 +119,7 @@ class PythonValidator:
 
     def close(self) -> None:
         """Stop all workers."""
-        for pair in self._pairs.values():
-            pair.close()
+        self._pairs.close()
         self._pytest.close()
 
     def _validate_one(self, job: Job) -> Report:
@@ -130,10 +139,11 @@ class PythonValidator:
         files = {path: job.tree.read(path).decode("utf-8", "surrogateescape") for path in job.tree.files}
         if job.problem.runner == PYTEST:
             available = pytest_available()
-            return (
-                self._pytest.run(job, files, tests, self._limits) if available.usable else unavailable(available, FULL)
-            )
-        pair = self._pairs[preload.mentions_heavy_modules(text for path, text in files.items() if path.endswith(".py"))]
+            if not available.usable:
+                return unavailable(available, FULL)
+            return self._pytest.run(job, files, tests, self._limits, self._python(job.problem))
+        heavy = preload.mentions_heavy_modules(text for path, text in files.items() if path.endswith(".py"))
+        pair = self._pairs.get((self._python(job.problem), heavy))
         for attempt in (1, 2):
             try:
                 return self._run(pair, job, files, tests)

@@ -1,0 +1,119 @@
+"""`validation.python.interpreter`: fixes, and with pytest their tests too, use the packages of that environment."""
+
+import shutil
+import subprocess
+import sys
+import venv
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.validation.environments.support import FILES, SOLUTION, TESTS, install, write_wheel
+from tests.validation.isolated_runner.support import job_of, report_on
+from touchstone.errors import TouchstoneError
+from touchstone.validation.protocol import Problem, Report
+from touchstone.validation.sandbox.command import Limits
+from touchstone.validation.sandbox.interpreters import editable_installs, interpreter, with_environment
+from touchstone.validation.sandbox.probe import choose_sandbox
+from touchstone.validation.validators.python import PythonSettings, PythonValidator
+
+RUNNERS = ["isolated", "pytest"]
+Validate = Callable[..., Report]
+
+
+def plain_venv(place: Path) -> None:
+    venv.create(place, symlinks=True)
+
+
+def uv_venv(place: Path) -> None:
+    uv = shutil.which("uv", path=str(Path(sys.executable).parent)) or shutil.which("uv")
+    if uv is None:
+        pytest.skip("uv is not installed")
+    subprocess.run([uv, "venv", "--quiet", "--offline", "--python", sys.executable, place], check=True)
+
+
+@pytest.fixture(scope="module", params=[plain_venv, uv_venv], ids=["venv", "uv"])
+def environment(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("environment")
+    request.param(folder / "env")
+    install(write_wheel(folder), folder / "env")
+    return folder / "env"
+
+
+@pytest.fixture(scope="module", params=["bubblewrap", "landlock"])
+def validator(
+    request: pytest.FixtureRequest, environment: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[PythonValidator]:
+    try:
+        sandbox = choose_sandbox(tmp_path_factory.mktemp("sandbox"), request.param)
+    except TouchstoneError as error:
+        pytest.skip(str(error))
+    settings = PythonSettings(interpreter=environment / "bin" / "python", lint=False)
+    made = PythonValidator(sandbox, Limits(seconds=20.0), settings)
+    yield made
+    made.close()
+
+
+@pytest.mark.parametrize("runner", RUNNERS)
+def test_a_fix_imports_a_package_of_the_environment(validator: PythonValidator, runner: str) -> None:
+    report = report_on(validator, job_of(dict(FILES), "solution.py", runner=runner))
+    assert (report.status, report.diagnostics, report.note) == ("passed", (), "")
+
+
+@pytest.mark.parametrize("runner", RUNNERS)
+def test_a_package_that_only_touchstone_has_is_missing(validator: PythonValidator, runner: str) -> None:
+    fix = SOLUTION.replace("tinypkg", "polars").replace("polars.ANSWER", "42")
+    report = report_on(validator, job_of({"solution.py": fix, "test_solution.py": TESTS}, "solution.py", runner=runner))
+    assert report.status == "failed"
+    assert "No module named 'polars'" in str(report.diagnostics[0])
+
+
+def test_with_pytest_the_tests_use_the_environment_too(validator: PythonValidator) -> None:
+    tests = TESTS + "\n\ndef test_package(tmp_path):\n    import tinypkg\n    assert tinypkg.ANSWER == 42\n"
+    report = report_on(
+        validator, job_of({"solution.py": SOLUTION, "test_solution.py": tests}, "solution.py", runner="pytest")
+    )
+    assert report.tests == {"test_answer": True, "test_package": True}
+
+
+def test_only_the_package_folders_of_the_environment_are_shown(tmp_path: Path) -> None:
+    plain_venv(tmp_path / "home")
+    (site,) = (tmp_path / "home").glob("lib/python3*/site-packages")
+    for place in (site / "inside", tmp_path / "home" / "code", tmp_path / "elsewhere" / "site-packages"):
+        place.mkdir(parents=True)
+        (site / f"{place.parent.name}.pth").write_text(f"{place}\n")
+    found = interpreter(tmp_path / "home" / "bin" / "python")
+    assert found.packages == (site, site / "inside")
+    assert not {tmp_path / "home" / "code", tmp_path / "elsewhere" / "site-packages"}.intersection(found.folders)
+
+
+def test_editable_installs_are_named(tmp_path: Path) -> None:
+    plain_venv(tmp_path / "env")
+    (site,) = (tmp_path / "env").glob("lib/python3*/site-packages")
+    for name, about in {"mine": '{"dir_info": {"editable": true}}', "other": '{"dir_info": {}}', "odd": "[]"}.items():
+        (site / f"{name}-1.0.dist-info").mkdir()
+        (site / f"{name}-1.0.dist-info" / "direct_url.json").write_text(about)
+    assert editable_installs(interpreter(tmp_path / "env" / "bin" / "python")) == ["mine"]
+
+
+def test_an_environment_by_name_shows_its_packages_and_own_libraries_only(tmp_path: Path) -> None:
+    site = tmp_path / "env" / "lib" / interpreter().library / "site-packages"
+    site.mkdir(parents=True)
+    for name in ("secret", "env/token", "env/lib/libown.so.1"):
+        (tmp_path / name).write_text("")
+    (tmp_path / "env" / "lib" / "libown.so").symlink_to("libown.so.1")
+    (tmp_path / "env" / "lib" / "libsecret.so").symlink_to(tmp_path / "secret")
+    shown = set(with_environment(interpreter(), tmp_path / "env").folders) - set(interpreter().folders)
+    assert {path.name for path in shown} == {"site-packages", "libown.so", "libown.so.1"}
+
+
+def test_another_version_of_a_package_is_another_cache_key(tmp_path: Path) -> None:
+    plain_venv(tmp_path / "env")
+    settings = PythonSettings(interpreter=tmp_path / "env" / "bin" / "python", lint=False)
+    sandbox = choose_sandbox(tmp_path / "sandbox", unsandboxed=True)
+    keys = []
+    for answer in (1, 2):
+        install(write_wheel(tmp_path, answer=answer), tmp_path / "env")
+        keys.append(PythonValidator(sandbox, Limits(), settings).identity(Problem("p", "a.py", tmp_path)))
+    assert keys[0] != keys[1]
