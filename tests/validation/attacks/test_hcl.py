@@ -116,7 +116,7 @@ class TestEscapingTheChecks:
         for row in rows:
             target = targets[row["oid"]]
             assert isinstance(target, Target)
-            fixed = self.HIDDEN[how](target.original.decode())
+            fixed = self.HIDDEN[how](target.tree.read(target.problem.path).decode())
             attempts.append({"model": "m", "tier": "T0", "oid": row["oid"], "iteration_id": "1", "fixed_file": fixed})
         found = outcome_rows(attempts, targets, session)
         assert {row["oid"]: row["passed"] for row in found} == {row["oid"]: False for row in rows}, found
