@@ -165,6 +165,22 @@ class TestCommand:
         (folder / changed).write_text("#!/bin/sh\nexit 1\n")
         assert self.key(folder, **there) != before
 
+    @pytest.mark.parametrize("field", ["test_command", "setup_command"])
+    @pytest.mark.parametrize("words", ["check.sh --fast", "cd src && {folder}/check.sh", "sh -e {folder}/check.sh"])
+    def test_so_do_the_programs_that_a_problems_own_command_names(self, folder: Path, field: str, words: str) -> None:
+        given: dict[str, Any] = {field: words.replace("{folder}", str(folder))}
+        problem = replace(PROBLEM, **given)
+
+        def made() -> str:
+            settings = ValidationSettings.model_validate({"command": {"environment": {"PATH": str(folder)}}})
+            registry = ValidatorRegistry(SandboxRunner(Unsandboxed(), folder), settings)
+            return key(problem=problem, validator=registry.validator("command"), settings=settings)
+
+        before = made()
+        assert made() == before
+        (folder / "check.sh").write_text("#!/bin/sh\nexit 1\n")
+        assert made() != before
+
 
 def test_the_tests_packages_and_the_interpreter_are_part_of_the_key(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -4,6 +4,7 @@ import difflib
 import json
 import subprocess
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 from hypothesis import given
@@ -192,6 +193,35 @@ class TestTestFiles:
         made = apply_fix(tree(), Fix('{"ci/run.sh": "exit 0"}', "files"), problem)
         assert isinstance(made, NotApplied)
         assert "the fix changes the test file ci/run.sh" in made.reason
+
+    SETTINGS: ClassVar[dict[str, tuple[str, str, str]]] = {
+        "a script": ("package.json", '{"scripts": {"test": "jest"}}', '{"scripts": {"test": "true"}}'),
+        "a script before it": ("package.json", '{"scripts": {"a": "jest"}}', '{"scripts": {"a": "jest", "prea": "x"}}'),
+        "a JavaScript runner": ("package.json", "{}", '{"jest": {"setupFiles": ["./a.js"]}}'),
+        "a test target": ("Cargo.toml", "[package]", '[package]\n[[test]]\nname = "a"\npath = "src/b.rs"'),
+        "a harness": ("Cargo.toml", "[package]", "[package]\n[lib]\nharness = false"),
+        "pytest in pyproject.toml": ("pyproject.toml", "", '[tool.pytest.ini_options]\naddopts = "-p a"'),
+        "pytest in setup.cfg": ("setup.cfg", "[metadata]", "[tool:pytest]\naddopts = -p a"),
+        "something unreadable": ("Cargo.toml", "[package]", "[package"),
+        "cargo's own": (".cargo/config.toml", "", "[build]\nrustc-wrapper = 'a'"),
+    }
+    NO_SETTINGS: ClassVar[dict[str, tuple[str, str, str]]] = {
+        "a dependency": (
+            "package.json",
+            '{"scripts": {"test": "a"}}',
+            '{"scripts": {"test": "a"}, "dependencies": {}}',
+        ),
+        "a new script": ("package.json", '{"scripts": {"test": "a"}}', '{"scripts": {"test": "a", "lint": "b"}}'),
+        "a crate": ("Cargo.toml", "[package]", "[package]\n[lib]\nname = 'a'\n[dependencies]\nb = '1'"),
+        "a version": ("pyproject.toml", "", "[project]\nversion = '2'"),
+    }
+
+    @pytest.mark.parametrize("what", [*SETTINGS, *NO_SETTINGS])
+    def test_settings_of_the_test_runner_are_some_too(self, what: str) -> None:
+        path, before, after = (self.SETTINGS | self.NO_SETTINGS)[what]
+        tree = Tree(Path("clones"), ("a.py", path), {"a.py": b"", path: before.encode()})
+        made = apply_fix(tree, Fix(json.dumps({path: after}), "files"), Problem("a", "a.py", Path("clones")))
+        assert isinstance(made, NotApplied) == (what in self.SETTINGS), made
 
     def test_a_file_that_the_tests_are_about_is_none(self) -> None:
         problem = Problem("p", "shop/cart.py", Path("clones"), test_command="pytest --doctest-modules shop/cart.py")

@@ -102,7 +102,7 @@ def test_a_fix_may_remove_what_the_reference_removes() -> None:
 
 
 def test_blocks_of_a_file_with_syntax_errors_must_stay_too() -> None:
-    broken = MODULE.replace("value = 1\n}", "value = 1") + '/*\nvariable "old" {\n}\n*/\n  variable "inner" {\n'
+    broken = MODULE.replace("value = 1\n}", "value = 1") + '/*\nvariable "old" {\n}\n*/\n  data "a" "inner" {\n'
     assert removed(broken, MODULE.replace('resource "aws_vpc" "main" {}\n', "")) == [
         'Block removed: resource "aws_vpc" "main"'
     ]
@@ -112,7 +112,8 @@ def test_blocks_of_a_file_with_syntax_errors_must_stay_too() -> None:
 def test_json_files() -> None:
     text = '{"variable": {"a": {}, "b": {}}, "resource": {"x_y": [{"z": {}}]}, "locals": [{"l": 1}]}'
     declared = {("variable", "a"), ("variable", "b"), ("resource", "x_y", "z"), ("locals",), ("local", "l")}
-    assert set(report(text, "main.tf.json").declared or ()) == declared
+    found = {address[1:] for address in report(text, "main.tf.json").declared or () if address[0] == "json"}
+    assert found == declared
 
 
 def test_code_that_is_gone_is_not_fixed() -> None:
@@ -132,3 +133,82 @@ def test_validators_that_declare_nothing_are_not_concerned() -> None:
 def test_a_fix_whose_blocks_cannot_be_read() -> None:
     (found,) = removed_blocks(report(MODULE), Report("passed", "full", compiled=True))
     assert found.summary == "Blocks cannot be read"
+
+
+KEPT = 'variable "q" {}\n'
+VPC = 'resource "aws_vpc" "a" {\n}\n'
+UNREADABLE = {
+    "a quote is missing": 'resource "aws_vpc "a" {\n}\n',
+    "the first quote is missing": 'resource aws_vpc" "a" {\n}\n',
+    "other quotes": "resource 'aws_vpc' 'a' {\n}\n",
+    "the brace is on the next line": 'resource "aws_vpc" "a"\n{\n}\n',
+    "no brace": 'resource "aws_vpc" "a"\n}\n',
+    "an equals sign": 'resource "aws_vpc" "a" = {\n}\n',
+    "indented": '  resource "aws_vpc" "a" {\n    b = = 1\n  }\n',
+    "after another block": '} resource "aws_vpc" "a" {\n}\n',
+    "in a comment without an end": f"/*\n{VPC}",
+}
+
+
+@pytest.mark.parametrize("how", UNREADABLE)
+def test_a_header_that_cannot_be_read(how: str) -> None:
+    broken = KEPT + UNREADABLE[how]
+    (gone,) = removed(broken, KEPT)
+    assert gone.startswith("Block removed: resource")
+    assert removed(broken, KEPT + VPC) == []
+    assert removed(broken, KEPT + VPC.replace('"a"', '"b"')) == []
+
+
+def test_words_in_a_broken_file_that_are_no_headers() -> None:
+    text = 'output "a" {\n  value = <<EOT\ndata of the module\noutput: {}\nresource = "x"\nEOT\n}\n'
+    assert removed(text + "locals {\n", text) == ["Block removed: locals"]
+    nested = 'check "a" {\n  data "b" "c" {\n  }\n  assert {\n    condition = 1\n    error_message = "x"\n  }\n}\n'
+    assert removed(nested + "x = = 1\n", nested) == []
+
+
+def test_a_broken_file_in_json_syntax() -> None:
+    broken = report('{"resource": {"a_map": {"b": {"data": {"c": 1,}}}}}', "main.tf.json")
+    emptied, kept = report("{}", "main.tf.json"), report('{"resource": {"a_map": {"b": {}}}}', "main.tf.json")
+    assert [found.summary for found in removed_blocks(broken, emptied)] == [
+        "Block removed: resource with an unreadable header"
+    ]
+    assert removed_blocks(broken, kept) == []
+
+
+def module(files: dict[str, str]) -> Report:
+    found = check_module({path: text.encode() for path, text in files.items()}, None)
+    status = "failed" if found.diagnostics else "passed"
+    return Report(status, found.fidelity, found.diagnostics, found.compiled, declared=found.declared)
+
+
+UNKNOWN = 'output "x" {\n  value = nosuch(var.q)\n}\n'
+EACH = 'resource "aws_vpc" "a" {\n  b = each.key\n}\n'
+ESCAPES = {
+    "into JSON": (UNKNOWN, {"b.tf.json": '{"output": {"x": {"value": "${nosuch(1)}"}}}'}),
+    "into a provider's function": (UNKNOWN, {"b.tf": UNKNOWN.replace("nosuch", "provider::a::nosuch")}),
+    "into the core namespace": (UNKNOWN, {"b.tf": UNKNOWN.replace("nosuch", "core::nosuch")}),
+    "into another namespace": (UNKNOWN, {"b.tf": UNKNOWN.replace("nosuch", "a::nosuch")}),
+    "behind an override file": (EACH, {"b.tf": EACH, "b_override.tf": "# nothing\n"}),
+}
+
+
+@pytest.mark.parametrize("how", ESCAPES)
+def test_moving_an_error_to_where_nothing_is_checked(how: str) -> None:
+    before, after = ESCAPES[how]
+    problem = Problem("a", "main.tf", Path("clones"))
+    verdict = compute_verdict(module({"main.tf": KEPT + before}), module({"main.tf": KEPT, **after}), problem, 1, 9)
+    assert verdict.status == "failed", verdict
+
+
+def test_what_was_not_checked_before_may_stay() -> None:
+    called = 'output "y" {\n  value = provider::a::b(1)\n}\n'
+    repaired = KEPT + UNKNOWN.replace("nosuch", "core::upper") + called
+    problem = Problem("a", "main.tf", Path("clones"))
+    for broken in (KEPT + UNKNOWN + called, repaired.replace("value = p", "value = = p"), repaired + repaired):
+        assert (
+            compute_verdict(module({"main.tf": broken}), module({"main.tf": repaired}), problem, 1, 9).status
+            == "passed"
+        )
+    in_json = {"b.tf.json": '{"output": {"z": {"value": 1}}}'}
+    before, after = module({"main.tf": KEPT + UNKNOWN + called, **in_json}), {"c.tf": 'output "z" {\n  value = 1\n}\n'}
+    assert removed_blocks(before, module({"main.tf": repaired, **after})) == []

@@ -18,6 +18,7 @@ from touchstone.validation.extract_code import extract_code
 from touchstone.validation.fix_policy import changed_tests, hidden_module, layout_error, path_error
 from touchstone.validation.patching import Changes, apply_patches
 from touchstone.validation.protocol import Problem, Tree
+from touchstone.validation.runner_settings import changed_settings
 from touchstone.validation.search_replace import apply_edits
 from touchstone.validation.unified_diff import PatchError, parse_diff
 from touchstone.vocabulary import TestEdits
@@ -115,7 +116,7 @@ def _with_several_files(tree: Tree, fix: Fix, problem: Problem, test_edits: Test
     except PatchError as error:
         return NotApplied("failed", f"the {_NAMES[fix.kind]} {error}")
     reason = path_error(changes)
-    tests = set(changed_tests(changes, problem, tree)) if not reason else set()
+    tests = set(_changed_tests(tree, changes, problem)) if not reason else set()
     if tests and test_edits == "refuse":
         reason = f"the fix changes the test file {min(tests)}; 'validation.test_edits' decides if that is allowed"
     elif tests and test_edits == "ignore":
@@ -129,6 +130,12 @@ def _with_several_files(tree: Tree, fix: Fix, problem: Problem, test_edits: Test
         return AppliedFix(changes, *lines)
     original = tree.read(problem.path) if problem.path in tree.files else b""
     return AppliedFix(changes, *_range_after(original, content, problem))
+
+
+def _changed_tests(tree: Tree, changes: Changes, problem: Problem) -> list[str]:
+    """The changed files that are tests, or settings of their runner unless these are what the problem is about."""
+    settings = [path for path in changed_settings(changes, tree) if path != problem.path]
+    return [*changed_tests(changes, problem, tree), *settings]
 
 
 def _misplaced(tree: Tree, changes: Changes, problem: Problem) -> str:

@@ -17,7 +17,8 @@ MAX_FILES = 1_000
 _TEST_LIBRARIES = ("pytest", "_pytest", "pluggy", "hypothesis", "numpy", "pandas", "mock", "parameterized", "freezegun")
 _LIBRARY = frozenset({*sys.stdlib_module_names, *_TEST_LIBRARIES, "sitecustomize", "usercustomize"} - {"test"})
 
-_TEST_FOLDERS = ("tests", "__tests__", "testdata")
+# Cargo's settings can replace the compiler and what runs the tests.
+_TEST_FOLDERS = ("tests", "__tests__", "testdata", ".cargo")
 _TOP_TEST_FOLDERS = ("test", "spec")
 _TEST_NAMES = ("tests.py", "conftest.py", "pytest.ini", ".pytest.ini", "pytest.toml", ".pytest.toml")
 _TEST_STEMS = ("jest.config", "vitest.config")

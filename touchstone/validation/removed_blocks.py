@@ -1,8 +1,12 @@
 """The declarations that a fix removed: deleting the code that is wrong does not repair it.
 
 A declaration is an address, such as `("resource", "aws_vpc", "main")`. It may get another name. Its type may change
-where an error of the unmodified problem quotes the old one. It may vanish if the reference fix removes it too. The
-address `("schema", "aws_vpc", "managed")` says that resources of a type are checked against its schema.
+where an error of the unmodified problem quotes the old one. It may vanish if the reference fix removes it too.
+
+Four kinds of addresses are not declarations: `("schema", "aws_vpc", "managed")` says that resources of a type are
+checked against its schema; `("checked", "overrides")` that no override files weaken the checks; `("unread", "resource",
+"0")` that a broken file has a header of this type that cannot be read; `("json", …)` is an address in JSON syntax,
+which is not checked.
 """
 
 import re
@@ -13,7 +17,11 @@ from touchstone.validation.protocol import Diagnostic, Report
 
 _QUOTED = re.compile(r'"([^"]*)"')
 Address = tuple[str, ...]
-SCHEMA = "schema"
+SCHEMA, CHECKED, UNREAD, JSON = "schema", "checked", "unread", "json"
+_WEAKENED = {
+    "overrides": "Override files could hide errors",
+    "provider functions": "Provider functions cannot be checked",
+}
 
 
 def removed_blocks(baseline: Report, report: Report, reference: Report | None = None) -> list[Diagnostic]:
@@ -38,11 +46,14 @@ def removed_blocks(baseline: Report, report: Report, reference: Report | None = 
 
 def _removed(before: Iterable[Address], after: Iterable[Address], quoted: set[str]) -> set[Address]:
     """The addresses that are gone and that no new address replaces."""
-    gone, new = sorted(set(before) - set(after)), set(after) - set(before)
+    before, after = set(before), set(after)
+    gone, new = sorted(address for address in before - after if address[0] != UNREAD), after - before
     renamed = Counter(address[:-1] for address in new)
     retyped: dict[tuple[int, ...], set[Address]] = {}
     removed = set()
     for address in gone:
+        if address[0] == JSON and address[1:] in after:
+            continue
         if renamed[address[:-1]] > 0:
             renamed[address[:-1]] -= 1
             continue
@@ -53,7 +64,18 @@ def _removed(before: Iterable[Address], after: Iterable[Address], quoted: set[st
             retyped[kept] = {_words(other, kept) for other in new}
         if len(kept) == len(address) or _words(address, kept) not in retyped[kept]:
             removed.add(address)
+    # Every new block that replaces no other may be one whose header could not be read.
+    spare = Counter(_kind(address) for address in new)
+    spare.subtract(_kind(address) for address in gone if address not in removed)
+    for address in sorted(address for address in before - after if address[0] == UNREAD):
+        spare[address[1]] -= 1
+        if spare[address[1]] < 0:
+            removed.add(address)
     return removed
+
+
+def _kind(address: Address) -> str:
+    return address[1] if address[0] == JSON else address[0]
 
 
 def _words(address: Address, places: tuple[int, ...]) -> Address:
@@ -66,5 +88,13 @@ def _diagnostic(address: Address) -> Diagnostic:
     if kind == SCHEMA:
         detail = "Its resources are checked against the provider schema in the unmodified problem, and not in the fix."
         return Diagnostic("error", f'Resource type "{names[0]}" escapes its schema', detail)
+    if kind == CHECKED:
+        detail = "The unmodified problem has none, and what the fix does with them is not checked."
+        return Diagnostic("error", _WEAKENED[names[0]], detail)
+    if kind == UNREAD:
+        detail = "The unmodified problem has more of them than the fix declares."
+        return Diagnostic("error", f"Block removed: {names[0]} with an unreadable header", detail)
+    if kind == JSON:
+        kind, *names = names
     shown = " ".join([kind, *(f'"{name}"' for name in names)])
     return Diagnostic("error", f"Block removed: {shown}", "The unmodified problem declares it, and the fix does not.")

@@ -188,6 +188,9 @@ def introduced(tmp_path: Path, text: str, reference: str | None = None, path: st
         "impl<T: PartialEq> PartialEq<T> for Any {}",
         "impl core::cmp::PartialEq for Any {}",
         "m!(Any, PartialEq)",
+        "macro_rules! m { ($x:ty as $t:ident) => { impl $t<i32> for $x {} } } m!(Any as PartialEq);",
+        "macro_rules! m { ($x:ty: $t:path) => { impl<T> $t for $x {} } } m!(Any: PartialEq);",
+        'm!(\'r#"" extern crate x; "#);',
     ],
 )
 def test_what_could_forge(tmp_path: Path, text: str) -> None:
@@ -211,6 +214,8 @@ def path_free(text: str) -> bool:
         "// extern is not used, nor is macro_rules! assert_eq\n/* impl PartialEq for /* nested */ X asm!() */",
         'const TEXT: &str = "extern \\" asm!() macro_rules! assert_eq"; const RAW: &str = r#"extern "C""#;',
         "#[cfg(test)] mod tests { #[test] fn t() { assert_eq!(1, 1); assert !(true); std::panic::catch_unwind(f); } }",
+        "macro_rules! m { ($x:ident) => { #[derive(PartialEq)] struct $x; impl $x {} impl Clone for $x {} } }",
+        "macro_rules! op { ($t:ident) => { impl $t for P {} } } op!(Add); #[derive(Debug, PartialEq)] struct P;",
         "macro_rules! square { ($x:expr) => { $x * $x } }",
         "fn external(no_mains: i32) {}",
     ],

@@ -8,10 +8,16 @@ from touchstone.validation.hcl.blocks import has_expected_labels, load_errors, r
 from touchstone.validation.hcl.evaluation import ExpressionReferences, expression_references
 from touchstone.validation.hcl.json_files import read_json
 from touchstone.validation.hcl.positions import SourceText
-from touchstone.validation.hcl.root_blocks import Address, addresses, broken_file_addresses, plain_addresses
+from touchstone.validation.hcl.root_blocks import (
+    addresses,
+    broken_file_addresses,
+    broken_json_addresses,
+    plain_addresses,
+)
 from touchstone.validation.hcl.syntax import normalized, syntax_errors
 from touchstone.validation.hcl.tree import Block, parse
 from touchstone.validation.protocol import Diagnostic
+from touchstone.validation.removed_blocks import Address
 
 _REMEMBERED = 64
 
@@ -53,6 +59,7 @@ def read_file(path: str, data: bytes, merged: bool) -> File:
     if path.endswith(".json"):
         roots, wrong = read_json(text)
         declared = tuple(address for root in roots for address in plain_addresses(root))
+        declared = declared if wrong is None else tuple(broken_json_addresses(text))
         return File(broken=(wrong,) if wrong else (), content=tuple(roots), declared=declared)
     if broken := syntax_errors(text):
         return File(broken=tuple(broken), declared=tuple(broken_file_addresses(text)))

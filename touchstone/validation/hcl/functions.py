@@ -43,14 +43,28 @@ def _parameters() -> dict[str, tuple[str, ...]]:
     return {name: tuple(names.split()) for name, names in re.findall(r"(\w+)\(([^)]*)\)", _SIGNATURES)}
 
 
+def is_of_provider(call: Call) -> bool:
+    """Whether a provider has the function, such as `provider::aws::arn_parse`, so that nothing is known of it."""
+    return _words(call)[:-1][:1] == ["provider"]
+
+
+def _words(call: Call) -> list[str]:
+    """The namespaces of a function, then its name."""
+    return "".join(call.name.split()).split("::")
+
+
 def call_errors(text: SourceText, call: Call) -> Iterator[Diagnostic]:
     """The errors of a call, apart from its argument values."""
-    if "::" in call.name or call.name in _KNOWN_ELSEWHERE:
+    *namespaces, name = _words(call)
+    if is_of_provider(call) or name in _KNOWN_ELSEWHERE:
         return
     known = _parameters()
-    parameters = known.get(call.name)
-    if parameters is None:
-        detail = f'There is no function named "{call.name}".{did_you_mean(call.name, known)}'
+    parameters = known.get(name) if namespaces in ([], ["core"]) else None
+    if namespaces and parameters is None:
+        detail = f'There is no function named "{name}" in namespace "{"::".join(namespaces)}::".'
+        yield text.error(text.span(call.name_node), "Call to unknown function", detail)
+    elif parameters is None:
+        detail = f'There is no function named "{name}".{did_you_mean(name, known)}'
         yield text.error(text.span(call.name_node), "Call to unknown function", detail)
     elif not call.expanded:
         yield from _count_errors(text, call, parameters)

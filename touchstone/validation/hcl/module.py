@@ -7,11 +7,11 @@ from touchstone.validation.hcl.declarations import Declarations, declare, declar
 from touchstone.validation.hcl.duplicates import duplicate_errors
 from touchstone.validation.hcl.evaluation import evaluation_errors
 from touchstone.validation.hcl.files import File, is_ignored, is_override, read_file
-from touchstone.validation.hcl.root_blocks import Address
+from touchstone.validation.hcl.functions import is_of_provider
 from touchstone.validation.hcl.schema import Schemas, read_schemas
 from touchstone.validation.hcl.scopes import RESOURCE_KINDS
 from touchstone.validation.protocol import Diagnostic
-from touchstone.validation.removed_blocks import SCHEMA
+from touchstone.validation.removed_blocks import CHECKED, SCHEMA, Address
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,15 @@ def check_module(files: Mapping[str, bytes], schema: str | None) -> ModuleFindin
     found = broken or _load_errors(read) or _evaluation_errors(read, names, schemas, merged)
     ordered = tuple(sorted(found, key=_reading_order))
     declared = {address for file in read for address in file.declared} | _with_schema(read, names, schemas)
+    declared |= {(CHECKED, what) for what, there in _unchecked(read, merged).items() if not there}
     return ModuleFindings("static+schema" if schema else "static", ordered, not broken, tuple(sorted(declared)))
+
+
+def _unchecked(files: Sequence[File], merged: bool) -> dict[str, bool]:
+    """What could hide errors, and whether the module has it. In a module that does not load, it may have any calls."""
+    calls = (call for file in files for references in file.expression_references for call in references.calls)
+    unloaded = any(file.broken or file.refused for file in files)
+    return {"overrides": merged, "provider functions": unloaded or any(is_of_provider(call) for call in calls)}
 
 
 def _load_errors(files: Sequence[File]) -> list[Diagnostic]:

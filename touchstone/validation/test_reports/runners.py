@@ -1,5 +1,6 @@
 """What a command line runs: test runners whose exit code alone is not enough, and scripts."""
 
+import re
 import shlex
 from collections.abc import Iterator, Sequence
 from pathlib import PurePosixPath
@@ -48,6 +49,17 @@ def scripts(command: str) -> set[str]:
         if PurePosixPath(program).name == "make":
             found.update(("GNUmakefile", "Makefile", "makefile"))
     return {str(PurePosixPath(path)) for path in found if path and not path.startswith(("/", "-"))}
+
+
+def programs(command: str) -> set[str]:
+    """The words of a shell command that may name programs or files of the machine.
+
+    >>> sorted(programs("cd /opt/shop && go test ./... && /opt/check.sh --rules=/opt/rules"))
+    ['/opt/check.sh', '/opt/rules', '/opt/shop', 'cd', 'go']
+    """
+    words = _words(command)
+    named = {part for word in words for part in re.split("[=:,]", word) if part.startswith("/")}
+    return named | {program for program, _ in _started(words)}
 
 
 def _programs(arguments: Sequence[str]) -> Iterator[tuple[str, str]]:

@@ -9,6 +9,7 @@ the working directory. The exit code must agree: 0 if and only if it passed.
 import functools
 import re
 import secrets
+import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,7 +20,7 @@ from touchstone.validation.protocol import Availability, Diagnostic, Job, Proble
 from touchstone.validation.sandbox.command import TMP, Command, CommandResult, Limits, Sandbox
 from touchstone.validation.test_reports.formats import FORMATS, named_as_expected
 from touchstone.validation.test_reports.results import SuiteResults, merged
-from touchstone.validation.test_reports.runners import left_early, runner_format
+from touchstone.validation.test_reports.runners import left_early, programs, runner_format
 from touchstone.validation.validators import common
 from touchstone.validation.validators.common import ReportFormatError, take, take_or_none
 from touchstone.vocabulary import COMMAND_REPORTS, CommandReport
@@ -81,6 +82,7 @@ class CommandValidator:
     def __init__(self, sandbox: Sandbox, limits: Limits, settings: CommandSettings) -> None:
         self._sandbox, self._limits, self._settings = sandbox, limits, settings
         self._program = common.find_program(Path(settings.arguments[0]), ()) if settings.arguments else _SHELL
+        self._identities: dict[str, str] = {}
         said = common.run_trusted(settings.version_arguments) if settings.version_arguments else None
         self.version = said.splitlines()[0] if said else ""
 
@@ -101,8 +103,19 @@ class CommandValidator:
         return self._settings.fidelity
 
     def identity(self, problem: Problem) -> Mapping[str, Any]:
-        """The program, the readable files, and the files that its arguments and environment name."""
-        return {"program": str(self._program), "files": self._files}
+        """The program, the readable files, and those that arguments, environment or the problem's commands name."""
+        commands = (problem.setup_command or "", problem.test_command or "")
+        words = sorted({word for command in commands for word in programs(command)})
+        own = {word: self._identity_of(word) for word in words}
+        return {"program": str(self._program), "files": self._files, "own": own}
+
+    def _identity_of(self, word: str) -> str:
+        """The content of a program or file that a problem's command names."""
+        if word not in self._identities:
+            found = shutil.which(word, path=self._settings.environment.get("PATH", common.SYSTEM_PATH)) or word
+            inside = not found.startswith("/") or not Path(found).is_file()
+            self._identities[word] = "" if inside else content_identity(Path(found))
+        return self._identities[word]
 
     @functools.cached_property
     def _files(self) -> dict[str, str]:

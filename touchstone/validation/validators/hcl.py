@@ -17,6 +17,7 @@ from typing import Any
 
 from touchstone.validation.file_identity import packages_identity
 from touchstone.validation.protocol import Availability, Diagnostic, Job, Problem, Report, Tree
+from touchstone.validation.removed_blocks import CHECKED, JSON
 from touchstone.validation.sandbox.clock import JobClock, LimitExceeded
 from touchstone.validation.sandbox.command import Limits
 from touchstone.validation.sandbox.processes import resident_bytes
@@ -72,8 +73,12 @@ class HclValidator:
             yield self._validate_one(job)
 
     def declared(self, job: Job) -> tuple[tuple[str, ...], ...] | None:
-        """What the module declares; None if it cannot be read."""
-        return self._validate_one(replace(job, problem=replace(job.problem, resource_schema=None))).declared
+        """What the module declares, for a validator that checks all of it; None if it cannot be read."""
+        found = self._validate_one(replace(job, problem=replace(job.problem, resource_schema=None))).declared
+        if found is None:
+            return None
+        plain = (address[1:] if address[0] == JSON else address for address in found if address[0] != CHECKED)
+        return tuple(sorted(set(plain)))
 
     def close(self) -> None:
         """Stop the worker."""

@@ -10,7 +10,7 @@ from touchstone.validation.protocol import Problem, Tree
 
 # What begins a comment or a literal. A `'` that does not match begins a lifetime.
 _SKIPPED = re.compile(
-    r"""//[^\n]*|(?P<block>/\*)|\b(?:br|cr|r)(?P<hashes>\#*)".*?"(?P=hashes)"""
+    r"""//[^\n]*|(?P<block>/\*)|(?<!')\b(?:br|cr|r)(?P<hashes>\#*)".*?"(?P=hashes)"""
     r"""|(?:\b[bc])?"(?:[^"\\]|\\.)*"|(?:\bb)?'(?:[^'\\\n]|\\[^\n]{1,10}?)'""",
     re.DOTALL,
 )
@@ -35,6 +35,9 @@ _EQUALITY = re.compile(r"\bPartialEq\b(?P<renamed> as\b)?")
 _HARMLESS_BEFORE = re.compile(
     r"(?:(?<!:):(?!:) ?|\+ ?|\bas |\bderive ?\([^()]*|\buse [^;()!]*)(?:\w+ ?:: ?)*\Z",
 )
+# Where a macro implements a trait that it is given, a bound may be how it is given.
+_GIVEN_TRAIT = re.compile(r"\bimpl\b ?(?:<[^>]*> ?)?(?:\$\w+ ?:: ?)*\$[\w(][^;{}]*? for\b")
+_HARMLESS_BESIDE_MACRO = re.compile(r"(?:\bderive ?\([^()]*|\buse [^;()!]*)(?:\w+ ?:: ?)*\Z")
 _LOOK_BACK = 200
 _MOST_EQUALITIES = 1000
 
@@ -60,9 +63,10 @@ def _constructs(path: str, content: bytes) -> set[str]:
 
 
 def _implements_equality(code: str) -> bool:
+    harmless = _HARMLESS_BESIDE_MACRO if _GIVEN_TRAIT.search(code) else _HARMLESS_BEFORE
     for number, found in enumerate(_EQUALITY.finditer(code)):
         before = code[max(0, found.start() - _LOOK_BACK) : found.start()]
-        if found["renamed"] or number > _MOST_EQUALITIES or not _HARMLESS_BEFORE.search(before):
+        if found["renamed"] or number > _MOST_EQUALITIES or not harmless.search(before):
             return True
     return False
 

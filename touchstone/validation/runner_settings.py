@@ -1,0 +1,82 @@
+"""What a project's manifest tells its test runner: which tests there are and how they run.
+
+A fix of several files may change a manifest, but not this part of it: it could replace the tests.
+"""
+
+import configparser
+import json
+import tomllib
+from collections.abc import Iterable, Mapping
+from pathlib import PurePosixPath
+from typing import Any
+
+from touchstone.validation.protocol import Tree
+
+_JAVASCRIPT_RUNNERS = ("jest", "mocha", "ava", "tap", "vitest")
+_PYTEST_SECTIONS = ("pytest", "tool:pytest")
+
+
+def changed_settings(changes: Mapping[str, bytes | None], tree: Tree) -> list[str]:
+    """The changed manifests that tell a test runner something else than before.
+
+    >>> from pathlib import Path
+    >>> tree = Tree(Path(), ("package.json",), {"package.json": b'{"scripts": {"test": "jest"}}'})
+    >>> changed_settings({"package.json": b'{"scripts": {"test": "true"}}'}, tree)
+    ['package.json']
+    >>> changed_settings({"package.json": b'{"scripts": {"test": "jest", "lint": "eslint"}}'}, tree)
+    []
+    """
+    return [path for path, content in changes.items() if _is_changed(path, content, tree)]
+
+
+def _is_changed(path: str, content: bytes | None, tree: Tree) -> bool:
+    name = PurePosixPath(path).name
+    if name not in ("Cargo.toml", "package.json", "pyproject.toml", "setup.cfg", "tox.ini"):
+        return False
+    before = _settings(name, tree.read(path)) if path in tree.files else {}
+    after = _settings(name, content) if content is not None else {}
+    if before is None or after is None:
+        return after is None
+    if name == "package.json":
+        watched = {word + script for script in before for word in ("", "pre", "post")}
+        after = {key: value for key, value in after.items() if key in watched or key.startswith("runner ")}
+    return before != after
+
+
+def _settings(name: str, content: bytes) -> dict[str, Any] | None:
+    """The settings for test runners in a manifest; None if it cannot be read."""
+    try:
+        if name == "package.json":
+            return _of_package(json.loads(content))
+        if name == "Cargo.toml":
+            return _of_crate(tomllib.loads(content.decode()))
+        if name == "pyproject.toml":
+            tools = tomllib.loads(content.decode()).get("tool", {})
+            return {"pytest": tools["pytest"]} if "pytest" in tools else {}
+        sections = configparser.RawConfigParser()
+        sections.read_string(content.decode())
+        return {section: dict(sections[section]) for section in _PYTEST_SECTIONS if section in sections}
+    except (ValueError, AttributeError, RecursionError, configparser.Error):
+        return None
+
+
+def _of_package(told: Mapping[str, Any]) -> dict[str, Any]:
+    runners = {f"runner {name}": told[name] for name in _JAVASCRIPT_RUNNERS if name in told}
+    return {**told.get("scripts", {}), **runners}
+
+
+def _of_crate(told: Mapping[str, Any]) -> dict[str, Any]:
+    targets = {kind: told.get(kind, []) for kind in ("lib", "bin", "example")}
+    harness = {
+        (kind, str(target.get("name")), key): target[key]
+        for kind, found in targets.items()
+        for target in _as_list(found)
+        for key in ("harness", "test", "doctest")
+        if key in target
+    }
+    listed = {"test": told.get("test"), "autotests": told.get("package", {}).get("autotests"), "harness": harness}
+    return {key: value for key, value in listed.items() if value not in (None, {})}
+
+
+def _as_list(found: Any) -> Iterable[Any]:
+    return found if isinstance(found, list) else [found]
