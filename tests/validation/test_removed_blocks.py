@@ -212,3 +212,25 @@ def test_what_was_not_checked_before_may_stay() -> None:
     in_json = {"b.tf.json": '{"output": {"z": {"value": 1}}}'}
     before, after = module({"main.tf": KEPT + UNKNOWN + called, **in_json}), {"c.tf": 'output "z" {\n  value = 1\n}\n'}
     assert removed_blocks(before, module({"main.tf": repaired, **after})) == []
+
+
+@pytest.mark.parametrize(
+    ("source", "there"),
+    [
+        ("./parts", True),
+        ("./parts/", True),
+        ("../shop/parts", True),
+        ("./nowhere", False),
+        ("../parts", False),
+        ("hashicorp/consul/aws", True),
+        ("../../elsewhere", True),
+    ],
+)
+def test_a_call_of_a_module_that_is_not_there(source: str, there: bool) -> None:
+    def of(text: str) -> Report:
+        found = check_module({"shop/main.tf": text.encode()}, None, [".", "shop", "shop/parts"])
+        return Report("passed", found.fidelity, compiled=True, declared=found.declared)
+
+    called = KEPT + f'module "m" {{\n  source = "{source}"\n}}\n'
+    assert (removed_blocks(of(KEPT), of(called)) == []) == there
+    assert removed_blocks(of(called), of(called)) == [], "the problem is no better"

@@ -4,9 +4,9 @@ A declaration is an address, such as `("resource", "aws_vpc", "main")`. It may g
 where an error of the unmodified problem quotes the old one. It may vanish if the reference fix removes it too.
 
 Four kinds of addresses are not declarations: `("schema", "aws_vpc", "managed")` says that resources of a type are
-checked against its schema; `("checked", "overrides")` that no override files weaken the checks; `("unread", "resource",
-"0")` that a broken file has a header of this type that cannot be read; `("json", …)` is an address in JSON syntax,
-which is not checked.
+checked against its schema; `("checked", "overrides")` that there is nothing of a kind that could hide errors;
+`("unread", "resource", "0")` that a broken file has a header of this type that cannot be read; `("json", …)` is an
+address in JSON syntax, which is not checked.
 """
 
 import re
@@ -21,6 +21,7 @@ SCHEMA, CHECKED, UNREAD, JSON = "schema", "checked", "unread", "json"
 _WEAKENED = {
     "overrides": "Override files could hide errors",
     "provider functions": "Provider functions cannot be checked",
+    "missing modules": "Called modules do not exist",
 }
 
 
@@ -89,7 +90,7 @@ def _diagnostic(address: Address) -> Diagnostic:
         detail = "Its resources are checked against the provider schema in the unmodified problem, and not in the fix."
         return Diagnostic("error", f'Resource type "{names[0]}" escapes its schema', detail)
     if kind == CHECKED:
-        detail = "The unmodified problem has none, and what the fix does with them is not checked."
+        detail = "The unmodified problem has none, and what the fix does there is not checked."
         return Diagnostic("error", _WEAKENED[names[0]], detail)
     if kind == UNREAD:
         detail = "The unmodified problem has more of them than the fix declares."

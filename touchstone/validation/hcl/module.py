@@ -1,6 +1,8 @@
 """Check one module in Terraform's order: syntax, then loading, then references and schemas."""
 
-from collections.abc import Mapping, Sequence
+import posixpath
+import re
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from touchstone.validation.hcl.declarations import Declarations, declare, declare_plain
@@ -10,8 +12,11 @@ from touchstone.validation.hcl.files import File, is_ignored, is_override, read_
 from touchstone.validation.hcl.functions import is_of_provider
 from touchstone.validation.hcl.schema import Schemas, read_schemas
 from touchstone.validation.hcl.scopes import RESOURCE_KINDS
+from touchstone.validation.hcl.tree import source
 from touchstone.validation.protocol import Diagnostic
 from touchstone.validation.removed_blocks import CHECKED, SCHEMA, Address
+
+_LOCAL = re.compile(r'"(\.\.?(?:/[^"$%\\]*)?)"')
 
 
 @dataclass(frozen=True)
@@ -31,11 +36,14 @@ class UnreadableError(ValueError):
     """A file cannot be checked, although Terraform may accept it."""
 
 
-def check_module(files: Mapping[str, bytes], schema: str | None) -> ModuleFindings:
+def check_module(
+    files: Mapping[str, bytes], schema: str | None, folders: Collection[str] | None = None
+) -> ModuleFindings:
     """Check the `.tf` and `.tf.json` files of one module directory, given by path within the tree.
 
     `schema` is the JSON of `terraform providers schema -json`, or the part for one provider or some types. Raises
-    ValueError if it is not, and UnreadableError if only one of the two parsers accepts a file.
+    ValueError if it is not, and UnreadableError if only one of the two parsers accepts a file. `folders` are those of
+    the tree, if known: modules are called from there.
     """
     schema = schema if schema and not schema.isspace() else None
     schemas = read_schemas(schema)
@@ -50,7 +58,8 @@ def check_module(files: Mapping[str, bytes], schema: str | None) -> ModuleFindin
     found = broken or _load_errors(read) or _evaluation_errors(read, names, schemas, merged)
     ordered = tuple(sorted(found, key=_reading_order))
     declared = {address for file in read for address in file.declared} | _with_schema(read, names, schemas)
-    declared |= {(CHECKED, what) for what, there in _unchecked(read, merged).items() if not there}
+    unchecked = {**_unchecked(read, merged), "missing modules": _calls_missing_module(read, folders)}
+    declared |= {(CHECKED, what) for what, there in unchecked.items() if not there}
     return ModuleFindings("static+schema" if schema else "static", ordered, not broken, tuple(sorted(declared)))
 
 
@@ -59,6 +68,17 @@ def _unchecked(files: Sequence[File], merged: bool) -> dict[str, bool]:
     calls = (call for file in files for references in file.expression_references for call in references.calls)
     unloaded = any(file.broken or file.refused for file in files)
     return {"overrides": merged, "provider functions": unloaded or any(is_of_provider(call) for call in calls)}
+
+
+def _calls_missing_module(files: Sequence[File], folders: Collection[str] | None) -> bool:
+    """Whether a folder that a `module` block names is not in the tree; a module that is not read may call any."""
+    if folders is None or any(file.broken for file in files):
+        return True
+    calls = (block for file in files for block in file.blocks if block.kind == "module")
+    sources = ((call.text.path, call.body.arguments.get("source")) for call in calls)
+    named = ((path, _LOCAL.fullmatch(source(argument.expression))) for path, argument in sources if argument)
+    places = (posixpath.normpath(posixpath.join(posixpath.dirname(path), local[1])) for path, local in named if local)
+    return any(place not in folders for place in places if not place.startswith(".."))
 
 
 def _load_errors(files: Sequence[File]) -> list[Diagnostic]:

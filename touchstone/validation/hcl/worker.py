@@ -28,7 +28,7 @@ def serve(policy: Policy) -> None:
 def _check(payload: dict[str, Any]) -> dict[str, Any]:
     files = {path: text.encode("utf-8", "surrogateescape") for path, text in payload["files"].items()}
     try:
-        found = check_module(files, payload["schema"])
+        found = check_module(files, payload["schema"], payload["folders"])
     except ValueError as error:
         return {"unusable": str(error)}
     return {

@@ -93,6 +93,7 @@ class HclValidator:
         payload = {
             "files": {path: content.decode("utf-8", "surrogateescape") for path, content in files.items()},
             "schema": job.problem.resource_schema,
+            "folders": sorted({str(parent) for path in job.tree.files for parent in PurePosixPath(path).parents}),
         }
         report = Report("sandbox_error", fidelity)
         # A worker that exits without an answer may have suffered from earlier jobs, so a fresh one retries.
