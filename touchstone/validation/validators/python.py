@@ -152,7 +152,8 @@ class PythonValidator:
 
     def _run(self, pair: "_WorkerPair", job: Job, files: Mapping[str, str], tests: Sequence[str]) -> Report:
         problem = job.problem
-        sides = divide(problem, files, tests)
+        # A tree that is nowhere on disk has no unmodified files to compare with.
+        sides = divide(problem, files, tests, job.tree.changed if problem.root.is_dir() else ())
         near, far = socket.socketpair()
         reads, writes = os.pipe()
         try:
