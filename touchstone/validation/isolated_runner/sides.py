@@ -1,13 +1,13 @@
 """Divides a problem's files between the two sides, by what the unmodified problem says rather than what a fix says.
 
-The candidate gets the program; its modules are the repaired file, what that file imports, and whatever else the fix
-changes. Everything else that the tests import runs beside them, where a fix cannot patch it, and data that only the
-tests mention stays with them. This runs outside the sandbox, so it only searches texts.
+The candidate gets the program; its modules are the repaired file and what that file imports. Everything else that the
+tests import runs beside them, where a fix cannot patch it, and data that only the tests mention stays with them. This
+runs outside the sandbox, so it only searches texts.
 """
 
 import os
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
@@ -31,30 +31,24 @@ class Sides:
     tests: dict[str, Any]
 
 
-def unmodified_text(problem: Problem, path: str | None = None) -> str | None:
-    """A file, by default the repaired one, before the fix; None if the fix creates it."""
+def unmodified_text(problem: Problem) -> str | None:
+    """The repaired file before the fix; None if the fix creates it."""
     try:
-        return (problem.root / (path or problem.path)).read_bytes().decode("utf-8", "replace")
+        return (problem.root / problem.path).read_bytes().decode("utf-8", "replace")
     except OSError:
         return None
 
 
-def divide(problem: Problem, files: Mapping[str, str], tests: Sequence[str], changed: Collection[str] = ()) -> Sides:
-    """Divide the files of a tree with a fix applied, which `changed` some files beside the repaired one.
-
-    `tests` are relative to the working directory.
-    """
+def divide(problem: Problem, files: Mapping[str, str], tests: Sequence[str]) -> Sides:
+    """Divide the files of a tree with a fix applied; `tests` are relative to the working directory."""
     below = problem.working_directory
     before = unmodified_text(problem)
     test_paths = {os.path.normpath(PurePosixPath(below) / name) for name in tests}
     of_tests = {path for path in files if path in test_paths or _is_beside_tests(path, problem, tests)}
     texts = {path: text for path, text in files.items() if path.endswith(".py") and path not in of_tests}
     texts[problem.path] = files[problem.path][:_MAX_FIX] if before is None else before
-    touched = [path for path in changed if path in texts and path != problem.path and _is_inside(path, below)]
-    texts |= {path: unmodified_text(problem, path) or "" for path in touched}
     modules = {module_name(_inside(path, below)): path for path in texts if _is_inside(path, below)}
-    mains = [module_name(_inside(path, below)) for path in touched]
-    reached = _reachable([module_name(problem.filename), *mains], modules, texts)
+    reached = _reachable(module_name(problem.filename), modules, texts)
     program = [texts[modules[name]] for name in reached]
     known = [texts[modules[name]] for name in reached if modules[name] != problem.path or before is not None]
     judging = [files[path] for path in files if path.endswith(".py") and path not in texts]
@@ -98,12 +92,12 @@ def _is_beside_tests(path: str, problem: Problem, tests: Iterable[str]) -> bool:
     )
 
 
-def _reachable(mains: Sequence[str], modules: Mapping[str, str], texts: Mapping[str, str]) -> list[str]:
-    """The modules, those that they import, directly or not, and the packages that they are in."""
+def _reachable(main: str, modules: Mapping[str, str], texts: Mapping[str, str]) -> list[str]:
+    """The module, those that it imports, directly or not, and the packages that they are in."""
     by_last_name: dict[str, list[str]] = {}
     for name in modules:
         by_last_name.setdefault(name.rpartition(".")[2], []).append(name)
-    reached, left = set(mains), list(mains)
+    reached, left = {main}, [main]
     while left:
         name = left.pop()
         words = {word for found in _IMPORT.findall(texts[modules[name]]) for word in _WORD.findall(found)}

@@ -152,8 +152,7 @@ class PythonValidator:
 
     def _run(self, pair: "_WorkerPair", job: Job, files: Mapping[str, str], tests: Sequence[str]) -> Report:
         problem = job.problem
-        # A tree that is nowhere on disk has no unmodified files to compare with.
-        sides = divide(problem, files, tests, job.tree.changed if problem.root.is_dir() else ())
+        sides = divide(problem, files, tests)
         near, far = socket.socketpair()
         reads, writes = os.pipe()
         try:
