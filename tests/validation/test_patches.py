@@ -186,24 +186,6 @@ class TestTestFiles:
     def test_new_ones_are_refused_too(self, path: str) -> None:
         assert path in reason(json.dumps({path: "x"}), "files")
 
-    @pytest.mark.parametrize(
-        ("path", "before", "after", "refused"),
-        [
-            ("pyproject.toml", "", "tool.pytest.ini_options.addopts = '-k add'\n", True),
-            ("pyproject.toml", "[tool.pytest]\nx = 1\n", "[project]\nname = 'x'\n[tool.pytest]\nx = 1\n", False),
-            ("pyproject.toml", "[tool.pytest]\nx = 1\n", "", True),
-            ("pyproject.toml", "", "not toml", True),
-            ("tox.ini", "", "[pytest]\npython_functions = x\n", True),
-            ("tox.ini", "[pytest]\na = 1\n", "[tox]\n[pytest]\na = 1\n", False),
-            ("setup.cfg", "", "[tool:pytest]\naddopts = -k add\n", True),
-        ],
-    )
-    def test_settings_of_pytest_belong_to_the_tests(self, path: str, before: str, after: str, refused: bool) -> None:
-        whole = tree().with_changes({path: before.encode()})
-        fix = Fix(json.dumps({path: after}), "files")
-        made = apply_fix(whole, fix, Problem("p", "shop/cart.py", Path("clones")))
-        assert isinstance(made, NotApplied) is refused
-
     @pytest.mark.parametrize("command", ["./ci/run.sh", "cd . && sh ci/run.sh -v", "X=1 ci/run.sh"])
     def test_the_script_that_runs_the_tests_is_one_of_them(self, command: str) -> None:
         problem = Problem("p", "shop/cart.py", Path("clones"), test_command=command)

@@ -15,7 +15,7 @@ from difflib import Match, SequenceMatcher
 from typing import Literal
 
 from touchstone.validation.extract_code import extract_code
-from touchstone.validation.fix_policy import changed_settings, changed_tests, hidden_module, layout_error, path_error
+from touchstone.validation.fix_policy import changed_tests, hidden_module, layout_error, path_error
 from touchstone.validation.patching import Changes, apply_patches
 from touchstone.validation.protocol import Problem, Tree
 from touchstone.validation.search_replace import apply_edits
@@ -115,7 +115,7 @@ def _with_several_files(tree: Tree, fix: Fix, problem: Problem, test_edits: Test
     except PatchError as error:
         return NotApplied("failed", f"the {_NAMES[fix.kind]} {error}")
     reason = path_error(changes)
-    tests = {*changed_tests(changes, problem, tree), *changed_settings(changes, tree)} if not reason else set()
+    tests = set(changed_tests(changes, problem, tree)) if not reason else set()
     if tests and test_edits == "refuse":
         reason = f"the fix changes the test file {min(tests)}; 'validation.test_edits' decides if that is allowed"
     elif tests and test_edits == "ignore":

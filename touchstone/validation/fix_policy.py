@@ -1,8 +1,6 @@
 """Which files a fix may change: inside the problem's tree, and no tests unless the configuration allows it."""
 
-import configparser
 import sys
-import tomllib
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Set
 from itertools import pairwise
@@ -23,9 +21,6 @@ _TEST_FOLDERS = ("tests", "__tests__", "testdata")
 _TOP_TEST_FOLDERS = ("test", "spec")
 _TEST_NAMES = ("tests.py", "conftest.py", "pytest.ini", ".pytest.ini", "pytest.toml", ".pytest.toml")
 _TEST_STEMS = ("jest.config", "vitest.config")
-# Files that may also configure pytest, and the section that does.
-_PYTEST_SECTIONS = {"pyproject.toml": "", "tox.ini": "pytest", "setup.cfg": "tool:pytest"}
-_MAX_SETTINGS = 200_000
 
 
 def path_error(changes: Iterable[str]) -> str:
@@ -77,33 +72,6 @@ def changed_tests(paths: Iterable[str], problem: Problem, tree: Tree) -> list[st
         or _looks_like_test(PurePosixPath(path).parts)
         or not folders.isdisjoint(map(str, PurePosixPath(path).parents))
     ]
-
-
-def changed_settings(changes: Mapping[str, bytes | None], tree: Tree) -> list[str]:
-    """The changed files whose settings for pytest are others than before: they choose which tests run."""
-    known = frozenset(tree.files)
-    return [
-        path
-        for path, content in changes.items()
-        if (name := PurePosixPath(path).name) in _PYTEST_SECTIONS
-        and _pytest_settings(name, content or b"") != _pytest_settings(name, tree.read(path) if path in known else b"")
-    ]
-
-
-def _pytest_settings(name: str, content: bytes) -> object:
-    """The settings in a file; the whole file if it cannot be read."""
-    try:
-        text = content.decode() if len(content) <= _MAX_SETTINGS else ""
-        if not text and content:
-            return content
-        if name == "pyproject.toml":
-            return tomllib.loads(text).get("tool", {}).get("pytest", {})
-        parser = configparser.RawConfigParser(strict=False)
-        parser.read_string(text)
-        section = _PYTEST_SECTIONS[name]
-        return dict(parser.items(section)) if parser.has_section(section) else {}
-    except (ValueError, AttributeError, RecursionError, configparser.Error):
-        return content
 
 
 def _folders_of_tests(own: Set[str], problem: Problem, tree: Tree) -> set[str]:
