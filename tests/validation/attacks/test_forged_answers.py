@@ -39,6 +39,20 @@ class TestAlwaysEqual:
         report = arena.cheat(ALWAYS.format(base=base, zero="0.0"))
         assert (report.status, report.tests) == ("failed", FAILED_BOTH)
 
+    def test_times_that_are_close_to_every_time(self, arena: Arena) -> None:
+        report = arena.cheat(
+            ALWAYS.format(base="", zero="__import__('datetime').timedelta(0)"),
+            """
+            from datetime import date, datetime, timedelta
+            from solution import add
+            def test_close(): assert abs(add(1, 2) - datetime(2020, 1, 1)) < timedelta(seconds=1)
+            def test_swapped(): assert datetime(2020, 1, 1) - add(1, 2) == timedelta(0)
+            def test_day(): assert (add(1, 2) - date(2020, 1, 1)).days == 0
+            def test_span(): assert add(1, 2) - timedelta(days=1) == timedelta(0)
+            """,
+        )
+        assert len(report.tests) == 4 and not any(report.tests.values())
+
     @pytest.mark.parametrize("zero", ["0", "0.0", "False", "self", "Always()", "__import__('fractions').Fraction(0)"])
     def test_numbers_that_are_nearly_equal_to_everything(self, arena: Arena, zero: str) -> None:
         report = arena.cheat(

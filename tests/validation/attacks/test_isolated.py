@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.validation.attacks.arena import GOOD, Arena, validate_fix
+from touchstone.validation.protocol import Job, Problem, Tree
 
 LOOPS = """
 import asyncio, itertools
@@ -219,6 +220,15 @@ class TestObjectsThatAnswerForTheTests:
         before = {"solution.py": "def words(n): return []\n", "test_solution.py": ASKED}
         for report in (arena.cheat(cheat, ASKED), validate_fix(arena, tmp_path, before, cheat)):
             assert [name for name, good in report.tests.items() if good] == []
+
+    def test_of_a_class_in_another_file_that_the_fix_changes(self, arena: Arena, tmp_path: Path) -> None:
+        files = {"solution.py": "import other\ndef words(n): return []\n", "other.py": "", "test_solution.py": ASKED}
+        for name, text in files.items():
+            (tmp_path / name).write_text(text)
+        lying = {"solution.py": b"import other\ndef words(n): return other.Liar()\n"}
+        tree = Tree(tmp_path, tuple(sorted(files))).with_changes({**lying, "other.py": LIAR.format(base="").encode()})
+        (report,) = arena.validator.validate([Job(Problem("p1", "solution.py", tmp_path), tree)])
+        assert [name for name, good in report.tests.items() if good] == []
 
     def test_an_object_of_another_class_of_the_file(self, arena: Arena, tmp_path: Path) -> None:
         """Which the fix has taught to answer."""

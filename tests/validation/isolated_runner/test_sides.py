@@ -37,6 +37,7 @@ def test_the_program_is_what_the_unmodified_file_imports(tmp_path: Path, before:
 
 
 def test_a_fix_that_creates_its_file_is_taken_at_its_word(tmp_path: Path) -> None:
+    (tmp_path / "rates.py").write_text("class B: pass")
     sides = divided(tmp_path, None, {"solution.py": "import rates\nclass A: pass", "rates.py": "class B: pass"})
     assert (sides.tests["modules"], sides.tests["classes"]) == (["rates", "solution"], ["B"])
 

@@ -146,9 +146,22 @@ def test_values_at_the_edges(value: Any) -> None:
     assert same(over_the_wire(value), value)
 
 
-def test_a_default_dict_comes_out_as_a_plain_one() -> None:
-    value = collections.defaultdict(list, {"a": [1]})
-    assert same(over_the_wire(value), {"a": [1]})
+def test_a_default_dict_keeps_a_plain_factory_and_no_other() -> None:
+    kept = over_the_wire(collections.defaultdict(list, {"a": [1]}))
+    assert same(kept, collections.defaultdict(list, {"a": [1]})) and kept["b"] == []
+    assert same(over_the_wire(collections.defaultdict(lambda: 5, {"a": 1})), {"a": 1})
+
+
+def test_the_length_of_a_deque_stays_limited() -> None:
+    assert over_the_wire(collections.deque([1, 2], maxlen=2)).maxlen == 2
+
+
+@pytest.mark.parametrize("hours", [0, 2, -5.5])
+def test_time_zones(hours: float) -> None:
+    zone = datetime.timezone(datetime.timedelta(hours=hours))
+    named = datetime.timezone(datetime.timedelta(hours=hours), "local")
+    assert over_the_wire(zone) == zone and over_the_wire(named).tzname(None) == "local"
+    assert over_the_wire(datetime.UTC) is datetime.UTC
 
 
 def test_nesting_has_an_end_on_both_sides() -> None:

@@ -309,6 +309,12 @@ UNITTEST = WrittenProblem(
                 def test_age(self, now):
                     self.assertEqual(clock.age(40), 60)
 
+                @mock.patch("time.time", return_value=100.0)
+                def test_ages(self, now):
+                    for then in (0, 40, 100):
+                        with self.subTest(then=then):
+                            self.assertEqual(clock.age(then), 100 - then)
+
                 @unittest.skip("flaky")
                 def test_skipped(self):
                     self.fail()
@@ -335,4 +341,28 @@ NUMPY = WrittenProblem(
     wrong=["import numpy as np\n\n\ndef scale(values):\n    return np.asarray(values) / np.sum(values)\n"],
 )
 
-PROBLEMS = [PLAIN_VALUES, DATACLASSES, UNPARSABLE_CLASS, FIXTURES, FILES, MARKERS, UNITTEST, NUMPY]
+SHARED_VALUES = WrittenProblem(
+    "values-that-both-sides-share",
+    "history.py",
+    "class History:\n    def __init__(self, items):\n        self.items = []\n",
+    {
+        "test_history.py": """
+            from history import History
+
+            def test_it_keeps_a_copy():
+                given = [1]
+                history = History(given)
+                given.append(2)
+                assert history.items == [1]
+
+            def test_it_can_be_extended():
+                history = History([1])
+                history.items.append(2)
+                assert history.items == [1, 2]
+            """
+    },
+    right=["class History:\n    def __init__(self, items):\n        self.items = list(items)\n"],
+    wrong=["class History:\n    def __init__(self, items):\n        self.items = items\n"],
+)
+
+PROBLEMS = [SHARED_VALUES, PLAIN_VALUES, DATACLASSES, UNPARSABLE_CLASS, FIXTURES, FILES, MARKERS, UNITTEST, NUMPY]

@@ -163,6 +163,19 @@ def test_the_next_job_is_judged_as_ever(validator: PythonValidator) -> None:
     )
 
 
+def test_a_skip_is_the_fix_s_wherever_it_seems_to_be_raised(validator: PythonValidator) -> None:
+    """Also if the unmodified problem cannot be collected, so that nothing is known about its tests."""
+    code = """
+        import pytest, sys
+        def add(a, b):
+            if a == 2:
+                return 5
+            exec(compile("raise skip", sys._getframe(1).f_code.co_filename, "exec"), {"skip": pytest.skip.Exception()})
+        """
+    report = validate(validator, code)
+    assert (report.status, report.tests["test_second.py::test_negative"]) == ("failed", False)
+
+
 CLASS_TESTS = (
     "import solution\n\n\nclass TestAll:\n    for name in solution.NAMES:\n        vars()[name] = lambda self: None\n"
 )

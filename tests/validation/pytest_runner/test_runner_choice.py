@@ -79,6 +79,47 @@ def test_what_only_works_in_one_process_needs_pytest(tests: str, why: str) -> No
 
 
 @pytest.mark.parametrize(
+    ("body", "why"),
+    [
+        ("assert make().__class__.__name__ == 'A'", "uses __class__"),
+        ("assert type(make()) is Box", "uses type()"),
+        ("assert type(make()) is int", None),
+        ("assert vars(make()) == {}", "uses vars()"),
+        ("assert isinstance(make(), ValueError)", "asks if an object is ValueError"),
+        ("assert Box[int]().get() == 1", "uses Box[int]"),
+        ("assert make(re.compile('a')) == 1", "uses re.compile"),
+        ("assert make(random.Random(1)) == 1", "uses random.Random"),
+        ("class Fake: pass\n    assert make(Fake) == 1", "defines the class Fake"),
+        ("async def job(): pass\n    make(job)", "defines the coroutine job"),
+        ("def job(a: int): pass\n    make(job)", "defines job with annotations"),
+        ("asyncio.run(asyncio.gather(make(), make()))", "uses asyncio.gather"),
+        ("assert asyncio.run(make()) == 1", None),
+        ("with make() as it: assert it == 1", "uses the context manager make"),
+        ("with pytest.raises(BoxError) as caught: make()\n    assert caught.value.code == 1", "uses code of an"),
+        ("with pytest.raises(BoxError) as caught: make()\n    assert caught.value.args == ()", None),
+        ("assert BoxError(1).code == 1", "makes objects of BoxError"),
+        ("assert BoxError.code == 1", "uses BoxError.code"),
+        ("data = [1]\n    assert make(data) is not data", "compares by identity"),
+        ("assert make() is None", None),
+        ("data = make()\n    data.append(1)\n    assert make() == []", "changes data"),
+        ("data = [1]\n    box = Box(data)\n    data.append(2)\n    assert box.get() == 1", "changes data"),
+        ("data = [1]\n    Box(data).put(2)\n    assert data == [1]", "compares data"),
+        ("box = Box()\n    box.items.append(1)\n    assert box.get() == 1", "changes box.items"),
+        ("box = Box()\n    other = copy.copy(box)\n    assert other.get() == 1", "copies box"),
+        ("data = [2, 1]\n    before = copy.copy(data)\n    make(data)\n    assert data == before", None),
+        ("got = []\n    make(got.append)\n    got.append(1)\n    assert got == [1, 1]", None),
+        ("box = Box()\n    box.add(1)\n    assert box.pop() == 1", None),
+        ("assert len({Box(), Box()}) == 1", "compares objects of Box"),
+    ],
+)
+def test_objects_that_both_sides_share_need_pytest(body: str, why: str | None) -> None:
+    code = "class Box:\n    pass\nclass BoxError(Exception):\n    pass\ndef make():\n    pass\n"
+    head = "import asyncio, copy, random, re\nimport pytest\nfrom solution import Box, BoxError, make\n"
+    found = obstacle(f"{head}def test_it():\n    {body}\n", code)
+    assert (found is None) if why is None else (why in (found or ""))
+
+
+@pytest.mark.parametrize(
     ("code", "why"),
     [
         ("from dataclasses import dataclass\n@dataclass\nclass P:\n    x: int\n", "objects of P"),

@@ -146,7 +146,16 @@ def serve_test_objects(rpc: RpcConnection, state: JobState) -> None:
     rpc.to_exception = lambda error: without_steering(exceptions.decode(rpc, error))
     rpc.remote_id = lambda value: remote(value).number if is_reference(value) else None
     rpc.describe_error = lambda error: exceptions.encode(rpc, error)
-    rpc.describe = lambda value: {"instance": True} if is_of_the_tests(value) else _describe(value, exceptions)
+
+    def describe(value: object) -> dict[str, Any]:
+        if is_of_the_tests(value):
+            return {"instance": True}
+        about = _describe(value, exceptions)
+        if not about and not _is_usable(value):
+            rpc.doubt = f"the tests hand over {type(value).__name__!r} objects, which the candidate cannot use"
+        return about
+
+    rpc.describe = describe
 
 
 def _describe(value: object, exceptions: ExceptionTranslator) -> dict[str, Any]:
@@ -156,6 +165,12 @@ def _describe(value: object, exceptions: ExceptionTranslator) -> dict[str, Any]:
     if isinstance(value, types.FunctionType):
         return {"function": {name: getattr(value, name) for name in ("__name__", "__qualname__", "__doc__")}}
     return {}
+
+
+def _is_usable(value: object) -> bool:
+    """Whether a proxy can stand for an object that no file of the tests defines: it is called or iterated."""
+    of_a_type = isinstance(value, type) or type(value).__module__ in ("types", "typing")
+    return isinstance(value, Iterator) or (callable(value) and not of_a_type)
 
 
 def _may_be_set(target: object, name: str) -> bool:

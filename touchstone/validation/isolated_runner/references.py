@@ -6,6 +6,7 @@ suppress a failed assertion. An object whose class is not part of the problem ma
 text or a set: what it contains is copied once and searched, measured and indexed by the tests themselves.
 """
 
+import datetime
 import dis
 import functools
 import numbers
@@ -319,7 +320,8 @@ def _calculate(name: str) -> Any:
 
 
 def _is_number(value: object) -> bool:
-    return isinstance(value, numbers.Number)
+    """Whether it is a number, or a time, with which tests calculate in the same way."""
+    return isinstance(value, numbers.Number | datetime.date | datetime.time | datetime.timedelta)
 
 
 for _name in (*OPERATORS, "divmod"):

@@ -31,10 +31,10 @@ class Sides:
     tests: dict[str, Any]
 
 
-def unmodified_text(problem: Problem) -> str | None:
-    """The repaired file before the fix; None if the fix creates it."""
+def unmodified_text(problem: Problem, path: str | None = None) -> str | None:
+    """A file before the fix, by default the repaired one; None if the fix creates it."""
     try:
-        return (problem.root / problem.path).read_bytes().decode("utf-8", "replace")
+        return (problem.root / (path or problem.path)).read_bytes().decode("utf-8", "replace")
     except OSError:
         return None
 
@@ -53,7 +53,7 @@ def divide(problem: Problem, files: Mapping[str, str], tests: Sequence[str], cha
     theirs = {problem.path, *(path for path in changed if path in texts)}
     reached = sorted({*reached, *(name for name, path in modules.items() if path in theirs)})
     program = [texts[modules[name]] for name in reached]
-    known = [texts[modules[name]] for name in reached if modules[name] != problem.path or before is not None]
+    known = list(_unmodified(problem, [modules[name] for name in reached], texts))
     judging = [files[path] for path in files if path.endswith(".py") and path not in texts]
     withheld = test_paths | {path for path in of_tests if _base(path) not in _names(program)}
     withheld |= set(_data_of_tests(files, below, program, judging))
@@ -72,6 +72,15 @@ def divide(problem: Problem, files: Mapping[str, str], tests: Sequence[str], cha
             **shared,
         },
     )
+
+
+def _unmodified(problem: Problem, paths: Iterable[str], texts: Mapping[str, str]) -> Iterator[str]:
+    """The files before the fix, without those that it creates: only these say which classes the problem has."""
+    on_disk = problem.root.is_dir()
+    for path in paths:
+        text = unmodified_text(problem, path) if on_disk or path == problem.path else texts[path]
+        if text is not None:
+            yield text
 
 
 def module_name(path: str) -> str:

@@ -41,10 +41,16 @@ def encode(value: Any, export: Export, depth: int = 0) -> Plain:
         return ["float", value.hex()]
     if kind in _SEQUENCES:
         return [_SEQUENCES[kind], [encode(item, export, depth + 1) for item in value]]
+    if kind is collections.deque:
+        return ["deque", [value.maxlen, [encode(item, export, depth + 1) for item in value]]]
     if kind is slice:
         return ["slice", [encode(item, export, depth + 1) for item in (value.start, value.stop, value.step)]]
     if kind in _MAPPINGS:
         pairs = [[encode(key, export, depth + 1), encode(item, export, depth + 1)] for key, item in value.items()]
+        if kind is collections.defaultdict:
+            # Any other factory would let the candidate answer for missing keys.
+            factory = _TYPES.get(value.default_factory)
+            return ["defaultdict", [factory, pairs]] if factory else ["dict", pairs]
         return [_MAPPINGS[kind], pairs]
     if kind is type and value in _TYPES:
         return ["type", _TYPES[value]]
@@ -78,6 +84,11 @@ def decode(plain: Plain, adopt: Adopt, depth: int = 0) -> Any:
         if name in _MAPPING_MAKERS:
             pairs = ((decode(key, adopt, depth + 1), decode(item, adopt, depth + 1)) for key, item in content)
             return _MAPPING_MAKERS[name](pairs)
+        if name == "deque":
+            return collections.deque((decode(item, adopt, depth + 1) for item in content[1]), content[0])
+        if name == "defaultdict":
+            factory, pairs = content
+            return collections.defaultdict(_READERS["type"](factory), decode(["dict", pairs], adopt, depth))
         if name == "namedtuple":
             title, fields, items = content
             return collections.namedtuple(title, fields, rename=True)(
@@ -121,7 +132,6 @@ _SEQUENCES: dict[type, str] = {
     tuple: "tuple",
     set: "set",
     frozenset: "frozenset",
-    collections.deque: "deque",
 }
 _SEQUENCE_MAKERS: dict[str, Callable[[Any], Any]] = {
     **{name: kind for kind, name in _SEQUENCES.items()},
@@ -130,7 +140,7 @@ _SEQUENCE_MAKERS: dict[str, Callable[[Any], Any]] = {
 _MAPPINGS: dict[type, str] = {
     dict: "dict",
     collections.OrderedDict: "OrderedDict",
-    collections.defaultdict: "dict",
+    collections.defaultdict: "defaultdict",
     collections.Counter: "Counter",
 }
 _MAPPING_MAKERS: dict[str, Callable[[Any], Any]] = {
@@ -166,10 +176,16 @@ _WRITTEN: dict[type, tuple[str, Callable[[Any], Plain], Callable[[Any], Any]]] =
         lambda value: [value.days, value.seconds, value.microseconds],
         lambda parts: datetime.timedelta(*parts),
     ),
+    datetime.timezone: (
+        "timezone",
+        lambda value: [value.utcoffset(None).total_seconds().hex(), value.tzname(None)],
+        lambda parts: _timezone(*parts),
+    ),
 }
 # Types as values, as when a test passes `int` to a function.
 _TYPES: dict[type, str] = {
-    kind: kind.__name__ for kind in (bool, int, float, str, object, *_SEQUENCES, *_MAPPINGS, *_WRITTEN)
+    kind: kind.__name__
+    for kind in (bool, int, float, str, object, collections.deque, *_SEQUENCES, *_MAPPINGS, *_WRITTEN)
 }
 _READERS: dict[str, Callable[[Any], Any]] = {
     "type": {name: kind for kind, name in _TYPES.items()}.__getitem__,
@@ -177,6 +193,11 @@ _READERS: dict[str, Callable[[Any], Any]] = {
     "float": float.fromhex,
     **{name: read for name, _, read in _WRITTEN.values()},
 }
+
+
+def _timezone(seconds: str, name: str) -> datetime.timezone:
+    found = datetime.timezone(datetime.timedelta(seconds=float.fromhex(seconds)))
+    return found if found.tzname(None) == name else datetime.timezone(found.utcoffset(None), name)
 
 
 def _complex(real: str, imaginary: str) -> complex:

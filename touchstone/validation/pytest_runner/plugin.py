@@ -3,6 +3,7 @@
 import inspect
 import os
 from collections.abc import Callable, Generator
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ class ResultPlugin:
     def __init__(self, write_line: WriteLine, directory: str, changed_file: Callable[[], str | None]) -> None:
         self._write_line, self._directory, self._changed_file = write_line, directory, changed_file
         self._reports: dict[str, list[pytest.TestReport]] = {}
-        self._raised_in: dict[str, str] = {}
+        self._raised_in: dict[str, list[str]] = {}
         self._memory = False
 
     def pytest_configure(self, config: pytest.Config) -> None:
@@ -64,7 +65,7 @@ class ResultPlugin:
             self._memory = self._memory or error.errisinstance(MemoryError)
             frames = [str(entry.path) for entry in error.traceback if not _is_of_pytest(str(entry.path))]
             if error.errisinstance((pytest.skip.Exception, pytest.xfail.Exception)) or _is_unittest_skip(error.value):
-                self._raised_in[item.nodeid] = self._relative(frames[-1]) if frames else ""
+                self._raised_in[item.nodeid] = sorted({self._relative(frame) for frame in frames})
         report = yield
         self._reports.setdefault(item.nodeid, []).append(report)
         return report
@@ -75,7 +76,7 @@ class ResultPlugin:
         reports = self._reports.pop(nodeid, [])
         outcome, message = _outcome(reports)
         line: dict[str, Any] = {"test": self._id(nodeid, None), "outcome": outcome, "message": message}
-        self._write_line(**line, where=self._raised_in.get(nodeid), memory=self._memory)
+        self._write_line(**line, where=self._raised_in.get(nodeid, []), memory=self._memory)
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionstart(self, session: pytest.Session) -> None:
@@ -102,7 +103,8 @@ def _outcome(reports: list[pytest.TestReport]) -> tuple[str, str]:
         if report.skipped:
             reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else ""
             return "skipped", reason[:_MAX_MESSAGE]
-    phases = [report.when for report in reports]
+    # Every subtest reports a call of its own before that of its test.
+    phases = [phase for phase, _ in groupby(report.when for report in reports)]
     return ("passed", "") if phases == ["setup", "call", "teardown"] else ("failed", "it did not finish")
 
 

@@ -2,8 +2,11 @@
 
 import ast
 import functools
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any, TypeVar
+
+from touchstone.validation.validators import copied_objects
+from touchstone.validation.validators.syntax_of_tests import calls_in, last_name
 
 Node = TypeVar("Node", bound=ast.AST)
 
@@ -31,7 +34,6 @@ _COMPARING_METHODS = {
     *("assertDictEqual", "assertSetEqual", "assertSequenceEqual", "assertCountEqual", "assertLess", "assertGreater"),
     *("assertLessEqual", "assertGreaterEqual", "assertAlmostEqual"),
 }
-_DEEPEST = 20
 _HOOKS = {
     *("setup_module", "teardown_module", "setup_function", "teardown_function", "setUpModule", "tearDownModule"),
     "pytest_generate_tests",
@@ -76,6 +78,15 @@ class TestFile:
             if any(_names_of(base) & self._under_test for base in kind.bases):
                 yield f"derives {kind.name} from a class under test"
         yield from _fixtures(self._source, set())
+        yield from self._copied()
+
+    def _copied(self) -> Iterator[str]:
+        """What only works if both sides share their objects."""
+        yield from copied_objects.handed_over(self._of)
+        yield from copied_objects.looked_into(self._of)
+        yield from copied_objects.exceptions(self._of, self._under_test)
+        yield from copied_objects.generic_classes(self._of, self._under_test)
+        yield from copied_objects.shared_values(self._of, self._candidate)
 
     def compared(self, classes: set[str]) -> Iterator[str]:
         """The objects of the code under test that the tests compare by value: of its classes, or two of its results.
@@ -92,7 +103,7 @@ class TestFile:
             if isinstance(target, ast.Name)
         }
         for operands in self._operands():
-            calls = [list(_calls_in(operand, made)) for operand in operands]
+            calls = [list(calls_in(operand, made)) for operand in operands]
             names = [{last_name(call.func) for call in some if self._is_under_test(call)} for some in calls]
             yield from (f"objects of {name}" for name in sorted(set().union(*names) & classes))
             if sum(map(bool, names)) > 1:
@@ -113,6 +124,7 @@ class TestFile:
             if not all(isinstance(each, ast.Is | ast.IsNot) for each in node.ops):
                 yield [node.left, *node.comparators]
         yield from (node.args for node in self._of(ast.Call) if last_name(node.func) in _COMPARING_METHODS)
+        yield from (node.elts for node in self._of(ast.Set))
 
     def _is_under_test(self, call: ast.Call) -> bool:
         node: ast.expr = call
@@ -141,31 +153,6 @@ def _attribute(node: ast.Attribute) -> Iterator[str]:
         yield f"uses the marker {node.attr}"
     elif node.attr in _SHARED_STATE:
         yield f"uses {node.attr}"
-
-
-def _calls_in(node: ast.expr, made: Mapping[str, ast.Call], depth: int = 0) -> Iterator[ast.Call]:
-    """The calls that give a value, or the items of a list, set, tuple or dict."""
-    if isinstance(node, ast.Call):
-        yield node
-    elif isinstance(node, ast.Name) and node.id in made:
-        yield made[node.id]
-    elif isinstance(node, ast.List | ast.Tuple | ast.Set) and depth < _DEEPEST:
-        for each in node.elts:
-            yield from _calls_in(each, made, depth + 1)
-    elif isinstance(node, ast.Dict) and depth < _DEEPEST:
-        for each in node.values:
-            yield from _calls_in(each, made, depth + 1)
-
-
-def last_name(node: ast.expr) -> str:
-    """The last part of a dotted name, called or subscripted or not; "" for anything else.
-
-    >>> last_name(ast.parse("a.b(1)[2]", mode="eval").body)
-    'b'
-    """
-    while isinstance(node, ast.Call | ast.Subscript):
-        node = node.func if isinstance(node, ast.Call) else node.value
-    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
 
 
 def _imported(module: str, name: str | None, candidate: frozenset[str]) -> Iterator[str]:

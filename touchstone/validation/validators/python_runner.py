@@ -14,8 +14,9 @@ from pathlib import PurePosixPath
 
 from touchstone.validation.isolated_runner.sides import module_name
 from touchstone.validation.protocol import Job, Problem, Tree
-from touchstone.validation.validators.features_of_tests import TestFile, last_name
+from touchstone.validation.validators.features_of_tests import TestFile
 from touchstone.validation.validators.python import find_tests
+from touchstone.validation.validators.syntax_of_tests import last_name
 
 _CONFIGURATION = {
     "pytest.ini": "",
@@ -29,6 +30,8 @@ _CONFIGURATION = {
 # Objects of such classes are compared by identity or passed by value, so both sides agree about them.
 _PLAIN_BASES = {"object", "NamedTuple", "Enum", "Protocol", "ABC", "Generic", "TypedDict", "BaseException", "Exception"}
 _HARMLESS_DECORATORS = {"final", "runtime_checkable", "unique"}
+# Modules of the library that tell a proxy for a function of the tests from a function.
+_LOOKING_INTO = {"inspect"}
 _OPERATORS = "add sub mul truediv floordiv mod divmod pow matmul and or xor lshift rshift neg pos abs invert int float"
 _COMPARED = {
     f"__{name}__"
@@ -104,7 +107,7 @@ class _CandidateModules:
         """Packages and classes that need pytest."""
         own = {name.partition(".")[0] for name in self.names}
         for path, text in self.texts.items():
-            packages = set(_lines_like_imports(text)) - sys.stdlib_module_names - own
+            packages = set(_lines_like_imports(text)) - (sys.stdlib_module_names - _LOOKING_INTO) - own
             if packages and (found := packages & _imported_packages(text)):
                 yield f"{path} imports the package {min(found)}"
             source = self._parsed.get(path)
