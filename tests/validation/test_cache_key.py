@@ -15,13 +15,13 @@ from touchstone.validation.cache_key import (
     conditions_key,
     report_key,
 )
+from touchstone.validation.files.working_copy import HashedTree, tree_hash
 from touchstone.validation.protocol import Problem, Tree
 from touchstone.validation.registry import VALIDATORS, ValidatorRegistry
 from touchstone.validation.sandbox.backends import Unsandboxed
 from touchstone.validation.sandbox.command import Limits
 from touchstone.validation.sandbox.runner import SandboxRunner
 from touchstone.validation.validators.python import PythonSettings, PythonValidator
-from touchstone.validation.working_copy import HashedTree, tree_hash
 from touchstone.validation_config import ValidationSettings, ValidatorName
 
 PROBLEM = Problem("p1", "a.py", Path("/one"), "code", resource_schema="{}", tests=("test_a.py",))

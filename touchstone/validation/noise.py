@@ -13,7 +13,7 @@ from typing import Any
 import polars as pl
 
 from touchstone.inference.uncertainty import wilson
-from touchstone.validation.apply_fix import AppliedFix, NotApplied
+from touchstone.validation.fixes.apply_fix import AppliedFix, NotApplied
 from touchstone.validation.outcomes import (
     PlannedAttempt,
     Row,

@@ -1,20 +1,20 @@
 """The rows of the `baselines` and `outcomes` tables: apply each fix, get its report, and compute its verdict.
 
-Getting reports belongs in `session`; deciding a verdict belongs in `verdicts`.
+Getting reports belongs in `session`; deciding a verdict belongs in `judging`.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from touchstone.validation.apply_fix import AppliedFix, Fix, NotApplied, apply_fix, choose_fix
-from touchstone.validation.judged_tests import only_judged, unlike_recorded
+from touchstone.validation.fixes.apply_fix import AppliedFix, Fix, NotApplied, apply_fix, choose_fix
+from touchstone.validation.judging.judged_tests import only_judged, unlike_recorded
+from touchstone.validation.judging.verdicts import Verdict, compute_verdict, target_diagnostics
 from touchstone.validation.protocol import UNDECIDED, Problem, Report
 from touchstone.validation.runners import CannotJudge, hold_to_known_tests, runner_instead
 from touchstone.validation.session import CachedReport, Request, ValidationSession
 from touchstone.validation.targets import NoTarget, Target
 from touchstone.validation.validators.python import PYTEST
-from touchstone.validation.verdicts import Verdict, compute_verdict, target_diagnostics
 from touchstone.validation_config import ValidationSettings
 from touchstone.vocabulary import Success
 

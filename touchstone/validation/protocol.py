@@ -1,7 +1,7 @@
 """The validator interface: its inputs (problems, file trees, jobs) and outputs (diagnostics, reports).
 
 Plain data that crosses process boundaries and goes into the cache, so nothing here imports Polars. Validators belong
-in `validators/`; what a report means for a fix belongs in `verdicts`.
+in `validators/`; what a report means for a fix belongs in `judging`.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -10,7 +10,7 @@ from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import Any, Literal, Protocol, Self
 
-from touchstone.validation.open_beneath import read_beneath
+from touchstone.validation.files.open_beneath import read_beneath
 
 Severity = Literal["error", "warning"]
 

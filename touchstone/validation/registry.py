@@ -13,7 +13,7 @@ from pathlib import Path
 
 from touchstone.errors import TouchstoneError
 from touchstone.validation.cache import ReportCache
-from touchstone.validation.open_beneath import UnsafePathError
+from touchstone.validation.files.open_beneath import UnsafePathError
 from touchstone.validation.protocol import Job, Report, Validator
 from touchstone.validation.report_shape import well_formed
 from touchstone.validation.sandbox.backends import Backend, Bubblewrap, Landlock, Unsandboxed

@@ -1,7 +1,7 @@
 """The shape of a report, checked where it comes from a sandbox or from the cache.
 
 What runs in a sandbox may be the fix, so nothing about its report is taken for granted: every type, length and count.
-What the contents mean belongs in `verdicts`.
+What the contents mean belongs in `judging`.
 """
 
 import json

@@ -18,10 +18,10 @@ from touchstone.ingest.inputs import Inputs
 from touchstone.storage.code_version import table_code_version
 from touchstone.storage.store import Part, Store, digest
 from touchstone.tables import TABLES
+from touchstone.validation.judging.retrying import content_digest, is_settled
 from touchstone.validation.noise import noise_rows, sample_fixes
 from touchstone.validation.outcomes import baseline_rows, outcome_rows
 from touchstone.validation.recorded import recorded_outcomes
-from touchstone.validation.retrying import content_digest, is_settled
 from touchstone.validation.session import ValidationSession
 from touchstone.validation.targets import COLUMNS, NoTarget, Target, Targets
 from touchstone.validation.terraform_choice import choose_terraform_validator

@@ -6,14 +6,14 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from touchstone.validation.apply_fix import Fix, NotApplied, apply_fix
 from touchstone.validation.environments import NoEnvironment, find_environment
-from touchstone.validation.judged_tests import read_names
-from touchstone.validation.locate_files import UnusableFiles, locate
+from touchstone.validation.files.locate_files import UnusableFiles, locate
+from touchstone.validation.files.working_copy import HashedTree, list_files
+from touchstone.validation.fixes.apply_fix import Fix, NotApplied, apply_fix
+from touchstone.validation.judging.judged_tests import read_names
 from touchstone.validation.protocol import Problem, Tree
 from touchstone.validation.registry import language_of, validator_for
 from touchstone.validation.runners import CannotJudge, choose_runner
-from touchstone.validation.working_copy import HashedTree, list_files
 from touchstone.validation_config import ValidationSettings
 
 # The columns of the problems file that control validation.

@@ -10,8 +10,9 @@ from typing import Any, Literal
 from touchstone.config import EvaluationConfig, find_problems_csv
 from touchstone.errors import TouchstoneError
 from touchstone.regular_files import read_bytes
-from touchstone.validation.apply_fix import AppliedFix, Fix, FixKind, NotApplied, apply_fix, choose_fix
-from touchstone.validation.judged_tests import only_judged
+from touchstone.validation.fixes.apply_fix import AppliedFix, Fix, FixKind, NotApplied, apply_fix, choose_fix
+from touchstone.validation.judging.judged_tests import only_judged
+from touchstone.validation.judging.verdicts import Verdict
 from touchstone.validation.noise import fix_subject, problem_subjects, repeated_rows
 from touchstone.validation.outcomes import ValidatedProblem, judge_fix, validate_problems
 from touchstone.validation.problem_rows import problem_rows
@@ -19,7 +20,6 @@ from touchstone.validation.protocol import Problem, Report
 from touchstone.validation.session import ValidationSession
 from touchstone.validation.targets import NoTarget, Target, Targets
 from touchstone.validation.terraform_choice import choose_terraform_validator, is_terraform
-from touchstone.validation.verdicts import Verdict
 from touchstone.vocabulary import Success
 
 # The column that a file's text is read from, by the way it is applied and by its ending.

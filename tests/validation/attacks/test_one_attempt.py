@@ -12,7 +12,7 @@ import pytest
 
 from tests.validation.attacks.arena import BAD, GOOD, Run, problem_in
 from tests.validation.attacks.conftest import sandbox_runner
-from touchstone.validation.apply_fix import MAX_FIX_BYTES
+from touchstone.validation.fixes.apply_fix import MAX_FIX_BYTES
 from touchstone.validation.protocol import Diagnostic, Job, Report
 from touchstone.validation.validators.python import PythonValidator
 
@@ -132,13 +132,13 @@ for name, text in json.load(sys.stdin).items():
 
 def test_unwrapping_takes_time_in_proportion_to_the_answer() -> None:
     answers = {name: f"{text}\n\n```\nx = 1\n```\n" for name, text in LONG_ANSWERS.items()}
-    assert_bounded("from touchstone.validation.extract_code import extract_code as run", answers)
+    assert_bounded("from touchstone.validation.fixes.extract_code import extract_code as run", answers)
 
 
 def test_finding_the_lines_of_a_fix_is_bounded() -> None:
     function = """
 from pathlib import Path
-from touchstone.validation.apply_fix import Fix, apply_fix
+from touchstone.validation.fixes.apply_fix import Fix, apply_fix
 from touchstone.validation.protocol import Problem, Tree
 lines = "".join(f"line {number}\\n" for number in range(40_000)).encode()
 problem = Problem("o1", "main.tf", Path("/"), line_start=2, line_end=3)

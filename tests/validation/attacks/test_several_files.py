@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.validation.attacks.conftest import sandbox_runner
-from touchstone.validation.apply_fix import AppliedFix, Fix, NotApplied, apply_fix
+from touchstone.validation.fixes.apply_fix import AppliedFix, Fix, NotApplied, apply_fix
 from touchstone.validation.protocol import Job, Problem, Tree
 from touchstone.validation.sandbox.command import Limits
 from touchstone.validation.validators.python import PythonSettings, PythonValidator

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from tests.validation.validators.support import Playback, job_of, report_on, tree_of
+from touchstone.validation.judging.verdicts import compute_verdict
 from touchstone.validation.protocol import Job, Report
 from touchstone.validation.sandbox.command import CommandResult, Limits, Sandbox
 from touchstone.validation.validators.command import CommandSettings, CommandValidator
 from touchstone.validation.validators.common import SYSTEM_PATH
-from touchstone.validation.verdicts import compute_verdict
 
 GOOD = '<testsuite><testcase classname="A" name="adds"/></testsuite>'
 BAD = '<testsuite><testcase classname="A" name="adds"><failure message="1 is not 2"/></testcase></testsuite>'

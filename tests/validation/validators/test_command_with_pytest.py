@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from tests.validation.validators.support import job_of, report_on, tree_of
+from touchstone.validation.judging.verdicts import Verdict, compute_verdict
 from touchstone.validation.protocol import Job, Report
 from touchstone.validation.sandbox.command import Limits, Sandbox
 from touchstone.validation.validators.command import CommandSettings, CommandValidator
-from touchstone.validation.verdicts import Verdict, compute_verdict
 from touchstone.vocabulary import Success
 
 LIMITS = Limits(seconds=60)

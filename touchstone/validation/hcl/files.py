@@ -16,8 +16,8 @@ from touchstone.validation.hcl.root_blocks import (
 )
 from touchstone.validation.hcl.syntax import normalized, syntax_errors
 from touchstone.validation.hcl.tree import Block, parse
+from touchstone.validation.judging.removed_blocks import Address
 from touchstone.validation.protocol import Diagnostic
-from touchstone.validation.removed_blocks import Address
 
 _REMEMBERED = 64
 

@@ -13,8 +13,8 @@ from touchstone.validation.hcl.functions import is_of_provider
 from touchstone.validation.hcl.schema import Schemas, read_schemas
 from touchstone.validation.hcl.scopes import RESOURCE_KINDS
 from touchstone.validation.hcl.tree import source
+from touchstone.validation.judging.removed_blocks import CHECKED, SCHEMA, Address
 from touchstone.validation.protocol import Diagnostic
-from touchstone.validation.removed_blocks import CHECKED, SCHEMA, Address
 
 _LOCAL = re.compile(r'"(\.\.?(?:/[^"$%\\]*)?)"')
 

@@ -2,7 +2,7 @@
 
 Blocks in JSON syntax, whose content is not checked, have addresses of their own. So do headers in a broken file that
 cannot be read. A fix must not make an address vanish; what counts as vanished belongs in
-`touchstone.validation.removed_blocks`.
+`touchstone.validation.judging.removed_blocks`.
 """
 
 import re
@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from touchstone.validation.hcl.blocks import ROOT
 from touchstone.validation.hcl.positions import SourceText
 from touchstone.validation.hcl.tree import Block
-from touchstone.validation.removed_blocks import JSON, UNREAD, Address
+from touchstone.validation.judging.removed_blocks import JSON, UNREAD, Address
 
 # What Terraform shall do with its state. Deleting such a block can be the repair.
 _DIRECTIVES = frozenset({"moved", "import", "removed"})

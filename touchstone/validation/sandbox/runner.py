@@ -18,12 +18,12 @@ from pathlib import Path
 from typing import Any
 
 from touchstone.errors import TouchstoneError
+from touchstone.validation.files.working_copy import write_working_copy
 from touchstone.validation.sandbox.backends import ENVIRONMENT, Backend, Launch
 from touchstone.validation.sandbox.clock import JobClock, LimitExceeded
 from touchstone.validation.sandbox.command import Command, CommandResult, Limits
 from touchstone.validation.sandbox.folders import folder_bytes, remove_folder
 from touchstone.validation.sandbox.processes import deleted_file_bytes, end_sandbox, resident_bytes
-from touchstone.validation.working_copy import write_working_copy
 
 _LOOK_EVERY_SECONDS = 0.1
 _CHUNK = 65_536

@@ -1,5 +1,5 @@
 """One validator per file, each implementing `touchstone.validation.protocol.Validator`.
 
 A validator turns a tree into a report. Isolation belongs in `touchstone.validation.sandbox`; what a report means for a
-fix belongs in `touchstone.validation.verdicts`.
+fix belongs in `touchstone.validation.judging.verdicts`.
 """

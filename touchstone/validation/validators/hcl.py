@@ -15,9 +15,9 @@ from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from touchstone.validation.file_identity import packages_identity
+from touchstone.validation.files.file_identity import packages_identity
+from touchstone.validation.judging.removed_blocks import CHECKED, JSON
 from touchstone.validation.protocol import Availability, Diagnostic, Job, Problem, Report, Tree
-from touchstone.validation.removed_blocks import CHECKED, JSON
 from touchstone.validation.sandbox.clock import JobClock, LimitExceeded
 from touchstone.validation.sandbox.command import Limits
 from touchstone.validation.sandbox.processes import resident_bytes

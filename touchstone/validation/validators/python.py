@@ -17,7 +17,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from touchstone.progress import report_warning
-from touchstone.validation.file_identity import content_identity, packages_identity
+from touchstone.validation.files.file_identity import content_identity, packages_identity
 from touchstone.validation.isolated_runner import preload
 from touchstone.validation.isolated_runner.sides import divide, unmodified_text
 from touchstone.validation.protocol import Availability, Diagnostic, Job, Problem, Report, Tree

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from touchstone.text import counted
-from touchstone.validation.file_identity import content_identity
+from touchstone.validation.files.file_identity import content_identity
 from touchstone.validation.protocol import Availability, Diagnostic, Job, Problem, Report, Tree
 from touchstone.validation.sandbox.command import TMP, Command, CommandResult, Limits, Sandbox
 from touchstone.validation.validators import common

@@ -7,9 +7,9 @@ The searched lines must occur exactly once in the file. An empty search creates 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from touchstone.validation.patching import Changes
+from touchstone.validation.fixes.patching import Changes
+from touchstone.validation.fixes.unified_diff import PatchError
 from touchstone.validation.protocol import Tree
-from touchstone.validation.unified_diff import PatchError
 
 _SEARCH, _DIVIDER, _REPLACE = "<<<<<<< SEARCH", "=======", ">>>>>>> REPLACE"
 _MAX_SHOWN = 1_500

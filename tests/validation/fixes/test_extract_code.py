@@ -4,7 +4,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from touchstone.validation.extract_code import extract_code
+from touchstone.validation.fixes.extract_code import extract_code
 
 CODE = 'resource "a" "b" {\n  name = "x"\n}\n'
 

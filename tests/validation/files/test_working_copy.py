@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from touchstone.validation import working_copy
-from touchstone.validation.locate_files import UnusableFiles
+from touchstone.validation.files import working_copy
+from touchstone.validation.files.locate_files import UnusableFiles
+from touchstone.validation.files.working_copy import HashedTree, file_hashes, list_files, tree_hash, write_working_copy
 from touchstone.validation.protocol import Tree
-from touchstone.validation.working_copy import HashedTree, file_hashes, list_files, tree_hash, write_working_copy
 
 
 def write(root: Path, *files: str) -> Path:

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from touchstone.validation.hcl import check_module
+from touchstone.validation.judging.removed_blocks import removed_blocks
+from touchstone.validation.judging.verdicts import compute_verdict
 from touchstone.validation.protocol import Diagnostic, Problem, Report
-from touchstone.validation.removed_blocks import removed_blocks
-from touchstone.validation.verdicts import compute_verdict
 
 MODULE = """\
 terraform {

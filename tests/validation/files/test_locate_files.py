@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from touchstone.validation.locate_files import LocatedFile, UnusableFiles, locate
+from touchstone.validation.files.locate_files import LocatedFile, UnusableFiles, locate
 
 
 @pytest.fixture

@@ -13,8 +13,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from io import BufferedReader
 from pathlib import Path, PurePosixPath
 
-from touchstone.validation.locate_files import UnusableFiles
-from touchstone.validation.open_beneath import open_beneath
+from touchstone.validation.files.locate_files import UnusableFiles
+from touchstone.validation.files.open_beneath import open_beneath
 from touchstone.validation.protocol import Tree
 
 LEFT_OUT = frozenset({".git", ".hg", ".svn", ".terraform", ".venv", "__pycache__", "node_modules"})

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from touchstone.validation.file_identity import content_identity, packages_identity
+from touchstone.validation.files.file_identity import content_identity, packages_identity
 
 
 def install(folder: Path, name: str, version: str, files: dict[str, str]) -> None:

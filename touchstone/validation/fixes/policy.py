@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping, Set
 from itertools import pairwise
 from pathlib import PurePosixPath
 
-from touchstone.validation.locate_files import path_refusal
+from touchstone.validation.files.locate_files import path_refusal
+from touchstone.validation.files.working_copy import LEFT_OUT
 from touchstone.validation.protocol import Problem, Tree
 from touchstone.validation.test_reports.runners import scripts
-from touchstone.validation.working_copy import LEFT_OUT
 
 MAX_FILES = 1_000
 

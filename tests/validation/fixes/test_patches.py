@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from touchstone.validation.apply_fix import AppliedFix, Fix, FixKind, NotApplied, apply_fix
-from touchstone.validation.patching import apply_patches
+from touchstone.validation.fixes.apply_fix import AppliedFix, Fix, FixKind, NotApplied, apply_fix
+from touchstone.validation.fixes.patching import apply_patches
+from touchstone.validation.fixes.unified_diff import PatchError, parse_diff
 from touchstone.validation.protocol import Problem, Tree
-from touchstone.validation.unified_diff import PatchError, parse_diff
 from touchstone.vocabulary import TestEdits
 
 FILES = {

@@ -10,9 +10,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 
-from touchstone.validation.judged_tests import only_judged
+from touchstone.validation.judging.judged_tests import only_judged
+from touchstone.validation.judging.removed_blocks import removed_blocks
 from touchstone.validation.protocol import UNDECIDED, Diagnostic, Problem, Report, Severity
-from touchstone.validation.removed_blocks import removed_blocks
 from touchstone.vocabulary import Success
 
 _FINISHED = ("passed", "failed")

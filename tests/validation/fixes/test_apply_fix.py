@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from touchstone.validation.apply_fix import MAX_FIX_BYTES, AppliedFix, Fix, NotApplied, apply_fix, choose_fix
+from touchstone.validation.fixes.apply_fix import MAX_FIX_BYTES, AppliedFix, Fix, NotApplied, apply_fix, choose_fix
 from touchstone.validation.protocol import Problem, Tree
 
 

@@ -14,13 +14,13 @@ from dataclasses import dataclass
 from difflib import Match, SequenceMatcher
 from typing import Literal
 
-from touchstone.validation.extract_code import extract_code
-from touchstone.validation.fix_policy import changed_tests, hidden_module, layout_error, path_error
-from touchstone.validation.patching import Changes, apply_patches
+from touchstone.validation.fixes.extract_code import extract_code
+from touchstone.validation.fixes.patching import Changes, apply_patches
+from touchstone.validation.fixes.policy import changed_tests, hidden_module, layout_error, path_error
+from touchstone.validation.fixes.runner_settings import changed_settings
+from touchstone.validation.fixes.search_replace import apply_edits
+from touchstone.validation.fixes.unified_diff import PatchError, parse_diff
 from touchstone.validation.protocol import Problem, Tree
-from touchstone.validation.runner_settings import changed_settings
-from touchstone.validation.search_replace import apply_edits
-from touchstone.validation.unified_diff import PatchError, parse_diff
 from touchstone.vocabulary import TestEdits
 
 FixKind = Literal["file", "block", "diff", "files", "edits"]

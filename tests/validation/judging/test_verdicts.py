@@ -10,8 +10,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from touchstone.validation.judging.verdicts import Success, Verdict, compute_verdict, succeeded, target_diagnostics
 from touchstone.validation.protocol import UNDECIDED, Diagnostic, Problem, Report
-from touchstone.validation.verdicts import Success, Verdict, compute_verdict, succeeded, target_diagnostics
 from touchstone.vocabulary import STATUSES
 
 RULES: tuple[Success, ...] = get_args(Success)

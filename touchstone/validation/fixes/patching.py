@@ -8,8 +8,8 @@ from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from touchstone.validation.fixes.unified_diff import FilePatch, Hunk, PatchError
 from touchstone.validation.protocol import Tree
-from touchstone.validation.unified_diff import FilePatch, Hunk, PatchError
 
 # Bounds on the work for one patch: bytes of the files that it touches, and lines compared to find moved hunks.
 _MAX_FILE_BYTES = 50_000_000
