@@ -21,14 +21,14 @@ def test_importing_it_imports_nothing_heavy() -> None:
     assert done.stdout == "[]\n"
 
 
-def test_neither_a_function_nor_a_comparison_imports_dagster(folder: Folder) -> None:
+def test_neither_a_function_nor_a_comparison_imports_dagster(evaluated: Folder) -> None:
     program = (
         "import sys, touchstone; from touchstone.cli.main import app; config, data = sys.argv[1:]\n"
         "touchstone.evaluate(config); touchstone.load_results(data)['tiers']; touchstone.compare(data, data)\n"
         "app(['compare', '--baseline', data, '--current', data], standalone_mode=False)\n"
         "print('dagster imported:', 'dagster' in sys.modules)"
     )
-    command = [sys.executable, "-c", program, folder.config, folder.output]
+    command = [sys.executable, "-c", program, evaluated.config, evaluated.output]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "dagster imported: False"
 
