@@ -51,14 +51,13 @@ def test_results_are_a_mapping_of_tables(finished: Folder) -> None:
         results["nothing"]
 
 
-def test_a_gate_that_stops_the_run_raises(folder: Folder) -> None:
-    folder.fixes("m", "oid,iteration_id,plausible_fix\na,1,true\nb,1,true\n")
-    touchstone.evaluate(folder.config)
+def test_a_gate_that_stops_the_run_raises(evaluated: Folder) -> None:
+    folder = evaluated
     from touchstone.storage.snapshots import pin
 
     pin(folder.output, "latest", "baseline")
     folder.configure(comparison={"on_regression": "fail"})
-    folder.fixes("m", "oid,iteration_id,plausible_fix\na,1,false\nb,1,true\n")
+    folder.fixes("m", "oid,iteration_id,plausible_fix\na,1,false\na,2,false\nb,1,false\n")
     with pytest.raises(TouchstoneError, match=r"nothing was published: regressions\.holds_against_baseline"):
         touchstone.evaluate(folder.config)
 
