@@ -8,7 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Generator, Iterable
 from contextlib import ExitStack, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +17,7 @@ from unittest.mock import patch
 
 import filelock
 import pytest
+from _pytest.doctest import DoctestModule
 from hypothesis import settings
 
 # The same examples every time on a desk; others in every run of CI, where a failure names the seed that repeats it.
@@ -181,6 +182,13 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     seed = config.getoption("hypothesis_seed")
     if seed is not None:
         terminalreporter.write_line(f"hypothesis seed {seed}; repeat with --hypothesis-seed={seed}")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collect_file() -> Generator[None, list[pytest.Collector], list[pytest.Collector]]:
+    """Look for examples in the package only: to search every object of the tests takes each worker a second."""
+    found = yield
+    return [collector for collector in found if not isinstance(collector, DoctestModule)]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

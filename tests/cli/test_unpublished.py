@@ -98,10 +98,10 @@ def test_without_earlier_results_the_screen_says_so(folder: Folder, touchstone: 
 
 
 def test_a_check_that_fails_without_stopping_says_that_results_were_published(
-    folder: Folder, touchstone: Command
+    evaluated: Folder, touchstone: Command
 ) -> None:
-    folder.fixes("n", "no,header\n1,2\n")
-    done = touchstone("run", "--config", folder.config)
+    evaluated.fixes("n", "no,header\n1,2\n")
+    done = touchstone("run", "--config", evaluated.config)
     assert done.returncode == 1 and "check failed" in done.stdout
     assert "results were published despite a failed check" in done.stdout
 

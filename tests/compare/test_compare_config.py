@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import Command, Folder
-from tests.pipelines.test_run import evaluate
 
 HEADER = "experiment,agent_model,tier,subtest,run_number,impl_rate,passed\n"
 
@@ -84,9 +83,10 @@ def test_the_statistics_are_those_of_the_configuration(tmp_path: Path, touchston
     assert touchstone(*asked, "--config", folder.config, "--fail-on-verdict", "worse").returncode == 1
 
 
-def test_snapshots_by_name_are_those_of_the_configurations_output_folder(folder: Folder, touchstone: Command) -> None:
-    assert evaluate(folder).exit_code == 0
-    done = touchstone("compare", "--config", folder.config, "--baseline", "latest", "--current", "latest")
+def test_snapshots_by_name_are_those_of_the_configurations_output_folder(
+    evaluated: Folder, touchstone: Command
+) -> None:
+    done = touchstone("compare", "--config", evaluated.config, "--baseline", "latest", "--current", "latest")
     assert done.returncode == 0 and "0 regressions" in done.stdout
 
 

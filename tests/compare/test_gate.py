@@ -2,7 +2,6 @@
 
 import json
 import re
-import shutil
 from pathlib import Path
 
 import dagster as dg
@@ -12,7 +11,7 @@ import yaml  # type: ignore[import-untyped]
 
 from pipelines.definitions import build_defs
 from pipelines.resources import EvaluationResource
-from tests.conftest import PROJECT, Command, Folder, made_once
+from tests.conftest import PROJECT, Command, Folder, copy_of, made_once
 from tests.pipelines.test_run import evaluate, failed
 from touchstone.checks import CHECKS
 from touchstone.compare.gate import counts_by_model, judge_changes
@@ -49,7 +48,21 @@ def pinned(tmp_path_factory: pytest.TempPathFactory) -> Folder:
 @pytest.fixture
 def held(pinned: Folder, tmp_path: Path) -> Folder:
     """A copy of it, to change."""
-    return Folder(shutil.copytree(pinned.root, tmp_path / "held", symlinks=True))
+    return copy_of(pinned, tmp_path / "held")
+
+
+@pytest.fixture(scope="module")
+def worse_once(pinned: Folder, tmp_path_factory: pytest.TempPathFactory) -> tuple[Folder, RunOutcome]:
+    """The next run, in which m is worse: to be read only."""
+    folder = copy_of(pinned, tmp_path_factory.mktemp("worse") / "copy")
+    folder.fixes("m", fixes(5))
+    return folder, evaluate(folder)
+
+
+@pytest.fixture
+def worse(worse_once: tuple[Folder, RunOutcome], tmp_path: Path) -> Folder:
+    """A copy of it, to go on from."""
+    return copy_of(worse_once[0], tmp_path / "worse")
 
 
 def gate_of(outcome: RunOutcome) -> tuple[bool, bool, str]:
@@ -61,7 +74,8 @@ def table(folder: Folder, name: str) -> pl.DataFrame:
     return pl.read_parquet(folder.output / "tables" / name / "*.parquet")
 
 
-def test_nothing_is_compared_before_a_baseline_is_pinned(folder: Folder) -> None:
+def test_nothing_is_compared_before_a_baseline_is_pinned(evaluated: Folder) -> None:
+    folder = evaluated
     passed, _, message = gate_of(evaluate(folder))
     assert passed and message.startswith("no snapshot is pinned as 'baseline', so nothing was compared")
     assert f"touchstone snapshots pin latest baseline --data {folder.output}" in message
@@ -69,10 +83,11 @@ def test_nothing_is_compared_before_a_baseline_is_pinned(folder: Folder) -> None
     assert not (folder.output / "comparison.md").exists()
 
 
-def test_a_worse_model_stops_the_run_before_anything_is_published(held: Folder) -> None:
-    before = (held.output / "summary_pass_at_k.csv").read_bytes()
-    held.fixes("m", fixes(5))
-    outcome = evaluate(held)
+def test_a_worse_model_stops_the_run_before_anything_is_published(
+    pinned: Folder, worse_once: tuple[Folder, RunOutcome]
+) -> None:
+    before = (pinned.output / "summary_pass_at_k.csv").read_bytes()
+    held, outcome = worse_once
     assert (outcome.exit_code, outcome.stopped, outcome.failures) == (1, True, [])
     assert failed(outcome).keys() == {GATE}
     message = failed(outcome)[GATE]
@@ -88,8 +103,8 @@ def test_a_worse_model_stops_the_run_before_anything_is_published(held: Folder) 
     assert "**20 regressions (10.0 expected by chance alone), 0 improvements, 40 unchanged**" in report
 
 
-def test_what_is_meant_can_be_accepted_and_becomes_the_baseline(held: Folder) -> None:
-    held.fixes("m", fixes(5))
+def test_what_is_meant_can_be_accepted_and_becomes_the_baseline(worse: Folder) -> None:
+    held = worse
     outcome = evaluate(held, accept=True)
     assert outcome.exit_code == 0 and gate_of(outcome)[:2] == (False, False), "a warning"
     kinds = table(held, "regressions")["kind"].to_list()
@@ -128,8 +143,8 @@ def test_a_baseline_that_is_gone_is_told(held: Folder) -> None:
     assert "no snapshot or pin is called 'baseline'" in outcome.failures[0]
 
 
-def test_the_ui_shows_the_verdict_the_cases_and_where_the_diff_is(held: Folder) -> None:
-    held.fixes("m", fixes(5))
+def test_the_ui_shows_the_verdict_the_cases_and_where_the_diff_is(worse: Folder) -> None:
+    held = worse
     defs = build_defs(EvaluationResource(config_file=str(held.config)))
     with dg.DagsterInstance.ephemeral() as instance:
         job = defs.resolve_job_def("evaluate")

@@ -31,7 +31,7 @@ def instance() -> Iterator[dg.DagsterInstance]:
 
 
 @dataclass
-class FirstRun:
+class Run:
     """A run of two models, m and n, as Dagster executes it: to be read only."""
 
     folder: Folder
@@ -39,11 +39,21 @@ class FirstRun:
 
 
 @pytest.fixture(scope="module")
-def first_run(tmp_path_factory: pytest.TempPathFactory) -> FirstRun:
+def first_run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     folder = small_folder(tmp_path_factory.mktemp("first_run"))
     folder.fixes("n", HEADER + "a,1,true\n")
     with dg.DagsterInstance.ephemeral() as instance:
-        return FirstRun(folder, execute(folder, instance))
+        return Run(folder, execute(folder, instance))
+
+
+@pytest.fixture(scope="module")
+def limited_run(first_run: Run, tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """The next run, limited to n by a tag, after the fixes of both models changed: to be read only."""
+    folder = copy_of(first_run.folder, tmp_path_factory.mktemp("limited_run") / "copy")
+    folder.fixes("m", HEADER + "a,1,true\nb,1,true\n")
+    folder.fixes("n", HEADER + "a,1,false\n")
+    with dg.DagsterInstance.ephemeral() as instance:
+        return Run(folder, execute(folder, instance, tags={"touchstone/only": "n"}))
 
 
 def execute(folder: Folder, instance: dg.DagsterInstance, **options: Any) -> dg.ExecuteInProcessResult:
@@ -161,7 +171,7 @@ def test_every_table_asset_shows_its_columns_with_descriptions(defs: dg.Definiti
         assert described == table.descriptions
 
 
-def test_what_a_run_tells_the_ui(defs: dg.Definitions, first_run: FirstRun) -> None:
+def test_what_a_run_tells_the_ui(defs: dg.Definitions, first_run: Run) -> None:
     result = first_run.result
     events = {
         (event.asset_key.to_user_string(), event.partition): event.materialization
@@ -193,20 +203,16 @@ def test_all_assets_can_be_materialized_together_without_choosing_a_partition(de
 
 
 def test_a_run_can_be_limited_to_some_models_by_a_tag(
-    first_run: FirstRun, instance: dg.DagsterInstance, tmp_path: Path
+    first_run: Run, limited_run: Run, instance: dg.DagsterInstance
 ) -> None:
-    folder = copy_of(first_run.folder, tmp_path / "copy")
-
     def pass_at_1(result: dg.ExecuteInProcessResult) -> dict[str, object]:
         made = [event.materialization for event in result.get_asset_materialization_events()]
         return {str(one.partition): one.metadata["T0 pass@1"].value for one in made if one.partition}
 
     assert pass_at_1(first_run.result) == {"m": 0.25, "n": 1.0}
-    folder.fixes("m", HEADER + "a,1,true\nb,1,true\n")
-    folder.fixes("n", HEADER + "a,1,false\n")
-    assert pass_at_1(execute(folder, instance, tags={"touchstone/only": "n"})) == {"m": 0.25, "n": 0.0}
+    assert pass_at_1(limited_run.result) == {"m": 0.25, "n": 0.0}
     with pytest.raises(dg.DagsterResourceFunctionError) as refused:
-        execute(folder, instance, tags={"touchstone/only": "n, nobody"})
+        execute(limited_run.folder, instance, tags={"touchstone/only": "n, nobody"})
     assert "touchstone/only nobody: no such model; there are: m, n" in str(refused.value.__cause__)
 
 
@@ -247,7 +253,7 @@ def test_a_failed_check_fails_the_run_and_what_does_not_depend_on_it_is_publishe
 
 
 def test_data_versions_follow_the_files_contents(
-    first_run: FirstRun, instance: dg.DagsterInstance, tmp_path: Path
+    first_run: Run, limited_run: Run, instance: dg.DagsterInstance, tmp_path: Path
 ) -> None:
     def versions(result: dg.ExecuteInProcessResult) -> dict[str, str]:
         return {
@@ -259,8 +265,7 @@ def test_data_versions_follow_the_files_contents(
     folder = copy_of(first_run.folder, tmp_path / "copy")
     first, second = versions(first_run.result), versions(execute(folder, instance))
     assert first == second
-    folder.fixes("m", HEADER + "a,1,true\n")
-    third = versions(execute(folder, instance))
+    third = versions(limited_run.result)
     changed = {name for name in first if first[name] != third[name]}
     assert changed == set(first) - {"settings", "problems", "quarantine", "validator_noise", "baselines"}
 

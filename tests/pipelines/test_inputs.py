@@ -22,24 +22,19 @@ def test_absurd_cells_and_odd_columns_stop_no_model(folder: Folder) -> None:
     folder.fixes("huge", "oid,iteration_id,passed,cost_usd,latency_ms\na,1,1,1e19,5\na,2,1,0.5,1e19\nb,1,1,0.25,5\n")
     folder.fixes("odd", "oid,iteration_id,passed,__line,__broken,OID,len,model\na,1,1,7,8,x,y,z\nb,1,0,7,8,x,y,z\n")
     folder.fixes("dear", "oid,iteration_id,passed,input_tokens,output_tokens\na,1,1,1000000000000,0\nb,1,1,1,1\n")
+    large = "".join(f"a,{attempt},1,1e9\n" for attempt in range(20))
+    folder.fixes("large", "oid,iteration_id,passed,cost_usd\n" + large)
     folder.configure(scoring={"prices": {"dear": {"input": 1e6, "output": 1}}})
     outcome = evaluate(folder)
     assert outcome.failures == []
     assert list(failed(outcome)) == ["quarantine.quarantine_share"]
     assert {name: row["pass@1"] for name, row in summary(folder).items()} == {
-        "huge": 1.0, "odd": 0.5, "dear": 1.0, "m": 0.25
+        "huge": 1.0, "odd": 0.5, "dear": 1.0, "large": 1.0, "m": 0.25
     }  # fmt: skip
     totals = dict(query(folder, "SELECT model, total_cost_usd FROM model_statistics"))
-    assert (totals["huge"], totals["dear"]) == (0.25, None)
+    assert (totals["huge"], totals["dear"], totals["large"]) == (0.25, None, 2e10)
     extras = "SELECT input___line, input___broken, len, input_model FROM attempts WHERE model = 'odd' AND oid = 'a'"
     assert query(folder, extras) == [("7", "8", "y", "z")]
-
-
-def test_twenty_large_costs_add_up(folder: Folder) -> None:
-    rows = "".join(f"a,{attempt},1,1e9\n" for attempt in range(20))
-    folder.fixes("m", "oid,iteration_id,passed,cost_usd\n" + rows)
-    assert evaluate(folder).failures == []
-    assert query(folder, "SELECT total_cost_usd FROM model_statistics") == [(2e10,)]
 
 
 def test_a_dated_model_finds_its_price_and_the_match_is_in_the_tables(folder: Folder) -> None:

@@ -1,13 +1,18 @@
 """Where the history of runs is kept, and what the UI shows."""
 
 import os
+import socket
+import subprocess
 from pathlib import Path
 
+import dagster as dg
 import pytest
 
-from pipelines.launch import dagster_home, ui_evaluation
+from pipelines.launch import PROCESS, _fail_orphaned_runs, dagster_home, ui_evaluation
 from tests.conftest import PROJECT, Folder
 from touchstone.errors import TouchstoneError
+
+NOTHING = dg.GraphDefinition("nothing").to_job()
 
 
 @pytest.fixture(autouse=True)
@@ -91,3 +96,14 @@ def test_a_home_that_came_with_links_is_refused(folder: Folder, tmp_path: Path, 
     link.symlink_to(tmp_path)
     with pytest.raises(TouchstoneError, match=f"{link}: is a link"):
         new_home(folder.config)
+
+
+def test_the_next_run_ends_a_killed_one_in_the_history() -> None:
+    ended = subprocess.Popen(["true"])
+    ended.wait()
+    with dg.DagsterInstance.ephemeral() as instance:
+        for process in (ended.pid, os.getpid()):
+            tags = {PROCESS: f"{socket.gethostname()}/{process}"}
+            instance.create_run_for_job(NOTHING, tags=tags, status=dg.DagsterRunStatus.STARTED)
+        _fail_orphaned_runs(instance)
+        assert [run.status.value for run in instance.get_runs()] == ["STARTED", "FAILURE"]

@@ -34,6 +34,16 @@ def repairs(tmp_path: Path) -> Folder:
     return folder
 
 
+# `touchstone` with Dagster's history in memory, which takes half the time of one on disk.
+WITHOUT_HISTORY = """
+from unittest.mock import patch
+import dagster as dg
+from touchstone.cli.main import main
+with patch.object(dg.DagsterInstance, "get", dg.DagsterInstance.ephemeral):
+    main()
+"""
+
+
 class Terminal:
     """A `touchstone` command on a terminal, and all that it has drawn there so far."""
 
@@ -41,7 +51,7 @@ class Terminal:
         self._screen, inside = pty.openpty()
         fcntl.ioctl(inside, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
         environment = command_environment(home) | {"TERM": "xterm-256color", "COLUMNS": str(columns)}
-        command = [Path(sys.executable).with_name("touchstone"), *(str(argument) for argument in arguments)]
+        command = [sys.executable, "-c", WITHOUT_HISTORY, *(str(argument) for argument in arguments)]
         self.process = subprocess.Popen(command, env=environment, stdin=inside, stdout=inside, stderr=inside)
         os.close(inside)
         self._drawn = b""

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tests.conftest import Command, Folder, nightly_but
+from tests.conftest import Folder, nightly_but
 from tests.load import one_crowded_processor
 from tests.pipelines.test_run import evaluate, failed, summary
 from touchstone.config import load_config
@@ -210,7 +210,7 @@ class TestNextRun:
 
 
 class TestFresh:
-    def test_everything_is_done_again_and_snapshots_and_pins_stay(self, project: Project, touchstone: Command) -> None:
+    def test_everything_is_done_again_and_snapshots_and_pins_stay(self, project: Project) -> None:
         """A file that the judge reads, and no setting names, has changed: no fingerprint can see that."""
         assert evaluate(project).exit_code == 0
         assert project.judged() == EVERYTHING
@@ -219,9 +219,8 @@ class TestFresh:
         project.trouble("leniency wrong")
         validate(project)
         assert project.judged() == []
-        done = touchstone("run", "--config", project.config, "--fresh")
-        assert done.returncode == 0, done.stdout + done.stderr
-        assert ", 0 unchanged and reused" in done.stdout
+        again = evaluate(project, fresh=True)
+        assert (again.exit_code, again.reused) == (0, 0)
         assert project.judged() == EVERYTHING
         assert summary(project)["m"]["pass@1"] == 1.0
         first, second = list_snapshots(project.output)

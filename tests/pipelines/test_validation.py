@@ -1,7 +1,5 @@
 """Validation as part of a run: fixes go in, outcomes come out, and the gates stop what cannot be trusted."""
 
-import csv
-import io
 import json
 import os
 import signal
@@ -14,6 +12,7 @@ import polars as pl
 import pytest
 
 from tests.conftest import Command, Folder, copy_of, made_once
+from tests.pipelines.test_retrying import evaluation_of, table
 from tests.pipelines.test_run import evaluate, failed, start_without_dagster, summary
 from tests.processes import descendants, wait_until_gone
 from touchstone.config import load_config
@@ -40,22 +39,16 @@ def test_zero():
 COLUMNS = ("oid", "filename", "working_directory", "reference_fix")
 
 
-def rows(header: tuple[str, ...], *lines: tuple[object, ...]) -> str:
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows([header, *lines])
-    return text.getvalue()
-
-
 def make_repairs(root: Path) -> Folder:
     folder = Folder(root)
     clone = root / "clones" / "calc"
     clone.mkdir(parents=True)
     (clone / "calc.py").write_text("def add(a, b):\n    return a - b\n")
     (clone / "test_calc.py").write_text(TESTS)
-    folder.problems(rows(COLUMNS, ("p", "calc.py", "calc", GOOD)))
+    folder.problems(table(COLUMNS, ("p", "calc.py", "calc", GOOD)))
     fixes = [GOOD, ALSO_GOOD, WRONG, BROKEN, ""]
     lines = [("p", number, fix) for number, fix in enumerate(fixes, start=1)]
-    folder.fixes("m", rows(("oid", "iteration_id", "fixed_code"), *lines))
+    folder.fixes("m", table(("oid", "iteration_id", "fixed_code"), *lines))
     folder.configure(clones_dir="clones", k_values=[1])
     return folder
 
@@ -97,13 +90,19 @@ def outcomes(folder: Folder) -> pl.DataFrame:
     return pl.read_parquet(folder.output / "tables" / "outcomes" / "*.parquet").sort("model", "oid", "iteration_id")
 
 
-def verdicts(folder: Folder) -> dict[str, str]:
-    return dict(outcomes(folder).select("iteration_id", "status").iter_rows())
+def validate(folder: Folder) -> pl.DataFrame:
+    """The outcomes of a run that goes no further, which is a third of the work."""
+    with evaluation_of(folder) as evaluation:
+        return evaluation.store.scan("outcomes").collect().sort("model", "oid", "iteration_id")
+
+
+def verdicts(outcomes: pl.DataFrame) -> dict[str, str]:
+    return dict(outcomes.select("iteration_id", "status").iter_rows())
 
 
 def test_fixes_are_applied_validated_and_counted(finished_repairs: Folder) -> None:
     repairs = finished_repairs
-    assert verdicts(repairs) == {"1": "passed", "2": "passed", "3": "failed", "4": "failed", "5": "failed"}
+    assert verdicts(outcomes(repairs)) == {"1": "passed", "2": "passed", "3": "failed", "4": "failed", "5": "failed"}
     assert summary(repairs)["m"]["pass@1"] == 0.4
     table = outcomes(repairs)
     assert table["applied"].to_list() == [True, True, True, True, False]
@@ -136,10 +135,9 @@ def test_an_unchanged_run_validates_nothing_and_a_changed_clone_everything(
 def test_another_model_with_the_same_fixes_is_served_from_the_cache(validated: Folder) -> None:
     header = ("oid", "iteration_id", "fixed_code")
     validated.fixes(
-        "n", rows(header, ("p", 1, f"```python\n{GOOD}```"), ("p", 2, WRONG), ("p", 3, "def add(): pass\n"))
+        "n", table(header, ("p", 1, f"```python\n{GOOD}```"), ("p", 2, WRONG), ("p", 3, "def add(): pass\n"))
     )
-    evaluate(validated)
-    mine = outcomes(validated).filter(pl.col("model") == "n")
+    mine = validate(validated).filter(pl.col("model") == "n")
     assert mine["status"].to_list() == ["passed", "failed", "failed"]
     assert mine["cached"].to_list() == [True, True, False]
 
@@ -151,7 +149,7 @@ def test_what_passed_means_is_configured(tmp_path: Path) -> None:
     (clone / "main.tf").write_text('output "cidr" {\n  value = var.cidr\n}\n\noutput "name" {\n  value = var.name\n}\n')
     (clone / "variables.tf").write_text('variable "name" {}\n')
     header = ("oid", "filename", "working_directory", "line_start", "line_end", "summary")
-    folder.problems(rows(header, ("p", "main.tf", "net", 1, 3, "Reference to undeclared input variable")))
+    folder.problems(table(header, ("p", "main.tf", "net", 1, 3, "Reference to undeclared input variable")))
     rest = '\noutput "name" {\n  value = var.name\n}\n'
     fixes = {
         "1": 'output "cidr" {\n  value = "10.0.0.0/8"\n}\n' + rest,
@@ -159,7 +157,7 @@ def test_what_passed_means_is_configured(tmp_path: Path) -> None:
         "3": 'output "cidr" {\n  value = "10.0.0.0/8"\n}\n' + rest.replace("var.name", "local.name"),
         "4": 'output "cidr" {\n  value = var.cidr\n}\n# nothing\n' + rest,
     }
-    folder.fixes("m", rows(("oid", "iteration_id", "fixed_file"), *(("p", *fix) for fix in fixes.items())))
+    folder.fixes("m", table(("oid", "iteration_id", "fixed_file"), *(("p", *fix) for fix in fixes.items())))
     expected = {
         "plausible": {"1"},
         "clean": {"1"},
@@ -169,8 +167,8 @@ def test_what_passed_means_is_configured(tmp_path: Path) -> None:
     }
     for success in ("plausible", "strict_block"):
         folder.configure(clones_dir="clones", k_values=[1], validation={"success": success})
-        assert evaluate(folder).exit_code == 0
-        assert {name for name, status in verdicts(folder).items() if status == "passed"} == expected[success]
+        found = validate(folder)
+        assert {name for name, status in verdicts(found).items() if status == "passed"} == expected[success]
     by_columns = {
         "plausible": pl.col("fixed") & (pl.col("introduced_errors") == 0) & (pl.col("block_errors") == 0),
         "clean": pl.col("fixed") & (pl.col("introduced_errors") == 0) & (pl.col("module_errors") == 0),
@@ -179,7 +177,7 @@ def test_what_passed_means_is_configured(tmp_path: Path) -> None:
         "strict_module": pl.col("fixed") & (pl.col("introduced_module") == 0) & (pl.col("block_errors") == 0),
     }
     for success, passed in by_columns.items():
-        assert set(outcomes(folder).filter(passed)["iteration_id"]) == expected[success]
+        assert set(found.filter(passed)["iteration_id"]) == expected[success]
 
 
 def test_a_fix_that_leaves_another_error_in_its_block_has_not_passed(tmp_path: Path) -> None:
@@ -193,32 +191,32 @@ def test_a_fix_that_leaves_another_error_in_its_block_has_not_passed(tmp_path: P
         "provider_schemas": {"example/store": {"resource_schemas": {"store_bucket": {"version": 0, "block": block}}}}
     }
     header = ("oid", "filename", "working_directory", "line_start", "line_end", "summary", "resource_schema")
-    folder.problems(rows(header, ("p", "main.tf", "site", 1, 3, "Unsupported argument", json.dumps(schema))))
+    folder.problems(table(header, ("p", "main.tf", "site", 1, 3, "Unsupported argument", json.dumps(schema))))
     fixes = {
         "half": 'resource "store_bucket" "site" {\n  tags = "x"\n}\n',
         "whole": 'resource "store_bucket" "site" {\n  name = "site"\n  tags = "x"\n}\n',
     }
-    folder.fixes("m", rows(("oid", "iteration_id", "fixed_code"), *(("p", *fix) for fix in fixes.items())))
+    folder.fixes("m", table(("oid", "iteration_id", "fixed_code"), *(("p", *fix) for fix in fixes.items())))
     folder.configure(clones_dir="clones", k_values=[1])
-    assert evaluate(folder).exit_code == 0
-    assert verdicts(folder) == {"half": "failed", "whole": "passed"}
-    left = outcomes(folder).filter(pl.col("iteration_id") == "half")
+    found = validate(folder)
+    assert verdicts(found) == {"half": "failed", "whole": "passed"}
+    left = found.filter(pl.col("iteration_id") == "half")
     assert "left in the block: error: Missing required argument" in left["diagnostics"].item()
     assert left.select("fixed", "introduced_errors", "block_errors", "module_errors").row(0) == (True, 0, 1, 1)
 
 
 def test_without_a_sandbox_verdicts_are_the_same_and_say_so(repairs: Folder) -> None:
     repairs.configure(clones_dir="clones", k_values=[1], validation={"unsandboxed": True})
-    assert evaluate(repairs).exit_code == 0
-    assert verdicts(repairs) == {"1": "passed", "2": "passed", "3": "failed", "4": "failed", "5": "failed"}
-    assert set(outcomes(repairs)["sandbox"]) == {"none"}
+    found = validate(repairs)
+    assert verdicts(found) == {"1": "passed", "2": "passed", "3": "failed", "4": "failed", "5": "failed"}
+    assert set(found["sandbox"]) == {"none"}
 
 
 def test_without_bubblewrap_landlock_serves(repairs: Folder, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert evaluate(repairs).exit_code == 0
-    assert verdicts(repairs) == {"1": "passed", "2": "passed", "3": "failed", "4": "failed", "5": "failed"}
-    assert set(outcomes(repairs)["sandbox"]) == {"landlock"}
+    found = validate(repairs)
+    assert verdicts(found) == {"1": "passed", "2": "passed", "3": "failed", "4": "failed", "5": "failed"}
+    assert set(found["sandbox"]) == {"landlock"}
 
 
 def test_without_any_sandbox_validation_is_refused_and_nothing_is_counted(
@@ -234,16 +232,14 @@ def test_without_any_sandbox_validation_is_refused_and_nothing_is_counted(
 
 def test_recorded_outcomes_need_no_sandbox(repairs: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(probe, "BACKENDS", ())
-    repairs.fixes("m", rows(("oid", "iteration_id", "fixed_code", "passed"), ("p", 1, WRONG, "true")))
-    assert evaluate(repairs).exit_code == 0
-    assert outcomes(repairs)["validator"].to_list() == ["recorded"]
+    repairs.fixes("m", table(("oid", "iteration_id", "fixed_code", "passed"), ("p", 1, WRONG, "true")))
+    assert validate(repairs)["validator"].to_list() == ["recorded"]
 
 
 def test_always_validates_what_has_an_outcome_too(repairs: Folder) -> None:
-    repairs.fixes("m", rows(("oid", "iteration_id", "fixed_code", "passed"), ("p", 1, WRONG, "true")))
+    repairs.fixes("m", table(("oid", "iteration_id", "fixed_code", "passed"), ("p", 1, WRONG, "true")))
     repairs.configure(clones_dir="clones", k_values=[1], validation={"mode": "always"})
-    assert evaluate(repairs).exit_code == 0
-    assert verdicts(repairs) == {"1": "failed"}
+    assert verdicts(validate(repairs)) == {"1": "failed"}
 
 
 # The gates
@@ -263,14 +259,14 @@ def test_a_problem_without_its_error_stops_the_scores(repairs: Folder) -> None:
 
 
 def test_a_reference_fix_that_fails_stops_the_scores(repairs: Folder) -> None:
-    repairs.problems(rows(COLUMNS, ("p", "calc.py", "calc", WRONG)))
+    repairs.problems(table(COLUMNS, ("p", "calc.py", "calc", WRONG)))
     assert "rejects the reference fix (for example p: " in stopped(repairs, "baselines.reference_fixes_pass")
 
 
 def test_too_many_undecided_outcomes_stop_the_scores(repairs: Folder) -> None:
-    repairs.problems(rows(COLUMNS, ("p", "calc.py", "calc", GOOD), ("q", "gone.py", "calc", "")))
+    repairs.problems(table(COLUMNS, ("p", "calc.py", "calc", GOOD), ("q", "gone.py", "calc", "")))
     lines = [("p", 1, GOOD), ("q", 1, GOOD)]
-    repairs.fixes("m", rows(("oid", "iteration_id", "fixed_code"), *lines))
+    repairs.fixes("m", table(("oid", "iteration_id", "fixed_code"), *lines))
     message = stopped(repairs, "outcomes.undecided_share")
     assert "1 of 2 fixes given to validators was not decided (validator_unavailable 1:" in message
     assert "gone.py" in message
@@ -278,7 +274,7 @@ def test_too_many_undecided_outcomes_stop_the_scores(repairs: Folder) -> None:
 
 def test_figures_of_two_fidelities_stop_the_scores(repairs: Folder) -> None:
     lines = [("p", 1, GOOD, ""), ("p", 2, GOOD, "true")]
-    repairs.fixes("m", rows(("oid", "iteration_id", "fixed_code", "passed"), *lines))
+    repairs.fixes("m", table(("oid", "iteration_id", "fixed_code", "passed"), *lines))
     message = stopped(repairs, "outcomes.one_fidelity")
     assert "m T0: full, recorded" in message
 
@@ -288,8 +284,8 @@ def test_untrusted_problems_may_be_allowed_and_are_then_left_out(repairs: Folder
     good.mkdir()
     (good / "calc.py").write_text(GOOD)
     (good / "test_calc.py").write_text(TESTS)
-    repairs.problems(rows(COLUMNS, ("p", "calc.py", "calc", GOOD), ("q", "calc.py", "good", "")))
-    repairs.fixes("m", rows(("oid", "iteration_id", "fixed_code"), ("p", 1, GOOD), ("q", 1, GOOD)))
+    repairs.problems(table(COLUMNS, ("p", "calc.py", "calc", GOOD), ("q", "calc.py", "good", "")))
+    repairs.fixes("m", table(("oid", "iteration_id", "fixed_code"), ("p", 1, GOOD), ("q", 1, GOOD)))
     limits = {"max_untrusted_share": 0.5, "max_undecided_share": 0.5}
     repairs.configure(clones_dir="clones", k_values=[1], checks=limits)
     assert evaluate(repairs).exit_code == 0
@@ -305,7 +301,7 @@ def many_fixes(folder: Folder, count: int, sleep: float = 0.0) -> None:
         for n in range(count)
     ]
     lines = [("p", number, fix) for number, fix in enumerate(fixes)]
-    folder.fixes("m", rows(("oid", "iteration_id", "fixed_code"), *lines))
+    folder.fixes("m", table(("oid", "iteration_id", "fixed_code"), *lines))
 
 
 def test_verdicts_depend_neither_on_workers_nor_on_order_nor_on_the_cache(repairs: Folder, tmp_path: Path) -> None:
@@ -343,8 +339,7 @@ def test_a_killed_run_goes_on_where_it_stopped_and_leaves_nothing_running(repair
     wait_until_gone(family)
     kept = reports(cache)
     assert 4 <= kept < 14
-    assert evaluate(repairs).exit_code == 0
-    table = outcomes(repairs)
+    table = validate(repairs)
     assert table.height == 12 and reports(cache) == 14
     passed = table.filter(pl.col("iteration_id").cast(pl.Int64) % 2 == 0)
     assert set(passed["status"]) == {"passed"} and passed.height == 6

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import Command, Folder
+from tests.pipelines.test_run import evaluate
 from touchstone.errors import TouchstoneError
 from touchstone.storage.snapshots import list_snapshots, pins, prune
 from touchstone.storage.store import Store
@@ -94,11 +95,11 @@ class TestSnapshots:
             with pytest.raises(TouchstoneError, match="snapshots: is a link"):
                 use(evaluated.output)
 
-    def test_an_id_is_no_path(self, touchstone: Command, evaluated: Folder, outside: Path) -> None:
+    def test_an_id_is_no_path(self, evaluated: Folder, outside: Path) -> None:
         (manifest,) = (evaluated.output / "snapshots").glob("2*/manifest.json")
         told = json.loads(manifest.read_text())
         manifest.write_text(json.dumps({**told, "id": str(outside / "x")}))
-        assert touchstone("run", "--config", evaluated.config).returncode == 0
+        assert evaluate(evaluated).exit_code == 0
         assert [snapshot.id for snapshot in list_snapshots(evaluated.output)] == [manifest.parent.name]
 
     @pytest.mark.parametrize(
@@ -130,12 +131,11 @@ class TestSnapshots:
 
 
 @pytest.mark.parametrize("stamp", ["{", "[]", "{}", '{"rows": "x"}', "[" * 100_000], ids=lambda text: text[:8])
-def test_a_damaged_stamp_makes_its_part_anew(touchstone: Command, evaluated: Folder, stamp: str) -> None:
+def test_a_damaged_stamp_makes_its_part_anew(evaluated: Folder, stamp: str) -> None:
     draft = evaluated.output / ".store" / "draft"
     for path in (draft / "stamps" / "problems" / "problems.json", draft / "hashes.json", draft / "csv_stamps.json"):
         path.write_text(stamp)
-    done = touchstone("run", "--config", evaluated.config)
-    assert done.returncode == 0, done.stderr
+    assert evaluate(evaluated).exit_code == 0
 
 
 class TestCache:

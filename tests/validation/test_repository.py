@@ -3,17 +3,20 @@
 An attempt is resolved exactly when all named tests pass, and every other outcome says why it is not.
 """
 
+import functools
 import json
 import shlex
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 
 from tests.conftest import Command, Folder
 from tests.pipelines.test_retrying import evaluation_of, table
+from touchstone.validation.validators import command
 
 CART = """\
 from shop.tax import with_tax
@@ -140,11 +143,11 @@ def repository(root: Path, fixes: str, **problem: str) -> Folder:
     }
     made.problems(table(tuple(record), tuple(record.values())))
     made.fixes("m", fixes)
-    command = {
+    settings = {
         "readable": [sys.prefix, sys.base_prefix],
         "environment": {"PYTHONPATH": ".", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
     }
-    validation = {"command": command, "workers": 1, "limits": {"seconds": 60}}
+    validation = {"command": settings, "workers": 1, "limits": {"seconds": 60}}
     made.configure(clones_dir="clones", problem_key="instance_id", k_values=[1], validation=validation)
     return made
 
@@ -155,6 +158,13 @@ def outcomes_of(folder: Folder) -> tuple[Mapping[str, Any], dict[str, Mapping[st
         problem = evaluation.store.scan("baselines").collect().row(0, named=True)
         rows = evaluation.store.scan("outcomes", ["m"]).collect().iter_rows(named=True)
         return problem, {row["iteration_id"]: row for row in rows}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _python_is_hashed_once() -> Iterator[None]:
+    """The interpreter's folders are readable, so they are part of the cache key: a gigabyte."""
+    with patch.object(command, "content_identity", functools.cache(command.content_identity)):
+        yield
 
 
 @pytest.fixture(scope="module")

@@ -11,43 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.validation import mapped
+from tests.validation.mapped import processors, set_up, shout, sleep, tear_down
 from touchstone.validation.workers import ProcessWorkers, SerialWorkers, WorkerDiedError, Workers
-
-_prefix = ""
-
-
-def set_up(prefix: str) -> None:
-    global _prefix
-    _prefix = prefix
-
-
-def tear_down() -> None:
-    set_up("")
-
-
-def shout(item: str) -> str:
-    """The mapped function: some items raise, and some kill their process."""
-    if item == "bad":
-        raise ValueError("a bad item")
-    if item == "deadly":
-        os.kill(os.getpid(), signal.SIGKILL)
-    if item.startswith("deadly once"):
-        marker = Path(item.partition(":")[2])
-        if not marker.exists():
-            marker.touch()
-            os.kill(os.getpid(), signal.SIGKILL)
-    return f"{_prefix}{item.upper()}"
-
-
-def sleep(item: str) -> None:
-    Path(item, str(os.getpid())).touch()
-    time.sleep(600)
-
-
-def processors(item: str) -> list[int]:
-    """The processors that this worker may use, after giving the other workers time to start."""
-    time.sleep(0.3)
-    return sorted(os.sched_getaffinity(0))
 
 
 def serial() -> SerialWorkers:
@@ -78,9 +44,9 @@ def test_here_items_come_in_order_and_what_was_set_up_stays_until_it_is_closed()
     workers = serial()
     assert list(workers.map(shout, ["b", "a"])) == [(0, "> B"), (1, "> A")]
     assert next(workers.map(shout, ["c", "d"])) == (0, "> C")
-    assert _prefix == "> "
+    assert mapped.prefix == "> "
     workers.close()
-    assert _prefix == ""
+    assert mapped.prefix == ""
     workers.close()
 
 
@@ -144,8 +110,9 @@ def test_a_mapping_that_is_left_early_leaves_no_process() -> None:
 
 
 def test_workers_end_with_their_parent_however_it_ends(tmp_path: Path) -> None:
-    code = "import sys; from tests.validation.test_workers import processes, sleep; "
-    code += "list(processes(2).map(sleep, [sys.argv[1]] * 4))"
+    code = "import sys; from tests.validation.mapped import set_up, sleep; "
+    code += "from touchstone.validation.workers import ProcessWorkers; "
+    code += "list(ProcessWorkers(2, set_up, ('',)).map(sleep, [sys.argv[1]] * 4))"
     parent = subprocess.Popen([sys.executable, "-c", code, tmp_path])
     try:
         assert until(lambda: len(list(tmp_path.iterdir())) == 2), "the workers did not start"

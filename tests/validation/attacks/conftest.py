@@ -53,10 +53,10 @@ def _orphans_come_to_us() -> Iterator[None]:
 
 
 # Every attack on the sandbox that is in use here. `test_reach…` and the nightly tests attack both.
-_USED = ["bubblewrap", pytest.param("landlock", marks=pytest.mark.nightly)] if shutil.which("bwrap") else ["landlock"]
+USED = ["bubblewrap", pytest.param("landlock", marks=pytest.mark.nightly)] if shutil.which("bwrap") else ["landlock"]
 
 
-@pytest.fixture(scope="module", params=_USED)
+@pytest.fixture(scope="module", params=USED)
 def warm(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Arena]:
     """An arena whose workers stay warm across the attacks of a module."""
     yield from warm_arena(request.param, tmp_path_factory.mktemp("scratch"))

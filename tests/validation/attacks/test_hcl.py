@@ -12,7 +12,7 @@ import pytest
 
 from tests.conftest import PROJECT
 from tests.validation.attacks.arena import job_of
-from tests.validation.attacks.conftest import sandbox_runner
+from tests.validation.attacks.conftest import USED, sandbox_runner
 from touchstone.validation.outcomes import outcome_rows
 from touchstone.validation.protocol import Report
 from touchstone.validation.sandbox.command import Limits
@@ -27,7 +27,7 @@ GOOD = 'variable "name" {\n  type = string\n}\n\noutput "name" {\n  value = var.
 BAD = 'output "name" {\n  value = var.missing\n}\n'
 
 
-@pytest.fixture(scope="module", params=["bubblewrap", "landlock"])
+@pytest.fixture(scope="module", params=USED)
 def validator(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[HclValidator]:
     made = HclValidator(sandbox_runner(request.param, tmp_path_factory.mktemp("scratch")), Limits(seconds=1.5))
     yield made
