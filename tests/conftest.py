@@ -94,6 +94,18 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Folder:
     return Folder(made_once(tmp_path_factory, "finished", make))
 
 
+@pytest.fixture(scope="session")
+def sample_results(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The output folder of the sample after one run, shared by all tests: to be read only."""
+    from tests.pipelines.test_run import evaluate_config
+
+    def make(root: Path) -> None:
+        config = PROJECT / "data" / "sample" / "evaluation_config.json"
+        assert evaluate_config(config, output=root / "out").exit_code == 0
+
+    return made_once(tmp_path_factory, "sample", make) / "out"
+
+
 def made_once(temporary: pytest.TempPathFactory, name: str, make: Callable[[Path], None]) -> Path:
     """A folder that is made by the first of the workers to ask for it, and read by all."""
     shared = temporary.getbasetemp().parent if "PYTEST_XDIST_WORKER" in os.environ else temporary.getbasetemp()
