@@ -22,8 +22,8 @@ from hypothesis import settings
 
 # The same examples every time on a desk; others in every run of CI, where a failure names the seed that repeats it.
 # `make test-nightly` tries many more.
-settings.register_profile("desk", deadline=None, max_examples=15, derandomize=True, print_blob=True)
-settings.register_profile("ci", deadline=None, max_examples=15, derandomize=False, print_blob=True, database=None)
+settings.register_profile("desk", deadline=None, max_examples=10, derandomize=True, print_blob=True)
+settings.register_profile("ci", deadline=None, max_examples=10, derandomize=False, print_blob=True, database=None)
 settings.register_profile("nightly", deadline=None, max_examples=200, print_blob=True, database=None)
 settings.load_profile("ci" if os.environ.get("CI") else "desk")
 
