@@ -22,8 +22,8 @@ from hypothesis import settings
 
 # The same examples every time on a desk; others in every run of CI, where a failure names the seed that repeats it.
 # `make test-nightly` tries many more.
-settings.register_profile("desk", deadline=None, max_examples=15, derandomize=True, print_blob=True)
-settings.register_profile("ci", deadline=None, max_examples=15, derandomize=False, print_blob=True, database=None)
+settings.register_profile("desk", deadline=None, max_examples=10, derandomize=True, print_blob=True)
+settings.register_profile("ci", deadline=None, max_examples=10, derandomize=False, print_blob=True, database=None)
 settings.register_profile("nightly", deadline=None, max_examples=200, print_blob=True, database=None)
 settings.load_profile("ci" if os.environ.get("CI") else "desk")
 
@@ -92,6 +92,18 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Folder:
         assert evaluate(small_folder(root)).exit_code == 0
 
     return Folder(made_once(tmp_path_factory, "finished", make))
+
+
+@pytest.fixture(scope="session")
+def sample_results(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The output folder of the sample after one run, shared by all tests: to be read only."""
+    from tests.pipelines.test_run import evaluate_config
+
+    def make(root: Path) -> None:
+        config = PROJECT / "data" / "sample" / "evaluation_config.json"
+        assert evaluate_config(config, output=root / "out").exit_code == 0
+
+    return made_once(tmp_path_factory, "sample", make) / "out"
 
 
 def made_once(temporary: pytest.TempPathFactory, name: str, make: Callable[[Path], None]) -> Path:

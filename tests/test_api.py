@@ -1,6 +1,7 @@
 """The public Python API: what `import touchstone` offers, and that it costs nothing until it is used."""
 
 import doctest
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -84,8 +85,10 @@ def test_the_package_compare_stays_a_package() -> None:
         touchstone.nothing  # noqa: B018
 
 
-def test_the_examples_in_the_documentation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_examples_in_the_documentation(
+    sample_results: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(PROJECT)
-    names = {"output": tmp_path / "out"}
+    names = {"output": shutil.copytree(sample_results, tmp_path / "out", symlinks=True)}
     failed, tried = doctest.testfile(str(PROJECT / "docs" / "python.md"), module_relative=False, extraglobs=names)
     assert tried > 5 and failed == 0

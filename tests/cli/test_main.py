@@ -9,7 +9,6 @@ import polars as pl
 import pytest
 
 from tests.conftest import PROJECT, Command, Folder
-from tests.pipelines.test_run import evaluate_config
 
 HEADER = "oid,iteration_id,plausible_fix\n"
 
@@ -134,14 +133,13 @@ def test_a_model_name_with_a_quote(folder: Folder, touchstone: Command) -> None:
     assert done.returncode == 2 and "name 'a\"b' is not allowed" in done.stderr
 
 
-def test_pass_at_k_and_run_agree_on_the_sample(touchstone: Command, tmp_path: Path) -> None:
+def test_pass_at_k_and_run_agree_on_the_sample(touchstone: Command, sample_results: Path) -> None:
     sample = PROJECT / "data" / "sample"
-    assert evaluate_config(sample / "evaluation_config.json", output=tmp_path / "o").exit_code == 0
     quick = touchstone(
         "pass-at-k", "--problems-csv", sample / "problems.csv", "--fixes-csv", *sorted(sample.glob("*_fixes.csv")),
         "--format", "csv",
     )  # fmt: skip
-    assert quick.stdout == (tmp_path / "o" / "summary_pass_at_k.csv").read_text()
+    assert quick.stdout == (sample_results / "summary_pass_at_k.csv").read_text()
 
 
 def test_the_fast_path_imports_no_dagster() -> None:
