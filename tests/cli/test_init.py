@@ -8,6 +8,7 @@ import pytest
 from tests.conftest import PROJECT, call_here
 from touchstone.cli.init import write_project
 from touchstone.config import DEFAULT_PRICES, EvaluationConfig, load_config
+from touchstone.validation_config import ValidationSettings
 
 SAMPLE = PROJECT / "data" / "sample"
 
@@ -31,7 +32,8 @@ def test_both_configurations_mean_the_same(project: Path) -> None:
 def test_the_configuration_differs_from_the_defaults_only_in_its_paths(project: Path) -> None:
     given = load_config(project / "evaluation_config.json")
     paths = {"fixes_dir": project / "data", "output_dir": project / "results"}
-    assert given == EvaluationConfig(**paths, problems_csv=project / "data" / "problems.csv")
+    beside = ValidationSettings(environments_dir=project / "results" / "environments")
+    assert given == EvaluationConfig(**paths, problems_csv=project / "data" / "problems.csv", validation=beside)
 
 
 def test_settings_in_comments_are_the_defaults(project: Path) -> None:

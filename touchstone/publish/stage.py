@@ -37,7 +37,11 @@ class PublishStage:
 
     def history(self) -> Part:
         """Every figure of every snapshot. Making it freezes the run as a snapshot first."""
-        settings = self.config.model_dump(mode="json", exclude={"fixes_dir", "output_dir", "publish"})
+        # Where things lie and how many processes do the work make no other run.
+        settings = self.config.model_dump(mode="json", exclude={"fixes_dir", "output_dir", "publish", "validation"})
+        settings["validation"] = self.config.validation.model_dump(
+            mode="json", exclude={"workers", "cache_dir", "environments_dir"}
+        )
         self.snapshot = create_snapshot(self.store, digest(settings), validators_used(self.store.scan("outcomes")))
         kept = [snapshot.id for snapshot in list_snapshots(self.store.root)]
         fingerprint = digest(["history", kept, table_code_version("history")])
