@@ -133,10 +133,11 @@ class PythonValidator:
         below = PurePosixPath(job.problem.working_directory)
         if missing := [name for name in tests if str(below / name) not in job.tree.files]:
             return Report("no_report", FULL, note=f"the test {missing[0]} is not there")
-        size = sum(len(job.tree.read(path)) for path in job.tree.files)
+        contents = {path: job.tree.read(path) for path in job.tree.files}
+        size = sum(map(len, contents.values()))
         if size > _MAX_TREE_BYTES:
             return Report("validator_unavailable", FULL, note=f"the tree has {size:,} bytes, too many to test")
-        files = {path: job.tree.read(path).decode("utf-8", "surrogateescape") for path in job.tree.files}
+        files = {path: content.decode("utf-8", "surrogateescape") for path, content in contents.items()}
         if job.problem.runner == PYTEST:
             available = pytest_available()
             if not available.usable:
