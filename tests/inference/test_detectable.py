@@ -84,7 +84,7 @@ def test_a_difference_of_that_size_is_found_four_times_in_five(
 ) -> None:
     """The effect is the larger of the two directions', so the other direction may be found more often."""
     hits = found(a, b, problems, attempts, 1, runs)
-    # A direction that most data sets leave no room for is told by the few that do.
+    # Where most data sets leave no room for a direction, too few are left to measure it.
     known = {words: some for words, some in hits.items() if len(some) > runs / 2}
     print(
         f"{problems} x {attempts}, Beta({a}, {b}):", {words: round(np.mean(some), 3) for words, some in known.items()}

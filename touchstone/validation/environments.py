@@ -103,7 +103,7 @@ def _requirements_text(text: str, problem: Problem, tree: Tree) -> str:
         path = str(PurePosixPath(folder) / text)
         if path in tree.files:
             return tree.read(path).decode("utf-8", "replace")
-    raise ValueError(f"there is no file {text!r} among the problem's files")
+    raise ValueError(f"the problem has no file {text!r}")
 
 
 def _usable(environment: Path, python: Interpreter) -> Path | None:

@@ -102,7 +102,7 @@ def test_leaving_the_test_program_is_no_pass(validator: RustValidator, tmp_path:
     assert {name for name, run in runs.items() if run["returned"]} == {"honest"}
     assert {
         name for name in LEAVING if runs[name]["exit_code"] == 0 and "test result: ok" in runs[name]["stdout"]
-    } == set(LEAVING), "every attack must look like a pass to whoever believes output and exit code"
+    } == set(LEAVING), "every attack must look like a pass to a reader of output and exit code"
     found = validator._build_report(result, job)
     assert (found.status, found.consistent) == ("no_report", False)
     assert "before the harness was done" in found.note

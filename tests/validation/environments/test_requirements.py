@@ -101,7 +101,7 @@ def test_a_missing_environment_is_undecided_and_says_what_to_do(
 @pytest.mark.parametrize(
     ("columns", "reason"),
     [
-        ({"requirements": "absent.txt"}, "there is no file 'absent.txt' among the problem's files"),
+        ({"requirements": "absent.txt"}, "the problem has no file 'absent.txt'"),
         ({"environment": "absent"}, "is missing; create it"),
         ({"environment": "empty"}, "has no lib/python3*/site-packages"),
         ({"environment": "older"}, "has packages for python3.1, and the interpreter is"),

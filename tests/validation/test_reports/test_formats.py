@@ -159,8 +159,8 @@ def jest_report(**changes: object) -> str:
 
     tests = [test("adds", "passed"), test("counts", "failed", "Error: expected 2"), test("later", "pending")]
     files = [
-        {"name": "/work/src/cart.test.js", "status": "failed", "message": "", "assertionResults": tests},
-        {"name": "/work/src/sum.test.js", "status": "failed", "message": "boom at import", "assertionResults": []},
+        {"name": "/repo/src/cart.test.js", "status": "failed", "message": "", "assertionResults": tests},
+        {"name": "/repo/src/sum.test.js", "status": "failed", "message": "boom at import", "assertionResults": []},
     ]
     return json.dumps({"numTotalTests": 3, "success": False, "testResults": files, **changes})
 
