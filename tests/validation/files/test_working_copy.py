@@ -99,6 +99,7 @@ def test_a_working_copy_is_hard_links_copies_and_new_files(tmp_path: Path) -> No
     (root / "link.tf").symlink_to("plain.tf")
     before = {path: path.read_bytes() for path in root.rglob("*.*")}
     tree = tree_of(root).with_file("changed.tf", b"new").with_file("new/file.tf", b"added").with_file("tool.sh", b"#!")
+    tree = tree.with_file("new/run", b"#!/bin/sh\n")
     staged = tmp_path / "staged"
     umask = os.umask(0o077)
     try:
@@ -121,6 +122,7 @@ def test_a_working_copy_is_hard_links_copies_and_new_files(tmp_path: Path) -> No
         "changed.tf": 0o644,
         "new": 0o755,
         "new/file.tf": 0o644,
+        "new/run": 0o755,
     }
     assert stat.S_IMODE(staged.stat().st_mode) == 0o755
     assert {path: path.read_bytes() for path in root.rglob("*.*")} == before

@@ -265,6 +265,7 @@ def test_errors_that_belong_to_no_test(
     assert results.failed
 
 
+NESTED = '<testsuite><testcase name="a"><failure/><testcase name="b"/></testcase></testsuite>'
 DOCTYPE = '<!DOCTYPE x [<!ENTITY a "1"><!ENTITY b "&a;&a;">]><testsuite/>'
 
 
@@ -278,6 +279,7 @@ DOCTYPE = '<!DOCTYPE x [<!ENTITY a "1"><!ENTITY b "&a;&a;">]><testsuite/>'
         (junit.read, "", "is not whole XML"),
         (junit.read, JUNIT[:-20], "is not whole XML"),
         (junit.read, "<html></html>", "has the root element <html>"),
+        (junit.read, NESTED, "has a <testcase> inside another"),
         (junit.read, DOCTYPE, "has a document type declaration"),
         (tap.read, "ok 1 - a\n", "has 0 plans"),
         (tap.read, "1..2\nok 1 - a\n", "plans 2 tests and reports 1"),

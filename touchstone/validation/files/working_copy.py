@@ -105,7 +105,8 @@ def write_working_copy(tree: Tree, destination: Path) -> None:
         target = destination / path
         _make_parents(target, destination, made)
         if path in tree.changed:
-            _write(target, tree.changed[path], executable=_is_executable(tree.root / path))
+            content = tree.changed[path]
+            _write(target, content, executable=_is_executable(tree.root / path, content))
         else:
             _link_or_copy(tree.root, path, target)
 
@@ -158,8 +159,9 @@ def _write(target: Path, content: bytes, *, executable: bool) -> None:
     target.chmod(0o755 if executable else 0o644)
 
 
-def _is_executable(path: Path) -> bool:
-    return path.exists() and bool(path.stat().st_mode & 0o111)
+def _is_executable(original: Path, content: bytes) -> bool:
+    """A replaced file keeps its mode; a new one is executable if it is a script."""
+    return bool(original.stat().st_mode & 0o111) if original.exists() else content.startswith(b"#!")
 
 
 def file_hashes(root: Path, files: Sequence[str]) -> dict[str, str]:
@@ -210,7 +212,7 @@ def tree_hash(tree: Tree, base: Mapping[str, str] | None = None) -> str:
     """
     hashes = dict(base or {})
     for path, content in tree.changed.items():
-        original = hashes.get(path) or (_EXECUTABLE if _is_executable(tree.root / path) else "")
+        original = hashes.get(path) or (_EXECUTABLE if _is_executable(tree.root / path, content) else "")
         hashes[path] = _changed_hash(content, original)
     hashes.update(file_hashes(tree.root, [path for path in tree.files if path not in hashes]))
     return hashlib.sha256(b"".join(_entry(path, hashes[path]) for path in sorted(tree.files))).hexdigest()

@@ -58,6 +58,8 @@ class _Document:
             raise ReportFormatError(f"has the root element <{tag[:50]}> instead of <testsuites> or <testsuite>")
         self._root_seen = True
         if tag == "testcase":
+            if self._case is not None:  # one result would hide the other
+                raise ReportFormatError("has a <testcase> inside another one")
             self._case = (attributes.get("classname", ""), attributes.get("name", ""))
             self._outcome = "skipped" if attributes.get("status", "").lower() in _NOT_RUN else "passed"
             self._message = ""
