@@ -23,6 +23,7 @@ from touchstone.validation.sandbox.backends import ENVIRONMENT, Backend, Launch
 from touchstone.validation.sandbox.clock import JobClock, LimitExceeded
 from touchstone.validation.sandbox.command import Command, CommandResult, Limits
 from touchstone.validation.sandbox.folders import folder_bytes, remove_folder
+from touchstone.validation.sandbox.memory_group import memory_group
 from touchstone.validation.sandbox.processes import deleted_file_bytes, end_sandbox, resident_bytes
 
 _LOOK_EVERY_SECONDS = 0.1
@@ -60,12 +61,15 @@ class SandboxRunner:
         return self._run_once(command, limits) if result.status == "no_report" else result
 
     def _run_once(self, command: Command, limits: Limits) -> CommandResult:
-        with self.folder() as folder:
+        with contextlib.ExitStack() as keep:
+            folder = keep.enter_context(self.folder())
             folder.chmod(0o711)
             tree, tmp = folder / "tree", folder / "tmp"
             write_working_copy(command.tree, tree)
             tmp.mkdir(mode=0o700)
             tree_bytes = sum(path.stat().st_size + 4096 for path in tree.rglob("*"))
+            memory = limits.memory_bytes + limits.disk_bytes + tree_bytes
+            joining = keep.enter_context(memory_group(memory))
             reads, writes = os.pipe()
             try:
                 launch = Launch(
@@ -80,9 +84,8 @@ class SandboxRunner:
                     status_fd=writes,
                     mount_proc=True,
                 )
-                line = self.backend.command_line(launch)
                 process = subprocess.Popen(
-                    line,
+                    [*joining, *self.backend.command_line(launch)],
                     stdin=subprocess.DEVNULL,
                     stdout=subprocess.PIPE,
                     stderr=subprocess.PIPE,

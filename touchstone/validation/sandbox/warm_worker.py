@@ -16,6 +16,7 @@ from touchstone.validation.sandbox.backends import ENVIRONMENT, Borrowed, Interp
 from touchstone.validation.sandbox.clock import LimitExceeded
 from touchstone.validation.sandbox.command import Limits
 from touchstone.validation.sandbox.fork_server import END, ENDING_SECONDS, JOB, KILL
+from touchstone.validation.sandbox.memory_group import memory_group
 from touchstone.validation.sandbox.processes import descendants, end_sandbox, usage
 from touchstone.validation.sandbox.runner import SandboxRunner
 
@@ -106,6 +107,7 @@ class WarmWorker:
 
     def _start(self) -> None:
         self.tmp = self._keep.enter_context(self.sandbox.folder()) if self.sandbox.backend.needs_folder else None
+        joining = self._keep.enter_context(memory_group(self.limits.memory_bytes + self.limits.disk_bytes))
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         launch = Launch(
             self.limits,
@@ -119,7 +121,7 @@ class WarmWorker:
         )
         with theirs:
             self._process = subprocess.Popen(
-                self.sandbox.backend.command_line(launch),
+                [*joining, *self.sandbox.backend.command_line(launch)],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.PIPE,
