@@ -1,6 +1,7 @@
 """Running the evaluation in this process and starting the Dagster UI, for the command line."""
 
 import fcntl
+import hashlib
 import logging
 import os
 import re
@@ -28,6 +29,14 @@ from touchstone.storage.store import digest
 
 PROCESS = "touchstone/process"
 _FAILED_CHECKS = ("DagsterAssetCheckFailedError", CheckFailed.__name__)
+# The SHA-256 of each `dagster.yaml` that earlier versions copied into a new home.
+_EARLIER_SETTINGS = {
+    "09d580475b3f4ad8c72c6d3dd62d8d91c6bd3dc14cd3c11a94e387d0967c4aa1",
+    "0a9c63675d35fc6872b05787dbe2d05df46a9935f88ed769162977cc27dbe7e1",
+    "72eeb8842081f292d346da6c73773313c4421d6d79ad8ce0d6ee291db7ec91ad",
+}
+# Lets Dagster store the planned events of a run together.
+_EVENT_BATCH = ("DAGSTER_EVENT_BATCH_SIZE", "1000")
 _DEFAULT_CONFIG = Path("evaluation_config.json")
 
 
@@ -45,7 +54,7 @@ def dagster_home(config_file: Path, output_dir: Path | None = None) -> Path:
         refuse_links(home.parent if home.parent.is_symlink() else home)
     try:
         home.mkdir(parents=True, exist_ok=True)
-        if not chosen and not settings.exists():
+        if not chosen and not _has_own_settings(settings):
             settings.unlink(missing_ok=True)
             shutil.copyfile(dagster_settings(), settings)
     except OSError as error:
@@ -53,6 +62,11 @@ def dagster_home(config_file: Path, output_dir: Path | None = None) -> Path:
         raise TouchstoneError(f"{home}: cannot be created for Dagster's history ({error.strerror}); {hint}") from None
     os.environ["DAGSTER_HOME"] = str(home)
     return home
+
+
+def _has_own_settings(settings: Path) -> bool:
+    """Whether a home has settings, and not just those that an earlier version put there."""
+    return settings.exists() and hashlib.sha256(settings.read_bytes()).hexdigest() not in _EARLIER_SETTINGS
 
 
 def _default_home(config_file: Path, output_dir: Path | None) -> Path:
@@ -67,6 +81,7 @@ def run_evaluation(evaluation: Evaluation, config_file: Path, instance: dg.Dagst
         dagster_home(config_file, evaluation.config.output_dir)
     # SQLAlchemy logs a traceback on Ctrl-C while a connection closes; Ctrl-C is handled below.
     logging.getLogger("sqlalchemy.pool").setLevel(logging.CRITICAL + 1)
+    os.environ.setdefault(*_EVENT_BATCH)
     report_step("starting the run")
     defs = build_defs(prepared(evaluation))
     job = defs.resolve_job_def(EVALUATE).with_logger_defs({LOGGER: progress_logger(stages_of(defs))})
@@ -157,6 +172,7 @@ def start_ui(config_file: Path | None, host: str, port: int) -> NoReturn:
         os.environ[OUTPUT_VARIABLE] = str(output_dir)
     # `dagster dev` warns that `dg dev` supersedes it, but `dg dev` does not read workspace.yaml by itself.
     os.environ.setdefault("PYTHONWARNINGS", "ignore")
+    os.environ.setdefault(*_EVENT_BATCH)
     for stop in (signal.SIGINT, signal.SIGTERM):
         signal.signal(stop, signal.SIG_DFL)
     os.chdir(home)

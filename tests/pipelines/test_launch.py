@@ -64,6 +64,13 @@ def test_changed_settings_stay(folder: Folder) -> None:
     assert (new_home(folder.config) / "dagster.yaml").read_text() == "telemetry: {enabled: true}\n"
 
 
+def test_unchanged_settings_of_an_earlier_version_are_replaced(folder: Folder) -> None:
+    home = new_home(folder.config)
+    current = (home / "dagster.yaml").read_text()
+    (home / "dagster.yaml").write_text(current.partition("# Dagster's SQLite storage")[0])
+    assert (new_home(folder.config) / "dagster.yaml").read_text() == current
+
+
 def test_a_home_of_the_users_own_wins_and_is_left_as_it_is(
     folder: Folder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
