@@ -13,7 +13,7 @@ from touchstone.compare.pairs import (
     compare_counts,
     compare_pair,
 )
-from touchstone.inference.multiplicity import holm
+from touchstone.inference.multiplicity import adjust_p_values
 from touchstone.tables import TABLES
 
 
@@ -43,7 +43,7 @@ def test_all_pairs_of_models_in_each_tier_and_of_tiers_in_each_model() -> None:
         + [("tiers", m, "T0", m, "T1") for m in ("m0", "m1", "m2")]
     )
     assert table.select(keys).rows() == expected
-    assert table["p_adjusted"].to_list() == holm(table["p_value"].to_list())
+    assert table["p_adjusted"].to_list() == adjust_p_values(table["p_value"].to_numpy(), "all").tolist()
     assert all("adjusted for 9 pairs: 95% CI " in line for line in table["sentence"])
     assert (set(table["correction"]), set(table["pairs"])) == ({"holm"}, {9})
     assert table["sentence"][0].count("m0 (T0)") == 1
@@ -96,7 +96,7 @@ def test_many_pairs_show_how_far_they_are() -> None:
     problems = pl.LazyFrame({"oid": ["p"], "cluster": [None]}, schema={"oid": pl.String, "cluster": pl.String})
     with Counter():
         assert compare_counts(counts, problems, SETTINGS).height == 528
-        assert shown == [*range(1, 529), -1]
+        assert shown == [528, -1]
         compare_counts(counts.head(20), problems, SETTINGS)
         assert shown[-1] == -1, "a few pairs are compared before anyone would read about them"
 

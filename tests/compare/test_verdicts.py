@@ -1,8 +1,11 @@
 """Verdicts and sentences: what follows from the figures, and that they never contradict each other."""
 
+import math
+
+import numpy as np
 import pytest
 
-from touchstone.compare.verdicts import PairResult, sentence, units_shortage, verdict
+from touchstone.compare.verdicts import PairResult, sentence, units_shortage, verdicts
 
 
 def result_with(**figures: object) -> PairResult:
@@ -42,7 +45,11 @@ def result_with(**figures: object) -> PairResult:
     ],
 )  # fmt: skip
 def test_verdicts(figures: dict[str, object], words: str) -> None:
-    assert verdict(result_with(**figures)) == words
+    result = result_with(**figures)
+    names = ["difference", "p_adjusted", "adjusted_ci_low", "adjusted_ci_high", "minimum_detectable_effect"]
+    known = [getattr(result, name) for name in names]
+    difference, p, low, high, effect = (np.array([math.nan if each is None else each]) for each in known)
+    assert verdicts(difference, p, (low, high), effect, result.alpha, result.relevant).tolist() == [words]
 
 
 ADJUSTED = {"pairs": 3, "p_value": 0.002, "adjusted_ci_low": -0.222, "adjusted_ci_high": -0.021}

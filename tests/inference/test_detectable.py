@@ -14,18 +14,17 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from tests.conftest import nightly_but
-from touchstone.compare.pairs import ComparisonSettings, _compare_family
+from touchstone.compare.families import ComparisonSettings, PairList, compare_family
 from touchstone.compare.verdicts import PairResult
-from touchstone.inference.cluster_robust import ClusterRobustSE
 from touchstone.inference.detectable import (
     PassRateMoments,
     _required_share,
     _required_standard_errors,
-    minimum_detectable_effect,
+    minimum_detectable_effects,
     pass_rate_moments,
 )
-from touchstone.inference.paired_intervals import PairedDifferences
-from touchstone.inference.paired_units import independent_units, outcome_matrix
+from touchstone.inference.paired_moments import PairMoments, pair_chunk, pair_moments
+from touchstone.inference.paired_units import OutcomeMatrix, outcome_matrix
 
 SETTINGS = ComparisonSettings()
 QUICK_RUNS, NIGHTLY_RUNS = 60, 500
@@ -36,12 +35,21 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 
-def judged(attempts: int | Integers, passed: list[Integers], clusters: Integers | None = None) -> PairResult:
-    counts = np.stack(passed)
+FIRST, SECOND = np.array([0]), np.array([1])
+
+
+def matrix_of(attempts: int | Integers, passed: list[Integers] | Integers, clusters: Integers | None) -> OutcomeMatrix:
+    counts = np.stack(list(passed))
     alone = np.zeros(counts.shape[1], dtype=np.int64)
-    n = np.broadcast_to(attempts, counts.shape)
-    table = outcome_matrix(n, counts, alone if clusters is None else clusters).pair(0, 1)
-    return _compare_family(lambda: [table], 1, SETTINGS)[0]
+    return outcome_matrix(np.broadcast_to(attempts, counts.shape), counts, alone if clusters is None else clusters)
+
+
+def judged(attempts: int | Integers, passed: list[Integers], clusters: Integers | None = None) -> PairResult:
+    return next(compare_family([PairList(matrix_of(attempts, passed, clusters), FIRST, SECOND)], SETTINGS).rows())
+
+
+def moments_of(attempts: int, passed: Integers, clusters: Integers | None = None) -> PairMoments:
+    return pair_moments(pair_chunk(matrix_of(attempts, passed, clusters), FIRST, SECOND))
 
 
 def changed(rates: Floats, mean: float, effect: float, words: str) -> Floats | None:
@@ -197,19 +205,10 @@ def test_the_effect_solves_its_equation() -> None:
     assert short[0] <= 1e-3 and short[1] == pytest.approx(0, abs=1e-3)
 
 
-def moments_of(rates: Floats) -> PassRateMoments:
-    """Estimated from a single attempt at each problem, with rates per side."""
-    once, alone = np.ones(rates.shape, dtype=np.int64), np.zeros(rates.shape[1], dtype=np.int64)
-    table = outcome_matrix(once, np.random.default_rng(10).binomial(1, rates), alone).pair(0, 1)
-    problems = table.problem_units()
-    error = PairedDifferences.of(table, problems).standard_error
-    assert error is not None
-    return pass_rate_moments(problems, independent_units(table, problems), error.standard_error, (1.0, 1.0))
-
-
 def test_moments_of_rates_have_no_bias_from_single_attempts() -> None:
     rates = np.random.default_rng(9).beta(2, 5, 200_000)
-    moments, law = moments_of(np.stack([rates, rates])), stats.beta(2, 5)
+    passed = np.random.default_rng(10).binomial(1, np.stack([rates, rates]))
+    moments, law = pass_rate_moments(moments_of(1, passed)), stats.beta(2, 5)
     assert moments.mean == pytest.approx(law.mean(), abs=0.005)
     assert moments.mean_square == pytest.approx(law.var() + law.mean() ** 2, abs=0.005)
     assert moments.between_units == pytest.approx(law.var(), abs=0.005)
@@ -221,20 +220,16 @@ def test_clusters_that_differ_by_side_show_in_the_moments() -> None:
     generator = np.random.default_rng(11)
     clusters = np.repeat(np.arange(4000), 50)
     rates = 0.5 + generator.choice([-0.1, 0.1], (2, 4000))[:, clusters]
-    once = np.ones(rates.shape, dtype=np.int64)
-    table = outcome_matrix(once, generator.binomial(1, rates), clusters + 1).pair(0, 1)
-    problems = table.problem_units()
-    error = PairedDifferences.of(table, problems).standard_error
-    assert error is not None
-    moments = pass_rate_moments(problems, independent_units(table, problems), error.standard_error, (1.0, 1.0))
+    moments = pass_rate_moments(moments_of(1, generator.binomial(1, rates), clusters + 1))
     # Per problem: a cluster of 50 has 50 times the variance of a problem's mean, and a hundredth within problems.
     assert moments.one_sided == pytest.approx(50 * 0.01, rel=0.05)
     assert moments.between_units == pytest.approx(0, abs=0.03)
 
 
 def test_moments_of_failing_twice_are_those_of_passing() -> None:
-    moments = PassRateMoments(0.3, 0.15, 0.06, 0.01, 0.2)
-    assert vars(moments.of_failing().of_failing()) == pytest.approx(vars(moments))
+    moments = PassRateMoments(*(np.array([part]) for part in (0.3, 0.15, 0.06, 0.01, 0.2)))
+    again = moments.of_failing().of_failing()
+    assert np.concatenate(list(vars(again).values())) == pytest.approx(np.concatenate(list(vars(moments).values())))
 
 
 def test_a_direction_without_room_leaves_the_other() -> None:
@@ -250,27 +245,14 @@ def test_a_direction_without_room_leaves_the_other() -> None:
 
 def test_power_below_a_half_needs_a_smaller_effect() -> None:
     passed = np.random.default_rng(3).binomial(5, 0.5, (2, 60))
-    table = outcome_matrix(np.full((2, 60), 5), passed, np.zeros(60, dtype=np.int64)).pair(0, 1)
-    units = table.problem_units()
-    error = PairedDifferences.of(table, units).standard_error
-    assert error is not None
-    moments = pass_rate_moments(units, units, error.standard_error, (0.2, 0.2))
-    effects = [
-        minimum_detectable_effect(units, error, moments, 0.2, 0.05, power, 0.95)[0] or 0
-        for power in (0.3, 0.5, 0.8, 0.95)
-    ]
+    pair = moments_of(5, passed)
+    effects = [minimum_detectable_effects(pair, 0.05, power, 0.95)[0][0] for power in (0.3, 0.5, 0.8, 0.95)]
     assert effects == sorted(set(effects))
 
 
 def test_at_least_six_units_must_flip_for_any_effect() -> None:
-    table = outcome_matrix(np.ones((2, 40), dtype=np.int64), np.ones((2, 40), dtype=np.int64), np.zeros(40, int)).pair(
-        0, 1
-    )
-    units = table.problem_units()
-    effect, method = minimum_detectable_effect(
-        units, ClusterRobustSE(0.0, 39), pass_rate_moments(units, units, 0.0, (1.0, 1.0)), 1.0, 0.05, 0.3, 0.95
-    )
-    assert method == "flips" and effect is not None
+    (effect,), (method,) = minimum_detectable_effects(moments_of(1, np.ones((2, 40), dtype=np.int64)), 0.05, 0.3, 0.95)
+    assert method == "flips"
     assert stats.binom.sf(5, 40, effect) == pytest.approx(0.3, rel=1e-6)
 
 

@@ -13,23 +13,33 @@ from scipy import stats
 
 from touchstone.inference import hypergeometric as module
 from touchstone.inference.hypergeometric import hypergeometric_test
-from touchstone.inference.paired_tests import paired_test, sign_permutation_test
-from touchstone.inference.paired_units import PairedOutcomes, independent_units, outcome_matrix
+from touchstone.inference.paired_moments import PairChunk, pair_chunk
+from touchstone.inference.paired_tests import paired_tests, sign_permutation_test
+from touchstone.inference.paired_units import PairedOutcomes, outcome_matrix
 from touchstone.vocabulary import TESTS
 
 Integers = NDArray[np.int64]
 Row = tuple[int, int, int, int]
 
 
-def table_of(rows: list[Row]) -> PairedOutcomes:
+def pair_of(n: Integers, c: Integers, clusters: Integers | None = None) -> PairChunk:
+    clusters = np.zeros(n.shape[1], dtype=np.int64) if clusters is None else clusters
+    return pair_chunk(outcome_matrix(n, c, clusters), np.array([0]), np.array([1]))
+
+
+def pair_of_rows(rows: list[Row]) -> PairChunk:
     """Rows of n_a, c_a, n_b, c_b; a difference towards b is the one that is tested."""
     n_a, c_a, n_b, c_b = np.array(rows).T
-    return outcome_matrix(np.stack([n_a, n_b]), np.stack([c_a, c_b]), np.zeros(len(rows), dtype=np.int64)).pair(0, 1)
+    return pair_of(np.stack([n_a, n_b]), np.stack([c_a, c_b]))
 
 
-def p_of(table: PairedOutcomes, seed: int = 1) -> tuple[str, float]:
-    problems = table.problem_units()
-    return paired_test(table, problems, independent_units(table, problems), 1000, seed)
+def table_of(rows: list[Row]) -> PairedOutcomes:
+    return pair_of_rows(rows).matrix.pair(0, 1)
+
+
+def p_of(pair: PairChunk, seed: int = 1) -> tuple[str, float]:
+    tests = paired_tests(pair, 1000, seed)
+    return str(tests.names[0]), float(tests.p_values[0])
 
 
 COUNTS = st.integers(1, 4).flatmap(lambda n: st.tuples(st.just(n), st.integers(0, n)))
@@ -81,37 +91,39 @@ def test_precise_however_small() -> None:
 def test_neither_the_sides_nor_the_order_of_rows_show(rows: list[Row], random: object) -> None:
     swapped = [(n_b, c_b, n_a, c_a) for n_a, c_a, n_b, c_b in rows]
     random.shuffle(swapped)  # type: ignore[attr-defined]
-    assert p_of(table_of(rows)) == p_of(table_of(swapped))
+    assert p_of(pair_of_rows(rows)) == p_of(pair_of_rows(swapped))
 
 
 def test_the_larger_p_value_counts_and_is_named() -> None:
     """One attempt against 20 at easy problems: all differences are small and positive, which says nothing."""
-    table = table_of([(20, 19, 1, 1)] * 20)
-    problems = table.problem_units()
-    _, by_signs = sign_permutation_test(problems, 1000, 1)
-    _, by_attempts = hypergeometric_test(table)
+    pair = pair_of_rows([(20, 19, 1, 1)] * 20)
+    _, by_signs = sign_permutation_test(pair.units(0), 1000, 1)
+    _, by_attempts = hypergeometric_test(pair.matrix.pair(0, 1))
     assert by_signs == pytest.approx(2 / 2**20) and by_attempts == pytest.approx(2 * (20 / 21) ** 20)
-    assert p_of(table) == ("permutation-hypergeometric", by_attempts)
+    assert p_of(pair) == ("permutation-hypergeometric", by_attempts)
 
 
 def test_a_difference_that_depends_on_the_problem_is_left_to_the_signs() -> None:
     """Each side is much better at its own half of the problems: attempts within a problem are no guide to the mean."""
     rows = [(10, 9, 11, 0)] * 12 + [(10, 0, 11, 11)] * 18
-    table = table_of(rows)
-    assert hypergeometric_test(table)[1] < 1e-6
-    assert p_of(table)[1] == sign_permutation_test(table.problem_units(), 1000, 1)[1] > 0.05
+    assert hypergeometric_test(table_of(rows))[1] < 1e-6
+    assert p_of(pair_of_rows(rows))[1] == sign_permutation_test(pair_of_rows(rows).units(0), 1000, 1)[1] > 0.05
 
 
 def test_as_many_attempts_need_no_second_test() -> None:
-    assert p_of(table_of([(5, 1, 5, 3), (7, 2, 7, 4), (2, 0, 2, 2)]))[0] == "permutation-exact"
-    assert p_of(table_of([(1, 0, 1, 1), (1, 0, 1, 1)]))[0] == "mcnemar"
+    assert p_of(pair_of_rows([(5, 1, 5, 3), (7, 2, 7, 4), (2, 0, 2, 2)]))[0] == "permutation-exact"
+    assert p_of(pair_of_rows([(1, 0, 1, 1), (1, 0, 1, 1)]))[0] == "mcnemar"
 
 
-def some_table(generator: np.random.Generator, problems: int, low: int, high: int, lift: float) -> PairedOutcomes:
+def some_pair(generator: np.random.Generator, problems: int, low: int, high: int, lift: float) -> PairChunk:
     n = generator.integers(low, high + 1, (2, problems))
     rates = generator.beta(1, 1, problems)
     c = generator.binomial(n, np.stack([rates, rates + lift * (1 - rates)]))
-    return outcome_matrix(n, c, np.zeros(problems, dtype=np.int64)).pair(0, 1)
+    return pair_of(n, c)
+
+
+def some_table(generator: np.random.Generator, problems: int, low: int, high: int, lift: float) -> PairedOutcomes:
+    return some_pair(generator, problems, low, high, lift).matrix.pair(0, 1)
 
 
 @pytest.mark.parametrize("lift", [0.1, 0.2, 0.5])
@@ -142,7 +154,7 @@ def test_many_attempts_are_put_into_few_values_where_memory_would_not_do(monkeyp
 @pytest.mark.parametrize(("low", "high"), [(1, 3), (15, 20), (400, 900)])
 def test_the_name_is_one_of_those_that_the_contract_knows(low: int, high: int) -> None:
     generator = np.random.default_rng(low)
-    names = {p_of(some_table(generator, problems, low, high, 0.0))[0] for problems in (3, 30, 300)}
+    names = {p_of(some_pair(generator, problems, low, high, 0.0))[0] for problems in (3, 30, 300)}
     assert names <= set(TESTS) and all("hypergeometric" in name for name in names)
 
 
@@ -159,7 +171,7 @@ def false_alarms(
     found = []
     for _ in range(runs):
         rates = np.repeat(generator.beta(*difficulty, -(-problems // cluster)), cluster)[:problems]
-        found.append(p_of(outcome_matrix(n, generator.binomial(n, rates), clusters).pair(0, 1))[1])
+        found.append(p_of(pair_of(n, generator.binomial(n, rates), clusters))[1])
     return np.array(found)
 
 

@@ -8,51 +8,46 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from touchstone.inference.paired_intervals import PairedDifferences, consistent_with_test, widen_to_margins
-from touchstone.inference.paired_units import PairedOutcomes, independent_units, outcome_matrix
-from touchstone.inference.uncertainty import Interval
+from touchstone.inference.paired_intervals import (
+    Limits,
+    consistent_with_test,
+    difference_intervals,
+    widen_to_margins,
+)
+from touchstone.inference.paired_moments import PairMoments, pair_chunk, pair_moments
+from touchstone.inference.paired_units import outcome_matrix
 
 ENDS = st.tuples(st.floats(-1, 1), st.floats(-1, 1)).map(sorted)
 
 
-def flipped(wins: int, losses: int, problems: int) -> PairedOutcomes:
+def flipped(wins: int, losses: int, problems: int) -> PairMoments:
     passed = np.zeros((2, problems), dtype=np.int64)
     passed[1, :wins], passed[0, wins : wins + losses] = 1, 1
-    return outcome_matrix(np.ones_like(passed), passed, np.zeros(problems, dtype=np.int64)).pair(0, 1)
+    matrix = outcome_matrix(np.ones_like(passed), passed, np.zeros(problems, dtype=np.int64))
+    return pair_moments(pair_chunk(matrix, np.array([0]), np.array([1])))
 
 
-def within(table: PairedOutcomes, margin: float, confidence: float = 0.95) -> bool:
-    problems = table.problem_units()
-    differences = PairedDifferences.of(table, problems)
-    units = independent_units(table, problems)
-    found = widen_to_margins(differences.interval(confidence), units, differences.standard_error, margin, confidence)
-    assert found.low is not None and found.high is not None
-    return -margin < found.low and found.high < margin
+def within(pair: PairMoments, margin: float, confidence: float = 0.95) -> bool:
+    found = widen_to_margins(difference_intervals(pair, confidence), pair, margin, confidence)
+    return bool(-margin < found.low[0] and found.high[0] < margin)
 
 
 @given(ENDS, st.booleans(), st.sampled_from([-1, 1]))
 def test_zero_is_inside_exactly_where_the_test_does_not_reject(ends: list[float], rejected: bool, side: int) -> None:
     low, high = ends
     difference = side * max(abs(low), abs(high), 0.1)
-    found = consistent_with_test(
-        Interval(min(low, difference), max(high, difference), "t", 9), difference, rejected=rejected
-    )
-    assert found.low is not None and found.high is not None
-    assert found.low <= difference <= found.high
-    assert (found.low >= 0 or found.high <= 0) if rejected else found.low <= 0 <= found.high
-
-
-def test_an_undefined_interval_stays_so() -> None:
-    nothing = Interval(None, None, None, 0)
-    assert consistent_with_test(nothing, 0.0, rejected=False) is nothing
+    limits = Limits(np.array([min(low, difference)]), np.array([max(high, difference)]), np.array(["t"]))
+    found = consistent_with_test(limits, np.array([difference]), np.array([rejected]))
+    low, high = found.low[0], found.high[0]
+    assert low <= difference <= high
+    assert (low >= 0 or high <= 0) if rejected else low <= 0 <= high
 
 
 def test_few_flips_are_no_proof_of_equality() -> None:
     """With a true loss of 5 in 100, 2 flips or fewer of 100 come up one time in eight."""
-    table = flipped(0, 2, 100)
-    shown = PairedDifferences.of(table, table.problem_units()).interval(0.95)
-    assert shown.low is not None and shown.low > -0.05
-    assert not within(table, 0.05)
+    pair = flipped(0, 2, 100)
+    assert difference_intervals(pair, 0.95).low[0] > -0.05
+    assert not within(pair, 0.05)
     assert within(flipped(0, 2, 400), 0.05)
 
 

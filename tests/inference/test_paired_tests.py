@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from touchstone.inference import paired_tests
+from touchstone.inference.paired_moments import PairChunk, pair_chunk
 from touchstone.inference.paired_tests import (
     MAX_LATTICE_SUM,
     exact_permutation_p,
@@ -17,15 +18,14 @@ from touchstone.inference.paired_tests import (
     monte_carlo_p,
     sign_permutation_test,
 )
-from touchstone.inference.paired_units import Integers, PairedUnits, independent_units, outcome_matrix
+from touchstone.inference.paired_units import Integers, PairedUnits, outcome_matrix
 
 NONZERO = st.integers(-12, 12).filter(bool)
 
 
-def units(differences: list[int] | Integers, denominator: int = 12, *, exact: bool = True) -> PairedUnits:
+def units(differences: list[int] | Integers, *, exact: bool = True) -> PairedUnits:
     sums = np.asarray(differences, dtype=np.int64)
-    ones = np.ones_like(sums)
-    return PairedUnits(0 * sums, sums, denominator, ones, ones, clustered=False, exact=exact)
+    return PairedUnits(sums, np.ones_like(sums), len(sums), clustered=False, exact=exact)
 
 
 def p_of(differences: list[int] | Integers) -> float:
@@ -146,11 +146,15 @@ def test_rates_become_whole_numbers_without_loss(rows: list[tuple[int, int, st.D
     c = np.array(
         [[data.draw(st.integers(0, int(side[place]))) for place, (_, _, data) in enumerate(rows)] for side in n]
     )
-    table = outcome_matrix(n, c, np.zeros(len(rows), dtype=np.int64)).pair(0, 1)
-    pair = table.problem_units()
-    assert pair.exact
-    assert pair.sums / pair.denominator == pytest.approx(table.c_b / table.n_b - table.c_a / table.n_a, abs=1e-15)
-    assert independent_units(table, pair) is pair
+    pair = first_pair(n, c)
+    assert pair.exact.all()
+    assert pair.differences[0] / pair.denominator == pytest.approx(c[1] / n[1] - c[0] / n[0], abs=1e-15)
+    assert pair.a is pair.problem_a and pair.b is pair.problem_b
+
+
+def first_pair(n: Integers, c: Integers) -> PairChunk:
+    matrix = outcome_matrix(n, c, np.zeros(n.shape[1], dtype=np.int64))
+    return pair_chunk(matrix, np.array([0]), np.array([1]))
 
 
 # Beyond the lattice
@@ -170,7 +174,7 @@ def test_unequal_attempts_without_a_common_denominator_are_drawn_and_rounded_ali
     generator = np.random.default_rng(8)
     n = generator.integers(60, 100, (2, 80))
     c = generator.binomial(n, generator.beta(2, 2, 80) * np.array([[1.0], [0.94]]))
-    pair = outcome_matrix(n, c, np.zeros(80, dtype=np.int64)).pair(0, 1).problem_units()
+    pair = first_pair(n, c).units(0)
     assert not pair.exact
     name, drawn = sign_permutation_test(pair, 40_000, 1)
     assert name == "permutation"

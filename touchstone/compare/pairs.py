@@ -12,10 +12,8 @@ problem, or the cluster if compared problems share one (`inference.paired_units`
 - Verdict: `compare.verdicts`.
 """
 
-import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
 from itertools import combinations
 from operator import attrgetter
 from typing import Any
@@ -23,28 +21,11 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from touchstone.compare.families import ComparisonSettings, FamilyResults, PairList, compare_family
 from touchstone.compare.keys import ModelTier
-from touchstone.compare.verdicts import PairResult, sentence, verdict
+from touchstone.compare.verdicts import PairResult, sentence
 from touchstone.config import EvaluationConfig, require_baseline_model
-from touchstone.inference.cluster_robust import ClusterRobustSE
-from touchstone.inference.detectable import (
-    minimum_detectable_effect,
-    pass_rate_moments,
-    residual_sum_of_squares,
-    units_needed,
-)
-from touchstone.inference.multiplicity import Correction, Family, adjust_p_values, correction_for, count_rejections
-from touchstone.inference.paired_intervals import PairedDifferences, consistent_with_test, widen_to_margins
-from touchstone.inference.paired_tests import paired_test, smallest_p
-from touchstone.inference.paired_units import (
-    Integers,
-    OutcomeMatrix,
-    PairedOutcomes,
-    PairedUnits,
-    independent_units,
-    outcome_matrix,
-)
-from touchstone.inference.uncertainty import Interval
+from touchstone.inference.paired_units import Integers, OutcomeMatrix, outcome_matrix
 from touchstone.metrics.pass_at_k import problem_counts
 from touchstone.progress import track
 
@@ -52,24 +33,10 @@ __all__ = [
     "ComparisonSettings", "PairResult", "compare_all", "compare_counts", "compare_pair", "compare_pairs", "sentence",
 ]  # fmt: skip
 
-# With many pairs the correction requires a small p, which too few random sign flips could never reach.
-_DRAWS_PER_LEVEL = 10
 # From this many pairs on, progress is shown.
 _PROGRESS_FROM = 500
-
-
-@dataclass(frozen=True)
-class ComparisonSettings:
-    """How to compare. `relevant` is the smallest difference of pass@1 that matters to the user."""
-
-    alpha: float = 0.05
-    relevant: float = 0.05
-    power: float = 0.8
-    permutations: int = 20_000
-    seed: int = 7
-    confidence: float = 0.95
-    family: Family = "all"
-    baseline_model: str | None = None
+# Columns of the table that have another name in a result.
+_RENAMED = {"only_a": "problems_only_a", "only_b": "problems_only_b", "ci_method": "method", "ci_units": "units"}
 
 
 def compare_pair(counts: pl.DataFrame, settings: ComparisonSettings) -> PairResult:
@@ -88,8 +55,10 @@ def compare_pair(counts: pl.DataFrame, settings: ComparisonSettings) -> PairResu
 
 def compare_pairs(pairs: Sequence[pl.DataFrame], settings: ComparisonSettings) -> list[PairResult]:
     """The same for several pairs, corrected for their number."""
-    tables = [_pair_matrices(counts).pair(0, 1) for counts in pairs]
-    return _compare_family(lambda: tables, sum(table.problems > 0 for table in tables), settings)
+    if not pairs:
+        return []
+    first, second = np.array([0]), np.array([1])
+    return list(compare_family([PairList(_pair_matrix(pair), first, second) for pair in pairs], settings).rows())
 
 
 def compare_all(problem_pass_at_k: pl.LazyFrame, problems: pl.LazyFrame, settings: ComparisonSettings) -> pl.LazyFrame:
@@ -114,23 +83,38 @@ def compare_counts(counts: pl.LazyFrame, problems: pl.LazyFrame, settings: Compa
 
     schema = TABLES["model_comparison"].dtypes
     names, sides = _count_matrices(counts, problems)
-    by_kind = {"models": sides, "tiers": _count_matrices(*_across_tiers(counts, problems))[1]}
-    pairs = list(_pairs(names, settings))
-    testable = sum(1 for kind, a, b in pairs if by_kind[kind].overlap(a, b))
-    with track("comparing", len(pairs)) if len(pairs) >= _PROGRESS_FROM else nullcontext(_no_progress) as advance:
-        results = _compare_family(
-            lambda: (by_kind[kind].pair(a, b) for kind, a, b in pairs), testable, settings, advance
-        )
-    tiers = len({tier for _, tier in names})
-    rows = [
-        _row(kind, names[a], names[b], result, schema, show_tier=tiers > 1)
-        for (kind, a, b), result in zip(pairs, results, strict=True)
-    ]
-    return pl.DataFrame(rows, schema=schema)
+    within_tiers, across_tiers = _pairs(names, settings)
+    pairs = [*within_tiers, *across_tiers]
+    if not pairs:
+        return pl.DataFrame(schema=schema)
+    lists = [_pair_list(sides, within_tiers)] if within_tiers else []
+    if across_tiers:
+        lists.append(_pair_list(_count_matrices(*_across_tiers(counts, problems))[1], across_tiers))
+    with track("comparing", len(pairs)) if len(pairs) >= _PROGRESS_FROM else nullcontext() as advance:
+        results = compare_family(lists, settings, advance)
+    kinds = ["models"] * len(within_tiers) + ["tiers"] * len(across_tiers)
+    return _table(kinds, [[names[side] for side in pair] for pair in pairs], results, schema)
 
 
-def _no_progress(more: int, note: str = "") -> None:
-    """Progress callback that shows nothing."""
+def _pair_list(matrix: OutcomeMatrix, pairs: Sequence[tuple[int, int]]) -> PairList:
+    first, second = np.array(pairs, dtype=np.int64).T
+    return PairList(matrix, first, second)
+
+
+def _table(
+    kinds: Sequence[str], pairs: Sequence[Sequence[ModelTier]], results: FamilyResults, schema: pl.Schema
+) -> pl.DataFrame:
+    """The table of the pairs, with a sentence on each; tiers are named if there are several."""
+    show_tier = len({tier for pair in pairs for _, tier in pair}) > 1
+    labels = ([f"{model} ({tier})" if show_tier else model for model, tier in pair] for pair in pairs)
+    sentences = [sentence(result, a, b) for result, (a, b) in zip(results.rows(), labels, strict=True)]
+    own: dict[str, Any] = {"kind": kinds, "sentence": sentences}
+    for place, end in enumerate(("a", "b")):
+        own[f"model_{end}"], own[f"tier_{end}"] = zip(*(pair[place] for pair in pairs), strict=True)
+    data = {name: own[name] if name in own else results.columns[_RENAMED.get(name, name)] for name in schema}
+    # Polars takes an array of objects for a column of objects, unless it is a list.
+    data |= {name: column.tolist() for name, column in data.items() if getattr(column, "dtype", None) == np.object_}
+    return pl.DataFrame(data, schema=schema, nan_to_null=True)
 
 
 def _across_tiers(problem_counts: pl.LazyFrame, problems: pl.LazyFrame) -> tuple[pl.LazyFrame, pl.LazyFrame]:
@@ -172,7 +156,7 @@ def _count_matrices(problem_counts: pl.LazyFrame, problems: pl.LazyFrame) -> tup
     )
 
 
-def _pair_matrices(counts: pl.DataFrame) -> OutcomeMatrix:
+def _pair_matrix(counts: pl.DataFrame) -> OutcomeMatrix:
     columns = [[f"{count}_a", f"{count}_b"] for count in ("n", "c")]
     n, c = (counts.select(pl.col(names).cast(pl.Int64).fill_null(0)).to_numpy().T for names in columns)
     return outcome_matrix(n, c, _cluster_codes(counts["cluster"].cast(pl.String)))
@@ -183,171 +167,16 @@ def _cluster_codes(clusters: pl.Series) -> Integers:
     return clusters.rank("dense").fill_null(0).cast(pl.Int64).to_numpy()
 
 
-def _pairs(sides: Sequence[ModelTier], settings: ComparisonSettings) -> Iterator[tuple[str, int, int]]:
+def _pairs(sides: Sequence[ModelTier], settings: ComparisonSettings) -> tuple[list[tuple[int, int]], ...]:
+    """The pairs of models within a tier, and of tiers within a model."""
     pairs = list(combinations(range(len(sides)), 2))
     within_tiers = [(a, b) for a, b in pairs if sides[a][1] == sides[b][1]]
     if settings.family == "baseline":
         baseline = settings.baseline_model
         require_baseline_model(baseline, {model for model, _ in sides})
-        yield from (("models", a, b) for a, b in within_tiers if sides[a][0] == baseline)
-        yield from (("models", b, a) for a, b in within_tiers if sides[b][0] == baseline)
-        return
-    yield from (("models", a, b) for a, b in within_tiers)
-    yield from (("tiers", a, b) for a, b in pairs if sides[a][0] == sides[b][0])
-
-
-def _row(
-    kind: str, a: ModelTier, b: ModelTier, result: PairResult, columns: Iterable[str], *, show_tier: bool
-) -> dict[str, object]:
-    names = [f"{model} ({tier})" if show_tier else model for model, tier in (a, b)]
-    own = {
-        "kind": kind,
-        "model_a": a[0],
-        "tier_a": a[1],
-        "model_b": b[0],
-        "tier_b": b[1],
-        "only_a": result.problems_only_a,
-        "only_b": result.problems_only_b,
-        "ci_method": result.method,
-        "ci_units": result.units,
-        "sentence": sentence(result, names[0], names[1]),
-    }
-    return own | {name: getattr(result, name) for name in columns if name not in own}
-
-
-def _compare_family(
-    tables: Callable[[], Iterable[PairedOutcomes]],
-    testable: int,
-    settings: ComparisonSettings,
-    advance: Callable[..., None] = _no_progress,
-) -> list[PairResult]:
-    """Compare the pairs of one family; `testable` of them have problems in common.
-
-    `tables` builds the pairs again on each call, because keeping all of them would take too much memory.
-    """
-    rule = correction_for(testable, settings.alpha, settings.family)
-    if settings.family == "fdr":
-        # The level that this correction requires of a pair depends on the p-values of the others.
-        p_values = [_test_table(table, settings, rule)[1] for table in tables()]
-        rule = correction_for(
-            testable, settings.alpha, settings.family, count_rejections(p_values, settings.alpha, settings.family)
-        )
-    results = []
-    for table in tables():
-        results.append(_measure(table, settings, rule))
-        advance(1, "")
-    p_values = [result.p_value for result in results]
-    smallest = [None if p is None else smallest_p(result.units) for p, result in zip(p_values, results, strict=True)]
-    after = zip(adjust_p_values(p_values, settings.family), adjust_p_values(smallest, settings.family), strict=True)
-    return [
-        _with_verdict(result, p, rule, reachable=least is None or least <= settings.alpha)
-        for result, (p, least) in zip(results, after, strict=True)
-    ]
-
-
-def _test_table(
-    table: PairedOutcomes, settings: ComparisonSettings, rule: Correction
-) -> tuple[str | None, float | None]:
-    if table.problems == 0:
-        return None, None
-    problems = table.problem_units()
-    return _test(table, problems, independent_units(table, problems), settings, rule)
-
-
-def _test(
-    table: PairedOutcomes, problems: PairedUnits, units: PairedUnits, settings: ComparisonSettings, rule: Correction
-) -> tuple[str, float]:
-    draws = max(settings.permutations, math.ceil(_DRAWS_PER_LEVEL / rule.test_level))
-    return paired_test(table, problems, units, draws, settings.seed)
-
-
-def _measure(table: PairedOutcomes, settings: ComparisonSettings, rule: Correction) -> PairResult:
-    """Everything except what depends on the p-values of the other pairs."""
-    count = table.problems
-    nothing = PairResult(
-        count,
-        table.only_a,
-        table.only_b,
-        pairs=max(1, rule.pairs),
-        correction=rule.name,
-        confidence=settings.confidence,
-        alpha=settings.alpha,
-        relevant=settings.relevant,
-    )
-    if count == 0:
-        return nothing
-    problems = table.problem_units()
-    units = independent_units(table, problems)
-    mean = problems.mean(problems.sums)
-    wins, losses = (int(table.weights[turned > 0].sum()) for turned in (problems.sums, -problems.sums))
-    test, p_value = _test(table, problems, units, settings, rule)
-    differences, confidence = PairedDifferences.of(table, problems), 1 - rule.interval_level
-    own = consistent_with_test(
-        differences.interval(settings.confidence), mean, rejected=p_value <= 1 - settings.confidence
-    )
-    together = differences.interval(confidence)
-    together = widen_to_margins(together, units, differences.standard_error, settings.relevant, confidence)
-    effect, detectable_method = _detectable(table, problems, units, differences.standard_error, settings, rule)
-    return replace(
-        nothing,
-        rate_a=problems.mean(problems.a),
-        rate_b=problems.mean(problems.b),
-        difference=mean,
-        ci_low=own.low,
-        ci_high=own.high,
-        method=own.method,
-        units=own.units,
-        test=test,
-        p_value=p_value,
-        adjusted_ci_low=together.low,
-        adjusted_ci_high=together.high,
-        adjusted_ci_method=together.method,
-        adjusted_confidence=confidence,
-        wins=wins,
-        losses=losses,
-        ties=count - wins - losses,
-        effect_size=_effect_size(problems, mean),
-        minimum_detectable_effect=effect,
-        detectable_method=detectable_method,
-    )
-
-
-def _detectable(
-    table: PairedOutcomes,
-    problems: PairedUnits,
-    units: PairedUnits,
-    error: ClusterRobustSE | None,
-    settings: ComparisonSettings,
-    rule: Correction,
-) -> tuple[float | None, str | None]:
-    if error is None:
-        return None, None
-    inverse_a, inverse_b = (math.fsum(table.weights / n) / table.problems for n in (table.n_a, table.n_b))
-    moments = pass_rate_moments(problems, units, error.standard_error, (inverse_a, inverse_b))
-    # Half the distance between two possible sums of differences: 1 / n if all have n attempts.
-    step = float(1 / np.lcm(table.n_a, table.n_b).min())
-    return minimum_detectable_effect(units, error, moments, step, rule.test_level, settings.power, settings.confidence)
-
-
-def _with_verdict(result: PairResult, p_adjusted: float | None, rule: Correction, *, reachable: bool) -> PairResult:
-    """Add the adjusted p-value, the adjusted interval and the verdict, which depend on all pairs."""
-    if p_adjusted is None or result.difference is None:
-        return result
-    interval = Interval(result.adjusted_ci_low, result.adjusted_ci_high, result.adjusted_ci_method, result.units)
-    interval = consistent_with_test(interval, result.difference, rejected=p_adjusted <= result.alpha)
-    complete = replace(
-        result,
-        p_adjusted=p_adjusted,
-        adjusted_ci_low=interval.low,
-        adjusted_ci_high=interval.high,
-        units_needed=None if reachable else units_needed(rule.best_level),
-    )
-    return replace(complete, verdict=verdict(complete))
-
-
-def _effect_size(problems: PairedUnits, mean: float) -> float | None:
-    scatter = residual_sum_of_squares(problems, mean)
-    return mean / math.sqrt(scatter / (problems.problems - 1)) if scatter else None
+        ahead = [(a, b) for a, b in within_tiers if sides[a][0] == baseline]
+        return ahead + [(b, a) for a, b in within_tiers if sides[b][0] == baseline], []
+    return within_tiers, [(a, b) for a, b in pairs if sides[a][0] == sides[b][0]]
 
 
 def model_comparison(problem_pass_at_k: pl.LazyFrame, problems: pl.LazyFrame, *settings: Any) -> pl.LazyFrame:

@@ -5,6 +5,9 @@ The statistics are computed in `pairs`; this module only interprets them.
 
 from dataclasses import dataclass
 
+import numpy as np
+
+from touchstone.inference.difference_limits import Floats, Texts
 from touchstone.text import counted
 
 
@@ -59,24 +62,30 @@ class PairResult:
         return (self.method or "").endswith("-cluster")
 
 
-def verdict(result: PairResult) -> str:
-    """The verdict on b: `better`, `worse`, `no relevant difference`, `no evidence` or `underpowered`.
+def verdicts(
+    difference: Floats,
+    p_adjusted: Floats,
+    interval: tuple[Floats, Floats],
+    effect: Floats,
+    alpha: float,
+    relevant: float,
+) -> Texts:
+    """The verdict on b in each pair: `better`, `worse`, `no relevant difference`, `no evidence` or `underpowered`.
 
     The test decides `better` and `worse`: adjusted p at most alpha (p equal to alpha rejects, as in a level-alpha
     test). Otherwise: `no relevant difference` if the adjusted interval lies within the margin, `no evidence` if the
-    minimum detectable effect is at most the margin, else `underpowered`.
+    minimum detectable effect is at most the margin, else `underpowered`. Undefined is NaN.
 
-    >>> verdict(PairResult(40, 0, 0, difference=0.2, p_adjusted=0.05))
-    'better'
-    >>> verdict(PairResult(900, 0, 0, difference=0.01, p_adjusted=0.3, adjusted_ci_low=-0.02, adjusted_ci_high=0.04))
-    'no relevant difference'
+    >>> low, high = np.array([0.01, -0.02]), np.array([0.4, 0.04])
+    >>> verdicts(np.array([0.2, 0.01]), np.array([0.05, 0.3]), (low, high), np.array([0.1, 0.1]), 0.05, 0.05).tolist()
+    ['better', 'no relevant difference']
     """
-    low, high, effect = result.adjusted_ci_low, result.adjusted_ci_high, result.minimum_detectable_effect
-    if result.p_adjusted is not None and result.difference is not None and result.p_adjusted <= result.alpha:
-        return "better" if result.difference > 0 else "worse"
-    if low is not None and high is not None and -result.relevant < low and high < result.relevant:
-        return "no relevant difference"
-    return "underpowered" if effect is None or effect > result.relevant else "no evidence"
+    low, high = interval
+    significant = p_adjusted <= alpha
+    within = (-relevant < low) & (high < relevant)
+    known = ["better", "worse", "no relevant difference", "no evidence"]
+    conditions = [significant & (difference > 0), significant, within, effect <= relevant]
+    return np.select(conditions, known, "underpowered").astype(object)
 
 
 def sentence(result: PairResult, name_a: str, name_b: str) -> str:

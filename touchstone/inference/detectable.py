@@ -24,11 +24,15 @@ designs", Evaluation Review 19(5).
 
 import math
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from statistics import NormalDist
 
-from touchstone.inference.cluster_robust import ClusterRobustSE
-from touchstone.inference.paired_units import Floats, PairedUnits
+import numpy as np
+from numpy.typing import NDArray
+
+from touchstone.inference.difference_limits import Texts, each_once, unseen_share
+from touchstone.inference.paired_moments import PairMoments
+from touchstone.inference.paired_units import Floats
 from touchstone.inference.quantiles import t_critical
 from touchstone.inference.uncertainty import wilson
 
@@ -39,7 +43,7 @@ _ROUNDING = 1e-24
 
 @dataclass(frozen=True)
 class PassRateMoments:
-    """Moments of the problems' true pass rates p, estimated from both sides.
+    """Moments of the problems' true pass rates p in each pair, estimated from both sides.
 
     `mean` is E p and `mean_square` is E p^2. `between_units` is the variance between units of their sums of p, per
     problem: E p^2 - (E p)^2 if every problem is a unit. Products of one side's rates with the other's are unbiased
@@ -47,18 +51,18 @@ class PassRateMoments:
     share. `inverse_attempts` is the mean of 1 / n on the side with fewer attempts.
     """
 
-    mean: float
-    mean_square: float
-    between_units: float
-    one_sided: float
-    inverse_attempts: float
+    mean: Floats
+    mean_square: Floats
+    between_units: Floats
+    one_sided: Floats
+    inverse_attempts: Floats
 
     def of_failing(self) -> "PassRateMoments":
         """The moments of the failure rates 1 - p."""
         mean_square = 1 - 2 * self.mean + self.mean_square
         return replace(self, mean=1 - self.mean, mean_square=mean_square)
 
-    def added_variance(self) -> tuple[float, float]:
+    def added_variance(self) -> tuple[Floats, Floats]:
         """What a proportional drop adds to the variance of a problem's difference: per drop squared, and per drop.
 
         Losing the share f of each rate on one side, whose variance between units is S + v with S shared by the other
@@ -70,31 +74,23 @@ class PassRateMoments:
         return squared / self.mean**2, plain / self.mean
 
 
-def pass_rate_moments(
-    problems: PairedUnits, units: PairedUnits, standard_error: float, inverse_attempts: tuple[float, float]
-) -> PassRateMoments:
-    """Moments of the pass rates, from the single problems and from the units that they form.
-
-    `standard_error` is that of the mean difference, `inverse_attempts` the mean of 1 / n on each side.
-    """
-    mean_a, mean_b = problems.mean(problems.a), problems.mean(problems.b)
-    mean = (mean_a + mean_b) / 2
-    products = problems.a / problems.denominator * (problems.b / problems.denominator)
-    mean_square = math.fsum(products * problems.counts) / problems.problems
-    residuals_a = units.a / units.denominator - mean_a * units.sizes
-    residuals_b = units.b / units.denominator - mean_b * units.sizes
-    between_units = math.fsum(residuals_a * residuals_b * units.counts) / units.problems
-    mean_square = max(mean_square, mean**2)
+def pass_rate_moments(pairs: PairMoments) -> PassRateMoments:
+    """Moments of the pass rates of each pair, from its problems and from the units that they form."""
+    mean = (pairs.rate_a + pairs.rate_b) / 2
+    mean_square = np.maximum(pairs.product, mean**2)
     # What is left of the variance of the differences after that of the attempts; below 0 only by chance, and then
     # kept, so that it is right on average.
-    one_sided = (units.problems * standard_error**2 - (mean - mean_square) * sum(inverse_attempts)) / 2
-    return PassRateMoments(mean, mean_square, max(0.0, between_units), one_sided, max(inverse_attempts))
+    attempts = (mean - mean_square) * (pairs.inverse_a + pairs.inverse_b)
+    one_sided = (pairs.problems * pairs.standard_error**2 - attempts) / 2
+    fewer = np.maximum(pairs.inverse_a, pairs.inverse_b)
+    return PassRateMoments(mean, mean_square, np.maximum(0.0, pairs.between_units), one_sided, fewer)
 
 
-def residual_sum_of_squares(units: PairedUnits, mean: float) -> float:
-    """Sum of the units' squared residuals; 0 if they are only rounding errors."""
-    squares = math.fsum(units.counts * (units.sums / units.denominator - mean * units.sizes) ** 2)
-    return squares if squares > _ROUNDING * units.problems else 0.0
+def effect_sizes(pairs: PairMoments) -> Floats:
+    """Standardised paired differences (Cohen's d_z), over problems; NaN if all problems differ alike."""
+    scatter = np.where(pairs.problem_scatter > _ROUNDING * pairs.problems, pairs.problem_scatter, np.nan)
+    sizes: Floats = pairs.difference / np.sqrt(scatter / np.maximum(1, pairs.problems - 1))
+    return sizes
 
 
 def units_needed(alpha: float) -> int:
@@ -106,33 +102,28 @@ def units_needed(alpha: float) -> int:
     return math.ceil(1 - math.log2(alpha))
 
 
-def minimum_detectable_effect(
-    units: PairedUnits,
-    robust: ClusterRobustSE,
-    moments: PassRateMoments,
-    step: float,
-    alpha: float,
-    power: float,
-    confidence: float,
-) -> tuple[float | None, str | None]:
-    """Minimum detectable effect at this level and power, and its method. `step` is what one attempt is worth."""
+def minimum_detectable_effects(
+    pairs: PairMoments, alpha: float, power: float, confidence: float
+) -> tuple[Floats, Texts]:
+    """Minimum detectable effect of each pair at this level and power, and its method; NaN and None if there is none."""
     needed = units_needed(alpha)
-    if needed > units.total:
-        return None, None
-    multiple = _required_standard_errors(robust.degrees_of_freedom, units.total, alpha, power)
-    error, floor = robust.standard_error, _error_floor(units, needed, confidence)
-    found = [
-        _solve_effect(direction, error, floor, multiple, step, units.problems)
-        for direction in (moments, moments.of_failing())
-    ]
-    effect = max((one for one in found if one is not None), default=None)
-    if effect is None:
-        return None, None
-    least = _required_share(units.total, needed, power) * step * units.total / units.problems
-    if least > effect:
-        return (least, "flips") if least <= 1 else (None, None)
-    floored = step / units.problems + multiple * floor
-    return effect, "wilson" if math.isclose(effect, floored, rel_tol=1e-9) else "t"
+    enough = (pairs.units >= needed) & ~np.isnan(pairs.degrees)
+    degrees = np.where(enough, pairs.degrees, np.nan)
+    multiple = each_once(partial(_required_standard_errors, alpha=alpha, power=power), degrees, pairs.units)
+    floor = _error_floors(pairs, needed, confidence)
+    passing = pass_rate_moments(pairs)
+    found = [_solve_effects(pairs, rates, floor, multiple) for rates in (passing, passing.of_failing())]
+    effect = np.fmax(*found)
+    share = each_once(lambda total: _required_share(int(total), needed, power), np.where(enough, pairs.units, np.nan))
+    least = share * pairs.step * pairs.units / pairs.problems
+    floored = pairs.step / pairs.problems + multiple * floor
+    with np.errstate(invalid="ignore"):
+        methods = np.where(np.abs(effect - floored) <= 1e-9 * np.maximum(effect, floored), "wilson", "t").astype(object)
+        flips = least > effect
+    effect = np.where(flips, np.where(least <= 1, least, np.nan), effect)
+    methods[flips] = "flips"
+    methods[np.isnan(effect)] = None
+    return effect, methods
 
 
 def _required_standard_errors(degrees: float, units: int, alpha: float, power: float) -> float:
@@ -164,45 +155,41 @@ def _corrected_multiple(degrees: int, critical: float, power: float) -> float:
     return (c * c * critical + math.copysign(root, z)) / leading
 
 
-def _solve_effect(
-    moments: PassRateMoments, error: float, floor: float, multiple: float, step: float, problems: int
-) -> float | None:
-    """The smallest proportional drop that exceeds its own standard error enough; null if no pass rate is that high.
+def _solve_effects(pairs: PairMoments, rates: PassRateMoments, floor: Floats, multiple: Floats) -> Floats:
+    """The smallest proportional drop that exceeds its own standard error enough; NaN if no pass rate is that high.
 
     The test counts ties as extreme, which costs half of the distance between two possible sums.
     """
-    low, high = 0.0, moments.mean
-    if high == 0:
-        return None
-    squared, plain = (part / problems for part in moments.added_variance())
+    with np.errstate(divide="ignore", invalid="ignore"):
+        squared, plain = (part / pairs.problems for part in rates.added_variance())
+    step, error = pairs.step / pairs.problems, pairs.standard_error**2
 
-    def too_small(effect: float) -> bool:
-        variance = max(0.0, error * error + (squared * effect + plain) * effect)
-        return step / problems + multiple * max(floor, math.sqrt(variance)) > effect
+    def too_small(effect: Floats) -> NDArray[np.bool_]:
+        variance = np.maximum(0.0, error + (squared * effect + plain) * effect)
+        return step + multiple * np.maximum(floor, np.sqrt(variance)) > effect
 
-    if too_small(high):
-        return None
-    for _ in range(_BISECTIONS):
-        middle = (low + high) / 2
-        low, high = (middle, high) if too_small(middle) else (low, middle)
-    return high
+    low, high = np.zeros_like(rates.mean), rates.mean
+    with np.errstate(invalid="ignore"):
+        impossible = (high == 0) | np.isnan(multiple) | too_small(high)
+        for _ in range(_BISECTIONS):
+            middle = (low + high) / 2
+            more = too_small(middle)
+            low, high = np.where(more, middle, low), np.where(more, high, middle)
+    return np.where(impossible, np.nan, high)
 
 
-def _error_floor(units: PairedUnits, needed: int, confidence: float) -> float:
-    """A lower bound on the standard error, from Wilson's upper bound, if too few units differ; else 0."""
-    total, problems, sums = units.total, units.problems, units.sums
-    mean = units.mean(sums)
-    squares = residual_sum_of_squares(units, mean)
-    differing = int(units.counts[sums != 0].sum())
-    if squares > 0 and differing >= needed:
-        return 0.0
-    if squares == 0:
-        moment = wilson(0.0, total, confidence)[1] * (1 + abs(mean)) ** 2
-    else:
-        scaled: Floats = sums / units.denominator * total / problems
-        size = (math.fsum(units.counts * scaled**2) + 1) / (differing + 1)
-        moment = wilson(differing / total, total, confidence)[1] * size
-    return math.sqrt(moment / total)
+def _error_floors(pairs: PairMoments, needed: int, confidence: float) -> Floats:
+    """Lower bounds on the standard errors, from Wilson's upper bound, where too few units differ; else 0."""
+    total, differing = pairs.units, pairs.differing
+    alike = pairs.scatter <= _ROUNDING * pairs.problems
+    few = alike | (differing < needed)
+    bound = each_once(
+        lambda some, units: wilson(some / units, int(units), confidence)[1], np.where(few, differing, np.nan), total
+    )
+    scaled = pairs.squares * (total / pairs.problems) ** 2
+    unequal = bound * (scaled + 1) / (differing + 1)
+    equal = unseen_share(total, confidence) * (1 + np.abs(pairs.difference)) ** 2
+    return np.where(few, np.sqrt(np.where(alike, equal, unequal) / total), 0.0)
 
 
 @lru_cache(maxsize=1024)

@@ -94,8 +94,7 @@ def hypergeometric_test(table: PairedOutcomes) -> tuple[str, float]:
 
     Three problems with 1 of 1 attempts of b passed and 1 of 4 of a, so 2 of 5 in each:
 
-    >>> counts = {"n_a": [4], "c_a": [1], "n_b": [1], "c_b": [1], "weights": [3], "clusters": [0]}
-    >>> table = PairedOutcomes(**{name: np.array(part) for name, part in counts.items()}, only_a=0, only_b=0)
+    >>> table = PairedOutcomes(*(np.array([count]) for count in (4, 1, 1, 1, 3)))
     >>> name, p = hypergeometric_test(table)
     >>> name, round(p, 12), round(2 * 0.4**3, 12)
     ('exact', 0.128, 0.128)

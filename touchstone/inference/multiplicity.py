@@ -19,9 +19,13 @@ for selected parameters", Journal of the American Statistical Association 100(46
 """
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
 
 Family = Literal["all", "baseline", "fdr"]
 
@@ -54,57 +58,41 @@ def correction_for(pairs: int, alpha: float, family: Family, found: int = 0) -> 
     return Correction("benjamini-yekutieli", pairs, level, max(share, level), alpha / factor)
 
 
-def count_rejections(p_values: Sequence[float | None], alpha: float, family: Family) -> int:
+def count_rejections(p_values: Floats, alpha: float, family: Family) -> int:
     """How many pairs differ significantly after the correction.
 
-    >>> count_rejections([0.001, 0.2, None], 0.05, "fdr")
+    >>> count_rejections(np.array([0.001, 0.2]), 0.05, "fdr")
     1
     """
-    return sum(p is not None and p <= alpha for p in adjust_p_values(p_values, family))
+    return int(np.count_nonzero(adjust_p_values(p_values, family) <= alpha))
 
 
-def adjust_p_values(p_values: Sequence[float | None], family: Family) -> list[float | None]:
-    """Adjusted p-values in the same order. Nulls stay null and do not count as comparisons.
+def adjust_p_values(p_values: Floats, family: Family) -> Floats:
+    """Adjusted p-values in the same order.
 
-    >>> adjust_p_values([0.01, 0.04, None, 0.03, 0.5], "all")
-    [0.04, 0.09, None, 0.09, 0.5]
+    >>> adjust_p_values(np.array([0.01, 0.04, 0.03, 0.5]), "all")
+    array([0.04, 0.09, 0.09, 0.5 ])
+    >>> adjust_p_values(np.array([0.001, 0.5]), "fdr")
+    array([0.003, 0.75 ])
     """
-    return benjamini_yekutieli(p_values) if family == "fdr" else holm(p_values)
-
-
-def holm(p_values: Sequence[float | None]) -> list[float | None]:
-    """Adjusted p-values of Holm's step-down procedure (1979). Nulls do not count.
-
-    >>> holm([0.01, 0.04, None, 0.03, 0.5])
-    [0.04, 0.09, None, 0.09, 0.5]
-    """
-    ordered = _ordered(p_values)
-    adjusted: list[float | None] = [None] * len(p_values)
-    highest = 0.0
-    for rank, (p, place) in enumerate(ordered):
-        highest = max(highest, min(1.0, p * (len(ordered) - rank)))
-        adjusted[place] = highest
+    order = np.argsort(p_values, kind="stable")
+    scaled = np.minimum(1.0, (p_values * correction_factors(p_values, family))[order])
+    adjusted = np.empty_like(scaled)
+    # A step-down procedure stops at the first pair that it does not reject, a step-up one at the last that it does.
+    adjusted[order] = np.minimum.accumulate(scaled[::-1])[::-1] if family == "fdr" else np.maximum.accumulate(scaled)
     return adjusted
 
 
-def benjamini_yekutieli(p_values: Sequence[float | None]) -> list[float | None]:
-    """Adjusted p-values of the Benjamini-Yekutieli step-up procedure (2001). Nulls do not count.
+def correction_factors(p_values: Floats, family: Family) -> Floats:
+    """What each p-value is multiplied by before it is compared with alpha, given its rank in the family.
 
-    >>> benjamini_yekutieli([0.001, None, 0.5])
-    [0.003, None, 0.75]
+    >>> correction_factors(np.array([0.01, 0.04, 0.03]), "all")
+    array([3., 1., 2.])
     """
-    ordered = _ordered(p_values)
-    factor = len(ordered) * _harmonic(len(ordered))
-    adjusted: list[float | None] = [None] * len(p_values)
-    lowest = 1.0
-    for rank, (p, place) in reversed(list(enumerate(ordered, start=1))):
-        lowest = min(lowest, p * factor / rank)
-        adjusted[place] = lowest
-    return adjusted
-
-
-def _ordered(p_values: Sequence[float | None]) -> list[tuple[float, int]]:
-    return sorted((p, place) for place, p in enumerate(p_values) if p is not None)
+    pairs = len(p_values)
+    ranks = np.empty(pairs)
+    ranks[np.argsort(p_values, kind="stable")] = np.arange(pairs)
+    return pairs * _harmonic(pairs) / (ranks + 1) if family == "fdr" else pairs - ranks
 
 
 def _harmonic(count: int) -> float:

@@ -21,11 +21,15 @@ percentages", Psychometrika 12(2). Pesarin and Salmaso (2010), "Permutation Test
 """
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 
+from touchstone.inference.difference_limits import Texts, each_once
 from touchstone.inference.hypergeometric import hypergeometric_test
-from touchstone.inference.paired_units import Integers, PairedOutcomes, PairedUnits
+from touchstone.inference.paired_moments import PairChunk
+from touchstone.inference.paired_units import Booleans, Floats, Integers, PairedUnits
+from touchstone.inference.sign_saddlepoint import sign_saddlepoint_p
 from touchstone.inference.tails import MAX_LATTICE_SUM, SMALLEST_P, DiscreteTerms, lattice_tail, two_sided
 
 # A rounded permutation test has a grid of this many steps per unit, and at least so many in all.
@@ -36,29 +40,59 @@ _UNEQUAL_LATTICE = 2**14
 _MAX_DRAWS = 2**25
 
 
-def paired_test(
-    table: PairedOutcomes, problems: PairedUnits, units: PairedUnits, draws: int, seed: int
-) -> tuple[str, float]:
-    """The name and the two-sided p-value of the test that fits the pair.
+@dataclass(frozen=True)
+class PairedTests:
+    """The name and the p-value of the test of each pair, and whether it is approximate and could be made exact."""
 
-    `problems` are the pair's problems and `units` the independent units: the same, or clusters of them.
-    """
-    if not np.array_equal(table.n_a, table.n_b):
-        return _unequal_attempts(table, problems, units)
-    if int(table.n_a.max()) == 1 and not units.clustered:
-        wins, losses = (int(units.counts[signed > 0].sum()) for signed in (units.sums, -units.sums))
-        return "mcnemar", mcnemar(wins, losses)
-    return sign_permutation_test(units, draws, seed)
+    names: Texts
+    p_values: Floats
+    approximate: Booleans
 
 
-def _unequal_attempts(table: PairedOutcomes, problems: PairedUnits, units: PairedUnits) -> tuple[str, float]:
+def paired_tests(chunk: PairChunk, draws: int, seed: int) -> PairedTests:
+    """The test that fits each pair: exact where few units differ, approximate where many do."""
+    equal, once = _attempts(chunk)
+    names, p_values = np.full(len(equal), None, dtype=object), np.full(len(equal), np.nan)
+    names[once], p_values[once] = "mcnemar", _mcnemar_p(chunk, np.flatnonzero(once))
+    signs = np.flatnonzero(equal & ~once)
+    p_values[signs] = sign_saddlepoint_p(chunk.differences[signs], chunk.exact[signs])
+    names[signs] = "permutation-saddlepoint"
+    approximate = ~once & ~np.isnan(p_values)
+    names[approximate & chunk.clustered] += "-cluster"
+    for row in np.flatnonzero(np.isnan(p_values)).tolist():
+        names[row], p_values[row] = exact_test(chunk, row, draws, seed)
+    return PairedTests(names, p_values, approximate)
+
+
+def _attempts(chunk: PairChunk) -> tuple[Booleans, Booleans]:
+    """Whether both sides have as many attempts at each problem, and whether McNemar's test applies."""
+    distinct = chunk.matrix.distinct_attempts
+    if len(distinct) == 1:
+        return np.ones(len(chunk.first), dtype=bool), ~chunk.clustered & (distinct[0] == 1)
+    first, second = (chunk.matrix.n[side] for side in (chunk.first, chunk.second))
+    equal = ((first == second) | ~chunk.shared).all(axis=1)
+    return equal, equal & ~chunk.clustered & (np.where(chunk.shared, first, 1).max(axis=1) == 1)
+
+
+def exact_test(chunk: PairChunk, row: int, draws: int, seed: int) -> tuple[str, float]:
+    """The name and the two-sided p-value of the most precise test of one pair."""
+    units = chunk.units(row)
+    table = chunk.matrix.pair(int(chunk.first[row]), int(chunk.second[row]))
+    if np.array_equal(table.n_a, table.n_b):
+        return sign_permutation_test(units, draws, seed)
     signs, p_signs = sign_permutation_test(units, 0, 0, _UNEQUAL_LATTICE)
-    towards_b = problems.mean(problems.sums) >= 0
+    towards_b = int((units.sums * units.counts).sum()) >= 0
     computed, p_attempts = hypergeometric_test(table if towards_b else table.swapped())
     if computed == "exact" and "rounded" in signs:
         computed = "rounded"
     name = "permutation-hypergeometric" + ("" if computed == "exact" else f"-{computed}")
     return units.method_name(name), max(p_signs, p_attempts)
+
+
+def _mcnemar_p(chunk: PairChunk, rows: Integers) -> Floats:
+    differences = chunk.differences[rows]
+    counted = [np.count_nonzero(signed > 0, axis=1) for signed in (differences, -differences)]
+    return each_once(mcnemar, *counted)
 
 
 def mcnemar(wins: int, losses: int) -> float:
@@ -92,7 +126,7 @@ def sign_permutation_test(units: PairedUnits, draws: int, seed: int, lattice: in
       the difference is.
 
     >>> ones = np.ones(3, dtype=np.int64)
-    >>> units = PairedUnits(0 * ones, np.array([3, 6, 6]), 9, ones, ones, clustered=False, exact=True)
+    >>> units = PairedUnits(np.array([3, 6, 6]), ones, 3, clustered=False, exact=True)
     >>> sign_permutation_test(units, 100, 7)
     ('permutation-exact', 0.25)
     """

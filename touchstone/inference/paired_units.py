@@ -6,7 +6,6 @@ tolerable size, the rates are rounded to a power of two.
 """
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -19,42 +18,21 @@ _LARGEST_SUM_BITS = 62
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
+Booleans = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
 class PairedUnits:
-    """Independent units of a pair: problems, or clusters of them; units with equal figures share a row.
+    """Independent units of a pair: problems, or clusters of them; `counts` units have the same sum of differences.
 
-    `a` and `b` are the sums of each side's rates over `sizes` problems, in multiples of 1 / `denominator`; `counts` is
-    the number of such units. `exact` is false if the rates were rounded to the denominator.
+    The sums are multiples of one number. `exact` is false if the rates were rounded to get there.
     """
 
-    a: Integers
-    b: Integers
-    denominator: int
-    sizes: Integers
+    sums: Integers
     counts: Integers
+    problems: int
     clustered: bool
     exact: bool
-
-    @cached_property
-    def sums(self) -> Integers:
-        """Sums of the differences b - a."""
-        return self.b - self.a
-
-    @cached_property
-    def total(self) -> int:
-        """Number of units."""
-        return int(self.counts.sum())
-
-    @cached_property
-    def problems(self) -> int:
-        """Number of problems in all units."""
-        return int((self.counts * self.sizes).sum())
-
-    def mean(self, sums: Integers) -> float:
-        """Mean over problems, rounded once."""
-        return int((sums * self.counts).sum()) / (self.denominator * self.problems)
 
     def method_name(self, method: str) -> str:
         """The method's name, with the suffix for clusters."""
@@ -63,82 +41,86 @@ class PairedUnits:
 
 @dataclass(frozen=True)
 class PairedOutcomes:
-    """The problems on which both sides have decided attempts, as a histogram sorted by cluster and counts.
-
-    Cluster 0 means none: the problem has no cluster, or no other problem of it is in this pair.
-    """
+    """The problems on which both sides have decided attempts, as a sorted histogram of their counts."""
 
     n_a: Integers
     c_a: Integers
     n_b: Integers
     c_b: Integers
     weights: Integers
-    clusters: Integers
-    only_a: int
-    only_b: int
-
-    @cached_property
-    def problems(self) -> int:
-        """Number of problems with decided attempts on both sides."""
-        return int(self.weights.sum())
-
-    @property
-    def cluster_names(self) -> Sequence[str | None]:
-        """The cluster of each row as text; None for cluster 0."""
-        return [str(cluster) if cluster else None for cluster in self.clusters.tolist()]
 
     def swapped(self) -> "PairedOutcomes":
         """The pair with its sides exchanged."""
-        return PairedOutcomes(
-            self.n_b, self.c_b, self.n_a, self.c_a, self.weights, self.clusters, self.only_b, self.only_a
-        )
-
-    def problem_units(self) -> PairedUnits:
-        """Each problem as a unit, in the order of the rows."""
-        a, b, denominator, exact = _numerators(self)
-        return PairedUnits(a, b, denominator, np.ones_like(a), self.weights, clustered=False, exact=exact)
+        return PairedOutcomes(self.n_b, self.c_b, self.n_a, self.c_a, self.weights)
 
 
 @dataclass(frozen=True)
 class OutcomeMatrix:
-    """Attempts n and passes c of every side on every problem, encoded, and the problems' clusters.
+    """Attempts n and passes c of every side on every problem, encoded, and where the clusters of problems start.
 
-    `codes` has a row per side and a column per problem, and indexes the distinct pairs `n`, `c`; 0 means no decided
-    attempt. So the histogram of two sides is one sort of integers.
+    `codes` has a row per side and a column per problem, and indexes the distinct pairs `kind_n`, `kind_c`; 0 means no
+    decided attempt. The problems of a cluster are neighbours: `cluster_starts` has the first column of each, after the
+    problems that share no cluster.
     """
 
-    n: Integers
-    c: Integers
+    kind_n: Integers
+    kind_c: Integers
     codes: Integers
-    clusters: Integers
+    cluster_starts: Integers
 
-    def overlap(self, a: int, b: int) -> bool:
-        """Whether both sides have decided attempts on any problem."""
-        return bool(((self.codes[a] > 0) & (self.codes[b] > 0)).any())
+    @cached_property
+    def n(self) -> Integers:
+        """Decided attempts of every side on every problem."""
+        return self.kind_n[self.codes]
+
+    @cached_property
+    def c(self) -> Integers:
+        """Passed attempts of every side on every problem."""
+        return self.kind_c[self.codes]
+
+    @cached_property
+    def decided(self) -> Booleans:
+        """Whether a side has a decided attempt on a problem."""
+        return self.codes > 0
+
+    @property
+    def clustered(self) -> bool:
+        """Whether any problems share a cluster."""
+        return len(self.cluster_starts) > 0
+
+    @cached_property
+    def distinct_attempts(self) -> Integers:
+        """The distinct numbers of attempts; 1 stands in for none at all."""
+        distinct: Integers = np.unique(self.kind_n[self.kind_n > 0])
+        return distinct if len(distinct) else np.ones(1, dtype=np.int64)
+
+    @cached_property
+    def attempt_kinds(self) -> Integers:
+        """The place of every number of attempts among the distinct ones; meaningless without attempts."""
+        return np.maximum(0, np.searchsorted(self.distinct_attempts, self.kind_n))[self.codes]
+
+    @cached_property
+    def _denominators(self) -> list[int]:
+        """The least common denominator of each side's rates."""
+        return [math.lcm(*np.unique(row[row > 0]).tolist()) for row in self.n]
+
+    def common_denominator(self, a: int, b: int) -> int:
+        """The least common denominator of the rates of two sides."""
+        return math.lcm(self._denominators[a], self._denominators[b])
+
+    def shared_denominator(self, a: int, b: int) -> int:
+        """The same for the problems that both have attempted."""
+        both = self.decided[a] & self.decided[b]
+        return math.lcm(*np.unique(self.n[[a, b]][:, both]).tolist())
 
     def pair(self, a: int, b: int) -> PairedOutcomes:
         """The problems on which sides a and b both have decided attempts."""
-        kinds = len(self.n)
-        first, second = self.codes[a], self.codes[b]
-        both = (first > 0) & (second > 0)
-        keys = first[both] * kinds + second[both]
-        if self.clusters.any():
-            clusters = self.clusters[both]
-            shared = np.bincount(clusters)[clusters] > 1
-            keys += np.where(shared, clusters, 0) * kinds**2
-        keys, weights = np.unique(keys, return_counts=True)
-        clusters, codes = np.divmod(keys, kinds**2)
-        code_a, code_b = np.divmod(codes, kinds)
-        decided = int(np.count_nonzero(both))
+        kinds = len(self.kind_n)
+        both = self.decided[a] & self.decided[b]
+        keys, weights = np.unique(self.codes[a][both] * kinds + self.codes[b][both], return_counts=True)
+        code_a, code_b = np.divmod(keys, kinds)
         return PairedOutcomes(
-            self.n[code_a],
-            self.c[code_a],
-            self.n[code_b],
-            self.c[code_b],
-            weights.astype(np.int64),
-            clusters,
-            int(np.count_nonzero(first)) - decided,
-            int(np.count_nonzero(second)) - decided,
+            self.kind_n[code_a], self.kind_c[code_a], self.kind_n[code_b], self.kind_c[code_b], weights.astype(np.int64)
         )
 
 
@@ -147,36 +129,19 @@ def outcome_matrix(n: Integers, c: Integers, clusters: Integers) -> OutcomeMatri
 
     >>> n, c = np.array([[5, 5, 0], [5, 5, 2]]), np.array([[1, 1, 0], [3, 3, 2]])
     >>> pair = outcome_matrix(n, c, np.zeros(3, dtype=int)).pair(0, 1)
-    >>> pair.c_a, pair.c_b, pair.weights, pair.only_a, pair.only_b
-    (array([1]), array([3]), array([2]), 0, 1)
+    >>> pair.c_a, pair.c_b, pair.weights
+    (array([1]), array([3]), array([2]))
     """
     base = int(n.max(initial=0)) + 1
     # Append "no attempt", so that it is always code 0.
     kinds, codes = np.unique(np.append(n * base + np.where(n > 0, c, 0), 0), return_inverse=True)
     distinct_n, distinct_c = np.divmod(kinds, base)
-    return OutcomeMatrix(distinct_n, distinct_c, codes[:-1].reshape(n.shape), clusters)
+    clusters = np.where(np.bincount(clusters, minlength=1)[clusters] > 1, clusters, 0)
+    order = np.argsort(clusters, kind="stable")
+    starts = np.flatnonzero(np.diff(clusters[order], prepend=0))
+    return OutcomeMatrix(distinct_n, distinct_c, codes[:-1].reshape(n.shape)[:, order], starts)
 
 
-def independent_units(table: PairedOutcomes, problems: PairedUnits) -> PairedUnits:
-    """The problems summed within clusters; a problem without a cluster is a unit of its own."""
-    alone = int(np.searchsorted(table.clusters, 1))
-    if alone == len(table.clusters):
-        return problems
-    starts = np.append(np.arange(alone), alone + np.flatnonzero(np.diff(table.clusters[alone:], prepend=0)))
-    weights = np.where(table.clusters > 0, table.weights, 1)
-    a, b, sizes = (np.add.reduceat(part * weights, starts) for part in (problems.a, problems.b, problems.sizes))
-    counts = np.where(table.clusters > 0, 1, table.weights)[starts]
-    return PairedUnits(a, b, problems.denominator, sizes, counts, clustered=True, exact=problems.exact)
-
-
-def _numerators(table: PairedOutcomes) -> tuple[Integers, Integers, int, bool]:
-    bits = min(_LARGEST_DENOMINATOR_BITS, _LARGEST_SUM_BITS - table.problems.bit_length())
-    products = table.n_a * table.n_b
-    common = 1
-    for product in np.unique(products).tolist():
-        common = math.lcm(common, product)
-        if common > 2**bits:
-            a, b = (np.rint(c / n * 2**bits) for n, c in ((table.n_a, table.c_a), (table.n_b, table.c_b)))
-            return a.astype(np.int64), b.astype(np.int64), 2**bits, False
-    scale = common // products
-    return table.c_a * table.n_b * scale, table.c_b * table.n_a * scale, common, True
+def largest_denominator(problems: int) -> int:
+    """The largest denominator for rates on so many problems; rates without a common one are rounded to this one."""
+    return 1 << min(_LARGEST_DENOMINATOR_BITS, _LARGEST_SUM_BITS - problems.bit_length())

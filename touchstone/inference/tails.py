@@ -16,7 +16,6 @@ import math
 import sys
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +31,9 @@ _NEGLIGIBLE = 1e-16
 _NEWTON_STEPS = 200
 # Numbers per block of kinds and frequencies: large enough for numpy, small enough for the CPU cache.
 _BLOCK = 2**16
+# An observed sum this near to the expected one, in half squared standard deviations, has the tail 1/2.
+_CENTRAL = 1e-8
+_erfc = np.frompyfunc(math.erfc, 1, 1)
 # A p-value is never 0, even if no float is small enough to represent it.
 SMALLEST_P = sys.float_info.min
 
@@ -87,13 +89,22 @@ def lattice_tail(terms: DiscreteTerms, observed: int) -> float:
 def saddlepoint_tail(terms: DiscreteTerms, observed: float) -> float:
     """The same for any steps, by the Lugannani-Rice approximation; `observed` must be below the largest sum."""
     tilt = _exponential_tilt(terms, observed, within=1e-9)
-    exponent = 2 * (tilt.size * observed - tilt.cumulant)
-    if exponent < 1e-8:
-        return 0.5
-    w, u = math.sqrt(exponent), tilt.size * math.sqrt(tilt.variance)
-    normal = NormalDist()
-    tail = math.erfc(w / math.sqrt(2)) / 2 + normal.pdf(w) * (1 / u - 1 / w)
-    return min(1.0, max(0.0, tail))
+    exponent, u = 2 * (tilt.size * observed - tilt.cumulant), tilt.size * math.sqrt(tilt.variance)
+    return float(lugannani_rice(np.array([exponent]), np.array([u]))[0])
+
+
+def lugannani_rice(exponent: Floats, u: Floats) -> Floats:
+    """Tail probabilities 1 - Phi(w) + phi(w) (1 / u - 1 / w) with w = sqrt(exponent); 1/2 if that is hardly above 0.
+
+    >>> lugannani_rice(np.array([4.0, 0.0]), np.array([2.0, 0.0])).round(4)
+    array([0.0228, 0.5   ])
+    """
+    central = exponent < _CENTRAL
+    w = np.sqrt(np.where(central, 1.0, exponent))
+    with np.errstate(divide="ignore", invalid="ignore", under="ignore"):
+        correction = np.exp(-w * w / 2) / math.sqrt(2 * math.pi) * (1 / u - 1 / w)
+    tail = np.asarray(_erfc(w / math.sqrt(2)), dtype=np.float64) / 2 + correction
+    return np.where(central, 0.5, np.clip(tail, 0.0, 1.0))
 
 
 def two_sided(tail: float) -> float:

@@ -16,7 +16,7 @@ is reported with every interval:
   multinomial over the histogram of values, so that the cost does not grow with the number of problems.
 - `t`: Student's t, for differences, whose mean is rarely near a limit of its range.
 - `t-widened`: the same, widened because hardly any difference was observed; `wilson-bound`: all differences are equal.
-  See `difference_interval`.
+  See `difference_limits`.
 - `...-cluster`: the same if units hold several values: several problems, or several attempts.
 
 References: Wilson (1927), "Probable inference, the law of succession, and statistical inference", Journal of the
@@ -32,6 +32,7 @@ from numpy.typing import NDArray
 
 from touchstone.config import IntervalSettings
 from touchstone.inference.cluster_robust import cluster_robust_se
+from touchstone.inference.difference_limits import EVIDENCE_SCALE, difference_limits
 from touchstone.inference.quantiles import t_critical, z_critical
 
 BOOTSTRAP_FROM = 200
@@ -39,10 +40,6 @@ BOOTSTRAP_FROM = 200
 BOOTSTRAP_EVIDENCE = 20
 MAX_BINS = 256
 
-# The weight of the observed variance is 1 - exp(-evidence / this): 63% at this many failures or passes, 95% at thrice.
-_EVIDENCE_SCALE = 0.75
-# A t interval is widened by at least this share, or not at all.
-_MIN_WIDENING = 0.01
 # Smaller standard errors are rounding errors.
 _ROUNDING = 1e-12
 
@@ -173,28 +170,16 @@ def paired_interval(
 
 
 def difference_interval(units: UnitHistogram, confidence: float) -> Interval:
-    """Interval for the mean of differences that are grouped in units.
-
-    Student's t at every size (`t_interval`), unless hardly any difference was observed:
-
-    - `wilson-bound`: all differences are equal (all 0, say), so there is no variance to estimate. The interval takes
-      Wilson's upper limit h on the share of problems with another difference, given none among `units`, and lets those
-      be anywhere in [-1, 1]. From the common d it goes from d - h (1 + d) to d + h (1 - d): twenty problems without
-      any difference give -0.16 to 0.16.
-    - `t-widened`: the differences add up to about one problem or less, in absolute value and with each cluster counted
-      as at most one problem. The interval falls back towards a half-width of h.
-    """
-    mean = units.mean
-    _, unobserved = wilson(0.0, units.units, confidence)
-    if units.standard_error is None or units.degrees_of_freedom is None:
-        low, high = mean - unobserved * (1 + mean), mean + unobserved * (1 - mean)
-        return Interval(max(-1.0, low), min(1.0, high), units.method_name("wilson-bound"), units.units)
-    half_width = t_critical(units.degrees_of_freedom, confidence) * units.standard_error
-    evidence = math.fsum(np.minimum(np.abs(units.sums), 1) * units.counts)
-    wider = half_width + _fallback_weight(evidence) * max(0.0, unobserved - half_width)
-    if wider <= half_width * (1 + _MIN_WIDENING):
-        return t_interval(units, confidence)
-    return Interval(max(-1.0, mean - wider), min(1.0, mean + wider), units.method_name("t-widened"), units.units)
+    """Interval for the mean of differences that are grouped in units; see `difference_limits`."""
+    low, high, methods = difference_limits(
+        np.array([units.mean]),
+        np.array([units.standard_error or 0.0]),
+        np.array([units.degrees_of_freedom or math.nan]),
+        np.array([units.units]),
+        np.array([math.fsum(np.minimum(np.abs(units.sums), 1) * units.counts)]),
+        confidence,
+    )
+    return Interval(float(low[0]), float(high[0]), units.method_name(str(methods[0])), units.units)
 
 
 def t_interval(units: UnitHistogram, confidence: float) -> Interval:
@@ -236,7 +221,7 @@ def _wilson_bounds(rate: float, units: float, z: float) -> tuple[float, float]:
 
 def _fallback_weight(evidence: float) -> float:
     """The weight of the fallback against the observed variance: from 1 without any evidence down to 0."""
-    return math.exp(-evidence / _EVIDENCE_SCALE)
+    return math.exp(-evidence / EVIDENCE_SCALE)
 
 
 def _sums_by_unit(
