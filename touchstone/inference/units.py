@@ -94,8 +94,8 @@ def group_intervals(
 
 
 def arrays_by_group(rows: pl.DataFrame, group: Sequence[str]) -> Iterator[tuple[GroupKey, list[Array]]]:
-    """The other columns of each group's rows, as arrays."""
-    ordered = rows.sort(group, nulls_last=False)
+    """The other columns of each group's rows, as arrays; rows of a group keep their order."""
+    ordered = rows.sort(group, nulls_last=False, maintain_order=True)
     sizes = ordered.group_by(group, maintain_order=True).len()
     arrays = [ordered[name].to_numpy() for name in rows.columns if name not in group]
     end = 0

@@ -29,7 +29,7 @@ from touchstone.inference.cluster_robust import ClusterRobustSE, cluster_robust_
 from touchstone.inference.exact import exact_mean
 from touchstone.inference.quantiles import t_critical
 from touchstone.metrics.keys import MODEL_TIER
-from touchstone.metrics.pass_at_k import histograms
+from touchstone.metrics.pass_at_k import counts_by_group
 from touchstone.tables import TABLES
 
 Floats = NDArray[np.float64]
@@ -54,22 +54,16 @@ class UnitSums(NamedTuple):
 
 
 @dataclass(frozen=True)
-class OutcomeCounts:
-    """The decided outcomes of one model and tier: `weights` problems with c passes in n attempts each."""
+class DecidedOutcomes:
+    """The decided outcomes of one model and tier: `weights` problems with c passes in n attempts each.
 
+    Rows are sorted, because the order of sums within clusters must be fixed. A cluster is a number, -1 for none.
+    """
+
+    clusters: Integers
     n: Integers
     c: Integers
     weights: Integers
-    # A number per cluster; -1 for a problem without one.
-    clusters: Integers
-
-    @classmethod
-    def of(cls, histogram: pl.DataFrame) -> Self:
-        """From sorted rows (cluster, n, c, problems): the order of sums within clusters must be fixed."""
-        decided = histogram.filter(pl.col("n") > 0)
-        clusters = decided.select(pl.when(pl.col("cluster").is_null()).then(-1).otherwise(pl.col("cluster").rle_id()))
-        n, c, weights = (decided[name].to_numpy() for name in ("n", "c", "problems"))
-        return cls(n, c, weights, clusters.to_series().cast(pl.Int64).to_numpy())
 
     @cached_property
     def problems(self) -> int:
@@ -183,7 +177,7 @@ class VarianceParts:
             )
 
     @classmethod
-    def of(cls, outcomes: OutcomeCounts) -> Self:
+    def of(cls, outcomes: DecidedOutcomes) -> Self:
         """The parts for the mean rate of a model and tier; None where unknown."""
         whole = outcomes.variance_of_mean
         samples = None if outcomes.rate_variance is None else outcomes.rate_variance / outcomes.problems
@@ -274,7 +268,8 @@ def variance_split(problem_pass_at_k: pl.LazyFrame, problems: pl.LazyFrame) -> p
     (0.0625, 0.0417, 0.0208)
     """
     rows = [
-        group | _figures(OutcomeCounts.of(histogram)) for group, histogram in histograms(problem_pass_at_k, problems)
+        {"model": model, "tier": tier} | _figures(DecidedOutcomes(*counts.with_at_least(1)))
+        for (model, tier), counts in counts_by_group(problem_pass_at_k, problems).items()
     ]
     return pl.LazyFrame(rows, schema=TABLES["variance_split"].dtypes)
 
@@ -302,7 +297,7 @@ def next_samples(
     return pl.LazyFrame(rows, schema=TABLES["next_samples"].dtypes)
 
 
-def _figures(outcomes: OutcomeCounts) -> dict[str, object]:
+def _figures(outcomes: DecidedOutcomes) -> dict[str, object]:
     problems, weights = outcomes.problems, outcomes.weights
     parts = VarianceParts.of(outcomes)
     return {
