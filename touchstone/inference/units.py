@@ -12,7 +12,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from touchstone.config import IntervalSettings
-from touchstone.inference.exact import from_fixed_point, to_fixed_point
+from touchstone.inference.exact import exact_total, from_fixed_point, to_fixed_point
 from touchstone.inference.uncertainty import Interval, unit_interval
 
 GroupKey = tuple[str | None, ...]
@@ -67,6 +67,27 @@ def unit_sums(
         .agg(
             *(from_fixed_point(pl.col(name).sum()) for name in names),
             *(pl.col(_size(name)).sum() for name in names),
+        )
+    )
+
+
+def sums_by_unit(
+    by_problem: pl.LazyFrame, problems: pl.LazyFrame, group: Sequence[str], figures: Mapping[str, tuple[str, str]]
+) -> pl.DataFrame:
+    """The same from sums by problem; `figures` has the columns with the sum and the number of values of each figure.
+
+    >>> sums = pl.LazyFrame({"model": ["m"], "oid": ["a"], "score_sum": [0.75], "score_count": [2]})
+    >>> problems = pl.LazyFrame({"oid": ["a"], "cluster": [None]}, schema_overrides={"cluster": pl.String})
+    >>> sums_by_unit(sums, problems, ["model"], {"score": ("score_sum", "score_count")}).rows()
+    [('m', 0, 0.75, 2)]
+    """
+    columns = sorted({column for pair in figures.values() for column in pair})
+    return (
+        with_unit_ids(by_problem.select(*group, "oid", *columns).collect(), problems)
+        .group_by(*group, UNIT)
+        .agg(
+            *(exact_total(pl.col(total)).alias(name) for name, (total, _) in figures.items()),
+            *(pl.col(size).sum().alias(_size(name)) for name, (_, size) in figures.items()),
         )
     )
 

@@ -20,12 +20,13 @@ from touchstone.inference.units import (
     interval_columns,
     join_intervals,
     mean_intervals,
-    unit_sums,
+    sums_by_unit,
     with_unit_ids,
 )
 from touchstone.inference.uplift import uplift_intervals
-from touchstone.metrics.attempts import cost_of_pass, decided_cost, grade, mean_decided_cost
+from touchstone.metrics.attempts import cost_of_pass, grade
 from touchstone.metrics.keys import MODEL_TIER
+from touchstone.metrics.problem_scores import mean_decided_cost
 from touchstone.metrics.statistics import population_variance, statistics
 
 METRICS = (
@@ -51,13 +52,19 @@ def tier_statistics(attempt_scores: pl.LazyFrame) -> pl.LazyFrame:
 def tiers(
     tier_statistics: pl.LazyFrame,
     attempt_scores: pl.LazyFrame,
+    problem_scores: pl.LazyFrame,
     problems: pl.LazyFrame,
     scoring: Scoring,
     intervals: IntervalSettings,
 ) -> pl.LazyFrame:
     """The table `tiers`: median composite score, grade, pass rate, cost of pass and uplift, with intervals."""
-    table = _figures(tier_statistics, attempt_scores, scoring).collect()
-    units = unit_sums(attempt_scores, problems, MODEL_TIER, ["pass_rate", decided_cost()])
+    table = _figures(tier_statistics, problem_scores, scoring).collect()
+    units = sums_by_unit(
+        problem_scores,
+        problems,
+        MODEL_TIER,
+        {"pass_rate": ("passes", "decided"), "cost_usd": ("decided_cost_sum", "decided_cost_count")},
+    )
     samples = _samples(attempt_scores, problems)
     medians = {key: median_interval(sample, intervals) for key, sample in samples.items()}
     found = [
@@ -143,7 +150,7 @@ def _samples(attempt_scores: pl.LazyFrame, problems: pl.LazyFrame) -> dict[Group
     }
 
 
-def _figures(tier_statistics: pl.LazyFrame, attempt_scores: pl.LazyFrame, scoring: Scoring) -> pl.LazyFrame:
+def _figures(tier_statistics: pl.LazyFrame, problem_scores: pl.LazyFrame, scoring: Scoring) -> pl.LazyFrame:
     """The figures of the tiers, without intervals."""
     per_tier = (
         tier_statistics.group_by(MODEL_TIER)
@@ -153,7 +160,7 @@ def _figures(tier_statistics: pl.LazyFrame, attempt_scores: pl.LazyFrame, scorin
             attempts=_of("pass_rate", "count"),
         )
         .join(
-            attempt_scores.group_by(MODEL_TIER).agg(cost_mean=mean_decided_cost(), scored=_is_scored().sum()),
+            problem_scores.group_by(MODEL_TIER).agg(pl.col("scored").sum(), cost_mean=mean_decided_cost()),
             on=MODEL_TIER,
         )
     )
@@ -183,11 +190,6 @@ def _figures(tier_statistics: pl.LazyFrame, attempt_scores: pl.LazyFrame, scorin
         uplift=uplift(score, baseline),
         uplift_reason=reason,
     ).sort(MODEL_TIER)
-
-
-def _is_scored() -> pl.Expr:
-    """Whether an attempt has both parts of a composite score: an outcome and a judge's score."""
-    return pl.col("pass_rate").is_not_null() & pl.col("impl_rate").is_not_null()
 
 
 def uplift(score: pl.Expr, baseline: pl.Expr) -> pl.Expr:

@@ -26,10 +26,10 @@ from numpy.typing import NDArray
 
 from touchstone.config import IntervalSettings
 from touchstone.inference.cluster_robust import ClusterRobustSE, cluster_robust_se
-from touchstone.inference.exact import exact_mean
 from touchstone.inference.quantiles import t_critical
 from touchstone.metrics.keys import MODEL_TIER
 from touchstone.metrics.pass_at_k import counts_by_group
+from touchstone.metrics.problem_scores import mean_score
 from touchstone.tables import TABLES
 
 Floats = NDArray[np.float64]
@@ -275,11 +275,11 @@ def variance_split(problem_pass_at_k: pl.LazyFrame, problems: pl.LazyFrame) -> p
 
 
 def next_samples(
-    variance_split: pl.LazyFrame, attempt_scores: pl.LazyFrame, settings: IntervalSettings
+    variance_split: pl.LazyFrame, problem_scores: pl.LazyFrame, settings: IntervalSettings
 ) -> pl.LazyFrame:
     """The table `next_samples`: the expected interval width of pass@1 under each plan, per model and tier.
 
-    Of `attempt_scores` only model, tier and cost_usd are read. The width is that of a t interval, at most 1, with the
+    The width is that of a t interval, at most 1, with the
     degrees of freedom under the plan, which is exact for units of equal size; near 0 and 1, where intervals are
     asymmetric, `pass_at_k` has another. Null rather than 0 if no variance was observed.
 
@@ -288,10 +288,8 @@ def next_samples(
     `TIE_TOLERANCE`. This happens if less than about a tenth of the variance comes from problems, and there are enough
     problems to show it (`expected_from_problems`).
     """
-    cost = pl.col("cost_usd")
-    means = attempt_scores.group_by(MODEL_TIER).agg(
-        cost_per_attempt=pl.when(cost.is_not_null().all()).then(exact_mean(cost))
-    )
+    all_priced = pl.col("cost_count").sum() == pl.col("attempts").sum()
+    means = problem_scores.group_by(MODEL_TIER).agg(cost_per_attempt=pl.when(all_priced).then(mean_score("cost")))
     groups = variance_split.join(means, on=MODEL_TIER, how="left").sort(MODEL_TIER).collect()
     rows = [row for group in groups.iter_rows(named=True) for row in _plans(group, settings)]
     return pl.LazyFrame(rows, schema=TABLES["next_samples"].dtypes)
