@@ -282,6 +282,48 @@ class AttemptScores(dy.Schema):
     grade = _letter()
 
 
+def _sum(of: str) -> dy.Float64:
+    return dy.Float64(nullable=True, min=0, description=f"Sum of {of} over the attempts that have one.")
+
+
+def _terms(of: str) -> dy.Int64:
+    return _count(f"Number of attempts with {of}.")
+
+
+class ProblemScores(dy.Schema):
+    model = _id("Model.", unique=False)
+    tier = _id("Tier.", unique=False)
+    run_id = _nullable_key("Run; null if the file has no runs.")
+    suite = _id("Suite of the attempts.", unique=False)
+    oid = _id("Problem.", unique=False)
+    attempts = _count("Attempts.")
+    decided = _count("Decided attempts.")
+    passes = dy.Float64(min=0, description="Passed attempts.")
+    scored = _count("Attempts with an outcome and a judge's score.")
+    accuracy_sum = _sum("accuracy")
+    accuracy_count = _terms("an accuracy")
+    compilation_sum = _sum("compilation_score")
+    compilation_count = _terms("a known compilation")
+    test_sum = _sum("test_score, if it is known whether the code compiled,")
+    test_count = _terms("a test_score and a known compilation")
+    tested_sum = _sum("test_score, if any test ran,")
+    tested_count = _terms("tests that ran")
+    lint_sum = _sum("lint_score, if measured,")
+    lint_count = _terms("a measured lint_score")
+    code_sum = _sum("code_score")
+    code_count = _terms("a code_score")
+    code_best = _share("Best code_score.")
+    cost_sum = _sum("cost_usd")
+    cost_count = _terms("a known cost")
+    decided_cost_sum = _sum("cost_usd, if decided,")
+    decided_cost_count = _terms("an outcome and a known cost")
+    priced_as = _text("Name of the price applied to the tokens; null if costs are given or unknown.")
+    tokens_sum = _count("Total tokens of all attempts; null if too large.", nullable=True)
+    tokens_count = _terms("known tokens")
+    latency_sum = _sum("latency_ms")
+    latency_count = _terms("a known latency")
+
+
 class TierStatistics(dy.Schema):
     model = _id("Model.")
     tier = _id("Tier.")

@@ -147,6 +147,14 @@ def _scores() -> Iterator[Table]:
         per_model=True,
     )
     yield Table(
+        "problem_scores",
+        contracts.ProblemScores,
+        "model, tier, run, suite and problem",
+        group,
+        "touchstone.metrics.problem_scores:problem_scores",
+        reads=("attempt_scores",),
+    )
+    yield Table(
         "tier_statistics",
         contracts.TierStatistics,
         "model, tier and metric",
@@ -160,7 +168,7 @@ def _scores() -> Iterator[Table]:
         "model and tier",
         group,
         "touchstone.metrics.tiers:tiers",
-        reads=("tier_statistics", "attempt_scores", "problems"),
+        reads=("tier_statistics", "attempt_scores", "problem_scores", "problems"),
         settings=("scoring", "intervals"),
     )
     yield Table(
@@ -177,7 +185,7 @@ def _scores() -> Iterator[Table]:
         "model, tier, run and suite",
         group,
         "touchstone.metrics.suites:suite_scores",
-        reads=("attempt_scores", "problems"),
+        reads=("attempt_scores", "problem_scores", "problems"),
         settings=("scoring.suites", "intervals"),
     )
     yield Table(
@@ -186,7 +194,7 @@ def _scores() -> Iterator[Table]:
         "model, tier and run",
         group,
         "touchstone.metrics.suites:run_scores",
-        reads=("suite_scores", "attempt_scores", "problems"),
+        reads=("suite_scores", "problem_scores", "problems"),
         settings=("intervals",),
     )
     yield Table(
@@ -195,7 +203,7 @@ def _scores() -> Iterator[Table]:
         "model and tier",
         group,
         "touchstone.metrics.aggregates:model_statistics",
-        reads=("attempt_scores", "pass_at_k", "problems"),
+        reads=("problem_scores", "pass_at_k", "problems"),
         settings=("k_values", "intervals"),
         extras=_PASS_COLUMNS_WITH_INTERVALS,
     )
@@ -205,7 +213,7 @@ def _scores() -> Iterator[Table]:
         "model, tier and problem",
         group,
         "touchstone.metrics.aggregates:problem_statistics",
-        reads=("attempt_scores", "problem_pass_at_k"),
+        reads=("problem_scores", "problem_pass_at_k"),
         settings=("k_values",),
         extras=_PASS_COLUMNS,
     )
@@ -235,7 +243,7 @@ def _reliability() -> Iterator[Table]:
         "model, tier and plan",
         group,
         "touchstone.metrics.variance:next_samples",
-        reads=("variance_split", "attempt_scores"),
+        reads=("variance_split", "problem_scores"),
         settings=("intervals",),
     )
     yield Table(
@@ -268,18 +276,19 @@ def _reliability() -> Iterator[Table]:
 
 
 def _economics() -> Iterator[Table]:
-    for name, schema, grain, function in (
-        ("economics", contracts.Economics, "model and tier", "touchstone.metrics.economics:economics"),
-        ("routing", contracts.Routing, "suite", "touchstone.metrics.routing:routing"),
-        ("routing_policies", contracts.RoutingPolicies, "policy", "touchstone.metrics.routing:routing_policies"),
+    reads = ("problem_scores", "problems")
+    for name, schema, grain, module, tables in (
+        ("economics", contracts.Economics, "model and tier", "economics", reads),
+        ("routing", contracts.Routing, "suite", "routing", reads),
+        ("routing_policies", contracts.RoutingPolicies, "policy", "routing", ("attempt_scores", *reads)),
     ):
         yield Table(
             name,
             schema,
             grain,
             "economics",
-            function,
-            reads=("attempt_scores", "problems"),
+            f"touchstone.metrics.{module}:{name}",
+            reads=tables,
             settings=("intervals",),
         )
 

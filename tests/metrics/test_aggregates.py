@@ -6,6 +6,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+from tests.metrics.frames import problem_scores
 from touchstone.config import IntervalSettings
 from touchstone.contracts import conform, violations
 from touchstone.inference.uncertainty import unit_interval, wilson
@@ -46,7 +47,7 @@ PASS_AT_K = pl.LazyFrame(
 
 
 def models(*rows: dict[str, object], problems: pl.LazyFrame = NO_PROBLEMS) -> pl.LazyFrame:
-    return metric.model_statistics(scores(*rows), PASS_AT_K, problems, [1, 2], INTERVALS)
+    return metric.model_statistics(problem_scores(scores(*rows)), PASS_AT_K, problems, [1, 2], INTERVALS)
 
 
 def model(*rows: dict[str, object], problems: pl.LazyFrame = NO_PROBLEMS) -> dict[str, object]:
@@ -120,14 +121,18 @@ def test_the_contract_of_model_statistics_holds() -> None:
     table = models(*made)
     assert violations(conform(table, TABLES["model_statistics"]), TABLES["model_statistics"]) == {}
     turned = metric.model_statistics(
-        scores(*made).collect().reverse().lazy(), PASS_AT_K.collect().reverse().lazy(), NO_PROBLEMS, [1, 2], INTERVALS
+        problem_scores(scores(*made).collect().reverse().lazy()),
+        PASS_AT_K.collect().reverse().lazy(),
+        NO_PROBLEMS,
+        [1, 2],
+        INTERVALS,
     )
     assert turned.collect().equals(table.collect())
 
 
 def problems(*rows: tuple[str, str, int, int], **score: object) -> dict[tuple[str, str], dict[str, object]]:
     made = scores(*({"model": m, "oid": o} | score for m, o, n, _ in rows for _ in range(n)))
-    table = metric.problem_statistics(made, figures(*rows), [1]).collect()
+    table = metric.problem_statistics(problem_scores(made), figures(*rows), [1]).collect()
     return {(row["model"], row["oid"]): row for row in table.iter_rows(named=True)}
 
 
@@ -145,19 +150,19 @@ def test_cost_of_pass_per_problem() -> None:
 
 def test_an_undecided_attempt_does_not_count_in_the_cost_of_pass() -> None:
     made = scores({"cost_usd": 1.0}, {"cost_usd": 3.0}, {"pass_rate": None, "cost_usd": None}, {"pass_rate": None})
-    row = metric.problem_statistics(made, figures(("m", "a", 2, 1)), [1]).collect().row(0, named=True)
+    row = metric.problem_statistics(problem_scores(made), figures(("m", "a", 2, 1)), [1]).collect().row(0, named=True)
     assert row["cost_of_pass"] == 4.0
 
 
 def test_average_and_best_score() -> None:
     made = scores({"code_score": 0.5}, {"code_score": 0.9})
-    row = metric.problem_statistics(made, figures(("m", "a", 2, 1)), [1]).collect().row(0, named=True)
+    row = metric.problem_statistics(problem_scores(made), figures(("m", "a", 2, 1)), [1]).collect().row(0, named=True)
     assert (row["avg_score"], row["best_score"], row["pass_at_1"]) == (pytest.approx(0.7), 0.9, 0.5)
 
 
 def test_the_cheapest_model_per_problem() -> None:
     rows = [("m", "a", 2, 1), ("n", "a", 2, 2), ("m", "b", 1, 0)]
     made = scores(*({"model": m, "oid": o} for m, o, n, _ in rows for _ in range(n)))
-    frontier = metric.problem_frontier(metric.problem_statistics(made, figures(*rows), [1])).collect()
+    frontier = metric.problem_frontier(metric.problem_statistics(problem_scores(made), figures(*rows), [1])).collect()
     assert frontier.select("oid", "model", "cost_of_pass").rows() == [("a", "n", 1.0), ("b", None, None)]
     assert frontier["mean_pass_rate"].to_list() == [0.75, 0.0]

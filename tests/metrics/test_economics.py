@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from tests.conftest import nightly_but
+from tests.metrics.frames import problem_scores
 from touchstone.config import IntervalSettings, Scoring
 from touchstone.contracts import conform, violations
 from touchstone.inference.bootstrap import bootstrap_sums
@@ -43,7 +44,7 @@ def problems(attempts: list[Attempt], clusters: dict[str, str] | None = None) ->
 
 
 def economics(attempts: list[Attempt], clusters: dict[str, str] | None = None) -> dict[str, Row]:
-    table = metric.economics(scores(attempts), problems(attempts, clusters), SETTINGS)
+    table = metric.economics(problem_scores(scores(attempts)), problems(attempts, clusters), SETTINGS)
     agreed = conform(table, TABLES["economics"])
     assert violations(agreed, TABLES["economics"]) == {}
     return {row["model"]: row for row in agreed.collect().iter_rows(named=True)}
@@ -81,7 +82,9 @@ def test_cost_of_pass_is_the_same_figure_in_every_table() -> None:
         pl.lit(None, pl.Float64).alias(name) for name in METRICS if name not in ("pass_rate", "cost_usd")
     )
     described = tier_statistics(attempts)
-    tier = tiers(described, attempts, problems(UNBALANCED), Scoring(), SETTINGS).collect().row(0, named=True)
+    sums = problem_scores(attempts)
+    table = tiers(described, attempts, sums, problems(UNBALANCED), Scoring(), SETTINGS)
+    tier = table.collect().row(0, named=True)
     # What ten decided attempts cost by what passed: 7 * 0.9 + 0.2 + 0.3 + 0.4 dollars for 5 passes.
     assert row["cost_of_pass"] == pytest.approx(7.2 / 5)
     assert (row["pass_rate"], row["cost_per_attempt"]) == (0.5, pytest.approx(0.72))
@@ -89,7 +92,7 @@ def test_cost_of_pass_is_the_same_figure_in_every_table() -> None:
     assert tier["pass_rate"] == row["pass_rate"]
     for end in ("ci_low", "ci_high"):
         assert tier[f"cost_of_pass_{end}"] == pytest.approx(row[end], rel=1e-12)
-    suite = routing(scores(UNBALANCED), problems(UNBALANCED), SETTINGS).collect().row(0, named=True)
+    suite = routing(problem_scores(scores(UNBALANCED)), problems(UNBALANCED), SETTINGS).collect().row(0, named=True)
     assert (suite["pass_rate"], suite["cost_of_pass"]) == (0.5, pytest.approx(7.2 / 5))
 
 
@@ -262,8 +265,8 @@ def test_the_order_of_rows_does_not_show(attempts: list[Attempt], chance: random
     order = list(range(len(attempts)))
     chance.shuffle(order)
     own = problems(attempts, {"p1": "c", "p2": "c"})
-    before = metric.economics(numbered.lazy(), own, SETTINGS).collect()
-    after = metric.economics(numbered[order].lazy(), own.reverse(), SETTINGS).collect()
+    before = metric.economics(problem_scores(numbered.lazy()), own, SETTINGS).collect()
+    after = metric.economics(problem_scores(numbered[order].lazy()), own.reverse(), SETTINGS).collect()
     assert before.equals(after, null_equal=True)
     assert violations(conform(before.lazy(), TABLES["economics"]), TABLES["economics"]) == {}
 
@@ -308,6 +311,10 @@ def test_the_interval_holds_the_true_cost_of_pass(units: int, least: float) -> N
         costs = generator.lognormal(0, 0.5, units) * (1.5 - chances)
         rates = generator.binomial(4, chances) / 4
         attempts = [("m", f"p{i:02}", *pair) for i, pair in enumerate(zip(rates.tolist(), costs.tolist(), strict=True))]
-        row = metric.economics(scores(attempts), problems(attempts), SETTINGS).collect().row(0, named=True)
+        row = (
+            metric.economics(problem_scores(scores(attempts)), problems(attempts), SETTINGS)
+            .collect()
+            .row(0, named=True)
+        )
         held += row["ci_low"] <= 2 * math.exp(0.125) <= row["ci_high"]
     assert held / 150 >= least

@@ -11,18 +11,20 @@ from hypothesis import given
 from scipy import stats
 
 from tests.conftest import nightly_but
+from tests.metrics.frames import problem_scores
 from tests.metrics.test_variance import FOUR, SETTINGS, Pair, Row, Suite, simulated, split, suites, tables
 from touchstone.config import IntervalSettings
 from touchstone.metrics import variance as metric
 from touchstone.metrics.pass_at_k import outcome_histogram, summarise
 from touchstone.metrics.variance import PLANS, VarianceParts
+from touchstone.tables import TABLES
 
 
 def plans(
     pairs: Sequence[Pair], clusters: Sequence[str | None] | None = None, costs: Sequence[float | None] = (0.5, 1.5)
 ) -> dict[str, Row]:
     schema = {"model": pl.String, "tier": pl.String, "cost_usd": pl.Float64}
-    spent = pl.LazyFrame([("m", "T0", cost) for cost in costs], schema=schema, orient="row")
+    spent = problem_scores(pl.LazyFrame([("m", "T0", cost) for cost in costs], schema=schema, orient="row"))
     table = metric.next_samples(metric.variance_split(*tables(pairs, clusters)), spent, SETTINGS).collect()
     return {row["plan"]: row for row in table.iter_rows(named=True)}
 
@@ -162,7 +164,7 @@ def test_plans_come_true(a: float, b: float) -> None:
     settings = IntervalSettings(replicates=5000)
     generator = np.random.default_rng(15)
     counts, problems = simulated(generator.beta(a, b, (runs, size)), np.full(size, attempts), seed=16)
-    spent = pl.LazyFrame(schema={"model": pl.String, "tier": pl.String, "cost_usd": pl.Float64})
+    spent = pl.LazyFrame(schema=TABLES["problem_scores"].dtypes)
     foreseen = metric.next_samples(metric.variance_split(counts, problems), spent, settings).collect()
     for plan in PLANS:
         chances = generator.beta(a, b, (runs, size * plan.problems))

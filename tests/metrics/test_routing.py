@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.metrics.frames import problem_scores
 from touchstone.config import IntervalSettings
 from touchstone.contracts import conform, violations
 from touchstone.metrics import routing as metric
@@ -40,12 +41,13 @@ def problems(attempts: Attempts, clusters: dict[str, str] | None = None) -> pl.L
 
 
 def routing(attempts: Attempts, clusters: dict[str, str] | None = None) -> dict[str, Row]:
-    table = metric.routing(scores(attempts).lazy(), problems(attempts, clusters), SETTINGS)
+    table = metric.routing(problem_scores(scores(attempts).lazy()), problems(attempts, clusters), SETTINGS)
     return {str(row["suite"]): row for row in agreed(table, "routing")}
 
 
 def policies(attempts: Attempts, clusters: dict[str, str] | None = None) -> dict[str, Row]:
-    table = metric.routing_policies(scores(attempts).lazy(), problems(attempts, clusters), SETTINGS)
+    made = scores(attempts).lazy()
+    table = metric.routing_policies(made, problem_scores(made), problems(attempts, clusters), SETTINGS)
     rows = agreed(table, "routing_policies")
     assert [row["policy"] for row in rows] == ["single", "suite", "problem"]
     return {str(row["policy"]): row for row in rows}
@@ -156,7 +158,7 @@ def test_a_suite_without_attempts_keeps_its_row() -> None:
 
 def test_the_suite_is_that_of_the_attempts() -> None:
     own = problems(BY_HAND).with_columns(suite=pl.lit("default"))
-    table = metric.routing(scores(BY_HAND).lazy(), own, SETTINGS).collect()
+    table = metric.routing(problem_scores(scores(BY_HAND).lazy()), own, SETTINGS).collect()
     assert table["suite"].to_list() == ["a", "b"]
 
 
@@ -259,9 +261,22 @@ def test_the_order_of_rows_does_not_show(attempts: Attempts, chance: random.Rand
     order = list(range(rows.height))
     chance.shuffle(order)
     own = problems(attempts, {"a1": "c", "a2": "c"})
-    for name in ("routing", "routing_policies"):
-        function = getattr(metric, name)
-        before = function(rows.lazy(), own, SETTINGS).collect()
-        after = function(rows[order].lazy(), own.reverse(), SETTINGS).collect()
-        assert before.equals(after, null_equal=True)
-        agreed(before.lazy(), name)
+    before, after = rows.lazy(), rows[order].lazy()
+    sums = problem_scores(before), problem_scores(after)
+    choice = metric.routing(sums[0], own, SETTINGS)
+    assert metric.routing(sums[1], own.reverse(), SETTINGS).collect().equals(choice.collect(), null_equal=True)
+    policy = metric.routing_policies(before, sums[0], own, SETTINGS)
+    shuffled = metric.routing_policies(after, sums[1], own.reverse(), SETTINGS)
+    assert shuffled.collect().equals(policy.collect(), null_equal=True)
+    agreed(choice, "routing")
+    agreed(policy, "routing_policies")
+
+
+def test_models_are_split_into_halves_in_batches_of_attempts() -> None:
+    entries = pl.DataFrame({"model": ["m", "m", "n", "o"], "tier": ["T0", "T1", "T0", "T0"], "decided": [9, 1, 3, 4]})
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(metric, "_BATCH", 10)
+        assert metric._model_batches(entries) == [["m"], ["n", "o"]]
+        whole = policies(BY_HAND)
+        patch.setattr(metric, "_BATCH", 1)
+        assert policies(BY_HAND) == whole

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import special
 
+from tests.metrics.frames import problem_scores
 from touchstone.config import IntervalSettings, SuiteSettings
 from touchstone.contracts import conform, violations
 from touchstone.inference.uncertainty import unit_interval, wilson
@@ -34,13 +35,13 @@ def cases(*suites: tuple[str, int, int], run: str | None = None, failure: str | 
 def suites_of(
     scores: pl.LazyFrame, settings: SuiteSettings = PLAIN, problems: pl.LazyFrame = NO_PROBLEMS
 ) -> pl.LazyFrame:
-    return metric.suite_scores(scores, problems, settings, INTERVALS)
+    return metric.suite_scores(scores, problem_scores(scores), problems, settings, INTERVALS)
 
 
 def runs_of(
     scores: pl.LazyFrame, settings: SuiteSettings = PLAIN, problems: pl.LazyFrame = NO_PROBLEMS
 ) -> pl.LazyFrame:
-    return metric.run_scores(suites_of(scores, settings, problems), scores, problems, INTERVALS)
+    return metric.run_scores(suites_of(scores, settings, problems), problem_scores(scores), problems, INTERVALS)
 
 
 def overall(scores: pl.LazyFrame, settings: SuiteSettings = PLAIN) -> dict[str, float]:

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.metrics.frames import problem_scores
 from touchstone.config import IntervalSettings, Scoring
 from touchstone.contracts import conform, violations
 from touchstone.inference.medians import Sample
@@ -39,7 +40,9 @@ def tiers_of(
     scoring: Scoring = SCORING,
     intervals: IntervalSettings = INTERVALS,
 ) -> pl.LazyFrame:
-    return metric.tiers(metric.tier_statistics(attempts), attempts, problems, scoring, intervals)
+    return metric.tiers(
+        metric.tier_statistics(attempts), attempts, problem_scores(attempts), problems, scoring, intervals
+    )
 
 
 def compared(

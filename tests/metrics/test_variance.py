@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from tests.conftest import nightly_but
+from tests.metrics.frames import problem_scores
 from touchstone.config import IntervalSettings
 from touchstone.contracts import conform, violations
 from touchstone.metrics import variance as metric
@@ -125,7 +126,7 @@ def test_undecided_problems_do_not_count() -> None:
 def test_nothing_at_all_is_an_empty_table() -> None:
     nothing = metric.variance_split(*tables([]))
     assert nothing.collect().height == 0
-    spent = pl.LazyFrame(schema={"model": pl.String, "tier": pl.String, "cost_usd": pl.Float64})
+    spent = pl.LazyFrame(schema=TABLES["problem_scores"].dtypes)
     assert metric.next_samples(nothing, spent, SETTINGS).collect().height == 0
 
 
@@ -209,7 +210,7 @@ def test_parts_add_up_and_tables_keep_their_contracts(suite: Suite) -> None:
     row = table.collect().row(0, named=True)
     if row["from_problems"] is not None:
         assert row["from_problems"] + row["from_samples"] == pytest.approx(row["variance_of_mean"], abs=1e-15)
-    spent = pl.LazyFrame({"model": ["m"], "tier": ["T0"], "cost_usd": [0.1]})
+    spent = problem_scores(pl.LazyFrame({"model": ["m"], "tier": ["T0"], "cost_usd": [0.1]}))
     for name, frame in {
         "variance_split": table,
         "next_samples": metric.next_samples(table, spent, SETTINGS),

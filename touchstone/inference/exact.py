@@ -33,6 +33,17 @@ def exact_mean(values: pl.Expr) -> pl.Expr:
     return pl.when(values.count() > 0).then(exact_sum(values) / values.count())
 
 
+def exact_total(sums: pl.Expr) -> pl.Expr:
+    """The sum of a group's values that are themselves sums over rows; null if one is null.
+
+    Each may be beyond `LARGEST`, because they cannot overflow together if the rows that they add up could not.
+
+    >>> pl.DataFrame({"x": [2.0**31, 0.5]}).select(exact_total(pl.col("x"))).item() - 2**31
+    0.5
+    """
+    return pl.when(sums.is_not_null().all()).then(from_fixed_point((sums / _STEP).cast(pl.Int128).sum()))
+
+
 def to_fixed_point(values: pl.Expr) -> pl.Expr:
     """Floats as 128-bit integers, for sums in several stages; null beyond `LARGEST`.
 

@@ -99,11 +99,11 @@ class UnitHistogram:
 
 
 def mean_interval(
-    values: Floats, weights: Integers, clusters: Sequence[str | None], settings: IntervalSettings
+    values: Floats, weights: Integers, clusters: Sequence[str | None] | Integers, settings: IntervalSettings
 ) -> Interval:
     """Interval for the mean of `values` in [0, 1], each occurring `weights` times, in any order.
 
-    `clusters` names the cluster of each value; null if it is a unit of its own.
+    `clusters` has the name or the number of each value's cluster; null or -1 if it is a unit of its own.
     """
     return unit_interval(*_sums_by_unit(values, weights, clusters), settings)
 
@@ -225,18 +225,18 @@ def _fallback_weight(evidence: float) -> float:
 
 
 def _sums_by_unit(
-    values: Floats, weights: Integers, clusters: Sequence[str | None]
+    values: Floats, weights: Integers, clusters: Sequence[str | None] | Integers
 ) -> tuple[Floats, Integers, Integers]:
     """Sums, sizes and counts of units: each cluster is one, and each value without a cluster."""
-    if all(cluster is None for cluster in clusters):
-        return values, np.ones(len(values), dtype=np.int64), weights
-    numbers: dict[str | None, int] = {None: -1}
-    codes = np.fromiter((numbers.setdefault(cluster, len(numbers) - 1) for cluster in clusters), np.int64, len(values))
+    codes = clusters if isinstance(clusters, np.ndarray) else _cluster_codes(clusters)
     alone = codes < 0
+    if alone.all():
+        return values, np.ones(len(values), dtype=np.int64), weights
     # Merged and sorted before they are added, so that the order of rows cannot affect the sums.
     order = np.lexsort((values, codes))
     order = order[~alone[order]]
     inside, codes, times = values[order], codes[order], weights[order]
+    codes = np.cumsum(np.diff(codes, prepend=codes[0]) != 0)
     starts = np.flatnonzero(np.append(True, (np.diff(inside) != 0) | (np.diff(codes) != 0)))
     sums = np.bincount(codes[starts], weights=inside[starts] * np.add.reduceat(times, starts))
     sizes = np.bincount(codes, weights=times).astype(np.int64)
@@ -245,6 +245,12 @@ def _sums_by_unit(
         np.append(np.ones(int(alone.sum()), dtype=np.int64), sizes),
         np.append(weights[alone], np.ones(len(sums), dtype=np.int64)),
     )
+
+
+def _cluster_codes(clusters: Sequence[str | None]) -> Integers:
+    """The clusters numbered from 0; -1 for none."""
+    numbers: dict[str | None, int] = {None: -1}
+    return np.fromiter((numbers.setdefault(name, len(numbers) - 1) for name in clusters), np.int64, len(clusters))
 
 
 def _uses_bootstrap(units: UnitHistogram) -> bool:

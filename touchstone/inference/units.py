@@ -12,7 +12,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from touchstone.config import IntervalSettings
-from touchstone.inference.exact import from_fixed_point, to_fixed_point
+from touchstone.inference.exact import exact_total, from_fixed_point, to_fixed_point
 from touchstone.inference.uncertainty import Interval, unit_interval
 
 GroupKey = tuple[str | None, ...]
@@ -71,6 +71,27 @@ def unit_sums(
     )
 
 
+def sums_by_unit(
+    by_problem: pl.LazyFrame, problems: pl.LazyFrame, group: Sequence[str], figures: Mapping[str, tuple[str, str]]
+) -> pl.DataFrame:
+    """The same from sums by problem; `figures` has the columns with the sum and the number of values of each figure.
+
+    >>> sums = pl.LazyFrame({"model": ["m"], "oid": ["a"], "score_sum": [0.75], "score_count": [2]})
+    >>> problems = pl.LazyFrame({"oid": ["a"], "cluster": [None]}, schema_overrides={"cluster": pl.String})
+    >>> sums_by_unit(sums, problems, ["model"], {"score": ("score_sum", "score_count")}).rows()
+    [('m', 0, 0.75, 2)]
+    """
+    columns = sorted({column for pair in figures.values() for column in pair})
+    return (
+        with_unit_ids(by_problem.select(*group, "oid", *columns).collect(), problems)
+        .group_by(*group, UNIT)
+        .agg(
+            *(exact_total(pl.col(total)).alias(name) for name, (total, _) in figures.items()),
+            *(pl.col(size).sum().alias(_size(name)) for name, (_, size) in figures.items()),
+        )
+    )
+
+
 def mean_intervals(
     units: pl.DataFrame, group: Sequence[str], figure: str, settings: IntervalSettings, prefix: str = ""
 ) -> pl.DataFrame:
@@ -94,8 +115,8 @@ def group_intervals(
 
 
 def arrays_by_group(rows: pl.DataFrame, group: Sequence[str]) -> Iterator[tuple[GroupKey, list[Array]]]:
-    """The other columns of each group's rows, as arrays."""
-    ordered = rows.sort(group, nulls_last=False)
+    """The other columns of each group's rows, as arrays; rows of a group keep their order."""
+    ordered = rows.sort(group, nulls_last=False, maintain_order=True)
     sizes = ordered.group_by(group, maintain_order=True).len()
     arrays = [ordered[name].to_numpy() for name in rows.columns if name not in group]
     end = 0

@@ -5,15 +5,16 @@ from collections.abc import Sequence
 import polars as pl
 
 from touchstone.config import IntervalSettings
-from touchstone.inference.exact import exact_mean, exact_sum
-from touchstone.inference.units import join_intervals, mean_intervals, unit_sums
-from touchstone.metrics.attempts import cost_of_pass, mean_decided_cost
+from touchstone.inference.exact import exact_mean, exact_total
+from touchstone.inference.units import join_intervals, mean_intervals, sums_by_unit
+from touchstone.metrics.attempts import cost_of_pass
 from touchstone.metrics.keys import MODEL_TIER, PROBLEM_KEY
 from touchstone.metrics.pass_at_k import problem_counts
+from touchstone.metrics.problem_scores import mean_decided_cost, mean_score
 
 
 def model_statistics(
-    attempt_scores: pl.LazyFrame,
+    problem_scores: pl.LazyFrame,
     pass_at_k: pl.LazyFrame,
     problems: pl.LazyFrame,
     k_values: Sequence[int],
@@ -24,14 +25,14 @@ def model_statistics(
     The intervals of pass@k are copied from its table; `ci_low` and `ci_high` are those of the smallest k.
     """
     averages = {
-        "avg_compilation_rate": pl.col("compilation_score"),
-        "avg_test_pass_rate": pl.when("ran_tests").then("test_score"),
-        "avg_lint_score": pl.when("lint_measured").then("lint_score"),
-        "avg_code_score": pl.col("code_score"),
+        "avg_compilation_rate": ("compilation_sum", "compilation_count"),
+        "avg_test_pass_rate": ("tested_sum", "tested_count"),
+        "avg_lint_score": ("lint_sum", "lint_count"),
+        "avg_code_score": ("code_sum", "code_count"),
     }
-    units = unit_sums(attempt_scores, problems, MODEL_TIER, [figure.alias(name) for name, figure in averages.items()])
+    units = sums_by_unit(problem_scores, problems, MODEL_TIER, averages)
     table = (
-        _overall(attempt_scores).join(_pass_columns(pass_at_k, k_values), on=MODEL_TIER, how="left").sort(MODEL_TIER)
+        _overall(problem_scores).join(_pass_columns(pass_at_k, k_values), on=MODEL_TIER, how="left").sort(MODEL_TIER)
     )
     found = table.with_columns(pl.col("ci_units").fill_null(0)).collect()
     for name in averages:
@@ -51,35 +52,34 @@ def _pass_columns(pass_at_k: pl.LazyFrame, k_values: Sequence[int]) -> pl.LazyFr
     return smallest.join(pass_at_k.group_by(MODEL_TIER).agg(columns), on=MODEL_TIER)
 
 
-def _overall(attempt_scores: pl.LazyFrame) -> pl.LazyFrame:
+def _overall(problem_scores: pl.LazyFrame) -> pl.LazyFrame:
     """The figures over attempts, without intervals."""
-    tested = pl.col("ran_tests")
-    return attempt_scores.group_by(MODEL_TIER).agg(
-        attempts=pl.len().cast(pl.Int64),
-        avg_compilation_rate=exact_mean(pl.col("compilation_score")),
-        avg_test_pass_rate=exact_mean(pl.col("test_score").filter(tested)),
-        avg_test_pass_rate_all=exact_mean(pl.col("test_score").filter(pl.col("compilation_score").is_not_null())),
-        tested_attempts=tested.sum().cast(pl.Int64),
-        avg_lint_score=exact_mean(pl.col("lint_score").filter("lint_measured")),
-        avg_code_score=exact_mean(pl.col("code_score")),
-        total_cost_usd=_total("cost_usd"),
+    unpriced, tokens = pl.col("attempts").sum() - pl.col("cost_count").sum(), pl.col("tokens_sum")
+    return problem_scores.group_by(MODEL_TIER).agg(
+        attempts=pl.col("attempts").sum(),
+        avg_compilation_rate=mean_score("compilation"),
+        avg_test_pass_rate=mean_score("tested"),
+        avg_test_pass_rate_all=mean_score("test"),
+        tested_attempts=pl.col("tested_count").sum(),
+        avg_lint_score=mean_score("lint"),
+        avg_code_score=mean_score("code"),
+        # A missing price is not a price of 0.
+        total_cost_usd=pl.when(unpriced == 0).then(exact_total(pl.col("cost_sum"))),
         priced_as=pl.col("priced_as").max(),
-        unpriced_attempts=pl.col("cost_usd").is_null().sum().cast(pl.Int64),
-        total_tokens=pl.when(pl.col("total_tokens").count() > 0).then(
-            pl.col("total_tokens").cast(pl.Int128).sum().cast(pl.Int64, strict=False)
+        unpriced_attempts=unpriced,
+        total_tokens=pl.when((pl.col("tokens_count").sum() > 0) & tokens.is_not_null().all()).then(
+            tokens.cast(pl.Int128).sum().cast(pl.Int64, strict=False)
         ),
-        avg_latency_ms=exact_mean(pl.col("latency_ms")),
+        avg_latency_ms=mean_score("latency"),
     )
 
 
 def problem_statistics(
-    attempt_scores: pl.LazyFrame, problem_pass_at_k: pl.LazyFrame, k_values: Sequence[int]
+    problem_scores: pl.LazyFrame, problem_pass_at_k: pl.LazyFrame, k_values: Sequence[int]
 ) -> pl.LazyFrame:
     """The table `problem_statistics`: pass@k, code scores, cost of pass and solvers per model, tier and problem."""
-    scored = attempt_scores.group_by(PROBLEM_KEY).agg(
-        avg_score=exact_mean(pl.col("code_score")),
-        best_score=pl.col("code_score").max(),
-        cost_mean=mean_decided_cost(),
+    scored = problem_scores.group_by(PROBLEM_KEY).agg(
+        avg_score=mean_score("code"), best_score=pl.col("code_best").max(), cost_mean=mean_decided_cost()
     )
     counts = problem_counts(problem_pass_at_k)
     solved = pl.col("c") > 0
@@ -129,8 +129,3 @@ def _wide(problem_pass_at_k: pl.LazyFrame, k_values: Sequence[int]) -> pl.LazyFr
     return problem_pass_at_k.group_by(PROBLEM_KEY).agg(
         pl.col("pass_at_k").filter(pl.col("k") == k).first().alias(pass_column(k)) for k in k_values
     )
-
-
-def _total(column: str) -> pl.Expr:
-    """The sum; null if any value is unknown, because a missing price is not a price of 0."""
-    return pl.when(pl.col(column).is_not_null().all()).then(exact_sum(pl.col(column)))

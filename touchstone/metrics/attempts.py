@@ -7,7 +7,6 @@ Each formula is a function from expressions to an expression. Undefined is null.
 import polars as pl
 
 from touchstone.config import CodeWeights, CompositeWeights, Scoring
-from touchstone.inference.exact import exact_mean
 from touchstone.metrics.keys import ATTEMPT_KEY
 from touchstone.metrics.prices import TOKENS, cost_by_model, price_name
 from touchstone.vocabulary import PASS_CLASS
@@ -59,17 +58,6 @@ def impl_rate(weighted_score: pl.Expr) -> pl.Expr:
 def cost_of_pass(cost: pl.Expr, rate: pl.Expr) -> pl.Expr:
     """Cost divided by pass rate, of one attempt or of means; infinite if nothing passes, null if unknown."""
     return pl.when(cost.is_not_null() & (rate == 0)).then(float("inf")).otherwise(cost / rate)
-
-
-def decided_cost() -> pl.Expr:
-    """The cost of a decided attempt: a cost of pass divides cost and passes of the same attempts."""
-    return pl.when(pl.col("pass_rate").is_not_null()).then("cost_usd").alias("cost_usd")
-
-
-def mean_decided_cost() -> pl.Expr:
-    """The mean of `decided_cost` over a group; null if any is unknown, because the known ones may not be typical."""
-    unknown = pl.col("pass_rate").is_not_null() & pl.col("cost_usd").is_null()
-    return pl.when(~unknown.any()).then(exact_mean(decided_cost()))
 
 
 def composite_score(rate: pl.Expr, impl: pl.Expr, weights: CompositeWeights) -> pl.Expr:

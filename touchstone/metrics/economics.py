@@ -98,21 +98,22 @@ def bootstrap_estimates(sums: Floats, units: Integers, settings: IntervalSetting
         done += len(chunk)
 
 
-def economics(attempt_scores: pl.LazyFrame, problems: pl.LazyFrame, settings: IntervalSettings) -> pl.LazyFrame:
+def economics(problem_scores: pl.LazyFrame, problems: pl.LazyFrame, settings: IntervalSettings) -> pl.LazyFrame:
     """The table `economics`: pass rate, cost per attempt, cost of pass with its interval, and probabilities.
 
     Probabilities are null with fewer than 6 units, and are among the entries with at least 6. In a replicate without a
     pass no entry is the cheapest; ties count for each entry.
 
-    >>> cheap, dear = ("a", "T0", "x", 1.0, 0.2), ("b", "T0", "x", 1.0, 0.3)
-    >>> scores = pl.LazyFrame([cheap, dear], schema=["model", "tier", "oid", "pass_rate", "cost_usd"], orient="row")
+    >>> columns = ["model", "tier", "oid", "decided", "passes", "decided_cost_sum", "decided_cost_count"]
+    >>> cheap, dear = ("a", "T0", "x", 1, 1.0, 0.2, 1), ("b", "T0", "x", 1, 1.0, 0.3, 1)
+    >>> scores = pl.LazyFrame([cheap, dear], schema=columns, orient="row")
     >>> problems = pl.LazyFrame({"oid": ["x"], "cluster": [None]}, schema_overrides={"cluster": pl.String})
     >>> table = economics(scores, problems, IntervalSettings(replicates=100)).collect()
     >>> table.select("model", "cost_of_pass", "on_frontier", "frontier_probability").rows()
     [('a', 0.2, True, None), ('b', 0.3, False, None)]
     """
     indexed = index_problems(problems.select("oid", "cluster"))
-    outcomes = problem_outcomes(attempt_scores, indexed)
+    outcomes = problem_outcomes(problem_scores, indexed)
     cluster = indexed["cluster"]
     intervals = _intervals(outcomes, cluster, settings)
     sums = resampling_sums(outcomes, cluster, settings)

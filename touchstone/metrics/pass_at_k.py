@@ -9,7 +9,8 @@ References: Chen et al. (2021), "Evaluating large language models trained on cod
 """
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 import polars as pl
@@ -17,6 +18,7 @@ from numpy.typing import NDArray
 
 from touchstone.config import IntervalSettings
 from touchstone.inference.uncertainty import mean_interval
+from touchstone.inference.units import GroupKey, arrays_by_group
 from touchstone.metrics.keys import MODEL_TIER, PROBLEM_KEY
 from touchstone.vocabulary import DEFAULT_TIER
 
@@ -107,14 +109,34 @@ def shared_clusters(problems: pl.LazyFrame) -> pl.LazyFrame:
     return problems.join(shared, on="cluster", how="semi").select("oid", "cluster")
 
 
-def histograms(
-    problem_pass_at_k: pl.LazyFrame, problems: pl.LazyFrame
-) -> Iterator[tuple[dict[str, object], pl.DataFrame]]:
-    """The sorted outcome histogram of each model and tier, with their names."""
-    histogram = outcome_histogram(problem_counts(problem_pass_at_k), problems)
-    ordered = histogram.sort(*MODEL_TIER, "cluster", "n", "c", nulls_last=False).collect()
-    for key, part in ordered.group_by(MODEL_TIER, maintain_order=True):
-        yield dict(zip(MODEL_TIER, key, strict=True)), part
+class OutcomeCounts(NamedTuple):
+    """The outcomes of a model and tier: `problems` problems with c passes in n decided attempts each, sorted.
+
+    A cluster is a number, -1 for none.
+    """
+
+    clusters: Integers
+    n: Integers
+    c: Integers
+    problems: Integers
+
+    def with_at_least(self, attempts: int) -> "OutcomeCounts":
+        """The problems with at least so many decided attempts."""
+        enough = self.n >= attempts
+        return self if enough.all() else OutcomeCounts(*(column[enough] for column in self))
+
+
+def outcome_counts(histogram: pl.DataFrame) -> dict[GroupKey, OutcomeCounts]:
+    """The result of `outcome_histogram` as arrays, by model and tier."""
+    cluster = pl.when(pl.col("cluster").is_null()).then(-1).otherwise(pl.col("cluster").rank("dense")).cast(pl.Int64)
+    ordered = histogram.sort(*MODEL_TIER, "cluster", "n", "c", nulls_last=False)
+    columns = ordered.select(*MODEL_TIER, cluster, "n", "c", "problems")
+    return {key: OutcomeCounts(*arrays) for key, arrays in arrays_by_group(columns, MODEL_TIER)}
+
+
+def counts_by_group(problem_pass_at_k: pl.LazyFrame, problems: pl.LazyFrame) -> dict[GroupKey, OutcomeCounts]:
+    """The outcomes of each model and tier, sorted by name."""
+    return outcome_counts(outcome_histogram(problem_counts(problem_pass_at_k), problems).collect())
 
 
 def pass_at_k(
@@ -159,12 +181,11 @@ def summarise(
     `problems` is the number of problems, for all tiers or by tier.
     """
     totals = problems if isinstance(problems, Mapping) else {tier: problems for _, tier in groups}
-    ordered = histogram.sort("cluster", "n", "c", nulls_last=False)
-    parts = dict(iter(ordered.group_by(*MODEL_TIER)))
-    empty = histogram.clear()
+    attempted = outcome_counts(histogram.filter(pl.col("n") > 0))
+    none = OutcomeCounts(*np.zeros((4, 0), dtype=np.int64))
     rows = [
         {"model": model, "tier": tier, "k": k}
-        | _figures(parts.get((model, tier), empty).filter(pl.col("n") > 0), totals[tier], k, intervals)
+        | _figures(attempted.get((model, tier), none), totals[tier], k, intervals)
         for model, tier in groups
         for k in k_values
     ]
@@ -189,16 +210,14 @@ PASS_AT_K_SCHEMA = {
 }
 
 
-def _figures(part: pl.DataFrame, problems: int, k: int, intervals: IntervalSettings) -> dict[str, object]:
-    eligible = part.filter(pl.col("n") >= k)
-    n, c = eligible["n"].to_numpy(), eligible["c"].to_numpy()
-    weights = eligible["problems"].to_numpy()
+def _figures(counts: OutcomeCounts, problems: int, k: int, intervals: IntervalSettings) -> dict[str, object]:
+    clusters, n, c, weights = counts.with_at_least(k)
     estimates = pass_at_k_of_counts(n, c, k)
     total = math.fsum(estimates * weights)
     count = int(weights.sum())
-    attempted = int(part["problems"].sum())
+    attempted = int(counts.problems.sum())
     counted = count + problems - attempted
-    interval = mean_interval(estimates, weights, eligible["cluster"].to_list(), intervals)
+    interval = mean_interval(estimates, weights, clusters, intervals)
     return {
         "pass_at_k": _clip(total / count) if count else None,
         "ci_low": interval.low,

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from touchstone.config import IntervalSettings
 from touchstone.inference.bootstrap import resampling_groups, unit_ids
-from touchstone.inference.exact import from_fixed_point, to_fixed_point
+from touchstone.inference.exact import exact_total
 from touchstone.metrics.keys import MODEL_TIER
 
 Floats = NDArray[np.float64]
@@ -42,29 +42,21 @@ def index_problems(problems: pl.LazyFrame) -> pl.DataFrame:
     return problems.sort("oid").with_row_index("problem").collect(engine="streaming")
 
 
-def problem_outcomes(attempt_scores: pl.LazyFrame, indexed: pl.DataFrame) -> ProblemOutcomes:
-    """Aggregate attempts by model, tier and problem; `indexed` comes from `index_problems`."""
-    entries = list_entries(attempt_scores)
-    decided = pl.col("pass_rate").is_not_null()
+def problem_outcomes(problem_scores: pl.LazyFrame, indexed: pl.DataFrame) -> ProblemOutcomes:
+    """Sums by model, tier and problem, over suites and runs; `indexed` comes from `index_problems`."""
+    entries = list_entries(problem_scores)
     cells = (
-        with_cell_ids(attempt_scores, entries, indexed)
-        .select(
-            "cell",
-            "pass_rate",
-            cost=pl.when(decided).then(to_fixed_point(pl.col("cost_usd"))),
-            unpriced=decided & pl.col("cost_usd").is_null(),
-        )
+        with_cell_ids(problem_scores, entries, indexed)
         .group_by("cell")
         .agg(
-            n=pl.col("pass_rate").count(),
-            c=pl.col("pass_rate").sum(),
-            cost=pl.col("cost").sum(),
-            unpriced=pl.col("unpriced").any(),
+            n=pl.col("decided").sum(),
+            c=pl.col("passes").sum(),
+            cost=exact_total(pl.col("decided_cost_sum")),
+            unpriced=pl.col("decided_cost_count").sum() < pl.col("decided").sum(),
         )
         .filter(pl.col("n") > 0)
-        .select("cell", "unpriced", "c", pl.col("n").cast(pl.Int64), cost=from_fixed_point(pl.col("cost")))
-        .collect(engine="streaming")
         .sort("cell")
+        .collect()
     )
     entry, problem = np.divmod(cells["cell"].to_numpy(), max(1, indexed.height))
     unpriced = np.bincount(entry, weights=cells["unpriced"].to_numpy(), minlength=entries.height) > 0
@@ -72,15 +64,15 @@ def problem_outcomes(attempt_scores: pl.LazyFrame, indexed: pl.DataFrame) -> Pro
     return ProblemOutcomes(entries, entry, problem, cells["n"].to_numpy(), cells["c"].to_numpy(), cost)
 
 
-def list_entries(attempt_scores: pl.LazyFrame) -> pl.DataFrame:
+def list_entries(problem_scores: pl.LazyFrame) -> pl.DataFrame:
     """Every model and tier, sorted by name."""
-    return attempt_scores.select(MODEL_TIER).unique().collect(engine="streaming").sort(MODEL_TIER)
+    return problem_scores.select(MODEL_TIER).unique().sort(MODEL_TIER).collect()
 
 
-def with_cell_ids(attempt_scores: pl.LazyFrame, entries: pl.DataFrame, indexed: pl.DataFrame) -> pl.LazyFrame:
-    """Attempts with the column `cell`: entry number * number of problems + problem number."""
+def with_cell_ids(rows: pl.LazyFrame, entries: pl.DataFrame, indexed: pl.DataFrame) -> pl.LazyFrame:
+    """The rows of these entries with the column `cell`: entry number * number of problems + problem number."""
     return (
-        attempt_scores.join(indexed.lazy().select("oid", "problem"), on="oid")
+        rows.join(indexed.lazy().select("oid", "problem"), on="oid")
         .join(entries.lazy().with_row_index("entry"), on=MODEL_TIER)
         .with_columns(cell=pl.col("entry").cast(pl.Int64) * indexed.height + pl.col("problem"))
     )

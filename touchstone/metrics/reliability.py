@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from touchstone.config import IntervalSettings
 from touchstone.inference.uncertainty import mean_interval
-from touchstone.metrics.pass_at_k import histograms, pass_at_k_of_counts, pass_hat_k_of_counts
+from touchstone.metrics.pass_at_k import OutcomeCounts, counts_by_group, pass_at_k_of_counts, pass_hat_k_of_counts
 from touchstone.tables import TABLES
 
 Floats = NDArray[np.float64]
@@ -51,7 +51,10 @@ def reliability(problem_pass_at_k: pl.LazyFrame, problems: pl.LazyFrame, setting
     >>> table.select("always", "never", "flipping", "flip_rate", "consistency").row(0)
     (1, 0, 1, 0.5, 0.6666666666666666)
     """
-    rows = [group | _figures(histogram, settings) for group, histogram in histograms(problem_pass_at_k, problems)]
+    rows = [
+        {"model": model, "tier": tier} | _figures(counts, settings)
+        for (model, tier), counts in counts_by_group(problem_pass_at_k, problems).items()
+    ]
     return pl.LazyFrame(rows, schema=TABLES["reliability"].dtypes)
 
 
@@ -63,9 +66,9 @@ def reliability_curve(
     If problems differ in n, fewer of them are `eligible` as k grows, which may bend the curve.
     """
     rows = [
-        group | {"k": k} | _point(histogram.filter(pl.col("n") >= k), k, settings)
-        for group, histogram in histograms(problem_pass_at_k, problems)
-        for k in curve_k_values(int(histogram["n"].to_numpy().max()))
+        {"model": model, "tier": tier, "k": k} | _point(counts.with_at_least(k), k, settings)
+        for (model, tier), counts in counts_by_group(problem_pass_at_k, problems).items()
+        for k in curve_k_values(int(counts.n.max()))
     ]
     return pl.LazyFrame(rows, schema=TABLES["reliability_curve"].dtypes)
 
@@ -80,22 +83,22 @@ def curve_k_values(most: int) -> list[int]:
     return [k for k in [*range(1, EVERY_K_TO), *steps] if k <= most]
 
 
-def _figures(histogram: pl.DataFrame, settings: IntervalSettings) -> dict[str, object]:
-    n, c = pl.col("n"), pl.col("c")
-    repeated = histogram.filter(n > 1)
-    weights, clusters = repeated["problems"].to_numpy(), repeated["cluster"].to_list()
+def _figures(counts: OutcomeCounts, settings: IntervalSettings) -> dict[str, object]:
+    clusters, n, c, weights = counts.with_at_least(2)
+    frame = pl.DataFrame({"n": n, "c": c})
     flip_values, consistency_values = (
-        repeated.select(figure(n, c).cast(pl.Float64)).to_series().to_numpy() for figure in (flips, consistency)
+        frame.select(figure(pl.col("n"), pl.col("c")).cast(pl.Float64)).to_series().to_numpy()
+        for figure in (flips, consistency)
     )
     flip_interval, consistency_interval = (
         mean_interval(values, weights, clusters, settings) for values in (flip_values, consistency_values)
     )
     return {
-        "problems": _problems(histogram.filter(n > 0)),
-        "repeated": _problems(repeated),
-        "always": _problems(repeated.filter(c == n)),
-        "never": _problems(repeated.filter(c == 0)),
-        "flipping": _problems(repeated.filter(flips(n, c))),
+        "problems": int(counts.problems[counts.n > 0].sum()),
+        "repeated": int(weights.sum()),
+        "always": int(weights[c == n].sum()),
+        "never": int(weights[c == 0].sum()),
+        "flipping": int(weights[(c > 0) & (c < n)].sum()),
         "flip_rate": _mean(flip_values, weights),
         "flip_rate_ci_low": flip_interval.low,
         "flip_rate_ci_high": flip_interval.high,
@@ -108,10 +111,10 @@ def _figures(histogram: pl.DataFrame, settings: IntervalSettings) -> dict[str, o
     }
 
 
-def _point(eligible: pl.DataFrame, k: int, settings: IntervalSettings) -> dict[str, object]:
-    n, c, weights = (eligible[name].to_numpy() for name in ("n", "c", "problems"))
+def _point(eligible: OutcomeCounts, k: int, settings: IntervalSettings) -> dict[str, object]:
+    clusters, n, c, weights = eligible
     pass_hat_k = pass_hat_k_of_counts(n, c, k)
-    interval = mean_interval(pass_hat_k, weights, eligible["cluster"].to_list(), settings)
+    interval = mean_interval(pass_hat_k, weights, clusters, settings)
     return {
         "pass_at_k": _mean(pass_at_k_of_counts(n, c, k), weights),
         "pass_hat_k": _mean(pass_hat_k, weights),
@@ -121,10 +124,6 @@ def _point(eligible: pl.DataFrame, k: int, settings: IntervalSettings) -> dict[s
         "ci_units": interval.units,
         "eligible": int(weights.sum()),
     }
-
-
-def _problems(histogram: pl.DataFrame) -> int:
-    return int(histogram["problems"].sum())
 
 
 def _mean(shares: Floats, weights: NDArray[np.int64]) -> float | None:

@@ -17,10 +17,10 @@ from touchstone.config import IntervalSettings
 from touchstone.inference.bootstrap import MIN_UNITS, bootstrap_sums, expanded_percentiles, resampling_groups, unit_ids
 from touchstone.inference.exact import from_fixed_point, to_fixed_point
 from touchstone.metrics.economics import Estimates, bootstrap_estimates, cheapest
+from touchstone.metrics.keys import MODEL_TIER
 from touchstone.metrics.problem_outcomes import (
     ProblemOutcomes,
     index_problems,
-    list_entries,
     problem_outcomes,
     resampling_sums,
     unit_counts,
@@ -32,26 +32,26 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 POLICIES = ("single", "suite", "problem")
+# Attempts that are sorted at once: about 200 MB.
+_BATCH = 2_000_000
 
 
-def routing(attempt_scores: pl.LazyFrame, problems: pl.LazyFrame, settings: IntervalSettings) -> pl.LazyFrame:
+def routing(problem_scores: pl.LazyFrame, problems: pl.LazyFrame, settings: IntervalSettings) -> pl.LazyFrame:
     """The table `routing`: per suite the cheapest model and tier, the probability that it is, and the runner-up.
 
     Ties are broken by name. The probability is null if the choice has fewer than 6 units in the suite, and is among the
     models and tiers with at least 6 (`economics.bootstrap_estimates`).
 
-    >>> scores = pl.LazyFrame(
-    ...     [("a", "T0", "x", "s", 1.0, 0.3), ("b", "T0", "x", "s", 1.0, 0.2)],
-    ...     schema=["model", "tier", "oid", "suite", "pass_rate", "cost_usd"],
-    ...     orient="row",
-    ... )
+    >>> columns = ["model", "tier", "suite", "oid", "decided", "passes", "decided_cost_sum", "decided_cost_count"]
+    >>> rows = [("a", "T0", "s", "x", 1, 1.0, 0.3, 1), ("b", "T0", "s", "x", 1, 1.0, 0.2, 1)]
+    >>> scores = pl.LazyFrame(rows, schema=columns, orient="row")
     >>> problems = pl.LazyFrame({"oid": ["x"], "suite": ["s"], "cluster": [None]}, schema_overrides={"cluster": str})
     >>> table = routing(scores, problems, IntervalSettings(replicates=100)).collect()
     >>> table.select("suite", "model", "cost_of_pass", "second_model").row(0)
     ('s', 'b', 0.2, 'a')
     """
-    indexed = _indexed_problems(attempt_scores, problems)
-    outcomes = problem_outcomes(attempt_scores, indexed)
+    indexed = _indexed_problems(problem_scores, problems)
+    outcomes = problem_outcomes(problem_scores, indexed)
     names, suite_of = _suite_ids(indexed)
     suite = suite_of[outcomes.problem]
     order = np.argsort(suite, kind="stable")
@@ -63,7 +63,9 @@ def routing(attempt_scores: pl.LazyFrame, problems: pl.LazyFrame, settings: Inte
     return pl.LazyFrame(rows, schema=TABLES["routing"].dtypes)
 
 
-def routing_policies(attempt_scores: pl.LazyFrame, problems: pl.LazyFrame, settings: IntervalSettings) -> pl.LazyFrame:
+def routing_policies(
+    attempt_scores: pl.LazyFrame, problem_scores: pl.LazyFrame, problems: pl.LazyFrame, settings: IntervalSettings
+) -> pl.LazyFrame:
     """The table `routing_policies`: cost and pass rate of one model for all, one per suite and one per problem.
 
     Cross-validated: evaluated on attempts that did not make the choice. If no model passes a problem in the choosing
@@ -72,8 +74,9 @@ def routing_policies(attempt_scores: pl.LazyFrame, problems: pl.LazyFrame, setti
     fewest such problems is dropped until they do. The bootstrap interval of the saving keeps the choices fixed, and is
     null with fewer than 6 units or if the policy equals the single choice.
     """
-    indexed = _indexed_problems(attempt_scores, problems)
-    shared = _shared_problems(_halves(attempt_scores, indexed), indexed.height)
+    indexed = _indexed_problems(problem_scores, problems)
+    entries = _priced_entries(problem_scores)
+    shared = _shared_problems(_halves(attempt_scores, entries, indexed), indexed.height) if entries.height else None
     _, suite_of = _suite_ids(indexed)
     chosen = None if shared is None else _choices(shared, suite_of[shared.problem])
     if shared is None or chosen is None:
@@ -92,9 +95,9 @@ def routing_policies(attempt_scores: pl.LazyFrame, problems: pl.LazyFrame, setti
     return pl.LazyFrame(rows, schema=TABLES["routing_policies"].dtypes)
 
 
-def _indexed_problems(attempt_scores: pl.LazyFrame, problems: pl.LazyFrame) -> pl.DataFrame:
+def _indexed_problems(problem_scores: pl.LazyFrame, problems: pl.LazyFrame) -> pl.DataFrame:
     """The problems with their number and the suite of their attempts: the first by name if attempts disagree."""
-    attempted = attempt_scores.group_by("oid").agg(attempt_suite=pl.col("suite").min())
+    attempted = problem_scores.group_by("oid").agg(attempt_suite=pl.col("suite").min())
     return index_problems(
         problems.join(attempted, on="oid", how="left").select(
             "oid", "cluster", suite=pl.coalesce("attempt_suite", "suite")
@@ -150,9 +153,18 @@ class _SharedProblems:
     cost: Floats
 
 
-def _halves(attempt_scores: pl.LazyFrame, indexed: pl.DataFrame) -> pl.DataFrame:
-    """Pass rate and mean cost per entry, problem and half; attempts alternate between halves by their ids."""
-    entries = list_entries(attempt_scores)
+def _priced_entries(problem_scores: pl.LazyFrame) -> pl.DataFrame:
+    """The models and tiers with decided attempts and no unknown cost of these, sorted by name."""
+    counted = problem_scores.group_by(MODEL_TIER).agg(pl.col("decided", "decided_cost_count").sum())
+    priced = (pl.col("decided") > 0) & (pl.col("decided") == pl.col("decided_cost_count"))
+    return counted.filter(priced).select(*MODEL_TIER, "decided").sort(MODEL_TIER).collect()
+
+
+def _halves(attempt_scores: pl.LazyFrame, entries: pl.DataFrame, indexed: pl.DataFrame) -> pl.DataFrame:
+    """Pass rate and mean cost per entry, problem and half; attempts alternate between halves by their ids.
+
+    A batch of models at a time, because attempts must be sorted in memory.
+    """
     first = (pl.col("cell") != pl.col("cell").shift()).fill_null(True)
     turn = (pl.col("row") - pl.when(first).then("row").forward_fill()) % 2
     parts = {"rate": pl.col("pass_rate"), "cost": to_fixed_point(pl.col("cost_usd"))}
@@ -160,35 +172,40 @@ def _halves(attempt_scores: pl.LazyFrame, indexed: pl.DataFrame) -> pl.DataFrame
         pl.when(turn == half).then(part).alias(f"{name}_{half}") for half in (0, 1) for name, part in parts.items()
     ]
     decided = attempt_scores.filter(pl.col("pass_rate").is_not_null())
-    return (
-        with_cell_ids(decided, entries, indexed)
+    batches = [
+        with_cell_ids(decided.filter(pl.col("model").is_in(models)), entries.drop("decided"), indexed)
         .select("cell", "iteration_id", "pass_rate", "cost_usd")
         .sort("cell", "iteration_id")
         .with_row_index("row")
-        .select("cell", *by_half, unpriced=pl.col("cost_usd").is_null())
+        .select("cell", *by_half)
         .group_by("cell")
         .agg(
-            pl.col("unpriced").any(),
             pl.col("rate_0", "rate_1", "cost_0", "cost_1").sum(),
             n_0=pl.col("rate_0").count(),
             n_1=pl.col("rate_1").count(),
         )
         .select(
             "cell",
-            "unpriced",
             *(pl.col(f"rate_{half}") / pl.col(f"n_{half}") for half in (0, 1)),
             *(from_fixed_point(pl.col(f"cost_{half}")) / pl.col(f"n_{half}") for half in (0, 1)),
             in_both=pl.col("n_1") > 0,
         )
         .collect(engine="streaming")
-        .sort("cell")
-    )
+        for models in _model_batches(entries)
+    ]
+    return pl.concat(batches).sort("cell")
+
+
+def _model_batches(entries: pl.DataFrame) -> list[list[str]]:
+    """The models in groups of about `_BATCH` decided attempts, or of one model."""
+    by_model = entries.group_by("model", maintain_order=True).agg(pl.col("decided").sum())
+    batch = (pl.col("decided").cum_sum() - pl.col("decided")) // _BATCH
+    return by_model.group_by(batch.alias("batch"), maintain_order=True).agg("model")["model"].to_list()
 
 
 def _shared_problems(halves: pl.DataFrame, problems: int) -> _SharedProblems | None:
     entry, problem = np.divmod(halves["cell"].to_numpy(), max(1, problems))
-    unpriced = np.unique(entry[halves["unpriced"].to_numpy()])
-    usable = halves["in_both"].to_numpy() & ~np.isin(entry, unpriced)
+    usable = halves["in_both"].to_numpy().copy()
     sizes = np.bincount(entry[usable])
     # From most problems to fewest, ties by name: the last is dropped first.
     candidates = sorted(np.flatnonzero(sizes).tolist(), key=lambda candidate: -sizes[candidate])

@@ -28,9 +28,9 @@ from numpy.typing import NDArray
 
 from touchstone.config import IntervalSettings, SuiteSettings
 from touchstone.inference.cluster_robust import adjusted_residuals, degrees_of_freedom
-from touchstone.inference.exact import exact_mean, exact_sum
+from touchstone.inference.exact import exact_mean, exact_sum, from_fixed_point, to_fixed_point
 from touchstone.inference.uncertainty import Interval, score_interval, unit_interval
-from touchstone.inference.units import UNIT, group_intervals, join_intervals, mean_intervals, unit_sums
+from touchstone.inference.units import UNIT, group_intervals, join_intervals, mean_intervals, sums_by_unit
 from touchstone.metrics.keys import RUN_KEY, SUITE_KEY
 from touchstone.vocabulary import CLASSES, PASS_CLASS
 
@@ -44,53 +44,70 @@ _LARGEST_VARIANCE = 0.25
 
 
 def suite_scores(
-    attempt_scores: pl.LazyFrame, problems: pl.LazyFrame, settings: SuiteSettings, interval_settings: IntervalSettings
+    attempt_scores: pl.LazyFrame,
+    problem_scores: pl.LazyFrame,
+    problems: pl.LazyFrame,
+    settings: SuiteSettings,
+    interval_settings: IntervalSettings,
 ) -> pl.LazyFrame:
     """The table `suite_scores`: cases, passes, scores with intervals and counts per class."""
-    units = unit_sums(
-        attempt_scores, problems, SUITE_KEY, [_case_score().alias("score"), pl.col("accuracy").alias("decided_score")]
-    )
+    units = sums_by_unit(problem_scores, problems, SUITE_KEY, {"score": _SCORE, "decided_score": _DECIDED_SCORE})
+    by_class = _by_class(attempt_scores, settings).collect(engine="streaming")
     found = [
         mean_intervals(units, SUITE_KEY, "score", interval_settings),
         mean_intervals(units, SUITE_KEY, "decided_score", interval_settings, "decided_score_").drop(
             "decided_score_ci_units"
         ),
-        _other_classes(attempt_scores),
+        _other_classes(by_class),
     ]
-    table = _suites(attempt_scores, settings).collect()
+    table = _suites(by_class)
     for columns in found:
         table = join_intervals(table, columns, SUITE_KEY)
     return table.lazy()
 
 
-def _case_score() -> pl.Expr:
-    """A case's contribution to the score of its suite; 0 if undecided."""
-    return pl.col("accuracy").fill_null(0.0)
+# Sum and number of values by problem: an undecided case contributes 0 to the score of its suite.
+_SCORE, _DECIDED_SCORE = ("accuracy_sum", "attempts"), ("accuracy_sum", "accuracy_count")
 
 
-def _suites(attempt_scores: pl.LazyFrame, settings: SuiteSettings) -> pl.LazyFrame:
-    """The figures of the suites, without intervals."""
-    name = pl.col("classification")
-    classes = {f"class_{known}": (name == known).sum().cast(pl.Int64) for known in CLASSES}
-    # A plain sum of 0 and 1 is exact in any order; sums of credits and latencies are not.
-    passed = pl.col("accuracy").sum()
+def _by_class(attempt_scores: pl.LazyFrame, settings: SuiteSettings) -> pl.LazyFrame:
+    """Counts and sums over the cases of each class in each suite, which are few."""
+    latency = latency_score(settings)
     return (
-        attempt_scores.with_columns(
-            __credit=credit(settings), __latency=latency_score(settings), __weight=weight(settings)
-        )
-        .group_by(SUITE_KEY)
+        attempt_scores.with_columns(__credit=to_fixed_point(credit(settings)), __latency=to_fixed_point(latency))
+        .group_by(*SUITE_KEY, "classification")
         .agg(
             cases=pl.len().cast(pl.Int64),
             decided=pl.col("accuracy").count().cast(pl.Int64),
+            # A plain sum of 0 and 1 is exact in any order; sums of credits and latencies are not.
+            passed=pl.col("accuracy").sum(),
+            credit=pl.col("__credit").sum(),
+            latency=pl.col("__latency").sum(),
+            measured=pl.col("__latency").count(),
+        )
+        .with_columns(suite_weight=weight(settings))
+    )
+
+
+def _suites(by_class: pl.DataFrame) -> pl.DataFrame:
+    """The figures of the suites, without intervals."""
+    name, cases = pl.col("classification"), pl.col("cases")
+    classes = {f"class_{known}": cases.filter(name == known).sum() for known in CLASSES}
+    passed, measured = pl.col("passed").sum(), pl.col("measured").sum()
+    return (
+        by_class.group_by(SUITE_KEY)
+        .agg(
+            cases=cases.sum(),
+            decided=pl.col("decided").sum(),
             passed=passed.cast(pl.Int64),
-            score=passed / pl.len(),
-            decided_score=passed / pl.col("accuracy").count(),
-            weighted_score=exact_mean(pl.col("__credit")),
-            latency_score=exact_mean(pl.col("__latency")),
-            suite_weight=pl.col("__weight").first(),
+            score=passed / cases.sum(),
+            decided_score=passed / pl.col("decided").sum(),
+            weighted_score=from_fixed_point(pl.col("credit").sum()) / cases.sum(),
+            latency_score=pl.when(measured > 0).then(from_fixed_point(pl.col("latency").sum()) / measured),
+            suite_weight=pl.col("suite_weight").first(),
             **classes,
-            class_other=_is_other().sum().cast(pl.Int64),
-            class_none=name.is_null().sum().cast(pl.Int64),
+            class_other=cases.filter(_is_other()).sum(),
+            class_none=cases.filter(name.is_null()).sum(),
         )
         .filter(pl.col("decided") > 0)
         .sort(SUITE_KEY, nulls_last=False)
@@ -102,25 +119,20 @@ def _is_other() -> pl.Expr:
     return name.is_not_null() & ~name.is_in(CLASSES)
 
 
-def _other_classes(attempt_scores: pl.LazyFrame) -> pl.DataFrame:
+def _other_classes(by_class: pl.DataFrame) -> pl.DataFrame:
     """The unknown classes of each suite with their counts, as text."""
-    counted = (
-        attempt_scores.filter(_is_other())
-        .group_by(*SUITE_KEY, "classification")
-        .len()
-        .sort(*SUITE_KEY, "classification")
-    )
-    described = counted.with_columns(other_classes=pl.format("{} {}", "classification", "len"))
-    return described.group_by(SUITE_KEY, maintain_order=True).agg(pl.col("other_classes").str.join(", ")).collect()
+    counted = by_class.filter(_is_other()).sort(*SUITE_KEY, "classification")
+    described = counted.with_columns(other_classes=pl.format("{} {}", "classification", "cases"))
+    return described.group_by(SUITE_KEY, maintain_order=True).agg(pl.col("other_classes").str.join(", "))
 
 
 def run_scores(
-    suite_scores: pl.LazyFrame, attempt_scores: pl.LazyFrame, problems: pl.LazyFrame, settings: IntervalSettings
+    suite_scores: pl.LazyFrame, problem_scores: pl.LazyFrame, problems: pl.LazyFrame, settings: IntervalSettings
 ) -> pl.LazyFrame:
     """The table `run_scores`: the unweighted mean of the scores of a run's suites, and the pass rate over its cases."""
-    figures = [_case_score().alias("score"), pl.col("accuracy").alias("decided")]
     in_suites = suite_scores.select(SUITE_KEY).collect()
-    units = unit_sums(attempt_scores, problems, SUITE_KEY, figures).join(
+    figures = {"score": _SCORE, "decided": _DECIDED_SCORE}
+    units = sums_by_unit(problem_scores, problems, SUITE_KEY, figures).join(
         in_suites, on=SUITE_KEY, how="semi", nulls_equal=True
     )
     parts = units.select(*RUN_KEY, pl.col("suite").rank("dense"), UNIT, "score", "score_size")
@@ -217,7 +229,7 @@ def empty_suites(problems: pl.LazyFrame, suite_scores: pl.LazyFrame) -> pl.LazyF
 
 def credit(settings: SuiteSettings) -> pl.Expr:
     """The credit of a case: 1 for a pass, the configured credit of its class, otherwise 0."""
-    worth = _case_score()
+    worth = pl.col("accuracy").fill_null(0.0)
     for name, value in settings.class_credit.items():
         if name != PASS_CLASS:
             worth = pl.when(pl.col("classification") == name).then(value).otherwise(worth)

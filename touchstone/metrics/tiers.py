@@ -20,14 +20,14 @@ from touchstone.inference.units import (
     interval_columns,
     join_intervals,
     mean_intervals,
-    unit_sums,
+    sums_by_unit,
     with_unit_ids,
 )
 from touchstone.inference.uplift import uplift_intervals
-from touchstone.metrics.attempts import cost_of_pass, decided_cost, grade, mean_decided_cost
+from touchstone.metrics.attempts import cost_of_pass, grade
 from touchstone.metrics.keys import MODEL_TIER
+from touchstone.metrics.problem_scores import mean_decided_cost
 from touchstone.metrics.statistics import population_variance, statistics
-from touchstone.tables import TABLES
 
 METRICS = (
     "pass_rate",
@@ -52,13 +52,19 @@ def tier_statistics(attempt_scores: pl.LazyFrame) -> pl.LazyFrame:
 def tiers(
     tier_statistics: pl.LazyFrame,
     attempt_scores: pl.LazyFrame,
+    problem_scores: pl.LazyFrame,
     problems: pl.LazyFrame,
     scoring: Scoring,
     intervals: IntervalSettings,
 ) -> pl.LazyFrame:
     """The table `tiers`: median composite score, grade, pass rate, cost of pass and uplift, with intervals."""
-    table = _figures(tier_statistics, attempt_scores, scoring).collect()
-    units = unit_sums(attempt_scores, problems, MODEL_TIER, ["pass_rate", decided_cost()])
+    table = _figures(tier_statistics, problem_scores, scoring).collect()
+    units = sums_by_unit(
+        problem_scores,
+        problems,
+        MODEL_TIER,
+        {"pass_rate": ("passes", "decided"), "cost_usd": ("decided_cost_sum", "decided_cost_count")},
+    )
     samples = _samples(attempt_scores, problems)
     medians = {key: median_interval(sample, intervals) for key, sample in samples.items()}
     found = [
@@ -144,7 +150,7 @@ def _samples(attempt_scores: pl.LazyFrame, problems: pl.LazyFrame) -> dict[Group
     }
 
 
-def _figures(tier_statistics: pl.LazyFrame, attempt_scores: pl.LazyFrame, scoring: Scoring) -> pl.LazyFrame:
+def _figures(tier_statistics: pl.LazyFrame, problem_scores: pl.LazyFrame, scoring: Scoring) -> pl.LazyFrame:
     """The figures of the tiers, without intervals."""
     per_tier = (
         tier_statistics.group_by(MODEL_TIER)
@@ -154,7 +160,7 @@ def _figures(tier_statistics: pl.LazyFrame, attempt_scores: pl.LazyFrame, scorin
             attempts=_of("pass_rate", "count"),
         )
         .join(
-            attempt_scores.group_by(MODEL_TIER).agg(cost_mean=mean_decided_cost(), scored=_is_scored().sum()),
+            problem_scores.group_by(MODEL_TIER).agg(pl.col("scored").sum(), cost_mean=mean_decided_cost()),
             on=MODEL_TIER,
         )
     )
@@ -186,11 +192,6 @@ def _figures(tier_statistics: pl.LazyFrame, attempt_scores: pl.LazyFrame, scorin
     ).sort(MODEL_TIER)
 
 
-def _is_scored() -> pl.Expr:
-    """Whether an attempt has both parts of a composite score: an outcome and a judge's score."""
-    return pl.col("pass_rate").is_not_null() & pl.col("impl_rate").is_not_null()
-
-
 def uplift(score: pl.Expr, baseline: pl.Expr) -> pl.Expr:
     """The relative difference from the baseline; null if that is missing or 0."""
     return pl.when(baseline != 0).then((score - baseline) / baseline)
@@ -198,36 +199,42 @@ def uplift(score: pl.Expr, baseline: pl.Expr) -> pl.Expr:
 
 def cross_tier(tier_statistics: pl.LazyFrame, tiers: pl.LazyFrame) -> pl.LazyFrame:
     """The table `cross_tier`: variance of pass rate, cost and score between a model's tiers, and the cheapest tier."""
-    statistics_table, tier_table = tier_statistics.collect(), tiers.collect()
-    rows = [_compare(str(model), statistics_table, tier_table) for model in tier_table["model"].unique().sort()]
-    return pl.LazyFrame(rows, schema=TABLES["cross_tier"].dtypes)
+    values = [
+        pl.col(statistic).filter(pl.col("metric") == metric).drop_nulls().alias(name)
+        for name, (metric, statistic) in _CROSS_TIER_VARIANCES.items()
+    ]
+    finite = pl.col("cost_of_pass").is_finite()
+    compared = (
+        tiers.sort("cost_of_pass", "tier", nulls_last=True)
+        .group_by("model", maintain_order=True)
+        .agg(
+            tiers=pl.len().cast(pl.Int64),
+            attempts=pl.col("attempts").sum(),
+            scored=pl.col("scored").sum(),
+            frontier_cost_of_pass=pl.col("cost_of_pass").filter(finite).first(),
+            frontier_tier=pl.col("tier").filter(finite).first(),
+        )
+        .join(tier_statistics.group_by("model").agg(values), on="model", how="left")
+        .with_columns(cost_delta=pl.col("cost_variance").list.max() - pl.col("cost_variance").list.min())
+        .sort("model")
+        .collect()
+    )
+    variances = [
+        pl.Series(name, [population_variance(np.array(each or [])) for each in compared[name].to_list()], pl.Float64)
+        for name in _CROSS_TIER_VARIANCES
+    ]
+    return compared.with_columns(variances).lazy()
 
 
-def _compare(model: str, tier_statistics: pl.DataFrame, tiers: pl.DataFrame) -> dict[str, object]:
-    own = tier_statistics.filter(pl.col("model") == model).sort("tier")
-
-    def variance(metric: str, statistic: str) -> float | None:
-        values = own.filter(pl.col("metric") == metric)[statistic].drop_nulls()
-        return population_variance(values.to_numpy())
-
-    costs = own.filter(pl.col("metric") == "cost_usd")["median"].drop_nulls().to_numpy()
-    priced = tiers.filter(pl.col("model") == model).sort("cost_of_pass", "tier", nulls_last=True)
-    cheapest = priced.filter(pl.col("cost_of_pass").is_finite()).head(1)
-    return {
-        "model": model,
-        "tiers": priced.height,
-        "attempts": priced["attempts"].sum(),
-        "scored": priced["scored"].sum(),
-        "pass_rate_variance": variance("pass_rate", "median"),
-        "pass_rate_variance_of_means": variance("pass_rate", "mean"),
-        "cost_variance": variance("cost_usd", "median"),
-        "cost_variance_of_means": variance("cost_usd", "mean"),
-        "score_variance": variance("composite_score", "median"),
-        "score_variance_of_means": variance("composite_score", "mean"),
-        "cost_delta": float(np.max(costs) - np.min(costs)) if len(costs) else None,
-        "frontier_cost_of_pass": cheapest["cost_of_pass"].item() if cheapest.height else None,
-        "frontier_tier": cheapest["tier"].item() if cheapest.height else None,
-    }
+# The metric and the statistic of each tier whose variance over the tiers is a column.
+_CROSS_TIER_VARIANCES = {
+    "pass_rate_variance": ("pass_rate", "median"),
+    "pass_rate_variance_of_means": ("pass_rate", "mean"),
+    "cost_variance": ("cost_usd", "median"),
+    "cost_variance_of_means": ("cost_usd", "mean"),
+    "score_variance": ("composite_score", "median"),
+    "score_variance_of_means": ("composite_score", "mean"),
+}
 
 
 def _of(metric: str, statistic: str) -> pl.Expr:

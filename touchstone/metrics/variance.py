@@ -26,10 +26,10 @@ from numpy.typing import NDArray
 
 from touchstone.config import IntervalSettings
 from touchstone.inference.cluster_robust import ClusterRobustSE, cluster_robust_se
-from touchstone.inference.exact import exact_mean
 from touchstone.inference.quantiles import t_critical
 from touchstone.metrics.keys import MODEL_TIER
-from touchstone.metrics.pass_at_k import histograms
+from touchstone.metrics.pass_at_k import counts_by_group
+from touchstone.metrics.problem_scores import mean_score
 from touchstone.tables import TABLES
 
 Floats = NDArray[np.float64]
@@ -54,22 +54,16 @@ class UnitSums(NamedTuple):
 
 
 @dataclass(frozen=True)
-class OutcomeCounts:
-    """The decided outcomes of one model and tier: `weights` problems with c passes in n attempts each."""
+class DecidedOutcomes:
+    """The decided outcomes of one model and tier: `weights` problems with c passes in n attempts each.
 
+    Rows are sorted, because the order of sums within clusters must be fixed. A cluster is a number, -1 for none.
+    """
+
+    clusters: Integers
     n: Integers
     c: Integers
     weights: Integers
-    # A number per cluster; -1 for a problem without one.
-    clusters: Integers
-
-    @classmethod
-    def of(cls, histogram: pl.DataFrame) -> Self:
-        """From sorted rows (cluster, n, c, problems): the order of sums within clusters must be fixed."""
-        decided = histogram.filter(pl.col("n") > 0)
-        clusters = decided.select(pl.when(pl.col("cluster").is_null()).then(-1).otherwise(pl.col("cluster").rle_id()))
-        n, c, weights = (decided[name].to_numpy() for name in ("n", "c", "problems"))
-        return cls(n, c, weights, clusters.to_series().cast(pl.Int64).to_numpy())
 
     @cached_property
     def problems(self) -> int:
@@ -183,7 +177,7 @@ class VarianceParts:
             )
 
     @classmethod
-    def of(cls, outcomes: OutcomeCounts) -> Self:
+    def of(cls, outcomes: DecidedOutcomes) -> Self:
         """The parts for the mean rate of a model and tier; None where unknown."""
         whole = outcomes.variance_of_mean
         samples = None if outcomes.rate_variance is None else outcomes.rate_variance / outcomes.problems
@@ -274,17 +268,18 @@ def variance_split(problem_pass_at_k: pl.LazyFrame, problems: pl.LazyFrame) -> p
     (0.0625, 0.0417, 0.0208)
     """
     rows = [
-        group | _figures(OutcomeCounts.of(histogram)) for group, histogram in histograms(problem_pass_at_k, problems)
+        {"model": model, "tier": tier} | _figures(DecidedOutcomes(*counts.with_at_least(1)))
+        for (model, tier), counts in counts_by_group(problem_pass_at_k, problems).items()
     ]
     return pl.LazyFrame(rows, schema=TABLES["variance_split"].dtypes)
 
 
 def next_samples(
-    variance_split: pl.LazyFrame, attempt_scores: pl.LazyFrame, settings: IntervalSettings
+    variance_split: pl.LazyFrame, problem_scores: pl.LazyFrame, settings: IntervalSettings
 ) -> pl.LazyFrame:
     """The table `next_samples`: the expected interval width of pass@1 under each plan, per model and tier.
 
-    Of `attempt_scores` only model, tier and cost_usd are read. The width is that of a t interval, at most 1, with the
+    The width is that of a t interval, at most 1, with the
     degrees of freedom under the plan, which is exact for units of equal size; near 0 and 1, where intervals are
     asymmetric, `pass_at_k` has another. Null rather than 0 if no variance was observed.
 
@@ -293,16 +288,14 @@ def next_samples(
     `TIE_TOLERANCE`. This happens if less than about a tenth of the variance comes from problems, and there are enough
     problems to show it (`expected_from_problems`).
     """
-    cost = pl.col("cost_usd")
-    means = attempt_scores.group_by(MODEL_TIER).agg(
-        cost_per_attempt=pl.when(cost.is_not_null().all()).then(exact_mean(cost))
-    )
+    all_priced = pl.col("cost_count").sum() == pl.col("attempts").sum()
+    means = problem_scores.group_by(MODEL_TIER).agg(cost_per_attempt=pl.when(all_priced).then(mean_score("cost")))
     groups = variance_split.join(means, on=MODEL_TIER, how="left").sort(MODEL_TIER).collect()
     rows = [row for group in groups.iter_rows(named=True) for row in _plans(group, settings)]
     return pl.LazyFrame(rows, schema=TABLES["next_samples"].dtypes)
 
 
-def _figures(outcomes: OutcomeCounts) -> dict[str, object]:
+def _figures(outcomes: DecidedOutcomes) -> dict[str, object]:
     problems, weights = outcomes.problems, outcomes.weights
     parts = VarianceParts.of(outcomes)
     return {
