@@ -21,20 +21,20 @@ import os
 import re
 import shutil
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 import filelock
 import polars as pl
 
 from touchstone.contracts import conform, violations
 from touchstone.errors import TouchstoneError
-from touchstone.regular_files import read_bytes, read_json
+from touchstone.regular_files import read_bytes
 from touchstone.storage.files import link_or_copy, refuse_links, replacing
+from touchstone.storage.stamps import Stamps
 from touchstone.tables import TABLES
 from touchstone.text import counted
 
@@ -44,7 +44,6 @@ CSV_FOLDER = "csv"
 _PUBLISHED_NAMES = ("tables", SUMMARY, WAREHOUSE, CSV_FOLDER)
 _KEPT_GENERATIONS = 2
 _GENERATION = re.compile(r"published/\d+")
-_STAMP = {"rows": int, "fingerprint": str, "made_from": str, "inputs": dict, "settled": bool}
 
 
 @dataclass(frozen=True)
@@ -53,6 +52,7 @@ class Part:
 
     `fingerprint` identifies its content: tables that read it are made again when it changes. For most parts it equals
     `made_from`, the hash of what the part was made from. A part that is not `settled` may differ when made again.
+    `models` identifies each model's rows of a table that is made model by model.
     """
 
     path: Path
@@ -62,6 +62,7 @@ class Part:
     inputs: Mapping[str, str] = field(default_factory=dict)
     made_from: str = ""
     settled: bool = True
+    models: Mapping[str, str] = field(default_factory=dict)
 
 
 class Store:
@@ -72,6 +73,7 @@ class Store:
         self._home = root / ".store"
         self.draft = self._home / "draft"
         self.unpublished = self._home / "unpublished"
+        self._stamps = Stamps()
         self._written: dict[Path, str] = {}
         self._of_this_run: set[str] = set()
 
@@ -113,8 +115,8 @@ class Store:
     def part(self, table: str, part: str | None = None) -> Part | None:
         """The part; None if it is missing, incomplete, or has the columns of another version."""
         path = self._path(table, part)
-        made = _read_stamp(self._stamp(table, part))
-        if made is None or not path.is_file() or made.get("columns") != _columns(table):
+        made = self._stamps.of(self._stamp(table, part))
+        if made is None or made.get("columns") != _columns(table) or not path.is_file():
             return None
         return Part(
             path,
@@ -124,6 +126,7 @@ class Store:
             inputs=made["inputs"],
             made_from=made["made_from"],
             settled=made["settled"],
+            models=made["models"],
         )
 
     def current(self, table: str, made_from: str, part: str | None = None) -> Part | None:
@@ -144,10 +147,12 @@ class Store:
         *,
         fingerprint: str | None = None,
         settled: bool = True,
+        models: Mapping[str, str] | None = None,
     ) -> Part:
         """Replace a part of a table, checked against its contract; `inputs` has the hashes of its source files.
 
-        `fingerprint` is a hash of the content, for parts whose content may differ for equal inputs.
+        `fingerprint` is a hash of the content, for parts whose content may differ for equal inputs. `models` has what
+        each model's rows were made from.
         """
         import pyarrow.parquet as pq  # only runs write
 
@@ -170,12 +175,13 @@ class Store:
                 "settled": settled,
                 "rows": rows,
                 "inputs": dict(inputs or {}),
+                "models": dict(models or {}),
                 "columns": _columns(table),
             }
             scratch.write_text(json.dumps(stamped))
         self._written[path] = made_from
         self._of_this_run.add(table)
-        return Part(path, rows, fingerprint or made_from, False, inputs or {}, made_from, settled)
+        return Part(path, rows, fingerprint or made_from, False, inputs or {}, made_from, settled, models or {})
 
     def parts(self, table: str) -> list[str]:
         """The names of the complete parts of a table, sorted."""
@@ -212,9 +218,26 @@ class Store:
         """One part including extra columns from the input."""
         return pl.scan_parquet(self._path(table, part), glob=False)
 
+    def scan_models(self, table: str, models: Collection[str]) -> pl.LazyFrame:
+        """The rows of the given models; all rows of a table that is not made model by model."""
+        declared = TABLES[table]
+        if not declared.has_models:
+            return self.scan(table)
+        parts = [part for part in self.parts(table) if part in models or _of_no_model(part)]
+        return self.scan(table, None if declared.by_model else parts).filter(pl.col("model").is_in(list(models)))
+
     def fingerprint(self, table: str) -> str:
         """A hash of the fingerprints of all parts."""
         return digest({name: part.fingerprint for name, part in self.all_parts(table).items()})
+
+    def fingerprints_by_model(self, table: str) -> dict[str | None, str]:
+        """The fingerprint of each model's rows; under None, that of all that belongs to no model."""
+        parts = self.all_parts(table)
+        if TABLES[table].by_model:
+            return {model: made_from for part in parts.values() for model, made_from in part.models.items()}
+        shared = {name: part for name, part in parts.items() if _of_no_model(name) or not TABLES[table].has_models}
+        of_no_model = digest({name: part.fingerprint for name, part in shared.items()})
+        return {None: of_no_model} | {name: part.fingerprint for name, part in parts.items() if name not in shared}
 
     def inputs(self, *tables: str) -> dict[str, str]:
         """The SHA-256, when read, of every file that the tables were read from, by name."""
@@ -312,6 +335,11 @@ def _columns(table: str) -> str:
     return digest({name: str(dtype) for name, dtype in TABLES[table].dtypes.items()})
 
 
+def _of_no_model(part: str) -> bool:
+    """Whether a part of a table with one per model holds something else; names of models cannot start with "@"."""
+    return part.startswith("@")
+
+
 def digest(value: object) -> str:
     """A stable hash of plain data.
 
@@ -326,18 +354,6 @@ def _read_text(path: Path) -> str | None:
         return read_bytes(path).decode(errors="replace")
     except OSError:
         return None
-
-
-def _read_stamp(path: Path) -> dict[str, Any] | None:
-    """What a part was made from; None if that is missing or damaged, so that the part is made again."""
-    try:
-        made = read_json(path)
-    except (OSError, ValueError):
-        return None
-    if not isinstance(made, dict):
-        return None
-    made = {"inputs": {}, "made_from": made.get("fingerprint"), "settled": True, **made}
-    return made if all(isinstance(made.get(name), kind) for name, kind in _STAMP.items()) else None
 
 
 def _replace_link(path: Path, target: Path) -> None:

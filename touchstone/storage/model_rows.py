@@ -1,0 +1,60 @@
+"""Tables whose rows of a model depend on that model alone: only the models that changed are made again.
+
+The stamp of such a table has a fingerprint per model, of all that the model's rows were made from: its rows of the
+tables that are read, the tables without models, settings and code. A table that reads this one takes these fingerprints
+for its own, so a change of one model stays one model's change all the way down.
+"""
+
+from collections.abc import Callable, Mapping
+
+import polars as pl
+
+from touchstone.contracts import Table, conform
+from touchstone.storage.store import Store, digest
+
+
+def fingerprints(store: Store, table: Table, version: str) -> tuple[str, dict[str, str]]:
+    """The fingerprint of a table and of each model's rows in it; `version` identifies its settings and code."""
+    read = [store.fingerprints_by_model(name) for name in table.reads]
+    shared = digest([table.name, version, [each.get(None) for each in read]])
+    names = sorted({model for each in read for model in each if model is not None})
+    models = {model: digest([shared, [each.get(model) for each in read]]) for model in names}
+    return digest([shared, models]), models
+
+
+def updated(store: Store, table: Table, models: Mapping[str, str], make: Callable[..., pl.LazyFrame]) -> pl.LazyFrame:
+    """The table, with as much taken from its previous version as the fingerprints of the models allow.
+
+    `make` gets a frame of each table that is read. That of a table with `reuses_previous` gets all models, and besides
+    `previous`, the previous version or None, and `unchanged`, the models whose rows of what it reads are the same.
+    """
+    before = _fingerprints_before(store, table)
+    unchanged = frozenset(model for model, made_from in models.items() if before.get(model) == made_from)
+    previous = _rows_before(store, table) if unchanged else None
+    if table.reuses_previous:
+        frames = [store.scan(name) for name in table.reads]
+        return make(*frames, previous=previous, unchanged=unchanged if previous is not None else frozenset())
+    if previous is None:
+        return make(*(store.scan(name) for name in table.reads))
+    changed = models.keys() - unchanged
+    kept = previous.lazy().filter(pl.col("model").is_in(unchanged))
+    if not changed:
+        return kept
+    made = make(*(store.scan_models(name, changed) for name in table.reads))
+    # Every such table is sorted by model first, which a test makes sure of.
+    return pl.concat([kept, conform(made, table)]).sort("model", maintain_order=True)
+
+
+def _fingerprints_before(store: Store, table: Table) -> Mapping[str, str]:
+    part = store.part(table.name)
+    return {} if part is None else part.models
+
+
+def _rows_before(store: Store, table: Table) -> pl.DataFrame | None:
+    """The previous version; None if its file is damaged."""
+    part = store.part(table.name)
+    try:
+        rows = None if part is None else pl.read_parquet(part.path, glob=False)
+    except (OSError, pl.exceptions.PolarsError):
+        return None
+    return rows if rows is not None and part is not None and rows.height == part.rows else None
