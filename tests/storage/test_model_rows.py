@@ -15,6 +15,7 @@ from tests.conftest import Folder
 from touchstone.config import load_config
 from touchstone.contracts import Table, conform
 from touchstone.evaluation import Evaluation
+from touchstone.storage.model_rows import scan_models
 from touchstone.tables import TABLES
 
 BY_MODEL = [table for table in TABLES.values() if table.by_model]
@@ -75,7 +76,7 @@ def folder(first: Evaluation, tmp_path: Path) -> Folder:
 
 def rows(evaluation: Evaluation, table: Table, *models: str) -> pl.DataFrame:
     """What the table's function makes of the given models' rows."""
-    frames = [evaluation.store.scan_models(name, models) for name in table.reads]
+    frames = [scan_models(evaluation.store, name, models) for name in table.reads]
     frame = evaluation._function(table.made_by)(*frames, *evaluation._settings(table))
     return conform(frame, table).collect()
 

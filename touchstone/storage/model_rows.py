@@ -5,17 +5,42 @@ tables that are read, the tables without models, settings and code. A table that
 for its own, so a change of one model stays one model's change all the way down.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 
 import polars as pl
 
 from touchstone.contracts import Table, conform
 from touchstone.storage.store import Store, digest
+from touchstone.tables import TABLES
+
+
+def scan_models(store: Store, table: str, models: Collection[str]) -> pl.LazyFrame:
+    """The rows of the given models; all rows of a table that is not made model by model."""
+    declared = TABLES[table]
+    if not declared.has_models:
+        return store.scan(table)
+    parts = None if declared.by_model else [part for part in store.parts(table) if part in models or _of_no_model(part)]
+    return store.scan(table, parts).filter(pl.col("model").is_in(list(models)))
+
+
+def fingerprints_by_model(store: Store, table: str) -> dict[str | None, str]:
+    """The fingerprint of each model's rows; under None, that of all that belongs to no model."""
+    parts = store.all_parts(table)
+    if TABLES[table].by_model:
+        return {model: made_from for part in parts.values() for model, made_from in part.models.items()}
+    shared = {name: part for name, part in parts.items() if _of_no_model(name) or not TABLES[table].has_models}
+    of_no_model = digest({name: part.fingerprint for name, part in shared.items()})
+    return {None: of_no_model} | {name: part.fingerprint for name, part in parts.items() if name not in shared}
+
+
+def _of_no_model(part: str) -> bool:
+    """Whether a part of a table with one per model holds something else; names of models cannot start with "@"."""
+    return part.startswith("@")
 
 
 def fingerprints(store: Store, table: Table, version: str) -> tuple[str, dict[str, str]]:
     """The fingerprint of a table and of each model's rows in it; `version` identifies its settings and code."""
-    read = [store.fingerprints_by_model(name) for name in table.reads]
+    read = [fingerprints_by_model(store, name) for name in table.reads]
     shared = digest([table.name, version, [each.get(None) for each in read]])
     names = sorted({model for each in read for model in each if model is not None})
     models = {model: digest([shared, [each.get(model) for each in read]]) for model in names}
@@ -40,7 +65,7 @@ def updated(store: Store, table: Table, models: Mapping[str, str], make: Callabl
     kept = previous.lazy().filter(pl.col("model").is_in(unchanged))
     if not changed:
         return kept
-    made = make(*(store.scan_models(name, changed) for name in table.reads))
+    made = make(*(scan_models(store, name, changed) for name in table.reads))
     # Every such table is sorted by model first, which a test makes sure of.
     return pl.concat([kept, conform(made, table)]).sort("model", maintain_order=True)
 

@@ -21,10 +21,10 @@ import os
 import re
 import shutil
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 
 import filelock
@@ -33,7 +33,7 @@ import polars as pl
 from touchstone.contracts import conform, violations
 from touchstone.errors import TouchstoneError
 from touchstone.regular_files import read_bytes
-from touchstone.storage.files import link_or_copy, refuse_links, replacing
+from touchstone.storage.files import link_or_copy, refuse_links, replace_link, replacing
 from touchstone.storage.stamps import Stamps
 from touchstone.tables import TABLES
 from touchstone.text import counted
@@ -189,14 +189,20 @@ class Store:
 
     def all_parts(self, table: str) -> dict[str, Part]:
         """Every complete part of a table by name, sorted."""
-        folder = self.draft / "stamps" / table
-        names = sorted(stamp.stem for stamp in folder.glob("*.json")) if folder.is_dir() else []
-        return {name: part for name in names if (part := self.part(table, name)) is not None}
+        return {name: part for name in self._stamp_names(table) if (part := self.part(table, name)) is not None}
+
+    def _stamp_names(self, table: str) -> list[str]:
+        """The names of the parts that have a stamp, sorted."""
+        try:
+            with os.scandir(self.draft / "stamps" / table) as files:
+                return sorted(file.name.removesuffix(".json") for file in files if file.name.endswith(".json"))
+        except FileNotFoundError:
+            return []
 
     def require(self, *tables: str) -> None:
         """Raise an error if a table has not been made yet."""
         for table in tables:
-            if not self.parts(table):
+            if not any(self.part(table, name) for name in self._stamp_names(table)):
                 raise TouchstoneError(f"there is no table '{table}' yet; materialize it first")
 
     def require_part(self, table: str, part: str) -> Part:
@@ -218,26 +224,9 @@ class Store:
         """One part including extra columns from the input."""
         return pl.scan_parquet(self._path(table, part), glob=False)
 
-    def scan_models(self, table: str, models: Collection[str]) -> pl.LazyFrame:
-        """The rows of the given models; all rows of a table that is not made model by model."""
-        declared = TABLES[table]
-        if not declared.has_models:
-            return self.scan(table)
-        parts = [part for part in self.parts(table) if part in models or _of_no_model(part)]
-        return self.scan(table, None if declared.by_model else parts).filter(pl.col("model").is_in(list(models)))
-
     def fingerprint(self, table: str) -> str:
         """A hash of the fingerprints of all parts."""
         return digest({name: part.fingerprint for name, part in self.all_parts(table).items()})
-
-    def fingerprints_by_model(self, table: str) -> dict[str | None, str]:
-        """The fingerprint of each model's rows; under None, that of all that belongs to no model."""
-        parts = self.all_parts(table)
-        if TABLES[table].by_model:
-            return {model: made_from for part in parts.values() for model, made_from in part.models.items()}
-        shared = {name: part for name, part in parts.items() if _of_no_model(name) or not TABLES[table].has_models}
-        of_no_model = digest({name: part.fingerprint for name, part in shared.items()})
-        return {None: of_no_model} | {name: part.fingerprint for name, part in parts.items() if name not in shared}
 
     def inputs(self, *tables: str) -> dict[str, str]:
         """The SHA-256, when read, of every file that the tables were read from, by name."""
@@ -285,10 +274,10 @@ class Store:
         for source in self._csv_files():
             link_or_copy(source, generation / CSV_FOLDER / source.name)
         fill(generation)
-        _replace_link(self._home / "current", Path("published") / generation.name)
+        replace_link(self._home / "current", Path("published") / generation.name)
         for name in _PUBLISHED_NAMES:
             if (generation / name).exists():
-                _replace_link(self.root / name, Path(".store/current") / name)
+                replace_link(self.root / name, Path(".store/current") / name)
             elif (self.root / name).is_symlink():
                 (self.root / name).unlink()
         for number in numbers[: -(_KEPT_GENERATIONS - 1)]:
@@ -323,21 +312,22 @@ class Store:
                 raise TouchstoneError(f"{folder}: this folder was not created by touchstone; move it away{remedy}")
 
     def _path(self, table: str, part: str | None) -> Path:
-        return self.draft / "tables" / table / f"{part or table}.parquet"
+        return _file(self.draft, "tables", table, f"{part or table}.parquet")
 
     def _stamp(self, table: str, part: str | None) -> Path:
-        return self.draft / "stamps" / table / f"{part or table}.json"
+        return _file(self.draft, "stamps", table, f"{part or table}.json")
+
+
+# Kept, because a run asks for every path many times, and making one takes longer than looking at its file.
+@lru_cache(maxsize=100_000)
+def _file(folder: Path, *names: str) -> Path:
+    return folder.joinpath(*names)
 
 
 @cache
 def _columns(table: str) -> str:
     """A hash of a table's columns and types."""
     return digest({name: str(dtype) for name, dtype in TABLES[table].dtypes.items()})
-
-
-def _of_no_model(part: str) -> bool:
-    """Whether a part of a table with one per model holds something else; names of models cannot start with "@"."""
-    return part.startswith("@")
 
 
 def digest(value: object) -> str:
@@ -354,13 +344,6 @@ def _read_text(path: Path) -> str | None:
         return read_bytes(path).decode(errors="replace")
     except OSError:
         return None
-
-
-def _replace_link(path: Path, target: Path) -> None:
-    if path.is_symlink() and path.readlink() == target:
-        return
-    with replacing(path) as scratch:
-        scratch.symlink_to(target)
 
 
 def draft_tables(root: Path) -> Path:
