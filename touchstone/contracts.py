@@ -819,6 +819,10 @@ class Table:
     with `step` takes no frames and writes the table itself. `made_with` names the table whose step also writes this
     one. `code` names packages that are used without being imported, such as programs that run inside a sandbox.
     `in_snapshots` is false for tables that contain the texts of fixes and for those about other snapshots.
+
+    `per_model` tables have a part per model. With `by_model` there is one part for all models, sorted by model, but the
+    rows of a model depend only on that model's rows of what is read, so that only changed models are made again. The
+    function of a table with `reuses_previous` also takes `previous` and `unchanged`; see `storage.model_rows`.
     """
 
     name: str
@@ -830,10 +834,17 @@ class Table:
     settings: tuple[str, ...] = ()
     extras: str | None = None
     per_model: bool = False
+    by_model: bool = False
+    reuses_previous: bool = False
     step: bool = False
     made_with: str | None = None
     code: tuple[str, ...] = ()
     in_snapshots: bool = True
+
+    @property
+    def has_models(self) -> bool:
+        """Whether it is known which model each of its rows was made for."""
+        return self.per_model or self.by_model or self.made_with is not None
 
     @cached_property
     def key(self) -> list[str]:

@@ -26,6 +26,7 @@ from touchstone.ingest.stage import IngestStage
 from touchstone.ingest.synthetic import generate_if_asked
 from touchstone.progress import report_stage, report_step, report_warning
 from touchstone.publish.stage import PublishStage
+from touchstone.storage import model_rows
 from touchstone.storage.code_version import table_code_version
 from touchstone.storage.store import Part, Store, digest
 from touchstone.tables import TABLES
@@ -103,6 +104,8 @@ class Evaluation:
             return made if isinstance(made, dict) else {name: made}
         if table.per_model:
             return {model: self.materialize_if_stale(table, model) for model in self.inputs.each_model(name)}
+        if table.by_model or table.reuses_previous:
+            return {name: self._materialize_changed_models(table)}
         return {name: self.materialize_if_stale(table)}
 
     def materialize_if_stale(self, table: Table, model: str | None = None) -> Part:
@@ -123,6 +126,23 @@ class Evaluation:
         frames = [self.store.scan(name, parts) for name in table.reads]
         frame: pl.LazyFrame = self._function(table.made_by)(*frames, *self._settings(table))
         return self.store.write(table.name, frame, fingerprint, model)
+
+    def _materialize_changed_models(self, table: Table) -> Part:
+        """Make a table again for the models whose rows of what it reads changed; see `storage.model_rows`."""
+        self.store.require(*table.reads)
+        settings = self._settings(table)
+        version = digest(
+            [[_plain(value) for value in settings], self._baseline_version(table), table_code_version(table.name)]
+        )
+        fingerprint, models = model_rows.fingerprints(self.store, table, version)
+        current = self.store.current(table.name, fingerprint)
+        if current is not None:
+            return current
+        function = self._function(table.made_by)
+        frame = model_rows.updated(
+            self.store, table, models, lambda *frames, **previous: function(*frames, *settings, **previous)
+        )
+        return self.store.write(table.name, frame, fingerprint, models=models)
 
     def check(self, check: Check) -> CheckResult:
         """Run a check on the tables as they are in the draft."""

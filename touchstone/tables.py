@@ -114,6 +114,7 @@ def _metrics() -> Iterator[Table]:
         f"{module}:problem_pass_at_k",
         reads=("outcomes",),
         settings=("k_values",),
+        by_model=True,
     )
     yield Table(
         "pass_at_k",
@@ -123,6 +124,7 @@ def _metrics() -> Iterator[Table]:
         f"{module}:pass_at_k",
         reads=("problem_pass_at_k", "problems", "sources"),
         settings=("k_values", "intervals"),
+        by_model=True,
     )
 
 
@@ -161,6 +163,7 @@ def _scores() -> Iterator[Table]:
         group,
         "touchstone.metrics.tiers:tier_statistics",
         reads=("attempt_scores",),
+        by_model=True,
     )
     yield Table(
         "tiers",
@@ -170,6 +173,7 @@ def _scores() -> Iterator[Table]:
         "touchstone.metrics.tiers:tiers",
         reads=("tier_statistics", "attempt_scores", "problem_scores", "problems"),
         settings=("scoring", "intervals"),
+        by_model=True,
     )
     yield Table(
         "cross_tier",
@@ -178,6 +182,7 @@ def _scores() -> Iterator[Table]:
         group,
         "touchstone.metrics.tiers:cross_tier",
         reads=("tier_statistics", "tiers"),
+        by_model=True,
     )
     yield Table(
         "suite_scores",
@@ -187,6 +192,7 @@ def _scores() -> Iterator[Table]:
         "touchstone.metrics.suites:suite_scores",
         reads=("attempt_scores", "problem_scores", "problems"),
         settings=("scoring.suites", "intervals"),
+        by_model=True,
     )
     yield Table(
         "run_scores",
@@ -196,6 +202,7 @@ def _scores() -> Iterator[Table]:
         "touchstone.metrics.suites:run_scores",
         reads=("suite_scores", "problem_scores", "problems"),
         settings=("intervals",),
+        by_model=True,
     )
     yield Table(
         "model_statistics",
@@ -206,6 +213,7 @@ def _scores() -> Iterator[Table]:
         reads=("problem_scores", "pass_at_k", "problems"),
         settings=("k_values", "intervals"),
         extras=_PASS_COLUMNS_WITH_INTERVALS,
+        by_model=True,
     )
     yield Table(
         "problem_statistics",
@@ -236,6 +244,7 @@ def _reliability() -> Iterator[Table]:
         group,
         "touchstone.metrics.variance:variance_split",
         reads=reads,
+        by_model=True,
     )
     yield Table(
         "next_samples",
@@ -245,6 +254,7 @@ def _reliability() -> Iterator[Table]:
         "touchstone.metrics.variance:next_samples",
         reads=("variance_split", "problem_scores"),
         settings=("intervals",),
+        by_model=True,
     )
     yield Table(
         "validator_variance",
@@ -263,6 +273,7 @@ def _reliability() -> Iterator[Table]:
         "touchstone.metrics.reliability:reliability",
         reads=reads,
         settings=("intervals",),
+        by_model=True,
     )
     yield Table(
         "reliability_curve",
@@ -272,6 +283,7 @@ def _reliability() -> Iterator[Table]:
         "touchstone.metrics.reliability:reliability_curve",
         reads=reads,
         settings=("intervals",),
+        by_model=True,
     )
 
 

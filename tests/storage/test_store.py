@@ -103,3 +103,14 @@ def test_a_part_with_the_columns_of_another_version_is_not_there(tmp_path: Path)
     pl.DataFrame(row).drop("only_tier").write_parquet(stored)
     assert store.current("problems", "made from this") is None
     assert store.scan("problems").collect().is_empty(), "old columns must not break the reading of the others"
+
+
+def test_a_stamp_that_somebody_replaced_or_removed_is_read_again(store: Store) -> None:
+    other = Store(store.root)
+    assert store.fingerprint("problems") == other.fingerprint("problems")
+    other.write("problems", PROBLEM, "by another")
+    assert store.current("problems", "by another") is not None
+    (store.draft / "stamps" / "problems" / "problems.json").unlink()
+    assert store.part("problems") is None and store.all_parts("problems") == {}
+    with pytest.raises(TouchstoneError, match="there is no table 'problems' yet"):
+        store.require("problems")

@@ -30,17 +30,18 @@ _INTERVAL_TYPES: dict[str, type[pl.DataType]] = {
 def with_unit_ids(rows: pl.DataFrame, problems: pl.LazyFrame) -> pl.DataFrame:
     """The rows with the column `unit`: the number of their problem, or of the first problem of its cluster.
 
-    A cluster only counts if several problems share it. The numbers follow the problem ids, not the order of rows.
+    The numbers follow the problem ids, not the order of rows. All problems have one, whether or not a row is about
+    them, so that the order of a model's units does not depend on which problems other models attempted.
 
     >>> problems = pl.LazyFrame({"oid": ["a", "b", "c"], "cluster": ["x", "y", "x"]})
-    >>> with_unit_ids(pl.DataFrame({"oid": ["c", "b", "a"]}), problems)["unit"].to_list()
-    [0, 1, 0]
+    >>> with_unit_ids(pl.DataFrame({"oid": ["c", "b"]}), problems)["unit"].to_list()
+    [0, 1]
     """
-    shared = problems.select("oid", "cluster").filter(pl.col("cluster").is_not_null() & (pl.len().over("cluster") > 1))
-    numbers = rows.select("oid").unique().sort("oid").with_row_index(UNIT).with_columns(pl.col(UNIT).cast(pl.Int64))
-    clustered = numbers.join(shared.collect(), on="oid", how="left")
+    listed = problems.select("oid", "cluster").collect()
+    oids = pl.concat([rows.select("oid"), listed.select("oid")]).unique().sort("oid")
+    numbers = oids.with_row_index(UNIT).with_columns(pl.col(UNIT).cast(pl.Int64)).join(listed, on="oid", how="left")
     first = pl.when(pl.col("cluster").is_null()).then(UNIT).otherwise(pl.col(UNIT).min().over("cluster"))
-    return rows.join(clustered.select("oid", first), on="oid", how="left")
+    return rows.join(numbers.select("oid", first), on="oid", how="left")
 
 
 def unit_sums(

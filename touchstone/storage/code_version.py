@@ -28,7 +28,7 @@ _IMPORT = re.compile(
 @cache
 def table_code_version(table: str) -> str:
     """A hash of the code behind a table and of the numeric libraries' versions."""
-    lines = [f"{name} {version(name)}" for name in _LIBRARIES]
+    lines = [f"{name} {_version(name)}" for name in _LIBRARIES]
     lines += [f"{module} {_content(module)}" for module in sorted(modules_behind(table))]
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()
 
@@ -70,6 +70,10 @@ def _modules_in(package: str) -> list[str]:
     folder = _path(package).parent
     files = [path.relative_to(_PACKAGE.parent).with_suffix("") for path in sorted(folder.rglob("*.py"))]
     return [".".join(file.parts).removesuffix(".__init__") for file in files]
+
+
+# Finding a version means reading the library's metadata, once for all tables.
+_version = cache(version)
 
 
 @cache

@@ -35,6 +35,14 @@ def link_or_copy(source: Path, target: Path) -> None:
         shutil.copy2(source, target)
 
 
+def replace_link(path: Path, target: Path) -> None:
+    """Make `path` a symbolic link to `target`."""
+    if path.is_symlink() and path.readlink() == target:
+        return
+    with replacing(path) as scratch:
+        scratch.symlink_to(target)
+
+
 def refuse_links(folder: Path, allowed: Mapping[Path, re.Pattern[str]] | None = None) -> None:
     """Raise an error if a folder is a link, or holds a link or anything else than folders and regular files.
 

@@ -24,17 +24,17 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
-from typing import Any
 
 import filelock
 import polars as pl
 
 from touchstone.contracts import conform, violations
 from touchstone.errors import TouchstoneError
-from touchstone.regular_files import read_bytes, read_json
-from touchstone.storage.files import link_or_copy, refuse_links, replacing
+from touchstone.regular_files import read_bytes
+from touchstone.storage.files import link_or_copy, refuse_links, replace_link, replacing
+from touchstone.storage.stamps import Stamps
 from touchstone.tables import TABLES
 from touchstone.text import counted
 
@@ -44,7 +44,6 @@ CSV_FOLDER = "csv"
 _PUBLISHED_NAMES = ("tables", SUMMARY, WAREHOUSE, CSV_FOLDER)
 _KEPT_GENERATIONS = 2
 _GENERATION = re.compile(r"published/\d+")
-_STAMP = {"rows": int, "fingerprint": str, "made_from": str, "inputs": dict, "settled": bool}
 
 
 @dataclass(frozen=True)
@@ -53,6 +52,7 @@ class Part:
 
     `fingerprint` identifies its content: tables that read it are made again when it changes. For most parts it equals
     `made_from`, the hash of what the part was made from. A part that is not `settled` may differ when made again.
+    `models` identifies each model's rows of a table that is made model by model.
     """
 
     path: Path
@@ -62,6 +62,7 @@ class Part:
     inputs: Mapping[str, str] = field(default_factory=dict)
     made_from: str = ""
     settled: bool = True
+    models: Mapping[str, str] = field(default_factory=dict)
 
 
 class Store:
@@ -72,6 +73,7 @@ class Store:
         self._home = root / ".store"
         self.draft = self._home / "draft"
         self.unpublished = self._home / "unpublished"
+        self._stamps = Stamps()
         self._written: dict[Path, str] = {}
         self._of_this_run: set[str] = set()
 
@@ -113,8 +115,8 @@ class Store:
     def part(self, table: str, part: str | None = None) -> Part | None:
         """The part; None if it is missing, incomplete, or has the columns of another version."""
         path = self._path(table, part)
-        made = _read_stamp(self._stamp(table, part))
-        if made is None or not path.is_file() or made.get("columns") != _columns(table):
+        made = self._stamps.of(self._stamp(table, part))
+        if made is None or made.get("columns") != _columns(table) or not path.is_file():
             return None
         return Part(
             path,
@@ -124,6 +126,7 @@ class Store:
             inputs=made["inputs"],
             made_from=made["made_from"],
             settled=made["settled"],
+            models=made["models"],
         )
 
     def current(self, table: str, made_from: str, part: str | None = None) -> Part | None:
@@ -144,10 +147,12 @@ class Store:
         *,
         fingerprint: str | None = None,
         settled: bool = True,
+        models: Mapping[str, str] | None = None,
     ) -> Part:
         """Replace a part of a table, checked against its contract; `inputs` has the hashes of its source files.
 
-        `fingerprint` is a hash of the content, for parts whose content may differ for equal inputs.
+        `fingerprint` is a hash of the content, for parts whose content may differ for equal inputs. `models` has what
+        each model's rows were made from.
         """
         import pyarrow.parquet as pq  # only runs write
 
@@ -170,12 +175,13 @@ class Store:
                 "settled": settled,
                 "rows": rows,
                 "inputs": dict(inputs or {}),
+                "models": dict(models or {}),
                 "columns": _columns(table),
             }
             scratch.write_text(json.dumps(stamped))
         self._written[path] = made_from
         self._of_this_run.add(table)
-        return Part(path, rows, fingerprint or made_from, False, inputs or {}, made_from, settled)
+        return Part(path, rows, fingerprint or made_from, False, inputs or {}, made_from, settled, models or {})
 
     def parts(self, table: str) -> list[str]:
         """The names of the complete parts of a table, sorted."""
@@ -183,14 +189,20 @@ class Store:
 
     def all_parts(self, table: str) -> dict[str, Part]:
         """Every complete part of a table by name, sorted."""
-        folder = self.draft / "stamps" / table
-        names = sorted(stamp.stem for stamp in folder.glob("*.json")) if folder.is_dir() else []
-        return {name: part for name in names if (part := self.part(table, name)) is not None}
+        return {name: part for name in self._stamp_names(table) if (part := self.part(table, name)) is not None}
+
+    def _stamp_names(self, table: str) -> list[str]:
+        """The names of the parts that have a stamp, sorted."""
+        try:
+            with os.scandir(self.draft / "stamps" / table) as files:
+                return sorted(file.name.removesuffix(".json") for file in files if file.name.endswith(".json"))
+        except FileNotFoundError:
+            return []
 
     def require(self, *tables: str) -> None:
         """Raise an error if a table has not been made yet."""
         for table in tables:
-            if not self.parts(table):
+            if not any(self.part(table, name) for name in self._stamp_names(table)):
                 raise TouchstoneError(f"there is no table '{table}' yet; materialize it first")
 
     def require_part(self, table: str, part: str) -> Part:
@@ -262,10 +274,10 @@ class Store:
         for source in self._csv_files():
             link_or_copy(source, generation / CSV_FOLDER / source.name)
         fill(generation)
-        _replace_link(self._home / "current", Path("published") / generation.name)
+        replace_link(self._home / "current", Path("published") / generation.name)
         for name in _PUBLISHED_NAMES:
             if (generation / name).exists():
-                _replace_link(self.root / name, Path(".store/current") / name)
+                replace_link(self.root / name, Path(".store/current") / name)
             elif (self.root / name).is_symlink():
                 (self.root / name).unlink()
         for number in numbers[: -(_KEPT_GENERATIONS - 1)]:
@@ -300,10 +312,16 @@ class Store:
                 raise TouchstoneError(f"{folder}: this folder was not created by touchstone; move it away{remedy}")
 
     def _path(self, table: str, part: str | None) -> Path:
-        return self.draft / "tables" / table / f"{part or table}.parquet"
+        return _file(self.draft, "tables", table, f"{part or table}.parquet")
 
     def _stamp(self, table: str, part: str | None) -> Path:
-        return self.draft / "stamps" / table / f"{part or table}.json"
+        return _file(self.draft, "stamps", table, f"{part or table}.json")
+
+
+# Kept, because a run asks for every path many times, and making one takes longer than looking at its file.
+@lru_cache(maxsize=100_000)
+def _file(folder: Path, *names: str) -> Path:
+    return folder.joinpath(*names)
 
 
 @cache
@@ -326,25 +344,6 @@ def _read_text(path: Path) -> str | None:
         return read_bytes(path).decode(errors="replace")
     except OSError:
         return None
-
-
-def _read_stamp(path: Path) -> dict[str, Any] | None:
-    """What a part was made from; None if that is missing or damaged, so that the part is made again."""
-    try:
-        made = read_json(path)
-    except (OSError, ValueError):
-        return None
-    if not isinstance(made, dict):
-        return None
-    made = {"inputs": {}, "made_from": made.get("fingerprint"), "settled": True, **made}
-    return made if all(isinstance(made.get(name), kind) for name, kind in _STAMP.items()) else None
-
-
-def _replace_link(path: Path, target: Path) -> None:
-    if path.is_symlink() and path.readlink() == target:
-        return
-    with replacing(path) as scratch:
-        scratch.symlink_to(target)
 
 
 def draft_tables(root: Path) -> Path:

@@ -1,0 +1,185 @@
+"""One changed model costs one model: what is kept of a table equals what would be made again."""
+
+import json
+import shutil
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from polars.testing import assert_frame_equal
+
+from tests.conftest import Folder
+from touchstone.config import load_config
+from touchstone.contracts import Table, conform
+from touchstone.evaluation import Evaluation
+from touchstone.storage.model_rows import scan_models
+from touchstone.tables import TABLES
+
+BY_MODEL = [table for table in TABLES.values() if table.by_model]
+HEADER = "oid,iteration_id,tier,plausible_fix,weighted_score,cost_usd,suite,run_id,latency_ms"
+# Tier T0 has enough problems for every kind of interval. Those of T1 share clusters, whose first problems only some of
+# the models attempt.
+CLUSTERED, CLUSTERS, PROBLEMS = 30, 10, 240
+
+# A model's file: its first problem, how many problems it attempts, and how its attempts turn out.
+Contents = Mapping[str, tuple[int, int, int]]
+MODELS: Contents = {"atlas": (0, 240, 1), "boreal": (3, 230, 2), "cedar": (8, 40, 0), "none": (0, 0, 0)}
+
+
+def attempts(first: int, count: int, luck: int) -> list[str]:
+    """Attempts at some of the problems, some without cost or score."""
+    return [
+        f"p{problem:03},{attempt},{'T1' if problem < CLUSTERED else 'T0'},"
+        f"{'true' if (problem * problem * attempt + luck) % 5 > 1 else 'false'},"
+        f"{(problem * 37 + attempt * 11 + luck) % 101 / 101 if luck else ''},"
+        f"{'' if luck == 2 and problem % 2 else 0.25 * attempt + luck / 8},"
+        f"{'s' if problem % 3 else 't'},run-{attempt % 2},{10 * attempt}"
+        for problem in range(first, min(PROBLEMS, first + count))
+        for attempt in range(1, 3 + problem % 2)
+    ]
+
+
+def write_models(folder: Folder, models: Contents) -> Folder:
+    folder.configure(intervals={"replicates": 500})
+    clusters = [f"c{problem % CLUSTERS}" if problem < CLUSTERED else "" for problem in range(PROBLEMS)]
+    folder.problems("oid,filename,cluster\n" + "".join(f"p{n:03},f.py,{c}\n" for n, c in enumerate(clusters)))
+    for path in (folder.root / "fixes").glob("*_fixes.csv"):
+        path.unlink()
+    for model, content in models.items():
+        folder.fixes(model, "\n".join([HEADER, *attempts(*content)]) + "\n")
+    return folder
+
+
+def made(folder: Folder) -> Evaluation:
+    """The evaluation after all its tables were made, except for those about several runs."""
+    evaluation = Evaluation(load_config(folder.config))
+    for table in TABLES.values():
+        if table.group != "publish":
+            evaluation.materialize(table.name)
+    return evaluation
+
+
+@pytest.fixture(scope="module")
+def first(tmp_path_factory: pytest.TempPathFactory) -> Evaluation:
+    """An evaluation after its first run, to be read only."""
+    return made(write_models(Folder(tmp_path_factory.mktemp("first")), MODELS))
+
+
+@pytest.fixture
+def folder(first: Evaluation, tmp_path: Path) -> Folder:
+    """The same, as a copy of the test's own."""
+    return Folder(shutil.copytree(first.config.output_dir.parent, tmp_path / "copy"))
+
+
+def rows(evaluation: Evaluation, table: Table, *models: str) -> pl.DataFrame:
+    """What the table's function makes of the given models' rows."""
+    frames = [scan_models(evaluation.store, name, models) for name in table.reads]
+    frame = evaluation._function(table.made_by)(*frames, *evaluation._settings(table))
+    return conform(frame, table).collect()
+
+
+@pytest.mark.parametrize("table", BY_MODEL, ids=lambda table: table.name)
+def test_the_rows_of_a_model_depend_on_no_other(first: Evaluation, table: Table) -> None:
+    together, alone = rows(first, table, *MODELS), [rows(first, table, model) for model in sorted(MODELS)]
+    assert_frame_equal(pl.concat(alone), together, check_exact=True)
+
+
+def test_the_test_above_finds_a_table_that_depends_on_other_models(first: Evaluation) -> None:
+    with pytest.raises(AssertionError):
+        test_the_rows_of_a_model_depend_on_no_other(first, TABLES["problem_statistics"])
+
+
+@pytest.mark.parametrize(
+    "after",
+    [
+        pytest.param(MODELS | {"cedar": (1, 50, 1)}, id="edited"),
+        pytest.param(MODELS | {"bravo": (20, 220, 2)}, id="added"),
+        pytest.param({name: MODELS[name] for name in ("atlas", "cedar", "none")}, id="removed"),
+        pytest.param({"atlas": (0, 0, 0), "cedar": MODELS["cedar"], "zulu": (4, 90, 2)}, id="emptied"),
+        pytest.param(dict.fromkeys(MODELS, (5, 20, 2)), id="all-edited"),
+    ],
+)
+def test_tables_after_a_change_of_models_are_those_of_a_first_run(
+    folder: Folder, tmp_path: Path, after: Contents
+) -> None:
+    kept, fresh = made(write_models(folder, after)), made(write_models(Folder(tmp_path / "fresh"), after))
+    for name in TABLES:
+        parts, expected = kept.store.all_parts(name), fresh.store.all_parts(name)
+        assert parts.keys() == expected.keys()
+        for part, whole in expected.items():
+            assert_frame_equal(pl.read_parquet(parts[part].path), pl.read_parquet(whole.path), check_exact=True)
+            assert parts[part].fingerprint == whole.fingerprint, name
+
+
+@pytest.fixture
+def calls(monkeypatch: pytest.MonkeyPatch) -> dict[str, set[str]]:
+    """The models that the functions of tables are called with from now on, by table."""
+    seen: dict[str, set[str]] = {}
+    original = Evaluation._function
+
+    def recording(evaluation: Evaluation, reference: str) -> Any:
+        function = original(evaluation, reference)
+        [table, *_] = [each for each in TABLES.values() if each.made_by == reference]
+
+        def record(*arguments: Any, **keywords: Any) -> Any:
+            frames = [each for each in arguments if isinstance(each, pl.LazyFrame) and "model" in each.collect_schema()]
+            seen[table.name] = {model for each in frames for model in each.collect()["model"].drop_nulls()}
+            return function(*arguments, **keywords)
+
+        return function if table.step else record
+
+    monkeypatch.setattr(Evaluation, "_function", recording)
+    return seen
+
+
+def test_only_the_changed_model_is_made_again(folder: Folder, calls: dict[str, set[str]]) -> None:
+    made(write_models(folder, MODELS | {"cedar": (1, 50, 1)}))
+    assert {table.name: calls[table.name] for table in BY_MODEL} == {table.name: {"cedar"} for table in BY_MODEL}
+    assert calls["problem_statistics"] == {"atlas", "boreal", "cedar"}
+
+
+def test_a_removed_model_is_dropped_without_making_anything(folder: Folder, calls: dict[str, set[str]]) -> None:
+    made(write_models(folder, {name: MODELS[name] for name in MODELS if name != "cedar"}))
+    assert not calls.keys() & {table.name for table in BY_MODEL}
+
+
+@pytest.mark.parametrize("damage", ["setting", "problems", "stamp", "file"])
+def test_what_concerns_every_model_makes_the_whole_table_again(
+    folder: Folder, calls: dict[str, set[str]], damage: str
+) -> None:
+    write_models(folder, MODELS | {"cedar": (1, 50, 1)})
+    draft = folder.output / ".store" / "draft"
+    stamp = draft / "stamps" / "pass_at_k" / "pass_at_k.json"
+    if damage == "setting":
+        folder.configure(intervals={"replicates": 500, "confidence": 0.9})
+    elif damage == "problems":
+        with (folder.root / "fixes" / "problems.csv").open("a") as file:
+            file.write("p999,f.py,\n")
+    elif damage == "stamp":
+        stamp.write_text(json.dumps(json.loads(stamp.read_text()) | {"models": None}))
+    else:
+        (draft / "tables" / "pass_at_k" / "pass_at_k.parquet").write_bytes(b"PAR1")
+    evaluation = made(folder)
+    assert calls["pass_at_k"] == set(MODELS)
+    assert calls["tier_statistics"] == ({"atlas", "boreal", "cedar"} if damage == "problems" else {"cedar"})
+    assert evaluation.store.scan("pass_at_k").collect()["model"].n_unique() == len(MODELS)
+
+
+def test_a_function_that_reuses_its_previous_version_gets_it_with_the_models_that_are_the_same(
+    folder: Folder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table, given = replace(TABLES["model_comparison"], reuses_previous=True), []
+    monkeypatch.setitem(TABLES, table.name, table)
+
+    def model_comparison(*arguments: Any, previous: pl.DataFrame | None, unchanged: frozenset[str]) -> pl.LazyFrame:
+        given.append((None if previous is None else previous.height, set(unchanged)))
+        return pl.LazyFrame(schema=table.dtypes) if previous is None else previous.lazy()
+
+    monkeypatch.setattr("touchstone.compare.pairs.model_comparison", model_comparison)
+    for models in (MODELS, MODELS | {"boreal": (0, 9, 1)}, MODELS | {"boreal": (0, 9, 1), "more": (0, 9, 1)}):
+        made(write_models(folder, models))
+    others = {"atlas", "cedar", "none"}
+    assert given == [(None, set()), (0, others), (0, others | {"boreal"})]

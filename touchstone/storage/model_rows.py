@@ -1,0 +1,85 @@
+"""Tables whose rows of a model depend on that model alone: only the models that changed are made again.
+
+The stamp of such a table has a fingerprint per model, of all that the model's rows were made from: its rows of the
+tables that are read, the tables without models, settings and code. A table that reads this one takes these fingerprints
+for its own, so a change of one model stays one model's change all the way down.
+"""
+
+from collections.abc import Callable, Collection, Mapping
+
+import polars as pl
+
+from touchstone.contracts import Table, conform
+from touchstone.storage.store import Store, digest
+from touchstone.tables import TABLES
+
+
+def scan_models(store: Store, table: str, models: Collection[str]) -> pl.LazyFrame:
+    """The rows of the given models; all rows of a table that is not made model by model."""
+    declared = TABLES[table]
+    if not declared.has_models:
+        return store.scan(table)
+    parts = None if declared.by_model else [part for part in store.parts(table) if part in models or _of_no_model(part)]
+    return store.scan(table, parts).filter(pl.col("model").is_in(list(models)))
+
+
+def fingerprints_by_model(store: Store, table: str) -> dict[str | None, str]:
+    """The fingerprint of each model's rows; under None, that of all that belongs to no model."""
+    parts = store.all_parts(table)
+    if TABLES[table].by_model:
+        return {model: made_from for part in parts.values() for model, made_from in part.models.items()}
+    shared = {name: part for name, part in parts.items() if _of_no_model(name) or not TABLES[table].has_models}
+    of_no_model = digest({name: part.fingerprint for name, part in shared.items()})
+    return {None: of_no_model} | {name: part.fingerprint for name, part in parts.items() if name not in shared}
+
+
+def _of_no_model(part: str) -> bool:
+    """Whether a part of a table with one per model holds something else; names of models cannot start with "@"."""
+    return part.startswith("@")
+
+
+def fingerprints(store: Store, table: Table, version: str) -> tuple[str, dict[str, str]]:
+    """The fingerprint of a table and of each model's rows in it; `version` identifies its settings and code."""
+    read = [fingerprints_by_model(store, name) for name in table.reads]
+    shared = digest([table.name, version, [each.get(None) for each in read]])
+    names = sorted({model for each in read for model in each if model is not None})
+    models = {model: digest([shared, [each.get(model) for each in read]]) for model in names}
+    return digest([shared, models]), models
+
+
+def updated(store: Store, table: Table, models: Mapping[str, str], make: Callable[..., pl.LazyFrame]) -> pl.LazyFrame:
+    """The table, with as much taken from its previous version as the fingerprints of the models allow.
+
+    `make` gets a frame of each table that is read. That of a table with `reuses_previous` gets all models, and besides
+    `previous`, the previous version or None, and `unchanged`, the models whose rows of what it reads are the same.
+    """
+    before = _fingerprints_before(store, table)
+    unchanged = frozenset(model for model, made_from in models.items() if before.get(model) == made_from)
+    previous = _rows_before(store, table) if unchanged else None
+    if table.reuses_previous:
+        frames = [store.scan(name) for name in table.reads]
+        return make(*frames, previous=previous, unchanged=unchanged if previous is not None else frozenset())
+    if previous is None:
+        return make(*(store.scan(name) for name in table.reads))
+    changed = models.keys() - unchanged
+    kept = previous.lazy().filter(pl.col("model").is_in(unchanged))
+    if not changed:
+        return kept
+    made = make(*(scan_models(store, name, changed) for name in table.reads))
+    # Every such table is sorted by model first, which a test makes sure of.
+    return pl.concat([kept, conform(made, table)]).sort("model", maintain_order=True)
+
+
+def _fingerprints_before(store: Store, table: Table) -> Mapping[str, str]:
+    part = store.part(table.name)
+    return {} if part is None else part.models
+
+
+def _rows_before(store: Store, table: Table) -> pl.DataFrame | None:
+    """The previous version; None if its file is damaged."""
+    part = store.part(table.name)
+    try:
+        rows = None if part is None else pl.read_parquet(part.path, glob=False)
+    except (OSError, pl.exceptions.PolarsError):
+        return None
+    return rows if rows is not None and part is not None and rows.height == part.rows else None
