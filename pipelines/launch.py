@@ -19,9 +19,10 @@ from pipelines.definitions import CONFIG_VARIABLE, OUTPUT_VARIABLE, build_defs
 from pipelines.jobs import EVALUATE
 from pipelines.progress import LOGGER, progress_logger, stages_of
 from pipelines.resources import prepared
+from touchstone.checks import CheckOutcome
 from touchstone.config import load_config
 from touchstone.errors import TouchstoneError
-from touchstone.evaluation import CheckOutcome, Evaluation, RunOutcome
+from touchstone.evaluation import Evaluation, RunOutcome
 from touchstone.progress import report_step
 from touchstone.project_files import dagster_settings, sample_config, sample_output, workspace_file
 from touchstone.storage.files import refuse_links

@@ -56,6 +56,5 @@ def prepared(evaluation: Evaluation) -> dg.ResourceDefinition:
 def held(evaluation: Evaluation, wait_seconds: float) -> Iterator[None]:
     """Hold the lock of the output folder, and close the evaluation at the end."""
     with evaluation.store.lock(wait_seconds), contextlib.closing(evaluation):
-        if evaluation.fresh:
-            evaluation.store.discard_draft()
+        evaluation.begin()
         yield

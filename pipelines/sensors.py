@@ -8,6 +8,7 @@ from assets.common import EvaluationParam
 from assets.models import register_models
 from pipelines.jobs import evaluate
 from touchstone.errors import TouchstoneError
+from touchstone.publish.up_to_date import up_to_date
 from touchstone.text import counted
 
 
@@ -28,6 +29,9 @@ def fixes_folder(context: dg.SensorEvaluationContext, evaluation: EvaluationPara
     changed = sorted(name for name in now.keys() & before.keys() if now[name] != before[name])
     context.log.info(f"new: {new}, changed: {changed}, gone: {gone}")
     context.update_cursor(json.dumps(now))
+    published = up_to_date(evaluation.config)
+    if published is not None:
+        return dg.SkipReason(published.reason)
     tags = {"touchstone/new": len(new), "touchstone/changed": len(changed), "touchstone/gone": len(gone)}
     counts = {name: str(count) for name, count in tags.items()}
     # No run key: a file that was changed and changed back must be evaluated again, which a key would prevent.

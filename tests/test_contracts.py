@@ -64,4 +64,4 @@ def test_the_engine_makes_exactly_the_contracts_columns() -> None:
 
 def test_every_rule_of_the_schemas_is_checked() -> None:
     for table in TABLES.values():
-        assert set(table.rules) == set(table.schema._validation_rules(with_cast=False)), table.name
+        assert set(table.rules) == set(table.schema.checked()._validation_rules(with_cast=False)), table.name

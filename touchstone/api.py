@@ -14,8 +14,8 @@ from touchstone.errors import TouchstoneError
 from touchstone.storage.files import parquet_files
 
 if TYPE_CHECKING:
+    from touchstone.checks import CheckOutcome
     from touchstone.compare.compare import ComparisonResult
-    from touchstone.evaluation import CheckOutcome
 
 PathLike = str | Path
 

@@ -6,6 +6,7 @@ the stage that they check.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Self
 
 from touchstone.contracts import resolve
 
@@ -39,9 +40,29 @@ class Check:
         return self.made_by.rpartition(":")[2].rpartition(".")[2]
 
     @property
+    def full_name(self) -> str:
+        """Its table and name."""
+        return f"{self.table}.{self.name}"
+
+    @property
     def description(self) -> str:
         """What holds if it passes: the first line of its function's docstring."""
         return (resolve(self.made_by).__doc__ or "").strip().splitlines()[0]
+
+
+@dataclass(frozen=True)
+class CheckOutcome:
+    """A check's full name and result."""
+
+    name: str
+    passed: bool
+    error: bool
+    message: str
+
+    @classmethod
+    def of(cls, check: Check, result: CheckResult) -> Self:
+        """The outcome of a check."""
+        return cls(check.full_name, result.passed, result.error, result.message)
 
 
 _INGEST, _VALIDATION, _METRICS = (f"touchstone.{stage}.checks" for stage in ("ingest", "validation", "metrics"))

@@ -1,4 +1,4 @@
-"""The columns of every table, as dataframely schemas: the one place where a column is defined.
+"""The columns of every table, declared with `columns`: the one place where a column is defined.
 
 The schema check on every write, the column descriptions in the Dagster UI, the data dictionary in `docs/tables.md` and
 the warehouse are generated from these schemas. The tables themselves are declared in `tables`.
@@ -9,9 +9,9 @@ from functools import cached_property
 from importlib import import_module
 from typing import Any
 
-import dataframely as dy
 import polars as pl
 
+from touchstone.columns import Bool, Float64, Int64, Schema, String
 from touchstone.vocabulary import (
     CI_METHODS,
     CLASSES,
@@ -28,78 +28,78 @@ from touchstone.vocabulary import (
 )
 
 
-def _id(description: str, *, key: bool = True, unique: bool = True) -> dy.String:
+def _id(description: str, *, key: bool = True, unique: bool = True) -> String:
     # dataframely's primary-key rule costs seconds at millions of rows, so the per-attempt tables mark
-    # their key in metadata only (unique=False) and rely on ingest, which refuses duplicates.
-    return dy.String(
+    # their key only as such (unique=False) and rely on ingest, which refuses duplicates.
+    return String(
         primary_key=key and unique,
         min_length=1,
         max_length=MAX_ID_LENGTH,
-        metadata={"key": True} if key else None,
+        key=key,
         description=description,
     )
 
 
-def _nullable_key(description: str) -> dy.String:
-    return dy.String(nullable=True, metadata={"key": True}, description=description)
+def _nullable_key(description: str) -> String:
+    return String(nullable=True, key=True, description=description)
 
 
-def _text(description: str) -> dy.String:
-    return dy.String(nullable=True, description=description)
+def _text(description: str) -> String:
+    return String(nullable=True, description=description)
 
 
-def _count(description: str, *, nullable: bool = False) -> dy.Int64:
-    return dy.Int64(nullable=nullable, min=0, description=description)
+def _count(description: str, *, nullable: bool = False) -> Int64:
+    return Int64(nullable=nullable, min=0, description=description)
 
 
-def _share(description: str) -> dy.Float64:
-    return dy.Float64(nullable=True, min=0, max=1, description=description)
+def _share(description: str) -> Float64:
+    return Float64(nullable=True, min=0, max=1, description=description)
 
 
-def _amount(description: str) -> dy.Float64:
-    return dy.Float64(nullable=True, min=0, description=description)
+def _amount(description: str) -> Float64:
+    return Float64(nullable=True, min=0, description=description)
 
 
-def _attempt_amount(description: str) -> dy.Float64:
+def _attempt_amount(description: str) -> Float64:
     # The limit keeps sums over attempts from overflowing; see `inference.exact`.
-    return dy.Float64(nullable=True, min=0, max=MAX_AMOUNT, description=description)
+    return Float64(nullable=True, min=0, max=MAX_AMOUNT, description=description)
 
 
-def _ci_method(of: str, methods: tuple[str, ...] = CI_METHODS) -> dy.String:
-    return dy.String(
+def _ci_method(of: str, methods: tuple[str, ...] = CI_METHODS) -> String:
+    return String(
         nullable=True,
         check=lambda column: column.is_in(methods),
         description=f"Method of the confidence interval of {of}: " + ", ".join(methods) + ".",
     )
 
 
-class Settings(dy.Schema):
+class Settings(Schema):
     key = _id("Configuration key, sections separated by dots, such as `scoring.composite.missing`.")
-    value = dy.String(description="Value as JSON.")
+    value = String(description="Value as JSON.")
 
 
-class Problems(dy.Schema):
+class Problems(Schema):
     oid = _id("Unique identifier of the problem.")
-    filename = dy.String(nullable=True, description="The file being repaired.")
-    suite = dy.String(description=f"Suite of the problem; `{DEFAULT_SUITE}` if not given.")
+    filename = String(nullable=True, description="The file being repaired.")
+    suite = String(description=f"Suite of the problem; `{DEFAULT_SUITE}` if not given.")
     cluster = _text("Group of problems that are not independent of each other; null if the problem is independent.")
     only_tier = _text("The only tier that the problem counts for; null if it counts for every tier.")
 
 
-class Attempts(dy.Schema):
+class Attempts(Schema):
     model = _id("Model that wrote the fix, from the file name.", unique=False)
     tier = _id(f"Tier of the attempt; `{DEFAULT_TIER}` if not given.", unique=False)
     oid = _id("Problem that the fix is for.", unique=False)
     iteration_id = _id("Identifier of the attempt at the problem, as text.", unique=False)
     run_id = _text("Run that the attempt belongs to; null if the file has no runs.")
-    suite = dy.String(description="Suite of the attempt if given, otherwise that of its problem.")
+    suite = String(description="Suite of the attempt if given, otherwise that of its problem.")
     fix_sha = _text("SHA-256 of the text of the fix; null if the file has none.")
-    passed = dy.Bool(nullable=True, description="Outcome stated or implied by the file; null if it has none.")
-    compiled = dy.Bool(nullable=True, description="Whether the fixed code compiled.")
+    passed = Bool(nullable=True, description="Outcome stated or implied by the file; null if it has none.")
+    compiled = Bool(nullable=True, description="Whether the fixed code compiled.")
     tests_passed = _count("Tests that passed.", nullable=True)
     tests_failed = _count("Tests that failed.", nullable=True)
     lint_warnings = _count("Lint warnings.", nullable=True)
-    weighted_score = dy.Float64(nullable=True, description="The judge's weighted score, as given.")
+    weighted_score = Float64(nullable=True, description="The judge's weighted score, as given.")
     classification = _text("Outcome class, as given but in lower case; known classes: " + ", ".join(CLASSES) + ".")
     input_tokens = _count("Prompt tokens.", nullable=True)
     output_tokens = _count("Completion tokens.", nullable=True)
@@ -110,22 +110,22 @@ class Attempts(dy.Schema):
     latency_ms = _attempt_amount("Latency of the model's response in milliseconds.")
 
 
-class Quarantine(dy.Schema):
-    source_file = dy.String(description="File that contains the row.")
+class Quarantine(Schema):
+    source_file = String(description="File that contains the row.")
     line = _count("Line at which the row starts, counted from 1; null if the whole file was refused.", nullable=True)
-    kind = dy.String(description="Category of the error: ragged, bad_boolean, unknown_oid, …")
-    reason = dy.String(description="Error message.")
+    kind = String(description="Category of the error: ragged, bad_boolean, unknown_oid, …")
+    reason = String(description="Error message.")
     raw = _text("The row as in the file, truncated to 2,000 characters.")
 
 
-class Sources(dy.Schema):
-    source_file = dy.String(metadata={"key": True}, description="File or folder in `fixes_dir`, by name.")
-    model = dy.String(
+class Sources(Schema):
+    source_file = String(key=True, description="File or folder in `fixes_dir`, by name.")
+    model = String(
         nullable=True,
-        metadata={"key": True},
+        key=True,
         description="Model whose attempts the file contains; null if it contains none or was not read.",
     )
-    status = dy.String(
+    status = String(
         check=lambda column: column.is_in(FILE_STATUSES),
         description="How the file was handled: " + ", ".join(FILE_STATUSES) + "; see docs/inputs.md.",
     )
@@ -137,16 +137,16 @@ class Sources(dy.Schema):
     quarantined = _count("Rows that were quarantined.", nullable=True)
 
 
-class Outcomes(dy.Schema):
+class Outcomes(Schema):
     model = _id("Model that wrote the fix.", unique=False)
     tier = _id("Tier of the attempt.", unique=False)
     oid = _id("Problem that the fix is for.", unique=False)
     iteration_id = _id("Identifier of the attempt at the problem.", unique=False)
-    status = dy.String(
+    status = String(
         check=lambda column: column.is_in(STATUSES),
         description="How validation ended: " + ", ".join(STATUSES) + ".",
     )
-    passed = dy.Bool(
+    passed = Bool(
         nullable=True, description="The verdict; null if undecided, which counts neither as passed nor as failed."
     )
     validator = _text("Validator that decided; `recorded` if the outcome was in the input.")
@@ -156,11 +156,11 @@ class Outcomes(dy.Schema):
     sandbox = _text(
         "Sandbox that the validator ran in: bubblewrap, landlock, or `none` if `validation.unsandboxed` is set."
     )
-    cached = dy.Bool(description="Whether the verdict came from the outcome cache.")
+    cached = Bool(description="Whether the verdict came from the outcome cache.")
     duration_seconds = _amount("Duration of the validation in seconds.")
     diagnostics = _text("Reason for the verdict, and the validator's messages.")
-    applied = dy.Bool(nullable=True, description="Whether there was a fix that could be applied.")
-    fixed = dy.Bool(nullable=True, description="Whether the target errors are gone, even if new ones were introduced.")
+    applied = Bool(nullable=True, description="Whether there was a fix that could be applied.")
+    fixed = Bool(nullable=True, description="Whether the target errors are gone, even if new ones were introduced.")
     introduced_block = _count("New errors and warnings in the target block.", nullable=True)
     introduced_file = _count("New errors and warnings in the file.", nullable=True)
     introduced_module = _count("New errors and warnings anywhere.", nullable=True)
@@ -170,26 +170,26 @@ class Outcomes(dy.Schema):
         nullable=True,
     )
     module_errors = _count("Errors anywhere after applying the fix.", nullable=True)
-    consistent = dy.Bool(nullable=True, description="Whether the validator's exit code agrees with its report.")
-    compiled = dy.Bool(nullable=True, description="Whether the fixed code compiled.")
+    consistent = Bool(nullable=True, description="Whether the validator's exit code agrees with its report.")
+    compiled = Bool(nullable=True, description="Whether the fixed code compiled.")
     tests_passed = _count("Tests that passed.", nullable=True)
     tests_failed = _count("Tests that failed.", nullable=True)
     lint_warnings = _count("Lint warnings.", nullable=True)
 
 
-class Baselines(dy.Schema):
+class Baselines(Schema):
     oid = _id("Problem.")
     validator = _text("Validator of the problem's fixes; null if there is none.")
     fidelity = _text("How thorough the validation is: syntax, static, static+schema or full.")
-    baseline_status = dy.String(
+    baseline_status = String(
         check=lambda column: column.is_in(STATUSES),
         description="How the validation of the unmodified problem ended.",
     )
     baseline_errors = _count("Errors in the unmodified problem.", nullable=True)
-    fails_as_recorded = dy.Bool(
+    fails_as_recorded = Bool(
         nullable=True, description="Whether the unmodified problem shows its recorded error; null if undecided."
     )
-    reference_status = dy.String(
+    reference_status = String(
         nullable=True,
         check=lambda column: column.is_in(STATUSES),
         description="How the validation of the reference fix ended; null if there is none.",
@@ -197,10 +197,10 @@ class Baselines(dy.Schema):
     diagnostics = _text("The validator's messages on the unmodified problem.")
 
 
-class ValidatorNoise(dy.Schema):
+class ValidatorNoise(Schema):
     oid = _id("Problem.", unique=False)
-    validated = dy.String(
-        metadata={"key": True},
+    validated = String(
+        key=True,
         check=lambda column: column.is_in(VALIDATED),
         description="What was validated several times: `baseline` (the unmodified problem), `reference` or `fix`.",
     )
@@ -210,27 +210,27 @@ class ValidatorNoise(dy.Schema):
     test = _nullable_key("Test; null for the verdict as a whole, which all tests decide, flaky or not.")
     runs = _count("Validations with a result, including the one that counts; for a test, those that ran the tests.")
     passes = _count("Those that passed.")
-    flaky = dy.Bool(description="Whether some runs on the same files passed and others did not.")
+    flaky = Bool(description="Whether some runs on the same files passed and others did not.")
     ci_low = _share("Lower end of the confidence interval (Wilson) of the probability of passing.")
     ci_high = _share("Upper end of the confidence interval of the probability of passing.")
-    excluded = dy.Bool(description="Whether the test is left out of the verdicts on this problem's fixes.")
+    excluded = Bool(description="Whether the test is left out of the verdicts on this problem's fixes.")
 
 
-class ProblemPassAtK(dy.Schema):
+class ProblemPassAtK(Schema):
     model = _id("Model.", unique=False)
     tier = _id("Tier.", unique=False)
     oid = _id("Problem.", unique=False)
-    k = dy.Int64(min=1, metadata={"key": True}, description="Number of attempts k.")
+    k = Int64(min=1, key=True, description="Number of attempts k.")
     n = _count("Decided attempts.")
     c = _count("Passed attempts.")
     pass_at_k = _share("Probability that at least one of k attempts passes (pass@k); null if n < k.")
     pass_hat_k = _share("Probability that all of k attempts pass (pass^k); null if n < k.")
 
 
-class PassAtK(dy.Schema):
+class PassAtK(Schema):
     model = _id("Model.")
     tier = _id("Tier.")
-    k = dy.Int64(primary_key=True, min=1, metadata={"key": True}, description="Number of attempts k.")
+    k = Int64(primary_key=True, min=1, key=True, description="Number of attempts k.")
     pass_at_k = _share("Mean pass@k over the eligible problems; null if there are none.")
     ci_low = _share("Lower end of the confidence interval of pass_at_k.")
     ci_high = _share("Upper end of the confidence interval of pass_at_k.")
@@ -243,25 +243,25 @@ class PassAtK(dy.Schema):
     eligible = _count("Problems with at least k decided attempts.")
 
 
-def _figure(description: str, *, infinite: bool = False) -> dy.Float64:
-    return dy.Float64(nullable=True, allow_inf=infinite, description=description)
+def _figure(description: str, *, infinite: bool = False) -> Float64:
+    return Float64(nullable=True, allow_inf=infinite, description=description)
 
 
-def _cost_of_pass(description: str) -> dy.Float64:
-    return dy.Float64(nullable=True, min=0, allow_inf=True, description=description)
+def _cost_of_pass(description: str) -> Float64:
+    return Float64(nullable=True, min=0, allow_inf=True, description=description)
 
 
-def _letter() -> dy.String:
-    return dy.String(nullable=True, description="Letter grade of the composite score; null if there is no score.")
+def _letter() -> String:
+    return String(nullable=True, description="Letter grade of the composite score; null if there is no score.")
 
 
-class AttemptScores(dy.Schema):
+class AttemptScores(Schema):
     model = _id("Model that wrote the fix.", unique=False)
     tier = _id("Tier of the attempt.", unique=False)
     oid = _id("Problem that the fix is for.", unique=False)
     iteration_id = _id("Identifier of the attempt at the problem.", unique=False)
     run_id = _text("Run that the attempt belongs to; null if the file has no runs.")
-    suite = dy.String(description="Suite of the attempt.")
+    suite = String(description="Suite of the attempt.")
     classification = _text("Outcome class in the file; pass, timeout or fail if a validator decided otherwise.")
     pass_rate = _share("1 if the attempt passed, 0 if it failed, null if undecided.")
     impl_rate = _share("The judge's weighted score, clamped to [0, 1].")
@@ -276,21 +276,21 @@ class AttemptScores(dy.Schema):
     compilation_score = _share("1 if the code compiled, 0 if not, null if unknown.")
     test_score = _share("Share of tests that passed; 0 if there are none.")
     lint_score = _share("1 minus `scoring.code.per_warning` for each lint warning, at least 0; 1 if not measured.")
-    ran_tests = dy.Bool(description="Whether any test ran.")
-    lint_measured = dy.Bool(description="Whether lint warnings were counted.")
+    ran_tests = Bool(description="Whether any test ran.")
+    lint_measured = Bool(description="Whether lint warnings were counted.")
     accuracy = _share("1 for the class pass, 0 for any other; the pass rate if there is no class.")
     grade = _letter()
 
 
-def _sum(of: str) -> dy.Float64:
-    return dy.Float64(nullable=True, min=0, description=f"Sum of {of} over the attempts that have one.")
+def _sum(of: str) -> Float64:
+    return Float64(nullable=True, min=0, description=f"Sum of {of} over the attempts that have one.")
 
 
-def _terms(of: str) -> dy.Int64:
+def _terms(of: str) -> Int64:
     return _count(f"Number of attempts with {of}.")
 
 
-class ProblemScores(dy.Schema):
+class ProblemScores(Schema):
     model = _id("Model.", unique=False)
     tier = _id("Tier.", unique=False)
     run_id = _nullable_key("Run; null if the file has no runs.")
@@ -298,7 +298,7 @@ class ProblemScores(dy.Schema):
     oid = _id("Problem.", unique=False)
     attempts = _count("Attempts.")
     decided = _count("Decided attempts.")
-    passes = dy.Float64(min=0, description="Passed attempts.")
+    passes = Float64(min=0, description="Passed attempts.")
     scored = _count("Attempts with an outcome and a judge's score.")
     accuracy_sum = _sum("accuracy")
     accuracy_count = _terms("an accuracy")
@@ -324,7 +324,7 @@ class ProblemScores(dy.Schema):
     latency_count = _terms("a known latency")
 
 
-class TierStatistics(dy.Schema):
+class TierStatistics(Schema):
     model = _id("Model.")
     tier = _id("Tier.")
     metric = _id("Metric that is summarized.")
@@ -338,7 +338,7 @@ class TierStatistics(dy.Schema):
     count = _count("Number of values that are not null.")
 
 
-class Tiers(dy.Schema):
+class Tiers(Schema):
     model = _id("Model.")
     tier = _id("Tier.")
     attempts = _count("Decided attempts.")
@@ -375,7 +375,7 @@ class Tiers(dy.Schema):
     uplift_reason = _text("Why uplift or its confidence interval is null.")
 
 
-class CrossTier(dy.Schema):
+class CrossTier(Schema):
     model = _id("Model.")
     tiers = _count("Tiers of the model.")
     attempts = _count("Decided attempts in all tiers.")
@@ -391,10 +391,10 @@ class CrossTier(dy.Schema):
     frontier_tier = _text("Tier with that cost of pass.")
 
 
-class SuiteScores(dy.Schema):
+class SuiteScores(Schema):
     model = _id("Model.", unique=False)
     tier = _id("Tier.", unique=False)
-    run_id = dy.String(nullable=True, metadata={"key": True}, description="Run; null if the file has no runs.")
+    run_id = String(nullable=True, key=True, description="Run; null if the file has no runs.")
     suite = _id("Suite.", unique=False)
     cases = _count("Attempts in the suite.")
     decided = _count("Attempts with a class or an outcome.")
@@ -424,10 +424,10 @@ class SuiteScores(dy.Schema):
     class_none = _count("Attempts without a class.")
 
 
-class RunScores(dy.Schema):
+class RunScores(Schema):
     model = _id("Model.", unique=False)
     tier = _id("Tier.", unique=False)
-    run_id = dy.String(nullable=True, metadata={"key": True}, description="Run; null if the file has no runs.")
+    run_id = String(nullable=True, key=True, description="Run; null if the file has no runs.")
     suites = _count("Suites with at least one decided attempt.")
     cases = _count("Attempts.")
     decided = _count("Attempts with a class or an outcome.")
@@ -445,7 +445,7 @@ class RunScores(dy.Schema):
     pass_rate_ci_method = _ci_method("pass_rate")
 
 
-class ModelStatistics(dy.Schema):
+class ModelStatistics(Schema):
     model = _id("Model.")
     tier = _id("Tier.")
     attempts = _count("Attempts.")
@@ -482,7 +482,7 @@ class ModelStatistics(dy.Schema):
     avg_latency_ms = _amount("Mean latency of the model's responses in milliseconds.")
 
 
-class ProblemStatistics(dy.Schema):
+class ProblemStatistics(Schema):
     model = _id("Model.", unique=False)
     tier = _id("Tier.", unique=False)
     oid = _id("Problem.", unique=False)
@@ -493,12 +493,12 @@ class ProblemStatistics(dy.Schema):
     cost_of_pass = _cost_of_pass(
         "Mean cost divided by pass rate of decided attempts; infinity if none passes, null if a cost is unknown."
     )
-    solved = dy.Bool(description="Whether any attempt passed.")
+    solved = Bool(description="Whether any attempt passed.")
     models_solving = _count("Number of models that solve the problem in any tier.")
-    only_solver = dy.Bool(description="Whether this model is the only one that solves the problem.")
+    only_solver = Bool(description="Whether this model is the only one that solves the problem.")
 
 
-class ProblemFrontier(dy.Schema):
+class ProblemFrontier(Schema):
     oid = _id("Problem.")
     mean_pass_rate = _share(
         "Mean over models and tiers of the pass rate of decided attempts; lowest for the hardest problems."
@@ -509,7 +509,7 @@ class ProblemFrontier(dy.Schema):
     tier = _text("Tier with that cost of pass.")
 
 
-class VarianceSplit(dy.Schema):
+class VarianceSplit(Schema):
     model = _id("Model.")
     tier = _id("Tier.")
     problems = _count("Problems with at least one decided attempt.")
@@ -528,7 +528,7 @@ class VarianceSplit(dy.Schema):
     sampling_variance = _amount("Variance of one attempt at a problem: unbiased estimate of the mean of p (1 - p).")
 
 
-class NextSamples(dy.Schema):
+class NextSamples(Schema):
     model = _id("Model.")
     tier = _id("Tier.")
     plan = _id("Plan for the next run: `now` (no change), samples x2, samples x4, problems x2, problems x4.")
@@ -540,13 +540,13 @@ class NextSamples(dy.Schema):
         "Expected width of the confidence interval of pass_at_1; null if the variance parts are unknown."
     )
     width_saved = _figure("Reduction of expected_width compared with `now`.")
-    advised = dy.Bool(
+    advised = Bool(
         nullable=True,
         description="Whether this is the best plan with as many attempts; null for `now` or if the width is unknown.",
     )
 
 
-class ValidatorVariance(dy.Schema):
+class ValidatorVariance(Schema):
     model = _id("Model.")
     tier = _id("Tier.")
     problems = _count("Problems with fixes that were validated several times.")
@@ -565,7 +565,7 @@ class ValidatorVariance(dy.Schema):
     ci_units = _count("Independent units behind validator_variance: problems, each cluster counted once.")
 
 
-class Reliability(dy.Schema):
+class Reliability(Schema):
     model = _id("Model.")
     tier = _id("Tier.")
     problems = _count("Problems with at least one decided attempt.")
@@ -586,10 +586,10 @@ class Reliability(dy.Schema):
     ci_units = _count("Independent units behind both intervals.")
 
 
-class ReliabilityCurve(dy.Schema):
+class ReliabilityCurve(Schema):
     model = _id("Model.")
     tier = _id("Tier.")
-    k = dy.Int64(primary_key=True, min=1, metadata={"key": True}, description="Number of attempts k.")
+    k = Int64(primary_key=True, min=1, key=True, description="Number of attempts k.")
     pass_at_k = _share("Probability that at least one of k attempts passes: mean over eligible problems.")
     pass_hat_k = _share("Probability that all of k attempts pass: mean over eligible problems.")
     ci_low = _share("Lower end of the confidence interval of pass_hat_k.")
@@ -599,7 +599,7 @@ class ReliabilityCurve(dy.Schema):
     eligible = _count("Problems with at least k decided attempts.")
 
 
-class Economics(dy.Schema):
+class Economics(Schema):
     model = _id("Model.")
     tier = _id("Tier.")
     problems = _count("Problems with a decided attempt.")
@@ -610,14 +610,14 @@ class Economics(dy.Schema):
     ci_high = _cost_of_pass("Upper end of the confidence interval of cost_of_pass; may be infinity.")
     ci_method = _ci_method("cost_of_pass")
     ci_units = _count("Independent units behind the interval.")
-    on_frontier = dy.Bool(
+    on_frontier = Bool(
         nullable=True, description="Whether it has the lowest cost of pass; null if its cost is unknown."
     )
     frontier_probability = _share(
         "Share of bootstrap replicates over problems, rescaled for few units, in which it has the lowest cost of pass; "
         "only models and tiers with at least 6 units take part."
     )
-    pareto = dy.Bool(
+    pareto = Bool(
         nullable=True, description="Whether it is Pareto optimal in pass rate and cost; null if its cost is unknown."
     )
     pareto_probability = _share(
@@ -626,7 +626,7 @@ class Economics(dy.Schema):
     )
 
 
-class Routing(dy.Schema):
+class Routing(Schema):
     suite = _id("Suite.")
     problems = _count("Problems of the suite that the chosen model and tier attempted.")
     model = _text("Model with the lowest cost of pass in the suite; null if no model passes at a known cost.")
@@ -642,7 +642,7 @@ class Routing(dy.Schema):
     second_cost_of_pass = _amount("Its cost of pass.")
 
 
-class RoutingPolicies(dy.Schema):
+class RoutingPolicies(Schema):
     policy = _id(
         "single: the cheapest model for all problems; suite: the cheapest per suite; problem: the cheapest per problem."
     )
@@ -657,15 +657,15 @@ class RoutingPolicies(dy.Schema):
     ci_units = _count("Independent units behind the interval.")
 
 
-def _verdict(of: str) -> dy.String:
-    return dy.String(
+def _verdict(of: str) -> String:
+    return String(
         check=lambda column: column.is_in(VERDICTS),
         description=f"Verdict on {of}: " + ", ".join(VERDICTS) + ".",
     )
 
 
-def _test() -> dy.String:
-    return dy.String(
+def _test() -> String:
+    return String(
         nullable=True,
         check=lambda column: column.is_in(TESTS),
         description="Test of the null hypothesis of no difference: mcnemar (one attempt each), permutation (of signs), "
@@ -674,11 +674,11 @@ def _test() -> dy.String:
     )
 
 
-def _difference(description: str) -> dy.Float64:
-    return dy.Float64(nullable=True, min=-1, max=1, description=description)
+def _difference(description: str) -> Float64:
+    return Float64(nullable=True, min=-1, max=1, description=description)
 
 
-class ModelComparison(dy.Schema):
+class ModelComparison(Schema):
     kind = _id("What is compared: models of one tier, or tiers of one model.")
     model_a = _id("Model of side a.")
     tier_a = _id("Tier of side a.")
@@ -697,7 +697,7 @@ class ModelComparison(dy.Schema):
     test = _test()
     p_value = _share("Two-sided p-value of the test, not adjusted.")
     p_adjusted = _share("p_value adjusted for multiple comparisons.")
-    correction = dy.String(description="Adjustment method: holm, or benjamini-yekutieli (false discovery rate).")
+    correction = String(description="Adjustment method: holm, or benjamini-yekutieli (false discovery rate).")
     pairs = _count("Number of comparisons adjusted for.")
     adjusted_ci_low = _difference("Lower end of the confidence interval of difference, adjusted for these comparisons.")
     adjusted_ci_high = _difference("Upper end of the adjusted confidence interval of difference.")
@@ -710,17 +710,17 @@ class ModelComparison(dy.Schema):
     minimum_detectable_effect = _share(
         "Smallest true difference detectable with the configured power at the adjusted significance level."
     )
-    units_needed = dy.Int64(
+    units_needed = Int64(
         nullable=True, description="Units required for any difference to be significant; null if there are enough."
     )
     verdict = _verdict("b")
-    sentence = dy.String(description="The result as a sentence.")
+    sentence = String(description="The result as a sentence.")
 
 
-class BaselineVerdicts(dy.Schema):
+class BaselineVerdicts(Schema):
     model = _id("Model.")
     tier = _id("Tier.")
-    baseline = dy.String(description="Snapshot that the run is compared with.")
+    baseline = String(description="Snapshot that the run is compared with.")
     problems = _count("Problems decided on both sides.")
     only_baseline = _count("Problems decided in the baseline only.")
     only_current = _count("Problems decided in this run only.")
@@ -734,7 +734,7 @@ class BaselineVerdicts(dy.Schema):
     test = _test()
     p_value = _share("Two-sided p-value of the test, not adjusted.")
     p_adjusted = _share("p_value adjusted for the comparisons of all models and tiers.")
-    correction = dy.String(description="Adjustment method: holm, or benjamini-yekutieli (false discovery rate).")
+    correction = String(description="Adjustment method: holm, or benjamini-yekutieli (false discovery rate).")
     pairs = _count("Number of comparisons adjusted for.")
     adjusted_ci_low = _difference("Lower end of the confidence interval of difference, adjusted for these comparisons.")
     adjusted_ci_high = _difference("Upper end of the adjusted confidence interval of difference.")
@@ -747,14 +747,14 @@ class BaselineVerdicts(dy.Schema):
     minimum_detectable_effect = _share(
         "Smallest true difference detectable with the configured power at the adjusted significance level."
     )
-    units_needed = dy.Int64(
+    units_needed = Int64(
         nullable=True, description="Units required for any difference to be significant; null if there are enough."
     )
     verdict = _verdict("this run")
-    sentence = dy.String(description="The result as a sentence.")
+    sentence = String(description="The result as a sentence.")
 
 
-class Regressions(dy.Schema):
+class Regressions(Schema):
     model = _id("Model.")
     tier = _id("Tier.")
     oid = _id("Problem.")
@@ -762,15 +762,13 @@ class Regressions(dy.Schema):
     current_score = _share("Score of the case in this run.")
     delta = _difference("current_score minus baseline_score.")
     category = _text("What changed: compilation, tests, lint, outcome, or the score only.")
-    kind = dy.String(
-        description="regression, improvement, new, removed, lost or unscored; unchanged cases are omitted."
-    )
+    kind = String(description="regression, improvement, new, removed, lost or unscored; unchanged cases are omitted.")
     basis = _text("Score that was compared: code_score, composite_score or pass_rate.")
-    fallback = dy.Bool(description="Whether the pass rate was compared because attempts lack the configured score.")
+    fallback = Bool(description="Whether the pass rate was compared because attempts lack the configured score.")
     chance_of_regression = _share("Probability of a regression if the attempts are assigned to the two runs at random.")
 
 
-class RegressionCounts(dy.Schema):
+class RegressionCounts(Schema):
     model = _id("Model.")
     tier = _id("Tier.")
     regressions = _count("Cases whose score dropped by more than the threshold.")
@@ -784,22 +782,20 @@ class RegressionCounts(dy.Schema):
     compared_by_pass_rate = _count("Cases compared by pass rate because attempts lack the configured score.")
 
 
-class History(dy.Schema):
+class History(Schema):
     snapshot = _id("Snapshot that the figure is from.", unique=False)
-    made_at = dy.String(description="When the run finished, in UTC.")
+    made_at = String(description="When the run finished, in UTC.")
     table = _id("Table that the figure is from.", unique=False)
     model = _id("Model.", unique=False)
     tier = _id("Tier.", unique=False)
-    item = dy.String(
-        metadata={"key": True}, description="Rest of the row's key: k, suite, run or metric; empty if there is none."
-    )
+    item = String(key=True, description="Rest of the row's key: k, suite, run or metric; empty if there is none.")
     figure = _id("Column of that table, such as pass_at_k, composite_median or ci_low.", unique=False)
-    value = dy.Float64(nullable=True, allow_inf=True, description="Value of the figure.")
+    value = Float64(nullable=True, allow_inf=True, description="Value of the figure.")
 
 
-class ProblemHistory(dy.Schema):
+class ProblemHistory(Schema):
     snapshot = _id("Snapshot that the figures are from.", unique=False)
-    made_at = dy.String(description="When the run finished, in UTC.")
+    made_at = String(description="When the run finished, in UTC.")
     model = _id("Model.", unique=False)
     tier = _id("Tier.", unique=False)
     oid = _id("Problem.", unique=False)
@@ -826,7 +822,7 @@ class Table:
     """
 
     name: str
-    schema: type[dy.Schema]
+    schema: type[Schema]
     grain: str
     group: str
     made_by: str
@@ -849,12 +845,12 @@ class Table:
     @cached_property
     def key(self) -> list[str]:
         """The columns that identify a row."""
-        return [name for name, column in self.schema.columns().items() if (column.metadata or {}).get("key", False)]
+        return [name for name, column in self.schema.columns().items() if column.key]
 
     @cached_property
     def descriptions(self) -> dict[str, str]:
         """One line per column."""
-        return {name: column.description or "" for name, column in self.schema.columns().items()}
+        return {name: column.description for name, column in self.schema.columns().items()}
 
     @cached_property
     def dtypes(self) -> pl.Schema:
@@ -864,12 +860,13 @@ class Table:
     @cached_property
     def rules(self) -> dict[str, pl.Expr]:
         """What must hold in every row, by name. Where it is null, it holds."""
+        schema = self.schema.checked()
         rules = {
             f"{name}|{rule}": holds
-            for name, column in self.schema.columns().items()
+            for name, column in schema.columns().items()
             for rule, holds in column.validation_rules(pl.col(name)).items()
         }
-        key = self.schema.primary_key()
+        key = schema.primary_key()
         return {"primary_key": pl.struct(key).is_unique(), **rules} if key else rules
 
     @property

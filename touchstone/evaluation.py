@@ -16,7 +16,7 @@ from typing import Any, Self
 import polars as pl
 from pydantic import BaseModel
 
-from touchstone.checks import CHECKS, Check, CheckResult
+from touchstone.checks import CHECKS, Check, CheckOutcome, CheckResult
 from touchstone.compare.gate import Gate
 from touchstone.config import EvaluationConfig, load_config
 from touchstone.contracts import Table, resolve
@@ -26,6 +26,7 @@ from touchstone.ingest.stage import IngestStage
 from touchstone.ingest.synthetic import generate_if_asked
 from touchstone.progress import report_stage, report_step, report_warning
 from touchstone.publish.stage import PublishStage
+from touchstone.publish.up_to_date import RunRecorder
 from touchstone.storage import model_rows
 from touchstone.storage.code_version import table_code_version
 from touchstone.storage.store import Part, Store, digest
@@ -47,6 +48,7 @@ class Evaluation:
     fresh: bool = False
     stopped_by_gate: bool = field(init=False, default=False)
     store: Store = field(init=False)
+    _checked: dict[str, CheckOutcome] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         self.store = Store(self.config.output_dir)
@@ -71,7 +73,7 @@ class Evaluation:
     @cached_property
     def inputs(self) -> Inputs:
         """The input files."""
-        return Inputs(self.config, self.store.draft / "hashes.json")
+        return Inputs(self.config, self.store.content_hashes)
 
     @cached_property
     def ingest(self) -> IngestStage:
@@ -93,7 +95,18 @@ class Evaluation:
         """Tables to what people read."""
         return PublishStage(self.config, self.store)
 
+    @cached_property
+    def recorder(self) -> RunRecorder:
+        """Records the run once it is published, so that the next one can be skipped if nothing changed."""
+        return RunRecorder(self.config, self.store, self.inputs.hashes)
+
     # Tables and checks
+
+    def begin(self) -> None:
+        """Prepare the output folder, which is locked, for a run."""
+        _ = self.recorder
+        if self.fresh:
+            self.store.discard_draft()
 
     def materialize(self, name: str) -> dict[str, Part]:
         """Bring a table up to date; returns its parts, of which there is one per model or a single one."""
@@ -149,6 +162,7 @@ class Evaluation:
         self.store.require(*(name for name in check.reads if name not in ("sources", "quarantine")))
         frames = [self.store.scan(name) for name in check.reads]
         result: CheckResult = self._function(check.made_by)(*frames, *self._settings(check))
+        self._checked[check.full_name] = CheckOutcome.of(check, result)
         if check.gate and result.error and not result.passed:
             self.stopped_by_gate = True
         return result
@@ -177,20 +191,18 @@ class Evaluation:
         if self.stopped_by_gate:
             self.materialize("settings")
             self.store.keep_unpublished()
+        if self._is_whole_run:
+            self.recorder.record(list(self._checked.values()), self.gate.version, self.validation.tools)
+
+    @property
+    def _is_whole_run(self) -> bool:
+        """Whether every model was brought up to date and every check held it to the configured rules."""
+        every_check = len(self._checked) == len(CHECKS)
+        return "recorder" in self.__dict__ and every_check and not self.only and not self.accept
 
 
 def _plain(value: object) -> object:
     return value.model_dump() if isinstance(value, BaseModel) else value
-
-
-@dataclass(frozen=True)
-class CheckOutcome:
-    """A check's name and result."""
-
-    name: str
-    passed: bool
-    error: bool
-    message: str
 
 
 @dataclass(frozen=True)
@@ -219,8 +231,7 @@ class RunOutcome:
 def run(evaluation: Evaluation) -> RunOutcome:
     """Evaluate everything in this process, without Dagster and so without a history in its UI."""
     with evaluation.store.lock(), closing(evaluation):
-        if evaluation.fresh:
-            evaluation.store.discard_draft()
+        evaluation.begin()
         evaluation.inputs.require_only(sorted(evaluation.only), "only")
         parts: list[Part] = []
         checks: list[CheckOutcome] = []
@@ -234,7 +245,8 @@ def run(evaluation: Evaluation) -> RunOutcome:
             if table.name == "attempts" and evaluation.ingest.removed_models:
                 report_warning(evaluation.ingest.removal_warning)
             parts += [] if table.made_with else made.values()
-            checks += (_outcome(check, evaluation.check(check)) for check in CHECKS if _due_after(check) == table.name)
+            due = (check for check in CHECKS if _due_after(check) == table.name)
+            checks += (CheckOutcome.of(check, evaluation.check(check)) for check in due)
             if evaluation.stopped_by_gate:
                 break
         published = not failures and not evaluation.stopped_by_gate
@@ -260,7 +272,3 @@ def _in_order() -> Iterator[Table]:
 def _due_after(check: Check) -> str:
     """The last made of the tables that a check is about or reads."""
     return max((check.table, *check.reads), key=list(TABLES).index)
-
-
-def _outcome(check: Check, result: CheckResult) -> CheckOutcome:
-    return CheckOutcome(f"{check.table}.{check.name}", result.passed, result.error, result.message)

@@ -14,6 +14,7 @@ from pipelines.definitions import build_defs
 from pipelines.definitions import defs as load_definitions
 from pipelines.resources import EvaluationResource
 from tests.conftest import Folder, copy_of, small_folder
+from touchstone.evaluation import Evaluation, run
 from touchstone.tables import TABLES
 
 HEADER = "oid,iteration_id,plausible_fix\n"
@@ -375,3 +376,15 @@ def test_sensor_and_schedule_skip_with_the_reason_where_no_model_is_usable(
     for tick in (sensor_tick(defs, stored), schedule_tick(defs, stored)):
         assert not tick.run_requests
         assert reason in str(tick.skip_message)
+
+
+def test_sensor_and_schedule_skip_with_the_reason_where_nothing_changed(
+    defs: dg.Definitions, stored: dg.DagsterInstance, folder: Folder
+) -> None:
+    assert run(Evaluation.load(folder.config)).published
+    for tick in (sensor_tick(defs, stored), schedule_tick(defs, stored)):
+        assert not tick.run_requests
+        assert str(tick.skip_message).startswith("up to date: ")
+    folder.fixes("n", HEADER)
+    for tick in (sensor_tick(defs, stored), schedule_tick(defs, stored)):
+        assert len(tick.run_requests or []) == 1

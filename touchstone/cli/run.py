@@ -2,12 +2,16 @@
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from touchstone.cli.console import show_progress
 from touchstone.cli.options import CONFIG_OPTION, MultiValueCommand, config_or_default
+
+if TYPE_CHECKING:
+    from touchstone.config import EvaluationConfig
+    from touchstone.publish.up_to_date import PublishedRun
 
 _UI_HOST = "127.0.0.1"
 
@@ -25,25 +29,47 @@ def run(
     fresh: Annotated[
         bool, typer.Option("--fresh", help="Recompute everything, validation included; keep snapshots and pins.")
     ] = False,
+    force: Annotated[
+        bool,
+        typer.Option(
+            "--force",
+            help="Run even if nothing changed since the published run; unlike --fresh, reuse what is up to date.",
+        ),
+    ] = False,
 ) -> None:
-    """Run a whole evaluation: ingest, validate, score, publish."""
+    """Run a whole evaluation: ingest, validate, score, publish. If nothing changed, show the published results."""
     config = config_or_default(config)
     with show_progress("reading the configuration", stages=True):
-        from touchstone.evaluation import Evaluation
-        from touchstone.progress import report_step
+        published = None if only or accept or fresh or force else _find_up_to_date(config, output_dir)
+        if published is None:
+            from touchstone.evaluation import Evaluation
+            from touchstone.progress import report_step
 
-        evaluation = Evaluation.load(config, output_dir, only or [], accept=accept, fresh=fresh)
-        report_step("looking for fixes files")
-        evaluation.inputs.require_only(only or [], "--only")
-        report_step("loading Dagster")
-        from pipelines.launch import run_evaluation
+            evaluation = Evaluation.load(config, output_dir, only or [], accept=accept, fresh=fresh)
+            report_step("looking for fixes files")
+            evaluation.inputs.require_only(only or [], "--only")
+            report_step("loading Dagster")
+            from pipelines.launch import run_evaluation
 
-        with evaluation.store.lock():
-            outcome = run_evaluation(evaluation, config)
-    from touchstone.cli.run_tables import show_run
+            with evaluation.store.lock():
+                outcome = run_evaluation(evaluation, config)
+    from touchstone.cli.run_tables import show_published, show_run
 
-    show_run(evaluation, outcome)
+    if published is not None:
+        show_published(*published)
+        return
+    show_run(evaluation.config, evaluation.store, outcome)
     raise typer.Exit(outcome.exit_code)
+
+
+def _find_up_to_date(config_file: Path, output_dir: Path | None) -> "tuple[EvaluationConfig, PublishedRun] | None":
+    """The configuration and the published run, if running again would change nothing. Dagster is not imported."""
+    from touchstone.config import load_config
+    from touchstone.publish.up_to_date import up_to_date
+
+    config = load_config(config_file, output_dir)
+    published = up_to_date(config)
+    return None if published is None else (config, published)
 
 
 @commands.command()

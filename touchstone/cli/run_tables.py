@@ -4,9 +4,11 @@ What it says about input files belongs in `input_tables`.
 """
 
 import shlex
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
+from rich.console import Console
 from rich.markup import escape
 from rich.text import Text
 
@@ -14,12 +16,15 @@ from touchstone.cli.cells import dollars, interval, number, p_value, relative_pa
 from touchstone.cli.fitted_table import FittedTable, names, numbers, terminal
 from touchstone.cli.input_tables import show_inputs
 from touchstone.compare.verdicts import describe_shortage
+from touchstone.storage.store import Store
 from touchstone.text import counted, counted_of
 from touchstone.validation.validators_used import validators_used
 
 if TYPE_CHECKING:
-    from touchstone.evaluation import Evaluation, RunOutcome
-    from touchstone.storage.store import Store
+    from touchstone.checks import CheckOutcome
+    from touchstone.config import EvaluationConfig
+    from touchstone.evaluation import RunOutcome
+    from touchstone.publish.up_to_date import PublishedRun
 
 _MAX_SUITES = 6
 _MAX_ROWS = 30
@@ -27,32 +32,56 @@ _MAX_PAIRS = 10
 _MAX_SHORTAGES = 3
 
 
-def show_run(evaluation: "Evaluation", outcome: "RunOutcome") -> None:
+def show_run(config: "EvaluationConfig", store: Store, outcome: "RunOutcome") -> None:
     """Print the figures, the inputs that were refused, the checks that did not pass, and where the results are."""
     screen = terminal()
-    store = evaluation.store
     if not outcome.failures and not outcome.stopped:
-        leaderboard(store.scan("pass_at_k").collect()).print(screen)
-        tier_table(store.scan("tiers").collect(), store.scan("cross_tier").collect()).print(screen)
-        suite_table(store.scan("suite_scores").collect(), store.scan("run_scores").collect()).print(screen)
-        pairs = store.scan("model_comparison").collect()
-        if not pairs.is_empty():
-            config = evaluation.config
-            comparison_table(pairs, config.comparison.alpha, config.intervals.confidence).print(screen)
-        inputs = (store.scan(name).collect() for name in ("sources", "quarantine", "model_statistics"))
-        show_inputs(screen, *inputs)
-    for check in outcome.checks:
-        if not check.passed:
-            label = "[red]check failed[/]" if check.error else "[yellow]check warning[/]"
-            screen.print(f"{label} {check.name}: {escape(check.message)}")
+        _show_figures(screen, config, store.scan)
+    _show_checks(screen, outcome.checks)
     for failure in outcome.failures:
         terminal(stderr=True).print(f"[red]error:[/] {escape(failure)}", soft_wrap=True)
     if store.parts("outcomes") and (validators := validators_line(store.scan("outcomes"))):
         screen.print(escape(validators))
-    passed = sum(check.passed for check in outcome.checks)
-    screen.print(f"{counted_of(passed, len(outcome.checks), 'check')} passed; {_reuse(outcome)}")
+    screen.print(f"{_count_passed(outcome.checks)}; {_reuse(outcome)}")
     for line in _publication(store, outcome):
         screen.print(escape(line), soft_wrap=True)
+
+
+def show_published(config: "EvaluationConfig", published: "PublishedRun") -> None:
+    """Print the same about the published run, which is up to date."""
+    screen, store = terminal(), Store(config.output_dir)
+    _show_figures(screen, config, store.scan_published)
+    _show_checks(screen, published.checks)
+    if validators := validators_line(store.scan_published("outcomes")):
+        screen.print(escape(validators))
+    screen.print(f"{_count_passed(published.checks)}; {escape(published.reason)}; --force runs again", soft_wrap=True)
+    for line in _published_paths(store):
+        screen.print(escape(line), soft_wrap=True)
+
+
+def _show_figures(screen: Console, config: "EvaluationConfig", scan: Callable[[str], pl.LazyFrame]) -> None:
+    def read(table: str) -> pl.DataFrame:
+        return scan(table).collect()
+
+    leaderboard(read("pass_at_k")).print(screen)
+    tier_table(read("tiers"), read("cross_tier")).print(screen)
+    suite_table(read("suite_scores"), read("run_scores")).print(screen)
+    pairs = read("model_comparison")
+    if not pairs.is_empty():
+        comparison_table(pairs, config.comparison.alpha, config.intervals.confidence).print(screen)
+    show_inputs(screen, *map(read, ("sources", "quarantine", "model_statistics")))
+
+
+def _show_checks(screen: Console, checks: Sequence["CheckOutcome"]) -> None:
+    """Print the checks that did not pass."""
+    for check in checks:
+        if not check.passed:
+            label = "[red]check failed[/]" if check.error else "[yellow]check warning[/]"
+            screen.print(f"{label} {check.name}: {escape(check.message)}")
+
+
+def _count_passed(checks: Sequence["CheckOutcome"]) -> str:
+    return f"{counted_of(sum(check.passed for check in checks), len(checks), 'check')} passed"
 
 
 def validators_line(outcomes: pl.LazyFrame) -> str:
@@ -71,12 +100,10 @@ def _reuse(outcome: "RunOutcome") -> str:
     return f"{counted(outcome.made, 'part')} computed, {outcome.reused:,} unchanged and reused"
 
 
-def _publication(store: "Store", outcome: "RunOutcome") -> list[str]:
+def _publication(store: Store, outcome: "RunOutcome") -> list[str]:
     """Whether results were published and where they are, or how to query those that a gate blocked."""
     if outcome.published:
-        published = ("summary_pass_at_k.csv", "csv", "tables", "warehouse.duckdb")
-        paths = [f"  {relative_path(store.root / name)}" for name in published if (store.root / name).exists()]
-        return ["results were published despite a failed check"] * (outcome.exit_code != 0) + paths
+        return ["results were published despite a failed check"] * (outcome.exit_code != 0) + _published_paths(store)
     earlier = "the last published results are unchanged" if store.has_published else "there are no earlier results"
     kept = store.unpublished / "tables"
     table = next((name for name in ("pass_at_k", "outcomes", "problems") if (kept / name).is_dir()), None)
@@ -87,6 +114,11 @@ def _publication(store: "Store", outcome: "RunOutcome") -> list[str]:
         f"nothing was published; {earlier}",
         f'to query this run: touchstone sql --draft --data {data} "SELECT * FROM {table}"',
     ]
+
+
+def _published_paths(store: Store) -> list[str]:
+    published = ("summary_pass_at_k.csv", "csv", "tables", "warehouse.duckdb")
+    return [f"  {relative_path(store.root / name)}" for name in published if (store.root / name).exists()]
 
 
 def leaderboard(pass_at_k: pl.DataFrame) -> FittedTable:

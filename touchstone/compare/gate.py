@@ -22,21 +22,12 @@ from touchstone.compare.validation_differences import validation_differences
 from touchstone.config import ComparisonConfig
 from touchstone.inference.exact import exact_sum
 from touchstone.storage.files import replacing
-from touchstone.storage.snapshots import (
-    RESERVED,
-    Snapshot,
-    explain_unreadable,
-    find,
-    list_snapshots,
-    pins,
-    unreadable_snapshots,
-)
-from touchstone.storage.store import Store
+from touchstone.storage.snapshots import Snapshot, explain_unreadable, find_if_known
+from touchstone.storage.store import REPORT, Store
 from touchstone.tables import TABLES
 from touchstone.text import counted
 from touchstone.validation.validators_used import validators_used
 
-REPORT = "comparison.md"
 _THIS_RUN = "this run"
 _MOST_NAMED = 3
 _COUNTS = [name for name, dtype in TABLES["regression_counts"].dtypes.items() if dtype == pl.Int64]
@@ -64,10 +55,7 @@ class Gate:
     @cached_property
     def baseline(self) -> Snapshot | None:
         """The snapshot that the configuration names; None if nothing has that name yet."""
-        root, name = self.store.root, self.config.baseline
-        ids = [*unreadable_snapshots(root), *(snapshot.id for snapshot in list_snapshots(root))]
-        known = name in pins(root) or name in ids or (name in RESERVED and ids)
-        return find(root, name) if known else None
+        return find_if_known(self.store.root, self.config.baseline)
 
     @property
     def version(self) -> str | None:

@@ -21,7 +21,7 @@ class Inputs:
 
     def __init__(self, config: EvaluationConfig, hashes: Path) -> None:
         self.config = config
-        self._hashes = ContentHashes(hashes)
+        self.hashes = ContentHashes(hashes)
         self._hashes_of_read: dict[Path, str] = {}
 
     @cached_property
@@ -32,7 +32,7 @@ class Inputs:
         for path in found.adapter_tables:
             # These rows are read now and used later. Keeping their hash with them makes sure that bytes written in
             # between are never taken for those of the old rows.
-            self._hashes_of_read[path] = self._hashes.of(path)
+            self._hashes_of_read[path] = self.hashes.of(path)
             if before.get(path) != _changed_at(path):
                 raise TouchstoneError(f"{path}: changed while it was being read; run again")
         return found
@@ -70,7 +70,7 @@ class Inputs:
         if path in self._hashes_of_read:
             return self._hashes_of_read[path]
         try:
-            return self._hashes.of(path)
+            return self.hashes.of(path)
         except OSError as error:
             raise InputFileError(f"{path}: cannot be read ({error.strerror})") from None
 
@@ -88,7 +88,7 @@ class Inputs:
 
     def save_hashes(self) -> None:
         """Keep the hashes, so that an untouched file need not be read again."""
-        self._hashes.save(time.time_ns())
+        self.hashes.save(time.time_ns())
 
     def state(self) -> dict[str, str]:
         """The hash of every file that may hold results or problems, by name, without parsing any."""

@@ -13,6 +13,9 @@ from touchstone.storage.files import replacing
 
 NATIVE = "native"
 
+# A change within the resolution of the clock leaves a file's times as they are, so recent times prove nothing.
+SETTLE_NS = 2_000_000_000
+
 # Parts of a file name that are not part of the model name.
 _PREFIXES = ("llm_fullfile_repair_results_",)
 _SUFFIXES = ("_synthetic_fixes", "_fixes", "_synthetic_outcomes", "_outcomes")
@@ -54,9 +57,6 @@ def is_named_fixes(path: Path) -> bool:
 class ContentHashes:
     """SHA-256 of files, cached by size, times and inode, so that an unchanged file is not read again."""
 
-    # A change within the resolution of the clock leaves the times as they are, so a recent hash is not saved.
-    _SETTLE_NS = 2_000_000_000
-
     def __init__(self, cache_file: Path) -> None:
         self._cache_file = cache_file
         try:
@@ -83,7 +83,7 @@ class ContentHashes:
         settled = {
             path: mark
             for path, mark in self._cached.items()
-            if now_ns - max(int(str(mark[1])), int(str(mark[2]))) > self._SETTLE_NS
+            if now_ns - max(int(str(mark[1])), int(str(mark[2]))) > SETTLE_NS
         }
         self._cache_file.parent.mkdir(parents=True, exist_ok=True)
         with replacing(self._cache_file) as scratch:

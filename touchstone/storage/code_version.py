@@ -14,6 +14,9 @@ from touchstone.tables import TABLES
 
 _PACKAGE = Path(__file__).parents[1]
 _LIBRARIES = ("numpy", "polars", "pyarrow", "scipy")
+# What else takes part in publishing: libraries, and the packages beside this one.
+_WRITERS = ("duckdb", "dataframely")
+_AROUND = ("assets", "pipelines")
 # The public API imports everything on use but makes no table.
 _API = ("touchstone", "touchstone.api")
 _IMPORT = re.compile(
@@ -30,6 +33,15 @@ def table_code_version(table: str) -> str:
     """A hash of the code behind a table and of the numeric libraries' versions."""
     lines = [f"{name} {_version(name)}" for name in _LIBRARIES]
     lines += [f"{module} {_content(module)}" for module in sorted(modules_behind(table))]
+    return hashlib.sha256("\n".join(lines).encode()).hexdigest()
+
+
+def package_code_version() -> str:
+    """A hash of all code that takes part in a run, Dagster's definitions included, and of the libraries' versions."""
+    lines = [f"{name} {version(name)}" for name in (*_LIBRARIES, *_WRITERS)]
+    for package in (_PACKAGE, *(_PACKAGE.with_name(name) for name in _AROUND)):
+        for path in sorted(package.rglob("*.py")):
+            lines.append(f"{path.relative_to(_PACKAGE.parent)} {hashlib.sha256(path.read_bytes()).hexdigest()}")
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()
 
 

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 FOLDER = "snapshots"
 MANIFEST = "manifest.json"
 RESERVED = ("latest", "previous")
-_PINS = "pins.json"
+PINS = "pins.json"
 # Tables whose parts are made from input files.
 _READ_FROM_FILES = ("problems", "attempts")
 
@@ -230,17 +230,24 @@ def find(root: Path, name: str) -> Snapshot:
     return matching[0]
 
 
+def find_if_known(root: Path, name: str) -> Snapshot | None:
+    """The snapshot of that name; None if nothing has that name yet."""
+    ids = [*unreadable_snapshots(root), *(snapshot.id for snapshot in list_snapshots(root))]
+    known = name in pins(root) or name in ids or (name in RESERVED and ids)
+    return find(root, name) if known else None
+
+
 def pins(root: Path) -> dict[str, str]:
     """Snapshot ids by pinned name."""
     _refuse_link(root)
     try:
-        told = read_json(root / FOLDER / _PINS)
+        told = read_json(root / FOLDER / PINS)
         if not isinstance(told, dict) or not all(isinstance(identity, str) for identity in told.values()):
             raise ValueError("not an object of names and snapshot ids")
     except FileNotFoundError:
         return {}
     except (OSError, ValueError) as error:
-        raise TouchstoneError(f"{root / FOLDER / _PINS}: cannot be read ({error}); correct or delete it") from None
+        raise TouchstoneError(f"{root / FOLDER / PINS}: cannot be read ({error}); correct or delete it") from None
     return told
 
 
@@ -249,7 +256,7 @@ def pin(root: Path, which: str, name: str) -> Snapshot:
     if check_name(name, "pin") in RESERVED:
         raise TouchstoneError(f"'{name}' is reserved; choose another pin name")
     snapshot = find(root, which)
-    with replacing(root / FOLDER / _PINS) as scratch:
+    with replacing(root / FOLDER / PINS) as scratch:
         scratch.write_text(json.dumps({**pins(root), name: snapshot.id}, indent=1, sort_keys=True))
     return snapshot
 

@@ -7,6 +7,7 @@ tables/ summary_pass_at_k.csv csv/ warehouse.duckdb    links into .store/current
 .store/published/<number>/                        a finished run: hard links to its tables, summary, warehouse
 .store/current                                    link to the published run; publishing replaces it
 .store/unpublished/tables                         tables of a run that a gate stopped, for `--draft`
+.store/run.json                                   what the published run depends on, if it can be skipped next time
 ```
 
 A killed run leaves an incomplete draft in `.store/draft` and the last published results in place. A part is written to
@@ -33,7 +34,7 @@ import polars as pl
 from touchstone.contracts import conform, violations
 from touchstone.errors import TouchstoneError
 from touchstone.regular_files import read_bytes
-from touchstone.storage.files import link_or_copy, refuse_links, replace_link, replacing
+from touchstone.storage.files import link_or_copy, parquet_files, refuse_links, replace_link, replacing
 from touchstone.storage.stamps import Stamps
 from touchstone.tables import TABLES
 from touchstone.text import counted
@@ -41,7 +42,8 @@ from touchstone.text import counted
 SUMMARY = "summary_pass_at_k.csv"
 WAREHOUSE = "warehouse.duckdb"
 CSV_FOLDER = "csv"
-_PUBLISHED_NAMES = ("tables", SUMMARY, WAREHOUSE, CSV_FOLDER)
+REPORT = "comparison.md"
+PUBLISHED_NAMES = ("tables", SUMMARY, WAREHOUSE, CSV_FOLDER)
 _KEPT_GENERATIONS = 2
 _GENERATION = re.compile(r"published/\d+")
 
@@ -74,6 +76,9 @@ class Store:
         self.draft = self._home / "draft"
         self.unpublished = self._home / "unpublished"
         self._stamps = Stamps()
+        self.current_link = self._home / "current"
+        self.run_record = self._home / "run.json"
+        self.content_hashes = self.draft / "hashes.json"
         self._written: dict[Path, str] = {}
         self._of_this_run: set[str] = set()
 
@@ -108,7 +113,7 @@ class Store:
     def refuse_links(self) -> None:
         """Raise an error if the folder holds links that touchstone did not make: a run would write through them."""
         for name in (".store", "snapshots", "cache"):
-            refuse_links(self.root / name, {self._home / "current": _GENERATION})
+            refuse_links(self.root / name, {self.current_link: _GENERATION})
 
     # Parts of tables
 
@@ -214,7 +219,10 @@ class Store:
 
     def scan(self, table: str, parts: Sequence[str] | None = None) -> pl.LazyFrame:
         """The contract's columns of a table, over all parts or the named ones."""
-        paths = [self._path(table, part) for part in (self.parts(table) if parts is None else parts)]
+        names = self.parts(table) if parts is None else parts
+        return self._scan_files(table, [self._path(table, part) for part in names])
+
+    def _scan_files(self, table: str, paths: list[Path]) -> pl.LazyFrame:
         dtypes = TABLES[table].dtypes
         if not paths:
             return pl.LazyFrame(schema=dtypes)
@@ -274,8 +282,8 @@ class Store:
         for source in self._csv_files():
             link_or_copy(source, generation / CSV_FOLDER / source.name)
         fill(generation)
-        replace_link(self._home / "current", Path("published") / generation.name)
-        for name in _PUBLISHED_NAMES:
+        replace_link(self.current_link, Path("published") / generation.name)
+        for name in PUBLISHED_NAMES:
             if (generation / name).exists():
                 replace_link(self.root / name, Path(".store/current") / name)
             elif (self.root / name).is_symlink():
@@ -291,7 +299,16 @@ class Store:
     @property
     def has_published(self) -> bool:
         """Whether a run has been published."""
-        return (self._home / "current").exists()
+        return self.current_link.exists()
+
+    @property
+    def generation(self) -> str | None:
+        """The name of the published run; None if there is none."""
+        return self.current_link.readlink().name if self.current_link.is_symlink() else None
+
+    def scan_published(self, table: str) -> pl.LazyFrame:
+        """The contract's columns of a published table."""
+        return self._scan_files(table, parquet_files(self.current_link / "tables" / table))
 
     def keep_unpublished(self) -> None:
         """Keep the tables that this run made or found current; the rest of the draft is from earlier runs."""

@@ -18,6 +18,7 @@ from touchstone.ingest.inputs import Inputs
 from touchstone.storage.code_version import table_code_version
 from touchstone.storage.store import Part, Store, digest
 from touchstone.tables import TABLES
+from touchstone.validation.files.file_identity import identified
 from touchstone.validation.judging.retrying import content_digest, is_settled
 from touchstone.validation.noise import noise_rows, sample_fixes
 from touchstone.validation.outcomes import baseline_rows, outcome_rows
@@ -123,6 +124,11 @@ class ValidationStage:
         """The sandbox, cache and workers of this run."""
         settings = self.config.validation
         return ValidationSession(settings, self.cache_dir, self.store.scratch("validation"), fresh=self.fresh)
+
+    @property
+    def tools(self) -> frozenset[Path] | None:
+        """The programs and packages that validation depends on; None if nothing had to be validated."""
+        return frozenset(identified) if "session" in self.__dict__ else None
 
     @property
     def cache_dir(self) -> Path:

@@ -4,13 +4,16 @@ import base64
 import csv
 import hashlib
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from contextlib import suppress
 from operator import itemgetter
 from pathlib import Path
 
 # Above this size a file or folder is identified by sizes and times: reading it would cost more than the cache saves.
 _MAX_BYTES_READ = 2**30
+
+# Every program and folder of packages whose identity this process has asked for: what its validators depend on.
+identified: set[Path] = set()
 
 
 def content_identity(path: Path) -> str:
@@ -22,9 +25,10 @@ def content_identity(path: Path) -> str:
     ...     content_identity(Path(folder) / "check.py")[:8], content_identity(Path(folder) / "none")
     ('d74ff0ee', 'absent')
     """
+    identified.add(path)
     if not path.is_dir():
         return _file_identity(path)
-    files = [(name, Path(file.path), file.stat(follow_symlinks=False)) for name, file in _files(path)]
+    files = [(name, Path(file.path), file.stat(follow_symlinks=False)) for name, file in files_in(path)]
     if sum(found.st_size for _, _, found in files) > _MAX_BYTES_READ:
         return _digest(sorted(f"{name} {_size_and_times(found)}\n" for name, _, found in files))
     return _digest(sorted(f"{name} {_file_identity(file)}\n" for name, file, _ in files))
@@ -36,13 +40,14 @@ def packages_identity(folder: Path) -> str:
     Each package's RECORD has the hashes of its files. Only files without one, and those changed after their package was
     installed, are read.
     """
+    identified.add(folder)
     recorded: dict[str, tuple[int, str]] = {}
     lines = []
     for record in sorted(folder.glob("*.dist-info/RECORD")):
         installed_at, text = record.stat().st_mtime_ns, record.read_text(encoding="utf-8", errors="replace")
         recorded |= {row[0]: (installed_at, row[1]) for row in csv.reader(text.splitlines()) if len(row) > 1}
         lines.append(f"{record.parent.name} {hashlib.sha256(text.encode()).hexdigest()}\n")
-    for name, file in sorted(_files(folder), key=itemgetter(0)):
+    for name, file in sorted(files_in(folder), key=itemgetter(0)):
         installed_at, expected = recorded.get(name, (0, ""))
         if not expected and name.endswith(".dist-info/RECORD"):
             continue  # it has no hash of its own
@@ -62,8 +67,8 @@ def _hexadecimal(recorded: str) -> str:
     return base64.urlsafe_b64decode(value + "=" * (-len(value) % 4)).hex() if kind == "sha256" else ""
 
 
-def _files(folder: Path) -> Iterator[tuple[str, os.DirEntry[str]]]:
-    """Everything in a folder that is not a folder, at any depth, by relative path; without compiled Python files."""
+def files_in(folder: Path, left_out: Container[str] = ("__pycache__",)) -> Iterator[tuple[str, os.DirEntry[str]]]:
+    """Everything in a folder that is not a folder, at any depth, by relative path, without some folders."""
     directories = [""]
     while directories:
         directory = directories.pop()
@@ -72,7 +77,7 @@ def _files(folder: Path) -> Iterator[tuple[str, os.DirEntry[str]]]:
                 name = f"{directory}{entry.name}"
                 if not entry.is_dir(follow_symlinks=False):
                     yield name, entry
-                elif entry.name != "__pycache__":
+                elif entry.name not in left_out:
                     directories.append(f"{name}/")
 
 
