@@ -11,6 +11,7 @@ No row is checked beyond its types, nothing is kept for the next run, and every 
 """
 
 import argparse
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
@@ -47,7 +48,9 @@ def main() -> None:
     arguments = parser.parse_args()
     files = {path.name.removesuffix(SUFFIX): path for path in sorted(arguments.folder.glob(f"*{SUFFIX}"))}
     write = write_tables if arguments.tables else write_attempts
-    counts = count(files, arguments.output, write)
+    counts = write(files, arguments.output).sort("model", "oid")
+    if counts["n"].sum() != counts["distinct"].sum():
+        raise SystemExit(f"{counts['n'].sum() - counts['distinct'].sum()} duplicate attempts")
     models, n, c = as_matrices(counts)
     if arguments.tables:
         counts.write_parquet(arguments.output / "counts.parquet")
@@ -57,30 +60,37 @@ def main() -> None:
         paired_differences(models, c / n).write_parquet(arguments.output / "pairs.parquet")
 
 
-def count(files: dict[str, Path], output: Path, write: object) -> pl.DataFrame:
-    """Write every model's Parquet files, and return attempts n and passes c per model and problem."""
+def write_attempts(files: dict[str, Path], output: Path) -> pl.DataFrame:
+    """Write the attempts as they were read, all models in one scan; returns the counts."""
+    model = pl.col("path").str.extract(f"([^/]+){SUFFIX}$")
+    paths = list(files.values())
+    rows = pl.scan_csv(paths, schema=INPUT, include_file_paths="path").with_columns(model=model).drop("path")
+    by_model = pl.PartitionBy(output / "attempts", key="model", include_key=True)
+    return pl.collect_all([rows.sink_parquet(by_model, mkdir=True, lazy=True), count(rows)], engine="streaming")[-1]
+
+
+def write_tables(files: dict[str, Path], output: Path) -> pl.DataFrame:
+    """Write the tables of a run that have a row per attempt, model after model for less memory; returns the counts."""
     counts = []
     for model, path in files.items():
         rows = pl.scan_csv(path, schema=INPUT).with_columns(model=pl.lit(model), tier=pl.lit("T0"))
-        grouped = rows.group_by("model", "oid").agg(
-            n=pl.len(), c=pl.col("plausible_fix").sum(), distinct=pl.col("iteration_id").n_unique()
-        )
-        sinks = write(rows, model, output)  # type: ignore[operator]
-        counts.append(pl.collect_all([*sinks, grouped], engine="streaming")[-1])
-    found = pl.concat(counts)
-    duplicates = (found["n"] - found["distinct"]).sum()
-    if duplicates:
-        raise SystemExit(f"{duplicates} duplicate attempts")
-    return found.sort("model", "oid")
+        sinks = [
+            frame.sink_parquet(output / name / f"{model}.parquet", mkdir=True, lazy=True)
+            for name, frame in tables(rows).items()
+        ]
+        counts.append(pl.collect_all([*sinks, count(rows)], engine="streaming")[-1])
+    return pl.concat(counts)
 
 
-def write_attempts(rows: pl.LazyFrame, model: str, output: Path) -> list[pl.LazyFrame]:
-    """The attempts as they were read."""
-    return [_sink(rows, "attempts", model, output)]
+def count(rows: pl.LazyFrame) -> pl.LazyFrame:
+    """Attempts n, passes c and distinct attempts per model and problem."""
+    return rows.group_by("model", "oid").agg(
+        n=pl.len(), c=pl.col("plausible_fix").sum(), distinct=pl.col("iteration_id").n_unique()
+    )
 
 
-def write_tables(rows: pl.LazyFrame, model: str, output: Path) -> list[pl.LazyFrame]:
-    """The tables of a run that have a row per attempt."""
+def tables(rows: pl.LazyFrame) -> dict[str, pl.LazyFrame]:
+    """The tables of a run that have a row per attempt, with their columns."""
     key, passed = ("model", "tier", "oid", "iteration_id"), pl.col("plausible_fix")
     attempts = rows.select(
         *key,
@@ -116,8 +126,7 @@ def write_tables(rows: pl.LazyFrame, model: str, output: Path) -> list[pl.LazyFr
         ran_tests=pl.lit(False),
         lint_measured=pl.lit(False),
     )
-    tables = {"attempts": attempts, "outcomes": outcomes, "attempt_scores": scores}
-    return [_sink(frame, name, model, output) for name, frame in tables.items()]
+    return {"attempts": attempts, "outcomes": outcomes, "attempt_scores": scores}
 
 
 def as_matrices(counts: pl.DataFrame) -> tuple[list[str], Floats, Floats]:
@@ -167,12 +176,8 @@ def paired_differences(models: list[str], rates: Floats) -> pl.DataFrame:
     )
 
 
-def _nulls(names: object, dtype: object) -> list[pl.Expr]:
-    return [pl.lit(None, dtype).alias(name) for name in names]  # type: ignore[attr-defined,arg-type]
-
-
-def _sink(frame: pl.LazyFrame, table: str, model: str, output: Path) -> pl.LazyFrame:
-    return frame.sink_parquet(output / table / f"{model}.parquet", mkdir=True, lazy=True)
+def _nulls(names: Iterable[str], dtype: type[pl.DataType]) -> list[pl.Expr]:
+    return [pl.lit(None, dtype).alias(name) for name in names]
 
 
 if __name__ == "__main__":
