@@ -25,16 +25,16 @@ INPUT = {"oid": pl.String, "iteration_id": pl.String, "plausible_fix": pl.Boolea
 
 # Columns that the tables of a run have and these inputs do not: null in every row.
 ATTEMPT_TEXTS = ("run_id", "fix_sha", "classification")
-ATTEMPT_INTEGERS = ("tests_passed", "tests_failed", "lint_warnings", "input_tokens", "output_tokens")
-ATTEMPT_INTEGERS += ("cache_read_tokens", "cache_write_tokens")
+ATTEMPT_INTEGERS = ("tests_passed", "tests_failed", "lint_warnings", "input_tokens", "output_tokens",
+                    "cache_read_tokens", "cache_write_tokens")  # fmt: skip
 ATTEMPT_FLOATS = ("weighted_score", "cost_usd", "duration_seconds", "latency_ms")
 OUTCOME_TEXTS = ("validator_version", "runner", "sandbox", "diagnostics")
 OUTCOME_BOOLEANS = ("applied", "fixed", "consistent", "compiled")
-OUTCOME_INTEGERS = ("introduced_block", "introduced_file", "introduced_module", "introduced_errors", "block_errors")
-OUTCOME_INTEGERS += ("module_errors", "tests_passed", "tests_failed", "lint_warnings")
+OUTCOME_INTEGERS = ("introduced_block", "introduced_file", "introduced_module", "introduced_errors", "block_errors",
+                    "module_errors", "tests_passed", "tests_failed", "lint_warnings")  # fmt: skip
 SCORE_TEXTS = ("run_id", "classification", "priced_as", "grade")
-SCORE_FLOATS = ("impl_rate", "cost_usd", "duration_seconds", "latency_ms", "cost_of_pass", "composite_score")
-SCORE_FLOATS += ("code_score", "compilation_score")
+SCORE_FLOATS = ("impl_rate", "cost_usd", "duration_seconds", "latency_ms", "cost_of_pass", "composite_score",
+                "code_score", "compilation_score")  # fmt: skip
 
 Floats = NDArray[np.float64]
 
@@ -49,8 +49,9 @@ def main() -> None:
     files = {path.name.removesuffix(SUFFIX): path for path in sorted(arguments.folder.glob(f"*{SUFFIX}"))}
     write = write_tables if arguments.tables else write_attempts
     counts = write(files, arguments.output).sort("model", "oid")
-    if counts["n"].sum() != counts["distinct"].sum():
-        raise SystemExit(f"{counts['n'].sum() - counts['distinct'].sum()} duplicate attempts")
+    duplicates = (counts["n"] - counts["distinct"]).sum()
+    if duplicates:
+        raise SystemExit(f"{duplicates} duplicate attempts")
     models, n, c = as_matrices(counts)
     if arguments.tables:
         counts.write_parquet(arguments.output / "counts.parquet")

@@ -22,13 +22,14 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 
 from arguments import at_least_one
 from processes import Run, run
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 HERE = Path(__file__).resolve().parent
@@ -111,40 +112,26 @@ def main() -> None:
         shapes = [replace(shape, problems=max(10, shape.problems // 10)) for shape in shapes]
     projects = {OURS: CHECKOUT} | ({OTHER: arguments.against} if arguments.against else {})
     with tempfile.TemporaryDirectory(prefix="touchstone-bench-") as scratch, _progress() as progress:
-        bar = progress.add_task("", total=len(shapes) * arguments.repeat * (5 + 3 * len(projects)))
+        bar = progress.add_task("", total=len(shapes) * arguments.repeat * (4 + 3 * len(projects)))
         measured = []
         for shape in shapes:
             folder = Path(scratch) / shape.name
-
-            def tell(what: str, shape: Shape = shape) -> None:
-                progress.update(bar, description=f"{shape.name}: {what}")
-
-            def tick() -> None:
-                progress.advance(bar)
-
-            measured.append(measure(shape, folder, projects, arguments.repeat, tell, tick))
+            tell = partial(_tell, progress, bar, shape)
+            measured.append(measure(shape, folder, projects, arguments.repeat, tell))
             shutil.rmtree(folder)
     show(measured, arguments.markdown)
 
 
-def measure(
-    shape: Shape,
-    folder: Path,
-    projects: dict[str, Path],
-    repeat: int,
-    tell: Callable[[str], None],
-    tick: Callable[[], None],
-) -> Measured:
+def measure(shape: Shape, folder: Path, projects: dict[str, Path], repeat: int, tell: Callable[..., None]) -> Measured:
     """Everything about one shape. Contenders take turns, so that a busy moment does not hit one alone."""
     folder.mkdir()
     found = Measured(shape)
 
-    def add(name: str, command: Sequence[str]) -> Run:
+    def add(name: str, command: Sequence[str]) -> None:
         tell(name)
         done = run(command, folder, _environment())
         found.add(name, extrapolated(done, found) if name == PANDAS else done)
-        tick()
-        return done
+        tell(name, finished=1)
 
     tell("making the data")
     _helper(folder, "make", folder, shape.models, shape.problems, shape.attempts)
@@ -165,7 +152,7 @@ def measure(
     return found
 
 
-def _inspect(found: Measured, folder: Path, projects: dict[str, Path], tell: Callable[[str], None]) -> None:
+def _inspect(found: Measured, folder: Path, projects: dict[str, Path], tell: Callable[..., None]) -> None:
     """Hold the figures of all first runs together, and measure the pairs alone."""
     tell("comparing figures")
     others = [folder / name / "results" for name in projects if name != OURS]
@@ -204,7 +191,7 @@ def extrapolated(done: Run, found: Measured) -> Run:
     few = {name: part for name, part in parts.items() if part["done"] < part["all"]}
     if few:
         counts = ", ".join(f"{part['done']:,} of {part['all']:,} {name}" for name, part in few.items())
-        found.notes[PANDAS] = f"extrapolated from {counts}, which took {done.cpu:.1f} s of CPU in all"
+        found.notes[PANDAS] = f"extrapolated from {counts}"
     more = {unit: sum(p[unit] * (p["all"] / p["done"] - 1) for p in few.values()) for unit in ("wall", "cpu")}
     return replace(done, seconds=done.seconds + more["wall"], cpu=done.cpu + more["cpu"])
 
@@ -279,7 +266,10 @@ def _ratio_table(measured: Sequence[Measured]) -> tuple[str, list[str], list[lis
         "µs of CPU per pair of models": lambda each: each.pair_microseconds,
     }
     rows = [[name, *(_cell(figure(each)) for each in measured)] for name, figure in ratios.items()]
-    rows += [[name, *[""] * (len(measured) - 1), f"{value:.2f}"] for name, value in _exponents(measured, first)]
+    rows += [
+        [name, *(_cell(value if each.shape.name == "10m" else None) for each in measured)]
+        for name, value in _exponents(measured, first)
+    ]
     rows = [row for row in rows if any(row[1:])]
     return "ratios of CPU time", ["ratio of CPU time", *(each.shape.name for each in measured)], rows
 
@@ -325,6 +315,10 @@ def _environment() -> dict[str, str]:
 
 def _sibling(program: str) -> Path:
     return Path(sys.executable).with_name(program)
+
+
+def _tell(progress: Progress, bar: TaskID, shape: Shape, what: str, finished: int = 0) -> None:
+    progress.update(bar, description=f"{shape.name}: {what}", advance=finished)
 
 
 def _progress() -> Progress:

@@ -10,6 +10,7 @@ import json
 import math
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import polars as pl
@@ -40,9 +41,11 @@ def check(results: Path, *rivals: Path) -> str:
     """Compare the figures of rivals, or of another run, with the published ones; stop where one differs."""
     figures = _figures(results).filter(pl.col("pass_at_k").is_not_null())
     pairs, checked = _pairs(results), []
+    assert pairs is not None, f"{results} has no paired differences"
     for rival in rivals:
         apart = _compare(figures, _figures(rival), ["model", "k"], "pass_at_k", rival)
-        said = f"{rival.name}: {apart.height:,} of {figures.height:,} pass@k"
+        name = rival.parent.name if _is_run(rival) else rival.name
+        said = f"{name}: {apart.height:,} of {figures.height:,} pass@k"
         theirs = _pairs(rival)
         if theirs is not None:
             joined = _compare(pairs, theirs, ["model_a", "model_b"], "difference", rival)
@@ -57,10 +60,12 @@ def pairs_alone(config: Path, results: Path) -> str:
     """CPU seconds of the table `model_comparison` alone, and its pairs, as JSON."""
     from touchstone.compare.pairs import compare_all, comparison_settings
 
-    tables = [pl.scan_parquet(results / "tables" / name / "*.parquet") for name in ("problem_pass_at_k", "problems")]
+    counts, problems = (
+        pl.scan_parquet(results / "tables" / name / "*.parquet") for name in ("problem_pass_at_k", "problems")
+    )
     settings = comparison_settings(load_config(config))
     start = time.process_time()
-    made = compare_all(*tables, settings).collect()
+    made = compare_all(counts, problems, settings).collect()
     return json.dumps({"cpu": time.process_time() - start, "pairs": made.height})
 
 
@@ -75,7 +80,9 @@ def steps(config: Path) -> str:
 
 
 def _figures(folder: Path) -> pl.DataFrame:
-    return _read(folder, "pass_at_k").select("model", "k", "pass_at_k")
+    figures = _read(folder, "pass_at_k")
+    assert figures is not None, f"{folder} has no pass@k"
+    return figures.select("model", "k", "pass_at_k")
 
 
 def _pairs(folder: Path) -> pl.DataFrame | None:
@@ -124,4 +131,5 @@ if __name__ == "__main__":
     if command == "make":
         print(make(Path(words[0]), *map(int, words[1:])))
     else:
-        print({"check": check, "pairs": pairs_alone, "steps": steps}[command](*map(Path, words)))
+        helpers: dict[str, Callable[..., str]] = {"check": check, "pairs": pairs_alone, "steps": steps}
+        print(helpers[command](*map(Path, words)))
