@@ -73,6 +73,7 @@ lock: $(READY) ## resolve requirements.lock anew
 		--no-emit-index-url --no-emit-find-links --custom-compile-command 'make lock' --upgrade --output-file requirements.lock
 
 bench: $(READY) ## every speed claim, measured
+	@$(BIN)/python benchmarks/whole_run.py
 	@$(BIN)/python benchmarks/pass_at_k.py
 	@$(BIN)/python benchmarks/validation.py
 	@$(BIN)/python benchmarks/uncertainty.py

@@ -14,16 +14,14 @@ import json
 import math
 import os
 import resource
-import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 
 from arguments import at_least_one
+from processes import Run, megabytes, run
 
 # All of them exist in both shapes: with 4 samples a problem there is no pass@5 to compute.
 K_VALUES = (1, 2, 4)
@@ -33,15 +31,6 @@ SLOW_SECONDS = 20.0
 SLOWEST = "pandas loop"
 
 Figures = dict[int, float | None]
-
-
-@dataclass(frozen=True)
-class Run:
-    """One finished process."""
-
-    seconds: float
-    peak_mb: float
-    output: str
 
 
 def main() -> None:
@@ -97,20 +86,6 @@ def measure(commands: dict[str, list[str]], repeat: int, scratch: Path) -> dict[
     return best
 
 
-def run(command: list[str], scratch: Path) -> Run:
-    """Run a command to its end; stop everything where it fails."""
-    out, err = scratch / "stdout.txt", scratch / "stderr.txt"
-    with out.open("wb") as stdout, err.open("wb") as stderr:
-        start = time.perf_counter()
-        child = subprocess.Popen(command, stdout=stdout, stderr=stderr)
-        _, status, usage = os.wait4(child.pid, 0)
-        seconds = time.perf_counter() - start
-    child.returncode = os.waitstatus_to_exitcode(status)
-    if child.returncode != 0:
-        raise SystemExit(f"{' '.join(command)} failed with {child.returncode}:\n{err.read_text()}")
-    return Run(seconds, _megabytes(usage.ru_maxrss), out.read_text())
-
-
 def agreed_figures(best: dict[str, Run]) -> Figures:
     """The figures that all contenders came to; stops where two differ."""
     agreed = _touchstone_figures(best["touchstone"].output)
@@ -132,7 +107,7 @@ def show(title: str, best: dict[str, Run], figures: Figures) -> None:
     table = Table("contender", title=title, title_justify="left")
     for heading in ("seconds", "times touchstone", "times bare Polars", "peak MB"):
         table.add_column(heading, justify="right")
-    floor = _megabytes(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+    floor = megabytes(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
     for name, done in best.items():
         ratios = [f"{done.seconds / best[base].seconds:.2f}" for base in ("touchstone", "bare Polars")]
         peak = f"{done.peak_mb:,.0f}" if done.peak_mb > floor else f"at most {done.peak_mb:,.0f}"
@@ -258,10 +233,6 @@ def _equal(one: float | None, other: float | None) -> bool:
     if one is None or other is None:
         return one is other
     return abs(one - other) <= TOLERANCE
-
-
-def _megabytes(maxrss: int) -> float:
-    return maxrss / (1e6 if sys.platform == "darwin" else 1e6 / 1024)
 
 
 def _self(data: Path) -> list[str]:

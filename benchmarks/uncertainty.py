@@ -25,6 +25,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from arguments import at_least_one
+from processes import megabytes
 
 SAMPLES = 20
 CONFIDENCE = 0.95
@@ -134,7 +135,7 @@ def be(name: str, problems: int, replicates: int) -> dict[str, float]:
     start = time.perf_counter()
     low, high = run()
     seconds = time.perf_counter() - start
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1e6 if sys.platform == "darwin" else 1e6 / 1024)
+    peak = megabytes(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
     return {"seconds": seconds, "peak_mb": peak, "low": low, "high": high}
 
 
