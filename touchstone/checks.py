@@ -25,7 +25,8 @@ class CheckResult:
 class Check:
     """A check of one table. If a `gate` fails with an error, nothing that depends on the table is made.
 
-    `made_by` follows the same rules as in `contracts.Table`; it returns a `CheckResult`.
+    `made_by` follows the same rules as in `contracts.Table`; it returns a `CheckResult`. A check with `by_model` that
+    passes says the same whatever the models: two groups of models of which it says the same can be checked as one.
     """
 
     table: str
@@ -33,6 +34,12 @@ class Check:
     reads: tuple[str, ...]
     settings: tuple[str, ...] = ()
     gate: bool = False
+    by_model: bool = False
+
+    @property
+    def module(self) -> str:
+        """The module that defines `made_by`."""
+        return self.made_by.partition(":")[0]
 
     @property
     def name(self) -> str:
@@ -68,7 +75,7 @@ class CheckOutcome:
 _INGEST, _VALIDATION, _METRICS = (f"touchstone.{stage}.checks" for stage in ("ingest", "validation", "metrics"))
 
 CHECKS = (
-    Check("attempts", f"{_INGEST}:unique_keys", ("attempts",)),
+    Check("attempts", f"{_INGEST}:unique_keys", ("attempts",), by_model=True),
     Check("sources", f"{_INGEST}:files_readable", ("quarantine",)),
     Check("sources", f"{_INGEST}:files_accounted_for", ("sources",)),
     Check("quarantine", f"{_INGEST}:quarantine_share", ("sources",), ("checks",)),
@@ -78,15 +85,17 @@ CHECKS = (
     Check("baselines", f"{_VALIDATION}:reference_fixes_pass", ("baselines",), ("checks",), gate=True),
     Check("outcomes", f"{_VALIDATION}:undecided_share", ("outcomes",), ("checks",), gate=True),
     Check("outcomes", f"{_VALIDATION}:funnel_is_monotone", ("outcomes",), gate=True),
-    Check("outcomes", f"{_VALIDATION}:one_fidelity", ("outcomes",), gate=True),
+    Check("outcomes", f"{_VALIDATION}:one_fidelity", ("outcomes",), gate=True, by_model=True),
     Check("outcomes", f"{_VALIDATION}:all_decided", ("outcomes",)),
-    Check("outcomes", f"{_VALIDATION}:reports_consistent", ("outcomes",)),
+    Check("outcomes", f"{_VALIDATION}:reports_consistent", ("outcomes",), by_model=True),
     Check("pass_at_k", f"{_METRICS}:coverage", ("pass_at_k",), ("checks",)),
     Check("pass_at_k", f"{_METRICS}:enough_samples", ("pass_at_k",)),
     Check("pass_at_k", f"{_METRICS}:within_bounds", ("pass_at_k",)),
-    Check("attempt_scores", f"{_METRICS}:every_model_priced", ("attempts", "attempt_scores"), ("scoring",)),
-    Check("attempt_scores", f"{_METRICS}:known_classes", ("attempt_scores",)),
-    Check("attempt_scores", f"{_METRICS}:classes_match_outcomes", ("attempts", "outcomes")),
+    Check(
+        "attempt_scores", f"{_METRICS}:every_model_priced", ("attempts", "attempt_scores"), ("scoring",), by_model=True
+    ),
+    Check("attempt_scores", f"{_METRICS}:known_classes", ("attempt_scores",), by_model=True),
+    Check("attempt_scores", f"{_METRICS}:classes_match_outcomes", ("attempts", "outcomes"), by_model=True),
     Check("tiers", f"{_METRICS}:missing_scores", ("attempt_scores",), ("scoring.composite.missing",)),
     Check("suite_scores", f"{_METRICS}:classes_add_up", ("suite_scores",)),
     Check("suite_scores", f"{_METRICS}:no_empty_suite", ("problems", "suite_scores")),

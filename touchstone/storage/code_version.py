@@ -6,6 +6,7 @@ indirectly, at the top of a file or inside a function, and the versions of the n
 
 import hashlib
 import re
+from collections.abc import Iterable
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
@@ -31,8 +32,18 @@ _IMPORT = re.compile(
 @cache
 def table_code_version(table: str) -> str:
     """A hash of the code behind a table and of the numeric libraries' versions."""
-    lines = [f"{name} {_version(name)}" for name in _LIBRARIES]
-    lines += [f"{module} {_content(module)}" for module in sorted(modules_behind(table))]
+    return _version_of(modules_behind(table))
+
+
+@cache
+def module_code_version(module: str) -> str:
+    """The same of the code behind a module."""
+    return _version_of(_with_imports([module]))
+
+
+def _version_of(modules: Iterable[str]) -> str:
+    lines = [f"{name} {_library_version(name)}" for name in _LIBRARIES]
+    lines += [f"{module} {_content(module)}" for module in sorted(modules)]
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()
 
 
@@ -52,8 +63,12 @@ def modules_behind(table: str) -> set[str]:
     True
     """
     declared = TABLES[table]
-    found = set[str]()
-    waiting = [declared.module, *(module for package in declared.code for module in _modules_in(package))]
+    return _with_imports([declared.module, *(module for package in declared.code for module in _modules_in(package))])
+
+
+def _with_imports(modules: Iterable[str]) -> set[str]:
+    """The modules and all that they import, directly or indirectly."""
+    found, waiting = set[str](), list(modules)
     while waiting:
         module = waiting.pop()
         if module not in found and module not in _API:
@@ -85,7 +100,7 @@ def _modules_in(package: str) -> list[str]:
 
 
 # Finding a version means reading the library's metadata, once for all tables.
-_version = cache(version)
+_library_version = cache(version)
 
 
 @cache

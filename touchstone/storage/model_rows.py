@@ -5,7 +5,7 @@ tables that are read, the tables without models, settings and code. A table that
 for its own, so a change of one model stays one model's change all the way down.
 """
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 import polars as pl
 
@@ -38,10 +38,10 @@ def _of_no_model(part: str) -> bool:
     return part.startswith("@")
 
 
-def fingerprints(store: Store, table: Table, version: str) -> tuple[str, dict[str, str]]:
-    """The fingerprint of a table and of each model's rows in it; `version` identifies its settings and code."""
-    read = [fingerprints_by_model(store, name) for name in table.reads]
-    shared = digest([table.name, version, [each.get(None) for each in read]])
+def fingerprints(store: Store, name: str, reads: Sequence[str], version: str) -> tuple[str, dict[str, str]]:
+    """What is made from the tables `reads`, as a whole and for each model; `version` identifies settings and code."""
+    read = [fingerprints_by_model(store, table) for table in reads]
+    shared = digest([name, version, [each.get(None) for each in read]])
     names = sorted({model for each in read for model in each if model is not None})
     models = {model: digest([shared, [each.get(model) for each in read]]) for model in names}
     return digest([shared, models]), models
