@@ -5,13 +5,11 @@ runs the checks of a table; each is still a separate asset or check.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import dagster as dg
-import polars as pl
 
-from touchstone.checks import CHECKS, Check, CheckResult
-from touchstone.compare.gate import GateResult
+from touchstone.checks import CHECKS, Check, CheckResult, GateResult
 from touchstone.contracts import Table
 from touchstone.evaluation import Evaluation
 from touchstone.progress import report_step
@@ -19,11 +17,14 @@ from touchstone.storage.store import Part, digest
 from touchstone.tables import TABLES
 from touchstone.text import markdown_text
 
+if TYPE_CHECKING:
+    import polars as pl
+
 EvaluationParam = dg.ResourceParam[Evaluation]
 Metadata = dict[str, Any]
 Figures = Mapping[str, int | float | None]
 # Numbers that the UI plots over time, from a table's frame.
-Plot = Callable[[pl.DataFrame], Figures]
+Plot = Callable[["pl.DataFrame"], Figures]
 
 # Metadata of an asset: whether its table was already up to date, or how many models' parts were.
 REUSED = "unchanged_and_reused"
@@ -65,6 +66,8 @@ def materialized(evaluation: Evaluation, name: str, plot: Plot | None = None) ->
     parts = evaluation.materialize(name)
     if TABLES[name].per_model:
         return per_model(name, parts)
+    import polars as pl
+
     [part] = parts.values()
     figures = plot(pl.read_parquet(part.path)) if plot else {}
     return result(name, part, figures)
@@ -106,10 +109,12 @@ def column_schema(table: str, part: Part | None = None) -> dg.TableSchema:
     """The contract's columns with their descriptions, and the extra input columns of a part."""
     contract = TABLES[table]
     columns = [
-        dg.TableColumn(name, str(dtype), description=contract.descriptions[name])
-        for name, dtype in contract.dtypes.items()
+        dg.TableColumn(name, column.type_name, description=column.description)
+        for name, column in contract.schema.columns().items()
     ]
     if part is not None and contract.extras:
+        import polars as pl
+
         present = pl.read_parquet_schema(part.path)
         extras = [name for name in present if name not in contract.dtypes]
         columns += [dg.TableColumn(name, str(present[name]), description=contract.extras) for name in extras]
@@ -123,6 +128,8 @@ def table_metadata(table: str) -> Metadata:
 
 def made(table: str, part: Part) -> Metadata:
     """The metadata of a part: its row count, first rows and extra columns, and whether it was reused."""
+    import polars as pl
+
     # The asset spec lists the contract's columns; repeating them in every event would bloat the history.
     columns = {"dagster/column_schema": column_schema(table, part)} if TABLES[table].extras else {}
     return {
@@ -133,8 +140,10 @@ def made(table: str, part: Part) -> Metadata:
     }
 
 
-def preview(frame: pl.LazyFrame, most: int = _PREVIEW_ROWS) -> dg.MetadataValue:
+def preview(frame: "pl.LazyFrame", most: int = _PREVIEW_ROWS) -> dg.MetadataValue:
     """The first rows as a Markdown table."""
+    import polars as pl
+
     rows = frame.head(most).collect()
     cut = rows.select(pl.all().cast(pl.String).str.replace_all(r"[\r\n]+", " ").str.head(_PREVIEW_WIDTH))
     lines = [" | ".join(map(markdown_text, cut.columns)), " | ".join("---" for _ in cut.columns)]
@@ -153,7 +162,7 @@ def result(table: str, part: Part, figures: Figures) -> dg.MaterializeResult[Non
 def plotted(names: Sequence[str], figures: Sequence[str]) -> Plot:
     """A plot of the given figures, each labelled with the values of `names`."""
 
-    def plot(table: pl.DataFrame) -> Figures:
+    def plot(table: "pl.DataFrame") -> Figures:
         rows = table.select(*names, *figures).iter_rows(named=True)
         return {f"{' '.join(str(row[each]) for each in names)} {name}": row[name] for row in rows for name in figures}
 
@@ -164,6 +173,8 @@ def per_model(
     table: str, parts: Mapping[str, Part], figures: Mapping[str, Figures] | None = None
 ) -> dg.MaterializeResult[None]:
     """The result of a table with a part per model: totals, and a line per model with its figures."""
+    import polars as pl
+
     lines = [
         {"model": model, "rows": part.rows, REUSED: part.reused, **(figures or {}).get(model, {})}
         for model, part in parts.items()

@@ -1,11 +1,14 @@
 """Stage 3: outcomes become pass@k. The formulas belong in `touchstone.metrics`."""
 
-import polars as pl
+from typing import TYPE_CHECKING
 
 from assets.common import Figures, checks_of, derived_tables
 
+if TYPE_CHECKING:
+    import polars as pl
 
-def _by_k(table: pl.DataFrame) -> Figures:
+
+def _by_k(table: "pl.DataFrame") -> Figures:
     figures = table.select("model", "tier", "k", "pass_at_k")
     return {f"{model} {tier} pass@{k}": value for model, tier, k, value in figures.iter_rows()}
 

@@ -6,7 +6,6 @@ one in the asset `models`. Nothing computes it; publishing a run reports a mater
 """
 
 import dagster as dg
-import polars as pl
 
 from touchstone.evaluation import Evaluation
 
@@ -33,6 +32,8 @@ def register_models(instance: dg.DagsterInstance, evaluation: Evaluation) -> Non
 
 def published_models(evaluation: Evaluation) -> list[dg.AssetMaterialization]:
     """A materialization per model: the row counts of its files, and pass@k per tier as numbers to plot."""
+    import polars as pl
+
     files = evaluation.store.scan("sources").group_by("model").agg(pl.col("rows", "accepted", "quarantined").sum())
     counts = {row.pop("model"): row for row in files.collect().to_dicts()}
     figures = evaluation.store.scan("pass_at_k").select("model", "tier", "k", "pass_at_k").collect()

@@ -6,11 +6,9 @@ Making the files belongs in `touchstone.publish`, their location in `touchstone.
 from dataclasses import replace
 
 import dagster as dg
-import polars as pl
 
 from assets.common import EvaluationParam, materialized, preview, result, table_spec
 from assets.models import published_models
-from touchstone.publish.summary import summary
 from touchstone.storage.store import WAREHOUSE, digest
 from touchstone.tables import TABLES
 
@@ -57,6 +55,10 @@ def problem_history(evaluation: EvaluationParam) -> dg.MaterializeResult[None]:
 @dg.asset(group_name=GROUP, kinds={"duckdb", "parquet"}, deps=["problem_history", summary_pass_at_k, model_csvs])
 def warehouse(context: dg.AssetExecutionContext, evaluation: EvaluationParam) -> dg.MaterializeResult[None]:
     """Publishes the run: tables, CSV files and the DuckDB file replace the previous ones in one step."""
+    import polars as pl
+
+    from touchstone.publish.summary import summary
+
     published, store = evaluation.publish.publish(), evaluation.store
     for model in published_models(evaluation):
         context.log_event(model)

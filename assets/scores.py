@@ -3,12 +3,17 @@
 The formulas belong in `touchstone.metrics`; pass@k itself is in `assets.metrics`.
 """
 
-import polars as pl
+from typing import TYPE_CHECKING
 
 from assets.common import Figures, checks_of, derived_tables, plotted
 
+if TYPE_CHECKING:
+    import polars as pl
 
-def _unsolved(table: pl.DataFrame) -> Figures:
+
+def _unsolved(table: "pl.DataFrame") -> Figures:
+    import polars as pl
+
     return {"unsolved_problems": table.filter(pl.col("models_solving") == 0).height}
 
 

@@ -4,7 +4,6 @@ Most checks of this stage are gates: if one fails, no score is computed.
 """
 
 import dagster as dg
-import polars as pl
 
 from assets.common import EvaluationParam, Figures, checks_of, materialized, per_model, table_spec
 from touchstone.storage.store import Part
@@ -32,6 +31,8 @@ def outcomes(evaluation: EvaluationParam) -> dg.MaterializeResult[None]:
 
 def _counts(part: Part) -> Figures:
     """How many outcomes of a model passed, are undecided, were validated, or came from the cache."""
+    import polars as pl
+
     counts = pl.scan_parquet(part.path, glob=False).select(
         passed=pl.col("passed").sum(),
         undecided=pl.col("passed").is_null().sum(),

@@ -6,9 +6,10 @@ the stage that they check.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Self
 
-from touchstone.contracts import resolve
+from touchstone.contracts import docstring_line
 
 
 @dataclass(frozen=True)
@@ -19,6 +20,16 @@ class CheckResult:
     message: str
     error: bool = False
     figures: Mapping[str, int | float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class GateResult(CheckResult):
+    """The decision of the gate against the baseline, with the report in Markdown if there is a baseline."""
+
+    report: str | None = None
+    path: Path | None = None
+    baseline: str | None = None
+    verdicts: str = ""
 
 
 @dataclass(frozen=True)
@@ -54,7 +65,7 @@ class Check:
     @property
     def description(self) -> str:
         """What holds if it passes: the first line of its function's docstring."""
-        return (resolve(self.made_by).__doc__ or "").strip().splitlines()[0]
+        return docstring_line(self.made_by)
 
 
 @dataclass(frozen=True)

@@ -1,17 +1,17 @@
 """Declarations of columns and schemas, from which dataframely's are made when a table is checked.
 
 Only runs check tables, and importing dataframely takes as long as everything else that a command needs. So a
-declaration holds the type, the description and the arguments of dataframely's column, and nothing more.
+declaration holds the type, the description and the arguments of dataframely's column, and nothing more. Dagster's
+definitions are built from them without Polars either.
 """
 
 from functools import cache
 from types import new_class
 from typing import TYPE_CHECKING, Any, ClassVar
 
-import polars as pl
-
 if TYPE_CHECKING:
     import dataframely as dy
+    import polars as pl
 
 
 class Column:
@@ -20,11 +20,19 @@ class Column:
     `rules` are arguments of dataframely's column of the same name, such as `min` and `max`.
     """
 
-    dtype: ClassVar[pl.DataType]
+    type_name: ClassVar[str]
 
     def __init__(self, *, description: str, key: bool = False, nullable: bool = False, **rules: Any) -> None:
         self.description, self.key, self.nullable = description, key, nullable
         self._rules = rules
+
+    @property
+    def dtype(self) -> "pl.DataType":
+        """The type in Polars."""
+        import polars as pl
+
+        made: pl.DataType = getattr(pl, self.type_name)()
+        return made
 
     def checked(self) -> "dy.Column":
         """The column that dataframely checks."""
@@ -37,25 +45,25 @@ class Column:
 class String(Column):
     """Text."""
 
-    dtype = pl.String()
+    type_name = "String"
 
 
 class Int64(Column):
     """Whole numbers."""
 
-    dtype = pl.Int64()
+    type_name = "Int64"
 
 
 class Float64(Column):
     """Numbers; neither NaN nor, unless allowed, infinite."""
 
-    dtype = pl.Float64()
+    type_name = "Float64"
 
 
 class Bool(Column):
     """True or false."""
 
-    dtype = pl.Boolean()
+    type_name = "Boolean"
 
 
 class Schema:
@@ -69,6 +77,7 @@ class Schema:
         ...     x = Float64(description="Abscissa.", min=0)
         >>> [(name, column.dtype) for name, column in Point.columns().items()]
         [('x', Float64)]
+        >>> import polars as pl
         >>> Point.checked().is_valid(pl.DataFrame({"x": [-1.0]}))
         False
         """

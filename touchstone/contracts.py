@@ -4,12 +4,12 @@ The schema check on every write, the column descriptions in the Dagster UI, the 
 the warehouse are generated from these schemas. The tables themselves are declared in `tables`.
 """
 
+import re
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from importlib import import_module
-from typing import Any
-
-import polars as pl
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from touchstone.columns import Bool, Float64, Int64, Schema, String
 from touchstone.vocabulary import (
@@ -26,6 +26,9 @@ from touchstone.vocabulary import (
     VALIDATED,
     VERDICTS,
 )
+
+if TYPE_CHECKING:
+    import polars as pl
 
 
 def _id(description: str, *, key: bool = True, unique: bool = True) -> String:
@@ -853,13 +856,17 @@ class Table:
         return {name: column.description for name, column in self.schema.columns().items()}
 
     @cached_property
-    def dtypes(self) -> pl.Schema:
+    def dtypes(self) -> "pl.Schema":
         """Column types, in order."""
+        import polars as pl
+
         return pl.Schema({name: column.dtype for name, column in self.schema.columns().items()})
 
     @cached_property
-    def rules(self) -> dict[str, pl.Expr]:
+    def rules(self) -> "dict[str, pl.Expr]":
         """What must hold in every row, by name. Where it is null, it holds."""
+        import polars as pl
+
         schema = self.schema.checked()
         rules = {
             f"{name}|{rule}": holds
@@ -877,7 +884,7 @@ class Table:
     @property
     def description(self) -> str:
         """What it holds, in one line: the first line of its function's docstring."""
-        line = (resolve(self.made_by).__doc__ or "").strip().splitlines()[0].removeprefix(f"The table `{self.name}`: ")
+        line = docstring_line(self.made_by).removeprefix(f"The table `{self.name}`: ")
         return line if line.startswith("pass") else line[:1].upper() + line[1:]
 
 
@@ -894,13 +901,35 @@ def resolve(reference: str) -> Any:
     return found
 
 
-def conform(frame: pl.LazyFrame, table: Table) -> pl.LazyFrame:
+def docstring_line(reference: str) -> str:
+    """The first line of a function's docstring, read from the source: importing everything that makes a table is slow.
+
+    >>> docstring_line("touchstone.contracts:Table.module")
+    'The module that defines `made_by`.'
+    """
+    module, _, path = reference.partition(":")
+    owner, _, name = path.rpartition(".")
+    source = _source(module)
+    start = source.index(f"\nclass {owner}") if owner else 0
+    found = re.compile(rf'^ *def {name}\(.*?:\n +"""(.*?)(?:"""|$)', re.MULTILINE | re.DOTALL).search(source, start)
+    return found[1].splitlines()[0] if found else ""
+
+
+@cache
+def _source(module: str) -> str:
+    return Path(__file__).parents[1].joinpath(*module.split(".")).with_suffix(".py").read_text()
+
+
+def conform(frame: "pl.LazyFrame", table: Table) -> "pl.LazyFrame":
     """The frame in the contract's column order and types, with permitted extra columns after them.
 
+    >>> import polars as pl
     >>> table = Table("problems", Problems, "problem", "ingest", "module:function")
     >>> conform(pl.LazyFrame(dict.fromkeys(table.dtypes, ["a"])), table).collect_schema()["cluster"]
     String
     """
+    import polars as pl
+
     present = frame.collect_schema().names()
     missing = [name for name in table.dtypes if name not in present]
     if missing:
@@ -912,7 +941,7 @@ def conform(frame: pl.LazyFrame, table: Table) -> pl.LazyFrame:
     return frame.select(*columns, *extras)
 
 
-def violations(frame: pl.LazyFrame, table: Table) -> dict[str, int]:
+def violations(frame: "pl.LazyFrame", table: Table) -> dict[str, int]:
     """The number of rows that violate each rule of the contract; empty if there are none."""
     # The schema's own `is_valid` builds its rules anew and takes twice as long, which small tables feel.
     counts = frame.select((~holds).sum().alias(rule) for rule, holds in table.rules.items()).collect()

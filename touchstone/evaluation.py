@@ -11,28 +11,30 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from operator import attrgetter
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
-import polars as pl
 from pydantic import BaseModel
 
 from touchstone.checks import CHECKS, Check, CheckOutcome, CheckResult
-from touchstone.compare.gate import Gate
 from touchstone.config import EvaluationConfig, load_config
 from touchstone.contracts import Table, resolve
 from touchstone.errors import TouchstoneError
-from touchstone.ingest.inputs import Inputs
-from touchstone.ingest.stage import IngestStage
-from touchstone.ingest.synthetic import generate_if_asked
 from touchstone.progress import report_stage, report_step, report_warning
-from touchstone.publish.stage import PublishStage
-from touchstone.publish.up_to_date import RunRecorder
 from touchstone.storage import model_rows
 from touchstone.storage.check_results import checked
 from touchstone.storage.code_version import module_code_version, table_code_version
 from touchstone.storage.store import Part, Store, digest
 from touchstone.tables import TABLES
-from touchstone.validation.stage import ValidationStage
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from touchstone.compare.gate import Gate
+    from touchstone.ingest.inputs import Inputs
+    from touchstone.ingest.stage import IngestStage
+    from touchstone.publish.stage import PublishStage
+    from touchstone.publish.up_to_date import RunRecorder
+    from touchstone.validation.stage import ValidationStage
 
 
 @dataclass
@@ -66,39 +68,54 @@ class Evaluation:
     ) -> Self:
         """The evaluation that a configuration file describes; writes the synthetic data that it asks for."""
         config = load_config(config_file, output_dir)
-        generate_if_asked(config)
+        if config.generate_synthetic_data:
+            from touchstone.ingest.synthetic import generate_if_asked
+
+            generate_if_asked(config)
         return cls(config, frozenset(only), accept, fresh)
 
-    # The stages
+    # The stages. Each imports what it needs when a run gets there: Dagster's definitions load without them.
 
     @cached_property
-    def inputs(self) -> Inputs:
+    def inputs(self) -> "Inputs":
         """The input files."""
+        from touchstone.ingest.inputs import Inputs
+
         return Inputs(self.config, self.store.content_hashes)
 
     @cached_property
-    def ingest(self) -> IngestStage:
+    def ingest(self) -> "IngestStage":
         """Files to rows."""
+        from touchstone.ingest.stage import IngestStage
+
         return IngestStage(self.config, self.store, self.inputs, self.only)
 
     @cached_property
-    def validation(self) -> ValidationStage:
+    def validation(self) -> "ValidationStage":
         """Rows to outcomes."""
+        from touchstone.validation.stage import ValidationStage
+
         return ValidationStage(self.config, self.store, self.inputs, self.only, self.fresh)
 
     @cached_property
-    def gate(self) -> Gate:
+    def gate(self) -> "Gate":
         """The run against its pinned baseline."""
+        from touchstone.compare.gate import Gate
+
         return Gate(self.config.comparison, self.store, self.accept)
 
     @cached_property
-    def publish(self) -> PublishStage:
+    def publish(self) -> "PublishStage":
         """Tables to what people read."""
+        from touchstone.publish.stage import PublishStage
+
         return PublishStage(self.config, self.store)
 
     @cached_property
-    def recorder(self) -> RunRecorder:
+    def recorder(self) -> "RunRecorder":
         """Records the run once it is published, so that the next one can be skipped if nothing changed."""
+        from touchstone.publish.up_to_date import RunRecorder
+
         return RunRecorder(self.config, self.store, self.inputs.hashes)
 
     # Tables and checks

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import polars as pl
 
-from touchstone.checks import CheckResult
+from touchstone.checks import CheckResult, GateResult
 from touchstone.compare.compare import CompareOptions, changed_cases, compare_models, verdict_lines
 from touchstone.compare.inputs import ComparisonInput, open_input
 from touchstone.compare.pairs import ComparisonSettings, PairResult, sentence
@@ -31,16 +31,6 @@ from touchstone.validation.validators_used import validators_used
 _THIS_RUN = "this run"
 _MOST_NAMED = 3
 _COUNTS = [name for name, dtype in TABLES["regression_counts"].dtypes.items() if dtype == pl.Int64]
-
-
-@dataclass(frozen=True)
-class GateResult(CheckResult):
-    """The gate's decision, with the report in Markdown if there is a baseline."""
-
-    report: str | None = None
-    path: Path | None = None
-    baseline: str | None = None
-    verdicts: str = ""
 
 
 @dataclass

@@ -27,9 +27,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import filelock
-import polars as pl
 
 from touchstone.contracts import conform, violations
 from touchstone.errors import TouchstoneError
@@ -38,6 +38,9 @@ from touchstone.storage.files import link_or_copy, parquet_files, refuse_links, 
 from touchstone.storage.stamps import Stamps
 from touchstone.tables import TABLES
 from touchstone.text import counted
+
+if TYPE_CHECKING:
+    import polars as pl
 
 SUMMARY = "summary_pass_at_k.csv"
 WAREHOUSE = "warehouse.duckdb"
@@ -145,7 +148,7 @@ class Store:
     def write(
         self,
         table: str,
-        frame: pl.LazyFrame,
+        frame: "pl.LazyFrame",
         made_from: str,
         part: str | None = None,
         inputs: Mapping[str, str] | None = None,
@@ -159,6 +162,7 @@ class Store:
         `fingerprint` is a hash of the content, for parts whose content may differ for equal inputs. `models` has what
         each model's rows were made from.
         """
+        import polars as pl
         import pyarrow.parquet as pq  # only runs write
 
         path, stamp = self._path(table, part), self._stamp(table, part)
@@ -217,19 +221,23 @@ class Store:
             raise TouchstoneError(f"there are no {table} of model '{part}' yet; materialize them first")
         return found
 
-    def scan(self, table: str, parts: Sequence[str] | None = None) -> pl.LazyFrame:
+    def scan(self, table: str, parts: Sequence[str] | None = None) -> "pl.LazyFrame":
         """The contract's columns of a table, over all parts or the named ones."""
         names = self.parts(table) if parts is None else parts
         return self._scan_files(table, [self._path(table, part) for part in names])
 
-    def _scan_files(self, table: str, paths: list[Path]) -> pl.LazyFrame:
+    def _scan_files(self, table: str, paths: list[Path]) -> "pl.LazyFrame":
+        import polars as pl
+
         dtypes = TABLES[table].dtypes
         if not paths:
             return pl.LazyFrame(schema=dtypes)
         return pl.scan_parquet(paths, glob=False, schema=dtypes, extra_columns="ignore")
 
-    def scan_with_extras(self, table: str, part: str | None = None) -> pl.LazyFrame:
+    def scan_with_extras(self, table: str, part: str | None = None) -> "pl.LazyFrame":
         """One part including extra columns from the input."""
+        import polars as pl
+
         return pl.scan_parquet(self._path(table, part), glob=False)
 
     def fingerprint(self, table: str) -> str:
@@ -306,7 +314,7 @@ class Store:
         """The name of the published run; None if there is none."""
         return self.current_link.readlink().name if self.current_link.is_symlink() else None
 
-    def scan_published(self, table: str) -> pl.LazyFrame:
+    def scan_published(self, table: str) -> "pl.LazyFrame":
         """The contract's columns of a published table."""
         return self._scan_files(table, parquet_files(self.current_link / "tables" / table))
 
