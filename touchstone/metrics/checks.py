@@ -20,6 +20,8 @@ _MOST_GROUPS = 5
 # `missing_scores`: the significance level of the test, and the bias of the pass rate below which it is ignored.
 _ALPHA = 0.05
 _LEAST_BIAS = 0.01
+_ALL_OR_NONE_SCORED = "every attempt or none has a judge's score"
+_CLASSES_AGREE = "every class agrees with its outcome"
 
 
 def coverage(pass_at_k: pl.LazyFrame, limits: CheckLimits) -> CheckResult:
@@ -100,6 +102,8 @@ def missing_scores(scores: pl.LazyFrame, missing: str) -> CheckResult:
     Fisher's exact test per model and tier, one-sided, at 5% over all of them (Bonferroni). It assumes independent
     attempts, which is good enough for a warning. A bias of the pass rate below one percentage point is ignored.
     """
+    if not _any(scores, "impl_rate"):
+        return CheckResult(True, _ALL_OR_NONE_SCORED, figures={"unscored_attempts": 0})
     scored, failed = pl.col("impl_rate").is_not_null(), pl.col("pass_rate") == 0
     groups = (
         scores.filter(pl.col("pass_rate").is_not_null())
@@ -111,7 +115,7 @@ def missing_scores(scores: pl.LazyFrame, missing: str) -> CheckResult:
     )
     figures = {"unscored_attempts": int(groups["unscored"].sum())}
     if groups.is_empty() or missing == "zero":
-        message = "missing judge's scores count as 0" if groups.height else "every attempt or none has a judge's score"
+        message = "missing judge's scores count as 0" if groups.height else _ALL_OR_NONE_SCORED
         return CheckResult(True, message, figures=figures)
     gone = [row for row in groups.iter_rows(named=True) if _missing_with_failing(row, groups.height)]
     if not gone:
@@ -123,6 +127,11 @@ def missing_scores(scores: pl.LazyFrame, missing: str) -> CheckResult:
     return CheckResult(
         False, f'{shown}{more}; set scoring.composite.missing to "zero" to count missing scores as 0', figures=figures
     )
+
+
+def _any(rows: pl.LazyFrame, column: str) -> bool:
+    """Whether any row has a value: few runs have a judge or classes, and finding none takes no time."""
+    return bool(rows.select(pl.col(column).count()).collect(engine="streaming").item())
 
 
 def _missing_with_failing(row: Mapping[str, int], tests: int) -> bool:
@@ -157,12 +166,11 @@ def _survivors(row: Mapping[str, Any]) -> str:
 def known_classes(scores: pl.LazyFrame) -> CheckResult:
     """Every class is known; unknown classes score 0."""
     name = pl.col("classification")
-    total = scores.select(pl.len()).collect().item()
     counts = scores.filter(name.is_not_null() & ~name.is_in(CLASSES)).group_by(name).len()
-    unknown = dict(counts.sort("len", name, descending=[True, False]).collect().iter_rows())
-    found = sum(unknown.values())
+    unknown = dict(counts.sort("len", name, descending=[True, False]).collect(engine="streaming").iter_rows())
     if not unknown:
         return CheckResult(True, "every class is known", figures={"unknown_class_attempts": 0})
+    total, found = scores.select(pl.len()).collect().item(), sum(unknown.values())
     shown = ", ".join(f"{each} {count:,}" for each, count in islice(unknown.items(), _MOST_NAMED))
     more = f" and {len(unknown) - _MOST_NAMED} more" if len(unknown) > _MOST_NAMED else ""
     message = (
@@ -176,6 +184,8 @@ def known_classes(scores: pl.LazyFrame) -> CheckResult:
 
 def classes_match_outcomes(attempts: pl.LazyFrame, outcomes: pl.LazyFrame) -> CheckResult:
     """If a validator decided, its outcome agrees with the class in the file."""
+    if not _any(attempts, "classification"):
+        return CheckResult(True, _CLASSES_AGREE, figures={"contradicted_classes": 0})
     key = TABLES["attempts"].key
     classed = attempts.filter(pl.col("classification").is_not_null()).select(*key, "classification")
     said_pass, passed = pl.col("classification") == PASS_CLASS, pl.col("passed")
@@ -191,7 +201,7 @@ def classes_match_outcomes(attempts: pl.LazyFrame, outcomes: pl.LazyFrame) -> Ch
         f"{PASS_CLASS} failed, {won:,} of another class passed); the validator's outcome counts"
     )
     if lost + won == 0:
-        message = "every class agrees with its outcome"
+        message = _CLASSES_AGREE
     return CheckResult(lost + won == 0, message, figures={"contradicted_classes": lost + won})
 
 

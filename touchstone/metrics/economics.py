@@ -59,6 +59,16 @@ class Estimates:
             never = (passes == 0) & (attempts > 0) & ~np.isnan(cost)
             return cls(passes / attempts, cost / attempts, np.where(never, math.inf, cost / passes))
 
+    def take(self, entries: Integers) -> "Estimates":
+        """The figures of some entries."""
+        return Estimates(self.rate[..., entries], self.cost[..., entries], self.cost_of_pass[..., entries])
+
+    def spread(self, places: Integers, entries: int) -> "Estimates":
+        """The opposite of `take`: the figures at these places among `entries`, the others NaN."""
+        figures = np.full((3, len(self.rate), entries), math.nan)
+        figures[..., places] = self.rate, self.cost, self.cost_of_pass
+        return Estimates(*figures)
+
     def rescaled(self, point: "Estimates", factors: Floats) -> "Estimates":
         """Replicates with their deviation from `point` scaled: costs on the log scale, rates kept within [0, 1].
 
@@ -86,15 +96,21 @@ def _rescale_logs(drawn: Floats, point: Floats, factors: Floats) -> Floats:
 def bootstrap_estimates(sums: Floats, units: Integers, settings: IntervalSettings) -> Iterator[Estimates]:
     """Bootstrap replicates of every entry's figures, in chunks, rescaled to Student's t.
 
-    Entries with fewer than `MIN_UNITS` units get unknown costs, which excludes them from comparisons.
+    Entries with unknown costs or fewer than `MIN_UNITS` units are NaN, which excludes them from comparisons. If that
+    leaves none, there are no replicates.
     """
-    entries = sums.shape[1] // 3
-    known = np.where(units >= MIN_UNITS, 1.0, math.nan)
-    sums = np.hstack([sums[:, :entries], sums[:, entries : 2 * entries] * known, sums[:, 2 * entries :]])
-    point, factors = Estimates.from_sums(sums.sum(axis=0)), student_t_factors(units, settings)
+    entries = len(units)
+    point = Estimates.from_sums(sums.sum(axis=0))
+    compared = np.flatnonzero((units >= MIN_UNITS) & ~np.isnan(point.cost))
+    if len(compared) == 0:
+        return
+    point, factors = point.take(compared), student_t_factors(units[compared], settings)
     done = 0
-    for chunk in bootstrap_sums(sums, settings):
-        yield Estimates.from_sums(chunk).rescaled(point, factors[done : done + len(chunk)])
+    for chunk in bootstrap_sums(
+        sums[:, np.concatenate([compared, compared + entries, compared + 2 * entries])], settings
+    ):
+        replicates = Estimates.from_sums(chunk).rescaled(point, factors[done : done + len(chunk)])
+        yield replicates if len(compared) == entries else replicates.spread(compared, entries)
         done += len(chunk)
 
 

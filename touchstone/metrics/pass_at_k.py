@@ -139,6 +139,25 @@ def counts_by_group(problem_pass_at_k: pl.LazyFrame, problems: pl.LazyFrame) -> 
     return outcome_counts(outcome_histogram(problem_counts(problem_pass_at_k), problems).collect())
 
 
+class Estimates(NamedTuple):
+    """pass@k and pass^k of the problems with at least k decided attempts."""
+
+    eligible: OutcomeCounts
+    pass_at_k: Floats
+    pass_hat_k: Floats
+
+
+def estimates(groups: Mapping[GroupKey, OutcomeCounts], k: int) -> dict[GroupKey, Estimates]:
+    """pass@k and pass^k of the problems of every group, evaluated for all groups at once."""
+    if not groups:
+        return {}
+    eligible = [counts.with_at_least(k) for counts in groups.values()]
+    n, c = (np.concatenate([getattr(counts, name) for counts in eligible]) for name in ("n", "c"))
+    ends = np.cumsum([len(counts.n) for counts in eligible])[:-1]
+    parts = (np.split(estimator(n, c, k), ends) for estimator in (pass_at_k_of_counts, pass_hat_k_of_counts))
+    return dict(zip(groups, map(Estimates, eligible, *parts), strict=True))
+
+
 def pass_at_k(
     problem_pass_at_k: pl.LazyFrame,
     problems: pl.LazyFrame,
@@ -183,9 +202,11 @@ def summarise(
     totals = problems if isinstance(problems, Mapping) else {tier: problems for _, tier in groups}
     attempted = outcome_counts(histogram.filter(pl.col("n") > 0))
     none = OutcomeCounts(*np.zeros((4, 0), dtype=np.int64))
+    counts: dict[GroupKey, OutcomeCounts] = {group: attempted.get(group, none) for group in groups}
+    by_k = {k: estimates(counts, k) for k in k_values}
     rows = [
         {"model": model, "tier": tier, "k": k}
-        | _figures(attempted.get((model, tier), none), totals[tier], k, intervals)
+        | _figures(by_k[k][model, tier], int(counts[model, tier].problems.sum()), totals[tier], intervals)
         for model, tier in groups
         for k in k_values
     ]
@@ -210,14 +231,12 @@ PASS_AT_K_SCHEMA = {
 }
 
 
-def _figures(counts: OutcomeCounts, problems: int, k: int, intervals: IntervalSettings) -> dict[str, object]:
-    clusters, n, c, weights = counts.with_at_least(k)
-    estimates = pass_at_k_of_counts(n, c, k)
-    total = math.fsum(estimates * weights)
+def _figures(found: Estimates, attempted: int, problems: int, intervals: IntervalSettings) -> dict[str, object]:
+    weights = found.eligible.problems
+    total = math.fsum(found.pass_at_k * weights)
     count = int(weights.sum())
-    attempted = int(counts.problems.sum())
     counted = count + problems - attempted
-    interval = mean_interval(estimates, weights, clusters, intervals)
+    interval = mean_interval(found.pass_at_k, weights, found.eligible.clusters, intervals)
     return {
         "pass_at_k": _clip(total / count) if count else None,
         "ci_low": interval.low,
@@ -225,7 +244,7 @@ def _figures(counts: OutcomeCounts, problems: int, k: int, intervals: IntervalSe
         "ci_method": interval.method,
         "ci_units": interval.units,
         "pass_at_k_all": _clip(total / counted) if counted else None,
-        "pass_hat_k": _clip(math.fsum(pass_hat_k_of_counts(n, c, k) * weights) / count) if count else None,
+        "pass_hat_k": _clip(math.fsum(found.pass_hat_k * weights) / count) if count else None,
         "problems": problems,
         "attempted": attempted,
         "eligible": count,

@@ -25,30 +25,66 @@ def problem_scores(attempt_scores: pl.LazyFrame) -> pl.LazyFrame:
     >>> table.select("oid", "attempts", "decided", "passes", "cost_sum", "decided_cost_sum").row(0)
     ('a', 2, 1, 1.0, 0.75, 0.5)
     """
-    passed, compiled = pl.col("pass_rate"), pl.col("compilation_score")
-    tokens = pl.col("total_tokens")
-    # A plain sum of 0 and 1 is exact in any order.
-    table = attempt_scores.group_by(_KEY).agg(
-        pl.len().cast(pl.Int64).alias("attempts"),
-        passed.count().cast(pl.Int64).alias("decided"),
-        passed.sum().alias("passes"),
-        (passed.is_not_null() & pl.col("impl_rate").is_not_null()).sum().cast(pl.Int64).alias("scored"),
-        *_plain("accuracy", pl.col("accuracy")),
-        *_plain("compilation", compiled),
-        *_exact("test", pl.when(compiled.is_not_null()).then("test_score")),
-        *_exact("tested", pl.when("ran_tests").then("test_score")),
-        *_exact("lint", pl.when("lint_measured").then("lint_score")),
-        *_exact("code", pl.col("code_score")),
-        pl.col("code_score").max().alias("code_best"),
-        *_exact("cost", pl.col("cost_usd")),
-        # A cost of pass divides the cost and the passes of the same attempts.
-        *_exact("decided_cost", pl.when(passed.is_not_null()).then("cost_usd")),
-        pl.col("priced_as").max(),
-        tokens.cast(pl.Int128).sum().cast(pl.Int64, strict=False).alias("tokens_sum"),
-        tokens.count().cast(pl.Int64).alias("tokens_count"),
-        *_exact("latency", pl.col("latency_ms")),
+    figures = _figures()
+    has_values = attempt_scores.select(values.count().alias(name) for name, values in figures.items())
+    counts = has_values.collect(engine="streaming").row(0, named=True)
+    # Most runs record few of these, and what nobody recorded need not be added up.
+    present = [column for name, values in figures.items() if counts[name] for column in _aggregates(name, values)]
+    absent = [column for name, values in figures.items() if not counts[name] for column in _aggregates(name, values)]
+    passed = pl.col("pass_rate")
+    return (
+        attempt_scores.group_by(_KEY)
+        .agg(
+            pl.len().cast(pl.Int64).alias("attempts"),
+            passed.count().cast(pl.Int64).alias("decided"),
+            # A plain sum of 0 and 1 is exact in any order.
+            passed.sum().alias("passes"),
+            *present,
+        )
+        .with_columns(_without_values(column.meta.output_name()) for column in absent)
+        .sort(*_KEY, nulls_last=False)
     )
-    return table.sort(*_KEY, nulls_last=False)
+
+
+def _figures() -> dict[str, pl.Expr]:
+    """What is added up, each null for the attempts that do not count."""
+    decided, compiled = pl.col("pass_rate").is_not_null(), pl.col("compilation_score")
+    return {
+        "scored": pl.when(decided).then("impl_rate"),
+        "accuracy": pl.col("accuracy"),
+        "compilation": compiled,
+        "test": pl.when(compiled.is_not_null()).then("test_score"),
+        "tested": pl.when("ran_tests").then("test_score"),
+        "lint": pl.when("lint_measured").then("lint_score"),
+        "code": pl.col("code_score"),
+        "cost": pl.col("cost_usd"),
+        # A cost of pass divides the cost and the passes of the same attempts.
+        "decided_cost": pl.when(decided).then("cost_usd"),
+        "priced_as": pl.col("priced_as"),
+        "tokens": pl.col("total_tokens"),
+        "latency": pl.col("latency_ms"),
+    }
+
+
+def _aggregates(name: str, values: pl.Expr) -> list[pl.Expr]:
+    """The columns of a figure."""
+    count = values.count().cast(pl.Int64)
+    match name:
+        case "scored":
+            return [count.alias(name)]
+        case "priced_as":
+            return [values.max().alias(name)]
+        case "tokens":
+            total = values.cast(pl.Int128).sum().cast(pl.Int64, strict=False)
+        case _:
+            total = exact_sum(values)
+    best = [values.max().alias("code_best")] if name == "code" else []
+    return [total.alias(f"{name}_sum"), count.alias(f"{name}_count"), *best]
+
+
+def _without_values(column: str) -> pl.Expr:
+    """A column of a figure that no attempt has."""
+    return pl.lit(None if column in ("priced_as", "code_best") else 0).alias(column)
 
 
 def mean_score(name: str) -> pl.Expr:
@@ -60,11 +96,3 @@ def mean_score(name: str) -> pl.Expr:
 def mean_decided_cost() -> pl.Expr:
     """The mean cost of decided attempts; null if any is unknown, because the known ones may not be typical."""
     return pl.when(pl.col("decided_cost_count").sum() == pl.col("decided").sum()).then(mean_score("decided_cost"))
-
-
-def _plain(name: str, values: pl.Expr) -> tuple[pl.Expr, pl.Expr]:
-    return values.sum().alias(f"{name}_sum"), values.count().cast(pl.Int64).alias(f"{name}_count")
-
-
-def _exact(name: str, values: pl.Expr) -> tuple[pl.Expr, pl.Expr]:
-    return exact_sum(values).alias(f"{name}_sum"), values.count().cast(pl.Int64).alias(f"{name}_count")

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from touchstone.config import IntervalSettings
 from touchstone.inference.uncertainty import mean_interval
-from touchstone.metrics.pass_at_k import OutcomeCounts, counts_by_group, pass_at_k_of_counts, pass_hat_k_of_counts
+from touchstone.metrics.pass_at_k import Estimates, OutcomeCounts, counts_by_group, estimates
 from touchstone.tables import TABLES
 
 Floats = NDArray[np.float64]
@@ -65,10 +65,13 @@ def reliability_curve(
 
     If problems differ in n, fewer of them are `eligible` as k grows, which may bend the curve.
     """
+    groups = counts_by_group(problem_pass_at_k, problems)
+    most = {group: int(counts.n.max()) for group, counts in groups.items()}
+    by_k = {k: estimates(groups, k) for k in curve_k_values(max(most.values(), default=0))}
     rows = [
-        {"model": model, "tier": tier, "k": k} | _point(counts.with_at_least(k), k, settings)
-        for (model, tier), counts in counts_by_group(problem_pass_at_k, problems).items()
-        for k in curve_k_values(int(counts.n.max()))
+        {"model": model, "tier": tier, "k": k} | _point(by_k[k][model, tier], settings)
+        for model, tier in groups
+        for k in curve_k_values(most[model, tier])
     ]
     return pl.LazyFrame(rows, schema=TABLES["reliability_curve"].dtypes)
 
@@ -111,13 +114,12 @@ def _figures(counts: OutcomeCounts, settings: IntervalSettings) -> dict[str, obj
     }
 
 
-def _point(eligible: OutcomeCounts, k: int, settings: IntervalSettings) -> dict[str, object]:
-    clusters, n, c, weights = eligible
-    pass_hat_k = pass_hat_k_of_counts(n, c, k)
-    interval = mean_interval(pass_hat_k, weights, clusters, settings)
+def _point(found: Estimates, settings: IntervalSettings) -> dict[str, object]:
+    weights = found.eligible.problems
+    interval = mean_interval(found.pass_hat_k, weights, found.eligible.clusters, settings)
     return {
-        "pass_at_k": _mean(pass_at_k_of_counts(n, c, k), weights),
-        "pass_hat_k": _mean(pass_hat_k, weights),
+        "pass_at_k": _mean(found.pass_at_k, weights),
+        "pass_hat_k": _mean(found.pass_hat_k, weights),
         "ci_low": interval.low,
         "ci_high": interval.high,
         "ci_method": interval.method,

@@ -12,6 +12,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from touchstone.inference.units import arrays_by_group
 from touchstone.tables import TABLES
 
 MODE_DECIMALS = 6
@@ -30,17 +31,17 @@ def statistics(frame: pl.LazyFrame, group: Sequence[str], metrics: Sequence[str]
     >>> statistics(runs, ["tier"], ["cost"]).select("median", "mode", "std_dev").row(0)
     (1.5, 1.0, 0.5)
     """
-    groups = frame.select(group).unique().collect(engine="streaming").sort(group)
-    rows = []
+    counts = frame.group_by(group).agg(pl.col(metrics).count()).collect(engine="streaming").sort(group)
+    nothing = describe(np.zeros(0), np.zeros(0, dtype=np.int64))
+    columns = []
     for metric in metrics:
-        histogram = _histogram(frame, group, metric)
-        parts = dict(iter(histogram.group_by(group, maintain_order=True)))
-        for key in groups.iter_rows():
-            part = parts.get(key, histogram.clear())
-            values, counts = part[metric].to_numpy(), part["__count"].to_numpy()
-            rows.append(dict(zip(group, key, strict=True)) | {"metric": metric} | describe(values, counts))
-    schema = {name: groups.schema[name] for name in group} | {"metric": pl.String} | STATISTICS
-    return pl.DataFrame(rows, schema=schema).sort(*group, "metric")
+        # What nobody recorded need not be read again.
+        found = arrays_by_group(_histogram(frame, group, metric), group) if counts[metric].sum() else ()
+        described = {key: describe(values, times) for key, (values, times) in found}
+        rows = [described.get(key, nothing) for key in counts.select(group).iter_rows()]
+        figures = pl.DataFrame(rows, schema=STATISTICS)
+        columns.append(counts.select(*group, pl.lit(metric).alias("metric")).hstack(figures))
+    return pl.concat(columns).sort(*group, "metric")
 
 
 def describe(values: Floats, counts: Integers) -> dict[str, float | int | None]:

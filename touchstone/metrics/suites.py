@@ -151,7 +151,7 @@ def overall_interval(
     >>> overall_interval(np.array([1, 1, 2, 2]), np.arange(4), np.array([0.0, 1, 1, 1]), once, IntervalSettings()).units
     4
     """
-    if len(np.unique(suites)) == 1:
+    if (suites == suites[0]).all():
         return unit_interval(sums, sizes, np.ones(len(units), dtype=np.int64), settings)
     # Sorted, so that the order of rows does not affect the sums.
     order = np.lexsort((units, suites))
