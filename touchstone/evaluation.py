@@ -21,6 +21,7 @@ from touchstone.contracts import Table, resolve
 from touchstone.errors import TouchstoneError
 from touchstone.progress import report_stage, report_step, report_warning
 from touchstone.storage import model_rows
+from touchstone.storage.batches import batches, first_and_last
 from touchstone.storage.check_results import checked
 from touchstone.storage.code_version import module_code_version, table_code_version
 from touchstone.storage.store import Part, Store, digest
@@ -134,29 +135,49 @@ class Evaluation:
             made = self._function(table.made_by)()
             return made if isinstance(made, dict) else {name: made}
         if table.per_model:
-            return {model: self.materialize_if_stale(table, model) for model in self.inputs.each_model(name)}
+            return self._materialize_models(table)
         if table.by_model or table.reuses_previous:
             return {name: self._materialize_changed_models(table)}
         return {name: self.materialize_if_stale(table)}
 
-    def materialize_if_stale(self, table: Table, model: str | None = None) -> Part:
-        """Make a table, or one model's part, unless it was already made from the same tables, settings and code."""
-        if model is None:
-            self.store.require(*table.reads)
-            read_from = [self.store.fingerprint(name) for name in table.reads]
-        else:
-            read_from = [self.store.require_part(name, model).fingerprint for name in table.reads]
-        settings = [_plain(value) for value in self._settings(table)]
-        fingerprint = digest(
-            [table.name, read_from, settings, self._baseline_version(table), table_code_version(table.name)]
-        )
-        current = self.store.current(table.name, fingerprint, model)
-        if current is not None and model not in self.only:
+    def materialize_if_stale(self, table: Table) -> Part:
+        """Make a table unless it was already made from the same tables, settings and code."""
+        self.store.require(*table.reads)
+        fingerprint = self._fingerprint(table, [self.store.fingerprint(name) for name in table.reads])
+        current = self.store.current(table.name, fingerprint)
+        if current is not None:
             return current
-        parts = None if model is None else [model]
-        frames = [self.store.scan(name, parts) for name in table.reads]
-        frame: pl.LazyFrame = self._function(table.made_by)(*frames, *self._settings(table))
-        return self.store.write(table.name, frame, fingerprint, model)
+        return self.store.write(table.name, self._made(table), fingerprint)
+
+    def _materialize_models(self, table: Table) -> dict[str, Part]:
+        """Make the parts of the models that were not already made from the same, as many at once as memory allows."""
+        parts: dict[str, Part] = {}
+        made_from: dict[str, str] = {}
+        rows: dict[str, int] = {}
+        for model in self.inputs.models:
+            read = [self.store.require_part(name, model) for name in table.reads]
+            made_from[model] = self._fingerprint(table, [part.fingerprint for part in read])
+            current = self.store.current(table.name, made_from[model], model)
+            if current is not None and model not in self.only:
+                parts[model] = current
+            else:
+                rows[model] = max(part.rows for part in read)
+        for batch in batches(rows):
+            report_step(f"{table.name} of {first_and_last(batch)}")
+            frame = self._made(table, batch).collect()
+            parts |= self.store.write_models(table.name, frame, {model: made_from[model] for model in batch})
+        return {model: parts[model] for model in self.inputs.models}
+
+    def _fingerprint(self, table: Table, read_from: Sequence[str]) -> str:
+        """A hash of what a table or part is made from: tables, settings, baseline and code."""
+        settings = [_plain(value) for value in self._settings(table)]
+        return digest([table.name, read_from, settings, self._baseline_version(table), table_code_version(table.name)])
+
+    def _made(self, table: Table, models: Sequence[str] | None = None) -> pl.LazyFrame:
+        """The rows of a table, made from those of all models or of some."""
+        frames = [self.store.scan(name, models) for name in table.reads]
+        made: pl.LazyFrame = self._function(table.made_by)(*frames, *self._settings(table))
+        return made
 
     def _materialize_changed_models(self, table: Table) -> Part:
         """Make a table again for the models whose rows of what it reads changed; see `storage.model_rows`."""

@@ -155,6 +155,7 @@ def _scores() -> Iterator[Table]:
         group,
         "touchstone.metrics.problem_scores:problem_scores",
         reads=("attempt_scores",),
+        by_model=True,
     )
     yield Table(
         "tier_statistics",

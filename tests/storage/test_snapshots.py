@@ -13,6 +13,7 @@ from tests.pipelines.test_run import evaluate
 from touchstone.config import load_config
 from touchstone.errors import TouchstoneError
 from touchstone.evaluation import Evaluation
+from touchstone.ingest.clean_files import read_clean_files
 from touchstone.ingest.fixes import read_fixes
 from touchstone.storage.snapshots import find, list_snapshots, pin, pins, prune, unreadable_snapshots
 from touchstone.tables import TABLES
@@ -219,7 +220,7 @@ def test_parts_that_are_reused_keep_the_hashes_of_what_they_were_read_from(evalu
 
 
 def test_a_file_that_changes_while_it_is_read_is_not_used(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = folder.root / "fixes" / "m_fixes.csv"
+    path = folder.fixes("m", HEADER + 'a,1,"true"\n')
 
     def read_and_change(*arguments: Any) -> Any:
         done = read_fixes(*arguments)
@@ -232,3 +233,22 @@ def test_a_file_that_changes_while_it_is_read_is_not_used(folder: Folder, monkey
     assert evaluation.ingest.attempts_of("m").rows == 0
     (reason,) = evaluation.store.scan("sources", ["m"]).collect()["reason"]
     assert reason == f"{path}: changed while it was being read; run again"
+
+
+def test_a_clean_file_that_changes_while_it_is_read_is_read_again(
+    folder: Folder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    n = folder.fixes("n", HEADER + "a,1,true\n")
+
+    def read_and_change(*arguments: Any) -> Any:
+        done = read_clean_files(*arguments)
+        n.write_text(HEADER + "a,1,false\nb,1,false\n")
+        return done
+
+    monkeypatch.setattr("touchstone.ingest.stage.read_clean_files", read_and_change)
+    evaluation = Evaluation(load_config(folder.config))
+    evaluation.materialize("problems")
+    parts = evaluation.materialize("attempts")
+    assert {model: part.rows for model, part in parts.items()} == {"m": 4, "n": 2}
+    assert parts["n"].inputs == {"n_fixes.csv": sha256(n)}
+    assert not evaluation.store.scan("attempts", ["n"]).collect()["passed"].any()

@@ -10,6 +10,7 @@ import pytest
 
 from touchstone.errors import TouchstoneError
 from touchstone.storage.store import SUMMARY, Store
+from touchstone.tables import TABLES
 
 PROBLEM = pl.LazyFrame({"oid": ["a"], "filename": ["f"], "suite": ["s"], "cluster": ["c"], "only_tier": [None]})
 
@@ -41,6 +42,52 @@ def test_a_write_that_dies_before_its_stamp_does_not_count(store: Store, monkeyp
     with pytest.raises(KeyboardInterrupt):
         store.write("problems", PROBLEM, "second")
     assert store.part("problems") is None
+
+
+def sources(*models: str, rows: int = 1) -> pl.DataFrame:
+    named = {"source_file": "f", "status": "evaluated", "rows": rows, "accepted": 1, "quarantined": rows - 1}
+    return pl.DataFrame([{"model": model, **named} for model in models], schema=TABLES["sources"].dtypes)
+
+
+def test_models_are_written_at_once_and_each_has_its_part(store: Store) -> None:
+    made_from = {"n": "1", "empty": "2", "m": "3"}
+    parts = store.write_models("sources", sources("m", "m", "n"), made_from, {"m": {"f": "sha"}})
+    assert {model: part.rows for model, part in parts.items()} == {"n": 1, "empty": 0, "m": 2}
+    for model, part in parts.items():
+        assert store.current("sources", made_from[model], model) == part
+        assert set(pl.read_parquet(part.path)["model"]) <= {model}
+    assert store.part("sources", "m").inputs == {"f": "sha"}  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        (pl.concat([sources("m", rows=2), sources("n", rows=-1)]), "violates its contract"),
+        (sources("m", "n", "m"), "not all together"),
+        (sources("m", "stranger"), "not asked for: stranger"),
+    ],
+)
+def test_if_one_of_several_models_cannot_be_written_none_is(store: Store, rows: pl.DataFrame, message: str) -> None:
+    before = store.write_models("sources", sources("m", "n"), {"m": "old", "n": "old"})
+    with pytest.raises(ValueError, match=message):
+        store.write_models("sources", rows, {"m": "new", "n": "new"})
+    assert {model: store.current("sources", "old", model) for model in before} == before
+    assert len(list((store.draft / "tables" / "sources").iterdir())) == 2
+
+
+def test_models_whose_stamps_are_not_written_do_not_count(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    store.write_models("sources", sources("m", "n"), {"m": "old", "n": "old"})
+    stamped = iter([True])
+
+    def die_after_one(value: object) -> str:
+        if next(stamped, False):
+            return json.JSONEncoder().encode(value)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("touchstone.storage.store.json.dumps", die_after_one)
+    with pytest.raises(KeyboardInterrupt):
+        store.write_models("sources", sources("m", "n", rows=2), {"m": "new", "n": "new"})
+    assert store.parts("sources") == ["m"]
 
 
 def test_nothing_is_visible_until_it_is_published(store: Store) -> None:

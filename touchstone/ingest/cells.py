@@ -14,6 +14,7 @@ from touchstone.vocabulary import FALSE_WORDS, MAX_AMOUNT, MAX_COUNT, MAX_ID_LEN
 
 REFUSED_BY = "__refused"
 REFUSED_CELL = "__offender"
+_SPELLINGS = (str.lower, str.upper, str.capitalize)
 
 
 @dataclass(frozen=True)
@@ -61,6 +62,19 @@ def boolean(column: str) -> Rule:
 
     refused = word.is_not_null() & ~word.is_in((*TRUE_WORDS, *FALSE_WORDS))
     return Rule(column, value, refused, "bad_boolean", explain)
+
+
+def spelled_boolean(column: str) -> Rule:
+    """`boolean` for the usual spellings only: no spaces around the word, and no mixed case such as tRuE.
+
+    Several times faster, because the cells are compared as they are.
+    """
+    cell = pl.col(column)
+    yes, no = (
+        tuple(spelling(word) for word in words for spelling in _SPELLINGS) for words in (TRUE_WORDS, FALSE_WORDS)
+    )
+    value = pl.when(cell.is_in(yes)).then(True).when(cell.is_in(no)).then(False)
+    return Rule(column, value, cell.is_not_null() & value.is_null(), "bad_boolean", boolean(column).explain)
 
 
 def score(column: str) -> Rule:

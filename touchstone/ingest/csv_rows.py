@@ -15,7 +15,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import polars as pl
@@ -45,12 +45,13 @@ csv.field_size_limit(min(sys.maxsize, 2**31 - 1))
 
 @dataclass(frozen=True)
 class TextTable:
-    """A CSV file with its header; `plain` says which reader it needs, `lines` counts its lines."""
+    """A CSV file with its header; `plain` says which reader it needs, `lines` and `size` count lines and bytes."""
 
     path: Path
     columns: tuple[str, ...]
     plain: bool
     lines: int
+    size: int = 0
 
 
 @dataclass
@@ -63,6 +64,7 @@ class _ByteCounts:
     returns: int = 0
     paired_returns: int = 0
     last_byte: int = 10
+    size: int = 0
 
     @property
     def lines(self) -> int:
@@ -78,7 +80,7 @@ def open_table(path: Path) -> TextTable:
     with readable(path):
         counts = _count_bytes(path)
     columns = read_header(path)
-    return TextTable(path, columns, counts.is_plain(len(columns)), counts.lines)
+    return TextTable(path, columns, counts.is_plain(len(columns)), counts.lines, counts.size)
 
 
 def read_header(path: Path) -> tuple[str, ...]:
@@ -168,17 +170,16 @@ def _other_separator(columns: Sequence[str]) -> str:
 
 def plain_rows(table: TextTable) -> pl.LazyFrame:
     """The rows of a plain file, scanned by Polars. Collecting raises a Polars error if a row is too long."""
-    frame = pl.scan_csv(
-        table.path,
-        schema=dict.fromkeys(table.columns, pl.String),
-        has_header=False,
-        skip_rows=1,
-        quote_char=None,
-        glob=False,
-        row_index_name=LINE,
-        row_index_offset=2,
-    )
+    frame = scan_text([table.path], table.columns, row_index_name=LINE, row_index_offset=2)
     return frame.with_columns(pl.col(LINE).cast(pl.Int64), pl.lit(None, pl.String).alias(ROW_ERROR))
+
+
+def scan_text(paths: Sequence[Path], columns: Sequence[str], **options: Any) -> pl.LazyFrame:
+    """The cells of plain files with these columns as text."""
+    schema = dict.fromkeys(columns, pl.String)
+    return pl.scan_csv(
+        list(paths), schema=schema, has_header=False, skip_rows=1, quote_char=None, glob=False, **options
+    )
 
 
 def careful_rows(table: TextTable) -> pl.LazyFrame:
@@ -233,7 +234,6 @@ def _count_bytes(path: Path) -> _ByteCounts:
     counts = _ByteCounts()
     buffer = bytearray(_CHUNK)
     view = np.frombuffer(buffer, dtype=np.uint8)
-    offset = 0
     with path.open("rb", buffering=0) as file:
         while size := file.readinto(buffer):
             seen = view[:size]
@@ -241,7 +241,7 @@ def _count_bytes(path: Path) -> _ByteCounts:
                 try:
                     decoder.decode(buffer[:size])
                 except UnicodeDecodeError as error:
-                    at = offset + error.start
+                    at = counts.size + error.start
                     raise InputFileError(f"{path}: not UTF-8 (at byte {at}); save it as UTF-8") from None
             counts.quotes |= buffer.find(b'"', 0, size) >= 0
             counts.separators += int(np.count_nonzero(seen == 44))
@@ -252,11 +252,11 @@ def _count_bytes(path: Path) -> _ByteCounts:
                 counts.returns += buffer.count(b"\r", 0, size)
                 counts.paired_returns += buffer.count(b"\r\n", 0, size)
             counts.last_byte = buffer[size - 1]
-            offset += size
+            counts.size += size
     try:
         decoder.decode(b"", final=True)
     except UnicodeDecodeError:
-        raise InputFileError(f"{path}: not UTF-8 (cut off at byte {offset}); save it as UTF-8") from None
+        raise InputFileError(f"{path}: not UTF-8 (cut off at byte {counts.size}); save it as UTF-8") from None
     return counts
 
 

@@ -35,6 +35,7 @@ AMOUNT_COLUMNS = ("cost_usd", "duration_seconds", "latency_ms")
 TIME_COLUMNS = ("start_time", "end_time")
 SCORE_COLUMNS = ("weighted_score", "impl_rate")
 ATTEMPT_KEY = ["tier", "oid", "iteration_id"]
+PROBLEM_SUITE = "__problem_suite"
 
 # Columns of the attempts table that are computed here; an input column of that name is kept under another one.
 _RESERVED = ("model", "fix_sha")
@@ -87,6 +88,15 @@ def rules_for(table: InputTable, key: str = "oid") -> list[cells.Rule]:
     return rules
 
 
+def extra_columns(table: InputTable, rules: list[cells.Rule], key: str = "oid") -> dict[str, pl.Expr]:
+    """The columns that no rule reads, as text; one whose name is taken by a column made here is renamed."""
+    ruled = {rule.column for rule in rules}
+    reserved = (*_RESERVED, "oid") if key != "oid" else _RESERVED
+    carried = {name: pl.col(name) for name in table.columns if name not in ruled and name not in reserved}
+    renamed = {unused_column_name(name, table.columns): pl.col(name) for name in reserved if name in table.columns}
+    return carried | renamed
+
+
 def read_fixes(path: Path, model: str, problems: pl.LazyFrame, scratch: Path, key: str = "oid") -> IngestedAttempts:
     """Read `<model>_fixes.csv`; `key` is the column that names the problem."""
     return read_attempts(open_fixes(path, key), model, problems, scratch, key)
@@ -97,14 +107,10 @@ def read_attempts(
 ) -> IngestedAttempts:
     """Read the attempts of one model from a table of text cells; refuses those of unknown problems."""
     rules = rules_for(table, key)
-    ruled = {rule.column for rule in rules}
-    reserved = (*_RESERVED, "oid") if key != "oid" else _RESERVED
-    carried = {name: pl.col(name) for name in table.columns if name not in ruled and name not in reserved}
-    renamed = {unused_column_name(name, table.columns): pl.col(name) for name in reserved if name in table.columns}
-    typed = read_typed_rows(table, rules, carried | renamed, scratch)
+    typed = read_typed_rows(table, rules, extra_columns(table, rules, key), scratch)
     typed = replace(typed, accepted=typed.accepted.rename({key: "oid"}))
 
-    known = problems.select("oid", pl.col("suite").alias("__problem_suite"))
+    known = problems.select("oid", pl.col("suite").alias(PROBLEM_SUITE))
     unknown = _unknown_problems(typed.accepted, known)
     rows = drop_refused(typed.accepted, unknown)
     if "tier" not in table.columns:
@@ -113,8 +119,10 @@ def read_attempts(
     rows = drop_refused(rows, duplicates)
 
     refused = [*typed.refusals, *unknown, *duplicates]
-    attempts = _as_attempts(rows.join(known, on="oid", how="left"), model)
-    return IngestedAttempts(attempts, quarantine_frame(table, refused), typed.rows, typed.rows - len(refused))
+    attempts = as_attempts(rows.join(known, on="oid", how="left"), pl.lit(model))
+    return IngestedAttempts(
+        sort_attempts(attempts), quarantine_frame(table, refused), typed.rows, typed.rows - len(refused)
+    )
 
 
 def _unknown_problems(rows: pl.LazyFrame, known: pl.LazyFrame) -> list[Refusal]:
@@ -153,7 +161,8 @@ def outcome(present: set[str]) -> pl.Expr:
     return pl.coalesce(found)
 
 
-def _as_attempts(rows: pl.LazyFrame, model: str) -> pl.LazyFrame:
+def as_attempts(rows: pl.LazyFrame, model: pl.Expr) -> pl.LazyFrame:
+    """Accepted rows, with the suite of their problem in `PROBLEM_SUITE`, as rows of the table `attempts`."""
     present = set(rows.collect_schema().names())
 
     def given(name: str, dtype: type[pl.DataType]) -> pl.Expr:
@@ -162,12 +171,12 @@ def _as_attempts(rows: pl.LazyFrame, model: str) -> pl.LazyFrame:
     suite = [pl.col("suite")] if "suite" in present else []
     scores = [pl.col(name) for name in SCORE_COLUMNS if name in present]
     typed = {
-        "model": pl.lit(model),
+        "model": model,
         "tier": pl.col("tier"),
         "oid": pl.col("oid"),
         "iteration_id": pl.col("iteration_id"),
         "run_id": given("run_id", pl.String),
-        "suite": pl.coalesce(*suite, "__problem_suite", pl.lit(DEFAULT_SUITE)),
+        "suite": pl.coalesce(*suite, PROBLEM_SUITE, pl.lit(DEFAULT_SUITE)),
         "fix_sha": _fix_sha([name for name in FIX_COLUMNS if name in present]),
         "passed": outcome(present),
         "compiled": given("compiled", pl.Boolean),
@@ -182,15 +191,15 @@ def _as_attempts(rows: pl.LazyFrame, model: str) -> pl.LazyFrame:
         # A clock that was set back or never set gives no valid duration.
         elapsed = pl.col("end_time") - pl.col("start_time")
         typed["duration_seconds"] = pl.when(elapsed.is_between(0, MAX_AMOUNT)).then(elapsed)
-    used = {*typed, *OUTCOME_COLUMNS, *SCORE_COLUMNS, *(TIME_COLUMNS if timed else ()), LINE, "__problem_suite"}
-    extras = [name for name in rows.collect_schema().names() if name not in used]
-    return sort_attempts(rows.select(**typed, **{name: pl.col(name) for name in extras}))
+    used = {*typed, *OUTCOME_COLUMNS, *SCORE_COLUMNS, *(TIME_COLUMNS if timed else ())}
+    extras = [name for name in rows.collect_schema().names() if name not in used and not name.startswith("__")]
+    return rows.select(**typed, **{name: pl.col(name) for name in extras})
 
 
-def sort_attempts(attempts: pl.LazyFrame) -> pl.LazyFrame:
-    """Sort by tier, problem and iteration; numeric iterations sort as numbers."""
+def sort_attempts(attempts: pl.LazyFrame, *first: str) -> pl.LazyFrame:
+    """Sort by the `first` columns, tier, problem and iteration; numeric iterations sort as numbers."""
     by_number = pl.col("iteration_id").cast(pl.Int64, strict=False)
-    return attempts.sort("tier", "oid", by_number, "iteration_id", nulls_last=True)
+    return attempts.sort(*first, "tier", "oid", by_number, "iteration_id", nulls_last=True)
 
 
 def _fix_sha(columns: list[str]) -> pl.Expr:

@@ -23,9 +23,9 @@ def sources_frame(rows: Iterable[Row]) -> pl.LazyFrame:
     return pl.LazyFrame(list(rows), schema=TABLES["sources"].dtypes)
 
 
-def evaluated_row(source: Source, sha256: str, read: IngestedAttempts) -> Row:
+def evaluated_row(source: Source, sha256: str, rows: int, accepted: int) -> Row:
     """The row of a file that was read."""
-    return _named(source) | {"status": "evaluated", "sha256": sha256} | _counts(read.rows, read.accepted)
+    return _named(source) | {"status": "evaluated", "sha256": sha256} | _counts(rows, accepted)
 
 
 def refused_row(source: Source, sha256: str | None, reason: str) -> Row:

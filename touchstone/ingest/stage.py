@@ -3,6 +3,8 @@
 How a file is read belongs in the readers beside this module; here it is decided what is read again and written where.
 """
 
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -10,7 +12,9 @@ import polars as pl
 
 from touchstone.config import EvaluationConfig
 from touchstone.errors import InputFileError, TouchstoneError
-from touchstone.ingest.fixes import IngestedAttempts, read_attempts, read_fixes, sort_attempts
+from touchstone.ingest.clean_files import clean_batches, read_clean_files
+from touchstone.ingest.csv_rows import TextTable
+from touchstone.ingest.fixes import IngestedAttempts, open_fixes, read_attempts, read_fixes, sort_attempts
 from touchstone.ingest.inputs import Inputs
 from touchstone.ingest.problems import derived_problems, read_problems
 from touchstone.ingest.sources import NATIVE, Source
@@ -25,6 +29,8 @@ from touchstone.ingest.sources_table import (
     refused_row,
     sources_frame,
 )
+from touchstone.progress import report_step
+from touchstone.storage.batches import block_sizes, first_and_last
 from touchstone.storage.code_version import table_code_version
 from touchstone.storage.store import Part, Store, digest
 from touchstone.tables import TABLES
@@ -32,6 +38,20 @@ from touchstone.tables import TABLES
 # Model names cannot start with "@", so these parts cannot be taken for a model's.
 PROBLEMS_PART = "@problems"
 REFUSED_PART = "@refused"
+
+
+@dataclass(frozen=True)
+class ModelFiles:
+    """The files of a model with their hashes, None if unreadable, and the fingerprint of what is made from them."""
+
+    sources: list[Source]
+    hashes: dict[Path, str | None]
+    fingerprint: str
+
+    @property
+    def contents(self) -> dict[str, str]:
+        """The hash of each file by name."""
+        return {path.name: content or "unreadable" for path, content in self.hashes.items()}
 
 
 @dataclass
@@ -81,7 +101,7 @@ class IngestStage:
         """Every attempt of every model, as its fixes file states it. Refused rows go to `quarantine`."""
         self.removed_models = self._remove_models_without_files()
         self._record_other_files()
-        parts = {model: self.attempts_of(model) for model in self.inputs.each_model("attempts")}
+        parts = self._attempts_of(self.inputs.models)
         self.inputs.save_hashes()
         return parts
 
@@ -95,43 +115,98 @@ class IngestStage:
 
     def attempts_of(self, model: str) -> Part:
         """One model's attempts, read again if its files changed. An unreadable file gives none, and says why."""
+        return self._attempts_of([model])[model]
+
+    def _attempts_of(self, models: Sequence[str]) -> dict[str, Part]:
+        """The attempts of each model: clean files are read many at once, any other one by itself."""
+        self.store.require("problems")
+        made_from = [self.store.fingerprint("problems"), self.config.problem_key, table_code_version("attempts")]
+        changed = {model: self._files_of(model, made_from) for model in models if not self._is_kept(model)}
+        parts = {model: self.store.current("attempts", files.fingerprint, model) for model, files in changed.items()}
+        stale = {model: files for model, files in changed.items() if parts[model] is None or model in self.only}
+        clean = self._read_clean_files(stale)
+        for place, model in enumerate(models, start=1):
+            if model in stale and model not in clean:
+                report_step(f"attempts of {model} ({place} of {len(models)})")
+                # Looked up again, because the file may have changed since.
+                clean[model] = self._read_model(model, self._files_of(model, made_from))
+        return {
+            model: clean.get(model) or parts.get(model) or self.store.require_part("attempts", model)
+            for model in models
+        }
+
+    def _is_kept(self, model: str) -> bool:
+        """Whether a model stays as it is because others were named."""
+        others_named = bool(self.only) and model not in self.only
+        return others_named and all(self.store.part(table, model) is not None for table in ("attempts", "sources"))
+
+    def _files_of(self, model: str, made_from: object) -> ModelFiles:
         sources = self.inputs.discovery.sources.get(model)
         if sources is None:
             raise TouchstoneError(f"{self.config.fixes_dir}: there is no fixes file for the model '{model}'")
-        self.store.require("problems")
-        kept = self.store.part("attempts", model)
-        if kept is not None and self.store.part("sources", model) and self.only and model not in self.only:
-            return kept
         hashes = {source.path: self.inputs.hash_or_none(source.path) for source in sources}
         contents = [(source.path.name, source.format, hashes[source.path]) for source in sources]
-        made_from = [self.store.fingerprint("problems"), self.config.problem_key, table_code_version("attempts")]
-        fingerprint = digest(["attempts", model, contents, made_from])
-        current = self.store.current("attempts", fingerprint, model)
-        if current is not None and model not in self.only:
-            return current
-        return self._read_model(model, sources, hashes, fingerprint)
+        return ModelFiles(sources, hashes, digest(["attempts", model, contents, made_from]))
 
-    def _read_model(self, model: str, sources: list[Source], hashes: dict[Path, str | None], fingerprint: str) -> Part:
+    def _read_clean_files(self, stale: Mapping[str, ModelFiles]) -> dict[str, Part]:
+        """The attempts of the models with a single file in which every row is accepted."""
+        tables: dict[str, TextTable] = {}
+        for model, files in stale.items():
+            if [source.format for source in files.sources] == [NATIVE]:
+                with suppress(InputFileError):
+                    tables[model] = open_fixes(files.sources[0].path, self.config.problem_key)
+        problems = self.store.scan_with_extras("problems").collect().lazy()
+        parts: dict[str, Part] = {}
+        for batch in clean_batches(tables):
+            report_step(f"attempts of {first_and_last(list(batch))}")
+            attempts = read_clean_files(batch, problems, self.config.problem_key)
+            parts |= self._write_clean({model: stale[model] for model in batch}, attempts)
+        return parts
+
+    def _write_clean(self, batch: Mapping[str, ModelFiles], attempts: pl.DataFrame) -> dict[str, Part]:
+        """Write the attempts of clean files; not those of a file that changed while it was read."""
+        found = block_sizes(attempts["model"])
+        rows = {model: count for model, count in found.items() if self._unchanged(batch[model])}
+        if len(rows) < len(found):
+            attempts = attempts.filter(pl.col("model").is_in(list(rows)))
+        if not rows:
+            return {}
+        for model in rows:
+            self.store.remove("quarantine", model)
+        made_from = {model: batch[model].fingerprint for model in rows}
+        sources = [
+            evaluated_row(source, batch[model].contents[source.path.name], count, count)
+            for model, count in rows.items()
+            for source in batch[model].sources
+        ]
+        self.store.write_models("sources", sources_frame(sources).collect(), made_from)
+        # The attempts last: their stamp says that all of it is current.
+        inputs = {model: batch[model].contents for model in rows}
+        return self.store.write_models("attempts", attempts, made_from, inputs)
+
+    def _unchanged(self, files: ModelFiles) -> bool:
+        return all(self.inputs.hash_or_none(path) == content for path, content in files.hashes.items())
+
+    def _read_model(self, model: str, files: ModelFiles) -> Part:
         rows, parts = [], []
-        for place, source in enumerate(sources):
+        for place, source in enumerate(files.sources):
             scratch = self.store.scratch(f"fixes-{place}.parquet")
-            row, read = self._read_source(source, hashes[source.path], scratch)
+            row, read = self._read_source(source, files.hashes[source.path], scratch)
             rows.append(row)
             parts.append(read)
-        error = conflicting_attempt(model, sources, parts)
+        error = conflicting_attempt(model, files.sources, parts)
         if error is not None:
-            rows = [refused_row(source, None, error) for source in sources]
-            parts = [no_attempts(source, error) for source in sources]
+            rows = [refused_row(source, None, error) for source in files.sources]
+            parts = [no_attempts(source, error) for source in files.sources]
         quarantine = pl.concat([part.quarantine for part in parts])
         if quarantine.is_empty():
             self.store.remove("quarantine", model)
         else:
-            self.store.write("quarantine", quarantine.lazy(), fingerprint, model)
-        self.store.write("sources", sources_frame(rows), fingerprint, model)
+            self.store.write("quarantine", quarantine.lazy(), files.fingerprint, model)
+        self.store.write("sources", sources_frame(rows), files.fingerprint, model)
         # The attempts last: their stamp says that all of it is current.
         attempts = pl.concat([part.attempts for part in parts], how="diagonal")
-        inputs = {path.name: content or "unreadable" for path, content in hashes.items()}
-        part = self.store.write("attempts", sort_attempts(attempts), fingerprint, model, inputs)
+        part = self.store.write("attempts", sort_attempts(attempts), files.fingerprint, model, files.contents)
         self.store.clear_scratch()
         return part
 
@@ -148,7 +223,7 @@ class IngestStage:
         except InputFileError as error:
             reason = str(error)
             return refused_row(source, content, reason), no_attempts(source, reason)
-        return evaluated_row(source, content, read), read
+        return evaluated_row(source, content, read.rows, read.accepted), read
 
     @property
     def removal_warning(self) -> str:

@@ -7,16 +7,29 @@ Each formula is a function from expressions to an expression. Undefined is null.
 import polars as pl
 
 from touchstone.config import CodeWeights, CompositeWeights, Scoring
-from touchstone.metrics.keys import ATTEMPT_KEY
-from touchstone.metrics.prices import TOKENS, cost_by_model, price_name
+from touchstone.metrics.keys import ATTEMPT_KEY, PROBLEM_KEY
+from touchstone.metrics.prices import TOKENS, price_name, token_cost
 from touchstone.vocabulary import PASS_CLASS
+
+# What is read of an attempt and of its outcome, apart from their key.
+_GIVEN = (
+    "run_id",
+    "suite",
+    "classification",
+    "weighted_score",
+    *TOKENS,
+    "cost_usd",
+    "duration_seconds",
+    "latency_ms",
+)
+_VERDICT = ("status", "passed", "compiled", "tests_passed", "tests_failed", "lint_warnings")
 
 
 def attempt_scores(attempts: pl.LazyFrame, outcomes: pl.LazyFrame, scoring: Scoring) -> pl.LazyFrame:
     """The table `attempt_scores`: composite, code score, accuracy, grade, cost and cost of pass of every attempt."""
-    verdicts = outcomes.select(*ATTEMPT_KEY, pl.exclude(ATTEMPT_KEY).name.prefix("__"))
-    by_tokens = cost_by_model(pl.col("model"), scoring)
-    with_parts = attempts.join(verdicts, on=ATTEMPT_KEY, how="left").select(
+    rows = _with_verdicts(attempts, outcomes)
+    priced_as, by_tokens = _prices_by_model(rows["model"].unique(), scoring)
+    with_parts = rows.lazy().select(
         *ATTEMPT_KEY,
         "run_id",
         "suite",
@@ -25,9 +38,7 @@ def attempt_scores(attempts: pl.LazyFrame, outcomes: pl.LazyFrame, scoring: Scor
         pass_rate=pass_rate(pl.col("__passed")),
         impl_rate=impl_rate(pl.col("weighted_score")),
         cost_usd=pl.coalesce("cost_usd", by_tokens),
-        priced_as=pl.when(pl.col("cost_usd").is_null() & by_tokens.is_not_null()).then(
-            price_name(pl.col("model"), scoring)
-        ),
+        priced_as=pl.when(pl.col("cost_usd").is_null() & by_tokens.is_not_null()).then(priced_as),
         duration_seconds="duration_seconds",
         total_tokens=_total_tokens(),
         ran_tests=(pl.col("__tests_passed").fill_null(0) + pl.col("__tests_failed").fill_null(0)) > 0,
@@ -36,13 +47,58 @@ def attempt_scores(attempts: pl.LazyFrame, outcomes: pl.LazyFrame, scoring: Scor
         test_score=test_score(pl.col("__tests_passed"), pl.col("__tests_failed")),
         lint_score=lint_score(pl.col("__lint_warnings"), scoring.code),
     )
-    scored = with_parts.with_columns(
+    return with_parts.with_columns(
         cost_of_pass=cost_of_pass(pl.col("cost_usd"), pl.col("pass_rate")),
         composite_score=composite_score(pl.col("pass_rate"), pl.col("impl_rate"), scoring.composite),
         code_score=code_score(pl.col("compilation_score"), pl.col("test_score"), pl.col("lint_score"), scoring.code),
         accuracy=accuracy(pl.col("classification"), pl.col("pass_rate")),
     ).with_columns(grade=grade(pl.col("composite_score"), scoring))
-    return scored.sort(*ATTEMPT_KEY)
+
+
+def _with_verdicts(attempts: pl.LazyFrame, outcomes: pl.LazyFrame) -> pl.DataFrame:
+    """The attempts with the columns of their outcome, which get two underscores, sorted by key."""
+    given = attempts.select(*ATTEMPT_KEY, *_GIVEN)
+    judged = outcomes.select(*ATTEMPT_KEY, *(pl.col(name).alias(f"__{name}") for name in _VERDICT))
+    rows, verdicts = (_without_empty_columns(frame) for frame in pl.collect_all([given, judged]))
+    if rows.select(ATTEMPT_KEY).equals(verdicts.select(ATTEMPT_KEY)):
+        # Recorded outcomes come in the order of the attempts; a join of four texts takes most of the time.
+        return _sorted(rows.hstack(verdicts.drop(ATTEMPT_KEY)))
+    return _sorted(rows.join(verdicts, on=ATTEMPT_KEY, how="left"))
+
+
+def _without_empty_columns(rows: pl.DataFrame) -> pl.DataFrame:
+    """The rows with a single null for each column that has no values, which takes no memory and is not sorted."""
+    return rows.with_columns(
+        pl.lit(None, values.dtype).alias(values.name) for values in rows if values.null_count() == rows.height
+    )
+
+
+def _sorted(rows: pl.DataFrame) -> pl.DataFrame:
+    """The rows sorted by key; if the problems are in order, their place in it is compared instead of their names."""
+    if not _in_order(rows, PROBLEM_KEY):
+        return rows.sort(ATTEMPT_KEY)
+    return rows.sort(pl.struct(PROBLEM_KEY).rle_id(), "iteration_id")
+
+
+def _in_order(rows: pl.DataFrame, columns: list[str]) -> bool:
+    falls = pl.lit(False)
+    for name in reversed(columns):
+        value, previous = pl.col(name), pl.col(name).shift(1)
+        falls = (value < previous) | ((value == previous) & falls)
+    return not rows.lazy().select(falls.any()).collect().item()
+
+
+def _prices_by_model(models: pl.Series, scoring: Scoring) -> tuple[pl.Expr, pl.Expr]:
+    """The name of the price of each attempt's model, and the cost of its tokens at that price.
+
+    Looked up once per model: a price is found by its name in any spelling, which takes long for millions of rows.
+    """
+    names = dict(models.to_frame().select("model", price=price_name(pl.col("model"), scoring)).iter_rows())
+    priced_as = pl.col("model").replace_strict(names, default=None, return_dtype=pl.String)
+    cost = pl.lit(None, pl.Float64)
+    for name in sorted({name for name in names.values() if name is not None}):
+        cost = pl.when(priced_as == name).then(token_cost(scoring.all_prices[name])).otherwise(cost)
+    return priced_as, cost
 
 
 def pass_rate(passed: pl.Expr) -> pl.Expr:

@@ -23,17 +23,18 @@ import re
 import shutil
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import filelock
 
 from touchstone.contracts import conform, violations
 from touchstone.errors import TouchstoneError
 from touchstone.regular_files import read_bytes
+from touchstone.storage.batches import blocks
 from touchstone.storage.files import link_or_copy, parquet_files, refuse_links, replace_link, replacing
 from touchstone.storage.stamps import Stamps
 from touchstone.tables import TABLES
@@ -49,6 +50,7 @@ REPORT = "comparison.md"
 PUBLISHED_NAMES = ("tables", SUMMARY, WAREHOUSE, CSV_FOLDER)
 _KEPT_GENERATIONS = 2
 _GENERATION = re.compile(r"published/\d+")
+_PARQUET: Mapping[str, Any] = {"compression_level": 1, "row_group_size": 250_000}
 
 
 @dataclass(frozen=True)
@@ -167,30 +169,65 @@ class Store:
 
         path, stamp = self._path(table, part), self._stamp(table, part)
         path.parent.mkdir(parents=True, exist_ok=True)
-        stamp.parent.mkdir(parents=True, exist_ok=True)
         with replacing(path) as scratch:
-            conform(frame, TABLES[table]).sink_parquet(scratch, compression_level=1, row_group_size=250_000)
-            written = pl.scan_parquet(scratch, glob=False)
-            broken = violations(written, TABLES[table])
-            if broken:
-                shown = ", ".join(f"{rule} ({counted(rows, 'row')})" for rule, rows in broken.items())
-                raise ValueError(f"table '{table}' violates its contract: {shown}")
+            conform(frame, TABLES[table]).sink_parquet(scratch, **_PARQUET)
+            _require_contract(pl.scan_parquet(scratch, glob=False), table)
             rows = pq.read_metadata(scratch).num_rows
             stamp.unlink(missing_ok=True)
+        written = Part(path, rows, fingerprint or made_from, False, inputs or {}, made_from, settled, models or {})
+        return self._stamped(written, table, part)
+
+    def write_models(
+        self,
+        table: str,
+        frame: pl.DataFrame,
+        made_from: Mapping[str, str],
+        inputs: Mapping[str, Mapping[str, str]] | None = None,
+    ) -> dict[str, Part]:
+        """Replace the parts of the models in `made_from`; `frame` has the rows of all of them, one block each.
+
+        The rows are checked against the contract before any of them is written.
+        """
+        import polars as pl
+
+        frame = conform(frame.lazy(), TABLES[table]).collect()
+        _require_contract(frame.lazy(), table)
+        rows = blocks(frame, made_from)
+        paths = {model: self._path(table, model) for model in made_from}
+        with ExitStack() as scratches:
+            sinks = []
+            for model, path in paths.items():
+                path.parent.mkdir(parents=True, exist_ok=True)
+                scratch = scratches.enter_context(replacing(path))
+                sinks.append(rows[model].lazy().sink_parquet(scratch, lazy=True, **_PARQUET))
+            pl.collect_all(sinks, engine="streaming")
+            for model in made_from:
+                self._stamp(table, model).unlink(missing_ok=True)
+        return {
+            model: self._stamped(
+                Part(path, rows[model].height, version, False, (inputs or {}).get(model, {}), version), table, model
+            )
+            for (model, path), version in zip(paths.items(), made_from.values(), strict=True)
+        }
+
+    def _stamped(self, written: Part, table: str, part: str | None) -> Part:
+        """Write the stamp of a part, which makes the part complete."""
+        stamp = self._stamp(table, part)
+        stamp.parent.mkdir(parents=True, exist_ok=True)
         with replacing(stamp) as scratch:
             stamped = {
-                "fingerprint": fingerprint or made_from,
-                "made_from": made_from,
-                "settled": settled,
-                "rows": rows,
-                "inputs": dict(inputs or {}),
-                "models": dict(models or {}),
+                "fingerprint": written.fingerprint,
+                "made_from": written.made_from,
+                "settled": written.settled,
+                "rows": written.rows,
+                "inputs": dict(written.inputs),
+                "models": dict(written.models),
                 "columns": _columns(table),
             }
             scratch.write_text(json.dumps(stamped))
-        self._written[path] = made_from
+        self._written[written.path] = written.made_from
         self._of_this_run.add(table)
-        return Part(path, rows, fingerprint or made_from, False, inputs or {}, made_from, settled, models or {})
+        return written
 
     def parts(self, table: str) -> list[str]:
         """The names of the complete parts of a table, sorted."""
@@ -347,6 +384,13 @@ class Store:
 @lru_cache(maxsize=100_000)
 def _file(folder: Path, *names: str) -> Path:
     return folder.joinpath(*names)
+
+
+def _require_contract(rows: pl.LazyFrame, table: str) -> None:
+    broken = violations(rows, TABLES[table])
+    if broken:
+        shown = ", ".join(f"{rule} ({counted(rows, 'row')})" for rule, rows in broken.items())
+        raise ValueError(f"table '{table}' violates its contract: {shown}")
 
 
 @cache

@@ -15,6 +15,7 @@ import polars as pl
 from touchstone.config import EvaluationConfig
 from touchstone.ingest.fixes import FIX_COLUMNS, sort_attempts
 from touchstone.ingest.inputs import Inputs
+from touchstone.storage.batches import batches
 from touchstone.storage.code_version import table_code_version
 from touchstone.storage.store import Part, Store, digest
 from touchstone.tables import TABLES
@@ -94,7 +95,26 @@ class ValidationStage:
 
     def outcomes(self) -> dict[str, Part]:
         """The verdict on every attempt: passed, failed, or not decided."""
-        return {model: self.outcomes_of(model) for model in self.inputs.each_model("outcomes")}
+        recorded = self._recorded_outcomes([model for model in self.inputs.models if self._fixes_of(model) is None])
+        return {model: recorded.get(model) or self.outcomes_of(model) for model in self.inputs.each_model("outcomes")}
+
+    def _recorded_outcomes(self, models: Sequence[str]) -> dict[str, Part]:
+        """The outcomes of models without fixes to validate, made many at once."""
+        attempts = {model: self.store.require_part("attempts", model) for model in models}
+        made_from = {model: _fingerprint(part, None, {}) for model, part in attempts.items()}
+        parts = {model: self._current_outcomes(model, made_from[model]) for model in models}
+        stale = {model: part.rows for model, part in attempts.items() if parts[model] is None}
+        written: dict[str, Part] = {}
+        for batch in batches(stale):
+            outcomes = recorded_outcomes(self.store.scan("attempts", batch)).collect()
+            written |= self.store.write_models("outcomes", outcomes, {model: made_from[model] for model in batch})
+        return written | {model: part for model, part in parts.items() if part is not None}
+
+    def _current_outcomes(self, model: str, made_from: str) -> Part | None:
+        """A model's outcomes unless they must be made again."""
+        current = self.store.current("outcomes", made_from, model)
+        keep = current is not None and (current.settled or bool(self.only)) and model not in self.only
+        return current if keep else None
 
     def outcomes_of(self, model: str) -> Part:
         """One model's outcomes."""
@@ -104,11 +124,9 @@ class ValidationStage:
         targets = self.targets(rows["oid"].unique().to_list()) if rows.height else {}
         validated_by = self.session.fingerprint(targets) if targets else None
         excluded = {oid: tests for oid, tests in self._excluded().items() if oid in targets}
-        made_from = [attempts.fingerprint, validated_by, _plain(excluded)]
-        fingerprint = digest(["outcomes", made_from, table_code_version("outcomes")])
-        current = self.store.current("outcomes", fingerprint, model)
-        keep = current is not None and (current.settled or bool(self.only)) and model not in self.only
-        if keep and current is not None:
+        fingerprint = _fingerprint(attempts, validated_by, excluded)
+        current = self._current_outcomes(model, fingerprint)
+        if current is not None:
             return current
         recorded = recorded_outcomes(self.store.scan("attempts", [model]))
         if not targets:
@@ -176,6 +194,12 @@ class ValidationStage:
         rows = problems.select("oid", *present).sort("oid").collect().iter_rows(named=True)
         choice = choose_terraform_validator(rows, clones, self.session)
         return Targets(clones, choice.applied_to(settings))
+
+
+def _fingerprint(attempts: Part, validated_by: object, excluded: Mapping[str, frozenset[str]]) -> str:
+    """A hash of what a model's outcomes are made from."""
+    made_from = [attempts.fingerprint, validated_by, _plain(excluded)]
+    return digest(["outcomes", made_from, table_code_version("outcomes")])
 
 
 def _plain(excluded: Mapping[str, frozenset[str]]) -> dict[str, list[str]]:

@@ -1,0 +1,99 @@
+"""Fast path for clean files: the attempts of many files from one query, without lines and reasons.
+
+The query also finds everything doubtful. A file with a single refused cell, unknown problem or repeated attempt is left
+to `fixes`, which finds and explains it. So the fast path never decides which rows are accepted; it only detects
+files in which every row is.
+"""
+
+import functools
+import operator
+from collections.abc import Iterator, Mapping
+
+import polars as pl
+
+from touchstone.ingest import cells
+from touchstone.ingest.csv_rows import TextTable, scan_text
+from touchstone.ingest.fixes import ATTEMPT_KEY, PROBLEM_SUITE, as_attempts, extra_columns, rules_for, sort_attempts
+from touchstone.storage.batches import batches, block_sizes
+from touchstone.vocabulary import DEFAULT_TIER
+
+_PATH, _DOUBT, _KNOWN, _MODEL = "__path", "__doubt", "__known", "__model"
+# A row with the text of a fix weighs as much as several without one.
+_ROW_BYTES = 64
+
+
+def clean_batches(tables: Mapping[str, TextTable]) -> Iterator[dict[str, TextTable]]:
+    """The plain files by model, in batches of bounded size whose files all have the same columns."""
+    by_columns: dict[tuple[str, ...], dict[str, TextTable]] = {}
+    for model, table in tables.items():
+        if table.plain and table.lines > 1:
+            by_columns.setdefault(table.columns, {})[model] = table
+    for alike in by_columns.values():
+        sizes = {model: max(table.lines, table.size // _ROW_BYTES) for model, table in alike.items()}
+        for models in batches(sizes):
+            yield {model: alike[model] for model in models}
+
+
+def read_clean_files(tables: Mapping[str, TextTable], problems: pl.LazyFrame, key: str = "oid") -> pl.DataFrame:
+    """The attempts of the models whose file is clean, each model's sorted by key; `tables` is a batch of files."""
+    try:
+        rows = _typed_rows(tables, problems, key).collect()
+    except (pl.exceptions.PolarsError, OSError):
+        # A row is too long, or a file is gone; the careful reader finds out which.
+        return pl.DataFrame(schema={"model": pl.String})
+    rows = _without_models(rows, _doubtful_models(rows, tables)).drop(_DOUBT, _KNOWN)
+    if not _is_sorted(rows):
+        rows = sort_attempts(rows.lazy(), _MODEL).collect()
+        rows = _without_models(rows, rows.filter(_repeats_previous(_MODEL, *ATTEMPT_KEY))[_MODEL].unique().to_list())
+    # Columns that no file has are made last: until they are written, each is a single null.
+    return as_attempts(rows.lazy(), pl.col(_MODEL)).collect()
+
+
+def _typed_rows(tables: Mapping[str, TextTable], problems: pl.LazyFrame, key: str) -> pl.LazyFrame:
+    """The rows of all files with their model, problem and whether a rule refuses them."""
+    some = next(iter(tables.values()))
+    rules = [
+        cells.spelled_boolean(rule.column) if rule.kind == "bad_boolean" else rule for rule in rules_for(some, key)
+    ]
+    columns = {rule.column: rule.value for rule in rules} | extra_columns(some, rules, key)
+    models = {str(table.path): model for model, table in tables.items()}
+    rows = scan_text([table.path for table in tables.values()], some.columns, include_file_paths=_PATH).select(
+        pl.col(_PATH).replace_strict(models, return_dtype=pl.String).alias(_MODEL),
+        functools.reduce(operator.or_, (rule.refused for rule in rules)).alias(_DOUBT),
+        *(value.alias(name) for name, value in columns.items()),
+    )
+    if "tier" not in some.columns:
+        rows = rows.with_columns(tier=pl.lit(DEFAULT_TIER))
+    known = problems.select("oid", pl.col("suite").alias(PROBLEM_SUITE), pl.lit(True).alias(_KNOWN))
+    return rows.rename({key: "oid"}).join(known, on="oid", how="left", maintain_order="left")
+
+
+def _doubtful_models(rows: pl.DataFrame, tables: Mapping[str, TextTable]) -> list[str]:
+    """The models whose file has a refused row, an unknown problem, or not one row per line."""
+    doubts = rows.filter((pl.col(_DOUBT) | pl.col(_KNOWN).is_null()).fill_null(True))[_MODEL].unique()
+    counts = block_sizes(rows[_MODEL])
+    doubtful = {model for model, table in tables.items() if counts.get(model) != table.lines - 1}
+    return sorted(doubtful.union(doubts))
+
+
+def _without_models(rows: pl.DataFrame, models: list[str]) -> pl.DataFrame:
+    return rows.filter(~pl.col(_MODEL).is_in(models)) if models else rows
+
+
+def _is_sorted(rows: pl.DataFrame) -> bool:
+    """Whether each model's keys increase as `sort_attempts` orders them, so that none is repeated.
+
+    False also where iterations are not numbers. Most rows follow another one of the same problem, which numbers tell.
+    """
+    model, tier, oid = (pl.col(name) for name in (_MODEL, "tier", "oid"))
+    number = pl.col("iteration_id").cast(pl.Int64, strict=False)
+    follows = _repeats_previous(_MODEL, "tier", "oid") & (number > number.shift(1)).fill_null(False)
+    tier_rises = (tier > tier.shift(1)) | ((tier == tier.shift(1)) & (oid > oid.shift(1)))
+    rises = (model != model.shift(1)) | ((model == model.shift(1)) & tier_rises)
+    # Null for the first row, which has none before it.
+    return bool(rows.lazy().select((follows | rises).fill_null(True).all()).collect().item())
+
+
+def _repeats_previous(*columns: str) -> pl.Expr:
+    """Whether a row has the same values as the row before it."""
+    return functools.reduce(operator.and_, (pl.col(name) == pl.col(name).shift(1) for name in columns))
