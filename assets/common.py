@@ -30,6 +30,8 @@ Plot = Callable[["pl.DataFrame"], Figures]
 REUSED = "unchanged_and_reused"
 PARTS_MADE, PARTS_REUSED = "models_made", "models_reused"
 
+_STAGES = list(dict.fromkeys(table.group for table in TABLES.values()))
+
 _PREVIEW_ROWS = 5
 _MAX_MODELS = 200
 _PREVIEW_WIDTH = 80
@@ -47,11 +49,21 @@ def table_spec(table: Table, *kinds: str) -> dg.AssetSpec:
     )
 
 
+def step_order(group: str) -> dict[str, str]:
+    """The tag of a step that has Dagster execute the stages in the order of their declaration."""
+    return {"dagster/priority": str(-_STAGES.index(group))}
+
+
 def derived_tables(group: str, plots: Mapping[str, Plot] | None = None) -> dg.AssetsDefinition:
     """The assets of a group's tables, made in one step. `plots` adds numbers to a table's metadata."""
     tables = [table for table in TABLES.values() if table.group == group and not table.step]
 
-    @dg.multi_asset(name=f"{group}_tables", specs=[table_spec(table) for table in tables], can_subset=True)
+    @dg.multi_asset(
+        name=f"{group}_tables",
+        specs=[table_spec(table) for table in tables],
+        can_subset=True,
+        op_tags=step_order(group),
+    )
     def step(context: dg.AssetExecutionContext, evaluation: EvaluationParam) -> Iterator[dg.MaterializeResult[None]]:
         for table in tables:
             if dg.AssetKey(table.name) in context.selected_asset_keys:
@@ -80,7 +92,11 @@ def checks_of(table: str) -> dg.AssetChecksDefinition:
     """
     declared = {check.name: check for check in CHECKS if check.table == table}
 
-    @dg.multi_asset_check(name=f"{table}_checks", specs=[_check_spec(check) for check in declared.values()])
+    @dg.multi_asset_check(
+        name=f"{table}_checks",
+        specs=[_check_spec(check) for check in declared.values()],
+        op_tags=step_order(TABLES[table].group),
+    )
     def step(evaluation: EvaluationParam) -> Iterator[dg.AssetCheckResult]:
         errors = []
         for name, check in declared.items():
@@ -144,8 +160,8 @@ def preview(frame: "pl.LazyFrame", most: int = _PREVIEW_ROWS) -> dg.MetadataValu
     """The first rows as a Markdown table."""
     import polars as pl
 
-    rows = frame.head(most).collect()
-    cut = rows.select(pl.all().cast(pl.String).str.replace_all(r"[\r\n]+", " ").str.head(_PREVIEW_WIDTH))
+    one_line = pl.all().cast(pl.String).str.replace_all(r"[\r\n]+", " ").str.head(_PREVIEW_WIDTH)
+    cut = frame.head(most).select(one_line).collect()
     lines = [" | ".join(map(markdown_text, cut.columns)), " | ".join("---" for _ in cut.columns)]
     lines += [" | ".join(markdown_text(cell or "") for cell in row) for row in cut.iter_rows()]
     return dg.MetadataValue.md("\n".join(f"| {line} |" for line in lines))

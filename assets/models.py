@@ -2,12 +2,14 @@
 
 The assets that compute are not partitioned. Dagster cannot put partitioned and unpartitioned assets into one run in the
 UI: "Materialize all" would be a backfill of many runs. So every run covers all models, and the UI shows them one by
-one in the asset `models`. Nothing computes it; publishing a run reports a materialization per model.
+one in the asset `models`. Nothing computes it; publishing a run reports a materialization per model that changed.
 """
 
 import dagster as dg
+from dagster._core.definitions.data_version import DATA_VERSION_TAG
 
 from touchstone.evaluation import Evaluation
+from touchstone.storage.store import digest
 
 PARTITIONS = "models"
 
@@ -30,8 +32,8 @@ def register_models(instance: dg.DagsterInstance, evaluation: Evaluation) -> Non
         instance.add_dynamic_partitions(PARTITIONS, new)
 
 
-def published_models(evaluation: Evaluation) -> list[dg.AssetMaterialization]:
-    """A materialization per model: the row counts of its files, and pass@k per tier as numbers to plot."""
+def published_models(evaluation: Evaluation, instance: dg.DagsterInstance) -> list[dg.AssetMaterialization]:
+    """A materialization per changed model: the row counts of its files, and pass@k per tier as numbers to plot."""
     import polars as pl
 
     files = evaluation.store.scan("sources").group_by("model").agg(pl.col("rows", "accepted", "quarantined").sum())
@@ -40,4 +42,18 @@ def published_models(evaluation: Evaluation) -> list[dg.AssetMaterialization]:
     shown: dict[str, dict[str, float]] = {model: counts[model] for model in figures["model"].unique().sort()}
     for model, tier, k, value in figures.drop_nulls().iter_rows():
         shown[model][f"{tier} pass@{k}"] = value
-    return [dg.AssetMaterialization(models.key, partition=model, metadata=seen) for model, seen in shown.items()]
+    versions = {model: digest(seen) for model, seen in shown.items()}
+    known = _known_versions(instance)
+    return [
+        dg.AssetMaterialization(models.key, partition=model, metadata=seen, tags={DATA_VERSION_TAG: versions[model]})
+        for model, seen in shown.items()
+        if known.get(model) != versions[model]
+    ]
+
+
+def _known_versions(instance: dg.DagsterInstance) -> dict[str, str]:
+    """The version of the figures that each model shows, so that a run of many models stores an event for few."""
+    latest = instance.event_log_storage.get_latest_tags_by_partition(
+        models.key, dg.DagsterEventType.ASSET_MATERIALIZATION, [DATA_VERSION_TAG]
+    )
+    return {model: tags[DATA_VERSION_TAG] for model, tags in latest.items()}

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import dagster as dg
 
-from assets.common import EvaluationParam, materialized, preview, result, table_spec
+from assets.common import EvaluationParam, materialized, preview, result, step_order, table_spec
 from assets.models import published_models
 from touchstone.storage.store import WAREHOUSE, digest
 from touchstone.tables import TABLES
@@ -15,7 +15,7 @@ from touchstone.tables import TABLES
 GROUP = "publish"
 
 
-@dg.asset(group_name=GROUP, kinds={"csv"}, deps=["pass_at_k"])
+@dg.asset(group_name=GROUP, kinds={"csv"}, deps=["pass_at_k"], op_tags=step_order(GROUP))
 def summary_pass_at_k(evaluation: EvaluationParam) -> dg.MaterializeResult[None]:
     """The summary CSV, one row per model. `warehouse` publishes it."""
     table = evaluation.publish.summary()
@@ -25,7 +25,7 @@ def summary_pass_at_k(evaluation: EvaluationParam) -> dg.MaterializeResult[None]
     )
 
 
-@dg.asset(group_name=GROUP, kinds={"csv"}, deps=["outcomes", "pass_at_k"])
+@dg.asset(group_name=GROUP, kinds={"csv"}, deps=["outcomes", "pass_at_k"], op_tags=step_order(GROUP))
 def model_csvs(evaluation: EvaluationParam) -> dg.MaterializeResult[None]:
     """Outcomes and pass@k of every model as CSV files. `warehouse` publishes them."""
     files = evaluation.publish.model_csvs()
@@ -55,20 +55,19 @@ def problem_history(evaluation: EvaluationParam) -> dg.MaterializeResult[None]:
 @dg.asset(group_name=GROUP, kinds={"duckdb", "parquet"}, deps=["problem_history", summary_pass_at_k, model_csvs])
 def warehouse(context: dg.AssetExecutionContext, evaluation: EvaluationParam) -> dg.MaterializeResult[None]:
     """Publishes the run: tables, CSV files and the DuckDB file replace the previous ones in one step."""
-    import polars as pl
 
     from touchstone.publish.summary import summary
 
     published, store = evaluation.publish.publish(), evaluation.store
-    for model in published_models(evaluation):
+    for model in published_models(evaluation, context.instance):
         context.log_event(model)
-    rows = {table: store.scan(table).select(pl.len()).collect().item() for table in TABLES}
+    rows = sum(part.rows for table in TABLES for part in store.all_parts(table).values())
     return dg.MaterializeResult(
         metadata={
             "path": dg.MetadataValue.path(store.root / WAREHOUSE),
             "tables": ", ".join(published.tables),
             "left out (too many rows)": ", ".join(published.left_out) or "none",
-            "rows": sum(rows.values()),
+            "rows": rows,
             "leaderboard": preview(summary(store.scan("pass_at_k").collect()).lazy()),
         },
         data_version=dg.DataVersion(evaluation.publish.version()),

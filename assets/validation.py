@@ -3,11 +3,17 @@
 Most checks of this stage are gates: if one fails, no score is computed.
 """
 
+from typing import TYPE_CHECKING
+
 import dagster as dg
 
 from assets.common import EvaluationParam, Figures, checks_of, materialized, per_model, table_spec
-from touchstone.storage.store import Part
 from touchstone.tables import TABLES
+
+if TYPE_CHECKING:
+    import polars as pl
+
+_NO_OUTCOMES: Figures = {"passed": 0, "undecided": 0, "validated_here": 0, "cache_hits": 0}
 
 
 @dg.multi_asset(specs=[table_spec(TABLES["validator_noise"], "python")])
@@ -26,20 +32,21 @@ def baselines(evaluation: EvaluationParam) -> dg.MaterializeResult[None]:
 def outcomes(evaluation: EvaluationParam) -> dg.MaterializeResult[None]:
     """Validates the fixes, one part per model."""
     parts = evaluation.materialize("outcomes")
-    return per_model("outcomes", parts, {model: _counts(part) for model, part in parts.items()})
+    counts = _counts(evaluation.store.scan("outcomes", list(parts)))
+    return per_model("outcomes", parts, {model: counts.get(model, _NO_OUTCOMES) for model in parts})
 
 
-def _counts(part: Part) -> Figures:
-    """How many outcomes of a model passed, are undecided, were validated, or came from the cache."""
+def _counts(outcomes: "pl.LazyFrame") -> dict[str, Figures]:
+    """How many outcomes of each model passed, are undecided, were validated, or came from the cache."""
     import polars as pl
 
-    counts = pl.scan_parquet(part.path, glob=False).select(
+    counts = outcomes.group_by("model").agg(
         passed=pl.col("passed").sum(),
         undecided=pl.col("passed").is_null().sum(),
         validated_here=pl.col("applied").is_not_null().sum(),
         cache_hits=pl.col("cached").sum(),
     )
-    return counts.collect().row(0, named=True)
+    return {row.pop("model"): row for row in counts.collect(engine="streaming").to_dicts()}
 
 
 noise_checks = checks_of("validator_noise")

@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 import dagster as dg
 import sqlalchemy as db
 from alembic.script import ScriptDirectory
-from dagster._core.storage.event_log.schema import SqlEventLogStorageMetadata
+from dagster._core.storage.event_log.schema import AssetKeyTable, SqlEventLogStorageMetadata
 from dagster._core.storage.event_log.sqlite.sqlite_event_log import INDEX_SHARD_NAME, SqliteEventLogStorage
 from dagster._core.storage.runs.schema import RunStorageSqlMetadata
 from dagster._core.storage.runs.sqlite import sqlite_run_storage
@@ -33,6 +33,7 @@ from dagster._core.storage.sqlite_storage import (
     _schedule_directory,
 )
 from dagster._serdes import ConfigurableClassData
+from sqlalchemy.dialects import sqlite
 from sqlalchemy.pool import QueuePool
 
 # Every run has its own database; the UI reads many of them in one process.
@@ -148,6 +149,14 @@ class EventLog(SqliteEventLogStorage):
             for event in events:
                 super().store_event(event)
         self._announce(runs)
+
+    def _store_asset_event(self, conn: db.Connection, event: dg.EventLogEntry, event_id: int) -> None:
+        """As Dagster does, but without an insert that fails for every asset that is known already."""
+        asset = event.dagster_event.asset_key if event.dagster_event else None
+        has_columns = self._has_asset_key_index_cols_on_connection(conn)
+        if asset and (values := self._get_asset_entry_values(event, event_id, has_columns)):
+            insert = sqlite.insert(AssetKeyTable).values(asset_key=asset.to_string(), **values)
+            conn.execute(insert.on_conflict_do_update(index_elements=["asset_key"], set_=values))
 
     def _announce(self, runs: Iterable[str]) -> None:
         """Touch the databases: the UI watches them, but an open connection writes to the log beside them."""

@@ -173,7 +173,7 @@ class Evaluation:
         settings = [_plain(value) for value in self._settings(table)]
         return digest([table.name, read_from, settings, self._baseline_version(table), table_code_version(table.name)])
 
-    def _made(self, table: Table, models: Sequence[str] | None = None) -> pl.LazyFrame:
+    def _made(self, table: Table, models: Sequence[str] | None = None) -> "pl.LazyFrame":
         """The rows of a table, made from those of all models or of some."""
         frames = [self.store.scan(name, models) for name in table.reads]
         made: pl.LazyFrame = self._function(table.made_by)(*frames, *self._settings(table))

@@ -10,6 +10,7 @@ from typing import Any
 import dagster as dg
 import pytest
 
+from assets.models import published_models
 from pipelines.definitions import build_defs
 from pipelines.definitions import defs as load_definitions
 from pipelines.resources import EvaluationResource
@@ -17,6 +18,7 @@ from tests.conftest import Folder, copy_of, small_folder
 from touchstone.evaluation import Evaluation, run
 from touchstone.tables import TABLES
 
+DATA = "dagster/data_version"
 HEADER = "oid,iteration_id,plausible_fix\n"
 
 
@@ -218,6 +220,21 @@ def test_a_run_can_be_limited_to_some_models_by_a_tag(
     assert "touchstone/only nobody: no such model; there are: m, n" in str(refused.value.__cause__)
 
 
+def test_only_models_whose_figures_changed_are_shown_anew(first_run: Run, instance: dg.DagsterInstance) -> None:
+    evaluation = Evaluation.load(first_run.folder.config)
+
+    def shown() -> list[str | None]:
+        return [one.partition for one in published_models(evaluation, instance)]
+
+    m, n = published_models(evaluation, instance)
+    instance.report_runless_asset_event(m)
+    assert shown() == ["n"]
+    instance.report_runless_asset_event(dg.AssetMaterialization("models", partition="n", tags={DATA: "old"}))
+    assert shown() == ["n"]
+    instance.report_runless_asset_event(n)
+    assert shown() == []
+
+
 def test_the_models_are_registered_when_dagster_loads_the_definitions(
     folder: Folder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -259,7 +276,7 @@ def test_data_versions_follow_the_files_contents(
 ) -> None:
     def versions(result: dg.ExecuteInProcessResult) -> dict[str, str]:
         return {
-            event.asset_key.to_user_string(): (event.materialization.tags or {})["dagster/data_version"]
+            event.asset_key.to_user_string(): (event.materialization.tags or {})[DATA]
             for event in result.get_asset_materialization_events()
             if event.partition is None
         }

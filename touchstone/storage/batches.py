@@ -1,8 +1,10 @@
 """Several models at once: as many as fit into a bounded amount of memory, and the rows of each."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
-import polars as pl
+if TYPE_CHECKING:
+    import polars as pl
 
 # A million rows of some twenty columns take a few hundred megabytes while they are worked on.
 _MAX_ROWS = 1_000_000
@@ -37,9 +39,10 @@ def first_and_last(batch: Sequence[str]) -> str:
     return batch[0] if len(batch) == 1 else f"{batch[0]} to {batch[-1]}"
 
 
-def block_sizes(models: pl.Series) -> dict[str, int]:
+def block_sizes(models: "pl.Series") -> dict[str, int]:
     """The number of rows of each model; an error if those of one model are not all together.
 
+    >>> import polars as pl
     >>> block_sizes(pl.Series(["b", "b", "a"]))
     {'b': 2, 'a': 1}
     """
@@ -49,7 +52,7 @@ def block_sizes(models: pl.Series) -> dict[str, int]:
     return dict(zip(runs["value"], runs["len"], strict=True))
 
 
-def blocks(frame: pl.DataFrame, models: Iterable[str]) -> dict[str, pl.DataFrame]:
+def blocks(frame: "pl.DataFrame", models: Iterable[str]) -> "dict[str, pl.DataFrame]":
     """The rows of each model, without copying them; an error if there are rows of another one."""
     rows = dict.fromkeys(models, frame.clear())
     start = 0

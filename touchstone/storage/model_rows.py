@@ -6,16 +6,20 @@ for its own, so a change of one model stays one model's change all the way down.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-
-import polars as pl
+from typing import TYPE_CHECKING
 
 from touchstone.contracts import Table, conform
 from touchstone.storage.store import Store, digest
 from touchstone.tables import TABLES
 
+if TYPE_CHECKING:
+    import polars as pl
 
-def scan_models(store: Store, table: str, models: Collection[str]) -> pl.LazyFrame:
+
+def scan_models(store: Store, table: str, models: Collection[str]) -> "pl.LazyFrame":
     """The rows of the given models; all rows of a table that is not made model by model."""
+    import polars as pl
+
     declared = TABLES[table]
     if not declared.has_models:
         return store.scan(table)
@@ -47,12 +51,16 @@ def fingerprints(store: Store, name: str, reads: Sequence[str], version: str) ->
     return digest([shared, models]), models
 
 
-def updated(store: Store, table: Table, models: Mapping[str, str], make: Callable[..., pl.LazyFrame]) -> pl.LazyFrame:
+def updated(
+    store: Store, table: Table, models: Mapping[str, str], make: Callable[..., "pl.LazyFrame"]
+) -> "pl.LazyFrame":
     """The table, with as much taken from its previous version as the fingerprints of the models allow.
 
     `make` gets a frame of each table that is read. That of a table with `reuses_previous` gets all models, and besides
     `previous`, the previous version or None, and `unchanged`, the models whose rows of what it reads are the same.
     """
+    import polars as pl
+
     before = _fingerprints_before(store, table)
     unchanged = frozenset(model for model, made_from in models.items() if before.get(model) == made_from)
     previous = _rows_before(store, table) if unchanged else None
@@ -75,8 +83,10 @@ def _fingerprints_before(store: Store, table: Table) -> Mapping[str, str]:
     return {} if part is None else part.models
 
 
-def _rows_before(store: Store, table: Table) -> pl.DataFrame | None:
+def _rows_before(store: Store, table: Table) -> "pl.DataFrame | None":
     """The previous version; None if its file is damaged."""
+    import polars as pl
+
     part = store.part(table.name)
     try:
         rows = None if part is None else pl.read_parquet(part.path, glob=False)

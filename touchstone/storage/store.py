@@ -180,7 +180,7 @@ class Store:
     def write_models(
         self,
         table: str,
-        frame: pl.DataFrame,
+        frame: "pl.DataFrame",
         made_from: Mapping[str, str],
         inputs: Mapping[str, Mapping[str, str]] | None = None,
     ) -> dict[str, Part]:
@@ -386,7 +386,7 @@ def _file(folder: Path, *names: str) -> Path:
     return folder.joinpath(*names)
 
 
-def _require_contract(rows: pl.LazyFrame, table: str) -> None:
+def _require_contract(rows: "pl.LazyFrame", table: str) -> None:
     broken = violations(rows, TABLES[table])
     if broken:
         shown = ", ".join(f"{rule} ({counted(rows, 'row')})" for rule, rows in broken.items())
