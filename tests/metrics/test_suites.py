@@ -53,6 +53,14 @@ def test_seed_example_a_single_suite() -> None:
     assert (row["score"], row["cases"], row["passed"]) == (0.7, 10, 7)
 
 
+def test_cases_without_a_class_score_the_same_whether_their_attempts_are_read_or_not() -> None:
+    """Only latencies and classes need the attempts; otherwise the sums by problem are enough."""
+    unclassified = cases(("s", 10, 7), ("t", 4, 0)).with_columns(classification=pl.lit(None, pl.String))
+    read = suites_of(unclassified, SuiteSettings(latency_limit_ms=1000)).collect()
+    assert read["latency_score"].to_list() == pytest.approx([0.9, 0.9])
+    assert suites_of(unclassified).collect().drop("latency_score").equals(read.drop("latency_score"))
+
+
 def test_seed_example_overall_is_the_mean_of_suites_and_not_of_cases() -> None:
     run = overall(cases(("injection", 20, 18), ("contradictions", 10, 8)))
     assert run["overall_score"] == pytest.approx(0.85)

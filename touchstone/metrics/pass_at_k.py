@@ -92,8 +92,10 @@ def problem_pass_at_k(outcomes: pl.LazyFrame, k_values: Sequence[int]) -> pl.Laz
         return pl.concat(per_k).select(*figures)
 
     pairs = counts.select("n", "c").unique()
-    evaluated = pairs.map_batches(evaluate, schema=figures)
-    return counts.join(evaluated, on=["n", "c"], how="inner").select(columns.names()).sort(*PROBLEM_KEY, "k")
+    evaluated = pairs.map_batches(evaluate, schema=figures).sort("k")
+    # Sorted before each problem becomes a row per k.
+    ordered = counts.sort(PROBLEM_KEY).join(evaluated, on=["n", "c"], maintain_order="left_right")
+    return ordered.select(columns.names())
 
 
 def outcome_histogram(counts: pl.LazyFrame, problems: pl.LazyFrame) -> pl.LazyFrame:

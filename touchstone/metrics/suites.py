@@ -52,7 +52,9 @@ def suite_scores(
 ) -> pl.LazyFrame:
     """The table `suite_scores`: cases, passes, scores with intervals and counts per class."""
     units = sums_by_unit(problem_scores, problems, SUITE_KEY, {"score": _SCORE, "decided_score": _DECIDED_SCORE})
-    by_class = _by_class(attempt_scores, settings).collect(engine="streaming")
+    plain = settings.latency_limit_ms is None and not _has_classes(attempt_scores)
+    by_class = _unclassified(problem_scores) if plain else _by_class(attempt_scores, settings)
+    by_class = by_class.with_columns(suite_weight=weight(settings))
     found = [
         mean_intervals(units, SUITE_KEY, "score", interval_settings),
         mean_intervals(units, SUITE_KEY, "decided_score", interval_settings, "decided_score_").drop(
@@ -70,7 +72,28 @@ def suite_scores(
 _SCORE, _DECIDED_SCORE = ("accuracy_sum", "attempts"), ("accuracy_sum", "accuracy_count")
 
 
-def _by_class(attempt_scores: pl.LazyFrame, settings: SuiteSettings) -> pl.LazyFrame:
+def _has_classes(attempt_scores: pl.LazyFrame) -> bool:
+    return bool(attempt_scores.select(pl.col("classification").count()).collect(engine="streaming").item())
+
+
+def _unclassified(problem_scores: pl.LazyFrame) -> pl.DataFrame:
+    """What `_by_class` makes of attempts without any class or latency score, without reading them."""
+    passed = pl.col("accuracy_sum")
+    sums = problem_scores.group_by(SUITE_KEY).agg(
+        cases=pl.col("attempts").sum(),
+        decided=pl.col("accuracy_count").sum(),
+        passed=passed.sum(),
+        credit=to_fixed_point(passed).sum(),
+    )
+    none = {
+        "classification": pl.lit(None, pl.String),
+        "latency": pl.lit(0, pl.Int128),
+        "measured": pl.lit(0, pl.UInt32),
+    }
+    return sums.with_columns(**none).collect()
+
+
+def _by_class(attempt_scores: pl.LazyFrame, settings: SuiteSettings) -> pl.DataFrame:
     """Counts and sums over the cases of each class in each suite, which are few."""
     latency = latency_score(settings)
     return (
@@ -85,7 +108,7 @@ def _by_class(attempt_scores: pl.LazyFrame, settings: SuiteSettings) -> pl.LazyF
             latency=pl.col("__latency").sum(),
             measured=pl.col("__latency").count(),
         )
-        .with_columns(suite_weight=weight(settings))
+        .collect(engine="streaming")
     )
 
 
