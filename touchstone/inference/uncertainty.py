@@ -12,8 +12,9 @@ is reported with every interval:
   mean (1 - mean) / variance of the mean. Below `BOOTSTRAP_FROM` units, and near 0 and 1 at any size: with less than
   `BOOTSTRAP_EVIDENCE` passes or failures. With hardly any of those, the observed variance says nothing about rare
   problems not yet seen, so the effective number falls back to the number of units.
-- `bootstrap`: percentile bootstrap (Efron and Tibshirani 1993) over units of one value otherwise, drawn as a
-  multinomial over the histogram of values, so that the cost does not grow with the number of problems.
+- `bootstrap`: percentile bootstrap (Efron and Tibshirani 1993) over units of one value otherwise, with the same
+  resamples for all models, k and metrics with as many units (`bootstrap.resampled_means`), so that the cost grows
+  neither with the number of problems nor with that of the figures.
 - `t`: Student's t, for differences, whose mean is rarely near a limit of its range.
 - `t-widened`: the same, widened because hardly any difference was observed; `wilson-bound`: all differences are equal.
   See `difference_limits`.
@@ -31,6 +32,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from touchstone.config import IntervalSettings
+from touchstone.inference.bootstrap import resampled_means
 from touchstone.inference.cluster_robust import cluster_robust_se
 from touchstone.inference.difference_limits import EVIDENCE_SCALE, difference_limits
 from touchstone.inference.quantiles import t_critical, z_critical
@@ -260,9 +262,7 @@ def _uses_bootstrap(units: UnitHistogram) -> bool:
 
 def _bootstrap_limits(units: UnitHistogram, settings: IntervalSettings) -> tuple[float, float]:
     values, weights = _binned(units.sums, units.counts)
-    generator = np.random.default_rng(settings.seed)
-    counts = generator.multinomial(units.units, weights / units.units, size=settings.replicates)
-    means = counts @ values / units.units
+    means = resampled_means(values, weights, settings)
     if len(values) < len(units.sums):
         # Restore the variance within bins.
         full, binned = (_sum_of_squares(units.mean, *pair) for pair in ((units.sums, units.counts), (values, weights)))
