@@ -8,7 +8,7 @@ from touchstone.checks import CheckResult
 from touchstone.config import CheckLimits, Price, Scoring
 from touchstone.ingest import checks as ingest_checks
 from touchstone.metrics import checks as metric_checks
-from touchstone.metrics.prices import cost_by_model
+from touchstone.metrics.prices import cost_at, price_name
 from touchstone.validation import checks as validation_checks
 from touchstone.validation.protocol import RETRIED
 from touchstone.vocabulary import STATUSES
@@ -129,7 +129,7 @@ def priced(*rows: dict[str, object], prices: dict[str, Price] | None = None) -> 
     attempts = pl.LazyFrame(made, schema_overrides=types)
     scoring = Scoring(prices=prices or {})
     scores = attempts.with_columns(
-        cost_usd=pl.coalesce("cost_usd", cost_by_model(pl.col("model"), scoring)),
+        cost_usd=pl.coalesce("cost_usd", cost_at(price_name(pl.col("model"), scoring), scoring.all_prices)),
         total_tokens=pl.coalesce(pl.sum_horizontal(TOKENS).replace(0, None)),
     )
     return metric_checks.every_model_priced(attempts, scores, scoring)

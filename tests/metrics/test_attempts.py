@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from touchstone.config import CodeWeights, CompositeWeights, Price, Scoring
 from touchstone.metrics import attempts as metric
-from touchstone.metrics.prices import cost_by_model
+from touchstone.metrics.prices import cost_at, price_name
 from touchstone.tables import TABLES
 
 SCORING = Scoring()
@@ -170,6 +170,41 @@ def test_a_validator_here_overrules_the_class_in_the_file() -> None:
         assert row["accuracy"] == row["pass_rate"]
 
 
+def test_outcomes_may_come_in_any_order_and_models_together_or_alone() -> None:
+    models, oids, iterations = ("gpt-4o", "unpriced", "mine"), ("b", "a"), ("10", "9", "x")
+    keys = [
+        {"model": model, "tier": "T0", "oid": oid, "iteration_id": iteration}
+        for model in models
+        for oid in oids
+        for iteration in iterations
+    ]
+    given = [
+        {**key, "suite": "s", "input_tokens": 10 * place, "output_tokens": 3, "classification": "pass"}
+        for place, key in enumerate(keys)
+    ]
+    judged = [{**key, "status": "failed", "passed": place % 3 == 0} for place, key in enumerate(keys)]
+    attempts = pl.LazyFrame(given, schema=TABLES["attempts"].dtypes)
+    outcomes = pl.LazyFrame(judged, schema=TABLES["outcomes"].dtypes)
+    scoring = Scoring(prices={"mine": Price(input=2, output=4)})
+
+    scores = metric.attempt_scores(attempts, outcomes, scoring).collect()
+    assert scores.equals(scores.sort(metric.ATTEMPT_KEY))
+    joined = scores.join(outcomes.collect(), on=metric.ATTEMPT_KEY)
+    assert joined["pass_rate"].to_list() == joined["passed"].cast(pl.Float64).to_list()
+    assert dict(scores.select("model", "priced_as").unique().iter_rows()) == {
+        "gpt-4o": "gpt-4o", "unpriced": None, "mine": "mine",
+    }  # fmt: skip
+    for rows, verdicts in ((attempts.sort("iteration_id"), outcomes), (attempts.sort(metric.ATTEMPT_KEY), outcomes)):
+        assert metric.attempt_scores(rows, verdicts, scoring).collect().equals(scores)
+    in_order = [frame.sort(metric.ATTEMPT_KEY) for frame in (attempts, outcomes)]
+    assert metric.attempt_scores(*in_order, scoring).collect().equals(scores)
+    alone = [
+        metric.attempt_scores(*(frame.filter(pl.col("model") == model) for frame in in_order), scoring).collect()
+        for model in sorted(models)
+    ]
+    assert pl.concat(alone).equals(scores)
+
+
 def tokens(
     model: str, given_in: int | None, out: int | None, read: int | None = None, write: int | None = None
 ) -> object:
@@ -181,7 +216,7 @@ def tokens(
         {name: [cell] for name, cell in row.items()}, schema_overrides=dict.fromkeys(list(row)[1:], pl.Int64)
     )
     scoring = Scoring(prices={"mine": Price(input=2, output=4)})
-    return frame.select(cost_by_model(pl.col("model"), scoring)).collect().item()
+    return frame.select(cost_at(price_name(pl.col("model"), scoring), scoring.all_prices)).collect().item()
 
 
 @pytest.mark.parametrize(

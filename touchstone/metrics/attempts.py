@@ -8,7 +8,7 @@ import polars as pl
 
 from touchstone.config import CodeWeights, CompositeWeights, Scoring
 from touchstone.metrics.keys import ATTEMPT_KEY, PROBLEM_KEY
-from touchstone.metrics.prices import TOKENS, price_name, token_cost
+from touchstone.metrics.prices import TOKENS, cost_at, price_name
 from touchstone.vocabulary import PASS_CLASS
 
 # What is read of an attempt and of its outcome, apart from their key.
@@ -95,10 +95,8 @@ def _prices_by_model(models: pl.Series, scoring: Scoring) -> tuple[pl.Expr, pl.E
     """
     names = dict(models.to_frame().select("model", price=price_name(pl.col("model"), scoring)).iter_rows())
     priced_as = pl.col("model").replace_strict(names, default=None, return_dtype=pl.String)
-    cost = pl.lit(None, pl.Float64)
-    for name in sorted({name for name in names.values() if name is not None}):
-        cost = pl.when(priced_as == name).then(token_cost(scoring.all_prices[name])).otherwise(cost)
-    return priced_as, cost
+    used = {name: price for name, price in scoring.all_prices.items() if name in names.values()}
+    return priced_as, cost_at(priced_as, used)
 
 
 def pass_rate(passed: pl.Expr) -> pl.Expr:

@@ -5,6 +5,8 @@ optionally followed by a release: a date such as 20251101 or 2025-11-01, or `lat
 gpt-4o-mini never gets the price of gpt-4o, nor claude-sonnet-4-5 that of claude-sonnet-4.
 """
 
+from collections.abc import Mapping
+
 import polars as pl
 
 from touchstone.config import Price, Scoring, price_key
@@ -16,11 +18,10 @@ _CACHE_WRITE_FACTOR = 1.25
 _RELEASE = r"-(20\d\d-?(0[1-9]|1[0-2])-?(0[1-9]|[12]\d|3[01])|latest)$"
 
 
-def cost_by_model(model: pl.Expr, scoring: Scoring) -> pl.Expr:
-    """The cost of the tokens at the model's price; null if it has none."""
-    priced_as = price_name(model, scoring)
+def cost_at(priced_as: pl.Expr, prices: Mapping[str, Price]) -> pl.Expr:
+    """The cost of the tokens at the price of that name; null if there is none."""
     cost = pl.lit(None, pl.Float64)
-    for name, price in scoring.all_prices.items():
+    for name, price in prices.items():
         cost = pl.when(priced_as == name).then(token_cost(price)).otherwise(cost)
     return cost
 

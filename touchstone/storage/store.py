@@ -11,8 +11,8 @@ tables/ summary_pass_at_k.csv csv/ warehouse.duckdb    links into .store/current
 ```
 
 A killed run leaves an incomplete draft in `.store/draft` and the last published results in place. A part is written to
-a temporary name, checked against its contract and renamed; its stamp is removed before and written after, so a
-stamp never describes another version of the part. What a table contains is decided in `ingest`, `validation` and
+a temporary name and renamed; one that violates its contract never is. Its stamp is removed before and written after, so
+a stamp never describes another version of the part. What a table contains is decided in `ingest`, `validation` and
 `metrics`.
 """
 
