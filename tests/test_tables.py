@@ -49,7 +49,8 @@ def test_a_function_takes_the_tables_that_it_reads_and_the_settings_that_matter(
     declared = TABLES[table.name]
     signature = inspect.signature(resolve(declared.made_by))
     receiver = ["self"] if "." in declared.made_by.partition(":")[2] else []
-    signature.bind(*receiver, *declared.reads, *declared.settings)
+    previous = {"previous": None, "unchanged": frozenset()} if declared.reuses_previous else {}
+    signature.bind(*receiver, *declared.reads, *declared.settings, **previous)
 
 
 def test_a_table_reads_nothing_that_it_does_not_declare(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
