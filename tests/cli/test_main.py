@@ -142,24 +142,6 @@ def test_pass_at_k_and_run_agree_on_the_sample(touchstone: Command, sample_resul
     assert quick.stdout == (sample_results / "summary_pass_at_k.csv").read_text()
 
 
-def test_the_fast_path_imports_no_dagster() -> None:
-    code = """
-import touchstone.cli.main, touchstone.metrics.pass_at_k_files, touchstone.publish.query, touchstone.publish.export
-import touchstone.compare.compare, sys
-print(sorted(name for name in sys.modules if name.split('.')[0] in ('dagster', 'dataframely')))
-"""
-    seen = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert seen.stdout == "[]\n"
-
-
-def test_starting_the_command_line_imports_nothing_heavy() -> None:
-    code = (
-        "import touchstone.cli.main, sys; print(sorted({'duckdb', 'polars', 'pyarrow', 'rich'} & sys.modules.keys()))"
-    )
-    seen = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert seen.stdout == "[]\n"
-
-
 def test_the_engine_never_imports_dagster_or_what_builds_on_it() -> None:
     for path in (PROJECT / "touchstone").rglob("*.py"):
         lines = [line.strip() for line in path.read_text().splitlines()]

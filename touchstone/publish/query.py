@@ -17,14 +17,15 @@ from collections import Counter
 from contextlib import closing, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import IO, Any, NamedTuple
-
-import duckdb
-import pyarrow as pa
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 from touchstone.errors import TouchstoneError
 from touchstone.publish.macros import sql_text
 from touchstone.publish.views import create_views, one_line, pattern, require_tables, table_files
+
+if TYPE_CHECKING:
+    import duckdb
+    import pyarrow as pa
 
 _GIB = 2**30
 _REFUSED, _OUT_OF_MEMORY = 3, 4
@@ -95,7 +96,7 @@ class TableListing(NamedTuple):
     columns: list[tuple[str, str]]
 
 
-def run_query(tables_dir: Path, sql: str, *, limits: QueryLimits = DEFAULT_LIMITS) -> pa.Table:
+def run_query(tables_dir: Path, sql: str, *, limits: QueryLimits = DEFAULT_LIMITS) -> "pa.Table":
     """Run one SELECT over the tables. Every failure is a TouchstoneError of one line."""
     require_tables(tables_dir)
     # Command-line bytes that are not UTF-8 arrive as surrogates, which DuckDB rejects.
@@ -114,18 +115,25 @@ def run_query(tables_dir: Path, sql: str, *, limits: QueryLimits = DEFAULT_LIMIT
         raise TouchstoneError(f"the query took longer than {limits.seconds:g} s") from None
     if worker.returncode != 0:
         raise TouchstoneError(_failure(worker.returncode, worker.stderr.decode(errors="replace"), limits))
+    # DuckDB is the worker's alone: this process only reads what it made.
+    import pyarrow as pa
+
     return _with_unique_names(pa.ipc.open_stream(worker.stdout).read_all())
 
 
 def list_tables(tables_dir: Path) -> list[TableListing]:
     """List every table with its row count and columns, by name."""
+    import duckdb
+
     require_tables(tables_dir)
     with duckdb.connect() as connection:
         return [_listing(connection, name) for name in create_views(connection, tables_dir)]
 
 
-def locked_connection(tables_dir: Path, memory: int) -> duckdb.DuckDBPyConnection:
+def locked_connection(tables_dir: Path, memory: int) -> "duckdb.DuckDBPyConnection":
     """Open a connection with the views, which can read only their files and can no longer be reconfigured."""
+    import duckdb
+
     connection = duckdb.connect(config={**_SETTINGS, "memory_limit": f"{memory}B"})
     create_views(connection, tables_dir)
     # Files rather than their folder: an allowed path may be written too, and this way no new file can be created.
@@ -138,8 +146,10 @@ def locked_connection(tables_dir: Path, memory: int) -> duckdb.DuckDBPyConnectio
     return connection
 
 
-def require_select(connection: duckdb.DuckDBPyConnection, sql: str) -> str:
+def require_select(connection: "duckdb.DuckDBPyConnection", sql: str) -> str:
     """Return the only statement of the text; raise if it does anything but read."""
+    import duckdb
+
     statements = connection.extract_statements(sql)
     if not statements:
         raise TouchstoneError("the query is empty; pass one SELECT")
@@ -160,7 +170,7 @@ def require_select(connection: duckdb.DuckDBPyConnection, sql: str) -> str:
     return text
 
 
-def _require_reading_only(connection: duckdb.DuckDBPyConnection, sql: str) -> None:
+def _require_reading_only(connection: "duckdb.DuckDBPyConnection", sql: str) -> None:
     nodes: list[dict[str, Any]] = []
 
     def remember(node: dict[str, Any]) -> dict[str, Any]:
@@ -183,7 +193,7 @@ def _require_reading_only(connection: duckdb.DuckDBPyConnection, sql: str) -> No
             raise TouchstoneError(f"the table function {name} is not allowed; query the tables by their names")
 
 
-def _listing(connection: duckdb.DuckDBPyConnection, name: str) -> TableListing:
+def _listing(connection: "duckdb.DuckDBPyConnection", name: str) -> TableListing:
     [(rows,)] = connection.execute(f'SELECT count(*) FROM "{name}"').fetchall()
     columns = connection.execute(f'DESCRIBE "{name}"').fetchall()
     return TableListing(name, rows, [(column, kind) for column, kind, *_ in columns])
@@ -204,7 +214,7 @@ def _size(count: int) -> str:
     return f"{count / _GIB:.3g} GiB" if count >= _GIB else f"{count / 2**20:.4g} MiB"
 
 
-def _with_unique_names(table: pa.Table) -> pa.Table:
+def _with_unique_names(table: "pa.Table") -> "pa.Table":
     """Rename duplicate columns as DuckDB does in a table: `SELECT 1 AS a, 2 AS a` becomes a and a_1."""
     names: dict[str, None] = {}
     last_number: Counter[str] = Counter()
@@ -219,6 +229,10 @@ def _with_unique_names(table: pa.Table) -> pa.Table:
 
 def _serve_request() -> int:
     """Entry point of the query process: reads a request as JSON, writes an Arrow stream or a one-line error."""
+    # Now, because under the limits below a library might not load.
+    import duckdb  # noqa: F401
+    import pyarrow as pa  # noqa: F401
+
     request = json.load(sys.stdin)
     limits = QueryLimits(**request["limits"])
     # Keep what a library prints out of the stream.
@@ -251,6 +265,8 @@ def _set_limit(kind: int, most: int) -> None:
 
 
 def _stream_result(tables_dir: Path, sql: str, limits: QueryLimits, results: IO[bytes]) -> None:
+    import pyarrow as pa
+
     with closing(locked_connection(tables_dir, limits.memory)) as connection:
         reader = connection.sql(require_select(connection, sql)).to_arrow_reader(_BATCH_ROWS)
         size = 0

@@ -8,19 +8,22 @@ import json
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
-
-import duckdb
+from typing import TYPE_CHECKING, Any
 
 from touchstone.errors import TouchstoneError
 from touchstone.publish.macros import macros, sql_text
 from touchstone.storage.files import parquet_files
 
+if TYPE_CHECKING:
+    import duckdb
+
 TABLE_NAME = re.compile(r"[a-z_][a-z0-9_]*")
 
 
-def create_views(connection: duckdb.DuckDBPyConnection, tables_dir: Path) -> list[str]:
+def create_views(connection: "duckdb.DuckDBPyConnection", tables_dir: Path) -> list[str]:
     """Create one view per table, and the macros with the settings of the run. Returns the table names, sorted."""
+    import duckdb
+
     tables = table_files(tables_dir)
     for name, files in tables.items():
         try:
@@ -31,7 +34,7 @@ def create_views(connection: duckdb.DuckDBPyConnection, tables_dir: Path) -> lis
     return list(tables)
 
 
-def create_macros(connection: duckdb.DuckDBPyConnection, tables: Mapping[str, list[Path]]) -> None:
+def create_macros(connection: "duckdb.DuckDBPyConnection", tables: Mapping[str, list[Path]]) -> None:
     """Create the macros with the settings of the run that produced the tables."""
     for macro in macros(_settings(connection, tables)):
         connection.execute(macro)
@@ -83,8 +86,10 @@ def one_line(message: str) -> str:
     return line if len(line) <= 500 else line[:499] + "…"
 
 
-def _settings(connection: duckdb.DuckDBPyConnection, tables: Mapping[str, list[Path]]) -> dict[str, Any]:
+def _settings(connection: "duckdb.DuckDBPyConnection", tables: Mapping[str, list[Path]]) -> dict[str, Any]:
     """The settings of the run; empty if another version produced the tables."""
+    import duckdb
+
     if "settings" not in tables:
         return {}
     try:

@@ -1,0 +1,46 @@
+"""What a command imports: starting must cost little, so heavy libraries are loaded only where they do the work."""
+
+import subprocess
+import sys
+
+import pytest
+
+from tests.conftest import PROJECT, Folder
+
+HEAVY = {"dagster", "dataframely", "duckdb", "numpy", "polars", "pyarrow", "rich", "scipy", "sqlalchemy"}
+FIXES = PROJECT / "data" / "sample"
+
+
+def loaded_by(program: str, *arguments: object) -> set[str]:
+    """The heavy libraries that a program of a few lines has imported at its end."""
+    told = f"\nprint('loaded', *({HEAVY!r} & sys.modules.keys()))"
+    command = [sys.executable, "-c", f"import sys\n{program}{told}", *map(str, arguments)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    return set(done.stdout.splitlines()[-1].split()[1:])
+
+
+def test_the_command_line_starts_with_nothing_heavy() -> None:
+    assert loaded_by("import touchstone.cli.main") == set()
+
+
+@pytest.mark.parametrize(
+    ("line", "needed"),
+    [
+        ("doctor", {"rich"}),
+        ("snapshots list --data OUT", {"rich"}),
+        ("tables --data OUT", {"duckdb", "rich"}),
+        ("sql --data OUT SELECT+1", {"numpy", "pyarrow", "rich"}),
+        ("compare --baseline OUT --current OUT", {"numpy", "polars", "rich"}),
+        (f"pass-at-k --problems-csv {FIXES / 'problems.csv'} --fixes-csv {FIXES / 'atlas-large_fixes.csv'}", None),
+    ],
+)
+def test_a_command_loads_only_what_it_needs(finished: Folder, line: str, needed: set[str] | None) -> None:
+    arguments = [part.replace("OUT", str(finished.output)).replace("+", " ") for part in line.split(" ")]
+    program = "import contextlib; from touchstone.cli.main import app\n"
+    program += "with contextlib.suppress(SystemExit): app(sys.argv[1:], standalone_mode=False)"
+    assert loaded_by(program, *arguments) <= (needed or {"numpy", "polars", "rich"})
+
+
+def test_dagsters_definitions_load_without_the_engine() -> None:
+    # Dagster itself uses rich.
+    assert loaded_by("import pipelines.definitions") - {"rich"} == {"dagster"}
