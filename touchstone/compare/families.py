@@ -18,6 +18,7 @@ import numpy as np
 from touchstone.compare.verdicts import PairResult, verdicts
 from touchstone.inference.detectable import effect_sizes, minimum_detectable_effects, units_needed
 from touchstone.inference.difference_limits import Texts, each_once
+from touchstone.inference.hypergeometric_saddlepoint import attempt_kinds
 from touchstone.inference.multiplicity import (
     Correction,
     Family,
@@ -33,8 +34,6 @@ from touchstone.inference.paired_units import Booleans, Floats, Integers, Outcom
 
 # With many pairs the correction requires a small p, which too few random sign flips could never reach.
 _DRAWS_PER_LEVEL = 10
-# An approximate p-value is replaced by the exact one within this share of a level that decides.
-_NEAR_LEVEL = 0.1
 
 
 @dataclass(frozen=True)
@@ -141,30 +140,31 @@ def _measure(
     draws = max(settings.permutations, math.ceil(_DRAWS_PER_LEVEL / rule.test_level))
     moments, tests = [], []
     for each in lists:
+        kinds = attempt_kinds(each.matrix)
         for chunk in pair_chunks(each.matrix, each.first, each.second):
             moments.append(pair_moments(chunk))
-            tests.append(paired_tests(chunk, draws, settings.seed))
+            tests.append(paired_tests(chunk, kinds, draws, settings.seed))
             if advance:
                 advance(len(chunk.first))
-    names, p_values, approximate = (
-        np.concatenate([getattr(test, name) for test in tests]) for name in ("names", "p_values", "approximate")
+    names, p_values, error = (
+        np.concatenate([getattr(test, name) for test in tests]) for name in ("names", "p_values", "error")
     )
     places = [(each, row) for each in lists for row in range(len(each.first))]
-    while len(near := _near_a_level(p_values, approximate, settings)):
+    while len(near := _near_a_level(p_values, error, settings)):
         for place in near.tolist():
             each, row = places[place]
             chunk = pair_chunk(each.matrix, each.first[row : row + 1], each.second[row : row + 1])
             names[place], p_values[place] = exact_test(chunk, 0, draws, settings.seed)
-            approximate[place] = False
+            error[place] = 0.0
     return PairMoments.joined(moments), names, p_values
 
 
-def _near_a_level(p_values: Floats, approximate: Booleans, settings: ComparisonSettings) -> Integers:
+def _near_a_level(p_values: Floats, error: Floats, settings: ComparisonSettings) -> Integers:
     """The pairs whose approximate p-value is too near to a level that decides something."""
     corrected = p_values * correction_factors(p_values, settings.family) / settings.alpha
     alone = p_values / (1 - settings.confidence)
-    near = [(ratio > 1 - _NEAR_LEVEL) & (ratio < 1 / (1 - _NEAR_LEVEL)) for ratio in (corrected, alone)]
-    return np.flatnonzero(approximate & (near[0] | near[1]))
+    near = [(ratio >= 1 - error) & (ratio <= 1 + error) for ratio in (corrected, alone)]
+    return np.flatnonzero((error > 0) & (near[0] | near[1]))
 
 
 def _figures(moments: PairMoments, settings: ComparisonSettings, rule: Correction) -> dict[str, Any]:
