@@ -32,6 +32,8 @@ from touchstone.inference.paired_moments import PairMoments, pair_chunk, pair_ch
 from touchstone.inference.paired_tests import exact_test, paired_tests, smallest_p
 from touchstone.inference.paired_units import Booleans, Floats, Integers, OutcomeMatrix
 
+# Pairs whose figures are Python objects at a time.
+_ROWS = 4096
 # With many pairs the correction requires a small p, which too few random sign flips could never reach.
 _DRAWS_PER_LEVEL = 10
 
@@ -74,10 +76,11 @@ class FamilyResults:
 
     def rows(self) -> Iterator[PairResult]:
         """The result of each pair."""
-        names = [field.name for field in fields(PairResult) if field.name in self.columns]
-        values = [_with_nulls(self.columns[name]) for name in names]
-        for row in zip(*values, strict=True):
-            yield PairResult(**dict(zip(names, row, strict=True)))
+        # All fields but the last, which no pair has by itself.
+        columns = [self.columns[field.name] for field in fields(PairResult)[:-1]]
+        for start in range(0, len(columns[0]), _ROWS):
+            for row in zip(*(_with_nulls(column[start : start + _ROWS]) for column in columns), strict=True):
+                yield PairResult(*row)
 
 
 def compare_family(
@@ -149,11 +152,12 @@ def _measure(
     names, p_values, error = (
         np.concatenate([getattr(test, name) for test in tests]) for name in ("names", "p_values", "error")
     )
-    places = [(each, row) for each in lists for row in range(len(each.first))]
+    ends = np.cumsum([len(each.first) for each in lists])
     while len(near := _near_a_level(p_values, error, settings)):
         for place in near.tolist():
-            each, row = places[place]
-            chunk = pair_chunk(each.matrix, each.first[row : row + 1], each.second[row : row + 1])
+            which = int(np.searchsorted(ends, place, side="right"))
+            each, row = lists[which], [place - int(ends[which])]
+            chunk = pair_chunk(each.matrix, each.first[row], each.second[row])
             names[place], p_values[place] = exact_test(chunk, 0, draws, settings.seed)
             error[place] = 0.0
     return PairMoments.joined(moments), names, p_values
