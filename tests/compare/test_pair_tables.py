@@ -136,3 +136,12 @@ def test_one_side_has_no_pair() -> None:
     table = compare_counts(counts.lazy(), problems.lazy(), SETTINGS)
     assert table.is_empty()
     assert table.schema == TABLES["model_comparison"].dtypes
+
+
+def test_tiers_are_named_if_any_side_has_another_one() -> None:
+    counts, problems = run_of(models=3, tiers=2)
+    lone = counts.filter((pl.col("tier") == "T0") | (pl.col("model") == "m2")).filter(
+        (pl.col("tier") == "T1") | (pl.col("model") != "m2")
+    )
+    table = compare_counts(lone.lazy(), problems.lazy(), SETTINGS)
+    assert table.height == 1 and "m0 (T0)" in table["sentence"][0]

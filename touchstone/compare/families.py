@@ -18,6 +18,7 @@ import numpy as np
 from touchstone.compare.verdicts import PairResult, verdicts
 from touchstone.inference.detectable import effect_sizes, minimum_detectable_effects, units_needed
 from touchstone.inference.difference_limits import Texts, each_once
+from touchstone.inference.hypergeometric_saddlepoint import attempt_kinds
 from touchstone.inference.multiplicity import (
     Correction,
     Family,
@@ -31,10 +32,10 @@ from touchstone.inference.paired_moments import PairMoments, pair_chunk, pair_ch
 from touchstone.inference.paired_tests import exact_test, paired_tests, smallest_p
 from touchstone.inference.paired_units import Booleans, Floats, Integers, OutcomeMatrix
 
+# Pairs whose figures are Python objects at a time.
+_ROWS = 4096
 # With many pairs the correction requires a small p, which too few random sign flips could never reach.
 _DRAWS_PER_LEVEL = 10
-# An approximate p-value is replaced by the exact one within this share of a level that decides.
-_NEAR_LEVEL = 0.1
 
 
 @dataclass(frozen=True)
@@ -75,10 +76,11 @@ class FamilyResults:
 
     def rows(self) -> Iterator[PairResult]:
         """The result of each pair."""
-        names = [field.name for field in fields(PairResult) if field.name in self.columns]
-        values = [_with_nulls(self.columns[name]) for name in names]
-        for row in zip(*values, strict=True):
-            yield PairResult(**dict(zip(names, row, strict=True)))
+        # All fields but the last, which no pair has by itself.
+        columns = [self.columns[field.name] for field in fields(PairResult)[:-1]]
+        for start in range(0, len(columns[0]), _ROWS):
+            for row in zip(*(_with_nulls(column[start : start + _ROWS]) for column in columns), strict=True):
+                yield PairResult(*row)
 
 
 def compare_family(
@@ -141,30 +143,32 @@ def _measure(
     draws = max(settings.permutations, math.ceil(_DRAWS_PER_LEVEL / rule.test_level))
     moments, tests = [], []
     for each in lists:
+        kinds = attempt_kinds(each.matrix)
         for chunk in pair_chunks(each.matrix, each.first, each.second):
             moments.append(pair_moments(chunk))
-            tests.append(paired_tests(chunk, draws, settings.seed))
+            tests.append(paired_tests(chunk, kinds, draws, settings.seed))
             if advance:
                 advance(len(chunk.first))
-    names, p_values, approximate = (
-        np.concatenate([getattr(test, name) for test in tests]) for name in ("names", "p_values", "approximate")
+    names, p_values, error = (
+        np.concatenate([getattr(test, name) for test in tests]) for name in ("names", "p_values", "error")
     )
-    places = [(each, row) for each in lists for row in range(len(each.first))]
-    while len(near := _near_a_level(p_values, approximate, settings)):
+    ends = np.cumsum([len(each.first) for each in lists])
+    while len(near := _near_a_level(p_values, error, settings)):
         for place in near.tolist():
-            each, row = places[place]
-            chunk = pair_chunk(each.matrix, each.first[row : row + 1], each.second[row : row + 1])
+            which = int(np.searchsorted(ends, place, side="right"))
+            each, row = lists[which], [place - int(ends[which])]
+            chunk = pair_chunk(each.matrix, each.first[row], each.second[row])
             names[place], p_values[place] = exact_test(chunk, 0, draws, settings.seed)
-            approximate[place] = False
+            error[place] = 0.0
     return PairMoments.joined(moments), names, p_values
 
 
-def _near_a_level(p_values: Floats, approximate: Booleans, settings: ComparisonSettings) -> Integers:
+def _near_a_level(p_values: Floats, error: Floats, settings: ComparisonSettings) -> Integers:
     """The pairs whose approximate p-value is too near to a level that decides something."""
     corrected = p_values * correction_factors(p_values, settings.family) / settings.alpha
     alone = p_values / (1 - settings.confidence)
-    near = [(ratio > 1 - _NEAR_LEVEL) & (ratio < 1 / (1 - _NEAR_LEVEL)) for ratio in (corrected, alone)]
-    return np.flatnonzero(approximate & (near[0] | near[1]))
+    near = [(ratio >= 1 - error) & (ratio <= 1 + error) for ratio in (corrected, alone)]
+    return np.flatnonzero((error > 0) & (near[0] | near[1]))
 
 
 def _figures(moments: PairMoments, settings: ComparisonSettings, rule: Correction) -> dict[str, Any]:

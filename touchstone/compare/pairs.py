@@ -93,7 +93,7 @@ def compare_counts(counts: pl.LazyFrame, problems: pl.LazyFrame, settings: Compa
     with track("comparing", len(pairs)) if len(pairs) >= _PROGRESS_FROM else nullcontext() as advance:
         results = compare_family(lists, settings, advance)
     kinds = ["models"] * len(within_tiers) + ["tiers"] * len(across_tiers)
-    return _table(kinds, [[names[side] for side in pair] for pair in pairs], results, schema)
+    return _table(names, kinds, pairs, results, schema)
 
 
 def _pair_list(matrix: OutcomeMatrix, pairs: Sequence[tuple[int, int]]) -> PairList:
@@ -102,15 +102,22 @@ def _pair_list(matrix: OutcomeMatrix, pairs: Sequence[tuple[int, int]]) -> PairL
 
 
 def _table(
-    kinds: Sequence[str], pairs: Sequence[Sequence[ModelTier]], results: FamilyResults, schema: pl.Schema
+    names: Sequence[ModelTier],
+    kinds: Sequence[str],
+    pairs: Sequence[tuple[int, int]],
+    results: FamilyResults,
+    schema: pl.Schema,
 ) -> pl.DataFrame:
     """The table of the pairs, with a sentence on each; tiers are named if there are several."""
-    show_tier = len({tier for pair in pairs for _, tier in pair}) > 1
-    labels = ([f"{model} ({tier})" if show_tier else model for model, tier in pair] for pair in pairs)
-    sentences = [sentence(result, a, b) for result, (a, b) in zip(results.rows(), labels, strict=True)]
-    own: dict[str, Any] = {"kind": kinds, "sentence": sentences}
+    show_tier = len({tier for _, tier in names}) > 1
+    labels = [f"{model} ({tier})" if show_tier else model for model, tier in names]
+    own: dict[str, Any] = {"kind": kinds}
+    own["sentence"] = pl.Series(
+        [sentence(result, labels[a], labels[b]) for result, (a, b) in zip(results.rows(), pairs, strict=True)]
+    )
     for place, end in enumerate(("a", "b")):
-        own[f"model_{end}"], own[f"tier_{end}"] = zip(*(pair[place] for pair in pairs), strict=True)
+        for part, column in enumerate(("model", "tier")):
+            own[f"{column}_{end}"] = [names[pair[place]][part] for pair in pairs]
     data = {name: own[name] if name in own else results.columns[_RENAMED.get(name, name)] for name in schema}
     # Polars takes an array of objects for a column of objects, unless it is a list.
     data |= {name: column.tolist() for name, column in data.items() if getattr(column, "dtype", None) == np.object_}

@@ -21,13 +21,13 @@ _LARGEST_DENOMINATOR = 2**40
 # The rounded test has a grid of this many steps per standard deviation of the sum, and at most so many in all.
 _STEPS, _MAX_STEPS = 64, 2**14
 # From this variance of side b's passes on, the saddlepoint approximation is as accurate.
-_SADDLEPOINT_FROM = 100
+SADDLEPOINT_FROM = 100
 # The largest matrix of probabilities; beyond that, each problem is rounded to so many values.
 _MAX_PROBABILITIES, _MAX_VALUES = 2**22, 1024
 
 
 @dataclass(frozen=True)
-class _Strata:
+class Strata:
     """`counts` problems of each kind, alike in attempts and passes; b can have `lowest` to `lowest + spans` passes."""
 
     n_a: Integers
@@ -38,7 +38,7 @@ class _Strata:
     spans: Integers
 
     @classmethod
-    def of(cls, n_a: Integers, n_b: Integers, passed: Integers, counts: Integers) -> "_Strata":
+    def of(cls, n_a: Integers, n_b: Integers, passed: Integers, counts: Integers) -> "Strata":
         lowest = np.maximum(0, passed - n_a)
         return cls(n_a, n_b, passed, counts, lowest, np.minimum(n_b, passed) - lowest)
 
@@ -76,7 +76,7 @@ class _Strata:
         """The probabilities of 0, 1, ... if passes above the lowest are multiplied by `scales` and rounded."""
         rows = []
         for place, scale in enumerate(scales):
-            (row,) = _Strata(*(part[place : place + 1] for part in vars(self).values())).probabilities()
+            (row,) = Strata(*(part[place : place + 1] for part in vars(self).values())).probabilities()
             rows.append(np.bincount(_rounded(scale, np.arange(len(row))), weights=row))
         width = max(len(row) for row in rows)
         return np.stack([np.pad(row, (0, width - len(row))) for row in rows])
@@ -109,13 +109,13 @@ def hypergeometric_test(table: PairedOutcomes) -> tuple[str, float]:
     kinds, stratum = np.unique(keys, axis=1, return_inverse=True)
     counts = np.zeros(kinds.shape[1], dtype=np.int64)
     np.add.at(counts, stratum, weights)
-    strata = _Strata.of(kinds[0], kinds[1], kinds[2], counts)
+    strata = Strata.of(kinds[0], kinds[1], kinds[2], counts)
     above = c_b - strata.lowest[stratum]
     steps = _integer_steps(strata)
     if steps is not None:
         observed = int((weights * steps[stratum] * above).sum())
         return "exact", two_sided(lattice_tail(DiscreteTerms(steps, strata.probabilities(), counts), observed))
-    if math.fsum(counts * strata.variances()) < _SADDLEPOINT_FROM:
+    if math.fsum(counts * strata.variances()) < SADDLEPOINT_FROM:
         scales = strata.grid()
         terms = DiscreteTerms(np.ones_like(counts), strata.rounded_probabilities(scales), counts)
         observed = int((weights * _rounded(scales[stratum], above)).sum())
@@ -123,7 +123,7 @@ def hypergeometric_test(table: PairedOutcomes) -> tuple[str, float]:
     return "saddlepoint", _saddlepoint(strata, weights, stratum, above)
 
 
-def _integer_steps(strata: _Strata) -> Integers | None:
+def _integer_steps(strata: Strata) -> Integers | None:
     """The effects of the strata as integers; None if the sums would be too large."""
     products = strata.n_a * strata.n_b
     common = 1
@@ -137,7 +137,7 @@ def _integer_steps(strata: _Strata) -> Integers | None:
     return steps if total <= MAX_LATTICE_SUM and total * int(strata.spans.max()) <= _WORK else None
 
 
-def _saddlepoint(strata: _Strata, weights: Integers, stratum: Integers, above: Integers) -> float:
+def _saddlepoint(strata: Strata, weights: Integers, stratum: Integers, above: Integers) -> float:
     effect, spans = strata.effect, strata.spans
     if len(spans) * int(spans.max()) <= _MAX_PROBABILITIES:
         terms = DiscreteTerms(effect, strata.probabilities(), strata.counts)

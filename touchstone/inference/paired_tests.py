@@ -27,6 +27,7 @@ import numpy as np
 
 from touchstone.inference.difference_limits import Texts, each_once
 from touchstone.inference.hypergeometric import hypergeometric_test
+from touchstone.inference.hypergeometric_saddlepoint import AttemptKinds, hypergeometric_saddlepoint_p
 from touchstone.inference.paired_moments import PairChunk
 from touchstone.inference.paired_units import Booleans, Floats, Integers, PairedUnits
 from touchstone.inference.sign_saddlepoint import sign_saddlepoint_p
@@ -38,30 +39,54 @@ _STEPS, _MIN_STEPS = 32, 2**12
 _UNEQUAL_LATTICE = 2**14
 # More random sign flips than this take too long for one pair.
 _MAX_DRAWS = 2**25
+# Generous bounds on the relative error of approximate p-values: in general, and with unequal attempts of a small common
+# denominator, where the continuity correction by half a pass may be too large.
+_ERROR, _UNEQUAL_ERROR = 0.1, 0.25
+_SMALL_DENOMINATOR = 64
 
 
 @dataclass(frozen=True)
 class PairedTests:
-    """The name and the p-value of the test of each pair, and whether it is approximate and could be made exact."""
+    """The name and the p-value of the test of each pair, and a bound on its relative distance from `exact_test`."""
 
     names: Texts
     p_values: Floats
-    approximate: Booleans
+    error: Floats
 
 
-def paired_tests(chunk: PairChunk, draws: int, seed: int) -> PairedTests:
-    """The test that fits each pair: exact where few units differ, approximate where many do."""
+def paired_tests(chunk: PairChunk, kinds: AttemptKinds | None, draws: int, seed: int) -> PairedTests:
+    """The test that fits each pair: exact where few units differ, approximate where many do.
+
+    `kinds` are those of problems with unequal attempts; without them, such pairs are tested one after the other.
+    """
     equal, once = _attempts(chunk)
     names, p_values = np.full(len(equal), None, dtype=object), np.full(len(equal), np.nan)
     names[once], p_values[once] = "mcnemar", _mcnemar_p(chunk, np.flatnonzero(once))
-    signs = np.flatnonzero(equal & ~once)
-    p_values[signs] = sign_saddlepoint_p(chunk.differences[signs], chunk.exact[signs])
+    signs, unequal = np.flatnonzero(equal & ~once), np.flatnonzero(~equal)
+    p_values[~once] = sign_saddlepoint_p(chunk.differences[~once], chunk.exact[~once])
     names[signs] = "permutation-saddlepoint"
-    approximate = ~once & ~np.isnan(p_values)
-    names[approximate & chunk.clustered] += "-cluster"
+    if len(unequal):
+        names[unequal] = "permutation-hypergeometric-saddlepoint"
+        p_values[unequal] = _larger_p(chunk, unequal, p_values[unequal], kinds)
+    error = np.where(equal | (chunk.denominator > _SMALL_DENOMINATOR), _ERROR, _UNEQUAL_ERROR)
+    error[once | np.isnan(p_values)] = 0.0
+    names[(error > 0) & chunk.clustered] += "-cluster"
     for row in np.flatnonzero(np.isnan(p_values)).tolist():
         names[row], p_values[row] = exact_test(chunk, row, draws, seed)
-    return PairedTests(names, p_values, approximate)
+    return PairedTests(names, p_values, error)
+
+
+def _larger_p(chunk: PairChunk, rows: Integers, signs: Floats, kinds: AttemptKinds | None) -> Floats:
+    """The larger p of the two tests for unequal attempts; NaN without an approximation of the second.
+
+    The first is exact if few units differ.
+    """
+    if kinds is None:
+        return np.full(len(rows), np.nan)
+    attempts = hypergeometric_saddlepoint_p(kinds, chunk, rows)
+    for place in np.flatnonzero(np.isnan(signs) & ~np.isnan(attempts)).tolist():
+        signs[place] = sign_permutation_test(chunk.units(int(rows[place])), 0, 0, _UNEQUAL_LATTICE)[1]
+    return np.maximum(signs, attempts)
 
 
 def _attempts(chunk: PairChunk) -> tuple[Booleans, Booleans]:
