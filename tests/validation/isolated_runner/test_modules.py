@@ -126,3 +126,24 @@ class TestModules:
         broken = files | {"services/cart/cart.py": "x = ("}
         (found,) = report_on(validator, job_of(broken, "cart.py", "services/cart")).diagnostics
         assert (found.file, found.line) == ("services/cart/cart.py", 1)
+
+
+def test_a_job_finds_no_trace_of_what_its_worker_ran_before(run: Run) -> None:
+    report = run(
+        """
+        import linecache, os, sys
+        def strangers(): return [name for name in sys.modules if "rehears" in name and "touchstone" not in name]
+        def places(): return [path for path in [*sys.path, *sys.path_importer_cache] if "rehears" in path]
+        def files(): return sorted(os.listdir(".."))
+        """,
+        """
+        import sys
+        import solution
+        def test_candidate(): assert (solution.strangers(), solution.places(), solution.files()) == ([], [], ["work"])
+        def test_tests():
+            assert not [name for name in sys.modules if "rehears" in name and "touchstone" not in name]
+            assert not [path for path in [*sys.path, *sys.path_importer_cache] if "rehears" in path]
+            assert len([one for one in sys.meta_path if type(one).__name__ == "CandidateFinder"]) == 1
+        """,
+    )
+    assert_all_pass(report, "test_candidate", "test_tests")

@@ -10,10 +10,10 @@ import random
 import socket
 import sys
 import types
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any
 
-from touchstone.validation.isolated_runner import preload
+from touchstone.validation.isolated_runner import preload, rehearsal
 from touchstone.validation.isolated_runner.exceptions import ExceptionTranslator, find_in_loaded_modules
 from touchstone.validation.isolated_runner.lending import receive
 from touchstone.validation.isolated_runner.operations import CAPABILITIES, COMPARISONS, OPERATIONS, OPERATORS, UNARY
@@ -67,6 +67,8 @@ def serve(policy: Policy) -> None:
     """The warm worker: one process per candidate."""
     preload.import_light_modules()
     installed_modules()
+    with rehearsal.other_side(rehearsal.ask_as_tests) as connection:
+        serve_candidate(rehearsal.CANDIDATE, connection)
     fork_server.serve(policy, lambda job, descriptors: serve_candidate(job, descriptors[0]))
 
 
@@ -166,8 +168,14 @@ def _capabilities(kind: type) -> list[str]:
     """The methods of a class that tell what its instances can be used for."""
     # Not `getattr`, which would also find the methods of the metaclass.
     spaces = [vars(base) for base in kind.__mro__]
-    found = {name: next((space[name] for space in spaces if name in space), None) for name in CAPABILITIES}
-    return [name for name, method in found.items() if method is not None]
+    return [name for name in CAPABILITIES if _first(spaces, name) is not None]
+
+
+def _first(spaces: Iterable[Mapping[str, Any]], name: str) -> Any:
+    for space in spaces:
+        if name in space:
+            return space[name]
+    return None
 
 
 def _adopt(rpc: RpcConnection, exceptions: ExceptionTranslator, number: int, about: dict[str, Any]) -> Any:

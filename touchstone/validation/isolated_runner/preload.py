@@ -10,8 +10,7 @@ from contextlib import suppress
 
 _LIGHT = """
     abc bisect collections contextlib copy dataclasses datetime decimal enum fractions functools heapq io itertools json
-    math numbers operator os os.path pathlib random re string struct textwrap time traceback types typing unittest
-    warnings
+    math numbers operator os os.path pathlib random re string struct textwrap time traceback types typing warnings
 """
 _HEAVY = """
     argparse asyncio calendar cmath csv difflib hashlib inspect logging pytest queue secrets shutil statistics tempfile

@@ -4,13 +4,12 @@ The proxy for an object of the candidate belongs in `references`.
 """
 
 import builtins
-import importlib.abc
 import importlib.machinery
 import sys
 import types
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from typing import Any
+from typing import Any, cast
 
 from touchstone.validation.isolated_runner.exceptions import (
     ExceptionTranslator,
@@ -72,7 +71,7 @@ def _importable(names: Any, there: dict[str, Any]) -> list[str]:
     return [name for name in names if name not in there and not name.startswith("__")]
 
 
-class CandidateFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+class CandidateFinder:
     """Lets the tests import the candidate's modules. Installed before all other finders."""
 
     def __init__(self, rpc: RpcConnection, modules: Sequence[str], folder: str) -> None:
@@ -93,11 +92,19 @@ class CandidateFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
                 with suppress(Exception):
                     self._rpc.request("import", name=fullname)
             return None
-        return importlib.machinery.ModuleSpec(fullname, self, is_package=fullname in self._packages)
+        return importlib.machinery.ModuleSpec(fullname, cast(Any, self), is_package=fullname in self._packages)
 
     def create_module(self, spec: importlib.machinery.ModuleSpec) -> types.ModuleType:
         """Import the module on the candidate's side and create its proxy."""
         return self.load(spec.name)
+
+    def keep(self, name: str, module: Any) -> None:
+        """Take a module that has been imported on the candidate's side as loaded, as the import system would."""
+        if is_reference(module) and "." not in name and name not in self._packages | self.hidden:
+            proxy = ModuleProxy(name, module, None)
+            spec = importlib.machinery.ModuleSpec(name, cast(Any, self))
+            vars(proxy).update(__spec__=spec, __loader__=self, __package__="")
+            sys.modules[name] = proxy
 
     def load(self, name: str) -> ModuleProxy:
         """The proxy for one of the candidate's modules."""

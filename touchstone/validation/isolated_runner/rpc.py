@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 # Imported by name, because tests may replace `json.loads`.
-from json import dumps, loads
+from json import JSONEncoder, loads
 from typing import Any
 
 from touchstone.validation.isolated_runner.values import (
@@ -23,6 +23,7 @@ from touchstone.validation.isolated_runner.values import (
 )
 
 MAX_FRAME = 32 * 2**20
+_encode_frame = JSONEncoder().encode
 _LENGTH = struct.Struct("!I")
 
 Request = dict[str, Any]
@@ -170,7 +171,7 @@ class RpcConnection:
         if length > MAX_FRAME:
             raise self._lose()
         try:
-            frame = loads(self._exactly(length))
+            frame = loads(str(self._exactly(length), "utf-8", "surrogatepass"))
         except (ValueError, RecursionError):
             raise self._lose() from None
         if not isinstance(frame, dict):
@@ -195,7 +196,7 @@ class RpcConnection:
 
 
 def _packed(frame: dict[str, Any]) -> bytes:
-    body = dumps(frame).encode()
+    body = _encode_frame(frame).encode()
     if len(body) > MAX_FRAME:
         raise ValueError("the value is too large to pass")
     return body

@@ -18,11 +18,10 @@ import traceback
 import types
 import unittest
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
-from touchstone.validation.isolated_runner import preload
-from touchstone.validation.isolated_runner.candidate import write_files
+from touchstone.validation.isolated_runner import preload, rehearsal
+from touchstone.validation.isolated_runner.candidate import serve_candidate, write_files
 from touchstone.validation.isolated_runner.lending import FileLender
 from touchstone.validation.isolated_runner.proxies import CandidateFinder, serve_test_objects
 from touchstone.validation.isolated_runner.references import JobState
@@ -41,6 +40,8 @@ def serve(policy: Policy) -> None:
     """The warm worker: one process per job."""
     preload.import_light_modules()
     installed_modules()
+    with rehearsal.other_side(lambda connection: serve_candidate(rehearsal.CANDIDATE, connection)) as connection:
+        run_tests(rehearsal.TESTS, connection, os.open(os.devnull, os.O_WRONLY))
     fork_server.serve(policy, lambda job, descriptors: run_tests(job, *descriptors))
 
 
@@ -60,12 +61,12 @@ def run_tests(job: dict[str, Any], connection: int, report: int) -> None:
     sys.path[:0] = list(dict.fromkeys([*folders, here]))
     random.seed(0)
     rpc = RpcConnection(socket.socket(fileno=connection))
-    _give_access(rpc, job, root)
+    finder = _give_access(rpc, job, root)
 
     def write_line(**line: Any) -> None:
         os.write(report, json.dumps(line).encode() + b"\n")
 
-    importable = _import_candidate(rpc, job["main"], write_line)
+    importable = _import_candidate(rpc, finder, job["main"], write_line)
     cases: list[Case] = []
     for name in job["tests"]:
         prefix = "" if len(job["tests"]) == 1 else f"{name}::"
@@ -77,7 +78,7 @@ def run_tests(job: dict[str, Any], connection: int, report: int) -> None:
     write_line(done=True)
 
 
-def _give_access(rpc: RpcConnection, job: dict[str, Any], root: str) -> None:
+def _give_access(rpc: RpcConnection, job: dict[str, Any], root: str) -> CandidateFinder:
     """Let the tests use the candidate's modules and objects, and the candidate what the tests hand over."""
     lend = FileLender(rpc, root, job["withheld"]).lend
     classes, methods, functions = (set(job[kind]) for kind in ("classes", "methods", "functions"))
@@ -85,11 +86,12 @@ def _give_access(rpc: RpcConnection, job: dict[str, Any], root: str) -> None:
     finder = CandidateFinder(rpc, job["modules"], os.getcwd())  # noqa: PTH109
     sys.meta_path.insert(0, finder)
     import_candidate_first(finder, root)
+    return finder
 
 
-def _import_candidate(rpc: RpcConnection, module: str, write_line: Callable[..., None]) -> bool:
+def _import_candidate(rpc: RpcConnection, finder: CandidateFinder, name: str, write_line: Callable[..., None]) -> bool:
     try:
-        rpc.request("import", name=module)
+        finder.keep(name, rpc.request("import", name=name))
     except ConnectionLostError:
         write_line(**_ENDED_AT_IMPORT, memory=False)
         return False
@@ -107,15 +109,17 @@ def _line(value: object) -> int | None:
 
 
 def _collect(path: str) -> list[Case]:
-    module = types.ModuleType(Path(path).stem)
+    file = os.path.basename(path)  # noqa: PTH119
+    module = types.ModuleType(os.path.splitext(file)[0])  # noqa: PTH122
     module.__dict__.update({"__file__": path, "__touchstone_tests__": True})
     sys.modules[module.__name__] = module
-    source = Path(path).read_bytes()
+    with open(path, "rb") as reading:  # noqa: PTH123
+        source = reading.read()
     try:
         exec(compile(source, path, "exec"), module.__dict__)
     except BaseException as error:
         failed = error
-        return [(Path(path).name, lambda: _raise(failed))]
+        return [(file, lambda: _raise(failed))]
     linecache.checkcache(path)
     return list(_cases(module))
 
@@ -277,9 +281,18 @@ def _run(case: Callable[[], object], rpc: RpcConnection) -> dict[str, Any]:
 
 
 def _message(error: BaseException) -> str:
-    said = "".join(traceback.format_exception_only(error)[-1:]).strip()
-    lines = [frame.line for frame in traceback.extract_tb(error.__traceback__) if not frame.filename.startswith("/")]
-    if isinstance(error, AssertionError) and not error.args and lines and lines[-1]:
-        said = f"AssertionError: {lines[-1]}"
+    line = _failed_line(error) if isinstance(error, AssertionError) and not error.args else ""
+    said = f"AssertionError: {line}" if line else "".join(traceback.format_exception_only(error)[-1:]).strip()
     # A lone surrogate cannot be encoded when the report is written.
     return said[:_MAX_MESSAGE].encode("utf-8", "replace").decode()
+
+
+def _failed_line(error: BaseException) -> str:
+    """The last line of the tests' files that the error passed through; only their names are relative."""
+    trace, line = error.__traceback__, ""
+    while trace is not None:
+        file = trace.tb_frame.f_code.co_filename
+        if not file.startswith("/"):
+            line = linecache.getline(file, trace.tb_lineno).strip()
+        trace = trace.tb_next
+    return line

@@ -3,7 +3,6 @@
 import builtins
 import functools
 import importlib
-import importlib.abc
 import importlib.machinery
 import os
 import sys
@@ -38,7 +37,7 @@ def forget_shadowed(modules: Iterable[str]) -> None:
         sys.meta_path.insert(0, _FilesFirst(names))
 
 
-class _FilesFirst(importlib.abc.MetaPathFinder):
+class _FilesFirst:
     """Finds files before built-in and frozen modules."""
 
     def __init__(self, names: frozenset[str]) -> None:

@@ -63,9 +63,11 @@ class ResultPlugin:
         error = call.excinfo
         if error is not None:
             self._memory = self._memory or error.errisinstance(MemoryError)
-            frames = [str(entry.path) for entry in error.traceback if not _is_of_pytest(str(entry.path))]
             if error.errisinstance((pytest.skip.Exception, pytest.xfail.Exception)) or _is_unittest_skip(error.value):
-                self._raised_in[item.nodeid] = sorted({self._relative(frame) for frame in frames})
+                frames = {str(entry.path) for entry in error.traceback}
+                self._raised_in[item.nodeid] = sorted(
+                    self._relative(frame) for frame in frames if not _is_of_pytest(frame)
+                )
         report = yield
         self._reports.setdefault(item.nodeid, []).append(report)
         return report

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 _PACKAGES = ("_pytest", "pytest", "pluggy", "unittest", "touchstone")
-Entry = tuple[dict[str, Any] | types.MappingProxyType[str, Any], str, object, object]
+# Where a name is, the name, its value, and the function with its code if the value is one or wraps one.
+Entry = tuple[Mapping[str, Any], str, object, types.FunctionType | None, types.CodeType | None]
 
 
 class CodeSnapshot:
@@ -22,9 +23,8 @@ class CodeSnapshot:
 
     def changed(self) -> str | None:
         """The first name that is another object now, or whose function has other code; None if nothing changed."""
-        for names, name, value, code in self._entries:
-            now = names.get(name)
-            if now is not value or (code is not None and getattr(_function(now), "__code__", None) is not code):
+        for names, name, value, function, code in self._entries:
+            if names.get(name) is not value or (function is not None and function.__code__ is not code):
                 return name
         return None
 
@@ -41,9 +41,9 @@ def _functions(names: Mapping[str, Any], module: str, depth: int = 0) -> Iterato
     for name, value in list(names.items()):
         function = _function(value)
         if isinstance(function, types.FunctionType):
-            yield names, name, value, function.__code__  # type: ignore[misc]
+            yield names, name, value, function, function.__code__
         elif inspect.isclass(value):
-            yield names, name, value, None  # type: ignore[misc]
+            yield names, name, value, None, None
             if depth == 0 and value.__module__ == module:
                 yield from _functions(vars(value), module, depth + 1)
 

@@ -4,12 +4,14 @@ Every job is a fork of that process. It parses the problem's own pytest configur
 """
 
 import ast
+import functools
 import gc
 import importlib
 import os
 import random
 import sys
 import tempfile
+import types
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -49,6 +51,12 @@ def one():
 @pytest.mark.parametrize("two", [2])
 def test_it(one, two, capsys, monkeypatch):
     assert one == two
+
+def test_error():
+    raise ValueError
+
+def test_plain():
+    assert 1
 """
 _ROOT = ""
 _KEPT_MODULES = {
@@ -66,9 +74,9 @@ def serve(policy: Policy) -> None:
     for name in _MODULES.split():
         with suppress(ImportError):
             importlib.import_module(name)
+    _find_fixtures_of_plugins(get_config(_ARGUMENTS))
     _warm_up(Path(policy["tmp"]) / "warm-up")
     config = get_config(_ARGUMENTS)
-    _skip_plugins_without_fixtures(config)
     files: dict[str, bytes] = {}
     _import_from_memory(files)
     session = _WarmPytest(config, files, CodeSnapshot())
@@ -89,7 +97,7 @@ def _warm_up(folder: Path) -> None:
     folder.mkdir()
     (folder / "test_warm_up.py").write_text(_WARM_UP)
     os.chdir(folder)
-    pytest.main([*_ARGUMENTS, "-q", "--basetemp=basetemp", "test_warm_up.py"])
+    pytest.main([*_ARGUMENTS, "-q", "--tb=no", "--basetemp=basetemp", "test_warm_up.py"])
     sys.modules.pop("test_warm_up", None)
     # Found out once and then kept; a job has another one.
     tempfile.tempdir = None
@@ -97,18 +105,37 @@ def _warm_up(folder: Path) -> None:
     remove_folder(folder)
 
 
-def _skip_plugins_without_fixtures(config: Config) -> None:
-    """pytest searches each of its plugins for fixtures in every session. Those known to have none are skipped."""
-    plugins = [plugin for plugin in config.pluginmanager.get_plugins() if isinstance(plugin, type(sys))]
-    kind = type(pytest.fixture(lambda: None))
-    without = {id(plugin) for plugin in plugins if not any(isinstance(value, kind) for value in vars(plugin).values())}
+_FIXTURE = type(pytest.fixture(lambda: None))
+
+
+def _find_fixtures_of_plugins(config: Config) -> None:
+    """pytest searches all names of its own plugins for fixtures in every session. Here they are searched once."""
+    only_fixtures: dict[int, types.ModuleType] = {}
+    for plugin in config.pluginmanager.get_plugins():
+        if isinstance(plugin, types.ModuleType):
+            found = types.ModuleType(plugin.__name__)
+            vars(found).update({name: value for name, value in vars(plugin).items() if isinstance(value, _FIXTURE)})
+            only_fixtures[id(plugin)] = found
     parse = FixtureManager.parsefactories
 
     def parsefactories(self: FixtureManager, *args: Any, **kwargs: Any) -> None:
-        if not any(id(value) in without for value in (*args, *kwargs.values())):
-            parse(self, *args, **kwargs)
+        if "holder" in kwargs:
+            holder = kwargs["holder"]
+            kind: Any = type(holder)
+            if _is_known_without_fixtures(kind):
+                return
+            kwargs["holder"] = only_fixtures.get(id(holder), holder)
+        parse(self, *args, **kwargs)
 
     FixtureManager.parsefactories = parsefactories  # type: ignore[method-assign]
+
+
+@functools.cache
+def _is_known_without_fixtures(kind: type) -> bool:
+    """Whether objects of a class are plugins of pytest or of this package that define no fixture."""
+    if kind.__module__.partition(".")[0] not in ("_pytest", "touchstone"):
+        return False
+    return not any(isinstance(value, _FIXTURE) for base in kind.__mro__ for value in vars(base).values())
 
 
 @dataclass(frozen=True)

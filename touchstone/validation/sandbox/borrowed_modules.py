@@ -3,7 +3,6 @@
 Runs inside the sandbox before anything else, so it needs only the standard library.
 """
 
-import importlib.abc
 import importlib.machinery
 import sys
 import types
@@ -11,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 
-class _Finder(importlib.abc.MetaPathFinder):
+class _Finder:
     """Finds the named top-level modules in one folder."""
 
     def __init__(self, folder: str, names: Sequence[str]) -> None:

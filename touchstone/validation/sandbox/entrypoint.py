@@ -10,7 +10,6 @@ import importlib
 import json
 import os
 import resource
-import shutil
 import signal
 import sys
 from contextlib import suppress
@@ -24,6 +23,8 @@ Policy = dict[str, Any]
 
 _PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_CAPBSET_DROP, _PR_SET_CHILD_SUBREAPER = 1, 4, 24, 36
 _CAPABILITIES = 41
+# Opened once: a forked job uses it too.
+_LIBC = ctypes.CDLL(None, use_errno=True)
 # In bubblewrap's PID namespace, its own init is 1 and this process is 2.
 _FIRST_IN_NAMESPACE = 2
 
@@ -82,6 +83,13 @@ def confine(policy: Policy, *, processes: bool) -> None:
 
 def apply_limits(limits: dict[str, Any], *, address_space: int | None = None) -> None:
     """Set the resource limits of this process and its children."""
+    for what, pair in resource_limits(limits, address_space):
+        resource.setrlimit(what, pair)
+
+
+def resource_limits(limits: dict[str, Any], address_space: int | None = None) -> list[tuple[int, tuple[int, int]]]:
+    """What `apply_limits` sets, each resource with its soft and hard limit."""
+    found = []
     for what, value in (
         (resource.RLIMIT_CORE, 0),
         (resource.RLIMIT_NPROC, limits["processes"]),
@@ -92,7 +100,8 @@ def apply_limits(limits: dict[str, Any], *, address_space: int | None = None) ->
     ):
         if value is not None:
             hard = resource.getrlimit(what)[1]
-            resource.setrlimit(what, (value, value) if hard == resource.RLIM_INFINITY else (min(value, hard),) * 2)
+            found.append((what, (value, value) if hard == resource.RLIM_INFINITY else (min(value, hard),) * 2))
+    return found
 
 
 def be_visible() -> None:
@@ -166,7 +175,7 @@ def _exec_command(policy: Policy) -> NoReturn:
         os.set_inheritable(status, False)
         switch_user(policy)
         work = Path(policy["tmp"]) / "work"
-        shutil.copytree(policy["tree"], work, copy_function=_copy)
+        _copy_tree(policy["tree"], work)
         (work / policy["directory"]).mkdir(parents=True, exist_ok=True)
         os.chdir(work / policy["directory"])
         apply_limits(policy["limits"])
@@ -178,9 +187,15 @@ def _exec_command(policy: Policy) -> NoReturn:
     os._exit(127)
 
 
-def _copy(source: str, target: str) -> None:
-    shutil.copyfile(source, target)
-    Path(target).chmod(0o755 if os.access(source, os.X_OK) else 0o644)
+def _copy_tree(source: str, target: Path) -> None:
+    # Imported only for commands: the jobs of a warm worker start more slowly the more is loaded.
+    import shutil
+
+    def copy(file: str, to: str) -> None:
+        shutil.copyfile(file, to)
+        Path(to).chmod(0o755 if os.access(file, os.X_OK) else 0o644)
+
+    shutil.copytree(source, target, copy_function=copy)
 
 
 def _children() -> list[int]:
@@ -196,16 +211,14 @@ def _children() -> list[int]:
 
 
 def _prctl(option: int, value: int) -> None:
-    libc = ctypes.CDLL(None, use_errno=True)
-    if libc.prctl(option, value, 0, 0, 0):
+    if _LIBC.prctl(option, value, 0, 0, 0):
         raise OSError(ctypes.get_errno(), f"prctl {option} was refused")
 
 
 def _drop_capabilities() -> None:
-    libc = ctypes.CDLL(None, use_errno=True)
     for capability in range(_CAPABILITIES):
-        libc.prctl(_PR_CAPBSET_DROP, capability, 0, 0, 0)
+        _LIBC.prctl(_PR_CAPBSET_DROP, capability, 0, 0, 0)
     header = (ctypes.c_uint32 * 2)(0x20080522, 0)
     nothing = (ctypes.c_uint32 * 6)()
-    if libc.capset(header, nothing):
+    if _LIBC.capset(header, nothing):
         raise OSError(ctypes.get_errno(), "the capabilities could not be given up")

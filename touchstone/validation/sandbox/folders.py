@@ -34,18 +34,19 @@ def folder_bytes(folder: Path) -> int:
     return total
 
 
-def empty_folder(folder: Path) -> bool:
+def empty_folder(folder: str | Path) -> bool:
     """Remove everything in a folder; returns False if something could not be removed.
 
     Nested folders are moved up first, so that no path grows too long. Nothing else may write to the folder meanwhile.
+    Plain os calls, because this runs after every job.
     """
-    names = (f"{os.urandom(8).hex()}-{count}" for count in itertools.count())
+    names = (f"{folder}/{os.urandom(8).hex()}-{count}" for count in itertools.count())
     try:
         while inside := _remove_files(folder):
             for each in inside:
                 for deeper in _remove_files(each):
-                    deeper.rename(folder / next(names))
-                each.rmdir()
+                    os.rename(deeper, next(names))  # noqa: PTH104
+                os.rmdir(each)  # noqa: PTH106
     except OSError:
         return False
     return True
@@ -58,15 +59,14 @@ def remove_folder(folder: Path) -> None:
         folder.rmdir()
 
 
-def _remove_files(folder: Path) -> list[Path]:
+def _remove_files(folder: str | Path) -> list[str]:
     """Remove all files in a folder and return its subfolders, made accessible to their owner."""
     found = []
     with os.scandir(folder) as entries:
         for entry in entries:
-            path = Path(entry.path)
             if entry.is_dir(follow_symlinks=False):
-                path.chmod(0o700)
-                found.append(path)
+                os.chmod(entry.path, 0o700)  # noqa: PTH101
+                found.append(entry.path)
             else:
-                path.unlink()
+                os.unlink(entry.path)  # noqa: PTH108
     return found

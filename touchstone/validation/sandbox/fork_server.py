@@ -7,20 +7,20 @@ Another message ends the job, when it is done (END) or immediately (KILL); the r
 import gc
 import json
 import os
+import resource
 import signal
 import socket
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, NoReturn
 
 from touchstone.validation.sandbox.entrypoint import (
     Policy,
-    apply_limits,
     be_visible,
     confine,
     die_with_parent,
     kill_all_other_processes,
+    resource_limits,
 )
 from touchstone.validation.sandbox.folders import empty_folder
 
@@ -33,12 +33,14 @@ _INTERPRETER_BYTES = 256 * 2**20
 ENDING_SECONDS = 60.0
 
 Job = Callable[[Any, list[int]], None]
+ResourceLimits = list[tuple[int, tuple[int, int]]]
 
 
 def serve(policy: Policy, job: Job) -> None:
     """Serve jobs until the supervisor disconnects. `job` gets the decoded payload and its descriptors."""
     control = socket.socket(fileno=policy["control_fd"])
     child: int | None = None
+    limits = _prepare(policy)
     # Exclude loaded objects from garbage collection: scanning them would copy their pages in every job.
     gc.collect()
     gc.freeze()
@@ -49,33 +51,43 @@ def serve(policy: Policy, job: Job) -> None:
         if message == JOB:
             child = os.fork()
             if child == 0:
-                _run_job(policy, worker, control, job, descriptors)
+                control.close()
+                _run_job(policy, worker, limits, job, descriptors)
             for descriptor in descriptors:
                 os.close(descriptor)
         elif message in (END, KILL):
             result = _end_job(policy, child, ENDING_SECONDS if message == END else 0.0)
             child = None
-            if not empty_folder(Path(policy["tmp"])):
+            if not empty_folder(policy["tmp"]):
                 return
             control.send(json.dumps(result).encode())
         else:
             return
 
 
-def _run_job(policy: Policy, worker: int, control: socket.socket, job: Job, descriptors: list[int]) -> NoReturn:
+def _prepare(policy: Policy) -> ResourceLimits:
+    """Set up what every job inherits, and return the limits that it sets itself.
+
+    A forked process pays for every page that it touches, so whatever is the same for all jobs happens here.
+    """
+    os.environ.clear()
+    os.environ.update({"HOME": policy["tmp"], "TMPDIR": policy["tmp"], "LANG": "C.UTF-8"})
+    nothing = os.open(os.devnull, os.O_RDWR)
+    for standard in (0, 1, 2):
+        os.dup2(nothing, standard)
+    os.close(nothing)
+    limits = policy["limits"]
+    return resource_limits(limits, address_space=limits["memory_bytes"] + _INTERPRETER_BYTES)
+
+
+def _run_job(policy: Policy, worker: int, limits: ResourceLimits, job: Job, descriptors: list[int]) -> NoReturn:
     try:
-        control.close()
         os.setsid()
-        nothing = os.open(os.devnull, os.O_RDWR)
-        for standard in (0, 1, 2):
-            os.dup2(nothing, standard)
-        with os.fdopen(descriptors[0], "rb") as file:
-            payload = json.load(file)
-        os.environ.clear()
-        os.environ.update({"HOME": policy["tmp"], "TMPDIR": policy["tmp"], "LANG": "C.UTF-8"})
+        payload = json.loads(os.read(descriptors[0], os.fstat(descriptors[0]).st_size).decode())
+        os.close(descriptors[0])
         be_visible()
-        limits = policy["limits"]
-        apply_limits(limits, address_space=limits["memory_bytes"] + _INTERPRETER_BYTES)
+        for what, pair in limits:
+            resource.setrlimit(what, pair)
         if not policy["pid_namespace"]:
             die_with_parent(worker)
             confine(policy, processes=False)

@@ -7,7 +7,7 @@ that a program can continue without them. Standard library only: this runs insid
 
 import ctypes
 import errno
-import platform
+import os
 import struct
 
 # System call numbers on x86_64 and aarch64; None if the architecture lacks the call.
@@ -166,7 +166,7 @@ _PR_SET_NO_NEW_PRIVS, _PR_SET_SECCOMP, _SECCOMP_MODE_FILTER = 38, 22, 2
 
 def supported() -> bool:
     """Whether the system call numbers of this architecture are known."""
-    return platform.machine() in _MACHINES
+    return os.uname().machine in _MACHINES
 
 
 def build(
@@ -180,7 +180,7 @@ def build(
     only by writing, which takes time. Without `hiding`, the supervisor can count the sockets of every process. Socket
     buffers keep their default size.
     """
-    machine, architecture = _MACHINES[platform.machine()]
+    machine, architecture = _MACHINES[os.uname().machine]
     refuse = _one(_RETURN, _ERRNO | errno.EPERM)
     program = [
         _one(_LOAD, _ARCHITECTURE),

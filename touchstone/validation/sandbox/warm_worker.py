@@ -45,7 +45,7 @@ class WarmWorker:
     paths: Sequence[Path] = ()
     borrowed: Borrowed | None = None
     readable: Sequence[Path] = ()
-    jobs_before_replaced: int = 200
+    jobs_before_replaced: int = 1000
     _process: subprocess.Popen[bytes] | None = None
     _control: socket.socket | None = None
     _served: int = 0
@@ -163,20 +163,36 @@ class WarmWorker:
 def read_until_closed(
     pipe: int, max_bytes: int, exceeded_limit: Callable[[], LimitExceeded | None]
 ) -> tuple[bytes, LimitExceeded | None]:
-    """Read a pipe until its other end closes; also returns the limit that was exceeded first, if any."""
+    """Read a pipe until its other end closes; also returns the limit that was exceeded first, if any.
+
+    A quick job wakes it once, at the end, and only a longer one for every line.
+    """
     answer = bytearray()
+    os.set_blocking(pipe, False)
     waiting = select.poll()
-    waiting.register(pipe, select.POLLIN | select.POLLHUP)
+    waiting.register(pipe, select.POLLHUP)
     looked = time.monotonic()
     while True:
-        if waiting.poll(_LOOK_EVERY_SECONDS * 1000):
-            chunk = os.read(pipe, 65_536)
-            if not chunk:
-                return bytes(answer), None
-            answer += chunk
-            if len(answer) > max_bytes:
-                return bytes(answer), LimitExceeded("output_limit")
+        if not waiting.poll(_LOOK_EVERY_SECONDS * 1000):
+            waiting.modify(pipe, select.POLLIN | select.POLLHUP)
+        if _read_available(pipe, answer, max_bytes):
+            return bytes(answer), None
+        if len(answer) > max_bytes:
+            return bytes(answer), LimitExceeded("output_limit")
         if time.monotonic() - looked >= _LOOK_EVERY_SECONDS:
             looked = time.monotonic()
             if (exceeded := exceeded_limit()) is not None:
                 return bytes(answer), exceeded
+
+
+def _read_available(pipe: int, answer: bytearray, max_bytes: int) -> bool:
+    """Append what is in the pipe, hardly more than `max_bytes` in all; True if its other end is closed."""
+    try:
+        while len(answer) <= max_bytes:
+            chunk = os.read(pipe, 65_536)
+            if not chunk:
+                return True
+            answer += chunk
+    except BlockingIOError:
+        pass
+    return False

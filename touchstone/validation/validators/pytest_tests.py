@@ -101,7 +101,9 @@ class PytestTests:
 
     def _arguments(self, problem: Problem, tests: Sequence[str]) -> list[str]:
         doctest = ["--doctest-modules", f"./{problem.filename}"] if self._doctest else []
-        return ["-q", "--continue-on-collection-errors", *doctest, *(f"./{os.path.normpath(name)}" for name in tests)]
+        # Of a failure only its message is read, so no source lines are looked up for it.
+        options = ["-q", "--tb=no", "--continue-on-collection-errors"]
+        return [*options, *doctest, *(f"./{os.path.normpath(name)}" for name in tests)]
 
 
 def packages_folder() -> Path:
