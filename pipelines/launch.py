@@ -1,6 +1,7 @@
 """Running the evaluation in this process and starting the Dagster UI, for the command line."""
 
 import fcntl
+import gc
 import hashlib
 import logging
 import os
@@ -38,6 +39,8 @@ _EARLIER_SETTINGS = {
 }
 # Lets Dagster store the planned events of a run together.
 _EVENT_BATCH = ("DAGSTER_EVENT_BATCH_SIZE", "1000")
+# Dagster makes many small objects that live as long as the run; Python would look for garbage every 700 of them.
+_NEW_OBJECTS_PER_COLLECTION = 50_000
 _DEFAULT_CONFIG = Path("evaluation_config.json")
 
 
@@ -83,6 +86,7 @@ def run_evaluation(evaluation: Evaluation, config_file: Path, instance: dg.Dagst
     # SQLAlchemy logs a traceback on Ctrl-C while a connection closes; Ctrl-C is handled below.
     logging.getLogger("sqlalchemy.pool").setLevel(logging.CRITICAL + 1)
     os.environ.setdefault(*_EVENT_BATCH)
+    gc.set_threshold(_NEW_OBJECTS_PER_COLLECTION, *gc.get_threshold()[1:])
     report_step("starting the run")
     defs = build_defs(prepared(evaluation))
     job = defs.resolve_job_def(EVALUATE).with_logger_defs({LOGGER: progress_logger(stages_of(defs))})
