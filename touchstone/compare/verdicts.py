@@ -4,11 +4,12 @@ The statistics are computed in `pairs`; this module only interprets them.
 """
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-import numpy as np
-
-from touchstone.inference.difference_limits import Floats, Texts
 from touchstone.text import counted
+
+if TYPE_CHECKING:
+    from touchstone.inference.difference_limits import Floats, Texts
 
 
 @dataclass(frozen=True)
@@ -63,23 +64,26 @@ class PairResult:
 
 
 def verdicts(
-    difference: Floats,
-    p_adjusted: Floats,
-    interval: tuple[Floats, Floats],
-    effect: Floats,
+    difference: "Floats",
+    p_adjusted: "Floats",
+    interval: "tuple[Floats, Floats]",
+    effect: "Floats",
     alpha: float,
     relevant: float,
-) -> Texts:
+) -> "Texts":
     """The verdict on b in each pair: `better`, `worse`, `no relevant difference`, `no evidence` or `underpowered`.
 
     The test decides `better` and `worse`: adjusted p at most alpha (p equal to alpha rejects, as in a level-alpha
     test). Otherwise: `no relevant difference` if the adjusted interval lies within the margin, `no evidence` if the
     minimum detectable effect is at most the margin, else `underpowered`. Undefined is NaN.
 
+    >>> import numpy as np
     >>> low, high = np.array([0.01, -0.02]), np.array([0.4, 0.04])
     >>> verdicts(np.array([0.2, 0.01]), np.array([0.05, 0.3]), (low, high), np.array([0.1, 0.1]), 0.05, 0.05).tolist()
     ['better', 'no relevant difference']
     """
+    import numpy as np
+
     low, high = interval
     significant = p_adjusted <= alpha
     within = (-relevant < low) & (high < relevant)

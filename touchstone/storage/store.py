@@ -21,7 +21,6 @@ import json
 import os
 import re
 import shutil
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
@@ -29,13 +28,11 @@ from functools import cache, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import filelock
-
 from touchstone.contracts import conform, violations
 from touchstone.errors import TouchstoneError
-from touchstone.regular_files import read_bytes
 from touchstone.storage.batches import blocks
 from touchstone.storage.files import link_or_copy, parquet_files, refuse_links, replace_link, replacing
+from touchstone.storage.lock import lock_folder
 from touchstone.storage.stamps import Stamps
 from touchstone.tables import TABLES
 from touchstone.text import counted
@@ -93,27 +90,8 @@ class Store:
     def lock(self, wait_seconds: float = 0) -> Iterator[None]:
         """Lock the folder for one run. The lock ends with its process and is reentrant within it."""
         self.refuse_links()
-        self._home.mkdir(parents=True, exist_ok=True)
-        holder = self._home / "lock.holder"
-        guard = filelock.FileLock(
-            self._home / "lock",
-            timeout=wait_seconds,
-            is_singleton=True,
-            thread_local=False,
-            fallback_to_soft=False,
-        )
-        try:
-            guard.acquire()
-        except filelock.Timeout:
-            raise TouchstoneError(
-                f"{self.root}: another run is writing here ({_read_text(holder) or 'holder unknown'}); "
-                "wait for it to end or use another output folder"
-            ) from None
-        try:
-            holder.write_text(f"process {os.getpid()}, since {time.strftime('%Y-%m-%d %H:%M:%S')}")
+        with lock_folder(self._home, f"{self.root}: another run is writing here", wait_seconds):
             yield
-        finally:
-            guard.release()
 
     def refuse_links(self) -> None:
         """Raise an error if the folder holds links that touchstone did not make: a run would write through them."""
@@ -406,13 +384,6 @@ def digest(value: object) -> str:
     True
     """
     return hashlib.sha256(json.dumps(value, sort_keys=True, default=str).encode()).hexdigest()
-
-
-def _read_text(path: Path) -> str | None:
-    try:
-        return read_bytes(path).decode(errors="replace")
-    except OSError:
-        return None
 
 
 def draft_tables(root: Path) -> Path:
