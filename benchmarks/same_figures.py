@@ -1,11 +1,13 @@
 """Whether two checkouts make the same figures: evaluates a configuration with both and compares what they publish.
 
-    python benchmarks/same_figures.py OLD_CHECKOUT NEW_CHECKOUT [CONFIG...]
+    python benchmarks/same_figures.py OLD_CHECKOUT NEW_CHECKOUT [--within 1e-12] [CONFIG...]
 
-Each checkout runs with its own `.venv`. Parquet files and CSV files must be equal byte for byte. Tables that hold the
-time of the run (`history`, `problem_history`) and how long validation took are compared by the other columns.
+Each checkout runs with its own `.venv`. Parquet files and CSV files must be equal byte for byte, or with `--within` the
+numbers up to this relative difference. Tables that hold the time of the run (`history`, `problem_history`) and how long
+validation took are compared by the other columns.
 """
 
+import argparse
 import subprocess
 import sys
 import tempfile
@@ -24,13 +26,19 @@ VARYING = ("snapshot", "made_at", "duration_seconds", "seconds", "validated_at")
 
 def main(arguments: list[str]) -> int:
     """Compare, print a line per difference and a total; exit code 1 if there is a difference."""
-    old, new = (Path(argument).resolve() for argument in arguments[:2])
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("old", type=lambda text: Path(text).resolve())
+    parser.add_argument("new", type=lambda text: Path(text).resolve())
+    parser.add_argument("configs", nargs="*", default=CONFIGS)
+    parser.add_argument("--within", type=float, default=0.0)
+    options = parser.parse_args(arguments)
     differences: list[str] = []
     compared = 0
-    for config in arguments[2:] or CONFIGS:
+    for config in options.configs:
         with tempfile.TemporaryDirectory() as folder:
             outputs = [
-                _evaluate(checkout, config, Path(folder) / name) for checkout, name in ((old, "old"), (new, "new"))
+                _evaluate(checkout, config, Path(folder) / name)
+                for checkout, name in ((options.old, "old"), (options.new, "new"))
             ]
             found = [_published(output) for output in outputs]
             differences += [
@@ -38,7 +46,8 @@ def main(arguments: list[str]) -> int:
             ]
             for name in sorted(set(found[0]) & set(found[1])):
                 compared += 1
-                differences += [f"{config}: {name}: {why}" for why in _differences(found[0][name], found[1][name])]
+                unequal = _differences(found[0][name], found[1][name], options.within)
+                differences += [f"{config}: {name}: {why}" for why in unequal]
     print(*differences, f"{compared} files compared, {len(differences)} differ", sep="\n")
     return int(bool(differences))
 
@@ -61,21 +70,36 @@ def _published(output: Path) -> dict[str, Path]:
     }
 
 
-def _differences(old: Path, new: Path) -> list[str]:
+def _differences(old: Path, new: Path, within: float) -> list[str]:
     if old.read_bytes() == new.read_bytes():
         return []
-    if old.suffix != ".parquet":
-        return ["the bytes differ"]
-    before, after = (pl.read_parquet(path) for path in (old, new))
+    if old.suffix == ".parquet":
+        before, after = (pl.read_parquet(path) for path in (old, new))
+    else:
+        before, after = (pl.read_csv(path, infer_schema=bool(within)) for path in (old, new))
     if before.schema != after.schema:
         return [f"columns differ: {set(before.schema.items()) ^ set(after.schema.items())}"]
     if before.height != after.height:
         return [f"{before.height} rows against {after.height}"]
     varying = [name for name in VARYING if name in before.columns]
-    differing = [name for name in before.columns if name not in varying and not before[name].equals(after[name])]
-    if differing:
-        return [f"{name} differs" for name in differing]
-    return [] if varying else ["the bytes differ, the values do not"]
+    compared = [name for name in before.columns if name not in varying]
+    differing = [
+        f"{name} differs{_largest(before[name], after[name])}"
+        for name in compared
+        if not _equal(before[name], after[name], within)
+    ]
+    return differing or ([] if varying or within else ["the bytes differ, the values do not"])
+
+
+def _equal(old: pl.Series, new: pl.Series, within: float) -> bool:
+    if not (within and old.dtype.is_float()):
+        return old.equals(new)
+    far = (old - new).abs() > within * pl.DataFrame([old.abs(), new.abs().alias("new")]).max_horizontal()
+    return old.is_null().equals(new.is_null()) and not (far & (old != new)).any()
+
+
+def _largest(old: pl.Series, new: pl.Series) -> str:
+    return f" by up to {(old - new).abs().max()}" if old.dtype.is_numeric() else ""
 
 
 if __name__ == "__main__":
