@@ -169,9 +169,9 @@ def start_ui(config_file: Path | None, host: str, port: int) -> NoReturn:
     os.environ.setdefault(*_EVENT_BATCH)
     for stop in (signal.SIGINT, signal.SIGTERM):
         signal.signal(stop, signal.SIG_DFL)
-    # Dagster and the processes it starts import modules and read `.env` from the current folder. The home and the
-    # folder of the configuration may come from elsewhere, so it is neither; -P keeps it from being importable at all.
-    os.chdir(workspace_file().parent)
+    # Dagster and the processes it starts import modules and read `.env` from the current folder, so that it must be
+    # neither the home nor the folder of the configuration: they may come from elsewhere.
+    os.chdir(home.anchor)
     command = [sys.executable, "-P", "-m", "dagster", "dev", "--workspace", str(workspace_file())]
     os.execv(sys.executable, [*command, "--host", host, "--port", str(port)])
 
