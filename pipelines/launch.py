@@ -1,12 +1,9 @@
 """Running the evaluation in this process and starting the Dagster UI, for the command line."""
 
 import fcntl
-import gc
-import hashlib
 import logging
 import os
 import re
-import shutil
 import signal
 import socket
 import sys
@@ -31,16 +28,8 @@ from touchstone.storage.store import digest
 
 PROCESS = "touchstone/process"
 _FAILED_CHECKS = ("DagsterAssetCheckFailedError", CheckFailed.__name__)
-# The SHA-256 of each `dagster.yaml` that earlier versions copied into a new home.
-_EARLIER_SETTINGS = {
-    "09d580475b3f4ad8c72c6d3dd62d8d91c6bd3dc14cd3c11a94e387d0967c4aa1",
-    "0a9c63675d35fc6872b05787dbe2d05df46a9935f88ed769162977cc27dbe7e1",
-    "72eeb8842081f292d346da6c73773313c4421d6d79ad8ce0d6ee291db7ec91ad",
-}
 # Lets Dagster store the planned events of a run together.
 _EVENT_BATCH = ("DAGSTER_EVENT_BATCH_SIZE", "1000")
-# Dagster makes many small objects that live as long as the run; Python would look for garbage every 700 of them.
-_NEW_OBJECTS_PER_COLLECTION = 50_000
 _DEFAULT_CONFIG = Path("evaluation_config.json")
 
 
@@ -52,15 +41,13 @@ def dagster_home(config_file: Path, output_dir: Path | None = None) -> Path:
     """
     chosen = os.environ.get("DAGSTER_HOME")
     home = Path(chosen).absolute() if chosen else _default_home(config_file, output_dir)
-    settings = home / "dagster.yaml"
     if not chosen:
         # It comes with the project, which may be from elsewhere; Dagster would write through links in it.
         refuse_links(home.parent if home.parent.is_symlink() else home)
     try:
         home.mkdir(parents=True, exist_ok=True)
-        if not chosen and not _has_own_settings(settings):
-            settings.unlink(missing_ok=True)
-            shutil.copyfile(dagster_settings(), settings)
+        if not chosen:
+            _write_settings(home / "dagster.yaml")
     except OSError as error:
         hint = "set DAGSTER_HOME to a writable folder"
         raise TouchstoneError(f"{home}: cannot be created for Dagster's history ({error.strerror}); {hint}") from None
@@ -68,9 +55,12 @@ def dagster_home(config_file: Path, output_dir: Path | None = None) -> Path:
     return home
 
 
-def _has_own_settings(settings: Path) -> bool:
-    """Whether a home has settings, and not just those that an earlier version put there."""
-    return settings.exists() and hashlib.sha256(settings.read_bytes()).hexdigest() not in _EARLIER_SETTINGS
+def _write_settings(settings: Path) -> None:
+    """Have a home use our settings: others may come from elsewhere, and Dagster imports the classes they name."""
+    ours = dagster_settings().read_bytes()
+    if not settings.is_file() or settings.read_bytes() != ours:
+        settings.unlink(missing_ok=True)
+        settings.write_bytes(ours)
 
 
 def _default_home(config_file: Path, output_dir: Path | None) -> Path:
@@ -86,7 +76,6 @@ def run_evaluation(evaluation: Evaluation, config_file: Path, instance: dg.Dagst
     # SQLAlchemy logs a traceback on Ctrl-C while a connection closes; Ctrl-C is handled below.
     logging.getLogger("sqlalchemy.pool").setLevel(logging.CRITICAL + 1)
     os.environ.setdefault(*_EVENT_BATCH)
-    gc.set_threshold(_NEW_OBJECTS_PER_COLLECTION, *gc.get_threshold()[1:])
     report_step("starting the run")
     defs = build_defs(prepared(evaluation))
     job = defs.resolve_job_def(EVALUATE).with_logger_defs({LOGGER: progress_logger(stages_of(defs))})
@@ -180,8 +169,10 @@ def start_ui(config_file: Path | None, host: str, port: int) -> NoReturn:
     os.environ.setdefault(*_EVENT_BATCH)
     for stop in (signal.SIGINT, signal.SIGTERM):
         signal.signal(stop, signal.SIG_DFL)
-    os.chdir(home)
-    command = [sys.executable, "-m", "dagster", "dev", "--workspace", str(workspace_file())]
+    # Dagster and the processes it starts import modules and read `.env` from the current folder, so that it must be
+    # neither the home nor the folder of the configuration: they may come from elsewhere.
+    os.chdir(home.anchor)
+    command = [sys.executable, "-P", "-m", "dagster", "dev", "--workspace", str(workspace_file())]
     os.execv(sys.executable, [*command, "--host", host, "--port", str(port)])
 
 

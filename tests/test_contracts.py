@@ -62,6 +62,10 @@ def test_the_engine_makes_exactly_the_contracts_columns() -> None:
     assert dict(TABLES["pass_at_k"].dtypes) == PASS_AT_K_SCHEMA
 
 
-def test_every_rule_of_the_schemas_is_checked() -> None:
+def test_the_rules_are_those_of_dataframely() -> None:
     for table in TABLES.values():
-        assert set(table.rules) == set(table.schema.checked()._validation_rules(with_cast=False)), table.name
+        checked = table.schema.checked()
+        assert set(table.rules) == set(checked._validation_rules(with_cast=False)), table.name
+        for name, column in checked.columns().items():
+            for rule, holds in column.validation_rules(pl.col(name)).items():
+                assert holds.meta.eq(table.rules[f"{name}|{rule}"]), f"{table.name}.{name}: {rule}"

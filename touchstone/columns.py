@@ -1,10 +1,11 @@
-"""Declarations of columns and schemas, from which dataframely's are made when a table is checked.
+"""Declarations of columns and schemas, and the rules that their values must keep.
 
-Only runs check tables, and importing dataframely takes as long as everything else that a command needs. So a
-declaration holds the type, the description and the arguments of dataframely's column, and nothing more. Dagster's
-definitions are built from them without Polars either.
+Importing dataframely costs a short run more than all its checks, so a table is checked with the few rules that are used
+here, written as dataframely writes them; `checked` makes dataframely's own schema, and a test holds the two equal.
+Dagster's definitions are built from the declarations without Polars either.
 """
 
+from collections.abc import Callable
 from functools import cache
 from types import new_class
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -14,17 +15,36 @@ if TYPE_CHECKING:
     import polars as pl
 
 
+# What a value must satisfy, by the name of dataframely's argument.
+_TESTS: "dict[str, Callable[[pl.Expr, Any], pl.Expr]]" = {
+    "check": lambda values, holds: holds(values),
+    "min": lambda values, least: values >= least,
+    "max": lambda values, most: values <= most,
+    "min_length": lambda values, least: values.str.len_bytes() >= least,
+    "max_length": lambda values, most: values.str.len_bytes() <= most,
+}
+
+
 class Column:
     """A column: its one-line description, whether it is part of the row's key, and what must hold in it.
 
-    `rules` are arguments of dataframely's column of the same name, such as `min` and `max`.
+    `primary_key` adds the rule that these columns together identify a row. `rules` are arguments of dataframely's
+    column of the same name: `min`, `max`, `min_length`, `max_length` and `check`.
     """
 
     type_name: ClassVar[str]
 
-    def __init__(self, *, description: str, key: bool = False, nullable: bool = False, **rules: Any) -> None:
-        self.description, self.key, self.nullable = description, key, nullable
+    def __init__(
+        self, *, description: str, key: bool = False, nullable: bool = False, primary_key: bool = False, **rules: Any
+    ) -> None:
+        self.description, self.key, self.nullable, self.primary_key = description, key, nullable, primary_key
         self._rules = rules
+        self._arguments = {"nullable": nullable, "primary_key": primary_key, "description": description, **rules}
+
+    def rules(self, values: "pl.Expr") -> "dict[str, pl.Expr]":
+        """What must hold for every value, by name. Where it is null, it holds."""
+        required = {} if self.nullable else {"nullability": values.is_not_null()}
+        return required | {name: _TESTS[name](values, bound) for name, bound in self._rules.items()}
 
     @property
     def dtype(self) -> "pl.DataType":
@@ -39,7 +59,7 @@ class Column:
         import dataframely as dy
 
         kind: type[dy.Column] = getattr(dy, type(self).__name__)
-        return kind(nullable=self.nullable, description=self.description, **self._rules)
+        return kind(**self._arguments)
 
 
 class String(Column):
@@ -58,6 +78,16 @@ class Float64(Column):
     """Numbers; neither NaN nor, unless allowed, infinite."""
 
     type_name = "Float64"
+
+    def __init__(self, *, allow_inf: bool = False, **rules: Any) -> None:
+        super().__init__(**rules)
+        self.allow_inf = allow_inf
+        self._arguments["allow_inf"] = allow_inf
+
+    def rules(self, values: "pl.Expr") -> "dict[str, pl.Expr]":
+        """The rules of every column, and that values are numbers."""
+        finite = {} if self.allow_inf else {"inf": ~values.is_infinite()}
+        return super().rules(values) | finite | {"nan": ~values.is_nan()}
 
 
 class Bool(Column):

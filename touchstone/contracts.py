@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 def _id(description: str, *, key: bool = True, unique: bool = True) -> String:
-    # dataframely's primary-key rule costs seconds at millions of rows, so the per-attempt tables mark
+    # The rule that a key is unique costs seconds at millions of rows, so the per-attempt tables mark
     # their key only as such (unique=False) and rely on ingest, which refuses duplicates.
     return String(
         primary_key=key and unique,
@@ -867,13 +867,13 @@ class Table:
         """What must hold in every row, by name. Where it is null, it holds."""
         import polars as pl
 
-        schema = self.schema.checked()
+        columns = self.schema.columns()
         rules = {
             f"{name}|{rule}": holds
-            for name, column in schema.columns().items()
-            for rule, holds in column.validation_rules(pl.col(name)).items()
+            for name, column in columns.items()
+            for rule, holds in column.rules(pl.col(name)).items()
         }
-        key = schema.primary_key()
+        key = [name for name, column in columns.items() if column.primary_key]
         return {"primary_key": pl.struct(key).is_unique(), **rules} if key else rules
 
     @property
@@ -943,6 +943,5 @@ def conform(frame: "pl.LazyFrame", table: Table) -> "pl.LazyFrame":
 
 def violations(frame: "pl.LazyFrame", table: Table) -> dict[str, int]:
     """The number of rows that violate each rule of the contract; empty if there are none."""
-    # The schema's own `is_valid` builds its rules anew and takes twice as long, which small tables feel.
     counts = frame.select((~holds).sum().alias(rule) for rule, holds in table.rules.items()).collect()
     return {rule: rows for rule, rows in counts.row(0, named=True).items() if rows}

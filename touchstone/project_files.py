@@ -23,7 +23,7 @@ def workspace_file() -> Path:
 
 
 def dagster_settings() -> Path:
-    """The `dagster.yaml` that a new Dagster home starts with."""
+    """The `dagster.yaml` of the default Dagster home."""
     return _project() / "dagster.yaml"
 
 

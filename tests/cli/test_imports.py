@@ -44,3 +44,10 @@ def test_a_command_loads_only_what_it_needs(finished: Folder, line: str, needed:
 def test_dagsters_definitions_load_without_the_engine() -> None:
     # Dagster itself uses rich.
     assert loaded_by("import pipelines.definitions") - {"rich"} == {"dagster"}
+
+
+def test_a_run_of_recorded_outcomes_loads_no_validators(folder: Folder) -> None:
+    program = "from pathlib import Path; from touchstone.evaluation import Evaluation, run\n"
+    program += "run(Evaluation.load(Path(sys.argv[1])))\n"
+    program += "assert 'touchstone.validation.session' not in sys.modules"
+    assert loaded_by(program, folder.config) <= {"duckdb", "numpy", "polars", "pyarrow"}

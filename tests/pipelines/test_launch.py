@@ -3,6 +3,7 @@
 import os
 import socket
 import subprocess
+import sys
 from pathlib import Path
 
 import dagster as dg
@@ -58,17 +59,23 @@ def test_a_project_keeps_its_home_when_it_is_moved(folder: Folder, tmp_path: Pat
     assert new_home(moved / config.name) == moved / before.relative_to(project)
 
 
-def test_changed_settings_stay(folder: Folder) -> None:
+def test_edited_settings_in_the_default_home_are_replaced(folder: Folder) -> None:
+    # They may come with a folder from elsewhere, and Dagster imports every class that they name.
     home = new_home(folder.config)
-    (home / "dagster.yaml").write_text("telemetry: {enabled: true}\n")
-    assert (new_home(folder.config) / "dagster.yaml").read_text() == "telemetry: {enabled: true}\n"
+    (home / "dagster.yaml").write_text("run_launcher: {module: from_elsewhere, class: Launcher}\n")
+    assert new_home(folder.config) == home
+    assert (home / "dagster.yaml").read_text() == (PROJECT / "dagster.yaml").read_text()
 
 
-def test_unchanged_settings_of_an_earlier_version_are_replaced(folder: Folder) -> None:
-    home = new_home(folder.config)
-    current = (home / "dagster.yaml").read_text()
-    (home / "dagster.yaml").write_text(current.partition("# Dagster's SQLite storage")[0])
-    assert (new_home(folder.config) / "dagster.yaml").read_text() == current
+def test_the_ui_imports_nothing_from_its_home(folder: Folder) -> None:
+    (new_home(folder.config) / "dagster.py").write_text("raise SystemExit('from elsewhere')")
+    # Dagster starts, and ends at once because of the port.
+    program = "import pathlib, sys; from pipelines.launch import start_ui\n"
+    program += "start_ui(pathlib.Path(sys.argv[1]), '127.0.0.1', 'none')"
+    command = [sys.executable, "-c", program, str(folder.config)]
+    environment = {name: value for name, value in os.environ.items() if name != "DAGSTER_HOME"}
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+    assert "'none' is not a valid integer" in done.stderr
 
 
 def test_a_home_of_the_users_own_wins_and_is_left_as_it_is(

@@ -1,5 +1,6 @@
 """`touchstone run` and `touchstone ui`: the two commands that need Dagster, and so the only ones that import it."""
 
+import gc
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
     from touchstone.publish.up_to_date import PublishedRun
 
 _UI_HOST = "127.0.0.1"
+# A run makes many small objects that last: modules, definitions, events. Python looks for garbage every 700 of them.
+_NEW_OBJECTS_PER_COLLECTION = 100_000
 
 commands = typer.Typer()
 
@@ -38,6 +41,7 @@ def run(
     ] = False,
 ) -> None:
     """Run a whole evaluation: ingest, validate, score, publish. If nothing changed, show the published results."""
+    gc.set_threshold(_NEW_OBJECTS_PER_COLLECTION, *gc.get_threshold()[1:])
     config = config_or_default(config)
     with show_progress("reading the configuration", stages=True):
         published = None if only or accept or fresh or force else _find_up_to_date(config, output_dir)
@@ -51,6 +55,8 @@ def run(
             report_step("loading Dagster")
             from pipelines.launch import run_evaluation
 
+            # What is imported stays; no later collection looks at it.
+            gc.freeze()
             with evaluation.store.lock():
                 outcome = run_evaluation(evaluation, config)
     from touchstone.cli.run_tables import show_published, show_run

@@ -5,6 +5,7 @@ indirectly, at the top of a file or inside a function, and the versions of the n
 """
 
 import hashlib
+import os
 import re
 from collections.abc import Iterable
 from functools import cache
@@ -51,8 +52,7 @@ def package_code_version() -> str:
     """A hash of all code that takes part in a run, Dagster's definitions included, and of the libraries' versions."""
     lines = [f"{name} {version(name)}" for name in (*_LIBRARIES, *_WRITERS)]
     for package in (_PACKAGE, *(_PACKAGE.with_name(name) for name in _AROUND)):
-        for path in sorted(package.rglob("*.py")):
-            lines.append(f"{path.relative_to(_PACKAGE.parent)} {hashlib.sha256(path.read_bytes()).hexdigest()}")
+        lines += [f"{file} {_hash_of(_PACKAGE.parent / file)}" for file in _python_files(package)]
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()
 
 
@@ -80,7 +80,7 @@ def _with_imports(modules: Iterable[str]) -> set[str]:
 @cache
 def imports_of(module: str) -> frozenset[str]:
     """The modules of the package that a module imports, and the packages that contain it."""
-    text = _path(module).read_text()
+    text = _modules()[module].read_text()
     found = {module.rpartition(".")[0]} if "." in module else set[str]()
     for match in _IMPORT.finditer(text):
         if match["module"]:
@@ -89,14 +89,26 @@ def imports_of(module: str) -> frozenset[str]:
         package = match["package"]
         found.add(package)
         names = re.findall(r"(\w+)(?: as \w+)?", re.sub(r"#[^\n]*", "", match["names"]))
-        found.update(f"{package}.{name}" for name in names if _exists(f"{package}.{name}"))
+        found.update(f"{package}.{name}" for name in names if f"{package}.{name}" in _modules())
     return frozenset(found)
 
 
 def _modules_in(package: str) -> list[str]:
-    folder = _path(package).parent
-    files = [path.relative_to(_PACKAGE.parent).with_suffix("") for path in sorted(folder.rglob("*.py"))]
-    return [".".join(file.parts).removesuffix(".__init__") for file in files]
+    return [module for module in _modules() if module == package or module.startswith(f"{package}.")]
+
+
+@cache
+def _modules() -> dict[str, Path]:
+    """The file of every module of the package, found in one pass: looking for each costs more than the rest."""
+    names = {file: file.removesuffix(".py").replace(os.sep, ".") for file in _python_files(_PACKAGE)}
+    return {name.removesuffix(".__init__"): _PACKAGE.parent / file for file, name in names.items()}
+
+
+def _python_files(package: Path) -> list[str]:
+    """The Python files in a package, relative to the folder that contains it."""
+    above = len(f"{package.parent}{os.sep}")
+    found = [f"{folder}{os.sep}{name}" for folder, _, names in os.walk(package) for name in names]
+    return sorted(path[above:] for path in found if path.endswith(".py"))
 
 
 # Finding a version means reading the library's metadata, once for all tables.
@@ -105,15 +117,8 @@ _library_version = cache(version)
 
 @cache
 def _content(module: str) -> str:
-    return hashlib.sha256(_path(module).read_bytes()).hexdigest()
+    return _hash_of(_modules()[module])
 
 
-@cache
-def _exists(module: str) -> bool:
-    return _path(module).is_file()
-
-
-def _path(module: str) -> Path:
-    base = _PACKAGE.parent.joinpath(*module.split("."))
-    package = base / "__init__.py"
-    return package if package.is_file() else base.with_suffix(".py")
+def _hash_of(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()

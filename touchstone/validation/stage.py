@@ -1,14 +1,14 @@
 """The validation stage: attempts become the tables `validator_noise`, `baselines` and `outcomes`.
 
-Recorded outcomes are taken as they are, the other fixes are validated. How belongs in the modules beside this one; here
-it is decided what is validated again.
+Recorded outcomes are taken as they are, the other fixes are validated. How belongs in the modules beside this one,
+which are imported only if there is something to validate; here it is decided what is validated again.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
@@ -21,12 +21,11 @@ from touchstone.storage.store import Part, Store, digest
 from touchstone.tables import TABLES
 from touchstone.validation.files.file_identity import identified
 from touchstone.validation.judging.retrying import content_digest, is_settled
-from touchstone.validation.noise import noise_rows, sample_fixes
-from touchstone.validation.outcomes import baseline_rows, outcome_rows
 from touchstone.validation.recorded import recorded_outcomes
-from touchstone.validation.session import ValidationSession
-from touchstone.validation.targets import COLUMNS, NoTarget, Target, Targets
-from touchstone.validation.terraform_choice import choose_terraform_validator
+
+if TYPE_CHECKING:
+    from touchstone.validation.session import ValidationSession
+    from touchstone.validation.targets import NoTarget, Target, Targets
 
 
 @dataclass
@@ -56,6 +55,8 @@ class ValidationStage:
         current = self.store.current("validator_noise", fingerprint)
         if current is not None and current.settled:
             return current
+        from touchstone.validation.noise import noise_rows
+
         rows = noise_rows(targets, self._sampled_fixes(), self.session, intervals.confidence)
         frame = pl.DataFrame(rows, schema=TABLES["validator_noise"].dtypes)
         # If nothing was decided, the next run tries again; for a few problems that would cost too much.
@@ -63,13 +64,15 @@ class ValidationStage:
         return self.store.write("validator_noise", frame.lazy(), fingerprint, fingerprint=content, settled=decided)
 
     def _sampled_fixes(self) -> Iterator[dict[str, Any]]:
+        from touchstone.validation.noise import sample_fixes
+
         at_most, seed = self.config.validation.repeat_fixes, self.config.intervals.seed
         for model in self.store.parts("attempts"):
             fixes = self._fixes_of(model)
             if fixes is not None:
                 yield from sample_fixes(fixes, at_most, seed).iter_rows(named=True)
 
-    def _problem_targets(self) -> dict[str, Target | NoTarget]:
+    def _problem_targets(self) -> "dict[str, Target | NoTarget]":
         """The targets of all problems with fixes to validate."""
         models = self.store.parts("attempts")
         frames = [fixes.select("oid") for model in models if (fixes := self._fixes_of(model)) is not None]
@@ -90,7 +93,11 @@ class ValidationStage:
         current = self.store.current("baselines", fingerprint)
         if current is not None and current.settled:
             return current
-        rows = baseline_rows(targets, self.session, excluded) if targets else []
+        rows: list[dict[str, Any]] = []
+        if targets:
+            from touchstone.validation.outcomes import baseline_rows
+
+            rows = baseline_rows(targets, self.session, excluded)
         return self._write("baselines", pl.DataFrame(rows, schema=TABLES["baselines"].dtypes), fingerprint)
 
     def outcomes(self) -> dict[str, Part]:
@@ -131,6 +138,8 @@ class ValidationStage:
         recorded = recorded_outcomes(self.store.scan("attempts", [model]))
         if not targets:
             return self.store.write("outcomes", recorded, fingerprint, model)
+        from touchstone.validation.outcomes import outcome_rows
+
         table = TABLES["outcomes"]
         judged = outcome_rows(rows.iter_rows(named=True), targets, self.session, excluded)
         validated = pl.LazyFrame(judged, schema=table.dtypes)
@@ -138,8 +147,10 @@ class ValidationStage:
         return self._write("outcomes", sort_attempts(pl.concat([rest, validated])).collect(), fingerprint, model)
 
     @cached_property
-    def session(self) -> ValidationSession:
+    def session(self) -> "ValidationSession":
         """The sandbox, cache and workers of this run."""
+        from touchstone.validation.session import ValidationSession
+
         settings = self.config.validation
         return ValidationSession(settings, self.cache_dir, self.store.scratch("validation"), fresh=self.fresh)
 
@@ -176,18 +187,23 @@ class ValidationStage:
         wanted = pl.lit(True) if mode == "always" else pl.col("passed").is_null()
         return attempts.filter(wanted).select(*TABLES["attempts"].key, *present)
 
-    def targets(self, oids: Sequence[str]) -> dict[str, Target | NoTarget]:
+    def targets(self, oids: Sequence[str]) -> "dict[str, Target | NoTarget]":
         """What each problem is about: files, lines and validator."""
         if not oids:
             return {}
+        from touchstone.validation.targets import COLUMNS
+
         problems = self.store.scan_with_extras("problems")
         present = [name for name in COLUMNS if name in problems.collect_schema()]
         rows = problems.filter(pl.col("oid").is_in(oids)).select("oid", *present).sort("oid").collect()
         return self._targets.find(rows.iter_rows(named=True))
 
     @cached_property
-    def _targets(self) -> Targets:
+    def _targets(self) -> "Targets":
         """Finds the targets. The validator of Terraform files is chosen once, for all problems of the evaluation."""
+        from touchstone.validation.targets import COLUMNS, Targets
+        from touchstone.validation.terraform_choice import choose_terraform_validator
+
         clones, settings = self.config.clones_dir, self.config.validation
         problems = self.store.scan_with_extras("problems")
         present = [name for name in COLUMNS if name in problems.collect_schema()]
