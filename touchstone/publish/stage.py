@@ -67,12 +67,13 @@ class PublishStage:
         made: list[Warehouse] = []
 
         def fill(generation: Path) -> None:
-            limit = self.config.publish.warehouse_max_rows
-            made.append(
-                publish_warehouse(
-                    generation / WAREHOUSE, generation / "tables", self.store.root / WAREHOUSE, self.version(), limit
-                )
-            )
+            tables, last = generation / "tables", self.store.root / WAREHOUSE
+            made.append(publish_warehouse(generation / WAREHOUSE, tables, last, self.version(), self._too_large()))
 
         self.store.publish(fill)
         return made[0]
+
+    def _too_large(self) -> dict[str, int]:
+        """The row counts of the tables that are too large for the warehouse."""
+        rows = {table: sum(part.rows for part in self.store.all_parts(table).values()) for table in TABLES}
+        return {table: count for table, count in rows.items() if count > self.config.publish.warehouse_max_rows}
