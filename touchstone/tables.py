@@ -225,6 +225,7 @@ def _scores() -> Iterator[Table]:
         reads=("problem_scores", "problem_pass_at_k"),
         settings=("k_values",),
         extras=_PASS_COLUMNS,
+        reuses_previous=True,
     )
     yield Table(
         "problem_frontier",

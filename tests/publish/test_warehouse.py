@@ -14,8 +14,6 @@ from touchstone.errors import TouchstoneError
 from touchstone.publish.views import table_files
 from touchstone.publish.warehouse import Warehouse, build_warehouse, publish_warehouse
 
-MANY = 10**9
-
 
 def ask(warehouse: Path, sql: str) -> list[tuple]:
     with duckdb.connect(str(warehouse), read_only=True) as connection:
@@ -28,7 +26,7 @@ def original(tmp_path: Path) -> Path:
     home = tmp_path / "original"
     for part, n in (("a", 10), ("b", 4)):
         write(home / "tables", "problem_pass_at_k", part, pl.DataFrame({"model": part, "n": [n], "c": [n // 2]}))
-    build_warehouse(home / "warehouse.duckdb", home / "tables", MANY)
+    build_warehouse(home / "warehouse.duckdb", home / "tables", {})
     return home
 
 
@@ -40,7 +38,7 @@ def test_a_copied_folder_answers_for_itself_and_not_for_the_original(original: P
     copy = tmp_path / "copy"
     shutil.copytree(original, copy)
     write(original / "tables", "problem_pass_at_k", "a", pl.DataFrame({"model": "a", "n": [99], "c": [0]}))
-    build_warehouse(original / "warehouse.duckdb", original / "tables", MANY)
+    build_warehouse(original / "warehouse.duckdb", original / "tables", {})
     assert ask(copy / "warehouse.duckdb", QUERY) == ANSWER
     assert ask(original / "warehouse.duckdb", QUERY)[0] == ("a", 99, 0, 0.0)
 
@@ -68,7 +66,7 @@ def test_types_columns_and_order_are_those_of_the_parquet_files(tmp_path: Path) 
     second = pl.DataFrame({"model": ["c"], 'my "odd" column': ["x" * 100_000]})
     write(tmp_path / "tables", "attempts", "one", first)
     write(tmp_path / "tables", "attempts", "two", second)
-    build_warehouse(tmp_path / "w.duckdb", tmp_path / "tables", MANY)
+    build_warehouse(tmp_path / "w.duckdb", tmp_path / "tables", {})
     files = [str(file) for file in table_files(tmp_path / "tables")["attempts"]]
     expected = f"FROM read_parquet({files}, union_by_name = true)"
     assert ask(tmp_path / "w.duckdb", "FROM attempts") == ask(tmp_path / "w.duckdb", expected)
@@ -78,7 +76,7 @@ def test_types_columns_and_order_are_those_of_the_parquet_files(tmp_path: Path) 
 def test_long_text_does_not_swell_the_file(tmp_path: Path) -> None:
     texts = [f"line {number}\n" + "resource block\n" * 200 for number in range(2_000)]
     file = write(tmp_path / "tables", "attempts", "m", pl.DataFrame({"oid": map(str, range(2_000)), "fix": texts}))
-    build_warehouse(tmp_path / "w.duckdb", tmp_path / "tables", MANY)
+    build_warehouse(tmp_path / "w.duckdb", tmp_path / "tables", {})
     assert ask(tmp_path / "w.duckdb", "SELECT sum(length(fix)) FROM attempts") == [(sum(map(len, texts)),)]
     assert (tmp_path / "w.duckdb").stat().st_size < file.stat().st_size + 2**20
 
@@ -98,7 +96,7 @@ def test_long_text_does_not_swell_the_file(tmp_path: Path) -> None:
 def test_a_table_left_out_for_its_size_is_an_error_and_never_an_empty_answer(tmp_path: Path, sql: str) -> None:
     write(tmp_path / "tables", "attempts", "m", pl.DataFrame({"a": range(1_001)}))
     write(tmp_path / "tables", "t", "t", pl.DataFrame({"a": range(1_000)}))
-    made = build_warehouse(tmp_path / "w.duckdb", tmp_path / "tables", 1_000)
+    made = build_warehouse(tmp_path / "w.duckdb", tmp_path / "tables", {"attempts": 1_001})
     assert made == Warehouse(["t"], {"attempts": 1_001})
     assert ask(tmp_path / "w.duckdb", "SELECT count(*) FROM t") == [(1_000,)]
     with pytest.raises(
@@ -108,10 +106,10 @@ def test_a_table_left_out_for_its_size_is_an_error_and_never_an_empty_answer(tmp
 
 
 def test_the_last_warehouse_is_linked_while_nothing_changed(original: Path, tmp_path: Path) -> None:
-    def publish(number: int, last: Path, made_from: str = "x", max_rows: int = MANY) -> Path:
+    def publish(number: int, last: Path, made_from: str = "x", left_out: dict[str, int] | None = None) -> Path:
         place = tmp_path / str(number) / "warehouse.duckdb"
         place.parent.mkdir()
-        publish_warehouse(place, original / "tables", last, made_from, max_rows)
+        publish_warehouse(place, original / "tables", last, made_from, left_out or {})
         assert ask(place, QUERY) == ANSWER
         return place
 
@@ -119,10 +117,10 @@ def test_the_last_warehouse_is_linked_while_nothing_changed(original: Path, tmp_
     second = publish(2, first)
     assert first.samefile(second)
     other_input = publish(3, second, made_from="y")
-    other_limit = publish(4, other_input, made_from="y", max_rows=5)
+    other_limit = publish(4, other_input, made_from="y", left_out={"attempts": 5})
     with duckdb.connect(str(other_limit)) as somebody:
         somebody.execute("DELETE FROM problem_pass_at_k")
-    repaired = publish(5, other_limit, made_from="y", max_rows=5)
+    repaired = publish(5, other_limit, made_from="y", left_out={"attempts": 5})
     assert len({place.stat().st_ino for place in (second, other_input, other_limit, repaired)}) == 4
 
 
@@ -130,7 +128,7 @@ def test_the_warehouse_can_be_opened_read_only_and_queried(tmp_path: Path, monke
     write(tmp_path / "tables", "problem_pass_at_k", "x", pl.DataFrame({"n": [10, 4], "c": [5, 1]}))
     warehouse = tmp_path / "warehouse.duckdb"
     monkeypatch.chdir(tmp_path)
-    assert build_warehouse(warehouse, Path("tables"), MANY).tables == ["problem_pass_at_k"]
+    assert build_warehouse(warehouse, Path("tables"), {}).tables == ["problem_pass_at_k"]
     monkeypatch.chdir("/")
     with duckdb.connect(str(warehouse), read_only=True) as connection:
         assert rows(connection, "SELECT pass_at_k(n, c, 1), pass_hat_k(n, c, 5) FROM problem_pass_at_k") == [
@@ -143,10 +141,10 @@ def test_the_warehouse_can_be_opened_read_only_and_queried(tmp_path: Path, monke
 def test_the_warehouse_is_replaced_even_while_someone_reads_the_last_one(tmp_path: Path) -> None:
     warehouse = tmp_path / "warehouse.duckdb"
     write(tmp_path / "tables", "t", "x", pl.DataFrame({"a": [1]}))
-    build_warehouse(warehouse, tmp_path / "tables", MANY)
+    build_warehouse(warehouse, tmp_path / "tables", {})
     write(tmp_path / "tables", "u", "x", pl.DataFrame({"a": [2]}))
     with duckdb.connect(str(warehouse), read_only=True) as reader:
-        assert build_warehouse(warehouse, tmp_path / "tables", MANY).tables == ["t", "u"]
+        assert build_warehouse(warehouse, tmp_path / "tables", {}).tables == ["t", "u"]
         assert rows(reader, "FROM t") == [(1,)]
     with duckdb.connect(str(warehouse), read_only=True) as reader:
         assert rows(reader, "FROM u") == [(2,)]
@@ -155,11 +153,11 @@ def test_the_warehouse_is_replaced_even_while_someone_reads_the_last_one(tmp_pat
 def test_a_warehouse_that_cannot_be_built_leaves_the_last_one(tmp_path: Path) -> None:
     warehouse = tmp_path / "warehouse.duckdb"
     write(tmp_path / "tables", "t", "x", pl.DataFrame({"a": [1]}))
-    build_warehouse(warehouse, tmp_path / "tables", MANY)
+    build_warehouse(warehouse, tmp_path / "tables", {})
     before = warehouse.read_bytes()
     (tmp_path / "tables" / "t" / "x.parquet").write_bytes(b"broken")
     with pytest.raises(TouchstoneError):
-        build_warehouse(warehouse, tmp_path / "tables", MANY)
+        build_warehouse(warehouse, tmp_path / "tables", {})
     assert warehouse.read_bytes() == before
     assert sorted(path.name for path in tmp_path.iterdir()) == ["tables", "warehouse.duckdb"]
 
@@ -167,13 +165,13 @@ def test_a_warehouse_that_cannot_be_built_leaves_the_last_one(tmp_path: Path) ->
 def test_a_log_left_by_a_killed_process_does_not_break_the_new_warehouse(tmp_path: Path) -> None:
     warehouse = tmp_path / "warehouse.duckdb"
     write(tmp_path / "tables", "t", "x", pl.DataFrame({"a": [1]}))
-    build_warehouse(warehouse, tmp_path / "tables", MANY)
+    build_warehouse(warehouse, tmp_path / "tables", {})
     killed = (
         "import duckdb, os, sys; connection = duckdb.connect(sys.argv[1]); "
         "connection.execute('CREATE TABLE mine AS SELECT 1'); os.kill(os.getpid(), 9)"
     )
     subprocess.run([sys.executable, "-c", killed, warehouse], check=False)
     assert (tmp_path / "warehouse.duckdb.wal").exists()
-    build_warehouse(warehouse, tmp_path / "tables", MANY)
+    build_warehouse(warehouse, tmp_path / "tables", {})
     with duckdb.connect(str(warehouse), read_only=True) as connection:
         assert rows(connection, "FROM t") == [(1,)]

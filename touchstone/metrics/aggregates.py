@@ -1,6 +1,6 @@
 """Statistics per model and per problem: pass rates, compilation, tests, lint, cost, tokens and latency."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import polars as pl
 
@@ -9,7 +9,6 @@ from touchstone.inference.exact import exact_mean, exact_total
 from touchstone.inference.units import join_intervals, mean_intervals, sums_by_unit
 from touchstone.metrics.attempts import cost_of_pass
 from touchstone.metrics.keys import MODEL_TIER, PROBLEM_KEY
-from touchstone.metrics.pass_at_k import problem_counts
 from touchstone.metrics.problem_scores import mean_decided_cost, mean_score
 
 
@@ -75,25 +74,42 @@ def _overall(problem_scores: pl.LazyFrame) -> pl.LazyFrame:
 
 
 def problem_statistics(
+    problem_scores: pl.LazyFrame,
+    problem_pass_at_k: pl.LazyFrame,
+    k_values: Sequence[int],
+    *,
+    previous: pl.DataFrame | None = None,
+    unchanged: Collection[str] = (),
+) -> pl.LazyFrame:
+    """The table `problem_statistics`: pass@k, code scores, cost of pass and solvers per model, tier and problem.
+
+    All but who else solves a problem is taken from `previous` for the models that are `unchanged`.
+    """
+    kept = pl.col("model").is_in(list(unchanged))
+    rows = _own_statistics(problem_scores.filter(~kept), problem_pass_at_k.filter(~kept), k_values)
+    if previous is not None:
+        rows = pl.concat([rows, previous.lazy().filter(kept).select(rows.collect_schema().names())])
+    solvers = rows.filter("solved").group_by("oid").agg(models_solving=pl.col("model").n_unique().cast(pl.Int64))
+    return (
+        rows.join(solvers, on="oid", how="left")
+        .with_columns(pl.col("models_solving").fill_null(0))
+        .with_columns(only_solver=pl.col("solved") & (pl.col("models_solving") == 1))
+        .sort(PROBLEM_KEY)
+    )
+
+
+def _own_statistics(
     problem_scores: pl.LazyFrame, problem_pass_at_k: pl.LazyFrame, k_values: Sequence[int]
 ) -> pl.LazyFrame:
-    """The table `problem_statistics`: pass@k, code scores, cost of pass and solvers per model, tier and problem."""
+    """The columns that depend on the model alone."""
     scored = problem_scores.group_by(PROBLEM_KEY).agg(
         avg_score=mean_score("code"), best_score=pl.col("code_best").max(), cost_mean=mean_decided_cost()
     )
-    counts = problem_counts(problem_pass_at_k)
-    solved = pl.col("c") > 0
     return (
-        counts.join(_wide(problem_pass_at_k, k_values), on=PROBLEM_KEY)
+        _wide(problem_pass_at_k, k_values)
         .join(scored, on=PROBLEM_KEY, how="left")
-        .with_columns(
-            cost_of_pass=cost_of_pass(pl.col("cost_mean"), _rate()),
-            solved=solved,
-            models_solving=pl.col("model").filter(solved).n_unique().over("oid").cast(pl.Int64),
-        )
-        .with_columns(only_solver=solved & (pl.col("models_solving") == 1))
+        .with_columns(cost_of_pass=cost_of_pass(pl.col("cost_mean"), _rate()), solved=pl.col("c") > 0)
         .drop("cost_mean")
-        .sort(PROBLEM_KEY)
     )
 
 
@@ -126,6 +142,7 @@ def _rate() -> pl.Expr:
 
 
 def _wide(problem_pass_at_k: pl.LazyFrame, k_values: Sequence[int]) -> pl.LazyFrame:
-    return problem_pass_at_k.group_by(PROBLEM_KEY).agg(
-        pl.col("pass_at_k").filter(pl.col("k") == k).first().alias(pass_column(k)) for k in k_values
-    )
+    """A row per model, tier and problem, with n, c and a column per k."""
+    # There is one row per k. Its maximum takes half as long as the first of a filter.
+    of_k = {pass_column(k): pl.when(pl.col("k") == k).then("pass_at_k").max() for k in k_values}
+    return problem_pass_at_k.group_by(PROBLEM_KEY).agg(pl.col("n", "c").first(), **of_k)

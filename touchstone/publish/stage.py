@@ -7,6 +7,7 @@ import polars as pl
 
 from touchstone.config import EvaluationConfig
 from touchstone.publish.model_csvs import write_model_csvs
+from touchstone.publish.model_validators import model_validators
 from touchstone.publish.summary import write_summary
 from touchstone.publish.warehouse import Warehouse, publish_warehouse
 from touchstone.storage.code_version import table_code_version
@@ -14,7 +15,6 @@ from touchstone.storage.history import history, update_problem_history
 from touchstone.storage.snapshots import Snapshot, create_snapshot, list_snapshots
 from touchstone.storage.store import SUMMARY, WAREHOUSE, Part, Store, digest
 from touchstone.tables import TABLES
-from touchstone.validation.validators_used import validators_used
 
 
 @dataclass
@@ -42,7 +42,7 @@ class PublishStage:
         settings["validation"] = self.config.validation.model_dump(
             mode="json", exclude={"workers", "cache_dir", "environments_dir"}
         )
-        self.snapshot = create_snapshot(self.store, digest(settings), validators_used(self.store.scan("outcomes")))
+        self.snapshot = create_snapshot(self.store, digest(settings), model_validators(self.store))
         kept = [snapshot.id for snapshot in list_snapshots(self.store.root)]
         fingerprint = digest(["history", kept, table_code_version("history")])
         current = self.store.current("history", fingerprint)
@@ -67,12 +67,13 @@ class PublishStage:
         made: list[Warehouse] = []
 
         def fill(generation: Path) -> None:
-            limit = self.config.publish.warehouse_max_rows
-            made.append(
-                publish_warehouse(
-                    generation / WAREHOUSE, generation / "tables", self.store.root / WAREHOUSE, self.version(), limit
-                )
-            )
+            tables, last = generation / "tables", self.store.root / WAREHOUSE
+            made.append(publish_warehouse(generation / WAREHOUSE, tables, last, self.version(), self._too_large()))
 
         self.store.publish(fill)
         return made[0]
+
+    def _too_large(self) -> dict[str, int]:
+        """The row counts of the tables that are too large for the warehouse."""
+        rows = {table: sum(part.rows for part in self.store.all_parts(table).values()) for table in TABLES}
+        return {table: count for table, count in rows.items() if count > self.config.publish.warehouse_max_rows}

@@ -1,0 +1,37 @@
+"""The validators of a run are those of its outcomes, however much of them was kept."""
+
+from pathlib import Path
+
+import pytest
+from polars.testing import assert_frame_equal
+
+from tests.storage.test_model_rows import MODELS, Contents, Folder, made, write_models
+from touchstone.publish import model_validators as module
+from touchstone.publish.model_validators import model_validators
+from touchstone.validation.validators_used import validators_used
+
+
+@pytest.mark.parametrize("damage", [None, b"", b"[]", b'{"atlas": 3}', b'{"atlas": {"made_from": "x", "rows": 3}}'])
+@pytest.mark.parametrize(
+    "after",
+    [
+        pytest.param(MODELS, id="unchanged"),
+        pytest.param({"atlas": (5, 9, 2), "boreal": MODELS["boreal"], "zulu": (0, 9, 1)}, id="changed"),
+    ],
+)
+def test_they_equal_those_read_from_all_outcomes(tmp_path: Path, after: Contents, damage: bytes | None) -> None:
+    folder = write_models(Folder(tmp_path), {name: MODELS[name] for name in ("atlas", "boreal", "none")})
+    model_validators(made(folder, "outcomes").store)
+    store = made(write_models(folder, after), "outcomes").store
+    if damage is not None:
+        (store.draft / "validators.json").write_bytes(damage)
+    assert_frame_equal(model_validators(store), validators_used(store.scan("outcomes")))
+
+
+def test_only_the_outcomes_of_changed_models_are_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder, read = write_models(Folder(tmp_path), MODELS), []
+    scan = module.scan_models
+    monkeypatch.setattr(module, "scan_models", lambda *asked: read.append(set(asked[2])) or scan(*asked))
+    for models in (MODELS, MODELS, MODELS | {"cedar": (1, 50, 1)}):
+        model_validators(made(write_models(folder, models), "outcomes").store)
+    assert read == [set(MODELS), set(), {"cedar"}]
