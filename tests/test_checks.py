@@ -1,5 +1,7 @@
 """The checks judge frames: each passes on good data and speaks up on bad."""
 
+from pathlib import Path
+
 import numpy as np
 import polars as pl
 import pytest
@@ -80,6 +82,17 @@ def test_unique_keys() -> None:
     assert ingest_checks.unique_keys(rows.unique()).passed
     found = ingest_checks.unique_keys(rows)
     assert (found.passed, found.error, found.figures["duplicate_keys"]) == (False, True, 1)
+
+
+@pytest.mark.parametrize(
+    ("iterations", "repeated"), [(["1", "2", "10"], 0), (["1", "x", "01"], 0), (["1", "2", "1"], 1)]
+)
+def test_unique_keys_over_several_files(tmp_path: Path, iterations: list[str], repeated: int) -> None:
+    for model in ("m", "n"):
+        rows = pl.DataFrame({"model": model, "tier": "T0", "oid": "a", "iteration_id": iterations})
+        rows.write_parquet(tmp_path / f"{model}.parquet", row_group_size=1)
+    found = ingest_checks.unique_keys(pl.scan_parquet(tmp_path / "*.parquet"))
+    assert found.figures["duplicate_keys"] == 2 * repeated
 
 
 def test_all_decided() -> None:
@@ -361,5 +374,7 @@ def test_funnel_is_monotone() -> None:
 def test_one_fidelity() -> None:
     assert validation_checks.one_fidelity(outcomes({}, {"model": "n", "fidelity": "static"})).passed
     assert validation_checks.one_fidelity(outcomes({}, {"fidelity": "static", "passed": None})).passed
+    back_and_forth = outcomes({}, {}, {"fidelity": "static"}, {}, {"model": "n"})
+    assert validation_checks.one_fidelity(back_and_forth).figures["mixed"] == 1
     found = validation_checks.one_fidelity(outcomes({}, {"fidelity": "static"}))
     assert not found.passed and "m T0: full, static" in found.message

@@ -188,21 +188,29 @@ def test_outcomes_may_come_in_any_order_and_models_together_or_alone() -> None:
     scoring = Scoring(prices={"mine": Price(input=2, output=4)})
 
     scores = metric.attempt_scores(attempts, outcomes, scoring).collect()
-    assert scores.equals(scores.sort(metric.ATTEMPT_KEY))
+    assert scores.select(metric.ATTEMPT_KEY).rows(named=True) == keys
     joined = scores.join(outcomes.collect(), on=metric.ATTEMPT_KEY)
     assert joined["pass_rate"].to_list() == joined["passed"].cast(pl.Float64).to_list()
     assert dict(scores.select("model", "priced_as").unique().iter_rows()) == {
         "gpt-4o": "gpt-4o", "unpriced": None, "mine": "mine",
     }  # fmt: skip
-    for rows, verdicts in ((attempts.sort("iteration_id"), outcomes), (attempts.sort(metric.ATTEMPT_KEY), outcomes)):
-        assert metric.attempt_scores(rows, verdicts, scoring).collect().equals(scores)
-    in_order = [frame.sort(metric.ATTEMPT_KEY) for frame in (attempts, outcomes)]
-    assert metric.attempt_scores(*in_order, scoring).collect().equals(scores)
+    for verdicts in (outcomes.sort("iteration_id"), outcomes.sort(metric.ATTEMPT_KEY)):
+        assert metric.attempt_scores(attempts, verdicts, scoring).collect().equals(scores)
     alone = [
-        metric.attempt_scores(*(frame.filter(pl.col("model") == model) for frame in in_order), scoring).collect()
-        for model in sorted(models)
+        metric.attempt_scores(
+            *(frame.filter(pl.col("model") == model) for frame in (attempts, outcomes)), scoring
+        ).collect()
+        for model in models
     ]
     assert pl.concat(alone).equals(scores)
+
+
+def test_an_attempt_without_an_outcome_is_undecided() -> None:
+    keys = [{"model": "m", "tier": "T0", "oid": oid, "iteration_id": "1"} for oid in ("a", "b")]
+    attempts = pl.LazyFrame([{**key, "suite": "s"} for key in keys], schema=TABLES["attempts"].dtypes)
+    judged = [{**keys[1], "status": "passed", "passed": True}]
+    outcomes = pl.LazyFrame(judged, schema=TABLES["outcomes"].dtypes)
+    assert metric.attempt_scores(attempts, outcomes, Scoring()).collect()["pass_rate"].to_list() == [None, 1.0]
 
 
 def tokens(

@@ -13,7 +13,16 @@ import polars as pl
 
 from touchstone.ingest import cells
 from touchstone.ingest.csv_rows import TextTable, scan_text
-from touchstone.ingest.fixes import ATTEMPT_KEY, PROBLEM_SUITE, as_attempts, extra_columns, rules_for, sort_attempts
+from touchstone.ingest.fixes import (
+    ATTEMPT_KEY,
+    PROBLEM_SUITE,
+    as_attempts,
+    extra_columns,
+    keys_increase,
+    repeats_previous,
+    rules_for,
+    sort_attempts,
+)
 from touchstone.storage.batches import batches, block_sizes
 from touchstone.vocabulary import DEFAULT_TIER
 
@@ -42,9 +51,9 @@ def read_clean_files(tables: Mapping[str, TextTable], problems: pl.LazyFrame, ke
         # A row is too long, or a file is gone; the careful reader finds out which.
         return pl.DataFrame(schema={"model": pl.String})
     rows = _without_models(rows, _doubtful_models(rows, tables)).drop(_DOUBT, _KNOWN)
-    if not _is_sorted(rows):
+    if not keys_increase(rows.lazy(), _MODEL):
         rows = sort_attempts(rows.lazy(), _MODEL).collect()
-        rows = _without_models(rows, rows.filter(_repeats_previous(_MODEL, *ATTEMPT_KEY))[_MODEL].unique().to_list())
+        rows = _without_models(rows, rows.filter(repeats_previous(_MODEL, *ATTEMPT_KEY))[_MODEL].unique().to_list())
     # Columns that no file has are made last: until they are written, each is a single null.
     return as_attempts(rows.lazy(), pl.col(_MODEL)).collect()
 
@@ -78,22 +87,3 @@ def _doubtful_models(rows: pl.DataFrame, tables: Mapping[str, TextTable]) -> lis
 
 def _without_models(rows: pl.DataFrame, models: list[str]) -> pl.DataFrame:
     return rows.filter(~pl.col(_MODEL).is_in(models)) if models else rows
-
-
-def _is_sorted(rows: pl.DataFrame) -> bool:
-    """Whether each model's keys increase as `sort_attempts` orders them, so that none is repeated.
-
-    False also where iterations are not numbers. Most rows follow another one of the same problem, which numbers tell.
-    """
-    model, tier, oid = (pl.col(name) for name in (_MODEL, "tier", "oid"))
-    number = pl.col("iteration_id").cast(pl.Int64, strict=False)
-    follows = _repeats_previous(_MODEL, "tier", "oid") & (number > number.shift(1)).fill_null(False)
-    tier_rises = (tier > tier.shift(1)) | ((tier == tier.shift(1)) & (oid > oid.shift(1)))
-    rises = (model != model.shift(1)) | ((model == model.shift(1)) & tier_rises)
-    # Null for the first row, which has none before it.
-    return bool(rows.lazy().select((follows | rises).fill_null(True).all()).collect().item())
-
-
-def _repeats_previous(*columns: str) -> pl.Expr:
-    """Whether a row has the same values as the row before it."""
-    return functools.reduce(operator.and_, (pl.col(name) == pl.col(name).shift(1) for name in columns))

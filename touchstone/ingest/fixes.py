@@ -202,6 +202,32 @@ def sort_attempts(attempts: pl.LazyFrame, *first: str) -> pl.LazyFrame:
     return attempts.sort(*first, "tier", "oid", by_number, "iteration_id", nulls_last=True)
 
 
+def keys_increase(attempts: pl.LazyFrame, model: str = "model") -> bool:
+    """Whether keys increase from row to row as `sort_attempts` orders them, models by name, so that none is repeated.
+
+    False also where iterations are not numbers. Most rows follow another one of the same problem, which numbers tell.
+
+    >>> rows = pl.LazyFrame({"model": "m", "tier": "T0", "oid": ["a", "a", "b"], "iteration_id": ["9", "10", "1"]})
+    >>> keys_increase(rows), keys_increase(rows.reverse()), keys_increase(pl.concat([rows, rows]))
+    (True, False, False)
+    """
+    key = [model, "tier", "oid"]
+    number = pl.col("iteration_id").cast(pl.Int64, strict=False)
+    follows = (number > number.shift(1)) & repeats_previous(*key)
+    # The first row has none before it, and stays.
+    firsts = attempts.select(*key, "iteration_id").filter(~follows.fill_null(False)).select(key)
+    rises = pl.lit(False)
+    for name in reversed(key):
+        value, previous = pl.col(name), pl.col(name).shift(1)
+        rises = (value > previous) | ((value == previous) & rises)
+    return bool(firsts.select(rises.fill_null(True).all()).collect(engine="streaming").item())
+
+
+def repeats_previous(*columns: str) -> pl.Expr:
+    """Whether a row has the same values as the row before it."""
+    return pl.all_horizontal(pl.col(name) == pl.col(name).shift(1) for name in columns)
+
+
 def _fix_sha(columns: list[str]) -> pl.Expr:
     if not columns:
         return pl.lit(None, pl.String)

@@ -7,7 +7,7 @@ Each formula is a function from expressions to an expression. Undefined is null.
 import polars as pl
 
 from touchstone.config import CodeWeights, CompositeWeights, Scoring
-from touchstone.metrics.keys import ATTEMPT_KEY, PROBLEM_KEY
+from touchstone.metrics.keys import ATTEMPT_KEY
 from touchstone.metrics.prices import TOKENS, cost_at, price_name
 from touchstone.vocabulary import PASS_CLASS
 
@@ -26,10 +26,14 @@ _VERDICT = ("status", "passed", "compiled", "tests_passed", "tests_failed", "lin
 
 
 def attempt_scores(attempts: pl.LazyFrame, outcomes: pl.LazyFrame, scoring: Scoring) -> pl.LazyFrame:
-    """The table `attempt_scores`: composite, code score, accuracy, grade, cost and cost of pass of every attempt."""
+    """The table `attempt_scores`: composite, code score, accuracy, grade, cost and cost of pass of every attempt.
+
+    The rows are in the order of the attempts.
+    """
     rows = _with_verdicts(attempts, outcomes)
-    priced_as, by_tokens = _prices_by_model(rows["model"].unique(), scoring)
-    with_parts = rows.lazy().select(
+    models = attempts.select(pl.col("model").unique()).collect(engine="streaming")["model"]
+    priced_as, by_tokens = _prices_by_model(models, scoring)
+    with_parts = rows.select(
         *ATTEMPT_KEY,
         "run_id",
         "suite",
@@ -55,37 +59,24 @@ def attempt_scores(attempts: pl.LazyFrame, outcomes: pl.LazyFrame, scoring: Scor
     ).with_columns(grade=grade(pl.col("composite_score"), scoring))
 
 
-def _with_verdicts(attempts: pl.LazyFrame, outcomes: pl.LazyFrame) -> pl.DataFrame:
-    """The attempts with the columns of their outcome, which get two underscores, sorted by key."""
+def _with_verdicts(attempts: pl.LazyFrame, outcomes: pl.LazyFrame) -> pl.LazyFrame:
+    """The attempts in their order with the columns of their outcome, which get two underscores.
+
+    A single null stands for a column without values, so that it is neither read again nor computed with.
+    """
     given = attempts.select(*ATTEMPT_KEY, *_GIVEN)
-    judged = outcomes.select(*ATTEMPT_KEY, *(pl.col(name).alias(f"__{name}") for name in _VERDICT))
-    rows, verdicts = (_without_empty_columns(frame) for frame in pl.collect_all([given, judged]))
-    if rows.select(ATTEMPT_KEY).equals(verdicts.select(ATTEMPT_KEY)):
-        # Recorded outcomes come in the order of the attempts; a join of four texts takes most of the time.
-        return _sorted(rows.hstack(verdicts.drop(ATTEMPT_KEY)))
-    return _sorted(rows.join(verdicts, on=ATTEMPT_KEY, how="left"))
-
-
-def _without_empty_columns(rows: pl.DataFrame) -> pl.DataFrame:
-    """The rows with a single null for each column that has no values, which takes no memory and is not sorted."""
-    return rows.with_columns(
-        pl.lit(None, values.dtype).alias(values.name) for values in rows if values.null_count() == rows.height
-    )
-
-
-def _sorted(rows: pl.DataFrame) -> pl.DataFrame:
-    """The rows sorted by key; if the problems are in order, their place in it is compared instead of their names."""
-    if not _in_order(rows, PROBLEM_KEY):
-        return rows.sort(ATTEMPT_KEY)
-    return rows.sort(pl.struct(PROBLEM_KEY).rle_id(), "iteration_id")
-
-
-def _in_order(rows: pl.DataFrame, columns: list[str]) -> bool:
-    falls = pl.lit(False)
-    for name in reversed(columns):
-        value, previous = pl.col(name), pl.col(name).shift(1)
-        falls = (value < previous) | ((value == previous) & falls)
-    return not rows.lazy().select(falls.any()).collect().item()
+    judged = outcomes.select(pl.col(*ATTEMPT_KEY, *_VERDICT).name.prefix("__"))
+    side_by_side = pl.concat([given, judged], how="horizontal_extend")
+    values = [*_GIVEN, *(f"__{name}" for name in _VERDICT)]
+    same_key = pl.all_horizontal(pl.col(name).eq_missing(pl.col(f"__{name}")) for name in ATTEMPT_KEY)
+    found = side_by_side.select(same_key.all().alias("same"), pl.col(values).count()).collect(engine="streaming")
+    joined = side_by_side
+    # Recorded outcomes come in the order of the attempts; a join of four texts takes most of the time.
+    if not found["same"].item():
+        judged_key = [f"__{name}" for name in ATTEMPT_KEY]
+        joined = given.join(judged, left_on=ATTEMPT_KEY, right_on=judged_key, how="left", maintain_order="left")
+    dtypes = joined.collect_schema()
+    return joined.with_columns(pl.lit(None, dtypes[name]).alias(name) for name in values if not found[name].item())
 
 
 def _prices_by_model(models: pl.Series, scoring: Scoring) -> tuple[pl.Expr, pl.Expr]:

@@ -20,6 +20,7 @@ _MOST_GROUPS = 5
 # `missing_scores`: the significance level of the test, and the bias of the pass rate below which it is ignored.
 _ALPHA = 0.05
 _LEAST_BIAS = 0.01
+_ALL_PRICED = "every attempt has a cost"
 _ALL_OR_NONE_SCORED = "every attempt or none has a judge's score"
 _CLASSES_AGREE = "every class agrees with its outcome"
 
@@ -58,6 +59,8 @@ def enough_samples(pass_at_k: pl.LazyFrame) -> CheckResult:
 
 def every_model_priced(attempts: pl.LazyFrame, scores: pl.LazyFrame, scoring: Scoring) -> CheckResult:
     """Every attempt of a model with tokens or costs has a cost: given, or from the model's price."""
+    if not _any(scores, "cost_usd", "total_tokens"):
+        return CheckResult(True, _ALL_PRICED, figures={"unpriced_attempts": 0})
     key, no_cost = TABLES["attempts"].key, pl.col("cost_usd").is_null()
     counts = scores.group_by("model").agg(
         attempts=pl.len(),
@@ -78,7 +81,7 @@ def every_model_priced(attempts: pl.LazyFrame, scores: pl.LazyFrame, scoring: Sc
         missing = counted_of(row["missing"], row["attempts"], "attempt")
         messages.append(f"{row['model']}: {missing} {have} no cost ({why})")
     figures = {"unpriced_attempts": int(found["missing"].sum())}
-    return CheckResult(found.is_empty(), "; ".join(messages) or "every attempt has a cost", figures=figures)
+    return CheckResult(found.is_empty(), "; ".join(messages) or _ALL_PRICED, figures=figures)
 
 
 def _why_no_cost(attempts: pl.LazyFrame, price_name: str | None, scoring: Scoring) -> str:
@@ -129,9 +132,9 @@ def missing_scores(scores: pl.LazyFrame, missing: str) -> CheckResult:
     )
 
 
-def _any(rows: pl.LazyFrame, column: str) -> bool:
-    """Whether any row has a value: few runs have a judge or classes, and finding none takes no time."""
-    return bool(rows.select(pl.col(column).count()).collect(engine="streaming").item())
+def _any(rows: pl.LazyFrame, *columns: str) -> bool:
+    """Whether any row has a value: few runs have a judge, classes or costs, and finding none takes no time."""
+    return any(rows.select(pl.col(columns).count()).collect(engine="streaming").row(0))
 
 
 def _missing_with_failing(row: Mapping[str, int], tests: int) -> bool:

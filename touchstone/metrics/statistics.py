@@ -31,16 +31,17 @@ def statistics(frame: pl.LazyFrame, group: Sequence[str], metrics: Sequence[str]
     >>> statistics(runs, ["tier"], ["cost"]).select("median", "mode", "std_dev").row(0)
     (1.5, 1.0, 0.5)
     """
-    counts = frame.group_by(group).agg(pl.col(metrics).count()).collect(engine="streaming").sort(group)
+    present = frame.select(pl.col(metrics).count()).collect(engine="streaming").row(0, named=True)
+    groups = frame.select(group).unique().collect(engine="streaming").sort(group)
     nothing = describe(np.zeros(0), np.zeros(0, dtype=np.int64))
     columns = []
     for metric in metrics:
         # What nobody recorded need not be read again.
-        found = arrays_by_group(_histogram(frame, group, metric), group) if counts[metric].sum() else ()
+        found = arrays_by_group(_histogram(frame, group, metric), group) if present[metric] else ()
         described = {key: describe(values, times) for key, (values, times) in found}
-        rows = [described.get(key, nothing) for key in counts.select(group).iter_rows()]
+        rows = [described.get(key, nothing) for key in groups.iter_rows()]
         figures = pl.DataFrame(rows, schema=STATISTICS)
-        columns.append(counts.select(*group, pl.lit(metric).alias("metric")).hstack(figures))
+        columns.append(groups.with_columns(metric=pl.lit(metric)).hstack(figures))
     return pl.concat(columns).sort(*group, "metric")
 
 
