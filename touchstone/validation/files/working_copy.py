@@ -11,7 +11,7 @@ import stat
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from io import BufferedReader
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 from touchstone.validation.files.locate_files import UnusableFiles
 from touchstone.validation.files.open_beneath import open_beneath
@@ -103,7 +103,7 @@ def write_working_copy(tree: Tree, destination: Path) -> None:
     for path in tree.files:
         _refuse_escape(path)
         target = destination / path
-        _make_parents(target, destination, made)
+        _make_parents(target, made)
         if path in tree.changed:
             content = tree.changed[path]
             _write(target, content, executable=_is_executable(tree.root / path, content))
@@ -112,17 +112,16 @@ def write_working_copy(tree: Tree, destination: Path) -> None:
 
 
 def _refuse_escape(path: str) -> None:
-    pure = PurePosixPath(path)
-    if pure.is_absolute() or ".." in pure.parts or not pure.parts:
+    parts = path.split("/")
+    if path.startswith("/") or ".." in parts or not {*parts} - {"", "."}:
         raise ValueError(f"{path!r} is no path inside a tree")
 
 
-def _make_parents(target: Path, destination: Path, made: set[Path]) -> None:
-    missing = []
-    for parent in target.relative_to(destination).parents:
-        if destination / parent in made:
-            break
-        missing.append(destination / parent)
+def _make_parents(target: Path, made: set[Path]) -> None:
+    missing, parent = [], target.parent
+    while parent not in made:
+        missing.append(parent)
+        parent = parent.parent
     for directory in reversed(missing):
         _make_directory(directory, made)
 
@@ -154,9 +153,9 @@ def _link(source: int, target: Path) -> bool:
 
 
 def _write(target: Path, content: bytes, *, executable: bool) -> None:
-    with target.open("xb") as file:
+    with open(target, "xb") as file:  # noqa: PTH123
         file.write(content)
-    target.chmod(0o755 if executable else 0o644)
+        os.fchmod(file.fileno(), 0o755 if executable else 0o644)
 
 
 def _is_executable(original: Path, content: bytes) -> bool:

@@ -15,6 +15,7 @@ from typing import Any
 
 from touchstone.validation.isolated_runner import preload, rehearsal
 from touchstone.validation.isolated_runner.exceptions import ExceptionTranslator, find_in_loaded_modules
+from touchstone.validation.isolated_runner.first_import import find_first
 from touchstone.validation.isolated_runner.lending import receive
 from touchstone.validation.isolated_runner.operations import CAPABILITIES, COMPARISONS, OPERATIONS, OPERATORS, UNARY
 from touchstone.validation.isolated_runner.rpc import ConnectionLostError, Request, RpcConnection
@@ -84,6 +85,7 @@ def serve_candidate(job: dict[str, Any], descriptor: int) -> None:
     write_files(job["files"], job["directory"])
     sys.path[:0] = [os.getcwd()]  # noqa: PTH109
     forget_shadowed(job["modules"])
+    find_first(job["main"], job["files"], job["directory"])
     random.seed(0)
     rpc = RpcConnection(socket.socket(fileno=descriptor))
     exceptions = ExceptionTranslator(find_in_loaded_modules)

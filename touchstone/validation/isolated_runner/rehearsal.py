@@ -49,12 +49,16 @@ def test_that_fails():
         assert str(error) == "nothing to add"
     assert total([1]) == "1"
 """
-CANDIDATE: dict[str, Any] = {"files": {f"{_MODULE}.py": _CODE}, "directory": "", "modules": [_MODULE]}
+CANDIDATE: dict[str, Any] = {
+    "files": {f"{_MODULE}.py": _CODE},
+    "directory": "",
+    "modules": [_MODULE],
+    "main": _MODULE,
+}
 TESTS: dict[str, Any] = {
     **CANDIDATE,
     "files": {f"{_TESTS}.py": _TEST_CODE},
     "tests": [f"{_TESTS}.py"],
-    "main": _MODULE,
     **{name: [] for name in ("withheld", "classes", "methods", "functions")},
 }
 

@@ -5,9 +5,10 @@ tests import runs beside them, where a fix cannot patch it, and data that only t
 runs outside the sandbox, so it only searches texts.
 """
 
+import functools
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
@@ -43,8 +44,9 @@ def divide(problem: Problem, files: Mapping[str, str], tests: Sequence[str], cha
     """Divide the files of a tree with a fix applied; `tests` are relative to the working directory."""
     below = problem.working_directory
     before = unmodified_text(problem)
-    test_paths = {os.path.normpath(PurePosixPath(below) / name) for name in tests}
-    of_tests = {path for path in files if path in test_paths or _is_beside_tests(path, problem, tests)}
+    test_paths = {os.path.normpath(f"{below}/{name}" if below else name) for name in tests}
+    folders = _test_folders(problem.filename, tuple(tests))
+    of_tests = {path for path in files if path in test_paths or _is_beside_tests(path, below, folders)}
     texts = {path: text for path, text in files.items() if path.endswith(".py") and path not in of_tests}
     texts[problem.path] = files[problem.path][:_MAX_FIX] if before is None else before
     modules = {module_name(_inside(path, below)): path for path in texts if _is_inside(path, below)}
@@ -53,18 +55,19 @@ def divide(problem: Problem, files: Mapping[str, str], tests: Sequence[str], cha
     theirs = {problem.path, *(path for path in changed if path in texts)}
     reached = sorted({*reached, *(name for name, path in modules.items() if path in theirs)})
     program = [texts[modules[name]] for name in reached]
-    known = list(_unmodified(problem, [modules[name] for name in reached], texts))
+    known = [] if before is None else [before]
+    known += _unmodified(problem, [modules[name] for name in reached if modules[name] != problem.path], texts)
     judging = [files[path] for path in files if path.endswith(".py") and path not in texts]
-    withheld = test_paths | {path for path in of_tests if _base(path) not in _names(program)}
-    withheld |= set(_data_of_tests(files, below, program, judging))
-    shared = {"directory": below, "modules": sorted(reached)}
+    used = _names(program)
+    withheld = test_paths | {path for path in of_tests if _base(path) not in used}
+    withheld |= _data_of_tests(files, below, used, judging)
+    shared = {"directory": below, "modules": sorted(reached), "main": module_name(problem.filename)}
     return Sides(
         {"files": {path: text for path, text in files.items() if path not in withheld}, **shared},
         {
             # Tests that load the file by path would run it on their own side, so it is missing there.
             "files": {path: text for path, text in files.items() if path not in theirs},
             "tests": list(tests),
-            "main": module_name(problem.filename),
             "withheld": sorted(withheld - test_paths),
             "classes": _found(_CLASS, known),
             "methods": _found(_METHOD, known),
@@ -78,11 +81,12 @@ def _unmodified(problem: Problem, paths: Iterable[str], texts: Mapping[str, str]
     """The files before the fix, without those that it creates: only these say which classes the problem has."""
     on_disk = problem.root.is_dir()
     for path in paths:
-        text = unmodified_text(problem, path) if on_disk or path == problem.path else texts[path]
+        text = unmodified_text(problem, path) if on_disk else texts[path]
         if text is not None:
             yield text
 
 
+@functools.lru_cache(4096)
 def module_name(path: str) -> str:
     """The module name of a file.
 
@@ -93,15 +97,19 @@ def module_name(path: str) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" and len(parts) > 1 else parts)
 
 
-def _is_beside_tests(path: str, problem: Problem, tests: Iterable[str]) -> bool:
-    """Whether a file is in a folder of tests that does not contain the repaired file, or configures pytest."""
-    repaired = PurePosixPath(problem.filename)
-    folders = {PurePosixPath(name).parent for name in tests} - {repaired.parent, *repaired.parents}
-    if not _is_inside(path, problem.working_directory):
+@functools.lru_cache(4096)
+def _test_folders(repaired: str, tests: Sequence[str]) -> frozenset[PurePosixPath]:
+    """The folders of the tests that do not contain the repaired file."""
+    return frozenset({PurePosixPath(name).parent for name in tests} - set(PurePosixPath(repaired).parents))
+
+
+def _is_beside_tests(path: str, below: str, folders: Set[PurePosixPath]) -> bool:
+    """Whether a file is in one of these folders, or configures pytest."""
+    if not _is_inside(path, below):
         return False
-    return _base(path) == "conftest.py" or not folders.isdisjoint(
-        PurePosixPath(_inside(path, problem.working_directory)).parents
-    )
+    if _base(path) == "conftest.py":
+        return True
+    return bool(folders) and not folders.isdisjoint(PurePosixPath(_inside(path, below)).parents)
 
 
 def _reachable(main: str, modules: Mapping[str, str], texts: Mapping[str, str]) -> list[str]:
@@ -125,16 +133,12 @@ def _packages(name: str) -> Iterator[str]:
         yield name
 
 
-def _data_of_tests(
-    files: Mapping[str, str], below: str, program: Iterable[str], judging: Iterable[str]
-) -> Iterator[str]:
+def _data_of_tests(files: Iterable[str], below: str, used: Set[str], judging: Iterable[str]) -> set[str]:
     """The data files that the tests mention, by file or folder name, and the unmodified program does not."""
-    used, judged = _names(program), _names(judging)
-    for path in files:
-        if not path.endswith(".py"):
-            parts = set(PurePosixPath(_inside(path, below) if _is_inside(path, below) else path).parts)
-            if parts & judged and not parts & used:
-                yield path
+    data = [path for path in files if not path.endswith(".py")]
+    judged = _names(judging) if data else set()
+    parts = {path: set((_inside(path, below) if _is_inside(path, below) else path).split("/")) for path in data}
+    return {path for path in data if parts[path] & judged and not parts[path] & used}
 
 
 def _found(pattern: re.Pattern[str], texts: Iterable[str]) -> list[str]:

@@ -3,6 +3,7 @@
 What runs inside the sandbox belongs in `touchstone.validation.pytest_runner`.
 """
 
+import functools
 import importlib.metadata
 import os
 import secrets
@@ -106,6 +107,7 @@ class PytestTests:
         return [*options, *doctest, *(f"./{os.path.normpath(name)}" for name in tests)]
 
 
+@functools.cache
 def packages_folder() -> Path:
     """The packages beside Touchstone. Tests can import them, and with pytest fixes too, unless configured otherwise."""
     return Path(sysconfig.get_path("purelib"))
