@@ -49,11 +49,19 @@ def _version_of(modules: Iterable[str]) -> str:
 
 def package_code_version() -> str:
     """A hash of all code that takes part in a run, Dagster's definitions included, and of the libraries' versions."""
-    lines = [f"{name} {version(name)}" for name in (*_LIBRARIES, *_WRITERS)]
-    for package in (_PACKAGE, *(_PACKAGE.with_name(name) for name in _AROUND)):
-        for path in sorted(package.rglob("*.py")):
-            lines.append(f"{path.relative_to(_PACKAGE.parent)} {hashlib.sha256(path.read_bytes()).hexdigest()}")
-    return hashlib.sha256("\n".join(lines).encode()).hexdigest()
+    lines = [f"{name} {_library_version(name)}" for name in (*_LIBRARIES, *_WRITERS)]
+    return hashlib.sha256("\n".join([*lines, *_package_contents()]).encode()).hexdigest()
+
+
+@cache
+def _package_contents() -> tuple[str, ...]:
+    """The hash of every file of code; this process goes on with the code that it has loaded."""
+    packages = (_PACKAGE, *(_PACKAGE.with_name(name) for name in _AROUND))
+    return tuple(
+        f"{path.relative_to(_PACKAGE.parent)} {hashlib.sha256(path.read_bytes()).hexdigest()}"
+        for package in packages
+        for path in sorted(package.rglob("*.py"))
+    )
 
 
 def modules_behind(table: str) -> set[str]:
