@@ -108,7 +108,7 @@ def test_commands(folder: Folder, touchstone: Command, tmp_path: Path) -> None:
     folder.problems("oid,filename\na,a.tf\n")
     folder.fixes("m", "oid,iteration_id,plausible_fix\na,1,true\na,1,true\n")
     folder.configure(k_values=[1, 5])
-    said = [touchstone("run", "--config", folder.config)]
+    said = [touchstone("run", "--config", folder.config, dagster=False)]
     data = ["--data", folder.output]
     said += [touchstone("sql", *data, "SELECT 1 AS x"), touchstone("snapshots", "list", *data)]
     said += [touchstone("snapshots", "prune", *data, "--keep", 1)]

@@ -91,7 +91,7 @@ def test_every_command_is_whole_on_terminals_of_any_width(folder: Folder, touchs
     rows = "oid,iteration_id,plausible_fix\na,1,true\na,2,false\nb,1,false\nb,2,false\n"
     for model in ("claude-sonnet-4-20250514", "claude-sonnet-4-5-20250929"):
         folder.fixes(model, rows)
-    seen = touchstone("run", "--config", folder.config, columns=80, terminal=True).stdout
+    seen = touchstone("run", "--config", folder.config, columns=80, terminal=True, dagster=False).stdout
     # At 80 columns both names are on one line each, beside a figure.
     for model in ("claude-sonnet-4-20250514", "claude-sonnet-4-5-20250929"):
         assert re.search(rf"│ {re.escape(model)} +│ T0 +│ +0\.250", seen)

@@ -86,7 +86,7 @@ def found(a: float, b: float, problems: int, attempts: int, times: int, runs: in
         ),
     ],
 )
-@pytest.mark.parametrize(("a", "b"), [(1, 1), (2, 5), (8, 1), (0.5, 0.5)])
+@pytest.mark.parametrize(("a", "b"), nightly_but([(1, 1), (8, 1)], [(1, 1), (2, 5), (8, 1), (0.5, 0.5)]))
 def test_a_difference_of_that_size_is_found_four_times_in_five(
     a: float, b: float, problems: int, attempts: int, runs: int
 ) -> None:

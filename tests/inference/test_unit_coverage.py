@@ -75,7 +75,7 @@ def test_medians_of_few_values(problems: int) -> None:
 
 @pytest.mark.parametrize(
     ("problems", "n", "easier"),
-    nightly_but([(10, 5, 0), (30, 1, -3)], itertools.product([10, 30, 100], [1, 5], [-3, 0, 3])),
+    nightly_but([(30, 1, -3)], itertools.product([10, 30, 100], [1, 5], [-3, 0, 3])),
 )
 def test_cost_of_pass_where_hard_problems_cost_more(problems: int, n: int, easier: int) -> None:
     generator = np.random.default_rng([problems, n, easier + 3])
@@ -119,7 +119,7 @@ def test_overall_scores_of_suites_that_differ(sizes: list[int], n: int) -> None:
 @pytest.mark.parametrize(
     ("problems", "others", "n"),
     nightly_but(
-        [(40, 40, 1), (72, 6, 1)],
+        [(72, 6, 1)],
         [(40, 40, 1), (40, 40, 5), (72, 6, 1), (72, 6, 5), (6, 72, 1), (6, 72, 5), (8, 8, 5), (150, 150, 3)],
     ),
 )

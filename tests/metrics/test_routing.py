@@ -235,6 +235,7 @@ def test_equal_models_save_nothing_though_it_would_seem_so() -> None:
     assert (error < 0.02).all(), "else nearness to 0 would say nothing"
 
 
+@pytest.mark.nightly
 def test_the_interval_of_equal_models_holds_zero() -> None:
     generator = np.random.default_rng(4)
     held = 0

@@ -95,9 +95,13 @@ def test_the_test_above_finds_a_table_that_depends_on_other_models(first: Evalua
     "after",
     [
         pytest.param(MODELS | {"cedar": (1, 50, 1)}, id="edited"),
-        pytest.param(MODELS | {"bravo": (20, 220, 2)}, id="added"),
-        pytest.param({name: MODELS[name] for name in ("atlas", "cedar", "none")}, id="removed"),
-        pytest.param({"atlas": (0, 0, 0), "cedar": MODELS["cedar"], "zulu": (4, 90, 2)}, id="emptied"),
+        pytest.param(MODELS | {"bravo": (20, 220, 2)}, id="added", marks=pytest.mark.nightly),
+        pytest.param(
+            {name: MODELS[name] for name in ("atlas", "cedar", "none")}, id="removed", marks=pytest.mark.nightly
+        ),
+        pytest.param(
+            {"atlas": (0, 0, 0), "cedar": MODELS["cedar"], "zulu": (4, 90, 2)}, id="emptied, removed and added"
+        ),
     ],
 )
 def test_tables_after_a_change_of_models_are_those_of_a_first_run(

@@ -137,7 +137,7 @@ def test_an_unchanged_run_repeats_nothing(one_in_ten: Folder) -> None:
     assert evaluate(one_in_ten).made == 0
 
 
-@pytest.mark.parametrize("runner", ["isolated", "pytest"])
+@pytest.mark.parametrize("runner", ["isolated", pytest.param("pytest", marks=pytest.mark.nightly)])
 def test_a_fix_that_is_itself_random_excludes_no_test(tmp_path: Path, runner: str) -> None:
     folder = make_problems(tmp_path, [suite(2)], [RANDOM_FIX], reference="")
     assert repeat(folder, 32, exclude_flaky=True, python={"runner": runner, "lint": False}).exit_code == 0
@@ -223,7 +223,7 @@ def test_one_test_in_a_hundred_that_fails_once_in_a_hundred_runs(problems: int) 
     """A thousand runs find every such test, and the interval of their share contains the truth in 93% of cases."""
     ids = [f"p{number}" for number in range(problems)]
     known = pl.LazyFrame({"oid": ids, "cluster": None}, schema_overrides={"cluster": pl.String})
-    covered, cases = 0, 150
+    covered, cases = 0, 60 if problems == 50 else 150
     for seed in range(cases):
         noise, planted = simulated_noise(problems, tests=10, share=0.01, repeat=1000, seed=seed)
         found = no_flaky_tests(noise, known, IntervalSettings())

@@ -50,7 +50,7 @@ def _version_of(modules: Iterable[str]) -> str:
 
 def package_code_version() -> str:
     """A hash of all code that takes part in a run, Dagster's definitions included, and of the libraries' versions."""
-    lines = [f"{name} {version(name)}" for name in (*_LIBRARIES, *_WRITERS)]
+    lines = [f"{name} {_library_version(name)}" for name in (*_LIBRARIES, *_WRITERS)]
     for package in (_PACKAGE, *(_PACKAGE.with_name(name) for name in _AROUND)):
         lines += [f"{file} {_hash_of(_PACKAGE.parent / file)}" for file in _python_files(package)]
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()

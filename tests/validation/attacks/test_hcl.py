@@ -52,7 +52,7 @@ ATTACKS: dict[str, str | bytes] = {
     "negations": f'output "a" {{\n  value = {"!" * 100_000}x\n}}\n',
     "conditions": f'output "a" {{\n  value = {"a ? b : " * 100_000}\n}}\n',
     "a large file of nonsense": b"\x7f{[(\"'<<~" * 300_000,
-    "three megabytes of blocks": BAD + 'resource "a" "b" {\n  c = "d"\n}\n' * 80_000,
+    "half a megabyte of blocks": BAD + 'resource "a" "b" {\n  c = "d"\n}\n' * 15_000,
     "heredocs that look endless": 'output "a" {\n  value = ' + "".join(f"<<E{n}\n${{" for n in range(5_000)) + "\n}\n",
     "heredocs without an end": "a = <<EOF\n" + "%{ for x in y }${x}\n" * 5_000,
     "one long name": f'output "a" {{\n  value = var.{"x" * 1_000_000}\n}}\n',
