@@ -9,10 +9,13 @@ import duckdb
 import polars as pl
 import pytest
 
+from tests.conftest import small_folder
 from tests.publish.test_views import rows, write
 from touchstone.errors import TouchstoneError
+from touchstone.evaluation import Evaluation, run
 from touchstone.publish.views import table_files
 from touchstone.publish.warehouse import Warehouse, build_warehouse, publish_warehouse
+from touchstone.tables import TABLES
 
 
 def ask(warehouse: Path, sql: str) -> list[tuple]:
@@ -103,6 +106,20 @@ def test_a_table_left_out_for_its_size_is_an_error_and_never_an_empty_answer(tmp
         duckdb.CatalogException, match=r"attempts is not in this file \(1,001 rows\): use `touchstone sql`"
     ):
         ask(tmp_path / "w.duckdb", sql)
+
+
+def test_a_run_leaves_out_the_tables_with_more_rows_than_configured(tmp_path: Path) -> None:
+    folder = small_folder(tmp_path)
+    folder.configure(publish={"warehouse_max_rows": 3})
+    evaluation = Evaluation.load(folder.config)
+    run(evaluation)
+    rows_of = {name: evaluation.store.scan_published(name).collect().height for name in TABLES}
+    left_out = {name for name, count in rows_of.items() if count > 3}
+    assert rows_of["attempts"] == 4 and rows_of["sources"] <= 3
+    tables = "SELECT table_name FROM information_schema.tables WHERE table_type = 'BASE TABLE'"
+    assert {name for (name,) in ask(folder.output / "warehouse.duckdb", tables)} == TABLES.keys() - left_out
+    with pytest.raises(duckdb.CatalogException, match=r"attempts is not in this file \(4 rows\)"):
+        ask(folder.output / "warehouse.duckdb", "FROM attempts")
 
 
 def test_the_last_warehouse_is_linked_while_nothing_changed(original: Path, tmp_path: Path) -> None:

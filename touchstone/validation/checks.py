@@ -23,9 +23,10 @@ def undecided_share(outcomes: pl.LazyFrame, limits: CheckLimits) -> CheckResult:
     """Validation decided nearly all fixes: undecided ones are not missing at random."""
     left_out = pl.col("passed").is_null() & pl.col("diagnostics").is_not_null()
     given = outcomes.filter(left_out | pl.col("sandbox").is_not_null())
-    total = given.select(pl.len()).collect().item()
     reasons = given.filter(left_out).group_by("status").agg(pl.len(), pl.col("diagnostics").min()).sort("status")
-    found = reasons.collect()
+    # Together, so that the outcomes are read once.
+    counted_rows, found = pl.collect_all([given.select(pl.len()), reasons])
+    total = counted_rows.item()
     missing = int(found["len"].sum())
     share = missing / total if total else 0.0
     figures = {"undecided": missing, "given": total, "share": share}
