@@ -179,7 +179,7 @@ def test_cpu_time_of_processes_that_have_ended_counts(sandbox_runner: SandboxRun
 
 def test_waiting_is_no_cpu_time(sandbox_runner: SandboxRunner) -> None:
     """So a machine that lets a command wait makes no timeout of it."""
-    ended = run(sandbox_runner, "sleep 2; printf after", seconds=0.5)
+    ended = run(sandbox_runner, "sleep 1; printf after", seconds=0.5)
     assert (ended.status, ended.exit_code, ended.stdout) == ("exited", 0, b"after")
 
 
