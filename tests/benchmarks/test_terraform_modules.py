@@ -4,6 +4,8 @@ import runpy
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from touchstone.validation.hcl import check_module
 
 SCRIPT: dict[str, Any] = runpy.run_path(str(Path(__file__).parents[2] / "benchmarks" / "terraform_modules.py"))
@@ -24,6 +26,7 @@ def test_every_way_of_breaking_a_module_is_found_and_sound_ones_are_not() -> Non
         assert [is_sound({**files, FILENAME: text}) for text, _ in attempts] == [sound for _, sound in attempts]
 
 
+@pytest.mark.nightly
 def test_no_two_of_10000_modules_are_the_same() -> None:
     modules = [
         (number, text, *SCRIPT["make_module"](number).files.values())

@@ -63,6 +63,7 @@ def test_the_bare_query_makes_the_tables_of_a_run(folder: Path, data: ModuleType
     assert said == "equal to 1e-09: tables_only: 9 of 9 pass@k"
 
 
+@pytest.mark.nightly
 def test_the_pandas_script_makes_the_figures_of_a_run(folder: Path, data: ModuleType) -> None:
     pytest.importorskip("pandas", reason="pandas is not installed; `make setup` installs it")
     spent = json.loads(script("pandas_run.py", folder / "input", folder / "pandas", "--intervals", 1, "--pairs", 2))

@@ -227,6 +227,7 @@ def test_a_folder_with_broken_or_other_tables(tmp_path: Path) -> None:
     assert "\n" not in str(told.value)
 
 
+@pytest.mark.nightly
 def test_folders_are_opened_without_readers_and_dagster(tmp_path: Path) -> None:
     text = result_folder(tmp_path / "out", open_input(native(tmp_path / "in")))
     script = (

@@ -328,6 +328,7 @@ def test_every_result_is_sane(rows: list[tuple[tuple[int, int, int, int], str | 
     assert (result.units_needed is None) == (result.units >= 6)
 
 
+@pytest.mark.nightly
 def test_scipy_is_not_loaded() -> None:
     code = "import sys, touchstone.compare.pairs as c; sys.exit('scipy' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

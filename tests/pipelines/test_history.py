@@ -199,6 +199,7 @@ def open_when_told(home: Path, parent: Connection) -> None:
         parent.send(run_in(instance))
 
 
+@pytest.mark.nightly
 def test_two_processes_make_a_home_at_once(tmp_path: Path) -> None:
     parent, child = SPAWN.Pipe()
     other = SPAWN.Process(target=open_when_told, args=(tmp_path, child))

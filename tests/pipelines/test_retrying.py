@@ -132,7 +132,7 @@ class TestNextRun:
     @pytest.mark.parametrize(
         ("status", "place"),
         nightly_but(
-            [("no_report", "good"), ("no_report", "broken"), ("sandbox_error", "reference")],
+            [("no_report", "good"), ("sandbox_error", "reference")],
             product(["timeout", "no_report", "sandbox_error"], ["broken", "reference", "good"]),
         ),
     )

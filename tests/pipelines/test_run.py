@@ -334,6 +334,7 @@ def everything(folder: Folder, output: Path | None = None) -> dict[str, object]:
     return seen
 
 
+@pytest.mark.nightly
 def test_many_models_in_one_run(folder: Folder) -> None:
     for model in range(6):
         rate = model / 5

@@ -283,7 +283,13 @@ def test_sql_errors_are_one_line_with_the_hint(tables: Path, sql: str, line: str
     assert refusal(tables, sql) == line
 
 
-@pytest.mark.parametrize("sql", ["SELECT repeat('x', 4000000000)", "SELECT length(repeat('x', 4000000000))"])
+@pytest.mark.parametrize(
+    "sql",
+    [
+        pytest.param("SELECT repeat('x', 4000000000)", marks=pytest.mark.nightly),
+        "SELECT length(repeat('x', 4000000000))",
+    ],
+)
 def test_memory_that_duckdb_does_not_count_is_bounded_too(tables: Path, sql: str) -> None:
     assert refusal(tables, sql, seconds=60) == "the query needed more than 2 GiB of memory"
 
@@ -300,7 +306,7 @@ def test_the_result_is_bounded_as_it_flows(tables: Path) -> None:
 
 def test_an_endless_query_ends_in_time(tables: Path) -> None:
     sql = "SELECT sum(hash(a, b)) FROM range(100_000_000) x(a), range(100_000_000) y(b)"
-    assert refusal(tables, sql, seconds=2) == "the query took longer than 2 s"
+    assert refusal(tables, sql, seconds=1) == "the query took longer than 1 s"
 
 
 def test_a_query_nested_without_end_is_one_line(tables: Path) -> None:

@@ -322,6 +322,7 @@ def test_keys_without_end(tmp_path: Path) -> None:
         read(tmp_path, *results)
 
 
+@pytest.mark.nightly
 def test_five_thousand_results(tmp_path: Path) -> None:
     table = read(tmp_path, *(result(case_id=f"case-{n % 500}", attempt=n // 500 + 1) for n in range(5000)))
     assert table.frame.height == 5000

@@ -72,7 +72,7 @@ print(json.dumps(result if failure is None else {"": failure}))
 """
 
 
-@pytest.mark.parametrize("backend", ["bubblewrap", "landlock"])
+@pytest.mark.parametrize("backend", ["bubblewrap", pytest.param("landlock", marks=pytest.mark.nightly)])
 def test_a_fix_that_ends_its_sandbox_has_failed(backend: str) -> None:
     found = run_as_ordinary_user(SCRIPT, backend, json.dumps(COMMANDS), json.dumps(CANDIDATES))
     if "" in found:

@@ -166,20 +166,20 @@ def test_output_is_capped_exactly(sandbox_runner: SandboxRunner, stream: int) ->
 
 
 def test_cpu_time_is_limited(sandbox_runner: SandboxRunner) -> None:
-    ended = run(sandbox_runner, "printf before; while :; do :; done", seconds=1.5)
+    ended = run(sandbox_runner, "printf before; while :; do :; done", seconds=0.5)
     assert (ended.status, ended.exit_code, ended.stdout) == ("timeout", None, b"before")
-    assert (ended.note, ended.starved) == ("used more than 1.5 s of CPU time", False)
+    assert (ended.note, ended.starved) == ("used more than 0.5 s of CPU time", False)
 
 
 def test_cpu_time_of_processes_that_have_ended_counts(sandbox_runner: SandboxRunner) -> None:
     count = "i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done"
-    ended = run(sandbox_runner, f"while :; do sh -c '{count}'; done", seconds=1.5)
-    assert (ended.status, ended.note) == ("timeout", "used more than 1.5 s of CPU time")
+    ended = run(sandbox_runner, f"while :; do sh -c '{count}'; done", seconds=0.5)
+    assert (ended.status, ended.note) == ("timeout", "used more than 0.5 s of CPU time")
 
 
 def test_waiting_is_no_cpu_time(sandbox_runner: SandboxRunner) -> None:
     """So a machine that lets a command wait makes no timeout of it."""
-    ended = run(sandbox_runner, "sleep 2; printf after", seconds=1.5)
+    ended = run(sandbox_runner, "sleep 1; printf after", seconds=0.5)
     assert (ended.status, ended.exit_code, ended.stdout) == ("exited", 0, b"after")
 
 
@@ -203,9 +203,9 @@ def _read(path: Path) -> bytes:
         return b""
 
 
-def test_many_runs_leave_nothing(sandbox_runner: SandboxRunner, tmp_path: Path) -> None:
+def test_several_runs_leave_nothing(sandbox_runner: SandboxRunner, tmp_path: Path) -> None:
     tree = tree_in(tmp_path / "tree")
-    for number in range(20):
+    for number in range(5):
         ended = run(sandbox_runner, f"mkdir -p deep/{number}; chmod 000 deep; echo {number}", tree)
         assert (ended.status, ended.stdout) == ("exited", f"{number}\n".encode())
     assert list(sandbox_runner.scratch.iterdir()) == []
