@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from touchstone.validation.cache import ReportCache
 from touchstone.validation.session import Request, ValidationSession
 from touchstone.validation.targets import Target, Targets
 from touchstone.validation_config import ValidationSettings
@@ -81,6 +82,16 @@ def test_fresh_validates_what_is_known_once_more_and_once_only(project: Project)
         assert project.ask(validation, "yes") == [("passed", False)]
         assert project.ask(validation, "yes") == [("passed", True)]
     assert project.judged() == ["yes", "yes"]
+
+
+def test_a_settled_report_on_a_problem_is_looked_up_once_per_run(project: Project) -> None:
+    with project.validation() as validation:
+        (request,) = project.requests(validation, [None])
+        first = validation.problem_reports([request])[request.key]
+        with ReportCache(validation.cache_dir) as cache:
+            cache.forget([request.key])
+        assert validation.problem_reports([request])[request.key] is first
+        assert project.judged() == ["no"]
 
 
 def test_a_validator_that_is_missing_decides_nothing(project: Project) -> None:

@@ -99,7 +99,7 @@ def _validate_with_all_tests(
     baselines = {oid: validation.request(target, None) for oid, target in usable.items()}
     applied = {oid: _reference(target, validation) for oid, target in usable.items()}
     wanted = [*baselines.values(), *(made for _, made in applied.values() if made is not None)]
-    reports = validation.reports(wanted, "validating the problems")
+    reports = validation.problem_reports(wanted)
     found: dict[str, ValidatedProblem | NoTarget] = {}
     for oid, target in targets.items():
         if isinstance(target, NoTarget):

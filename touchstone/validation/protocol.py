@@ -185,11 +185,7 @@ class Tree:
 
     def with_file(self, path: str, content: bytes) -> "Tree":
         """The same tree with one file replaced or added."""
-        return replace(
-            self,
-            files=self.files if path in self.files else tuple(sorted((*self.files, path))),
-            changed=dict(sorted({**self.changed, path: content}.items())),
-        )
+        return self.with_changes({path: content})
 
     def with_changes(self, changes: Mapping[str, bytes | None]) -> "Tree":
         """The same tree with files replaced, added or, where the content is None, deleted.

@@ -4,6 +4,7 @@ What runs in a sandbox may be the fix, so nothing about its report is taken for 
 What the contents mean belongs in `judging`.
 """
 
+import itertools
 import json
 import math
 from collections.abc import Iterator, Mapping
@@ -57,8 +58,8 @@ def _faults(report: Report) -> Iterator[str]:
         "note": _is_text(report.note),
         "duration": isinstance(report.duration_seconds, int | float) and math.isfinite(report.duration_seconds),
         "starved": isinstance(report.starved, bool),
-        "declared": report.declared is None or _are_texts(report.declared, 2),
-        "skipped": _are_texts(report.skipped, 1),
+        "declared": report.declared is None or _are_tuples_of_texts(report.declared),
+        "skipped": _are_texts(report.skipped),
         "cannot_judge": _is_text(report.cannot_judge),
     }
     yield from (name for name, holds in rules.items() if not holds)
@@ -91,11 +92,22 @@ def _test_faults(tests: Mapping[str, bool]) -> Iterator[str]:
         yield "a test's name or result"
 
 
-def _are_texts(value: Any, depth: int) -> bool:
-    """Whether it is a tuple of texts, or of such tuples, with a bounded number of entries each."""
-    if depth == 0:
-        return _is_text(value)
-    return isinstance(value, tuple) and len(value) <= _MAX_TESTS and all(_are_texts(one, depth - 1) for one in value)
+def _are_texts(value: Any) -> bool:
+    """Whether it is a tuple of texts, with a bounded number of entries."""
+    return _is_tuple(value) and _fit(value)
+
+
+def _are_tuples_of_texts(value: Any) -> bool:
+    return _is_tuple(value) and all(map(_is_tuple, value)) and _fit(tuple(itertools.chain.from_iterable(value)))
+
+
+def _is_tuple(value: Any) -> bool:
+    return isinstance(value, tuple) and len(value) <= _MAX_TESTS
+
+
+def _fit(values: tuple[Any, ...]) -> bool:
+    # Not text by text: a module declares dozens, and a cached run reads thousands of reports.
+    return set(map(type, values)) <= {str} and max(map(len, values), default=0) <= _MAX_TEXT
 
 
 def _is_text(value: Any) -> bool:

@@ -7,7 +7,7 @@ import hashlib
 import multiprocessing
 import os
 import shutil
-from collections import Counter
+from collections import ChainMap, Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -70,6 +70,8 @@ class ValidationSession:
         self._requested_keys: set[str] = set()
         # Decided but not settled: the cache does not store them, and one try per run is enough.
         self._unsettled: dict[str, Report] = {}
+        # Settled reports on problems and their reference fixes.
+        self._problem_reports: dict[str, CachedReport] = {}
         self._available: dict[str, Availability] = {}
         self._conditions: dict[tuple[str, Problem], str] = {}
         self._workers: dict[type, Workers] = {}
@@ -145,6 +147,13 @@ class ValidationSession:
             if (report := known[request.key].report).decided and not report.settled
         }
         return known
+
+    def problem_reports(self, requests: Sequence[Request]) -> Mapping[str, CachedReport]:
+        """The reports on problems, by key. Every model's fixes need them, so settled ones are looked up once."""
+        new = [request for request in requests if request.key not in self._problem_reports]
+        found = self.reports(new, "validating the problems") if new else {}
+        self._problem_reports |= {key: known for key, known in found.items() if known.report.settled}
+        return ChainMap(found, self._problem_reports)
 
     @contextmanager
     def _counting(

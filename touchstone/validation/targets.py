@@ -67,17 +67,25 @@ class NoTarget:
 
 
 class Targets:
-    """Resolves problem rows to targets. Each root folder is listed and hashed once, each runner chosen once."""
+    """Resolves problem rows to targets, each row once. A root folder is listed and hashed once."""
 
     def __init__(self, clones_dir: Path | None, settings: ValidationSettings) -> None:
         self._clones_dir, self._settings = clones_dir, settings
         self._trees: dict[Path, tuple[str, ...] | UnusableFiles] = {}
         self._hashed: dict[Path, HashedTree] = {}
         self._runners: dict[Problem, str | CannotJudge] = {}
+        # By row: every model's attempts ask for the same problems.
+        self._found: dict[tuple[tuple[str, Any], ...], Target | NoTarget] = {}
 
     def find(self, rows: Iterable[Mapping[str, Any]]) -> dict[str, Target | NoTarget]:
         """The target of each problem, by oid."""
-        return {row["oid"]: self._target(row) for row in rows}
+        return {row["oid"]: self._target_once(row) for row in rows}
+
+    def _target_once(self, row: Mapping[str, Any]) -> Target | NoTarget:
+        key = tuple(row.items())
+        if key not in self._found:
+            self._found[key] = self._target(row)
+        return self._found[key]
 
     def _target(self, row: Mapping[str, Any]) -> Target | NoTarget:
         if self._clones_dir is None:
