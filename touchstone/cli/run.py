@@ -55,6 +55,8 @@ def run(
             report_step("loading Dagster")
             from pipelines.launch import run_evaluation
 
+            # What is imported stays; no later collection looks at it.
+            gc.freeze()
             with evaluation.store.lock():
                 outcome = run_evaluation(evaluation, config)
     from touchstone.cli.run_tables import show_published, show_run
