@@ -26,8 +26,8 @@ from touchstone.storage.store import Store
 from touchstone.tables import TABLES
 
 DERIVED = [table for table in TABLES.values() if not table.step]
-# Copies of a contract's columns that spare a fast command the import of dataframely; tests hold them together.
-COPIES = {"touchstone/ingest/quarantine.py", "touchstone/metrics/pass_at_k.py"}
+# A copy of a contract's columns; a test holds the two together.
+COPIES = {"touchstone/ingest/quarantine.py"}
 
 
 def test_tables_come_after_what_they_read() -> None:

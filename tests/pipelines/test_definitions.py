@@ -1,7 +1,5 @@
-"""The graph's shape, its sensor and its schedule, through the same `build_defs` that users run."""
+"""The graph's shape and what a run tells the UI, through the same `build_defs` that users run."""
 
-import json
-import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +13,7 @@ from pipelines.definitions import build_defs
 from pipelines.definitions import defs as load_definitions
 from pipelines.resources import EvaluationResource
 from tests.conftest import Folder, copy_of, small_folder
-from touchstone.evaluation import Evaluation, run
+from touchstone.evaluation import Evaluation
 from touchstone.tables import TABLES
 
 DATA = "dagster/data_version"
@@ -287,121 +285,3 @@ def test_data_versions_follow_the_files_contents(
     third = versions(limited_run.result)
     changed = {name for name in first if first[name] != third[name]}
     assert changed == set(first) - {"settings", "problems", "quarantine", "validator_noise", "baselines"}
-
-
-@pytest.fixture(scope="module")
-def new_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The databases of a new instance, which take Dagster half a second to make."""
-    home = tmp_path_factory.mktemp("home")
-    with dg.DagsterInstance.local_temp(str(home)) as instance:
-        assert instance.get_dynamic_partitions("models") == []
-    return home
-
-
-@pytest.fixture
-def stored(new_home: Path, tmp_path: Path) -> Iterator[dg.DagsterInstance]:
-    """An instance on disk, as the daemon has it."""
-    with dg.DagsterInstance.local_temp(str(shutil.copytree(new_home, tmp_path / "home"))) as made:
-        yield made
-
-
-def sense(
-    defs: dg.Definitions, instance: dg.DagsterInstance, cursor: str | None
-) -> tuple[list[dg.RunRequest], str | None]:
-    tick = sensor_tick(defs, instance, cursor)
-    return list(tick.run_requests or []), tick.cursor
-
-
-def sensor_tick(defs: dg.Definitions, instance: dg.DagsterInstance, cursor: str | None = None) -> Any:
-    (sensor,) = defs.get_repository_def().sensor_defs
-    resources = {"evaluation": (defs.resources or {})["evaluation"]}
-    with dg.build_sensor_context(instance=instance, cursor=cursor, resources=resources) as context:
-        return sensor.evaluate_tick(context)
-
-
-def schedule_tick(defs: dg.Definitions, instance: dg.DagsterInstance) -> Any:
-    (schedule,) = defs.get_repository_def().schedule_defs
-    resources = {"evaluation": (defs.resources or {})["evaluation"]}
-    with dg.build_schedule_context(instance=instance, resources=resources) as context:
-        return schedule.evaluate_tick(context)
-
-
-def test_the_sensor_sees_new_changed_and_vanished_files(
-    defs: dg.Definitions, stored: dg.DagsterInstance, folder: Folder
-) -> None:
-    requests, cursor = sense(defs, stored, None)
-    assert len(requests) == 1
-    assert stored.get_dynamic_partitions("models") == ["m"]
-    assert sense(defs, stored, cursor) == ([], cursor)
-
-    new = folder.fixes("n", HEADER + "a,1,true\n")
-    requests, cursor = sense(defs, stored, cursor)
-    assert requests[0].tags["touchstone/new"] == "1"
-    assert stored.get_dynamic_partitions("models") == ["m", "n"]
-
-    folder.fixes("n", HEADER + "a,1,false\n")
-    requests, cursor = sense(defs, stored, cursor)
-    assert requests[0].tags["touchstone/changed"] == "1"
-
-    folder.fixes("n", HEADER + "a,1,true\n")
-    requests, cursor = sense(defs, stored, cursor)
-    assert requests[0].run_key is None, "a key would keep Dagster from evaluating a file that was changed back"
-
-    new.touch()
-    assert sense(defs, stored, cursor)[0] == []
-
-    new.unlink()
-    requests, cursor = sense(defs, stored, cursor)
-    assert requests[0].tags["touchstone/gone"] == "1"
-    assert stored.get_dynamic_partitions("models") == ["m"]
-    assert json.loads(cursor or "{}").keys() == {"m_fixes.csv", "problems"}
-
-
-def test_a_file_that_cannot_be_read_does_not_silence_the_sensor(
-    defs: dg.Definitions, stored: dg.DagsterInstance, folder: Folder
-) -> None:
-    (folder.root / "fixes" / "gone_fixes.csv").symlink_to(folder.root / "nowhere.csv")
-    requests, cursor = sense(defs, stored, None)
-    assert len(requests) == 1
-    assert json.loads(cursor or "{}")["gone_fixes.csv"] == "unreadable"
-
-
-def test_the_sensor_says_why_it_does_nothing(defs: dg.Definitions, stored: dg.DagsterInstance, folder: Folder) -> None:
-    (folder.root / "fixes" / "m_fixes.csv").unlink()
-    assert sense(defs, stored, None)[0] == []
-
-
-def test_the_schedule_covers_all_models(defs: dg.Definitions, stored: dg.DagsterInstance, folder: Folder) -> None:
-    folder.fixes("n", HEADER)
-    assert len(schedule_tick(defs, stored).run_requests or []) == 1
-    assert stored.get_dynamic_partitions("models") == ["m", "n"]
-
-
-@pytest.mark.parametrize("trouble", ["all files refused", "no folder", "no problems file"])
-def test_sensor_and_schedule_skip_with_the_reason_where_no_model_is_usable(
-    defs: dg.Definitions, stored: dg.DagsterInstance, folder: Folder, trouble: str
-) -> None:
-    if trouble == "all files refused":
-        folder.fixes("m_synthetic", HEADER + "a,1,true\n")
-        reason = "both speak for the model 'm'"
-    elif trouble == "no folder":
-        shutil.rmtree(folder.root / "fixes")
-        reason = "no such folder; set 'fixes_dir'"
-    else:
-        (folder.root / "fixes" / "problems.csv").unlink()
-        reason = "no problems file: looked for"
-    for tick in (sensor_tick(defs, stored), schedule_tick(defs, stored)):
-        assert not tick.run_requests
-        assert reason in str(tick.skip_message)
-
-
-def test_sensor_and_schedule_skip_with_the_reason_where_nothing_changed(
-    defs: dg.Definitions, stored: dg.DagsterInstance, folder: Folder
-) -> None:
-    assert run(Evaluation.load(folder.config)).published
-    for tick in (sensor_tick(defs, stored), schedule_tick(defs, stored)):
-        assert not tick.run_requests
-        assert str(tick.skip_message).startswith("up to date: ")
-    folder.fixes("n", HEADER)
-    for tick in (sensor_tick(defs, stored), schedule_tick(defs, stored)):
-        assert len(tick.run_requests or []) == 1

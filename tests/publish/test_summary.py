@@ -4,8 +4,8 @@ from pathlib import Path
 
 import polars as pl
 
-from touchstone.metrics.pass_at_k import PASS_AT_K_SCHEMA
 from touchstone.publish.summary import summary, write_summary
+from touchstone.tables import TABLES
 
 
 def figures(*rows: dict[str, object]) -> pl.DataFrame:
@@ -13,7 +13,7 @@ def figures(*rows: dict[str, object]) -> pl.DataFrame:
         "model": "m", "tier": "T0", "k": 1, "pass_at_k": 0.5, "ci_low": 0.25, "ci_high": 0.75, "ci_method": "wilson",
         "ci_units": 9, "pass_at_k_all": 0.5, "pass_hat_k": 0.5, "problems": 10, "attempted": 9, "eligible": 9,
     }  # fmt: skip
-    return pl.DataFrame([defaults | row for row in rows], schema=PASS_AT_K_SCHEMA)
+    return pl.DataFrame([defaults | row for row in rows], schema=TABLES["pass_at_k"].dtypes)
 
 
 def test_methods_and_units_stand_behind_the_columns_that_were_there() -> None:

@@ -5,7 +5,7 @@ import shutil
 import sys
 from dataclasses import dataclass
 
-_PACKAGES = ("polars", "duckdb", "pyarrow", "dagster", "dagster-webserver", "dataframely")
+_PACKAGES = ("polars", "duckdb", "pyarrow", "dagster", "dagster-webserver")
 _OPTIONAL_PROGRAMS = {
     "bwrap": "sandbox for validation; Debian and Ubuntu: apt-get install bubblewrap",
     "terraform": "full validation of Terraform fixes; installation: terraform.io",

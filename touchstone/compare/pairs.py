@@ -28,6 +28,7 @@ from touchstone.config import EvaluationConfig, require_baseline_model
 from touchstone.inference.paired_units import Integers, OutcomeMatrix, outcome_matrix
 from touchstone.metrics.pass_at_k import problem_counts
 from touchstone.progress import track
+from touchstone.tables import TABLES
 
 __all__ = [
     "ComparisonSettings", "PairResult", "compare_all", "compare_counts", "compare_pair", "compare_pairs", "sentence",
@@ -78,9 +79,6 @@ def compare_counts(counts: pl.LazyFrame, problems: pl.LazyFrame, settings: Compa
     >>> print(compare_counts(counts, problems, ComparisonSettings())["sentence"][0])
     cedar is worse than atlas by 87.5 points (95% CI 57.9 to 100.0, p = 0.016, 8 problems)
     """
-    # Imported here because comparing folders must start without dataframely.
-    from touchstone.tables import TABLES
-
     schema = TABLES["model_comparison"].dtypes
     names, sides = _count_matrices(counts, problems)
     within_tiers, across_tiers = _pairs(names, settings)

@@ -1,7 +1,4 @@
-"""The columns that figures are grouped by, each list named once.
-
-Literals rather than `TABLES[...].key`, because `pass_at_k` is used by commands that must start without dataframely.
-"""
+"""The columns that figures are grouped by, each list named once."""
 
 MODEL_TIER = ["model", "tier"]
 PROBLEM_KEY = [*MODEL_TIER, "oid"]

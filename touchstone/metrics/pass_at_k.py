@@ -20,6 +20,7 @@ from touchstone.config import IntervalSettings
 from touchstone.inference.uncertainty import mean_interval
 from touchstone.inference.units import GroupKey, arrays_by_group
 from touchstone.metrics.keys import MODEL_TIER, PROBLEM_KEY
+from touchstone.tables import TABLES
 from touchstone.vocabulary import DEFAULT_TIER
 
 Floats = NDArray[np.float64]
@@ -72,9 +73,6 @@ def problem_counts(problem_pass_at_k: pl.LazyFrame) -> pl.LazyFrame:
 
 def problem_pass_at_k(outcomes: pl.LazyFrame, k_values: Sequence[int]) -> pl.LazyFrame:
     """The table `problem_pass_at_k`: pass@k and pass^k per model, tier, problem and k."""
-    # Imported here because commands that only count must start without dataframely.
-    from touchstone.tables import TABLES
-
     columns = TABLES["problem_pass_at_k"].dtypes
     figures = {name: dtype for name, dtype in columns.items() if name not in PROBLEM_KEY}
     counts = count_outcomes(outcomes)
@@ -212,25 +210,7 @@ def summarise(
         for model, tier in groups
         for k in k_values
     ]
-    return pl.DataFrame(rows, schema=PASS_AT_K_SCHEMA)
-
-
-# The columns of the table, whose contract would import dataframely; a test keeps the two equal.
-PASS_AT_K_SCHEMA = {
-    "model": pl.String,
-    "tier": pl.String,
-    "k": pl.Int64,
-    "pass_at_k": pl.Float64,
-    "ci_low": pl.Float64,
-    "ci_high": pl.Float64,
-    "ci_method": pl.String,
-    "ci_units": pl.Int64,
-    "pass_at_k_all": pl.Float64,
-    "pass_hat_k": pl.Float64,
-    "problems": pl.Int64,
-    "attempted": pl.Int64,
-    "eligible": pl.Int64,
-}
+    return pl.DataFrame(rows, schema=TABLES["pass_at_k"].dtypes)
 
 
 def _figures(found: Estimates, attempted: int, problems: int, intervals: IntervalSettings) -> dict[str, object]:

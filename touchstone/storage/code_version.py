@@ -17,7 +17,7 @@ from touchstone.tables import TABLES
 _PACKAGE = Path(__file__).parents[1]
 _LIBRARIES = ("numpy", "polars", "pyarrow", "scipy")
 # What else takes part in publishing: libraries, and the packages beside this one.
-_WRITERS = ("duckdb", "dataframely")
+_WRITERS = ("duckdb",)
 _AROUND = ("assets", "pipelines")
 # The public API imports everything on use but makes no table.
 _API = ("touchstone", "touchstone.api")
