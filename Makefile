@@ -46,7 +46,7 @@ ui: $(READY) sandbox ## the Dagster UI on http://127.0.0.1:3000
 	@$(BIN)/touchstone ui --config $(firstword $(CONFIG))
 
 test: $(READY) sandbox ## run the tests
-	@$(BIN)/pytest -n 4 --dist worksteal
+	@$(BIN)/pytest -n 3 --dist worksteal
 
 test-nightly: $(READY) sandbox ## long simulations, many examples of every property, kills at any moment, crowded processors
 	@$(BIN)/pytest -m 'nightly or hypothesis' --hypothesis-profile nightly -n 2 --dist worksteal -rP
