@@ -1,10 +1,10 @@
 """Whether two checkouts make the same figures: evaluates a configuration with both and compares what they publish.
 
-    python benchmarks/same_figures.py OLD_CHECKOUT NEW_CHECKOUT [--within 1e-12] [CONFIG...]
+    python benchmarks/same_figures.py OLD_CHECKOUT NEW_CHECKOUT [CONFIG...] [--within 1e-12]
 
 Each checkout runs with its own `.venv`. Parquet files and CSV files must be equal byte for byte, or with `--within` the
-numbers up to this relative difference. Tables that hold the time of the run (`history`, `problem_history`) and how long
-validation took are compared by the other columns.
+numbers up to this relative difference, in any order of rows. Tables that hold the time of the run (`history`,
+`problem_history`) and how long validation took are compared by the other columns.
 """
 
 import argparse
@@ -31,7 +31,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("new", type=lambda text: Path(text).resolve())
     parser.add_argument("configs", nargs="*", default=CONFIGS)
     parser.add_argument("--within", type=float, default=0.0)
-    options = parser.parse_args(arguments)
+    options = parser.parse_intermixed_args(arguments)
     differences: list[str] = []
     compared = 0
     for config in options.configs:
@@ -81,6 +81,9 @@ def _differences(old: Path, new: Path, within: float) -> list[str]:
         return [f"columns differ: {set(before.schema.items()) ^ set(after.schema.items())}"]
     if before.height != after.height:
         return [f"{before.height} rows against {after.height}"]
+    if within:
+        texts = pl.selectors.string()
+        before, after = (rows.sort(texts, maintain_order=True) for rows in (before, after))
     varying = [name for name in VARYING if name in before.columns]
     compared = [name for name in before.columns if name not in varying]
     differing = [
