@@ -1,17 +1,14 @@
 """Declarations of columns and schemas, and the rules that their values must keep.
 
 Importing dataframely costs a short run more than all its checks, so a table is checked with the few rules that are used
-here, written as dataframely writes them; `checked` makes dataframely's own schema, and a test holds the two equal.
+here, written as dataframely writes them, which a test holds equal to dataframely's own.
 Dagster's definitions are built from the declarations without Polars either.
 """
 
 from collections.abc import Callable
-from functools import cache
-from types import new_class
 from typing import TYPE_CHECKING, Any, ClassVar
 
 if TYPE_CHECKING:
-    import dataframely as dy
     import polars as pl
 
 
@@ -29,7 +26,7 @@ class Column:
     """A column: its one-line description, whether it is part of the row's key, and what must hold in it.
 
     `primary_key` adds the rule that these columns together identify a row. `rules` are arguments of dataframely's
-    column of the same name: `min`, `max`, `min_length`, `max_length` and `check`.
+    column of the same name: `min`, `max`, `min_length`, `max_length` and `check`; `arguments` are all of them.
     """
 
     type_name: ClassVar[str]
@@ -39,7 +36,7 @@ class Column:
     ) -> None:
         self.description, self.key, self.nullable, self.primary_key = description, key, nullable, primary_key
         self._rules = rules
-        self._arguments = {"nullable": nullable, "primary_key": primary_key, "description": description, **rules}
+        self.arguments = {"nullable": nullable, "primary_key": primary_key, "description": description, **rules}
 
     def rules(self, values: "pl.Expr") -> "dict[str, pl.Expr]":
         """What must hold for every value, by name. Where it is null, it holds."""
@@ -53,13 +50,6 @@ class Column:
 
         made: pl.DataType = getattr(pl, self.type_name)()
         return made
-
-    def checked(self) -> "dy.Column":
-        """The column that dataframely checks."""
-        import dataframely as dy
-
-        kind: type[dy.Column] = getattr(dy, type(self).__name__)
-        return kind(**self._arguments)
 
 
 class String(Column):
@@ -82,7 +72,7 @@ class Float64(Column):
     def __init__(self, *, allow_inf: bool = False, **rules: Any) -> None:
         super().__init__(**rules)
         self.allow_inf = allow_inf
-        self._arguments["allow_inf"] = allow_inf
+        self.arguments["allow_inf"] = allow_inf
 
     def rules(self, values: "pl.Expr") -> "dict[str, pl.Expr]":
         """The rules of every column, and that values are numbers."""
@@ -107,17 +97,5 @@ class Schema:
         ...     x = Float64(description="Abscissa.", min=0)
         >>> [(name, column.dtype) for name, column in Point.columns().items()]
         [('x', Float64)]
-        >>> import polars as pl
-        >>> Point.checked().is_valid(pl.DataFrame({"x": [-1.0]}))
-        False
         """
         return {name: column for name, column in vars(cls).items() if isinstance(column, Column)}
-
-    @classmethod
-    @cache
-    def checked(cls) -> "type[dy.Schema]":
-        """The schema that dataframely checks."""
-        import dataframely as dy
-
-        columns = {name: column.checked() for name, column in cls.columns().items()}
-        return new_class(cls.__name__, (dy.Schema,), exec_body=lambda namespace: namespace.update(columns))

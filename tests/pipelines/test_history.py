@@ -181,7 +181,7 @@ def test_others_read_and_write_while_a_run_writes_and_when_it_is_killed(tmp_path
                 assert [one.status for one in instance.get_runs()] == [dg.DagsterRunStatus.STARTED]
         parent.recv()
         assert all(seen.acquire(timeout=60) for _ in range(100)), (
-            "the UI is told of events while the run's connection is open"
+            "the UI sees events while the run still holds its connection"
         )
         writer.kill()
         writer.join()
