@@ -15,10 +15,11 @@ import pytest
 
 from tests.conftest import nightly_but
 from tests.inference.cluster_simulation import SIZES, Population
+from tests.inference.scalar_intervals import paired_interval, t_interval
 from touchstone.config import IntervalSettings
 from touchstone.inference.medians import Sample, median_interval
 from touchstone.inference.ratios import cost_of_pass_interval
-from touchstone.inference.uncertainty import Interval, UnitHistogram, paired_interval, t_interval, unit_interval
+from touchstone.inference.uncertainty import Interval, UnitHistogram, unit_interval
 
 SETTINGS = IntervalSettings(replicates=300)
 QUICK_RUNS, NIGHTLY_RUNS = 400, 4000

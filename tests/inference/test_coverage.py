@@ -19,8 +19,9 @@ from numpy.typing import NDArray
 from scipy import special, stats
 
 from tests.conftest import nightly_but
+from tests.inference.scalar_intervals import paired_interval
 from touchstone.config import IntervalSettings
-from touchstone.inference.uncertainty import BOOTSTRAP_FROM, Interval, mean_interval, paired_interval
+from touchstone.inference.uncertainty import BOOTSTRAP_FROM, Interval, mean_interval
 from touchstone.metrics.pass_at_k import pass_at_k_of_counts
 
 Floats = NDArray[np.float64]

@@ -9,12 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from tests.inference.scalar_intervals import difference_interval, difference_units
 from touchstone.inference import paired_moments
 from touchstone.inference.cluster_robust import cluster_robust_se
 from touchstone.inference.paired_intervals import difference_intervals
 from touchstone.inference.paired_moments import PairMoments, pair_chunk, pair_chunks, pair_moments
 from touchstone.inference.paired_units import OutcomeMatrix, outcome_matrix
-from touchstone.inference.uncertainty import difference_interval, difference_units
 
 Integers = NDArray[np.int64]
 Cell = tuple[int, int]

@@ -9,18 +9,9 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy import special
 
+from tests.inference.scalar_intervals import difference_units, paired_interval, t_interval
 from touchstone.config import IntervalSettings
-from touchstone.inference.uncertainty import (
-    BOOTSTRAP_FROM,
-    MAX_BINS,
-    Interval,
-    difference_units,
-    mean_interval,
-    paired_interval,
-    t_interval,
-    unit_interval,
-    wilson,
-)
+from touchstone.inference.uncertainty import BOOTSTRAP_FROM, MAX_BINS, Interval, mean_interval, unit_interval, wilson
 from touchstone.vocabulary import CI_METHODS
 
 SETTINGS = IntervalSettings(replicates=2000)

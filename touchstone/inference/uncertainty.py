@@ -15,10 +15,9 @@ is reported with every interval:
 - `bootstrap`: percentile bootstrap (Efron and Tibshirani 1993) over units of one value otherwise, with the same
   resamples for all models, k and metrics with as many units (`bootstrap.resampled_means`), so that the cost grows
   neither with the number of problems nor with that of the figures.
-- `t`: Student's t, for differences, whose mean is rarely near a limit of its range.
-- `t-widened`: the same, widened because hardly any difference was observed; `wilson-bound`: all differences are equal.
-  See `difference_limits`.
 - `...-cluster`: the same if units hold several values: several problems, or several attempts.
+
+Intervals of differences are in `difference_limits`.
 
 References: Wilson (1927), "Probable inference, the law of succession, and statistical inference", Journal of the
 American Statistical Association 22(158). Efron and Tibshirani (1993), "An Introduction to the Bootstrap".
@@ -34,7 +33,7 @@ from numpy.typing import NDArray
 from touchstone.config import IntervalSettings
 from touchstone.inference.bootstrap import resampled_means
 from touchstone.inference.cluster_robust import cluster_robust_se
-from touchstone.inference.difference_limits import EVIDENCE_SCALE, difference_limits
+from touchstone.inference.difference_limits import EVIDENCE_SCALE
 from touchstone.inference.quantiles import t_critical, z_critical
 
 BOOTSTRAP_FROM = 200
@@ -161,47 +160,6 @@ def effective_units(share: float, error: float | None, units: int, degrees: floa
     variance = units * error**2
     variance += _fallback_weight(units * min(share, 1 - share)) * max(0.0, largest_variance * unobserved - variance)
     return units * largest_variance / variance
-
-
-def paired_interval(
-    differences: Floats, weights: Integers, clusters: Sequence[str | None], settings: IntervalSettings
-) -> Interval:
-    """Interval for the mean of differences in [-1, 1], each occurring `weights` times, in any order."""
-    units = difference_units(differences, weights, clusters)
-    return Interval(None, None, None, 0) if units is None else difference_interval(units, settings.confidence)
-
-
-def difference_interval(units: UnitHistogram, confidence: float) -> Interval:
-    """Interval for the mean of differences that are grouped in units; see `difference_limits`."""
-    low, high, methods = difference_limits(
-        np.array([units.mean]),
-        np.array([units.standard_error or 0.0]),
-        np.array([units.degrees_of_freedom or math.nan]),
-        np.array([units.units]),
-        np.array([math.fsum(np.minimum(np.abs(units.sums), 1) * units.counts)]),
-        confidence,
-    )
-    return Interval(float(low[0]), float(high[0]), units.method_name(str(methods[0])), units.units)
-
-
-def t_interval(units: UnitHistogram, confidence: float) -> Interval:
-    """Student's t interval for a mean of differences in [-1, 1]; undefined if all units agree.
-
-    >>> ones = np.ones(4, dtype=np.int64)
-    >>> found = t_interval(difference_units(np.array([0.0, 0.5, 0.5, 1.0]), ones, [None] * 4), 0.9)
-    >>> round(found.low, 3), round(found.high, 3), found.method
-    (0.02, 0.98, 't')
-    """
-    if units.standard_error is None or units.degrees_of_freedom is None:
-        return Interval(None, None, None, units.units)
-    half_width = t_critical(units.degrees_of_freedom, confidence) * units.standard_error
-    low, high = max(-1.0, units.mean - half_width), min(1.0, units.mean + half_width)
-    return Interval(low, high, units.method_name("t"), units.units)
-
-
-def difference_units(differences: Floats, weights: Integers, clusters: Sequence[str | None]) -> UnitHistogram | None:
-    """Differences summed by cluster; one without a cluster is a unit of its own. None if there are none."""
-    return UnitHistogram.of(*_sums_by_unit(differences, weights, clusters))
 
 
 def wilson(rate: float, units: int, confidence: float) -> tuple[float, float]:

@@ -1,0 +1,53 @@
+"""Intervals of one mean of differences, by way of its units: what the intervals of all pairs at once must equal."""
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from touchstone.config import IntervalSettings
+from touchstone.inference import uncertainty
+from touchstone.inference.difference_limits import difference_limits
+from touchstone.inference.quantiles import t_critical
+from touchstone.inference.uncertainty import Floats, Integers, Interval, UnitHistogram
+
+
+def paired_interval(
+    differences: Floats, weights: Integers, clusters: Sequence[str | None], settings: IntervalSettings
+) -> Interval:
+    """Interval for the mean of differences in [-1, 1], each occurring `weights` times, in any order."""
+    units = difference_units(differences, weights, clusters)
+    return Interval(None, None, None, 0) if units is None else difference_interval(units, settings.confidence)
+
+
+def difference_interval(units: UnitHistogram, confidence: float) -> Interval:
+    """Interval for the mean of differences that are grouped in units; see `difference_limits`."""
+    low, high, methods = difference_limits(
+        np.array([units.mean]),
+        np.array([units.standard_error or 0.0]),
+        np.array([units.degrees_of_freedom or math.nan]),
+        np.array([units.units]),
+        np.array([math.fsum(np.minimum(np.abs(units.sums), 1) * units.counts)]),
+        confidence,
+    )
+    return Interval(float(low[0]), float(high[0]), units.method_name(str(methods[0])), units.units)
+
+
+def t_interval(units: UnitHistogram, confidence: float) -> Interval:
+    """Student's t interval for a mean of differences in [-1, 1]; undefined if all units agree.
+
+    >>> ones = np.ones(4, dtype=np.int64)
+    >>> found = t_interval(difference_units(np.array([0.0, 0.5, 0.5, 1.0]), ones, [None] * 4), 0.9)
+    >>> round(found.low, 3), round(found.high, 3), found.method
+    (0.02, 0.98, 't')
+    """
+    if units.standard_error is None or units.degrees_of_freedom is None:
+        return Interval(None, None, None, units.units)
+    half_width = t_critical(units.degrees_of_freedom, confidence) * units.standard_error
+    low, high = max(-1.0, units.mean - half_width), min(1.0, units.mean + half_width)
+    return Interval(low, high, units.method_name("t"), units.units)
+
+
+def difference_units(differences: Floats, weights: Integers, clusters: Sequence[str | None]) -> UnitHistogram | None:
+    """Differences summed by cluster; one without a cluster is a unit of its own. None if there are none."""
+    return UnitHistogram.of(*uncertainty._sums_by_unit(differences, weights, clusters))
