@@ -24,7 +24,9 @@ if TYPE_CHECKING:
     from touchstone.ingest.adapters import AdapterTable
     from touchstone.ingest.fixes import IngestedAttempts
 
-INPUT_KINDS = "a folder with tables, a fixes CSV, a forgetest report, a ProjectScylla runs.csv or FailProof results"
+INPUT_KINDS = (
+    "a folder with tables, a fixes CSV, or results in a known format; `touchstone inspect-files --formats` lists them"
+)
 
 _JSON_SUFFIXES = (".json", ".jsonl", ".ndjson")
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from touchstone.config import EvaluationConfig, first_problems_csv
 from touchstone.errors import InputFileError, TouchstoneError
-from touchstone.ingest.adapters import AdapterTable, detect_format, read_adapted
+from touchstone.ingest.adapters import NOT_KNOWN, AdapterTable, detect_format, read_adapted
 from touchstone.ingest.csv_rows import LINE, ROW_ERROR, read_header
 from touchstone.ingest.fixes import require_fixes_columns
 from touchstone.ingest.sources import NATIVE, Source, is_named_fixes, model_of
@@ -205,7 +205,7 @@ def _why_not_fixes(path: Path, config: EvaluationConfig) -> str:
             require_regular(path)
         except OSError as error:
             return f"cannot be read ({error.strerror})"
-        return "not a file of a known system (a forgetest report or FailProof results)"
+        return NOT_KNOWN
     try:
         columns = read_header(path)
         about_files = not {"filename", "test_command"}.isdisjoint(columns)

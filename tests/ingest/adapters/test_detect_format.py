@@ -91,7 +91,7 @@ def test_paths_that_are_no_files(tmp_path: Path) -> None:
 
 
 def test_a_native_file_is_not_read(tmp_path: Path) -> None:
-    with pytest.raises(InputFileError, match="neither a forgetest report, a ProjectScylla"):
+    with pytest.raises(InputFileError, match="not in a known format"):
         read_adapted(write(tmp_path, b"oid,iteration_id,plausible_fix\na,1,true\n"))
 
 

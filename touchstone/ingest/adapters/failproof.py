@@ -6,16 +6,17 @@ classification are kept as text.
 """
 
 import hashlib
-import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
 from touchstone.errors import InputFileError
-from touchstone.ingest.adapters.json_values import identifier_of, object_of, section_of, text_of, unmapped_cells
-from touchstone.ingest.adapters.lossless_json import DECODER, Number
+from touchstone.ingest.adapters.adapter import Adapter
+from touchstone.ingest.adapters.head import Head
+from touchstone.ingest.adapters.json_files import numbered_lines, parse_line, raw_lines
+from touchstone.ingest.adapters.json_values import identifier_of, section_of, text_of, unmapped_cells
+from touchstone.ingest.adapters.lossless_json import Number
 from touchstone.ingest.adapters.table import AdapterTable, Cells, Record, RefusedRecordError, table_from_records
-from touchstone.ingest.csv_rows import MAX_RAW_LENGTH, decoded, readable
 
 FORMAT = "failproof"
 REQUIRED = ("case_id", "model_id", "classification")
@@ -52,10 +53,10 @@ def read_failproof(path: Path) -> AdapterTable:
     records: list[Record] = []
     times: dict[int, datetime] = {}
     first_lines: dict[bytes, int] = {}
-    for line, text in _lines(path):
+    for line, text in numbered_lines(path):
         record = Record(line)
         try:
-            times[line] = _fill(record, _parsed(text))
+            times[line] = _fill(record, parse_line(text))
             _refuse_repetition(line, text, first_lines)
         except RefusedRecordError as refusal:
             record.kind, record.reason = refusal.kind, refusal.reason
@@ -63,32 +64,14 @@ def read_failproof(path: Path) -> AdapterTable:
     if not records:
         raise InputFileError(f"{path}: the file is empty")
     _number([record for record in records if record.kind is None], times)
-    return table_from_records(path, FORMAT, COLUMNS, records, _raw)
+    return table_from_records(path, FORMAT, COLUMNS, records, raw_lines)
 
 
-def _lines(path: Path) -> Iterator[tuple[int, str]]:
-    """Every line that is not blank. Only `\n` ends a line: JSON strings may contain other line separators."""
-    offset = 0
-    with readable(path), path.open("rb") as file:
-        for number, data in enumerate(file, start=1):
-            text = decoded(path, data, offset).strip(" \t\r\n")
-            offset += len(data)
-            if text:
-                yield number, text
+def _recognizes(head: Head) -> bool:
+    return all(name in head.first_record for name in REQUIRED)
 
 
-def _raw(path: Path, lines: set[int]) -> dict[int, str]:
-    return {number: text[:MAX_RAW_LENGTH] for number, text in _lines(path) if number in lines}
-
-
-def _parsed(text: str) -> dict[str, object]:
-    try:
-        value = DECODER.decode(text)
-    except json.JSONDecodeError as error:
-        raise RefusedRecordError("ragged", f"broken JSON at column {error.colno} ({error.msg})") from None
-    except RecursionError:
-        raise RefusedRecordError("ragged", "the JSON is nested too deeply") from None
-    return object_of(value, "result")
+ADAPTER = Adapter(FORMAT, "FailProof results", _recognizes, lambda path, _: read_failproof(path))
 
 
 def _fill(record: Record, result: Mapping[str, object]) -> datetime:

@@ -15,10 +15,13 @@ from decimal import Decimal
 from pathlib import Path
 
 from touchstone.errors import InputFileError
+from touchstone.ingest.adapters.adapter import Adapter
+from touchstone.ingest.adapters.head import LIST, Head
+from touchstone.ingest.adapters.json_files import read_text
 from touchstone.ingest.adapters.json_values import identifier_of, object_of, section_of, text_of, unmapped_cells
 from touchstone.ingest.adapters.lossless_json import DECODER, Number
 from touchstone.ingest.adapters.table import AdapterTable, Cells, Record, RefusedRecordError, table_from_records
-from touchstone.ingest.csv_rows import MAX_RAW_LENGTH, decoded, readable
+from touchstone.ingest.csv_rows import MAX_RAW_LENGTH
 
 FORMAT = "forgetest"
 COLUMNS = (
@@ -65,23 +68,22 @@ class _Element:
 
 def read_forgetest(path: Path) -> AdapterTable:
     """Read a report into rows of text cells."""
-    text = _text(path)
+    text = read_text(path)
     elements, suite = _results(path, text)
     places = _places(text, elements)
     records = [_record(place, element.value, suite) for place, element in zip(places, elements, strict=True)]
     return table_from_records(path, FORMAT, COLUMNS, records, _raw)
 
 
-def _text(path: Path) -> str:
-    with readable(path):
-        text = decoded(path, path.read_bytes())
-    if not text.strip():
-        raise InputFileError(f"{path}: the file is empty")
-    return text
+def _recognizes(head: Head) -> bool:
+    return ("results", LIST) in head.key_paths
+
+
+ADAPTER = Adapter(FORMAT, "a forgetest report", _recognizes, lambda path, _: read_forgetest(path))
 
 
 def _raw(path: Path, lines: set[int]) -> dict[int, str]:
-    text = _text(path)
+    text = read_text(path)
     elements, _ = _results(path, text)
     return {
         place: text[element.start : element.end][:MAX_RAW_LENGTH]

@@ -8,10 +8,14 @@ Columns are renamed to the native ones; only the columns that identify a run are
 grade and score are kept as text; its other tables (judges, criteria, subtests) are not read.
 """
 
+import csv
+import io
 from pathlib import Path
 
 import polars as pl
 
+from touchstone.ingest.adapters.adapter import Adapter
+from touchstone.ingest.adapters.head import Head
 from touchstone.ingest.adapters.table import ROW_ERROR_KIND, AdapterTable, adapter_table, carried_name
 from touchstone.ingest.csv_rows import (
     LINE,
@@ -27,6 +31,7 @@ from touchstone.vocabulary import DEFAULT_TIER
 FORMAT = "scylla"
 REQUIRED = ("experiment", "agent_model", "tier", "subtest", "run_number", "passed")
 
+_NATIVE = {"oid", "iteration_id"}
 _IDENTIFYING = ("experiment", "subtest", "agent_model", "run_number")
 _MAPPED = ("experiment", "agent_model", "tier", "run_number")
 _NUMERIC = ("score", "impl_rate", "cost_usd", "duration_seconds")
@@ -42,6 +47,20 @@ def read_scylla(path: Path) -> AdapterTable:
     rows = read_rows(table, lambda rows: rows.collect()).with_columns(_oid().alias("__oid"))
     frame = rows.select(LINE, *_refusal(), **cells)
     return adapter_table(path, FORMAT, tuple(cells), frame, _raw, tier_bound=True)
+
+
+def _recognizes(head: Head) -> bool:
+    if head.text[:1] in ("", "{", "["):
+        return False
+    try:
+        header = {name.strip() for name in next(csv.reader(io.StringIO(head.text, newline="")), [])}
+    except csv.Error:
+        return False
+    # A file with native ids is native, whichever columns of another system it kept.
+    return header.issuperset(REQUIRED) and not header.issuperset(_NATIVE)
+
+
+ADAPTER = Adapter(FORMAT, "a ProjectScylla runs.csv", _recognizes, lambda path, _: read_scylla(path))
 
 
 def _raw(path: Path, lines: set[int]) -> dict[int, str]:

@@ -27,6 +27,22 @@ RawReader = Callable[[Path, set[int]], dict[int, str]]
 
 
 @dataclass(frozen=True)
+class ReportedFigure:
+    """An aggregate as the tool itself reports it, and the same aggregate by the tool's rule from the rows read here.
+
+    `reported` is null if the file does not state it, `recomputed` if it cannot be computed from the file. `note` says
+    why Touchstone's own figure differs on purpose, if it does.
+    """
+
+    model: str
+    name: str
+    reported: float | None
+    recomputed: float | None
+    suite: str | None = None
+    note: str | None = None
+
+
+@dataclass(frozen=True)
 class AdapterTable:
     """The records of one file as rows of text cells, before any rule has been applied.
 
@@ -42,6 +58,11 @@ class AdapterTable:
     raw_reader: RawReader = field(repr=False, compare=False)
     # Whether each problem belongs to a single tier, as the configurations of a task do.
     tier_bound: bool = False
+    # The files that were read, if `path` is a folder or others beside it were needed.
+    files: tuple[Path, ...] = ()
+    figures: tuple[ReportedFigure, ...] = ()
+    # What a user should know about the file: what was left out, and which of several readings was chosen.
+    notes: tuple[str, ...] = ()
 
     def models(self) -> list[str]:
         """The safe names of the models in the file."""

@@ -1,0 +1,31 @@
+"""What every adapter declares: its name, how it recognizes a file or folder, and how it reads one."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from touchstone.ingest.adapters.head import Head
+from touchstone.ingest.adapters.table import AdapterTable
+
+
+@dataclass(frozen=True)
+class ReadOptions:
+    """What a user may say about files whose content leaves it open.
+
+    `score` names one of several scores. `junit_pattern` says which parts of a path are the model, the tier and the
+    attempt.
+    """
+
+    score: str | None = None
+    junit_pattern: str | None = None
+
+
+@dataclass(frozen=True)
+class Adapter:
+    """One format. `read` raises `InputFileError` for a file that cannot be used at all."""
+
+    format: str
+    # What a file of this format is called: "Inspect AI log".
+    title: str
+    recognizes: Callable[[Head], bool]
+    read: Callable[[Path, ReadOptions], AdapterTable]

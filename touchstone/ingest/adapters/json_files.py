@@ -1,0 +1,59 @@
+"""JSON files as adapters read them: whole documents, and one object per line."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+from touchstone.errors import InputFileError
+from touchstone.ingest.adapters.json_values import object_of
+from touchstone.ingest.adapters.lossless_json import DECODER
+from touchstone.ingest.adapters.table import RefusedRecordError
+from touchstone.ingest.csv_rows import MAX_RAW_LENGTH, decoded, readable
+
+
+def read_text(path: Path) -> str:
+    """The text of a file that is not empty."""
+    with readable(path):
+        text = decoded(path, path.read_bytes())
+    if not text.strip():
+        raise InputFileError(f"{path}: the file is empty")
+    return text
+
+
+def read_document(path: Path) -> object:
+    """The value of a JSON file; numbers stay as they were written."""
+    try:
+        return DECODER.decode(read_text(path))
+    except json.JSONDecodeError as error:
+        raise InputFileError(
+            f"{path}: broken JSON at line {error.lineno}, column {error.colno} ({error.msg})"
+        ) from None
+    except RecursionError:
+        raise InputFileError(f"{path}: the JSON is nested too deeply") from None
+
+
+def numbered_lines(path: Path) -> Iterator[tuple[int, str]]:
+    """Every line that is not blank. Only `\\n` ends a line: JSON strings may contain other line separators."""
+    offset = 0
+    with readable(path), path.open("rb") as file:
+        for number, data in enumerate(file, start=1):
+            text = decoded(path, data, offset).strip(" \t\r\n")
+            offset += len(data)
+            if text:
+                yield number, text
+
+
+def raw_lines(path: Path, lines: set[int]) -> dict[int, str]:
+    """The text of these lines, truncated."""
+    return {number: text[:MAX_RAW_LENGTH] for number, text in numbered_lines(path) if number in lines}
+
+
+def parse_line(text: str, what: str = "result") -> dict[str, object]:
+    """The object on one line; `what` names it in the reason for which another value is refused."""
+    try:
+        value = DECODER.decode(text)
+    except json.JSONDecodeError as error:
+        raise RefusedRecordError("ragged", f"broken JSON at column {error.colno} ({error.msg})") from None
+    except RecursionError:
+        raise RefusedRecordError("ragged", "the JSON is nested too deeply") from None
+    return object_of(value, what)
