@@ -124,7 +124,15 @@ def carried_name(name: str, taken: Collection[str]) -> str:
 
 
 def table_from_records(
-    path: Path, format_name: str, native: Sequence[str], records: Sequence[Record], raw_reader: RawReader
+    path: Path,
+    format_name: str,
+    native: Sequence[str],
+    records: Sequence[Record],
+    raw_reader: RawReader,
+    *,
+    files: Sequence[Path] = (),
+    figures: Sequence[ReportedFigure] = (),
+    notes: Sequence[str] = (),
 ) -> AdapterTable:
     """Records as a table: the mapped columns first, then the others."""
     extras = dict.fromkeys(name for record in records for name in record.cells)
@@ -140,7 +148,8 @@ def table_from_records(
     }
     data |= {name: [record.cells.get(name) for record in records] for name in columns}
     schema = {LINE: pl.Int64, **dict.fromkeys((ROW_ERROR_KIND, ROW_ERROR, *columns), pl.String)}
-    return adapter_table(path, format_name, columns, pl.DataFrame(data, schema=schema), raw_reader)
+    table = adapter_table(path, format_name, columns, pl.DataFrame(data, schema=schema), raw_reader)
+    return replace(table, files=tuple(files), figures=tuple(figures), notes=tuple(notes))
 
 
 def adapter_table(
