@@ -31,7 +31,7 @@ class EvaluationResource(dg.ConfigurableResource[Evaluation]):
             yield evaluation
             return
         if ONLY in context.run.tags:
-            evaluation.only = frozenset(context.run.tags[ONLY].replace(",", " ").split())
+            evaluation.only = frozenset(filter(None, map(str.strip, context.run.tags[ONLY].split(","))))
             evaluation.inputs.require_only(sorted(evaluation.only), ONLY)
         with held(evaluation, self.wait_for_lock_seconds):
             yield evaluation

@@ -22,11 +22,11 @@ def ingested(evaluation: Evaluation, model: str) -> tuple[int, bool]:
 def test_a_report_that_changes_after_it_was_read_is_read_again(folder: Folder) -> None:
     report(folder, 1)
     evaluation = Evaluation(load_config(folder.config))
-    assert evaluation.inputs.models == ["m", "openai_gpt-4o"]
+    assert evaluation.inputs.models == ["m", "openai/gpt-4o"]
     report(folder, 1, 2)
-    assert ingested(evaluation, "openai_gpt-4o") == (1, False)
-    assert ingested(Evaluation(load_config(folder.config)), "openai_gpt-4o") == (2, False)
-    assert ingested(Evaluation(load_config(folder.config)), "openai_gpt-4o") == (2, True)
+    assert ingested(evaluation, "openai/gpt-4o") == (1, False)
+    assert ingested(Evaluation(load_config(folder.config)), "openai/gpt-4o") == (2, False)
+    assert ingested(Evaluation(load_config(folder.config)), "openai/gpt-4o") == (2, True)
 
 
 def test_a_native_file_that_changes_before_it_is_read_is_read_as_it_is(folder: Folder) -> None:
@@ -38,17 +38,17 @@ def test_a_native_file_that_changes_before_it_is_read_is_read_as_it_is(folder: F
 
 def test_two_files_of_one_model_that_speak_of_the_same_attempt(folder: Folder) -> None:
     report(folder, 1)
-    folder.fixes("openai_gpt-4o", "oid,iteration_id,plausible_fix\ncase,1,false\na,1,true\n")
+    folder.fixes("openai%2Fgpt-4o", "oid,iteration_id,plausible_fix\ncase,1,false\na,1,true\n")
     evaluation = Evaluation(load_config(folder.config))
-    assert ingested(evaluation, "openai_gpt-4o") == (0, False)
-    errors = evaluation.store.scan("sources", ["openai_gpt-4o"]).collect()["reason"].to_list()
-    assert len(errors) == 2 and "both have an attempt of the model 'openai_gpt-4o'" in errors[0]
+    assert ingested(evaluation, "openai/gpt-4o") == (0, False)
+    errors = evaluation.store.scan("sources", ["openai/gpt-4o"]).collect()["reason"].to_list()
+    assert len(errors) == 2 and "both have an attempt of the model 'openai/gpt-4o'" in errors[0]
 
 
 def test_two_files_of_one_model_that_complete_each_other(folder: Folder) -> None:
     report(folder, 1)
-    folder.fixes("openai_gpt-4o", "oid,iteration_id,plausible_fix\ncase,2,false\na,1,true\n")
-    assert ingested(Evaluation(load_config(folder.config)), "openai_gpt-4o") == (3, False)
+    folder.fixes("openai%2Fgpt-4o", "oid,iteration_id,plausible_fix\ncase,2,false\na,1,true\n")
+    assert ingested(Evaluation(load_config(folder.config)), "openai/gpt-4o") == (3, False)
 
 
 def test_links_in_the_folder_whole_and_broken(folder: Folder) -> None:
@@ -59,6 +59,6 @@ def test_links_in_the_folder_whole_and_broken(folder: Folder) -> None:
     (fixes / "broken.json").symlink_to(folder.root / "nowhere.json")
     (fixes / "gone_fixes.csv").symlink_to(folder.root / "nowhere.csv")
     evaluation = Evaluation(load_config(folder.config))
-    assert ingested(evaluation, "openai_gpt-4o") == (1, False)
+    assert ingested(evaluation, "openai/gpt-4o") == (1, False)
     assert ingested(evaluation, "gone") == (0, False)
     assert "cannot be read" in evaluation.store.scan("sources", ["gone"]).collect()["reason"].item()

@@ -13,6 +13,7 @@ from touchstone.compare.regressions import case_scores, regressions
 from touchstone.config import CodeWeights, Scoring
 from touchstone.contracts import conform
 from touchstone.errors import TouchstoneError
+from touchstone.names import file_key
 from touchstone.tables import TABLES
 
 SCYLLA = """experiment,agent_model,tier,subtest,run_number,impl_rate,passed
@@ -47,7 +48,7 @@ def result_folder(folder: Path, side: ComparisonInput) -> str:
     table.mkdir(parents=True)
     frame = conform(side.attempt_scores, TABLES["attempt_scores"]).collect()
     for (model,), part in frame.partition_by("model", as_dict=True).items():
-        part.write_parquet(table / f"{model}.parquet")
+        part.write_parquet(table / f"{file_key(model)}.parquet")
     (folder / "tables" / "problems").mkdir()
     if side.problems is not None:
         side.problems.collect().write_parquet(folder / "tables" / "problems" / "problems.parquet")
@@ -86,7 +87,7 @@ def test_a_forgetest_report(tmp_path: Path) -> None:
     text = forgetest(tmp_path / "r.json", {"case_id": "a", "test_execution": tests}, {"case_id": "b", "model": None})
     side = open_input(text)
     row = side.attempt_scores.collect().row(0, named=True)
-    assert (row["model"], row["oid"], row["pass_rate"]) == ("openai_gpt", "a", 0.0)
+    assert (row["model"], row["oid"], row["pass_rate"]) == ("openai/gpt", "a", 0.0)
     assert row["code_score"] == pytest.approx(0.75)
     assert [frame["reason"].to_list() for frame in side.quarantine] == [["the model is missing"]]
     assert side.problems is not None
@@ -111,8 +112,8 @@ def test_a_report_beside_a_problems_file_learns_from_it_and_keeps_its_own_proble
 def test_a_scylla_runs_file(tmp_path: Path) -> None:
     side = open_input(write(tmp_path / "runs.csv", SCYLLA))
     assert scores(side) == [
-        ("some_model", "T0", "repair/T0/001", "1", 1.0),
-        ("some_model", "T1", "repair/T1/001", "1", 0.0),
+        ("some model", "T0", "repair/T0/001", "1", 1.0),
+        ("some model", "T1", "repair/T1/001", "1", 0.0),
     ]
     assert side.attempt_scores.collect()["composite_score"].to_list() == [1.0, 0.25]
 
@@ -146,7 +147,7 @@ def test_an_output_folder_of_several_models_without_a_problems_table(tmp_path: P
     text = result_folder(tmp_path / "out", open_input(report))
     (tmp_path / "out/tables/problems/problems.parquet").unlink()
     side = open_input(text)
-    assert [row[0] for row in scores(side)] == ["openai_gpt", "other"]
+    assert [row[0] for row in scores(side)] == ["openai/gpt", "other"]
     assert side.problems is None
 
 
@@ -175,7 +176,7 @@ def test_two_files_of_one_model_compare(tmp_path: Path) -> None:
         ("r.jsonl", "", "the file is empty"),
         ("r.csv", "x,y\n1,2\n", "missing columns oid, iteration_id"),
         ("r.txt", "hello", "cannot be compared; expected a folder with tables, a fixes CSV"),
-        ("bad name.csv", "oid,iteration_id,passed\na,1,1\n", "model name 'bad name' is not allowed"),
+        ("bad...name.csv", "oid,iteration_id,passed\na,1,1\n", "model name 'bad...name' is not allowed"),
         (
             "m_fixes.csv",
             "oid,iteration_id,passed\nz,1,1\n",

@@ -148,7 +148,7 @@ def test_ids_keep_their_order_as_text(tmp_path: Path) -> None:
         ({"models": {"m": 1.01}}, "model 'm': the rate must be from 0 to 1, got 1.01"),
         ({"models": {"m": -0.1}}, "model 'm': the rate must be from 0 to 1, got -0.1"),
         ({"models": {"m": math.nan}}, "model 'm': the rate must be from 0 to 1, got nan"),
-        ({"models": {"../m": 0.5}}, "model name '../m' is not allowed"),
+        ({"models": {"a...m": 0.5}}, "model name 'a...m' is not allowed"),
     ],
 )
 def test_wrong_arguments_are_refused_in_one_line(tmp_path: Path, arguments: dict[str, object], message: str) -> None:
@@ -232,7 +232,7 @@ def test_parse_models() -> None:
         (["gemini=77"], "model 'gemini': the rate must be from 0 to 1, got 77.0"),
         (["gemini=nan"], "model 'gemini': the rate must be from 0 to 1, got nan"),
         (["=0.5"], "model name '' is not allowed"),
-        (["a=b=0.5"], "model name 'a=b' is not allowed"),
+        (["a...b=0.5"], "model name 'a...b' is not allowed"),
         (["a=0.5", "a=0.6"], "model 'a' is given twice"),
     ],
 )

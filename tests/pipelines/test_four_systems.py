@@ -74,9 +74,9 @@ def test_every_model_has_its_figures(results: Path) -> None:
     figures = table(results, "pass_at_k").select("model", "tier", "pass_at_k", "attempted").rows()
     assert figures == [
         ("native", "T0", 0.5, 2),
-        ("openai_gpt-4o", "T0", 0.25, 2),
+        ("openai/gpt-4o", "T0", 0.25, 2),
         ("prover", "T0", 0.5, 1),
-        ("scylla_model", "T0", 0.5, 1),
+        ("scylla model", "T0", 0.5, 1),
     ]
 
 
@@ -96,11 +96,11 @@ def test_what_is_refused_is_told_with_its_file(results: Path) -> None:
 
 
 def test_each_systems_own_figures_are_there(results: Path) -> None:
-    forge = table(results, "problem_statistics").filter(pl.col("model") == "openai_gpt-4o", pl.col("oid") == "case-1")
+    forge = table(results, "problem_statistics").filter(pl.col("model") == "openai/gpt-4o", pl.col("oid") == "case-1")
     # 3 of 3 tests and 1 of 3, two lint warnings each: 0.4 + 0.5 + 0.08 and 0.4 + 0.5 / 3 + 0.08.
     assert forge["best_score"].item() == pytest.approx(0.98)
     assert forge["avg_score"].item() == pytest.approx((0.98 + 0.48 + 0.5 / 3) / 2)
-    scylla = table(results, "attempt_scores").filter(pl.col("model") == "scylla_model")
+    scylla = table(results, "attempt_scores").filter(pl.col("model") == "scylla model")
     assert scylla["impl_rate"].to_list() == [1.0, 0.2]
     assert scylla["composite_score"].to_list() == [1.0, 0.1]
     runs = table(results, "run_scores").filter(pl.col("model") == "prover")
@@ -112,7 +112,7 @@ def test_the_sources_table_says_where_everything_came_from(results: Path) -> Non
     assert rows == [
         (None, "problems.csv", "native", 2, 2),
         ("native", "native_fixes.csv", "native", 2, 2),
-        ("openai_gpt-4o", "report.json", "forgetest", 3, 3),
+        ("openai/gpt-4o", "report.json", "forgetest", 3, 3),
         ("prover", "run_results.jsonl", "failproof", 3, 2),
-        ("scylla_model", "runs.csv", "scylla", 4, 2),
+        ("scylla model", "runs.csv", "scylla", 4, 2),
     ]

@@ -148,9 +148,9 @@ _Read = tuple[pl.DataFrame, list["IngestedAttempts"], list[pl.DataFrame]]
 def _read_native(path: Path, problems_csv: Path | None, key: str, scratch: Path) -> _Read:
     from touchstone.ingest.fixes import read_fixes
     from touchstone.ingest.sources import model_of
-    from touchstone.names import check_name
+    from touchstone.names import check_model_name
 
-    model = check_name(model_of(path), "model")
+    model = check_model_name(model_of(path))
     if problems_csv is None:
         raise TouchstoneError(
             f"{path}: no problems file ({path.parent / 'problems.csv'} does not exist); add --problems-csv FILE"
@@ -164,14 +164,13 @@ def _read_adapted_file(table: "AdapterTable", problems_csv: Path | None, key: st
     from touchstone.ingest.fixes import read_attempts
     from touchstone.ingest.problems import derived_problems
     from touchstone.ingest.quarantine import rows_without_model
-    from touchstone.names import check_name
 
     problems, lost = derived_problems([table]), [rows_without_model(table)]
     if problems_csv is not None:
         listed, refused = _read_problems(problems_csv, key, scratch)
         problems = pl.concat([listed, problems.join(listed, on="oid", how="anti")], how="diagonal").sort("oid")
         lost.append(refused)
-    models = [check_name(name, "model") for name in table.models()]
+    models = table.models()
     reads = [
         read_attempts(table.for_model(model), model, problems.lazy(), scratch / f"fixes-{place}.parquet")
         for place, model in enumerate(models)

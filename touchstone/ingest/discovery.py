@@ -16,7 +16,7 @@ from touchstone.ingest.adapters import NOT_KNOWN, AdapterTable, detect_format, r
 from touchstone.ingest.csv_rows import LINE, ROW_ERROR, read_header
 from touchstone.ingest.fixes import require_fixes_columns
 from touchstone.ingest.sources import NATIVE, Source, is_named_fixes, model_of
-from touchstone.names import check_name
+from touchstone.names import check_model_name
 from touchstone.regular_files import open_regular, read_bytes, require_regular
 from touchstone.storage.store import CSV_FOLDER, SUMMARY, WAREHOUSE
 from touchstone.tables import TABLES
@@ -133,7 +133,7 @@ def _add_results(path: Path, kind: str | None, config: EvaluationConfig, found: 
             reason = f"'models' in the config does not name {name}"
             found.not_evaluated.append(NotEvaluated(path.name, "left_out", reason, name, used_as))
             continue
-        source = Source(check_name(name, "model"), path, used_as)
+        source = Source(check_model_name(name), path, used_as)
         found.sources.setdefault(name, []).append(source)
         if table is not None:
             found.adapter_tables[path] = table

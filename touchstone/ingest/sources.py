@@ -8,6 +8,7 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
+from touchstone.names import name_of_key
 from touchstone.regular_files import open_regular, read_json
 from touchstone.storage.files import replacing
 
@@ -42,7 +43,7 @@ def model_of(path: Path) -> str:
     for prefix in _PREFIXES:
         name = name[len(prefix) :] if name.lower().startswith(prefix) else name
     suffix = next((each for each in _SUFFIXES if name.lower().endswith(each)), "")
-    return name[: len(name) - len(suffix)]
+    return name_of_key(name[: len(name) - len(suffix)])
 
 
 def is_named_fixes(path: Path) -> bool:

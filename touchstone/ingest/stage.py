@@ -29,15 +29,12 @@ from touchstone.ingest.sources_table import (
     refused_row,
     sources_frame,
 )
+from touchstone.names import PROBLEMS_PART, REFUSED_PART
 from touchstone.progress import report_step
 from touchstone.storage.batches import block_sizes, first_and_last
 from touchstone.storage.code_version import table_code_version
 from touchstone.storage.store import Part, Store, digest
 from touchstone.tables import TABLES
-
-# Model names cannot start with "@", so these parts cannot be taken for a model's.
-PROBLEMS_PART = "@problems"
-REFUSED_PART = "@refused"
 
 
 @dataclass(frozen=True)

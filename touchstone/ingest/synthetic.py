@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from touchstone.config import EvaluationConfig, SyntheticSettings
 from touchstone.errors import TouchstoneError
-from touchstone.names import check_name
+from touchstone.names import check_model_name, file_key
 
 Floats = NDArray[np.float64]
 
@@ -50,7 +50,7 @@ def synthesise(
     """
     rates = SyntheticSettings.model_validate({}).models if models is None else models
     _check_arguments(rates, problems=problems, iterations=iterations, tiers=tiers)
-    names = {model: f"{model}_synthetic_fixes.csv" for model in rates}
+    names = {model: f"{file_key(model)}_synthetic_fixes.csv" for model in rates}
     _check_targets([output / name for name in ("problems.csv", *names.values())], force=force)
 
     oids = _oids(problems)
@@ -81,7 +81,7 @@ def parse_models(items: list[str]) -> dict[str, float]:
         name, equals, text = item.rpartition("=")
         if not equals:
             raise TouchstoneError(f"model {item!r} has no rate: use NAME=RATE, for example gemini=0.77")
-        check_name(name, "model")
+        check_model_name(name)
         if name in rates:
             raise TouchstoneError(f"model '{name}' is given twice")
         try:
@@ -102,7 +102,7 @@ def _check_arguments(rates: Mapping[str, float], **counts: int) -> None:
     if not rates:
         raise TouchstoneError("give at least one model")
     for model, rate in rates.items():
-        _check_rate(check_name(model, "model"), rate)
+        _check_rate(check_model_name(model), rate)
 
 
 def _check_rate(model: str, rate: float) -> float:

@@ -15,7 +15,7 @@ from touchstone.ingest.fixes import open_fixes, read_fixes
 from touchstone.ingest.problems import open_problems, read_problems
 from touchstone.ingest.sources import model_of
 from touchstone.metrics.pass_at_k import count_outcomes, outcome_histogram, summarise
-from touchstone.names import check_name
+from touchstone.names import check_model_name
 from touchstone.progress import report_step
 from touchstone.vocabulary import DEFAULT_TIER
 
@@ -101,7 +101,7 @@ class _Reader:
 def _by_model(paths: Sequence[Path]) -> dict[str, Path]:
     by_model: dict[str, Path] = {}
     for path in paths:
-        model = check_name(model_of(path), "model")
+        model = check_model_name(model_of(path))
         if model in by_model:
             raise TouchstoneError(f"{by_model[model]} and {path} both speak for the model '{model}'; rename one")
         by_model[model] = path

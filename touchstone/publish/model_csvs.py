@@ -11,6 +11,7 @@ from typing import Literal
 
 import polars as pl
 
+from touchstone.names import file_key
 from touchstone.publish.csv_files import write_csv
 from touchstone.publish.summary import write_summary
 from touchstone.regular_files import read_json
@@ -39,8 +40,8 @@ def write_model_csvs(store: Store, wanted: Literal["auto"] | bool, max_rows: int
     for model, part in models.items():
         own = figures.filter(pl.col("model") == model)
         content = {
-            f"{model}_outcomes.csv": digest([_LAYOUT, part.fingerprint]),
-            f"{model}_pass_at_k.csv": digest([_LAYOUT, own.rows()]),
+            f"{file_key(model)}_outcomes.csv": digest([_LAYOUT, part.fingerprint]),
+            f"{file_key(model)}_pass_at_k.csv": digest([_LAYOUT, own.rows()]),
         }
         outcomes_csv, pass_at_k_csv = (folder / name for name in content)
         if not _is_current(outcomes_csv, content, known):

@@ -30,6 +30,7 @@ from typing import TYPE_CHECKING, Any
 
 from touchstone.contracts import conform, violations
 from touchstone.errors import TouchstoneError
+from touchstone.names import file_key, name_of_key
 from touchstone.storage.batches import blocks
 from touchstone.storage.files import link_or_copy, parquet_files, refuse_links, replace_link, replacing
 from touchstone.storage.lock import lock_folder
@@ -219,7 +220,8 @@ class Store:
         """The names of the parts that have a stamp, sorted."""
         try:
             with os.scandir(self.draft / "stamps" / table) as files:
-                return sorted(file.name.removesuffix(".json") for file in files if file.name.endswith(".json"))
+                found = [file.name.removesuffix(".json") for file in files if file.name.endswith(".json")]
+            return sorted(map(name_of_key, found))
         except FileNotFoundError:
             return []
 
@@ -352,10 +354,10 @@ class Store:
                 raise TouchstoneError(f"{folder}: this folder was not created by touchstone; move it away{remedy}")
 
     def _path(self, table: str, part: str | None) -> Path:
-        return _file(self.draft, "tables", table, f"{part or table}.parquet")
+        return _file(self.draft, "tables", table, f"{file_key(part or table)}.parquet")
 
     def _stamp(self, table: str, part: str | None) -> Path:
-        return _file(self.draft, "stamps", table, f"{part or table}.json")
+        return _file(self.draft, "stamps", table, f"{file_key(part or table)}.json")
 
 
 # Kept, because a run asks for every path many times, and making one takes longer than looking at its file.

@@ -1,16 +1,13 @@
-"""Telling the formats apart by content, and names that may become partition keys."""
+"""Telling the formats apart by content."""
 
 import json
 import random
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from touchstone.errors import InputFileError
-from touchstone.ingest.adapters import detect_format, read_adapted, safe_model_name
-from touchstone.names import check_name
+from touchstone.ingest.adapters import detect_format, read_adapted
 
 RUNS = b"experiment,agent_model,tier,subtest,run_number,passed"
 LINE = b'{"case_id": "c", "model_id": "m", "classification": {"primary": "pass"}'
@@ -98,26 +95,6 @@ def test_a_native_file_is_not_read(tmp_path: Path) -> None:
 def test_a_long_first_line(tmp_path: Path) -> None:
     line = json.dumps({"case_id": "c", "raw_response": "x" * 300_000, "model_id": "m", "classification": None})
     assert detect_format(write(tmp_path, line.encode())) == "failproof"
-
-
-@pytest.mark.parametrize(
-    ("name", "safe"),
-    [
-        ("gpt-4.1+tools", "gpt-4.1+tools"),
-        ("Claude Opus 4.5", "Claude_Opus_4.5"),
-        ("../../etc/passwd", "_.._.._etc_passwd"),
-        ("-rf", "_-rf"),
-        ("modèle", "mod_le"),
-        ("x" * 300, "x" * 100),
-    ],
-)
-def test_safe_names(name: str, safe: str) -> None:
-    assert safe_model_name(name) == safe
-
-
-@given(st.text())
-def test_every_safe_name_is_allowed(name: str) -> None:
-    assert check_name(safe_model_name(name), "model") == safe_model_name(safe_model_name(name))
 
 
 @pytest.mark.parametrize("tail", ["", "\\"])

@@ -150,30 +150,28 @@ def test_numbers_keep_their_digits(tmp_path: Path) -> None:
     assert (row["oid"], row["cost_usd"], row["input_tokens"]) == ("1e5", digits, "9" * 5000)
 
 
-def test_several_models_and_names_that_are_no_partition_keys(tmp_path: Path) -> None:
+def test_several_models_and_names_with_slashes_and_colons(tmp_path: Path) -> None:
     table = read(
         tmp_path,
         result(model="openai/gpt-4o"),
         result(model="llama3:8b"),
         result(model="openai/gpt-4o", attempt=2),
     )
-    assert table.models() == ["llama3_8b", "openai_gpt-4o"]
-    ours = table.for_model("openai_gpt-4o")
+    assert table.models() == ["llama3:8b", "openai/gpt-4o"]
+    ours = table.for_model("openai/gpt-4o")
     assert ours.frame["iteration_id"].to_list() == ["1", "2"]
     assert set(ours.frame["llm_name"]) == {"openai/gpt-4o"}
-    assert ours.models() == ["openai_gpt-4o"]
+    assert ours.models() == ["openai/gpt-4o"]
     assert table.for_model("nobody").frame.is_empty()
 
 
-def test_models_that_would_share_a_name_are_refused(tmp_path: Path) -> None:
-    table = read(
-        tmp_path, result(model="a/b"), result(model="a:b"), result(model="fine"), result(model="a/b", attempt=None)
-    )
-    assert table.models() == ["fine"]
-    assert table.frame["__kind"].to_list() == ["bad_id", "bad_id", None, "bad_id"]
-    reason = "the models 'a/b' and 'a:b' would share the name 'a_b'; rename all but one"
-    assert table.frame["__broken"].to_list() == [reason, reason, None, "the attempt is missing"]
-    assert table.frame["llm_name"].to_list() == ["a/b", "a:b", "fine", "a/b"]
+def test_a_model_with_a_name_that_is_not_allowed_is_refused(tmp_path: Path) -> None:
+    table = read(tmp_path, result(model="a...b"), result(model="a:b"), result(model="a...b", attempt=None))
+    assert table.models() == ["a:b"]
+    assert table.frame["__kind"].to_list() == ["bad_id", None, "bad_id"]
+    reason = "model name 'a...b' is not allowed: Dagster reserves '...' for ranges of models"
+    assert table.frame["__broken"].to_list() == [reason, None, "the attempt is missing"]
+    assert table.frame["llm_name"].to_list() == ["a...b", "a:b", "a...b"]
 
 
 @pytest.mark.parametrize(

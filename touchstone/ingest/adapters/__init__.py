@@ -12,7 +12,7 @@ from touchstone.ingest.adapters import failproof, forgetest, scylla
 from touchstone.ingest.adapters.adapter import Adapter, ReadOptions
 from touchstone.ingest.adapters.head import Head
 from touchstone.ingest.adapters.json_files import read_text
-from touchstone.ingest.adapters.table import AdapterTable, ReportedFigure, safe_model_name
+from touchstone.ingest.adapters.table import AdapterTable, ReportedFigure
 
 __all__ = [
     "ADAPTERS",
@@ -23,7 +23,6 @@ __all__ = [
     "ReportedFigure",
     "detect_format",
     "read_adapted",
-    "safe_model_name",
 ]
 
 # The first that recognizes a file reads it, so formats with more particular marks come first.

@@ -3,24 +3,22 @@
 JSON as text cells belongs in `json_values`; what a key of one system means belongs in that system's module.
 """
 
-import re
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import polars as pl
 
-from touchstone.errors import InputFileError
+from touchstone.errors import InputFileError, TouchstoneError
 from touchstone.ingest.csv_rows import LINE, ROW_ERROR
+from touchstone.names import check_model_name
 
 ROW_ERROR_KIND = "__kind"
 MODEL = "__model"
 OWN_COLUMNS = (LINE, ROW_ERROR_KIND, ROW_ERROR, MODEL)
 NAME_COLUMN = "llm_name"
 
-_MAX_NAME_LENGTH = 100
 _MAX_COLUMNS = 1000
-_NOT_ALLOWED = re.compile(r"[^A-Za-z0-9._+-]")
 
 Cells = dict[str, str | None]
 RawReader = Callable[[Path, set[int]], dict[int, str]]
@@ -47,8 +45,8 @@ class AdapterTable:
     """The records of one file as rows of text cells, before any rule has been applied.
 
     Internal columns of the frame: `__line` is where the record starts; `__kind` and `__broken` are the kind and the
-    reason of a record that the adapter refuses; `__model` is the safe name of the model, null if it is unknown. The
-    others are `columns`, all text.
+    reason of a record that the adapter refuses; `__model` is the name of the model, null if it is unknown or not
+    allowed. The others are `columns`, all text.
     """
 
     path: Path
@@ -65,7 +63,7 @@ class AdapterTable:
     notes: tuple[str, ...] = ()
 
     def models(self) -> list[str]:
-        """The safe names of the models in the file."""
+        """The names of the models in the file."""
         return self.frame[MODEL].drop_nulls().unique().sort().to_list()
 
     def for_model(self, model: str) -> "AdapterTable":
@@ -94,18 +92,6 @@ class RefusedRecordError(Exception):
         super().__init__(reason)
         self.kind = kind
         self.reason = reason
-
-
-def safe_model_name(name: str) -> str:
-    """A name for the model that is valid as a partition key; see `sources.check_name`.
-
-    >>> safe_model_name("openai/gpt-4o"), safe_model_name("llama3:8b"), safe_model_name(".hidden")
-    ('openai_gpt-4o', 'llama3_8b', '_.hidden')
-    """
-    safe = _NOT_ALLOWED.sub("_", name)
-    if safe[:1] in ("", ".", "+", "-"):
-        safe = "_" + safe
-    return safe[:_MAX_NAME_LENGTH]
 
 
 def carried_name(name: str, taken: Collection[str]) -> str:
@@ -161,28 +147,24 @@ def adapter_table(
     *,
     tier_bound: bool = False,
 ) -> AdapterTable:
-    """Complete a frame with its `__model` column; rows of models that would share a safe name are refused."""
+    """Complete a frame with its `__model` column; rows whose model has a name that is not allowed are refused."""
     if frame.is_empty():
         # Without rows there is no model under which the file could be reported.
         raise InputFileError(f"{path}: the file holds no results")
-    safe = {name: safe_model_name(name) for name in frame[NAME_COLUMN].unique() if name and name.strip()}
-    names: dict[str, list[str]] = {}
-    for name in sorted(safe):
-        names.setdefault(safe[name], []).append(name)
-    owner = {name: short for name, short in safe.items() if len(names[short]) == 1}
-    clash = {name: _clash_reason(names[short], short) for name, short in safe.items() if name not in owner}
-    given = frame[NAME_COLUMN]
-    model = pl.Series(MODEL, [owner.get(name) for name in given], dtype=pl.String)
-    clashes = pl.Series("clash", [clash.get(name) for name in given], dtype=pl.String)
-    kind = pl.when(clashes.is_not_null()).then(pl.lit("bad_id"))
+    wrong = {name: reason for name in frame[NAME_COLUMN].unique() if name and (reason := _refused_name(name))}
+    refused = pl.col(NAME_COLUMN).replace_strict(wrong, default=None, return_dtype=pl.String)
+    unusable = refused.is_not_null() | (pl.col(NAME_COLUMN).str.strip_chars() == "")
     frame = frame.with_columns(
-        pl.coalesce(pl.col(ROW_ERROR_KIND), kind).alias(ROW_ERROR_KIND),
-        pl.coalesce(pl.col(ROW_ERROR), clashes).alias(ROW_ERROR),
-        model,
+        pl.coalesce(ROW_ERROR_KIND, pl.when(refused.is_not_null()).then(pl.lit("bad_id"))).alias(ROW_ERROR_KIND),
+        pl.coalesce(ROW_ERROR, refused).alias(ROW_ERROR),
+        pl.when(~unusable).then(NAME_COLUMN).alias(MODEL),
     )
     return AdapterTable(path, format_name, columns, frame.select(*OWN_COLUMNS, *columns), raw_reader, tier_bound)
 
 
-def _clash_reason(names: list[str], short: str) -> str:
-    listed = " and ".join(repr(name) for name in names[:3]) + (" and others" if len(names) > 3 else "")
-    return f"the models {listed} would share the name '{short}'; rename all but one"
+def _refused_name(name: str) -> str | None:
+    try:
+        check_model_name(name)
+    except TouchstoneError as error:
+        return str(error)
+    return None
