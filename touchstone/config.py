@@ -7,7 +7,7 @@ configuration file. Reading the data they point to belongs in `touchstone.ingest
 import difflib
 import re
 from collections.abc import Iterable
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any, Literal, Self
 
 from pydantic import (
@@ -231,6 +231,9 @@ class EvaluationConfig(_Section):
 
     fixes_dir: Path
     output_dir: Path
+    inputs: list[str] = []
+    score: str | None = Field(None, min_length=1)
+    junit_pattern: str | None = Field(None, min_length=1)
     problems_csv: Path | None = None
     problem_key: str = Field("oid", min_length=1)
     clones_dir: Path | None = None
@@ -245,6 +248,15 @@ class EvaluationConfig(_Section):
     scoring: Scoring = Scoring()
     checks: CheckLimits = CheckLimits()
     publish: PublishSettings = PublishSettings()
+
+    @field_validator("inputs")
+    @classmethod
+    def _inside_fixes_dir(cls, inputs: list[str]) -> list[str]:
+        for text in inputs:
+            path = PurePath(text)
+            if path.is_absolute() or ".." in path.parts:
+                raise ValueError(f"'{text}' is not below fixes_dir; give a path relative to it")
+        return inputs
 
     @field_validator("k_values")
     @classmethod

@@ -1,4 +1,4 @@
-"""Classifies every file in `fixes_dir`: the models it holds, or why it is not evaluated.
+"""Classifies every input file: the models it holds, or why it is not evaluated.
 
 No file is skipped silently. It is evaluated, refused, excluded by the configuration, the list of problems, an output of
 touchstone, data of an unknown kind, or not data; the table `sources` has a row for each. Reading rows belongs in
@@ -12,9 +12,10 @@ from pathlib import Path
 
 from touchstone.config import EvaluationConfig, first_problems_csv
 from touchstone.errors import InputFileError, TouchstoneError
-from touchstone.ingest.adapters import NOT_KNOWN, AdapterTable, detect_format, read_adapted
+from touchstone.ingest.adapters import ADAPTERS, NOT_KNOWN, AdapterTable, ReadOptions, detect_format
 from touchstone.ingest.csv_rows import LINE, ROW_ERROR, read_header
 from touchstone.ingest.fixes import require_fixes_columns
+from touchstone.ingest.input_paths import input_paths, label_of
 from touchstone.ingest.sources import NATIVE, Source, is_named_fixes, model_of
 from touchstone.names import check_model_name
 from touchstone.regular_files import open_regular, read_bytes, require_regular
@@ -25,7 +26,8 @@ from touchstone.vocabulary import OUTCOMES_CSV_COLUMNS, FileStatus
 _READ_SUFFIXES = (".csv", ".json", ".jsonl", ".ndjson")
 _ARCHIVES = (".bz2", ".gz", ".tar", ".xz", ".zip", ".zst")
 _SHEETS = (".ods", ".tab", ".tsv", ".xls", ".xlsx")
-_DATABASES = (".arrow", ".avro", ".db", ".duckdb", ".eval", ".feather", ".orc", ".parquet", ".sqlite", ".xml")
+_DATABASES = (".arrow", ".avro", ".db", ".duckdb", ".feather", ".orc", ".sqlite")
+_READ_IF_KNOWN = (".eval", ".parquet", ".traj", ".xml")
 _OUTPUT_NAMES = ("tables", "snapshots", "cache", CSV_FOLDER, SUMMARY, WAREHOUSE)
 _SEPARATORS = ",;\t|"
 _CONFIG_BYTES = 1 << 20
@@ -62,14 +64,12 @@ class Discovery:
 
 
 def discover(config: EvaluationConfig) -> Discovery:
-    """Classify every file in `fixes_dir` by name and content; raises if there is nothing to evaluate."""
-    if not config.fixes_dir.is_dir():
-        raise TouchstoneError(f"{config.fixes_dir}: no such folder; set 'fixes_dir' in the config")
+    """Classify every input by name and content; raises if there is nothing to evaluate."""
     found = Discovery()
-    for path in sorted(config.fixes_dir.iterdir()):
+    for path in input_paths(config):
         _add_file(path, config, found)
     for model, sources in found.sources.items():
-        native = [source.path.name for source in sources if source.format == NATIVE]
+        native = [source.name for source in sources if source.format == NATIVE]
         if len(native) > 1:
             reason = f"{' and '.join(native)} both speak for the model '{model}'; "
             reason += "rename one or set 'data_type' in the config"
@@ -78,7 +78,7 @@ def discover(config: EvaluationConfig) -> Discovery:
     kept = {
         model: sources
         for model, sources in sorted(found.sources.items())
-        if not any(source.path.name in refused for source in sources)
+        if not any(source.name in refused for source in sources)
     }
     if not kept and not refused:
         raise TouchstoneError(_nothing_found(config, found))
@@ -86,44 +86,41 @@ def discover(config: EvaluationConfig) -> Discovery:
 
 
 def candidates(config: EvaluationConfig) -> list[Path]:
-    """The files in `fixes_dir` that may hold results, by name and header alone."""
-    if not config.fixes_dir.is_dir():
-        raise TouchstoneError(f"{config.fixes_dir}: no such folder; set 'fixes_dir' in the config")
+    """The inputs that may hold results, by name and the start of their content."""
     problems = config.problems_csv or first_problems_csv(config)
-    files = (path for path in sorted(config.fixes_dir.iterdir()) if not _same_file(path, problems))
-    return [path for path in files if _status_by_name(path, config)[0] is None]
+    files = (path for path in input_paths(config) if not _same_file(path, problems))
+    return [path for path in files if _classified(path, config).status is None]
 
 
 def _add_file(path: Path, config: EvaluationConfig, found: Discovery) -> None:
-    """Add one file to the discovery. The problems file is reported where it is read."""
+    """Add one file or folder to the discovery. The problems file is reported where it is read."""
     if _same_file(path, config.problems_csv or first_problems_csv(config)):
         return
-    status, reason = _status_by_name(path, config)
-    if status is not None:
-        found.not_evaluated.append(NotEvaluated(path.name, status, reason))
+    seen, label = _classified(path, config), label_of(path, config.fixes_dir)
+    if seen.status is not None:
+        found.not_evaluated.append(NotEvaluated(label, seen.status, seen.reason))
         return
-    kind = detect_format(path)
-    if kind is None and not is_named_fixes(path):
+    if seen.format is None and not is_named_fixes(path):
         reason = _why_not_fixes(path, config)
         if reason:
-            found.not_evaluated.append(NotEvaluated(path.name, "unknown", reason))
+            found.not_evaluated.append(NotEvaluated(label, "unknown", reason))
             return
     try:
-        _add_results(path, kind, config, found)
+        _add_results(path, seen.format, config, found)
     except TouchstoneError as error:
-        found.not_evaluated.append(NotEvaluated(path.name, "refused", str(error), format=kind or NATIVE))
+        found.not_evaluated.append(NotEvaluated(label, "refused", str(error), format=seen.format or NATIVE))
 
 
 def _add_results(path: Path, kind: str | None, config: EvaluationConfig, found: Discovery) -> None:
     """Add the models of a results file, split into those that the configuration includes and excludes."""
-    used_as = kind or NATIVE
+    used_as, label = kind or NATIVE, label_of(path, config.fixes_dir)
     if config.data_type != "all" and ("synthetic" in path.name) != (config.data_type == "synthetic"):
         which = "has no 'synthetic'" if config.data_type == "synthetic" else "has 'synthetic'"
         reason = f"data_type is '{config.data_type}' and the file's name {which} in it"
         model = None if kind else model_of(path)
-        found.not_evaluated.append(NotEvaluated(path.name, "left_out", reason, model, used_as))
+        found.not_evaluated.append(NotEvaluated(label, "left_out", reason, model, used_as))
         return
-    table = None if kind is None else read_adapted(path)
+    table = None if kind is None else ADAPTERS[kind].read(path, read_options(config))
     names = [model_of(path)] if table is None else table.models()
     if table is not None and not names:
         line, reason = table.frame.select(LINE, ROW_ERROR).row(0)
@@ -131,33 +128,58 @@ def _add_results(path: Path, kind: str | None, config: EvaluationConfig, found: 
     for name in names:
         if config.models and not any(wanted in name for wanted in config.models):
             reason = f"'models' in the config does not name {name}"
-            found.not_evaluated.append(NotEvaluated(path.name, "left_out", reason, name, used_as))
+            found.not_evaluated.append(NotEvaluated(label, "left_out", reason, name, used_as))
             continue
-        source = Source(check_model_name(name), path, used_as)
+        source = Source(check_model_name(name), path, used_as, label)
         found.sources.setdefault(name, []).append(source)
         if table is not None:
             found.adapter_tables[path] = table
 
 
-def _status_by_name(path: Path, config: EvaluationConfig) -> tuple[FileStatus | None, str]:
-    """Status and reason of a file that cannot be results; no status if it can."""
+def read_options(config: EvaluationConfig) -> ReadOptions:
+    """What the configuration says about files whose content leaves it open."""
+    return ReadOptions(config.score, config.junit_pattern)
+
+
+@dataclass(frozen=True)
+class _Classified:
+    """The status and reason of what cannot be results; without a status it may be, in this format if one is known."""
+
+    status: FileStatus | None
+    reason: str = ""
+    format: str | None = None
+
+
+def _classified(path: Path, config: EvaluationConfig) -> _Classified:
     if path.is_dir():
-        is_output = _same_file(path, config.output_dir) or _is_published(path, config)
-        return ("output", "the output folder") if is_output else ("ignored", "a folder: files inside it are not read")
+        if _same_file(path, config.output_dir) or _is_published(path, config):
+            return _Classified("output", "the output folder")
+        kind = detect_format(path)
+        return _Classified("ignored", "a folder: files inside it are not read") if kind is None else _results(kind)
     if _is_published(path, config):
-        return "output", "an output of touchstone, which is never read back"
+        return _Classified("output", "an output of touchstone, which is never read back")
     if path.name.startswith("."):
-        return "ignored", "a hidden file"
+        return _Classified("ignored", "a hidden file")
     if path.exists() and not path.is_file():
-        return "ignored", "not a regular file"
+        return _Classified("ignored", "not a regular file")
     suffix = path.suffix.lower()
     if suffix in _READ_SUFFIXES:
-        return _status_of_output(path) if suffix == ".csv" else _status_of_config(path)
+        seen = _status_of_output(path) if suffix == ".csv" else _status_of_config(path)
+        return seen if seen.status is not None else _results(detect_format(path))
+    kind = detect_format(path)
+    if kind is not None:
+        return _results(kind)
     if suffix in (*_ARCHIVES, *_SHEETS, *_DATABASES):
-        return "unknown", f"{suffix} files are not read; save it as CSV"
+        return _Classified("unknown", f"{suffix} files are not read; save it as CSV")
+    if suffix in _READ_IF_KNOWN:
+        return _Classified("unknown", NOT_KNOWN)
     if _looks_like_fixes(path, config):
-        return "unknown", "it looks like a fixes file, but its name does not end in .csv"
-    return "ignored", "not a data file"
+        return _Classified("unknown", "it looks like a fixes file, but its name does not end in .csv")
+    return _Classified("ignored", "not a data file")
+
+
+def _results(kind: str | None) -> _Classified:
+    return _Classified(None, format=kind)
 
 
 def _same_file(path: Path, other: Path | None) -> bool:
@@ -170,18 +192,20 @@ def _is_published(path: Path, config: EvaluationConfig) -> bool:
     return in_output or path.resolve().is_relative_to(config.output_dir / ".store")
 
 
-def _status_of_output(path: Path) -> tuple[FileStatus | None, str]:
+def _status_of_output(path: Path) -> _Classified:
     """Status and reason of a CSV that touchstone wrote, recognised by its header wherever it was copied to."""
     try:
         columns = set(read_header(path))
     except InputFileError:
-        return None, ""
+        return _results(None)
     if path.name.endswith("_outcomes.csv") and columns == set(OUTCOMES_CSV_COLUMNS):
-        return "output", "outcomes written by touchstone, which are never read back under this name"
+        return _Classified("output", "outcomes written by touchstone, which are never read back under this name")
     if "LLM" in columns and any(name.startswith("pass@") for name in columns):
-        return "output", "a summary of pass@k, which is never read back"
+        return _Classified("output", "a summary of pass@k, which is never read back")
     table = next((name for name in _exported_tables() if columns.issuperset(TABLES[name].dtypes)), None)
-    return (None, "") if table is None else ("output", f"an export of the table {table}, which is never read back")
+    if table is None:
+        return _results(None)
+    return _Classified("output", f"an export of the table {table}, which is never read back")
 
 
 def _exported_tables() -> Iterator[str]:
@@ -189,13 +213,13 @@ def _exported_tables() -> Iterator[str]:
     return (name for name, table in TABLES.items() if "model" in table.dtypes)
 
 
-def _status_of_config(path: Path) -> tuple[FileStatus | None, str]:
+def _status_of_config(path: Path) -> _Classified:
     try:
         data = json.loads(read_bytes(path, _CONFIG_BYTES).decode("utf-8-sig"))
     except (OSError, ValueError, RecursionError):
-        return None, ""
+        return _results(None)
     is_config = isinstance(data, dict) and {"fixes_dir", "output_dir"}.issubset(data)
-    return ("ignored", "a configuration of touchstone") if is_config else (None, "")
+    return _Classified("ignored", "a configuration of touchstone") if is_config else _results(None)
 
 
 def _why_not_fixes(path: Path, config: EvaluationConfig) -> str:

@@ -11,6 +11,7 @@ from pathlib import Path
 from touchstone.config import EvaluationConfig, find_problems_csv, first_problems_csv, require_baseline_model
 from touchstone.errors import InputFileError, TouchstoneError
 from touchstone.ingest.discovery import Discovery, candidates, discover
+from touchstone.ingest.input_paths import files_of_source, input_files, label_of
 from touchstone.ingest.sources import ContentHashes
 from touchstone.progress import report_step
 from touchstone.storage.store import digest
@@ -27,14 +28,15 @@ class Inputs:
     @cached_property
     def discovery(self) -> Discovery:
         """The fixes files by model, and the rows of other systems' files."""
-        before = {path: _changed_at(path) for path in self.config.fixes_dir.glob("*")}
+        before = {file: _changed_at(file) for file in input_files(self.config)}
         found = discover(self.config)
-        for path in found.adapter_tables:
-            # These rows are read now and used later. Keeping their hash with them makes sure that bytes written in
-            # between are never taken for those of the old rows.
-            self._hashes_of_read[path] = self.hashes.of(path)
-            if before.get(path) != _changed_at(path):
-                raise TouchstoneError(f"{path}: changed while it was being read; run again")
+        for path, table in found.adapter_tables.items():
+            for file in table.files or (path,):
+                # These rows are read now and used later. Keeping their hash with them makes sure that bytes written in
+                # between are never taken for those of the old rows.
+                self._hashes_of_read[file] = self.hashes.of(file)
+                if before.get(file) != _changed_at(file):
+                    raise TouchstoneError(f"{file}: changed while it was being read; run again")
         return found
 
     @property
@@ -63,7 +65,23 @@ class Inputs:
     def problems_version(self) -> str:
         """A hash of the files that the problems come from."""
         files = [*([self.problems_csv] if self.problems_csv else []), *self.files_with_problems]
-        return digest([self.file_hash(path) for path in files])
+        return digest([self.source_hash(path) for path in files])
+
+    def label(self, path: Path) -> str:
+        """How a file is called in tables and messages."""
+        return label_of(path, self.config.fixes_dir)
+
+    def files_of(self, path: Path) -> tuple[Path, ...]:
+        """The files that were read for a source: the file itself, or those of a folder and those beside it."""
+        table = self.discovery.adapter_tables.get(path)
+        return (table.files if table is not None else ()) or (path,)
+
+    def source_hash(self, path: Path) -> str:
+        """SHA-256 of a source: of the file, or of the hashes of all files that were read for it."""
+        files = self.files_of(path)
+        if files == (path,):
+            return self.file_hash(path)
+        return digest([(self.label(file), self.file_hash(file)) for file in files])
 
     def file_hash(self, path: Path) -> str:
         """SHA-256 of an input file."""
@@ -75,15 +93,15 @@ class Inputs:
             raise InputFileError(f"{path}: cannot be read ({error.strerror})") from None
 
     def hash_or_none(self, path: Path) -> str | None:
-        """SHA-256 of an input file; None if it cannot be read."""
+        """SHA-256 of an input file or source; None if it cannot be read."""
         try:
-            return self.file_hash(path)
+            return self.source_hash(path)
         except InputFileError:
             return None
 
     def require_unchanged(self, path: Path, content: str) -> None:
-        """Refuse what was read from a file whose bytes are no longer those that were hashed before."""
-        if self.file_hash(path) != content:
+        """Refuse what was read from a source whose bytes are no longer those that were hashed before."""
+        if self.source_hash(path) != content:
             raise InputFileError(f"{path}: changed while it was being read; run again")
 
     def save_hashes(self) -> None:
@@ -92,7 +110,7 @@ class Inputs:
 
     def state(self) -> dict[str, str]:
         """The hash of every file that may hold results or problems, by name, without parsing any."""
-        files = {path.name: path for path in candidates(self.config)}
+        files = {self.label(file): file for path in candidates(self.config) for file in files_of_source(path)}
         problems = self.config.problems_csv or first_problems_csv(self.config)
         if problems is not None:
             files["problems"] = problems

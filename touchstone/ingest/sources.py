@@ -24,11 +24,18 @@ _SUFFIXES = ("_synthetic_fixes", "_fixes", "_synthetic_outcomes", "_outcomes")
 
 @dataclass(frozen=True)
 class Source:
-    """A file with attempts of a model. A file read by an adapter may be the source of several models."""
+    """A file, or a folder read as one, with attempts of a model. An adapter may find several models in it."""
 
     model: str
     path: Path
     format: str = NATIVE
+    # Its path below `fixes_dir`.
+    label: str = ""
+
+    @property
+    def name(self) -> str:
+        """How the file or folder is called in tables and messages."""
+        return self.label or self.path.name
 
 
 def model_of(path: Path) -> str:

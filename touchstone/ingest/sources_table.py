@@ -56,14 +56,16 @@ def not_evaluated_rows(discovery: Discovery) -> list[Row]:
 def quarantine_without_model(discovery: Discovery) -> pl.DataFrame:
     """Quarantine rows of refused files, and of records that name no usable model."""
     frames = [refused_file(name, reason) for name, reason in sorted(discovery.refused.items())]
-    frames += [rows_without_model(table) for table in discovery.adapter_tables.values()]
+    for path, table in discovery.adapter_tables.items():
+        label = next(each.name for sources in discovery.sources.values() for each in sources if each.path == path)
+        frames.append(rows_without_model(table).with_columns(source_file=pl.lit(label)))
     return pl.concat([pl.DataFrame(schema=QUARANTINE_SCHEMA), *frames])
 
 
 def no_attempts(source: Source, reason: str) -> IngestedAttempts:
     """The result for a refused file: no attempts, and the file in quarantine."""
     attempts = pl.LazyFrame(schema=TABLES["attempts"].dtypes)
-    return IngestedAttempts(attempts, refused_file(source.path.name, reason), 0, 0)
+    return IngestedAttempts(attempts, refused_file(source.name, reason), 0, 0)
 
 
 def conflicting_attempt(model: str, sources: Sequence[Source], parts: Sequence[IngestedAttempts]) -> str | None:
@@ -74,13 +76,13 @@ def conflicting_attempt(model: str, sources: Sequence[Source], parts: Sequence[I
     twice = keys.group_by(ATTEMPT_KEY).len().filter(pl.col("len") > 1).sort(ATTEMPT_KEY).head(1).collect()
     if twice.is_empty():
         return None
-    names = " and ".join(source.path.name for source in sources)
+    names = " and ".join(source.name for source in sources)
     shown = ", ".join(f"{name} '{twice[name].item()}'" for name in ATTEMPT_KEY)
     return f"{names} both have an attempt of the model '{model}' at {shown}; keep one of them"
 
 
 def _named(source: Source) -> Row:
-    return {"source_file": source.path.name, "model": source.model, "format": source.format}
+    return {"source_file": source.name, "model": source.model, "format": source.format}
 
 
 def _counts(rows: int, accepted: int) -> Row:

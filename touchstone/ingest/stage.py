@@ -5,7 +5,7 @@ How a file is read belongs in the readers beside this module; here it is decided
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import polars as pl
@@ -39,16 +39,15 @@ from touchstone.tables import TABLES
 
 @dataclass(frozen=True)
 class ModelFiles:
-    """The files of a model with their hashes, None if unreadable, and the fingerprint of what is made from them."""
+    """The sources of a model with their hashes, None if unreadable, and the fingerprint of what is made from them.
+
+    `contents` has the hash of each file by name; a source that is a folder has several.
+    """
 
     sources: list[Source]
     hashes: dict[Path, str | None]
+    contents: dict[str, str]
     fingerprint: str
-
-    @property
-    def contents(self) -> dict[str, str]:
-        """The hash of each file by name."""
-        return {path.name: content or "unreadable" for path, content in self.hashes.items()}
 
 
 @dataclass
@@ -73,7 +72,11 @@ class IngestStage:
             return current
         files = self.inputs.files_with_problems
         problems = derived_problems([self.inputs.discovery.adapter_tables[path] for path in files]).lazy()
-        inputs = {path.name: self.inputs.file_hash(path) for path in files}
+        inputs = {
+            self.inputs.label(file): self.inputs.file_hash(file)
+            for path in files
+            for file in self.inputs.files_of(path)
+        }
         for table in ("quarantine", "sources"):
             self.store.remove(table, PROBLEMS_PART)
         if self.inputs.problems_csv is not None:
@@ -142,8 +145,10 @@ class IngestStage:
         if sources is None:
             raise TouchstoneError(f"{self.config.fixes_dir}: there is no fixes file for the model '{model}'")
         hashes = {source.path: self.inputs.hash_or_none(source.path) for source in sources}
-        contents = [(source.path.name, source.format, hashes[source.path]) for source in sources]
-        return ModelFiles(sources, hashes, digest(["attempts", model, contents, made_from]))
+        files = [file for source in sources for file in self.inputs.files_of(source.path)]
+        contents = {self.inputs.label(file): self.inputs.hash_or_none(file) or "unreadable" for file in files}
+        made_of = [(source.name, source.format, hashes[source.path]) for source in sources]
+        return ModelFiles(sources, hashes, contents, digest(["attempts", model, made_of, made_from]))
 
     def _read_clean_files(self, stale: Mapping[str, ModelFiles]) -> dict[str, Part]:
         """The attempts of the models with a single file in which every row is accepted."""
@@ -172,7 +177,7 @@ class IngestStage:
             self.store.remove("quarantine", model)
         made_from = {model: batch[model].fingerprint for model in rows}
         sources = [
-            evaluated_row(source, batch[model].contents[source.path.name], count, count)
+            evaluated_row(source, batch[model].contents[source.name], count, count)
             for model, count in rows.items()
             for source in batch[model].sources
         ]
@@ -210,7 +215,7 @@ class IngestStage:
     def _read_source(self, source: Source, content: str | None, scratch: Path) -> tuple[Row, IngestedAttempts]:
         problems = self.store.scan_with_extras("problems")
         try:
-            content = content or self.inputs.file_hash(source.path)
+            content = content or self.inputs.source_hash(source.path)
             if source.format == NATIVE:
                 read = read_fixes(source.path, source.model, problems, scratch, self.config.problem_key)
             else:
@@ -220,7 +225,8 @@ class IngestStage:
         except InputFileError as error:
             reason = str(error)
             return refused_row(source, content, reason), no_attempts(source, reason)
-        return evaluated_row(source, content, read.rows, read.accepted), read
+        named = read.quarantine.with_columns(source_file=pl.lit(source.name))
+        return evaluated_row(source, content, read.rows, read.accepted), replace(read, quarantine=named)
 
     @property
     def removal_warning(self) -> str:

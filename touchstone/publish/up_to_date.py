@@ -24,6 +24,7 @@ from typing import Any
 from touchstone.checks import CheckOutcome
 from touchstone.config import EvaluationConfig, first_problems_csv
 from touchstone.errors import TouchstoneError
+from touchstone.ingest.input_paths import input_files, input_paths, label_of
 from touchstone.ingest.sources import SETTLE_NS, ContentHashes
 from touchstone.regular_files import read_json
 from touchstone.storage.code_version import package_code_version
@@ -80,10 +81,10 @@ def dependencies(config: EvaluationConfig, hashes: ContentHashes) -> dict[str, s
 
 
 def _input_files(config: EvaluationConfig, hashes: ContentHashes) -> list[object]:
-    """Every entry of `fixes_dir`, whether it is read or not: a new file is always a reason to look."""
+    """Every entry of `fixes_dir` or of `inputs`, whether it is read or not: a new file is always a reason to look."""
     store = config.output_dir / ".store"
-    with os.scandir(config.fixes_dir) as entries:
-        listed = {entry.name: _entry(config.fixes_dir / entry.name, store, hashes) for entry in entries}
+    files = {*input_paths(config), *input_files(config)}
+    listed = {label_of(file, config.fixes_dir): _entry(file, store, hashes) for file in sorted(files)}
     problems = config.problems_csv or first_problems_csv(config)
     return [listed, str(problems), None if problems is None else _entry(problems, store, hashes)]
 

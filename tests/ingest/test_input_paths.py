@@ -1,0 +1,73 @@
+"""Which files an evaluation looks at: the entries of a folder, or the inputs that the configuration names."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Folder
+from touchstone.config import EvaluationConfig, load_config
+from touchstone.errors import TouchstoneError
+from touchstone.ingest.discovery import discover
+from touchstone.ingest.input_paths import input_files, input_paths, label_of
+
+REPORT = (
+    '{"eval_set": {"id": "s"}, "results": [{"case_id": "c", "model": "org/m", "attempt": 1, '
+    '"compilation": {"success": true}, "test_execution": {"passed": 1, "failed": 0}}]}'
+)
+
+
+def configured(folder: Folder, **settings: object) -> EvaluationConfig:
+    folder.configure(**settings)
+    return load_config(folder.config)
+
+
+def labels(config: EvaluationConfig, paths: list[Path]) -> list[str]:
+    return [label_of(path, config.fixes_dir) for path in paths]
+
+
+def put(folder: Folder, *names: str) -> None:
+    for name in names:
+        path = folder.root / "fixes" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(REPORT)
+
+
+def test_a_folder_among_the_fixes_is_not_searched(folder: Folder) -> None:
+    put(folder, "logs/a.json")
+    config = configured(folder)
+    assert "logs" in labels(config, input_paths(config))
+    assert "logs/a.json" not in labels(config, input_files(config))
+
+
+def test_named_folders_are_searched_and_named_files_taken(folder: Folder) -> None:
+    put(
+        folder, "logs/a.json", "logs/deep/er/b.json", "logs/.git/c.json", "logs/node_modules/d.json", "e.json", "f.json"
+    )
+    config = configured(folder, inputs=["logs", "e.json"])
+    assert labels(config, input_paths(config)) == [
+        "e.json",
+        "logs/.git",
+        "logs/a.json",
+        "logs/deep/er/b.json",
+        "logs/node_modules",
+    ]
+    found = discover(config)
+    assert sorted(source.name for source in found.sources["org/m"]) == ["e.json", "logs/a.json", "logs/deep/er/b.json"]
+
+
+def test_the_output_folder_and_links_are_not_searched(folder: Folder) -> None:
+    put(folder, "logs/a.json", "logs/results/b.json", "elsewhere/c.json")
+    (folder.root / "fixes" / "logs" / "link").symlink_to(folder.root / "fixes" / "elsewhere")
+    config = configured(folder, inputs=["logs"], output_dir=str(folder.root / "fixes" / "logs" / "results"))
+    assert labels(config, input_files(config)) == ["logs/a.json"]
+
+
+@pytest.mark.parametrize("name", ["/etc", "../up", "a/../../b"])
+def test_inputs_lie_below_the_fixes_folder(folder: Folder, name: str) -> None:
+    with pytest.raises(TouchstoneError, match="is not below fixes_dir"):
+        configured(folder, inputs=[name])
+
+
+def test_an_input_that_is_missing(folder: Folder) -> None:
+    with pytest.raises(TouchstoneError, match=r"gone\.eval: no such file or folder"):
+        input_paths(configured(folder, inputs=["gone.eval"]))

@@ -1,0 +1,85 @@
+"""Which files and folders an evaluation looks at, before anything is said about what they hold.
+
+Without `inputs` in the configuration these are the entries of `fixes_dir`. With `inputs` they are the named files, and
+everything in the named folders: a folder that is one source, such as the trials of a job, stays whole, and any other is
+searched. What an entry holds is decided in `discovery`.
+"""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from touchstone.config import EvaluationConfig
+from touchstone.errors import TouchstoneError
+
+# A folder of logs has thousands of files; a hundred thousand are a home directory, given by mistake.
+_MAX_ENTRIES = 100_000
+# Never results, and large.
+_SKIPPED_FOLDERS = frozenset({"__pycache__", "node_modules", "site-packages"})
+
+
+def input_paths(config: EvaluationConfig) -> list[Path]:
+    """The files to look at, and the folders that are read as one source or not at all, sorted."""
+    root = config.fixes_dir
+    if not root.is_dir():
+        raise TouchstoneError(f"{root}: no such folder; set 'fixes_dir' in the config")
+    if not config.inputs:
+        return sorted(root.iterdir())
+    found: dict[Path, None] = {}
+    for name in config.inputs:
+        place = root / name
+        if not place.exists():
+            raise TouchstoneError(f"{place}: no such file or folder")
+        for path in _entries(place, config.output_dir) if _is_searched(place, config.output_dir) else [place]:
+            found[path] = None
+            if len(found) > _MAX_ENTRIES:
+                raise TouchstoneError(
+                    f"{place}: more than {_MAX_ENTRIES:,} files; name the folder that has the results"
+                )
+    return sorted(found)
+
+
+def label_of(path: Path, root: Path) -> str:
+    """How an input is called in tables and messages: its path below `root`, else its name.
+
+    >>> label_of(Path("in/logs/a.eval"), Path("in")), label_of(Path("elsewhere/problems.csv"), Path("in"))
+    ('logs/a.eval', 'problems.csv')
+    """
+    return path.relative_to(root).as_posix() if path.is_relative_to(root) else path.name
+
+
+def input_files(config: EvaluationConfig) -> list[Path]:
+    """The files to look at, with those in folders that are read as one source; nothing for other folders."""
+    return [file for path in input_paths(config) for file in files_of_source(path)]
+
+
+def files_of_source(path: Path) -> list[Path]:
+    """The file itself, or everything in a folder that is read as one source, sorted."""
+    if not path.is_dir():
+        return [path]
+    if _format_of(path) is None:
+        return []
+    files = [Path(folder, name) for folder, _, names in os.walk(path) for name in names]
+    return sorted(file for file in files if file.is_file())
+
+
+def _entries(folder: Path, output: Path) -> Iterator[Path]:
+    for path in sorted(folder.iterdir()):
+        if _is_searched(path, output):
+            yield from _entries(path, output)
+        else:
+            yield path
+
+
+def _is_searched(path: Path, output: Path) -> bool:
+    """Whether the files in a folder are looked at one by one. A link to a folder is not followed."""
+    if path.is_symlink() or not path.is_dir() or path.name in _SKIPPED_FOLDERS or path.name.startswith("."):
+        return False
+    return path.resolve() != output and _format_of(path) is None
+
+
+def _format_of(folder: Path) -> str | None:
+    # Imported here, because most evaluations have no such folder, and looking for changes should start fast.
+    from touchstone.ingest.adapters import detect_format
+
+    return detect_format(folder)
