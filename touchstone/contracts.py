@@ -133,7 +133,8 @@ class Sources(Schema):
         description="How the file was handled: " + ", ".join(FILE_STATUSES) + "; see docs/inputs.md.",
     )
     reason = _text("Why the file was not evaluated; null if it was.")
-    format = _text("File format: native, forgetest, scylla or failproof.")
+    notes = _text("What to know about the rows: which score was read, what was left out or counted elsewhere.")
+    format = _text("File format: native, or the name of another tool's; see docs/inputs.md.")
     sha256 = _text("SHA-256 of the file; null if it was not read.")
     rows = _count("Rows in the file; null if it was not read.", nullable=True)
     accepted = _count("Rows that became attempts or problems.", nullable=True)

@@ -3,13 +3,13 @@
 How a file is classified belongs in `discovery`, how it is read in `fixes`, `problems` and `adapters`.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 
 import polars as pl
 
 from touchstone.ingest.discovery import Discovery
-from touchstone.ingest.fixes import ATTEMPT_KEY, IngestedAttempts
+from touchstone.ingest.fixes import IngestedAttempts
 from touchstone.ingest.quarantine import SCHEMA as QUARANTINE_SCHEMA
 from touchstone.ingest.quarantine import refused_file, rows_without_model
 from touchstone.ingest.sources import NATIVE, Source
@@ -23,9 +23,10 @@ def sources_frame(rows: Iterable[Row]) -> pl.LazyFrame:
     return pl.LazyFrame(list(rows), schema=TABLES["sources"].dtypes)
 
 
-def evaluated_row(source: Source, sha256: str, rows: int, accepted: int) -> Row:
+def evaluated_row(source: Source, sha256: str, rows: int, accepted: int, notes: Iterable[str] = ()) -> Row:
     """The row of a file that was read."""
-    return _named(source) | {"status": "evaluated", "sha256": sha256} | _counts(rows, accepted)
+    noted = "; ".join(notes) or None
+    return _named(source) | {"status": "evaluated", "notes": noted, "sha256": sha256} | _counts(rows, accepted)
 
 
 def refused_row(source: Source, sha256: str | None, reason: str) -> Row:
@@ -66,19 +67,6 @@ def no_attempts(source: Source, reason: str) -> IngestedAttempts:
     """The result for a refused file: no attempts, and the file in quarantine."""
     attempts = pl.LazyFrame(schema=TABLES["attempts"].dtypes)
     return IngestedAttempts(attempts, refused_file(source.name, reason), 0, 0)
-
-
-def conflicting_attempt(model: str, sources: Sequence[Source], parts: Sequence[IngestedAttempts]) -> str | None:
-    """Why the files of one model cannot be used together: the first attempt that two of them have; None if none."""
-    if len(parts) < 2:
-        return None
-    keys = pl.concat([part.attempts.select(ATTEMPT_KEY) for part in parts])
-    twice = keys.group_by(ATTEMPT_KEY).len().filter(pl.col("len") > 1).sort(ATTEMPT_KEY).head(1).collect()
-    if twice.is_empty():
-        return None
-    names = " and ".join(source.name for source in sources)
-    shown = ", ".join(f"{name} '{twice[name].item()}'" for name in ATTEMPT_KEY)
-    return f"{names} both have an attempt of the model '{model}' at {shown}; keep one of them"
 
 
 def _named(source: Source) -> Row:

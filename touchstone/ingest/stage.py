@@ -13,6 +13,7 @@ import polars as pl
 from touchstone.config import EvaluationConfig
 from touchstone.errors import InputFileError, TouchstoneError
 from touchstone.ingest.clean_files import clean_batches, read_clean_files
+from touchstone.ingest.combining import combine
 from touchstone.ingest.csv_rows import TextTable
 from touchstone.ingest.fixes import IngestedAttempts, open_fixes, read_attempts, read_fixes, sort_attempts
 from touchstone.ingest.inputs import Inputs
@@ -20,7 +21,6 @@ from touchstone.ingest.problems import derived_problems, read_problems
 from touchstone.ingest.sources import NATIVE, Source
 from touchstone.ingest.sources_table import (
     Row,
-    conflicting_attempt,
     evaluated_row,
     no_attempts,
     not_evaluated_rows,
@@ -66,7 +66,9 @@ class IngestStage:
     def problems(self) -> Part:
         """The problems to be solved: the denominator of every figure."""
         code = table_code_version("problems")
-        fingerprint = digest(["problems", self.inputs.problems_version(), self.config.problem_key, code])
+        fingerprint = digest(
+            ["problems", self.inputs.problems_version(), self.config.problem_key, self.config.score, code]
+        )
         current = self.store.current("problems", fingerprint)
         if current is not None:
             return current
@@ -120,7 +122,8 @@ class IngestStage:
     def _attempts_of(self, models: Sequence[str]) -> dict[str, Part]:
         """The attempts of each model: clean files are read many at once, any other one by itself."""
         self.store.require("problems")
-        made_from = [self.store.fingerprint("problems"), self.config.problem_key, table_code_version("attempts")]
+        settings = [self.config.problem_key, self.config.score, self.config.junit_pattern]
+        made_from = [self.store.fingerprint("problems"), settings, table_code_version("attempts")]
         changed = {model: self._files_of(model, made_from) for model in models if not self._is_kept(model)}
         parts = {model: self.store.current("attempts", files.fingerprint, model) for model, files in changed.items()}
         stale = {model: files for model, files in changed.items() if parts[model] is None or model in self.only}
@@ -190,16 +193,22 @@ class IngestStage:
         return all(self.inputs.hash_or_none(path) == content for path, content in files.hashes.items())
 
     def _read_model(self, model: str, files: ModelFiles) -> Part:
-        rows, parts = [], []
+        errors, parts = [], []
         for place, source in enumerate(files.sources):
             scratch = self.store.scratch(f"fixes-{place}.parquet")
-            row, read = self._read_source(source, files.hashes[source.path], scratch)
-            rows.append(row)
+            error, read = self._read_source(source, files.hashes[source.path], scratch)
+            errors.append(error)
             parts.append(read)
-        error = conflicting_attempt(model, files.sources, parts)
-        if error is not None:
-            rows = [refused_row(source, None, error) for source in files.sources]
-            parts = [no_attempts(source, error) for source in files.sources]
+        combined = combine(model, files.sources, parts)
+        parts = combined.parts
+        if combined.conflict is not None:
+            rows = [refused_row(source, None, combined.conflict) for source in files.sources]
+            parts = [no_attempts(source, combined.conflict) for source in files.sources]
+        else:
+            rows = [
+                self._source_row(*each, files)
+                for each in zip(files.sources, errors, parts, combined.notes, strict=True)
+            ]
         quarantine = pl.concat([part.quarantine for part in parts])
         if quarantine.is_empty():
             self.store.remove("quarantine", model)
@@ -212,7 +221,18 @@ class IngestStage:
         self.store.clear_scratch()
         return part
 
-    def _read_source(self, source: Source, content: str | None, scratch: Path) -> tuple[Row, IngestedAttempts]:
+    def _source_row(
+        self, source: Source, error: str | None, read: IngestedAttempts, note: str | None, files: ModelFiles
+    ) -> Row:
+        content = files.hashes[source.path]
+        if error is not None:
+            return refused_row(source, content, error)
+        table = self.inputs.discovery.adapter_tables.get(source.path)
+        notes = [*(table.notes if table is not None else ()), *([note] if note else [])]
+        return evaluated_row(source, content or self.inputs.source_hash(source.path), read.rows, read.accepted, notes)
+
+    def _read_source(self, source: Source, content: str | None, scratch: Path) -> tuple[str | None, IngestedAttempts]:
+        """The error that keeps a source from being used, if any, and its attempts."""
         problems = self.store.scan_with_extras("problems")
         try:
             content = content or self.inputs.source_hash(source.path)
@@ -224,9 +244,9 @@ class IngestStage:
             self.inputs.require_unchanged(source.path, content)
         except InputFileError as error:
             reason = str(error)
-            return refused_row(source, content, reason), no_attempts(source, reason)
+            return reason, no_attempts(source, reason)
         named = read.quarantine.with_columns(source_file=pl.lit(source.name))
-        return evaluated_row(source, content, read.rows, read.accepted), replace(read, quarantine=named)
+        return None, replace(read, quarantine=named)
 
     @property
     def removal_warning(self) -> str:

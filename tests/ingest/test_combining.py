@@ -1,0 +1,84 @@
+"""The attempts of one model from several files: nothing counts twice, and nothing that is another run is lost."""
+
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from touchstone.ingest.combining import combine
+from touchstone.ingest.fixes import IngestedAttempts
+from touchstone.ingest.quarantine import SCHEMA
+from touchstone.ingest.sources import NATIVE, Source
+
+Row = tuple[str, str, bool | None, str | None, str | None]
+
+
+def part(*rows: Row) -> IngestedAttempts:
+    """Attempts from (oid, iteration, passed, run, sample)."""
+    columns = {
+        "oid": pl.String,
+        "iteration_id": pl.String,
+        "passed": pl.Boolean,
+        "run_id": pl.String,
+        "sample_uuid": pl.String,
+    }
+    frame = pl.DataFrame(list(rows), schema=columns, orient="row").with_columns(tier=pl.lit("T0"))
+    return IngestedAttempts(frame.lazy(), pl.DataFrame(schema=SCHEMA), frame.height, frame.height)
+
+
+def sources(*formats: str) -> list[Source]:
+    return [Source("m", Path(f"{place}.json"), name) for place, name in enumerate(formats)]
+
+
+def keys(parts: list[IngestedAttempts]) -> list[tuple[str, str, bool | None]]:
+    return pl.concat([each.attempts.select("oid", "iteration_id", "passed") for each in parts]).collect().rows()
+
+
+def test_files_about_different_attempts_are_left_as_they_are() -> None:
+    found = combine(
+        "m", sources(NATIVE, "inspect"), [part(("a", "1", True, None, None)), part(("a", "2", True, "r", "u"))]
+    )
+    assert found.conflict is None and found.notes == [None, None]
+    assert keys(found.parts) == [("a", "1", True), ("a", "2", True)]
+
+
+def test_a_file_without_outcomes_adds_what_no_other_has() -> None:
+    fixes = part(("a", "1", None, None, None), ("b", "1", None, None, None))
+    found = combine("m", sources("predictions", "swebench"), [fixes, part(("a", "1", False, "r", None))])
+    assert keys(found.parts) == [("b", "1", None), ("a", "1", False)]
+    assert found.notes == ["1 attempt not counted again: in another file, which states the outcome", None]
+    assert (found.parts[0].rows, found.parts[0].accepted) == (1, 1)
+
+
+def test_a_sample_that_was_copied_counts_once() -> None:
+    first = part(("a", "1", True, "r1", "u1"), ("b", "1", True, "r1", "u2"))
+    second = part(("a", "1", True, "r2", "u1"), ("c", "1", False, "r2", "u3"))
+    found = combine("m", sources("inspect", "inspect"), [first, second])
+    assert keys(found.parts) == [("a", "1", True), ("b", "1", True), ("c", "1", False)]
+    assert found.notes == [None, "1 attempt not counted again: copied from another log"]
+
+
+def test_another_run_adds_attempts() -> None:
+    found = combine(
+        "m", sources("inspect", "inspect"), [part(("a", "1", True, "r1", "u1")), part(("a", "1", False, "r2", "u2"))]
+    )
+    assert keys(found.parts) == [("a", "1", True), ("a", "r2:1", False)]
+    assert found.conflict is None and "another run" in (found.notes[1] or "")
+
+
+@pytest.mark.parametrize(
+    ("formats", "runs"),
+    [
+        (("inspect", "inspect"), ("r", "r")),
+        (("inspect", "inspect"), ("r", None)),
+        (("inspect", "swebench"), ("r1", "r2")),
+        ((NATIVE, NATIVE), ("r1", "r2")),
+        ((NATIVE, "inspect"), ("r1", "r2")),
+    ],
+)
+def test_what_may_be_the_same_attempt_is_refused(formats: tuple[str, str], runs: tuple[str | None, str | None]) -> None:
+    found = combine("m", sources(*formats), [part(("a", "1", True, run, None)) for run in runs])
+    assert found.conflict == (
+        "0.json and 1.json both have an attempt of the model 'm' at tier 'T0', oid 'a', iteration_id '1'; "
+        "keep one of them"
+    )
