@@ -1,4 +1,5 @@
-"""Stage 1: the input files become the tables `problems`, `attempts`, `sources` and `quarantine`.
+"""Stage 1: the input files become the tables `problems`, `attempts`, `sources`, `quarantine` and
+`reported_figures`.
 
 Reading files belongs in `touchstone.ingest`.
 """
@@ -62,6 +63,18 @@ def quarantine(evaluation: EvaluationParam) -> dg.MaterializeResult[None]:
     )
 
 
+@dg.multi_asset(specs=[table_spec(TABLES["reported_figures"], "parquet")])
+def reported_figures(evaluation: EvaluationParam) -> dg.MaterializeResult[None]:
+    """What other tools' files state, beside the same figure from the rows that were read."""
+    evaluation.materialize("reported_figures")
+    table = evaluation.store.scan("reported_figures").sort("source_file", "model", "figure").collect()
+    return dg.MaterializeResult(
+        metadata={"dagster/row_count": table.height, "preview": preview(table.lazy())},
+        data_version=dg.DataVersion(evaluation.store.fingerprint("reported_figures")),
+    )
+
+
 attempt_checks = checks_of("attempts")
 source_checks = checks_of("sources")
 quarantine_checks = checks_of("quarantine")
+figure_checks = checks_of("reported_figures")

@@ -91,6 +91,7 @@ CHECKS = (
     Check("sources", f"{_INGEST}:files_accounted_for", ("sources",)),
     Check("quarantine", f"{_INGEST}:quarantine_share", ("sources",), ("checks",)),
     Check("quarantine", f"{_INGEST}:unknown_oids", ("sources", "quarantine"), ("checks",)),
+    Check("reported_figures", f"{_INGEST}:figures_reproduced", ("reported_figures",)),
     Check("validator_noise", f"{_VALIDATION}:no_flaky_tests", ("validator_noise", "problems"), ("intervals",)),
     Check("baselines", f"{_VALIDATION}:baselines_fail_as_recorded", ("baselines",), ("checks",), gate=True),
     Check("baselines", f"{_VALIDATION}:reference_fixes_pass", ("baselines",), ("checks",), gate=True),

@@ -141,6 +141,18 @@ class Sources(Schema):
     quarantined = _count("Rows that were quarantined.", nullable=True)
 
 
+class ReportedFigures(Schema):
+    source_file = String(description="File that states the figure.")
+    model = String(description="Model that the figure is about.")
+    suite = _text("Suite or task that the figure is about; null for all of the file.")
+    figure = String(description="Name of the figure in the tool that wrote the file.")
+    reported = Float64(nullable=True, description="The figure as the file states it; null if it does not.")
+    recomputed = Float64(
+        nullable=True, description="The figure by the tool's own rule from the rows read; null if they do not suffice."
+    )
+    note = _text("Why Touchstone's own figure differs on purpose; null if it does not.")
+
+
 class Outcomes(Schema):
     model = _id("Model that wrote the fix.", unique=False)
     tier = _id("Tier of the attempt.", unique=False)

@@ -66,6 +66,17 @@ def _ingest() -> Iterator[Table]:
             made_with="attempts",
             in_snapshots=name == "sources",
         )
+    yield Table(
+        "reported_figures",
+        contracts.ReportedFigures,
+        "figure that another tool's file states",
+        "ingest",
+        f"{stage}.reported_figures",
+        reads=("problems", "attempts"),
+        step=True,
+        made_with="attempts",
+        in_snapshots=False,
+    )
 
 
 def _validation() -> Iterator[Table]:

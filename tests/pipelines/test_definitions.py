@@ -74,6 +74,7 @@ def test_the_shape_of_the_graph(defs: dg.Definitions) -> None:
         "attempts": ["problems"],
         "sources": ["attempts", "problems"],
         "quarantine": ["attempts", "problems"],
+        "reported_figures": ["attempts", "problems"],
         "validator_noise": ["attempts", "problems"],
         "baselines": ["attempts", "problems", "validator_noise"],
         "outcomes": ["attempts", "baselines", "problems", "validator_noise"],
@@ -151,6 +152,7 @@ def test_the_names_of_checks_jobs_schedules_and_sensors(defs: dg.Definitions) ->
         "pass_at_k.within_bounds",
         "quarantine.quarantine_share",
         "quarantine.unknown_oids",
+        "reported_figures.figures_reproduced",
         "regressions.holds_against_baseline",
         "sources.files_accounted_for",
         "sources.files_readable",
@@ -284,4 +286,11 @@ def test_data_versions_follow_the_files_contents(
     assert first == second
     third = versions(limited_run.result)
     changed = {name for name in first if first[name] != third[name]}
-    assert changed == set(first) - {"settings", "problems", "quarantine", "validator_noise", "baselines"}
+    assert changed == set(first) - {
+        "settings",
+        "problems",
+        "quarantine",
+        "reported_figures",
+        "validator_noise",
+        "baselines",
+    }

@@ -11,6 +11,7 @@ from touchstone.vocabulary import FILE_STATUSES
 
 # How many files a message lists by name.
 _MOST_NAMED = 20
+_ROUNDED = 0.0005 + 1e-9
 
 
 def files_readable(quarantine: pl.LazyFrame) -> CheckResult:
@@ -69,6 +70,24 @@ def unknown_oids(sources: pl.LazyFrame, quarantine: pl.LazyFrame, limits: CheckL
         message += f" (for example {file}, line {line}: {reason})"
     figures = {"unknown_oids": strangers.height, "share": share}
     return CheckResult(share <= limits.max_unknown_oid_share, message, figures=figures)
+
+
+def figures_reproduced(reported_figures: pl.LazyFrame) -> CheckResult:
+    """Figures that other tools state in their files follow from the rows that were read."""
+    both = reported_figures.drop_nulls(("reported", "recomputed")).sort("source_file", "model", "figure").collect()
+    off = (pl.col("reported") - pl.col("recomputed")).abs()
+    # Tools round what they state to three decimals or more.
+    wrong = both.filter(off > _ROUNDED * pl.max_horizontal(1.0, pl.col("reported").abs()))
+    named = [
+        f"{file}: {figure} of {model} is {reported:.4g} there and {recomputed:.4g} from its rows"
+        for file, model, figure, reported, recomputed in wrong.select(
+            "source_file", "model", "figure", "reported", "recomputed"
+        ).iter_rows()
+    ]
+    message = "; ".join(named[:_MOST_NAMED]) or f"{counted(both.height, 'stated figure')} reproduced"
+    return CheckResult(
+        wrong.is_empty(), message, figures={"reproduced": both.height - wrong.height, "other": wrong.height}
+    )
 
 
 def unique_keys(attempts: pl.LazyFrame) -> CheckResult:

@@ -3,11 +3,12 @@
 How a file is classified belongs in `discovery`, how it is read in `fixes`, `problems` and `adapters`.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import polars as pl
 
+from touchstone.ingest.adapters import AdapterTable
 from touchstone.ingest.discovery import Discovery
 from touchstone.ingest.fixes import IngestedAttempts
 from touchstone.ingest.quarantine import SCHEMA as QUARANTINE_SCHEMA
@@ -57,10 +58,33 @@ def not_evaluated_rows(discovery: Discovery) -> list[Row]:
 def quarantine_without_model(discovery: Discovery) -> pl.DataFrame:
     """Quarantine rows of refused files, and of records that name no usable model."""
     frames = [refused_file(name, reason) for name, reason in sorted(discovery.refused.items())]
-    for path, table in discovery.adapter_tables.items():
-        label = next(each.name for sources in discovery.sources.values() for each in sources if each.path == path)
+    for label, table in _labeled_tables(discovery):
         frames.append(rows_without_model(table).with_columns(source_file=pl.lit(label)))
     return pl.concat([pl.DataFrame(schema=QUARANTINE_SCHEMA), *frames])
+
+
+def reported_figures_frame(discovery: Discovery) -> pl.DataFrame:
+    """The table `reported_figures`: what the files state, for the models that are evaluated."""
+    rows = [
+        {
+            "source_file": label,
+            "model": each.model,
+            "suite": each.suite,
+            "figure": each.name,
+            "reported": each.reported,
+            "recomputed": each.recomputed,
+            "note": each.note,
+        }
+        for label, table in _labeled_tables(discovery)
+        for each in table.figures
+        if each.model in discovery.sources
+    ]
+    return pl.DataFrame(rows, schema=TABLES["reported_figures"].dtypes)
+
+
+def _labeled_tables(discovery: Discovery) -> Iterator[tuple[str, AdapterTable]]:
+    labels = {source.path: source.name for sources in discovery.sources.values() for source in sources}
+    return ((labels.get(path, path.name), table) for path, table in discovery.adapter_tables.items())
 
 
 def no_attempts(source: Source, reason: str) -> IngestedAttempts:

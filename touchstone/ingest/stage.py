@@ -27,6 +27,7 @@ from touchstone.ingest.sources_table import (
     problems_row,
     quarantine_without_model,
     refused_row,
+    reported_figures_frame,
     sources_frame,
 )
 from touchstone.names import PROBLEMS_PART, REFUSED_PART
@@ -114,6 +115,10 @@ class IngestStage:
     def quarantine(self) -> dict[str, Part]:
         """Every refused row with its file, line and reason."""
         return self.store.all_parts("quarantine")
+
+    def reported_figures(self) -> dict[str, Part]:
+        """Every figure that another tool's file states, beside the same figure from the rows that were read."""
+        return self.store.all_parts("reported_figures")
 
     def attempts_of(self, model: str) -> Part:
         """One model's attempts, read again if its files changed. An unreadable file gives none, and says why."""
@@ -263,7 +268,12 @@ class IngestStage:
         """Record the files that are not evaluated and why, and the rows that name no model."""
         refusals = quarantine_without_model(self.inputs.discovery)
         rows = not_evaluated_rows(self.inputs.discovery)
-        for table, frame in (("quarantine", refusals.lazy()), ("sources", sources_frame(rows))):
-            fingerprint = digest([table, rows, refusals.rows(), table_code_version(table)])
+        figures = reported_figures_frame(self.inputs.discovery)
+        for table, frame in (
+            ("quarantine", refusals.lazy()),
+            ("sources", sources_frame(rows)),
+            ("reported_figures", figures.lazy()),
+        ):
+            fingerprint = digest([table, rows, refusals.rows(), figures.rows(), table_code_version(table)])
             if self.store.current(table, fingerprint, REFUSED_PART) is None:
                 self.store.write(table, frame, fingerprint, REFUSED_PART)
