@@ -117,6 +117,7 @@ def test_the_shape_of_the_graph(defs: dg.Definitions) -> None:
             "regressions",
             "reliability",
             "reliability_curve",
+            "reported_figures",
             "routing",
             "routing_policies",
             "run_scores",
