@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from touchstone.cli.console import show_progress
-from touchstone.cli.options import CONFIG_OPTION, MultiValueCommand, config_or_default
+from touchstone.cli.options import CONFIG_OPTION, SCORE_OPTION, MultiValueCommand, config_or_default
+from touchstone.errors import TouchstoneError
 
 if TYPE_CHECKING:
     from touchstone.config import EvaluationConfig
+    from touchstone.evaluation import Evaluation
     from touchstone.publish.up_to_date import PublishedRun
 
 _UI_HOST = "127.0.0.1"
@@ -23,8 +25,15 @@ commands = typer.Typer()
 
 @commands.command(cls=MultiValueCommand)
 def run(
+    paths: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            metavar="PATH…", help="Files and folders with results of any known format, instead of a config."
+        ),
+    ] = None,
     config: Annotated[Path | None, CONFIG_OPTION] = None,
     output_dir: Annotated[Path | None, typer.Option(help="Output folder, instead of the config's output_dir.")] = None,
+    score: Annotated[str | None, SCORE_OPTION] = None,
     only: Annotated[list[str] | None, typer.Option(metavar="MODEL…", help="Re-evaluate only these models.")] = None,
     accept: Annotated[
         bool, typer.Option("--accept", help="Publish even if the comparison with the baseline fails.")
@@ -42,9 +51,9 @@ def run(
 ) -> None:
     """Run a whole evaluation: ingest, validate, score, publish. If nothing changed, show the published results."""
     gc.set_threshold(_NEW_OBJECTS_PER_COLLECTION, *gc.get_threshold()[1:])
-    config = config_or_default(config)
+    config, is_new = _configuration(paths or [], config, output_dir, score)
     with show_progress("reading the configuration", stages=True):
-        published = None if only or accept or fresh or force else _find_up_to_date(config, output_dir)
+        published = None if only or accept or fresh or force or is_new else _find_up_to_date(config, output_dir)
         if published is None:
             from touchstone.evaluation import Evaluation
             from touchstone.progress import report_step
@@ -52,7 +61,10 @@ def run(
             evaluation = Evaluation.load(config, output_dir, only or [], accept=accept, fresh=fresh)
             report_step("looking for fixes files")
             evaluation.inputs.require_only(only or [], "--only")
-            report_step("loading Dagster")
+    if published is None and paths:
+        _introduce(evaluation, config, is_new)
+    with show_progress("loading Dagster", stages=True):
+        if published is None:
             from pipelines.launch import run_evaluation
 
             # What is imported stays; no later collection looks at it.
@@ -66,6 +78,37 @@ def run(
         return
     show_run(evaluation.config, evaluation.store, outcome)
     raise typer.Exit(outcome.exit_code)
+
+
+def _configuration(
+    paths: "list[Path]", config: Path | None, output_dir: Path | None, score: str | None
+) -> tuple[Path, bool]:
+    """The configuration to run by, and whether it was written just now for the given paths."""
+    if not paths:
+        if score is not None:
+            raise TouchstoneError("--score goes with PATH…; set 'score' in the config instead")
+        return config_or_default(config), False
+    if config is not None:
+        raise TouchstoneError("give either --config FILE or the paths of results, not both")
+    from touchstone.ingest.implied_config import config_with_results
+
+    return config_with_results(paths, output_dir, score)
+
+
+def _introduce(evaluation: "Evaluation", config_file: Path, is_new: bool) -> None:
+    """Print what was recognized; choose the k values of a new configuration by the attempts that there are."""
+    from touchstone.cli.cells import relative_path
+    from touchstone.cli.fitted_table import terminal
+    from touchstone.cli.recognized_tables import show_recognized
+    from touchstone.ingest.implied_config import with_fitting_k
+    from touchstone.ingest.recognized import recognized_sources
+
+    with show_progress("counting attempts"):
+        found = recognized_sources(evaluation.inputs.discovery, evaluation.config.problem_key)
+    show_recognized(terminal(), found, evaluation.inputs.discovery)
+    if is_new:
+        evaluation.config = with_fitting_k(config_file, max((each.most_attempts for each in found), default=1))
+        print(f"settings: {relative_path(config_file)}; edit it to change them")
 
 
 def _find_up_to_date(config_file: Path, output_dir: Path | None) -> "tuple[EvaluationConfig, PublishedRun] | None":

@@ -1,0 +1,71 @@
+"""What `inspect-files`, and `run` with paths, print first: what was recognized, and what was left out."""
+
+import polars as pl
+from rich.console import Console
+
+from touchstone.cli.fitted_table import FittedTable, names, numbers, prose
+from touchstone.ingest.discovery import Discovery
+from touchstone.ingest.recognized import RecognizedSource, left_out
+from touchstone.ingest.sources_table import reported_figures_frame
+from touchstone.text import counted
+
+_MAX_ROWS = 40
+_MAX_MODELS = 3
+
+
+def show_recognized(screen: Console, found: list[RecognizedSource], discovery: Discovery) -> None:
+    """Print a row for each file or folder, what to know about it, and what is not evaluated."""
+    if found:
+        sources_table(found).print(screen)
+    for source in found[:_MAX_ROWS]:
+        for note in source.notes:
+            screen.print(f"{source.name}: {note}", markup=False, highlight=False)
+    others = list(left_out(discovery))
+    for each in others[:_MAX_ROWS]:
+        screen.print(f"not evaluated: {each.file} ({each.reason})", markup=False, highlight=False)
+    if len(others) > _MAX_ROWS:
+        screen.print(f"not evaluated: {counted(len(others) - _MAX_ROWS, 'more file')}")
+    skipped = [each.file for each in discovery.not_evaluated if each.status in ("output", "ignored")]
+    if skipped:
+        screen.print(f"not read: {counted(len(skipped), 'file or folder', 'files and folders')} that hold no results")
+
+
+def sources_table(found: list[RecognizedSource]) -> FittedTable:
+    """Each file or folder with its format, models, problems and attempts."""
+    table = FittedTable(
+        [*names("file"), *prose("format", "models"), *numbers("problems", "attempts", "refused")],
+        title="recognized",
+    )
+    for each in found[:_MAX_ROWS]:
+        table.add_row(
+            each.name,
+            each.title.removeprefix("a ").removeprefix("an "),
+            _listed(each.models),
+            f"{each.problems:,}",
+            f"{each.attempts:,}",
+            f"{each.refused:,}",
+        )
+    hidden = len(found) - _MAX_ROWS
+    table.caption = f"{hidden:,} more" if hidden > 0 else ""
+    return table
+
+
+def figures_table(discovery: Discovery) -> FittedTable:
+    """The figures that the files state, beside the same from the rows that were read."""
+    table = FittedTable(
+        [*names("file", "model", "figure"), *numbers("reported", "recomputed"), *prose("why ours differs")],
+        title="figures of the tools",
+    )
+    figures = reported_figures_frame(discovery).sort("source_file", "model", "suite", "figure")
+    rows = figures.with_columns(figure=pl.concat_str("suite", "figure", separator=" ", ignore_nulls=True))
+    for row in rows.head(_MAX_ROWS).iter_rows(named=True):
+        numbers_shown = ("-" if row[name] is None else f"{row[name]:.4g}" for name in ("reported", "recomputed"))
+        table.add_row(row["source_file"], row["model"], row["figure"], *numbers_shown, row["note"] or "")
+    hidden = figures.height - _MAX_ROWS
+    table.caption = f"{hidden:,} more: SELECT * FROM reported_figures" if hidden > 0 else ""
+    return table
+
+
+def _listed(models: tuple[str, ...]) -> str:
+    more = f" and {len(models) - _MAX_MODELS} more" if len(models) > _MAX_MODELS else ""
+    return ", ".join(models[:_MAX_MODELS]) + more

@@ -1,0 +1,92 @@
+"""The configuration that files and folders imply, for commands that are given paths instead of one."""
+
+import json
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from touchstone.config import EvaluationConfig, load_config
+from touchstone.config_file import read_config_file
+from touchstone.errors import TouchstoneError
+from touchstone.storage.files import replacing
+
+RESULTS_FOLDER = "touchstone-results"
+CONFIG_NAME = "evaluation_config.json"
+
+_USUAL_KS = (1, 5, 10)
+
+
+def implied_settings(
+    paths: Sequence[Path], output_dir: Path | None = None, score: str | None = None
+) -> tuple[Path, dict[str, object]]:
+    """The place of the implied configuration, and its content.
+
+    Results go into a folder beside the files, or into the folder if one is given. The configuration lies with them, so
+    that it can be edited and used with `--config`.
+    """
+    missing = next((path for path in paths if not path.exists()), None)
+    if missing is not None:
+        raise TouchstoneError(f"{missing}: no such file or folder")
+    places = [path.resolve() for path in paths]
+    root = Path(os.path.commonpath([place if place.is_dir() else place.parent for place in places]))
+    output = output_dir.absolute() if output_dir is not None else root / RESULTS_FOLDER
+    settings: dict[str, object] = {
+        "fixes_dir": os.path.relpath(root, output),
+        "inputs": sorted({place.relative_to(root).as_posix() for place in places}),
+        "output_dir": ".",
+    }
+    return output / CONFIG_NAME, settings | ({"score": score} if score else {})
+
+
+def implied_config(paths: Sequence[Path], score: str | None = None) -> EvaluationConfig:
+    """The configuration itself, for commands that write nothing."""
+    place, settings = implied_settings(paths, score=score)
+    root = (place.parent / str(settings["fixes_dir"])).resolve()
+    return EvaluationConfig.model_validate(settings | {"fixes_dir": root, "output_dir": place.parent})
+
+
+def config_with_results(
+    paths: Sequence[Path], output_dir: Path | None = None, score: str | None = None
+) -> tuple[Path, bool]:
+    """The configuration file of a run of these paths, and whether it is new.
+
+    A folder that has a configuration is evaluated by that. A configuration from an earlier run of the same paths stays
+    as it is, with whatever was edited in it.
+    """
+    if len(paths) == 1 and (paths[0] / CONFIG_NAME).is_file() and output_dir is None and score is None:
+        return paths[0] / CONFIG_NAME, False
+    place, settings = implied_settings(paths, output_dir, score)
+    if place.is_file():
+        known = read_config_file(place)
+        if all(known.get(key) == value for key, value in settings.items()):
+            return place, False
+    write_config(place, settings)
+    return place, True
+
+
+def write_config(place: Path, settings: dict[str, object]) -> None:
+    """Write a configuration file."""
+    try:
+        place.parent.mkdir(parents=True, exist_ok=True)
+        with replacing(place) as scratch:
+            scratch.write_text(json.dumps(settings, indent=2, ensure_ascii=False) + "\n")
+    except OSError as error:
+        raise TouchstoneError(
+            f"{place}: cannot be written ({error.strerror}); choose another folder with --output-dir"
+        ) from None
+
+
+def with_fitting_k(place: Path, most_attempts: int) -> EvaluationConfig:
+    """Add the k values for which there are attempts to a new configuration file, and load it.
+
+    >>> fitting_ks(1), fitting_ks(3), fitting_ks(20)
+    ([1], [1, 3], [1, 5, 10])
+    """
+    write_config(place, read_config_file(place) | {"k_values": fitting_ks(most_attempts)})
+    return load_config(place)
+
+
+def fitting_ks(most_attempts: int) -> list[int]:
+    """The usual values of k up to the number of attempts, and that number if it is small."""
+    usual = [k for k in _USUAL_KS if k <= max(1, most_attempts)]
+    return [*usual, most_attempts] if 1 < most_attempts < _USUAL_KS[1] else usual
