@@ -85,7 +85,7 @@ def test_refused_rows_and_sides_without_a_common_model_are_told(sides: Folder, t
     )
     new.rename(new.with_name("n_fixes.csv"))
     done = touchstone(*asked(sides)[:4], str(new.with_name("n_fixes.csv")), *asked(sides)[5:])
-    assert done.returncode == 0 and "note: the inputs have no model and tier in common" in done.stderr
+    assert done.returncode == 0 and "note: different models: n (current) is compared with m (baseline)" in done.stderr
 
 
 def test_snapshots_by_name(evaluated: Folder) -> None:

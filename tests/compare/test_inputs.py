@@ -171,21 +171,21 @@ def test_two_files_of_one_model_compare(tmp_path: Path) -> None:
     ("name", "content", "message"),
     [
         ("r.json", "{", "broken JSON at line 1"),
-        ("r.json", "[]", "no results list"),
+        ("r.json", "[]", "not in a known format"),
         ("r.json", '{"results": []}', "the file holds no results"),
         ("r.jsonl", "", "the file is empty"),
         ("r.csv", "x,y\n1,2\n", "missing columns oid, iteration_id"),
-        ("r.txt", "hello", "cannot be compared; expected a folder with tables, a fixes CSV"),
+        ("r.txt", "hello", "r.txt: not a data file"),
         ("bad...name.csv", "oid,iteration_id,passed\na,1,1\n", "model name 'bad...name' is not allowed"),
         (
             "m_fixes.csv",
             "oid,iteration_id,passed\nz,1,1\n",
-            "the file has no usable attempt; m_fixes.csv, line 2: the oid",
+            "there is no usable attempt; m_fixes.csv, line 2: the oid",
         ),
         (
             "r.json",
             '{"results": [{"case_id": "a"}]}',
-            "the file has no usable attempt; r.json, line 1: the model is miss",
+            "no row names a usable model (line 1: the model is missing)",
         ),
     ],
 )
@@ -204,7 +204,7 @@ def test_a_side_that_is_not_there(tmp_path: Path) -> None:
 
 
 def test_a_folder_without_results(tmp_path: Path) -> None:
-    with pytest.raises(TouchstoneError, match=r"the folder has no results \(no tables/attempt_scores\)$"):
+    with pytest.raises(TouchstoneError, match="there is no file$"):
         open_input(str(tmp_path))
     (tmp_path / "snapshots").mkdir()
     with pytest.raises(TouchstoneError, match="name one of the folders in its 'snapshots'"):

@@ -130,8 +130,10 @@ def test_a_case_without_attempts_is_lost_while_its_problem_is_still_listed(tmp_p
 def test_a_model_that_is_on_one_side_only_is_not_lost(tmp_path: Path, touchstone: Command) -> None:
     old = native(tmp_path / "old", BEFORE)
     new = Path(native(tmp_path / "new", BEFORE))
-    other = new.rename(new.with_name("other_fixes.csv"))
-    done = touchstone("compare", "--baseline", old, "--current", other, "--fail-on-regression")
+    for side in (Path(old).parent, new.parent):
+        (side / "both_fixes.csv").write_text(new.read_text())
+    new.rename(new.with_name("other_fixes.csv"))
+    done = touchstone("compare", Path(old).parent, new.parent, "--fail-on-regression")
     assert done.returncode == 0 and "4 new, 4 removed" in done.stdout
 
 

@@ -79,7 +79,7 @@ def test_the_problem_key_is_a_required_column(folder: Folder) -> None:
         ("twice.csv", "oid,oid\n", "the column 'oid' appears twice"),
         ("more_problems.csv", "oid,filename\na,b\n", "a list of problems, but not the one in use"),
         ("other.json", '{"evals": []}', "not in a known format"),
-        ("broken.json", "{", "not in a known format"),
+        ("broken.json", "{", "broken JSON at line 1 column 2"),
         ("lines.jsonl", "1\n", "not in a known format"),
         ("claude.tsv", "a\tb\n", ".tsv files are not read; save it as CSV"),
         ("claude_fixes.csv.gz", b"\x1f\x8b\x08", ".gz files are not read; save it as CSV"),
@@ -120,7 +120,7 @@ def test_a_link_that_leads_nowhere(folder: Folder) -> None:
     (folder.root / "fixes" / "gone.json").symlink_to(folder.root / "nowhere")
     (folder.root / "fixes" / "gone.csv").symlink_to(folder.root / "nowhere")
     discovery = found(folder)
-    assert why(discovery, "gone.json") == ("unknown", "cannot be read (No such file or directory)")
+    assert why(discovery, "gone.json") == ("unknown", "no such file")
     assert why(discovery, "gone.csv") == ("unknown", "no such file")
 
 

@@ -21,10 +21,15 @@ commands.add_typer(snapshot_commands, name="snapshots", invoke_without_command=T
 
 @commands.command(cls=MultiValueCommand)
 def compare(
+    inputs: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[BASELINE CURRENT]", help="The two evaluations; the same as --baseline and --current."),
+    ] = None,
     baseline: Annotated[
-        str, typer.Option(help="Baseline: an output folder, a results file or, with --data, a snapshot.")
-    ],
-    current: Annotated[str, typer.Option(help="What to compare with the baseline: likewise.")],
+        str | None,
+        typer.Option(help="Baseline: an output folder, files in a known format or, with --data, a snapshot."),
+    ] = None,
+    current: Annotated[str | None, typer.Option(help="What to compare with the baseline: likewise.")] = None,
     config: Annotated[
         Path | None,
         typer.Option(help="Take scoring, problems and comparison settings from this config; options override it."),
@@ -39,6 +44,9 @@ def compare(
     score: Annotated[
         Literal["best", "mean", "composite", "code", "pass_rate"] | None,
         typer.Option(help="How to score a case. [default: best]"),
+    ] = None,
+    scorer: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Which score of files that have several, such as Inspect logs.")
     ] = None,
     format: Annotated[
         Literal["text", "json", "markdown", "junit", "sarif"] | None,
@@ -63,10 +71,17 @@ def compare(
 
     shown_as = format or "text"
     saved_as = file_format(save_to, format, REPORT_SUFFIXES) if save_to is not None else None
-    given = {"threshold": threshold, "score": score, "problems_csv": problems_csv, "data": data}
+    given = {
+        "threshold": threshold,
+        "score": score,
+        "problems_csv": problems_csv,
+        "data": data,
+        "scorer": scorer,
+    }
+    old, new = _two_inputs(inputs or [], baseline, current)
     options, settings = _comparison_settings(config, models=model or (), tiers=tier or (), **given)
     with show_progress("comparing"):
-        comparison = compare_evaluations(baseline, current, options, settings)
+        comparison = compare_evaluations(old, new, options, settings)
     if shown_as == "text":
         show_comparison(comparison.report)
     else:
@@ -85,6 +100,15 @@ def compare(
     regressed = fail_on_regression and counts["regression"] + counts["lost"] > 0
     worse = fail_on_verdict is not None and fail_on_verdict in comparison.verdicts.values()
     raise typer.Exit(int(regressed or worse))
+
+
+def _two_inputs(inputs: list[str], baseline: str | None, current: str | None) -> tuple[str, str]:
+    """The two evaluations, given by position or by option."""
+    named = [each for each in (baseline, current) if each is not None]
+    if len(inputs) + len(named) != 2 or (inputs and named):
+        raise TouchstoneError("name the two evaluations to compare: touchstone compare BASELINE CURRENT")
+    first, second = inputs or named
+    return first, second
 
 
 def _comparison_settings(config: Path | None, **given: Any) -> "tuple[CompareOptions, ComparisonSettings]":

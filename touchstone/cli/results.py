@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 import typer
 
 from touchstone.cli.console import print_messages, show_progress
-from touchstone.cli.options import DATA_OPTION, DRAFT_OPTION, MultiValueCommand, tables_folder
+from touchstone.cli.options import DATA_OPTION, DRAFT_OPTION, SCORE_OPTION, MultiValueCommand, tables_folder
 from touchstone.cli.safe_output import print_data
 from touchstone.errors import TouchstoneError
 
@@ -19,26 +19,43 @@ commands = typer.Typer()
 
 @commands.command("pass-at-k", cls=MultiValueCommand)
 def pass_at_k(
-    problems_csv: Annotated[Path, typer.Option(help="The problems file.")],
-    fixes_csv: Annotated[list[Path], typer.Option(metavar="FILE…", help="One or more <model>_fixes.csv files.")],
+    paths: Annotated[
+        list[Path] | None, typer.Argument(metavar="PATH…", help="Files and folders with results of any known format.")
+    ] = None,
+    problems_csv: Annotated[Path | None, typer.Option(help="The problems file of fixes CSVs.")] = None,
+    fixes_csv: Annotated[
+        list[Path] | None, typer.Option(metavar="FILE…", help="One or more <model>_fixes.csv files.")
+    ] = None,
+    score: Annotated[str | None, SCORE_OPTION] = None,
     k_values: Annotated[
-        list[str] | None, typer.Option(metavar="K…", help="Values of k: 1 5 10, or 1,5,10. [default: 1 5 10]")
+        list[str] | None,
+        typer.Option(metavar="K…", help="Values of k: 1 5 10, or 1,5,10. [default: 1 5 10; those that fit for PATH…]"),
     ] = None,
     save_to: Annotated[Path | None, typer.Option(help="Also write the summary CSV to this file.")] = None,
     format: Annotated[Literal["table", "csv", "json"], typer.Option(help="Output format.")] = "table",
 ) -> None:
-    """Compute pass@k straight from CSV files, without Dagster."""
+    """Compute pass@k straight from files, without Dagster."""
     from touchstone.cli.plain_text import explain_nulls, summary_text
     from touchstone.config import IntervalSettings
+    from touchstone.ingest.implied_config import implied_config
     from touchstone.ingest.quarantine import explain_refusals
-    from touchstone.metrics.pass_at_k_files import calculate, parse_k_values
+    from touchstone.metrics.pass_at_k_files import calculate, calculate_inputs, parse_k_values
     from touchstone.publish.csv_files import csv_text
     from touchstone.publish.summary import summary, write_summary
 
-    ks = parse_k_values(k_values or ["1,5,10"])
-    large = sum(path.stat().st_size for path in fixes_csv if path.is_file()) > _LARGE
+    given = parse_k_values(k_values) if k_values else None
+    large = sum(path.stat().st_size for path in [*(fixes_csv or []), *(paths or [])] if path.is_file()) > _LARGE
     with show_progress("reading") if large else nullcontext():
-        result = calculate(problems_csv, fixes_csv, ks, IntervalSettings())
+        if paths:
+            if fixes_csv:
+                raise TouchstoneError("give either PATH… or --fixes-csv, not both")
+            config = implied_config(paths, score).model_copy(update={"problems_csv": problems_csv})
+            result, ks = calculate_inputs(config, given, IntervalSettings())
+        elif problems_csv is None or not fixes_csv:
+            raise TouchstoneError("name the files: touchstone pass-at-k PATH…, or --problems-csv and --fixes-csv")
+        else:
+            ks = given or [1, 5, 10]
+            result = calculate(problems_csv, fixes_csv, ks, IntervalSettings())
     if format == "json":
         print_data(result.table.write_json() + "\n")
     elif format == "csv":
@@ -47,7 +64,7 @@ def pass_at_k(
         print(summary_text(summary(result.table), ks))
     if save_to is not None:
         write_summary(result.table, save_to)
-    print_messages("note", [*explain_nulls(result.table), *explain_refusals(result.quarantine)])
+    print_messages("note", [*result.notes, *explain_nulls(result.table), *explain_refusals(result.quarantine)])
     print_messages("error", result.unreadable)
     if result.unreadable:
         raise typer.Exit(2)

@@ -61,21 +61,22 @@ def run(
             evaluation = Evaluation.load(config, output_dir, only or [], accept=accept, fresh=fresh)
             report_step("looking for fixes files")
             evaluation.inputs.require_only(only or [], "--only")
-    if published is None and paths:
-        _introduce(evaluation, config, is_new)
-    with show_progress("loading Dagster", stages=True):
-        if published is None:
-            from pipelines.launch import run_evaluation
-
-            # What is imported stays; no later collection looks at it.
-            gc.freeze()
-            with evaluation.store.lock():
-                outcome = run_evaluation(evaluation, config)
-    from touchstone.cli.run_tables import show_published, show_run
-
     if published is not None:
+        from touchstone.cli.run_tables import show_published
+
         show_published(*published)
         return
+    if paths:
+        _introduce(evaluation, config, is_new)
+    with show_progress("loading Dagster", stages=True):
+        from pipelines.launch import run_evaluation
+
+        # What is imported stays; no later collection looks at it.
+        gc.freeze()
+        with evaluation.store.lock():
+            outcome = run_evaluation(evaluation, config)
+    from touchstone.cli.run_tables import show_run
+
     show_run(evaluation.config, evaluation.store, outcome)
     raise typer.Exit(outcome.exit_code)
 

@@ -51,6 +51,7 @@ class CompareOptions:
     data: Path | None = None
     scoring: "Scoring | None" = None
     problem_key: str = "oid"
+    scorer: str | None = None
 
 
 def configured_options(config: "EvaluationConfig") -> CompareOptions:
@@ -64,12 +65,17 @@ def configured_options(config: "EvaluationConfig") -> CompareOptions:
         data=config.output_dir,
         scoring=config.scoring,
         problem_key=config.problem_key,
+        scorer=config.score,
     )
 
 
 def compare(baseline: str, current: str, options: CompareOptions, settings: ComparisonSettings) -> ComparisonResult:
     """Compare two evaluations, each given as a path or as the name of a snapshot in `options.data`."""
     before, after = (_open(name, options) for name in (baseline, current))
+    single = _single_models(before, after, options)
+    if single is not None:
+        before, after = (_renamed(each, " against ".join(single), options) for each in (before, after))
+        options = replace(options, models=())
     cases = changed_cases(before, after, options)
     if cases.is_empty():
         raise TouchstoneError("nothing to compare: neither input has the requested models and tiers")
@@ -79,6 +85,9 @@ def compare(baseline: str, current: str, options: CompareOptions, settings: Comp
     lines = verdict_lines(sentences)
     report = ComparisonReport(before.label, after.label, options.threshold, options.score, cases, lines, remarks)
     notes = [*_unread_snapshots(baseline, current, options), *explain_refusals([*before.quarantine, *after.quarantine])]
+    if single is not None:
+        notes.append(f"different models: {single[0]} (current) is compared with {single[1]} (baseline)")
+    notes += [*before.notes, *after.notes]
     if not results:
         notes.append("the inputs have no model and tier in common; the model of a file is its name without _fixes.csv")
     return ComparisonResult(report, {key: result.verdict for key, result in results.items()}, notes)
@@ -135,7 +144,27 @@ def _open(name: str, options: CompareOptions) -> ComparisonInput:
         return replace(open_input(str(snapshot.folder)), label=label)
     if name.strip() and not Path(name).exists():
         raise TouchstoneError(f"{name}: no such file or folder; to name a snapshot, add --data DIR")
-    return open_input(name, options.problems_csv, options.scoring, options.problem_key)
+    return open_input(name, options.problems_csv, options.scoring, options.problem_key, options.scorer)
+
+
+def _single_models(before: ComparisonInput, after: ComparisonInput, options: CompareOptions) -> tuple[str, str] | None:
+    """The current and the baseline model of two inputs that have one model each, if the two differ."""
+    old, new = (_models(each, options) for each in (before, after))
+    return (new[0], old[0]) if len(old) == len(new) == 1 and old != new else None
+
+
+def _models(evaluation: ComparisonInput, options: CompareOptions) -> list[str]:
+    names = _selected_scores(evaluation, options).select(pl.col("model").unique()).collect()["model"]
+    return names.sort().to_list()
+
+
+def _renamed(evaluation: ComparisonInput, model: str, options: CompareOptions) -> ComparisonInput:
+    """The input with its only selected model under another name."""
+    validators = evaluation.validators
+    if validators is not None:
+        validators = _selected(validators.lazy(), options).with_columns(model=pl.lit(model)).collect()
+    scores = _selected_scores(evaluation, options).with_columns(model=pl.lit(model))
+    return replace(evaluation, attempt_scores=scores, validators=validators)
 
 
 def _is_snapshot_name(name: str, options: CompareOptions) -> bool:

@@ -1,6 +1,6 @@
 """What `touchstone compare` can compare, read into the scores of its attempts.
 
-An input is a folder with tables (an output folder or a snapshot), a fixes CSV, or a results file of another system.
+An input is a folder with tables (an output folder or a snapshot), or a file or folder of results in a known format.
 Files go through the same readers and the same scoring as in a run. Nothing is validated here, so an attempt without a
 recorded outcome has no score. Readers are imported only for files, because a comparison of folders should start fast.
 """
@@ -21,22 +21,14 @@ from touchstone.validation.validators_used import SCHEMA, recorded_validators, s
 
 if TYPE_CHECKING:
     from touchstone.config import Scoring
-    from touchstone.ingest.adapters import AdapterTable
-    from touchstone.ingest.fixes import IngestedAttempts
-
-INPUT_KINDS = (
-    "a folder with tables, a fixes CSV, or results in a known format; `touchstone inspect-files --formats` lists them"
-)
-
-_JSON_SUFFIXES = (".json", ".jsonl", ".ndjson")
 
 
 @dataclass(frozen=True)
 class ComparisonInput:
     """One of the two evaluations to compare.
 
-    `quarantine` holds the refused rows of its files. `validators` are those that decided the outcomes, or None if that
-    is not known.
+    `quarantine` holds the refused rows of its files, `notes` what to know about them. `validators` are those that
+    decided the outcomes, or None if that is not known.
     """
 
     label: str
@@ -44,12 +36,17 @@ class ComparisonInput:
     problems: pl.LazyFrame | None = None
     quarantine: tuple[pl.DataFrame, ...] = ()
     validators: pl.DataFrame | None = None
+    notes: tuple[str, ...] = ()
 
 
 def open_input(
-    text: str, problems_csv: Path | None = None, scoring: "Scoring | None" = None, problem_key: str = "oid"
+    text: str,
+    problems_csv: Path | None = None,
+    scoring: "Scoring | None" = None,
+    problem_key: str = "oid",
+    score: str | None = None,
 ) -> ComparisonInput:
-    """Open a folder or file; `problems_csv`, `scoring` and `problem_key` apply to files only.
+    """Open the results of a run, or files; all but `text` applies to files only, `score` to those with several.
 
     >>> open_input("nowhere")
     Traceback (most recent call last):
@@ -58,9 +55,9 @@ def open_input(
     path = Path(text)
     if not text.strip() or not path.exists():
         raise TouchstoneError(f"{text or 'the empty name'}: no such file or folder")
-    if path.is_dir():
+    if path.is_dir() and ((path / "tables").exists() or (path / "snapshots").exists()):
         return _open_folder(text, path)
-    return _open_file(text, path, problems_csv, scoring, problem_key)
+    return _open_files(text, path, problems_csv, scoring, problem_key, score)
 
 
 # Folders
@@ -121,86 +118,36 @@ def _check_columns(label: str, file: Path, needed: Mapping[str, pl.DataType]) ->
 # Files
 
 
-def _open_file(
-    label: str, path: Path, problems_csv: Path | None, scoring: "Scoring | None", problem_key: str
+def _open_files(
+    label: str, path: Path, problems_csv: Path | None, scoring: "Scoring | None", problem_key: str, score: str | None
 ) -> ComparisonInput:
-    from touchstone.ingest.adapters import detect_format, read_adapted
+    from touchstone.ingest.implied_config import implied_config
+    from touchstone.ingest.read_inputs import read_inputs
 
-    given = problems_csv or _beside(path)
+    settings = {"problem_key": problem_key} | ({"problems_csv": problems_csv} if problems_csv is not None else {})
+    config = implied_config([path], score).model_copy(update=settings)
     with tempfile.TemporaryDirectory(prefix="touchstone-") as scratch:
-        if detect_format(path) is not None or path.suffix.lower() in _JSON_SUFFIXES:
-            problems, reads, lost = _read_adapted_file(read_adapted(path), given, problem_key, Path(scratch))
-        elif path.suffix.lower() == ".csv":
-            problems, reads, lost = _read_native(path, given, problem_key, Path(scratch))
-        else:
-            raise TouchstoneError(f"{label}: cannot be compared; expected {INPUT_KINDS}")
-        quarantine = tuple(frame for frame in (*lost, *(read.quarantine for read in reads)) if not frame.is_empty())
-        # The attempts are in the temporary folder, so they are collected before it is deleted.
-        scores = _scored(reads, scoring)
+        rows = read_inputs(config, Path(scratch))
+    if rows.unreadable:
+        raise TouchstoneError("; ".join(rows.unreadable))
+    quarantine = tuple(frame for frame in rows.quarantine if not frame.is_empty())
+    scores = _scored(list(rows.attempts.values()), scoring)
     if scores.is_empty():
-        raise TouchstoneError(f"{label}: the file has no usable attempt{_first_refusal(quarantine)}")
-    return ComparisonInput(label, scores.lazy(), problems.lazy(), quarantine, recorded_validators(scores))
+        raise TouchstoneError(f"{label}: there is no usable attempt{_first_refusal(quarantine)}")
+    validators = recorded_validators(scores)
+    return ComparisonInput(label, scores.lazy(), rows.problems.lazy(), quarantine, validators, tuple(rows.notes))
 
 
-_Read = tuple[pl.DataFrame, list["IngestedAttempts"], list[pl.DataFrame]]
-
-
-def _read_native(path: Path, problems_csv: Path | None, key: str, scratch: Path) -> _Read:
-    from touchstone.ingest.fixes import read_fixes
-    from touchstone.ingest.sources import model_of
-    from touchstone.names import check_model_name
-
-    model = check_model_name(model_of(path))
-    if problems_csv is None:
-        raise TouchstoneError(
-            f"{path}: no problems file ({path.parent / 'problems.csv'} does not exist); add --problems-csv FILE"
-        )
-    problems, lost = _read_problems(problems_csv, key, scratch)
-    return problems, [read_fixes(path, model, problems.lazy(), scratch / "fixes.parquet", key)], [lost]
-
-
-def _read_adapted_file(table: "AdapterTable", problems_csv: Path | None, key: str, scratch: Path) -> _Read:
-    """As in a run: problems come from the file itself, and from the problems file for those that it lists."""
-    from touchstone.ingest.fixes import read_attempts
-    from touchstone.ingest.problems import derived_problems
-    from touchstone.ingest.quarantine import rows_without_model
-
-    problems, lost = derived_problems([table]), [rows_without_model(table)]
-    if problems_csv is not None:
-        listed, refused = _read_problems(problems_csv, key, scratch)
-        problems = pl.concat([listed, problems.join(listed, on="oid", how="anti")], how="diagonal").sort("oid")
-        lost.append(refused)
-    models = table.models()
-    reads = [
-        read_attempts(table.for_model(model), model, problems.lazy(), scratch / f"fixes-{place}.parquet")
-        for place, model in enumerate(models)
-    ]
-    return problems, reads, lost
-
-
-def _read_problems(path: Path, key: str, scratch: Path) -> tuple[pl.DataFrame, pl.DataFrame]:
-    from touchstone.ingest.problems import read_problems
-    from touchstone.tables import TABLES
-
-    read = read_problems(path, scratch / "problems.parquet", key)
-    return read.problems.select(list(TABLES["problems"].dtypes)).collect(), read.quarantine
-
-
-def _scored(reads: list["IngestedAttempts"], scoring: "Scoring | None") -> pl.DataFrame:
+def _scored(attempts: list[pl.DataFrame], scoring: "Scoring | None") -> pl.DataFrame:
     from touchstone.config import Scoring
     from touchstone.metrics.attempts import attempt_scores
     from touchstone.validation.recorded import recorded_outcomes
 
-    if not reads:
+    if not attempts:
         return pl.DataFrame()
     weights = scoring or Scoring()
-    frames = [attempt_scores(read.attempts, recorded_outcomes(read.attempts), weights) for read in reads]
+    frames = [attempt_scores(each.lazy(), recorded_outcomes(each.lazy()), weights) for each in attempts]
     return pl.concat([frame.collect() for frame in frames])
-
-
-def _beside(path: Path) -> Path | None:
-    place = path.parent / "problems.csv"
-    return place if place.is_file() else None
 
 
 def _first_refusal(quarantine: tuple[pl.DataFrame, ...]) -> str:

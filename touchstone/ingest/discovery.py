@@ -12,13 +12,13 @@ from pathlib import Path
 
 from touchstone.config import EvaluationConfig, first_problems_csv
 from touchstone.errors import InputFileError, TouchstoneError
-from touchstone.ingest.adapters import ADAPTERS, NOT_KNOWN, AdapterTable, ReadOptions, detect_format
+from touchstone.ingest.adapters import ADAPTERS, NOT_KNOWN, AdapterTable, ReadOptions, detect_format, why_unknown
 from touchstone.ingest.csv_rows import LINE, ROW_ERROR, read_header
 from touchstone.ingest.fixes import require_fixes_columns
 from touchstone.ingest.input_paths import input_paths, label_of
 from touchstone.ingest.sources import NATIVE, Source, is_named_fixes, model_of
 from touchstone.names import check_model_name
-from touchstone.regular_files import open_regular, read_bytes, require_regular
+from touchstone.regular_files import open_regular, read_bytes
 from touchstone.storage.store import CSV_FOLDER, SUMMARY, WAREHOUSE
 from touchstone.tables import TABLES
 from touchstone.vocabulary import OUTCOMES_CSV_COLUMNS, FileStatus
@@ -225,11 +225,7 @@ def _status_of_config(path: Path) -> _Classified:
 def _why_not_fixes(path: Path, config: EvaluationConfig) -> str:
     """Why a file with a readable suffix holds no attempts; empty if it does."""
     if path.suffix.lower() != ".csv":
-        try:
-            require_regular(path)
-        except OSError as error:
-            return f"cannot be read ({error.strerror})"
-        return NOT_KNOWN
+        return why_unknown(path)
     try:
         columns = read_header(path)
         about_files = not {"filename", "test_command"}.isdisjoint(columns)
@@ -259,6 +255,9 @@ def _nothing_found(config: EvaluationConfig, found: Discovery) -> str:
         names = ", ".join(models[:10]) + (", …" if len(models) > 10 else "")
         wanted = f"models={config.models} and data_type='{config.data_type}'"
         return f"{config.fixes_dir}: no fixes file matches {wanted}; there are: {names}"
+    if config.inputs:
+        others = [f"{config.fixes_dir / each.file}: {each.reason}" for each in found.not_evaluated]
+        return "; ".join(others[:5]) + ("; …" if len(others) > 5 else "") or f"{config.fixes_dir}: there is no file"
     if unknown:
         shown = "; ".join(unknown[:5]) + ("; …" if len(unknown) > 5 else "")
         return f"{config.fixes_dir}: no fixes file ({shown})"

@@ -1,4 +1,4 @@
-"""pass@k straight from CSV files, without a graph or an output folder: the engine behind `touchstone pass-at-k`."""
+"""pass@k straight from files, without a graph or an output folder: the engine behind `touchstone pass-at-k`."""
 
 import re
 import tempfile
@@ -8,16 +8,20 @@ from pathlib import Path
 
 import polars as pl
 
-from touchstone.config import IntervalSettings, sorted_k_values
+from touchstone.config import EvaluationConfig, IntervalSettings, sorted_k_values
 from touchstone.errors import InputFileError, TouchstoneError
 from touchstone.ingest.fast_histogram import fast_histogram
 from touchstone.ingest.fixes import open_fixes, read_fixes
+from touchstone.ingest.implied_config import fitting_ks
 from touchstone.ingest.problems import open_problems, read_problems
+from touchstone.ingest.read_inputs import read_inputs
 from touchstone.ingest.sources import model_of
 from touchstone.metrics.pass_at_k import count_outcomes, outcome_histogram, summarise
 from touchstone.names import check_model_name
 from touchstone.progress import report_step
 from touchstone.vocabulary import DEFAULT_TIER
+
+_COUNTED = ("model", "tier", "oid", "iteration_id", "passed")
 
 
 @dataclass
@@ -27,6 +31,7 @@ class Calculation:
     table: pl.DataFrame
     quarantine: list[pl.DataFrame] = field(default_factory=list)
     unreadable: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
 
 
 def calculate(
@@ -52,6 +57,25 @@ def calculate(
         raise TouchstoneError("; ".join(done.unreadable))
     done.table = pl.concat(parts).sort("model", "tier", "k")
     return done
+
+
+def calculate_inputs(
+    config: EvaluationConfig, k_values: Sequence[int] | None, intervals: IntervalSettings
+) -> tuple[Calculation, list[int]]:
+    """pass@k of every model in files of any known format, and the values of k: by default those that fit."""
+    with tempfile.TemporaryDirectory(prefix="touchstone-") as scratch:
+        rows = read_inputs(config, Path(scratch))
+    if not rows.attempts:
+        raise TouchstoneError("; ".join(rows.unreadable))
+    attempts = pl.concat([frame.select(*_COUNTED) for frame in rows.attempts.values()]).lazy()
+    counts = count_outcomes(attempts)
+    histogram = outcome_histogram(counts, rows.problems.lazy()).collect(engine="streaming")
+    groups = sorted(set(attempts.select("model", "tier").unique().collect().iter_rows()))
+    most = attempts.group_by("model", "tier", "oid").len().select(pl.col("len").max()).collect().item()
+    ks = list(k_values) if k_values is not None else fitting_ks(int(most))
+    table = summarise(histogram, groups, rows.problems.height, ks, intervals)
+    done = Calculation(table.sort("model", "tier", "k"), rows.quarantine, rows.unreadable, rows.notes)
+    return done, ks
 
 
 def parse_k_values(texts: Sequence[str]) -> list[int]:

@@ -11,7 +11,7 @@ from touchstone.errors import InputFileError
 from touchstone.ingest.adapters import failproof, forgetest, scylla
 from touchstone.ingest.adapters.adapter import Adapter, ReadOptions
 from touchstone.ingest.adapters.head import Head
-from touchstone.ingest.adapters.json_files import read_text
+from touchstone.ingest.adapters.json_files import read_document
 from touchstone.ingest.adapters.table import AdapterTable, ReportedFigure
 
 __all__ = [
@@ -23,6 +23,7 @@ __all__ = [
     "ReportedFigure",
     "detect_format",
     "read_adapted",
+    "why_unknown",
 ]
 
 # The first that recognizes a file reads it, so formats with more particular marks come first.
@@ -47,7 +48,16 @@ def read_adapted(path: Path, options: ReadOptions | None = None) -> AdapterTable
     name = detect_format(path)
     if name is not None:
         return ADAPTERS[name].read(path, options or ReadOptions())
-    if read_text(path).lstrip()[:1] in ("{", "["):
-        # This adapter reports what is wrong with broken JSON.
-        return forgetest.read_forgetest(path)
-    raise InputFileError(f"{path}: {NOT_KNOWN}")
+    raise InputFileError(f"{path}: {why_unknown(path)}")
+
+
+def why_unknown(path: Path) -> str:
+    """Why no adapter recognizes a file: it cannot be read, is empty or broken, or has another format."""
+    try:
+        if Head(path).text[:1] in ("{", "[", ""):
+            read_document(path)
+    except InputFileError as error:
+        reason = str(error).removeprefix(f"{path}: ")
+        # The first line may be a record of a file with one record a line.
+        return reason if Head(path).first_line is None else NOT_KNOWN
+    return NOT_KNOWN

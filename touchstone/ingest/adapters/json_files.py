@@ -25,9 +25,7 @@ def read_document(path: Path) -> object:
     try:
         return DECODER.decode(read_text(path))
     except json.JSONDecodeError as error:
-        raise InputFileError(
-            f"{path}: broken JSON at line {error.lineno}, column {error.colno} ({error.msg})"
-        ) from None
+        raise InputFileError(f"{path}: broken JSON at line {error.lineno} column {error.colno} ({error.msg})") from None
     except RecursionError:
         raise InputFileError(f"{path}: the JSON is nested too deeply") from None
 
