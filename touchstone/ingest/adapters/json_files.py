@@ -42,8 +42,13 @@ def read_document(path: Path, *, unique_keys: bool = False) -> object:
 
     With `unique_keys`, an object that repeats a key is refused: where keys name problems, one of them would be lost.
     """
+    return parse_document(path, read_text(path), unique_keys=unique_keys)
+
+
+def parse_document(path: Path, text: str, *, unique_keys: bool = False) -> object:
+    """The value of the JSON text that a file contains."""
     try:
-        return (_UNIQUE_KEYS if unique_keys else DECODER).decode(read_text(path))
+        return (_UNIQUE_KEYS if unique_keys else DECODER).decode(text)
     except _RepeatedKeyError as error:
         raise InputFileError(f"{path}: an object has the key {str(error)[:100]!r} twice") from None
     except json.JSONDecodeError as error:
