@@ -1,6 +1,6 @@
 """The commands `import human-eval` and `import swe-bench`: completions without outcomes, as a folder to be run."""
 
-import sys
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -52,7 +52,10 @@ def import_swe_bench(
         typer.Option(metavar="DIR", help="Local clones: <owner>__<name>, <owner>/<name>, <name> or <instance_id>."),
     ],
     python: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Python with the repositories' packages. [default: this one]")
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Python with the repositories' packages, for pytest. [default: Touchstone's]"
+        ),
     ] = None,
     test_command: Annotated[
         str | None, typer.Option(help="Runs the tests. [default: pytest on the files of the named tests]")
@@ -64,7 +67,7 @@ def import_swe_bench(
 
     if test_report not in COMMAND_REPORTS:
         raise TouchstoneError(f"--test-report {test_report!r} is not known; use one of {', '.join(COMMAND_REPORTS)}")
-    tests = InstanceTests((python or Path(sys.executable)).absolute(), test_command, test_report)
+    tests = InstanceTests(python and python.absolute(), test_command, test_report)
     _show(directory, import_swe_bench(instances, predictions, clones, directory, tests))
 
 
@@ -78,4 +81,4 @@ def _show(directory: Path, evaluation: "ImportedEvaluation") -> None:
         missing = {problem.row[key] for problem in evaluation.problems} - {row[key] for row in rows}
         without = f"; {counted(len(missing), 'problem has', 'problems have')} none" if missing else ""
         print(f"  {model}: {counted(len(rows), 'attempt')}{without}")
-    print(f"Next: touchstone run --config {directory / CONFIG}")
+    print(f"Next: touchstone run --config {shlex.quote(str(directory / CONFIG))}")

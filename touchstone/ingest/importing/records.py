@@ -18,7 +18,7 @@ from touchstone.ingest.csv_rows import decoded, readable
 from touchstone.regular_files import open_regular
 
 # 200 samples of each HumanEval problem are under 100 MB, all of SWE-bench with its patches 30 MB.
-MAX_BYTES = 1 << 30
+MAX_BYTES = 1 << 29
 _GZIP = b"\x1f\x8b"
 
 
@@ -47,12 +47,12 @@ class SourceRecord:
 
 def read_records(path: Path, key: str) -> list[SourceRecord]:
     """The records of a file in its order; `key` is the one that names a record."""
-    text = decoded(path, _content(path)).strip()
-    if not text:
+    text = decoded(path, _content(path))
+    lines = [(number, line) for number, line in enumerate(text.split("\n"), start=1) if line.strip()]
+    if not lines:
         raise InputFileError(f"{path}: the file is empty")
-    first, newline, _ = text.partition("\n")
-    if newline and _is_object(first):
-        return [_from_line(path, number, line) for number, line in enumerate(text.split("\n"), start=1) if line.strip()]
+    if len(lines) > 1 and _is_object(lines[0][1]):
+        return [_from_line(path, number, line) for number, line in lines]
     return list(_from_document(path, parse_document(path, text), key))
 
 

@@ -9,6 +9,7 @@ prediction changes in test files is ignored, and an empty prediction is a failed
 import json
 import re
 import shlex
+import sys
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -36,10 +37,11 @@ _PYTEST_ID = re.compile(r"(?P<file>[^:\s]+\.py)::\S.*", re.DOTALL)
 class InstanceTests:
     """How the tests of instances are run that bring no command of their own.
 
-    `python` is the interpreter with the repositories' packages; `report` names the form of a command's report.
+    `python` is the interpreter with the repositories' packages; a command in another language needs none. `report`
+    names the form of a command's report.
     """
 
-    python: Path
+    python: Path | None = None
     command: str | None = None
     report: str = "pytest"
 
@@ -53,16 +55,17 @@ class InstanceTests:
         matches = [_PYTEST_ID.fullmatch(test) for test in tests]
         other = next((test for test, match in zip(tests, matches, strict=True) if match is None), None)
         if other is not None:
-            raise record.error(
-                f"the test {other[:100]!r} is not one of pytest's; pass --test-command and --test-report"
-            )
+            raise record.error(f"{other[:100]!r} is not one of pytest's tests; pass --test-command and --test-report")
         files = sorted({match["file"] for match in matches if match is not None})
-        return shlex.join([str(self.python), "-m", "pytest", "-q", "-p", "no:cacheprovider", *files])
+        return shlex.join([str(self.python or sys.executable), "-m", "pytest", "-q", "-p", "no:cacheprovider", *files])
 
     def settings(self) -> dict[str, object]:
         """The configuration of the validator: what the sandbox shows to the command."""
-        shown = sorted({str(self.python.parent.parent), str(self.python.resolve().parent.parent)})
-        command = {"readable": shown, "environment": {"PYTHONPATH": "."}, "report": self.report}
+        python = self.python or (Path(sys.executable) if self.command is None else None)
+        command: dict[str, object] = {"report": self.report}
+        if python is not None:
+            folders = {str(path.parent.parent) for path in (python.absolute(), python.resolve())}
+            command |= {"readable": sorted(folders), "environment": {"PYTHONPATH": "."}}
         return {"validation": {"test_edits": "ignore", "limits": {"seconds": _SECONDS}, "command": command}}
 
 
