@@ -96,14 +96,6 @@ class RefusedRecordError(Exception):
         self.reason = reason
 
 
-def filled_record(line: int, common: Cells, fill: Callable[[], Cells]) -> Record:
-    """A record with the common cells and those that `fill` returns; refused if that raises `RefusedRecordError`."""
-    try:
-        return Record(line, common | fill())
-    except RefusedRecordError as refusal:
-        return Record(line, dict(common), refusal.kind, refusal.reason)
-
-
 def safe_model_name(name: str) -> str:
     """A name for the model that is valid as a partition key; see `sources.check_name`.
 
@@ -129,6 +121,14 @@ def carried_name(name: str, taken: Collection[str]) -> str:
     if not core or core in taken or core.startswith("__"):
         return f"input_{name}"
     return name
+
+
+def filled_record(line: int, common: Cells, fill: Callable[[], Cells]) -> Record:
+    """A record with the common cells and those that `fill` returns; refused if that raises `RefusedRecordError`."""
+    try:
+        return Record(line, common | fill())
+    except RefusedRecordError as refusal:
+        return Record(line, dict(common), refusal.kind, refusal.reason)
 
 
 def table_from_records(
