@@ -129,6 +129,12 @@ def test_samples_without_verdicts_say_what_to_do(tmp_path: Path, beside: str | N
     assert raised.value.status == status
 
 
+def test_problems_are_no_results() -> None:
+    with pytest.raises(NotEvaluatedError, match="problems, without attempts") as raised:
+        read_adapted(HUMAN_EVAL.with_name("problems.jsonl"))
+    assert raised.value.status == "ignored"
+
+
 def test_an_empty_file_says_so(tmp_path: Path) -> None:
     path = tmp_path / "gpt-4.jsonl_results.jsonl"
     path.write_text("\n")

@@ -42,6 +42,7 @@ _IN_ORDER = (
     failproof.ADAPTER,
     human_eval.ADAPTER,
     human_eval.SAMPLES,
+    human_eval.PROBLEMS,
     evalplus.ADAPTER,
     livecodebench.ADAPTER,
     livecodebench.GENERATIONS,

@@ -6,7 +6,7 @@ or `failed: <why>`. The completion is kept under its own name: it continues a pr
 no fix that could be validated. The file does not name the model: its name does (`gpt-4_samples.jsonl_results.jsonl`),
 or its folder's (`gpt-4/samples.jsonl_results.jsonl`).
 
-Samples without verdicts, of human-eval or evalplus, are recognized too, to say what to do with them.
+Samples without verdicts, of human-eval or evalplus, and problems are recognized too, to say what to do with them.
 """
 
 import re
@@ -102,6 +102,20 @@ def _refuse_samples(path: Path) -> AdapterTable:
 
 SAMPLES = Adapter(
     "human-eval-samples", "human-eval samples", _recognizes_samples, lambda path, _: _refuse_samples(path)
+)
+
+
+def _recognizes_problems(head: Head) -> bool:
+    return all(name in head.first_record for name in ("task_id", "prompt", "entry_point"))
+
+
+def _refuse_problems(path: Path) -> AdapterTable:
+    what = "problems, without attempts; `touchstone import human-eval --problems` takes them"
+    raise NotEvaluatedError(f"{path}: {what}", "ignored")
+
+
+PROBLEMS = Adapter(
+    "human-eval-problems", "human-eval problems", _recognizes_problems, lambda path, _: _refuse_problems(path)
 )
 
 
