@@ -11,7 +11,7 @@ import ast
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 
 from touchstone.errors import TouchstoneError
@@ -58,7 +58,7 @@ class HumanEvalProblem:
         solution = record.text("canonical_solution", may_be_blank=True) if "canonical_solution" in record.values else ""
         return cls(task_id, record.text("prompt", may_be_blank=True), entry_point, record.text("test"), solution)
 
-    @property
+    @cached_property
     def unmodified(self) -> str:
         """The prompt with a body that fails; the prompt alone if it does not end where a body belongs."""
         failing = f"{self.prompt.rstrip()}\n    raise NotImplementedError\n"
@@ -71,24 +71,25 @@ class HumanEvalProblem:
         lines = [*self._imports(), f"from {MODULE} import {names}", "", self.test, "", ""]
         return "\n".join(lines) + f"def test_check():\n    check({self.entry_point})\n"
 
-    @property
+    @cached_property
     def helpers(self) -> list[str]:
         """What the prompt defines beside the entry point and the test uses."""
-        return [name for name in self._definitions() if name in self._used() and name != self.entry_point]
+        return [name for name in self._definitions if name in self._used and name != self.entry_point]
 
     def file_of(self, sample: SourceRecord) -> str:
         """The file that a sample makes; `solution` comes first, as in evalplus."""
         if "solution" not in sample.values:
             return self.prompt + sample.text("completion", may_be_blank=True) + "\n"
         solution = sample.text("solution", may_be_blank=True)
-        tree = _parsed(solution)
-        if tree is None or not solution.strip():
+        tree = _parsed(solution) if self.helpers and solution.strip() else None
+        if tree is None:
             return solution
         defined = {node.name for node in tree.body if isinstance(node, ast.FunctionDef | ast.ClassDef)}
         # evalplus's own tests do not need them.
-        missing = [text for name, text in self._definitions().items() if name in set(self.helpers) - defined]
+        missing = [self._definitions[name] for name in self.helpers if name not in defined]
         return "\n\n".join([*missing, solution])
 
+    @cached_property
     def _definitions(self) -> dict[str, str]:
         """The source of every function and class in the prompt, by name."""
         tree = _parsed(self.unmodified)
@@ -101,7 +102,7 @@ class HumanEvalProblem:
 
     def _imports(self) -> list[str]:
         """The prompt's imports of names that the test uses."""
-        tree, used = _parsed(self.unmodified), self._used()
+        tree, used = _parsed(self.unmodified), self._used
         imports = [
             node for node in ([] if tree is None else tree.body) if isinstance(node, ast.Import | ast.ImportFrom)
         ]
@@ -111,6 +112,7 @@ class HumanEvalProblem:
             if any(alias.name == "*" or (alias.asname or alias.name.partition(".")[0]) in used for alias in node.names)
         ]
 
+    @cached_property
     def _used(self) -> set[str]:
         tree = _parsed(self.test)
         return set() if tree is None else {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
