@@ -28,6 +28,7 @@ PROMPT = """\
 import math
 from typing import List
 
+ZERO = 0
 
 def double(x):
     return 2 * x
@@ -43,7 +44,7 @@ def problem(**changes: object) -> dict[str, object]:
         "prompt": PROMPT,
         "entry_point": "half",
         "canonical_solution": "    return x // 2\n",
-        "test": "def check(candidate):\n    assert candidate(double(3)) == math.floor(3.5)\n",
+        "test": "def check(candidate):\n    assert candidate(double(3)) == math.floor(3.5) + ZERO\n",
     } | changes
 
 
@@ -82,11 +83,11 @@ def test_what_the_test_uses_of_the_prompt_is_imported(tmp_path: Path) -> None:
     problems = write(tmp_path / "p.jsonl", problem())
     import_human_eval(problems, [write(tmp_path / "m.jsonl", *samples)], [], tmp_path / "out")
     tests = (tmp_path / "out" / "clones" / "Fix_0" / "test_solution.py").read_text()
-    assert tests.startswith("import math\nfrom solution import half, double\n")
+    assert tests.startswith("import math\nfrom solution import half, ZERO, double\n")
     files = [row["fixed_file"] for row in rows(tmp_path / "out" / "m_fixes.csv")]
     assert files[0] == PROMPT + "    return x / 2\n"
-    assert files[1] == "def double(x):\n    return 2 * x\n\n" + solutions[0]
-    assert files[2:] == solutions[1:]
+    assert files[1] == "ZERO = 0\n\ndef double(x):\n    return 2 * x\n\n" + solutions[0]
+    assert files[2:] == ["ZERO = 0\n\n" + solutions[1], solutions[2]]
 
 
 def test_the_unmodified_problem_fails_and_the_reference_passes(tmp_path: Path) -> None:

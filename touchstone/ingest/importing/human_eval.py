@@ -84,21 +84,17 @@ class HumanEvalProblem:
         tree = _parsed(solution) if self.helpers and solution.strip() else None
         if tree is None:
             return solution
-        defined = {node.name for node in tree.body if isinstance(node, ast.FunctionDef | ast.ClassDef)}
+        defined = {name for node in tree.body for name in _defined(node)}
         # evalplus's own tests do not need them.
         missing = [self._definitions[name] for name in self.helpers if name not in defined]
         return "\n\n".join([*missing, solution])
 
     @cached_property
     def _definitions(self) -> dict[str, str]:
-        """The source of every function and class in the prompt, by name."""
+        """The source of everything that the prompt defines, by name."""
         tree = _parsed(self.unmodified)
         body = [] if tree is None else tree.body
-        return {
-            node.name: ast.get_source_segment(self.unmodified, node) or ""
-            for node in body
-            if isinstance(node, ast.FunctionDef | ast.ClassDef)
-        }
+        return {name: ast.get_source_segment(self.unmodified, node) or "" for node in body for name in _defined(node)}
 
     def _imports(self) -> list[str]:
         """The prompt's imports of names that the test uses."""
@@ -189,3 +185,11 @@ def _parsed(code: str) -> ast.Module | None:
         return ast.parse(code)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
+
+
+def _defined(node: ast.stmt) -> list[str]:
+    """The names that a statement defines, as far as its form tells."""
+    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        return [node.name]
+    targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
+    return [target.id for target in targets if isinstance(target, ast.Name)]
