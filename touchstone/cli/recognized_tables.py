@@ -25,7 +25,9 @@ def show_recognized(screen: Console, found: list[RecognizedSource], discovery: D
         screen.print(f"not evaluated: {each.file} ({each.reason})", markup=False, highlight=False)
     if len(others) > _MAX_ROWS:
         screen.print(f"not evaluated: {counted(len(others) - _MAX_ROWS, 'more file')}")
-    skipped = [each.file for each in discovery.not_evaluated if each.status in ("output", "ignored")]
+    skipped = [
+        each.file for each in discovery.not_evaluated if each.status in ("output", "ignored") and each.format is None
+    ]
     if skipped:
         screen.print(f"not read: {counted(len(skipped), 'file or folder', 'files and folders')} that hold no results")
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from touchstone.config import EvaluationConfig, first_problems_csv
 from touchstone.errors import InputFileError, TouchstoneError
 from touchstone.ingest.adapters import ADAPTERS, NOT_KNOWN, AdapterTable, ReadOptions, detect_format, why_unknown
+from touchstone.ingest.adapters.adapter import NotEvaluatedError
 from touchstone.ingest.csv_rows import LINE, ROW_ERROR, read_header
 from touchstone.ingest.fixes import require_fixes_columns
 from touchstone.ingest.input_paths import input_paths, label_of
@@ -108,7 +109,9 @@ def _add_file(path: Path, config: EvaluationConfig, found: Discovery) -> None:
     try:
         _add_results(path, seen.format, config, found)
     except TouchstoneError as error:
-        found.not_evaluated.append(NotEvaluated(label, "refused", str(error), format=seen.format or NATIVE))
+        # An adapter says so if the file is not to blame: its attempts are in another file, or it never has any.
+        status = error.status if isinstance(error, NotEvaluatedError) else "refused"
+        found.not_evaluated.append(NotEvaluated(label, status, str(error), format=seen.format or NATIVE))
 
 
 def _add_results(path: Path, kind: str | None, config: EvaluationConfig, found: Discovery) -> None:

@@ -40,7 +40,8 @@ def recognized_sources(discovery: Discovery, problem_key: str = "oid") -> list[R
 
 def left_out(discovery: Discovery) -> Iterator[NotEvaluated]:
     """What is not evaluated although a user may expect it: everything but outputs and files that hold no data."""
-    return (each for each in discovery.not_evaluated if each.status not in ("output", "ignored", "problems"))
+    quiet = ("output", "ignored")
+    return (each for each in discovery.not_evaluated if each.format is not None or each.status not in quiet)
 
 
 def _recognized(name: str, sources: list[Source], discovery: Discovery, problem_key: str) -> RecognizedSource:

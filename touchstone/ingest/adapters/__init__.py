@@ -8,7 +8,17 @@ is decided in `discovery`.
 from pathlib import Path
 
 from touchstone.errors import InputFileError
-from touchstone.ingest.adapters import failproof, forgetest, scylla
+from touchstone.ingest.adapters import (
+    bigcode,
+    cruxeval,
+    evalplus,
+    failproof,
+    forgetest,
+    human_eval,
+    livecodebench,
+    livecodebench_tests,
+    scylla,
+)
 from touchstone.ingest.adapters.adapter import Adapter, ReadOptions
 from touchstone.ingest.adapters.head import Head
 from touchstone.ingest.adapters.json_files import read_document
@@ -30,6 +40,15 @@ __all__ = [
 _IN_ORDER = (
     scylla.ADAPTER,
     failproof.ADAPTER,
+    human_eval.ADAPTER,
+    human_eval.SAMPLES,
+    human_eval.PROBLEMS,
+    evalplus.ADAPTER,
+    livecodebench.ADAPTER,
+    livecodebench.GENERATIONS,
+    livecodebench_tests.ADAPTER,
+    cruxeval.ADAPTER,
+    bigcode.ADAPTER,
     forgetest.ADAPTER,
 )
 NOT_KNOWN = "not in a known format; `touchstone inspect-files --formats` lists them"

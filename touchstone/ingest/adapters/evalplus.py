@@ -1,0 +1,209 @@
+"""Adapter for evalplus results (`*_eval_results.json`): the verdicts of base and plus tests on every sample of a task.
+
+An attempt has two verdicts, so it becomes two rows: `base/<task>` in the suite `base` and `plus/<task>` in the suite
+`plus`, both in the cluster `<task>`. As in evalplus's own figure, an attempt passes plus only if it passes base too.
+Statuses are `pass`, `fail` and `timeout`; the layout of 2023 has `success`, `failed` and `timed out` in lists of
+`[status, details]`, and no solutions. The list's order is the attempt. Model, backend and temperature are in the
+file's name, `/` written as `--`: `acme--fixer-7b_openai_temp_0.8_eval_results.json`.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from touchstone.errors import InputFileError
+from touchstone.ingest.adapters.adapter import Adapter
+from touchstone.ingest.adapters.file_names import NamedModel, model_of_name
+from touchstone.ingest.adapters.head import Head
+from touchstone.ingest.adapters.json_files import raw_values, read_document
+from touchstone.ingest.adapters.json_values import object_of, shown_json, text_of
+from touchstone.ingest.adapters.pass_at_k_figures import counts_by_problem, number_of, pass_at_k_figures
+from touchstone.ingest.adapters.table import (
+    AdapterTable,
+    Cells,
+    Record,
+    RefusedRecordError,
+    ReportedFigure,
+    filled_record,
+    table_from_records,
+)
+
+FORMAT = "evalplus"
+COLUMNS = (
+    "oid",
+    "iteration_id",
+    "llm_name",
+    "suite",
+    "cluster",
+    "passed",
+    "classification",
+    "fixed_code",
+    "base_status",
+    "plus_status",
+    "backend",
+    "temperature",
+    "date",
+    "hash",
+)
+BASE, PLUS = "base", "plus"
+_CLASSES = {
+    "pass": "pass",
+    "success": "pass",
+    "fail": "fail",
+    "failed": "fail",
+    "timeout": "timeout",
+    "timed out": "timeout",
+}
+_KS = (1, 10, 100)
+_ENDING = re.compile(r"[_.]?eval_results\.json$|\.json$")
+_BACKENDS = "vllm|hf|openai|anthropic|google|bedrock|ollama|gptqmodel|mindie|tgi"
+_SETTINGS = re.compile(rf"(?:_(?P<backend>{_BACKENDS}))?_temp_(?P<temperature>\d+(?:\.\d+)?)(?P<rest>.*)$")
+_LEFT_OUT = "the inputs of failed tests were left out"
+_BASE_ONLY = "the file has base verdicts only (evalplus ran with --base-only)"
+
+
+@dataclass(frozen=True)
+class _Row:
+    """One verdict on one sample; `sample` is what the file has for it."""
+
+    task_id: str
+    attempt: int
+    suite: str
+    sample: object
+
+
+def read_evalplus(path: Path) -> AdapterTable:
+    """Read the verdicts of one results file into rows of text cells."""
+    document = _document(path)
+    named, settings = model_and_settings(path)
+    common: Cells = {"llm_name": named.name, **settings}
+    common |= {"date": text_of(document.get("date")), "hash": text_of(document.get("hash"))}
+    rows = list(_rows(document))
+    records = [filled_record(place, common, partial(_cells, row)) for place, row in enumerate(rows, start=1)]
+    figures = [
+        figure for suite in (BASE, PLUS) for figure in _figures(named.name, suite, records, document.get("pass_at_k"))
+    ]
+    notes = [named.note, _LEFT_OUT, *([] if any(row.suite == PLUS for row in rows) else [_BASE_ONLY])]
+    return table_from_records(path, FORMAT, COLUMNS, records, _raw, figures=figures, notes=notes)
+
+
+def model_and_settings(path: Path) -> tuple[NamedModel, Cells]:
+    """The model, backend and temperature in a results file's or samples file's name, or in its folder's.
+
+    >>> model, settings = model_and_settings(Path("acme--fixer-7b_openai_temp_0.8_eval_results.json"))
+    >>> model.name, settings
+    ('acme/fixer-7b', {'backend': 'openai', 'temperature': '0.8'})
+    """
+    named = model_of_name(path, _ENDING.sub("", path.name).removesuffix(".jsonl"))
+    found = _SETTINGS.search(named.name)
+    model = named.name.replace("--", "/")
+    settings: Cells = {}
+    if found is not None and found.start() > 0:
+        # What follows the temperature tells two files of a model apart: `-sanitized`.
+        model = named.name[: found.start()].replace("--", "/") + found["rest"]
+        settings = {"backend": found["backend"], "temperature": found["temperature"]}
+    return NamedModel(model, named.note.replace(named.name, model)), settings
+
+
+def _recognizes(head: Head) -> bool:
+    marks = {"base_status", "plus_status", "nfiles"}
+    return ("eval",) in head.key_paths and (
+        head.has_keys("hash", "date") or any(path[0] == "eval" and path[-1] in marks for path in head.key_paths)
+    )
+
+
+ADAPTER = Adapter(FORMAT, "evalplus results", _recognizes, lambda path, _: read_evalplus(path))
+
+
+def _document(path: Path) -> dict[str, object]:
+    document = read_document(path, unique_keys=True)
+    if not isinstance(document, dict) or not isinstance(document.get("eval"), dict):
+        raise InputFileError(f"{path}: evalplus results need an object 'eval' with the samples of each task")
+    return document
+
+
+def _raw(path: Path, places: set[int]) -> dict[int, str]:
+    rows = enumerate(_rows(_document(path)), start=1)
+    return raw_values(((place, row.sample) for place, row in rows), places)
+
+
+def _rows(document: Mapping[str, object]) -> Iterator[_Row]:
+    tasks = document["eval"]
+    samples = {task: _samples_of(value) for task, value in tasks.items()} if isinstance(tasks, dict) else {}
+    has_plus = any(
+        isinstance(sample, dict) and sample.get("plus_status") is not None
+        for listed in samples.values()
+        for sample in listed
+    )
+    for task, listed in samples.items():
+        for attempt, sample in enumerate(listed, start=1):
+            for suite in (BASE, PLUS) if has_plus else (BASE,):
+                yield _Row(task, attempt, suite, sample)
+
+
+def _samples_of(value: object) -> list[object]:
+    """The samples of a task in today's form, whichever layout the file has."""
+    if isinstance(value, list):
+        return value
+    if not isinstance(value, dict) or not isinstance(value.get(BASE), list):
+        return [value]
+    base, plus = value[BASE], value.get(PLUS)
+    plus = plus if isinstance(plus, list) else []
+    return [
+        {"base_status": _status(base, place), "plus_status": _status(plus, place)}
+        for place in range(max(len(base), len(plus)))
+    ]
+
+
+def _status(pairs: list[object], place: int) -> object:
+    """The status in a pair of status and details."""
+    pair = pairs[place] if place < len(pairs) else None
+    return pair[0] if isinstance(pair, list) and pair else pair
+
+
+def _cells(row: _Row) -> Cells:
+    sample = object_of(row.sample, f"sample of {row.task_id[:100]}")
+    named = sample.get("task_id", row.task_id)
+    if named != row.task_id:
+        other = f"it is listed under {row.task_id[:100]!r} but its task_id is {shown_json(named)[:100]}"
+        raise RefusedRecordError("contradiction", other)
+    outcome = _class(sample, row.suite)
+    return {
+        "oid": f"{row.suite}/{row.task_id}",
+        "iteration_id": str(row.attempt),
+        "suite": row.suite,
+        "cluster": row.task_id,
+        "passed": None if outcome is None else text_of(outcome == "pass"),
+        "classification": outcome,
+        "fixed_code": text_of(sample.get("solution")),
+        "base_status": text_of(sample.get("base_status")),
+        "plus_status": text_of(sample.get("plus_status")),
+    }
+
+
+def _class(sample: Mapping[str, object], suite: str) -> str | None:
+    """The class of an attempt in a suite; null if the file has no verdict. A failure in base is one in plus."""
+    outcome = _class_of_status(sample, BASE)
+    return outcome if suite == BASE or outcome not in ("pass", None) else _with_plus(outcome, sample)
+
+
+def _with_plus(base: str | None, sample: Mapping[str, object]) -> str | None:
+    plus = _class_of_status(sample, PLUS)
+    return None if base is None and plus == "pass" else plus
+
+
+def _class_of_status(sample: Mapping[str, object], suite: str) -> str | None:
+    status = text_of(sample.get(f"{suite}_status"))
+    if status is None:
+        return None
+    if status not in _CLASSES:
+        raise RefusedRecordError("bad_boolean", f"{suite}_status: {status[:100]!r} is not pass, fail or timeout")
+    return _CLASSES[status]
+
+
+def _figures(model: str, suite: str, records: list[Record], stated: object) -> list[ReportedFigure]:
+    values = stated.get(suite) if isinstance(stated, dict) else None
+    known = {key: number_of(value) for key, value in values.items()} if isinstance(values, dict) else {}
+    return pass_at_k_figures(model, counts_by_problem(records, suite), _KS, known, suite)

