@@ -12,6 +12,7 @@ from touchstone.ingest.adapters import failproof, forgetest, scylla
 from touchstone.ingest.adapters.adapter import Adapter, ReadOptions
 from touchstone.ingest.adapters.head import Head
 from touchstone.ingest.adapters.json_files import read_text
+from touchstone.ingest.adapters.swebench import instances, predictions, report, submission
 from touchstone.ingest.adapters.table import AdapterTable, ReportedFigure, safe_model_name
 
 __all__ = [
@@ -30,6 +31,10 @@ __all__ = [
 _IN_ORDER = (
     scylla.ADAPTER,
     failproof.ADAPTER,
+    report.ADAPTER,
+    instances.ADAPTER,
+    submission.ADAPTER,
+    predictions.ADAPTER,
     forgetest.ADAPTER,
 )
 NOT_KNOWN = "not in a known format; `touchstone inspect-files --formats` lists them"

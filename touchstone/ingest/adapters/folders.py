@@ -1,0 +1,117 @@
+"""Folders that a harness writes, read as one source: their subfolders, their JSON documents, and where a record was.
+
+Everything is bounded, because such a folder also holds what the evaluated model wrote.
+"""
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import islice
+from pathlib import Path
+
+from touchstone.errors import InputFileError
+from touchstone.ingest.adapters.json_files import read_document
+from touchstone.ingest.adapters.json_values import object_of, text_of
+from touchstone.ingest.adapters.table import RawReader, Record, RefusedRecordError
+from touchstone.ingest.csv_rows import MAX_RAW_LENGTH, readable
+from touchstone.regular_files import open_regular
+
+# A run of 2,000 problems with 50 attempts each; a larger folder is no run of one harness.
+MAX_SUBFOLDERS = 100_000
+# A document is held in memory, at about ten times its size. Results without transcripts have a few MB.
+MAX_DOCUMENT_BYTES = 128 << 20
+# Of the subfolders that tell what a folder is: some hold nothing, for example after a crash.
+_PROBED = 20
+
+
+def subfolders(folder: Path) -> list[Path]:
+    """The folders directly inside this one by name, without hidden ones."""
+    found = list(islice(_subfolders(folder), MAX_SUBFOLDERS + 1))
+    if len(found) > MAX_SUBFOLDERS:
+        raise InputFileError(f"{folder}: more than {MAX_SUBFOLDERS:,} folders; read fewer of them at a time")
+    return sorted(found)
+
+
+def some_subfolders(folder: Path) -> list[Path]:
+    """A few of the folders directly inside this one, to recognize what they are; none if it cannot be read."""
+    try:
+        return list(islice(_subfolders(folder), _PROBED))
+    except InputFileError:
+        return []
+
+
+def _subfolders(folder: Path) -> Iterator[Path]:
+    try:
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                if not entry.name.startswith(".") and entry.is_dir():
+                    yield folder / entry.name
+    except OSError as error:
+        raise InputFileError(f"{folder}: cannot be read ({error.strerror})") from None
+
+
+def bounded_document(path: Path, max_bytes: int = MAX_DOCUMENT_BYTES) -> object:
+    """The value of a JSON file that is not too large to be held in memory."""
+    with readable(path):
+        size = path.stat().st_size
+    if size > max_bytes:
+        raise InputFileError(f"{path}: has {size:,} bytes; at most {max_bytes:,} are read")
+    return read_document(path)
+
+
+def object_in(path: Path, what: str) -> dict[str, object]:
+    """The object in a JSON file; what is wrong with the file refuses the record that it holds."""
+    try:
+        document = bounded_document(path)
+    except InputFileError as error:
+        reason = str(error).removeprefix(f"{path}: ")
+        raise RefusedRecordError("ragged", f"{path.parent.name}/{path.name}: {reason}") from None
+    return object_of(document, what)
+
+
+def text_in(path: Path, max_bytes: int) -> str | None:
+    """The text of a file beside a record, the last part of a larger one; None if there is none."""
+    try:
+        with open_regular(path) as file:
+            file.seek(max(0, os.fstat(file.fileno()).st_size - max_bytes))
+            return file.read(max_bytes).decode("utf-8", errors="replace")
+    except OSError:
+        return None
+
+
+def raw_from_files(files: Mapping[int, Path]) -> RawReader:
+    """Read the raw text of a record from the file it came from, by the number of the record."""
+
+    def raw(_: Path, lines: set[int]) -> dict[int, str]:
+        return {line: (_start(files[line]) or "")[:MAX_RAW_LENGTH] for line in lines if line in files}
+
+    return raw
+
+
+def _start(path: Path) -> str | None:
+    try:
+        with open_regular(path) as file:
+            return file.read(4 * MAX_RAW_LENGTH).decode("utf-8", errors="replace")
+    except OSError:
+        return None
+
+
+def raw_from_elements(elements: Callable[[Path], Iterable[tuple[int, object]]]) -> RawReader:
+    """Write the raw text of a record from its parsed value; `elements` reads the numbered values again."""
+
+    def raw(path: Path, lines: set[int]) -> dict[int, str]:
+        return {line: _encoded(value)[:MAX_RAW_LENGTH] for line, value in elements(path) if line in lines}
+
+    return raw
+
+
+def _encoded(value: object) -> str:
+    try:
+        return text_of(value) or ""
+    except RefusedRecordError:
+        return ""
+
+
+def refuse(record: Record, refusal: RefusedRecordError) -> Record:
+    """The record with the reason why it is refused."""
+    record.kind, record.reason = refusal.kind, refusal.reason
+    return record
