@@ -8,7 +8,7 @@ is decided in `discovery`.
 from pathlib import Path
 
 from touchstone.errors import InputFileError
-from touchstone.ingest.adapters import failproof, forgetest, scylla
+from touchstone.ingest.adapters import failproof, forgetest, openhands, openhands_index, scylla, swe_agent
 from touchstone.ingest.adapters.adapter import Adapter, ReadOptions
 from touchstone.ingest.adapters.head import Head
 from touchstone.ingest.adapters.json_files import read_text
@@ -34,7 +34,10 @@ _IN_ORDER = (
     report.ADAPTER,
     instances.ADAPTER,
     submission.ADAPTER,
+    openhands.ADAPTER,
+    openhands_index.ADAPTER,
     predictions.ADAPTER,
+    swe_agent.ADAPTER,
     forgetest.ADAPTER,
 )
 NOT_KNOWN = "not in a known format; `touchstone inspect-files --formats` lists them"

@@ -44,3 +44,17 @@ def reported_pass_at_k(stated: object) -> Mapping[int, float]:
     figures = ((key, number_of(value)) for key, value in stated.items())
     # A k of more than four digits is none, and could make the formula above run for hours.
     return {int(key): value for key, value in figures if value is not None and key.isdecimal() and len(key) < 5}
+
+
+def tokens_without_cache(prompt: str | None, *cached: str | None) -> str | None:
+    """The prompt tokens of a tool that counts those read from and written to a cache among them.
+
+    >>> tokens_without_cache("100", "30", None), tokens_without_cache("100", "300"), tokens_without_cache("x", "1")
+    ('70', '100', 'x')
+    """
+    counts = [number_of(each) or 0 for each in cached]
+    total = number_of(prompt)
+    # More cached tokens than there are in total were counted apart.
+    if total is None or not any(counts) or sum(counts) > total:
+        return prompt
+    return f"{total - sum(counts):.0f}"
