@@ -1,5 +1,6 @@
 """Damage to good files of other tools: whatever it does, reading gives a table or one clear line."""
 
+import copy
 import json
 from pathlib import Path
 from typing import Any
@@ -52,7 +53,7 @@ def changed_values(draw: st.DrawFn, good: Any) -> bytes:
                 parent = child
                 continue
             if draw(st.booleans()):
-                parent[key] = draw(st.sampled_from(ODD_VALUES))
+                parent[key] = copy.deepcopy(draw(st.sampled_from(ODD_VALUES)))
             else:
                 del parent[key]
             break

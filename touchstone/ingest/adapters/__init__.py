@@ -8,8 +8,17 @@ is decided in `discovery`.
 from pathlib import Path
 
 from touchstone.errors import InputFileError
-from touchstone.ingest.adapters import failproof, forgetest, openhands, openhands_index, scylla, swe_agent
+from touchstone.ingest.adapters import (
+    failproof,
+    forgetest,
+    openhands,
+    openhands_index,
+    scylla,
+    swe_agent,
+    terminal_bench,
+)
 from touchstone.ingest.adapters.adapter import Adapter, ReadOptions
+from touchstone.ingest.adapters.harbor import jobs
 from touchstone.ingest.adapters.head import Head
 from touchstone.ingest.adapters.json_files import read_text
 from touchstone.ingest.adapters.swebench import instances, predictions, report, submission
@@ -38,6 +47,8 @@ _IN_ORDER = (
     openhands_index.ADAPTER,
     predictions.ADAPTER,
     swe_agent.ADAPTER,
+    terminal_bench.ADAPTER,
+    jobs.ADAPTER,
     forgetest.ADAPTER,
 )
 NOT_KNOWN = "not in a known format; `touchstone inspect-files --formats` lists them"

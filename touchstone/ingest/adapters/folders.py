@@ -105,6 +105,8 @@ def raw_from_elements(elements: Callable[[Path], Iterable[tuple[int, object]]]) 
 
 
 def _encoded(value: object) -> str:
+    if isinstance(value, RefusedRecordError):
+        return ""
     try:
         return text_of(value) or ""
     except RefusedRecordError:
