@@ -45,8 +45,20 @@ def test_the_working_folder_of_the_harness() -> None:
         "105": ["error", None],
     }
     assert [(figure.reported, figure.recomputed) for figure in table.figures] == [(1, 1), (1 / 7, 1 / 7)]
-    assert {file.name for file in table.files} == {"report.json", "acme__fixer-large.run-2026-05.json"}
-    assert len(table.files) == 5
+    assert {file.name for file in table.files} == {"report.json", "patch.diff", "acme__fixer-large.run-2026-05.json"}
+    assert len(table.files) == 9
+
+
+def test_files_are_named_like_the_folder(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(FILES)
+    assert FIRST.relative_to(FILES) in read(Path("logs")).files
+    assert FIRST in read(FILES / "logs").files
+
+
+def test_names_that_are_not_utf_8(harness: Path) -> None:
+    model = harness / MODEL
+    model.rename(model.with_name("acme__\udcff"))
+    assert read(harness / "logs").frame["llm_name"].unique().to_list() == ["acme/?"]
 
 
 @pytest.mark.parametrize("level", [MODEL.parents[2], MODEL.parents[1], MODEL.parents[0], MODEL], ids=str)
@@ -54,7 +66,7 @@ def test_every_level_gives_the_same_attempts(level: Path) -> None:
     table = read(FILES / level)
     assert list(statuses(table)) == ["101", "102", "103", "106"]
     assert table.frame.select("llm_name", "run_id", "iteration_id").unique().rows() == [
-        ("acme/fixer-large", "run-2026-05", "run-2026-05")
+        ("acme/fixer-large", "run-2026-05", "1")
     ]
     assert [(figure.reported, figure.recomputed) for figure in table.figures] == [(None, 1)]
 
@@ -105,7 +117,7 @@ def test_several_runs_are_several_attempts(harness: Path) -> None:
     runs = harness / MODEL.parents[1]
     shutil.copytree(runs / "run-2026-05", runs / "run-2026-06")
     rows = read(harness).frame
-    assert rows.filter(rows["oid"] == "acme__tool-101")["iteration_id"].to_list() == ["run-2026-05", "run-2026-06"]
+    assert rows.filter(rows["oid"] == "acme__tool-101")["iteration_id"].to_list() == ["run-2026-05:1", "run-2026-06:1"]
 
 
 def test_logs_and_report_that_contradict_each_other(harness: Path) -> None:

@@ -43,7 +43,7 @@ def test_a_report_of_the_harness() -> None:
         "acme__tool-106": [None, None, "network_unreachable"],
     }
     same = table.frame.select("llm_name", "run_id", "iteration_id", "cluster").unique().rows()
-    assert same == [("acme/fixer-large", "run-2026-05", "run-2026-05", "acme__tool")]
+    assert same == [("acme/fixer-large", "run-2026-05", "1", "acme__tool")]
     assert table.notes == ("1 problem was never submitted and no attempt (incomplete_ids)",)
 
 
@@ -152,18 +152,15 @@ def test_a_truncated_report(tmp_path: Path) -> None:
         read_adapted(path)
 
 
-def test_two_runs_in_one_evaluation_are_two_attempts(tmp_path: Path) -> None:
-    second = GOOD | {"resolved_ids": ["acme__tool-101", "acme__tool-102"]}
-    second["unresolved_ids"] = ["acme__tool-103", "acme__tool-106"]
+def test_a_report_in_an_evaluation(tmp_path: Path) -> None:
     folder = Folder(tmp_path)
     (tmp_path / "fixes").mkdir()
-    for run, report in {"one": GOOD, "two": second}.items():
-        (tmp_path / "fixes" / f"fixer.{run}.json").write_text(json.dumps(report))
+    (tmp_path / "fixes" / "fixer.one.json").write_text(json.dumps(GOOD))
     folder.configure()
     results = touchstone.evaluate(folder.config)
     rows = results["pass_at_k"].select("k", "pass_at_k", "problems", "eligible").sort("k").rows()
-    # Four problems have two verdicts: 101 passes twice, 102 once. 105 and 106 have none.
-    assert rows == [(1, pytest.approx(1.5 / 4), 6, 4), (2, pytest.approx(2 / 4), 6, 4)]
+    # Of four attempts with a verdict one passed; 105 and 106 have none.
+    assert rows == [(1, pytest.approx(1 / 4), 6, 4), (2, None, 6, 0)]
 
 
 @given(st.one_of(damaged_bytes(REPORT.read_bytes()), changed_values(GOOD)))

@@ -78,6 +78,14 @@ def text_in(path: Path, max_bytes: int) -> str | None:
         return None
 
 
+def as_given(path: Path, files: Iterable[Path]) -> list[Path]:
+    """Absolute paths of files as paths like the one that was given, by which callers know them."""
+    if path.is_absolute():
+        return list(files)
+    here = Path.cwd()
+    return [file.relative_to(here) if file.is_relative_to(here) else file for file in files]
+
+
 def raw_from_files(files: Mapping[int, Path]) -> RawReader:
     """Read the raw text of a record from the file it came from, by the number of the record."""
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from touchstone.errors import InputFileError
 from touchstone.ingest.adapters.adapter import Adapter
-from touchstone.ingest.adapters.folders import object_in, refuse
+from touchstone.ingest.adapters.folders import as_given, object_in, refuse
 from touchstone.ingest.adapters.head import Head
 from touchstone.ingest.adapters.json_files import numbered_lines, parse_line, raw_lines
 from touchstone.ingest.adapters.json_values import identifier_of, section_of, text_of
@@ -85,7 +85,7 @@ def read_openhands(path: Path) -> AdapterTable:
         _COLUMNS,
         records,
         raw_lines,
-        files=[path, *(files if taken else []), *evaluated],
+        files=[path, *(as_given(path, files) if taken else []), *evaluated],
         figures=_figures(records),
         notes=notes,
     )
@@ -150,7 +150,7 @@ def _fill(
     patch, error = text_of(result.get("git_patch")), text_of(instance.get("error"))
     status = _status(report, bool(patch and patch.strip()), error)
     attempt = text_of(instance.get("attempt"))
-    record.cells |= attempt_cells(oid, model, None, status, error, attempt) | _usage(instance)
+    record.cells |= attempt_cells(oid, model, None, status, error) | _usage(instance)
     record.cells |= {
         "iteration_id": attempt,
         "suite": text_of(metadata.get("dataset")),

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from touchstone.errors import InputFileError
 from touchstone.ingest.adapters.adapter import Adapter
-from touchstone.ingest.adapters.folders import bounded_document, raw_from_elements, refuse
+from touchstone.ingest.adapters.folders import as_given, bounded_document, raw_from_elements, refuse
 from touchstone.ingest.adapters.head import Head
 from touchstone.ingest.adapters.json_values import identifier_of, object_of, text_of
 from touchstone.ingest.adapters.swebench.statuses import COLUMNS, ERROR, RESOLVED, UNRESOLVED, attempt_cells
@@ -46,7 +46,14 @@ def read_index(path: Path) -> AdapterTable:
     figures = [ReportedFigure(model, "accuracy", score, share, benchmark, note)]
     raw = raw_from_elements(_instances)
     return table_from_records(
-        path, FORMAT, (*COLUMNS, "suite", "cost_usd"), records, raw, files=[path, *files], figures=figures, notes=notes
+        path,
+        FORMAT,
+        (*COLUMNS, "suite", "cost_usd"),
+        records,
+        raw,
+        files=[path, *as_given(path, files)],
+        figures=figures,
+        notes=notes,
     )
 
 

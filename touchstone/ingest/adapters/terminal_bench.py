@@ -17,6 +17,7 @@ from pathlib import Path
 from touchstone.errors import InputFileError
 from touchstone.ingest.adapters.adapter import Adapter
 from touchstone.ingest.adapters.folders import (
+    as_given,
     bounded_document,
     object_in,
     raw_from_elements,
@@ -143,7 +144,7 @@ def read_terminal_bench(path: Path) -> AdapterTable:
         COLUMNS,
         records,
         raw_from_elements(lambda _: enumerate(rows, start=1)),
-        files=[file for run in runs for file in run.files],
+        files=as_given(path, (file.absolute() for run in runs for file in run.files)),
         figures=figures,
         notes=list(dict.fromkeys(notes)),
     )

@@ -1,9 +1,9 @@
 """Adapter for the logs of SWE-bench's harness: `logs/run_evaluation/<run>/<model>/<instance>/report.json`.
 
 Any folder from `logs` (or the one that holds it) down to one instance is read as one source, and so is a single
-`report.json` in its place: model and run are only in the names of the folders. In a submission the instances are
-directly in `<submission>/logs`, which is then the model. Run reports beside `logs` add the attempts that left no logs,
-such as empty patches.
+`report.json` in its place: model and run are only in the names of the folders. Several runs of a model are several
+attempts, `<run>:1` each. In a submission the instances are directly in `<submission>/logs`, which is then the model.
+Run reports beside `logs` add the attempts that left no logs, such as empty patches.
 
 An instance without `report.json` has no verdict, unless its log says that the patch did not apply or the tests timed
 out. `patch.diff` is the fix. Lists of tests become counts: passed are those that had to pass and did.
@@ -18,6 +18,7 @@ from touchstone.errors import InputFileError
 from touchstone.ingest.adapters.adapter import Adapter
 from touchstone.ingest.adapters.folders import (
     MAX_SUBFOLDERS,
+    as_given,
     object_in,
     raw_from_files,
     refuse,
@@ -100,13 +101,14 @@ def read_instances(path: Path) -> AdapterTable:
     reports = _run_reports(folder) if logs.root != folder and logs.depth == 3 else {}
     for file, report in reports.items():
         _merge(records, files, file, report)
+    _number_runs(records)
     return table_from_records(
         path,
         FORMAT,
         _COLUMNS,
         records,
         raw_from_files(files),
-        files=sorted(file for file in {*files.values(), *reports} if file.is_file()),
+        files=as_given(path, sorted({*_files_of(instances), *reports})),
         figures=[figure for report in reports.values() for figure in report.figures] or _figures(records),
         notes=[note for report in reports.values() for note in report.notes],
     )
@@ -262,6 +264,23 @@ def _reconcile(record: Record, report: RunReport, status: str, error: str | None
         refuse(record, RefusedRecordError("contradiction", reason))
     elif status not in (ERROR, UNRESOLVED):
         record.cells |= attempt_cells(str(oid), report.model, report.run, status, error)
+
+
+def _number_runs(records: list[Record]) -> None:
+    """Tell the attempts of several runs of one model apart by the run; their order is unknown."""
+    runs: dict[str | None, set[str | None]] = {}
+    for record in records:
+        runs.setdefault(record.cells["llm_name"], set()).add(record.cells.get("run_id"))
+    for record in records:
+        if len(runs[record.cells["llm_name"]]) > 1 and record.kind is None:
+            record.cells["iteration_id"] = f"{record.cells['run_id']}:1"
+
+
+def _files_of(instances: list[_Instance]) -> Iterator[Path]:
+    """The files that can change an attempt."""
+    for instance in instances:
+        names = (_REPORT, _PATCH) if (instance.folder / _REPORT).is_file() else (_LOG, _TEST_OUTPUT, _PATCH)
+        yield from (file for name in names if (file := instance.folder / name).is_file())
 
 
 def _figures(records: list[Record]) -> list[ReportedFigure]:

@@ -1,7 +1,7 @@
 """Adapter for SWE-bench run reports, `<model>.<run>.json`: the ids of one run by what became of them.
 
 The model and the run are only in the file's name, which the harness joins with a dot. Both may contain dots; the logs
-beside the report tell where to cut, else it is the last dot. Each submitted id is one attempt, named after its run.
+beside the report tell where to cut, else it is the last dot. Each submitted id is one attempt.
 Ids in `incomplete_ids` were never submitted: they are not attempts, though the harness divides by them.
 """
 

@@ -51,14 +51,12 @@ _TIMED_OUT = "tests_timed_out"
 _ID = re.compile(r"(.+)-\d+")
 
 
-def attempt_cells(
-    oid: str, model: str, run: str | None, status: str, error: str | None = None, iteration: str | None = None
-) -> Cells:
-    """The cells of an attempt. The run identifies the attempt, so that several runs of a model are several attempts."""
+def attempt_cells(oid: str, model: str, run: str | None, status: str, error: str | None = None) -> Cells:
+    """The cells of an attempt. The harness makes one attempt per instance and run."""
     passed, word = _OUTCOMES[status]
     return {
         "oid": oid,
-        "iteration_id": iteration or run or "1",
+        "iteration_id": "1",
         "llm_name": model,
         "cluster": repository_of(oid),
         "run_id": run,

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from touchstone.errors import InputFileError
 from touchstone.ingest.adapters.adapter import Adapter, ReadOptions
-from touchstone.ingest.adapters.folders import bounded_document, raw_from_elements
+from touchstone.ingest.adapters.folders import as_given, bounded_document, raw_from_elements
 from touchstone.ingest.adapters.head import LIST, Head
 from touchstone.ingest.adapters.swebench.predictions import read_predictions
 from touchstone.ingest.adapters.swebench.statuses import (
@@ -62,7 +62,9 @@ def read_submission(path: Path, options: ReadOptions) -> AdapterTable:
     resolved = sum(status == RESOLVED for _, status in attempts)
     figures = [ReportedFigure(folder.name, "resolved", float(len(lists["resolved"])), float(resolved))]
     notes = [f"the file does not list failures: they are the rest of the {len(problems)} problems in {known_from}"]
-    return table_from_records(path, FORMAT, COLUMNS, records, raw, files=[path, *files], figures=figures, notes=notes)
+    return table_from_records(
+        path, FORMAT, COLUMNS, records, raw, files=[path, *as_given(path, files)], figures=figures, notes=notes
+    )
 
 
 def _recognizes(head: Head) -> bool:
@@ -92,7 +94,8 @@ def _problems(
         return set(options.problems), "the list of problems", []
     if lists.get("generated"):
         return lists["generated"] | lists.get("no_generation", set()), "its lists generated and no_generation", []
-    predictions = next((folder / name for name in _PREDICTIONS if (folder / name).is_file()), None)
+    beside = (folder / name for name in _PREDICTIONS if name != path.name)
+    predictions = next((file for file in beside if file.is_file()), None)
     if predictions is not None:
         oids = read_predictions(predictions).frame["oid"].drop_nulls()
         return set(oids), predictions.name, [predictions]
