@@ -101,6 +101,13 @@ def test_a_grading_alone_takes_the_model_from_beside_it(tmp_path: Path) -> None:
     assert read_adapted(path).frame["llm_name"].unique().to_list() == ["acme/fixer"]
 
 
+def test_an_output_and_its_grading_are_the_same_attempts() -> None:
+    output, grading = (read_adapted(FILES / f"handmade_output{end}") for end in (".jsonl", ".swebench_eval.jsonl"))
+    same = ["llm_name", "oid", "iteration_id", "passed", "sample_uuid"]
+    assert output.frame.select(same).equals(grading.frame.select(same))
+    assert output.frame["sample_uuid"].n_unique() == 3
+
+
 def test_attempts_are_numbered_by_the_file_or_in_its_order(tmp_path: Path) -> None:
     table = read(tmp_path, instance(), instance(), instance() | {"attempt": 7})
     assert table.frame["iteration_id"].to_list() == ["1", "2", "7"]

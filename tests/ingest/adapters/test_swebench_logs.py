@@ -49,6 +49,12 @@ def test_the_working_folder_of_the_harness() -> None:
     assert len(table.files) == 9
 
 
+def test_the_report_and_the_logs_of_a_run_have_the_same_attempts() -> None:
+    report, logs = (read_adapted(FILES / name).frame for name in ("acme__fixer-large.run-2026-05.json", "logs"))
+    assert set(logs["sample_uuid"]) < set(report["sample_uuid"])
+    assert "acme/fixer-large/run-2026-05/acme__tool-101" in set(logs["sample_uuid"])
+
+
 def test_files_are_named_like_the_folder(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(FILES)
     assert FIRST.relative_to(FILES) in read(Path("logs")).files

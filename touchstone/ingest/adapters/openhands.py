@@ -4,10 +4,13 @@ The report in `test_result` decides. Without one the patch (`git_patch`) is an a
 a later grading wrote to `<name>.swebench_eval.jsonl` are joined. A failed grading (`error_eval`) has no verdict, and
 nor has an empty patch after an error of the model's provider or of the runtime; any other empty patch is a failure.
 
-The model is in the metadata of the line, else in `metadata.json` beside the file, else it is the folder's name.
+The model is in the metadata of the line, else in those of the output that was graded or in `metadata.json` beside the
+file, else it is the folder's name.
 Instructions and histories are left out.
 """
 
+import hashlib
+import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -65,6 +68,8 @@ _OWN_END = re.compile(r"ContextWindowExceed|ContentPolicyViolation", re.IGNORECA
 def read_openhands(path: Path) -> AdapterTable:
     """Read an output file into rows of text cells."""
     model, model_note, files = _model_beside(path)
+    # An output and its grading have the same attempts.
+    place = hashlib.blake2b(os.fsencode(path.absolute().with_name(_output_name(path))), digest_size=8).hexdigest()
     verdicts, evaluated = _verdicts_beside(path)
     records: list[Record] = []
     for line, text in numbered_lines(path):
@@ -77,6 +82,9 @@ def read_openhands(path: Path) -> AdapterTable:
     if not records:
         raise InputFileError(f"{path}: the file is empty")
     _number(records)
+    for record in records:
+        if record.kind is None:
+            record.cells["sample_uuid"] = f"{place}/{record.cells['oid']}/{record.cells['iteration_id']}"
     taken = any(record.cells["llm_name"] == model for record in records)
     notes = ["instructions and histories are left out", *([model_note] if taken and model_note else [])]
     return table_from_records(
@@ -100,8 +108,16 @@ ADAPTER = Adapter(FORMAT, "OpenHands output", _recognizes, lambda path, _: read_
 
 
 def _model_beside(path: Path) -> tuple[str, str | None, list[Path]]:
-    """The model for lines that do not name it: from `metadata.json` beside the file, else the folder's name."""
+    """The model for lines that do not name it: from the files beside this one, else the folder's name."""
     folder = path.absolute().parent
+    output = folder / _output_name(path)
+    if output != path.absolute() and output.is_file():
+        try:
+            model = _model_of(section_of(Head(output).first_record, "metadata") or {})
+        except RefusedRecordError:
+            model = None
+        if model:
+            return model, None, [output]
     file = folder / "metadata.json"
     if file.is_file():
         try:
@@ -111,6 +127,11 @@ def _model_beside(path: Path) -> tuple[str, str | None, list[Path]]:
         if model:
             return model, None, [file]
     return folder.name, f"the file does not name the model; its folder '{folder.name}' is taken for it", []
+
+
+def _output_name(path: Path) -> str:
+    """The name of the output that a grading belongs to; of an output its own."""
+    return path.name.removesuffix(_EVALUATED) + ".jsonl" if path.name.endswith(_EVALUATED) else path.name
 
 
 def _model_of(metadata: Mapping[str, object]) -> str | None:

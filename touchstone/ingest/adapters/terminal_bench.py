@@ -60,6 +60,7 @@ COLUMNS = (
     "agent",
     "dataset_version",
     "trial_name",
+    "sample_uuid",
 )
 _RESULTS, _METADATA = "results.json", "run_metadata.json"
 _NAME = re.compile(r".*\.(\d+)-of-\d+(?:\..*)?", re.DOTALL)
@@ -286,6 +287,7 @@ def _cells(trial: Mapping[str, object], run: _Run) -> Cells:
         "agent": text_of(run.metadata.get("agent_name")),
         "dataset_version": text_of(run.metadata.get("dataset_version")),
         "trial_name": name,
+        "sample_uuid": text_of(trial.get("id")),
     }
 
 

@@ -32,6 +32,7 @@ COLUMNS = (
     "agent_version",
     "trial_name",
     "evals_key",
+    "sample_uuid",
 )
 _USAGE = ("n_input_tokens", "n_cache_tokens", "n_output_tokens", "cost_usd")
 _MESSAGE_LENGTH = 500
@@ -66,6 +67,7 @@ def trial_cells(record: Record, trial: Mapping[str, object], score: str | None) 
         "agent_version": text_of(agent.get("version")),
         "trial_name": identifier_of(trial, "trial_name"),
         "evals_key": _evals_key(agent, source),
+        "sample_uuid": text_of(trial.get("id")),
         **_usage_cells(trial),
     }
 

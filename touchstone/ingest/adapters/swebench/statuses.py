@@ -22,6 +22,7 @@ COLUMNS = (
     "classification",
     "swebench_status",
     "error",
+    "sample_uuid",
 )
 
 RESOLVED = "resolved"
@@ -64,6 +65,8 @@ def attempt_cells(oid: str, model: str, run: str | None, status: str, error: str
         "classification": word,
         "swebench_status": status,
         "error": error,
+        # A run's report and its logs have the same attempts.
+        "sample_uuid": None if run is None else f"{model}/{run}/{oid}",
     }
 
 
