@@ -32,6 +32,7 @@ from touchstone.ingest.adapters.swebench.statuses import (
     TIMEOUT,
     UNRESOLVED,
     attempt_cells,
+    outcome_of,
 )
 from touchstone.ingest.adapters.table import (
     AdapterTable,
@@ -42,6 +43,7 @@ from touchstone.ingest.adapters.table import (
     table_from_records,
 )
 from touchstone.ingest.adapters.tool_figures import tokens_without_cache
+from touchstone.text import counted
 
 FORMAT = "openhands"
 _COLUMNS = (
@@ -231,8 +233,13 @@ def _figures(records: list[Record]) -> list[ReportedFigure]:
             "resolved / instances",
             None,
             statuses.count(RESOLVED) / len(statuses),
-            note="OpenHands counts every line that is not resolved; Touchstone leaves out those without a verdict",
+            note=_note(sum(outcome_of(status or NOT_RUN) is None for status in statuses)),
         )
         for model, statuses in sorted(by_model.items())
         if set(statuses) != {NOT_RUN}
     ]
+
+
+def _note(undecided: int) -> str | None:
+    without = counted(undecided, "line without a verdict", "lines without a verdict")
+    return f"OpenHands counts {without} as not resolved; Touchstone leaves them out" if undecided else None
