@@ -11,7 +11,11 @@ from touchstone.errors import InputFileError
 from touchstone.ingest.adapters import read_adapted
 from touchstone.ingest.adapters.table import AdapterTable
 
+# Decoded without trouble, and too deep to be encoded again.
+DEEP = "@deep@"
+DEEP_JSON = '{"a": ' * 800 + "1" + "}" * 800
 ODD_VALUES: list[Any] = [
+    DEEP,
     None,
     True,
     "",
@@ -57,7 +61,7 @@ def changed_values(draw: st.DrawFn, good: Any) -> bytes:
             else:
                 del parent[key]
             break
-    return json.dumps(document).encode()
+    return json.dumps(document).replace(f'"{DEEP}"', DEEP_JSON).encode()
 
 
 def read_or_refuse(path: Path) -> AdapterTable | None:

@@ -22,7 +22,7 @@ from touchstone.ingest.adapters.harbor import jobs
 from touchstone.ingest.adapters.head import Head
 from touchstone.ingest.adapters.json_files import read_text
 from touchstone.ingest.adapters.swebench import instances, predictions, report, submission
-from touchstone.ingest.adapters.table import AdapterTable, ReportedFigure, safe_model_name
+from touchstone.ingest.adapters.table import AdapterTable, RefusedRecordError, ReportedFigure, safe_model_name
 
 __all__ = [
     "ADAPTERS",
@@ -66,7 +66,11 @@ def read_adapted(path: Path, options: ReadOptions | None = None) -> AdapterTable
     """Read a results file or folder of any system that has an adapter."""
     name = detect_format(path)
     if name is not None:
-        return ADAPTERS[name].read(path, options or ReadOptions())
+        try:
+            return ADAPTERS[name].read(path, options or ReadOptions())
+        except RefusedRecordError as refusal:
+            # What is wrong outside of any record is wrong with the file.
+            raise InputFileError(f"{path}: {refusal.reason}") from None
     if read_text(path).lstrip()[:1] in ("{", "["):
         # This adapter reports what is wrong with broken JSON.
         return forgetest.read_forgetest(path)

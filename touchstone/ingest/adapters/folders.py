@@ -40,13 +40,36 @@ def some_subfolders(folder: Path) -> list[Path]:
 
 
 def _subfolders(folder: Path) -> Iterator[Path]:
+    return (folder / entry.name for entry in _entries(folder) if not entry.name.startswith(".") and is_folder(entry))
+
+
+def files_in(folder: Path, *suffixes: str) -> list[Path]:
+    """The files directly inside a folder whose names end like this, sorted."""
+    return sorted(folder / entry.name for entry in _entries(folder) if entry.name.endswith(suffixes) and is_file(entry))
+
+
+def _entries(folder: Path) -> Iterator[os.DirEntry[str]]:
     try:
         with os.scandir(folder) as entries:
-            for entry in entries:
-                if not entry.name.startswith(".") and entry.is_dir():
-                    yield folder / entry.name
+            yield from entries
     except OSError as error:
         raise InputFileError(f"{folder}: cannot be read ({error.strerror})") from None
+
+
+def is_file(path: Path | os.DirEntry[str]) -> bool:
+    """Whether this is a file; false also if that cannot be found out: no permission, a loop of links, a long name."""
+    try:
+        return path.is_file()
+    except OSError:
+        return False
+
+
+def is_folder(path: Path | os.DirEntry[str]) -> bool:
+    """Whether this is a folder; see `is_file`."""
+    try:
+        return path.is_dir()
+    except OSError:
+        return False
 
 
 def bounded_document(path: Path, max_bytes: int = MAX_DOCUMENT_BYTES) -> object:
@@ -56,6 +79,11 @@ def bounded_document(path: Path, max_bytes: int = MAX_DOCUMENT_BYTES) -> object:
     if size > max_bytes:
         raise InputFileError(f"{path}: has {size:,} bytes; at most {max_bytes:,} are read")
     return read_document(path)
+
+
+def scalar_of(value: object) -> str | None:
+    """The text of a single value, such as a name; None for what is missing, empty, a list or an object."""
+    return None if isinstance(value, dict | list) else text_of(value)
 
 
 def object_in(path: Path, what: str) -> dict[str, object]:

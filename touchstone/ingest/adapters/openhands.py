@@ -17,7 +17,7 @@ from pathlib import Path
 
 from touchstone.errors import InputFileError
 from touchstone.ingest.adapters.adapter import Adapter
-from touchstone.ingest.adapters.folders import as_given, object_in, refuse
+from touchstone.ingest.adapters.folders import as_given, is_file, object_in, refuse
 from touchstone.ingest.adapters.head import Head
 from touchstone.ingest.adapters.json_files import numbered_lines, parse_line, raw_lines
 from touchstone.ingest.adapters.json_values import identifier_of, section_of, text_of
@@ -113,7 +113,7 @@ def _model_beside(path: Path) -> tuple[str, str | None, list[Path]]:
     """The model for lines that do not name it: from the files beside this one, else the folder's name."""
     folder = path.absolute().parent
     output = folder / _output_name(path)
-    if output != path.absolute() and output.is_file():
+    if output != path.absolute() and is_file(output):
         try:
             model = _model_of(section_of(Head(output).first_record, "metadata") or {})
         except RefusedRecordError:
@@ -121,7 +121,7 @@ def _model_beside(path: Path) -> tuple[str, str | None, list[Path]]:
         if model:
             return model, None, [output]
     file = folder / "metadata.json"
-    if file.is_file():
+    if is_file(file):
         try:
             model = _model_of(object_in(file, "metadata"))
         except RefusedRecordError as refusal:
@@ -148,7 +148,7 @@ def _model_of(metadata: Mapping[str, object]) -> str | None:
 def _verdicts_beside(path: Path) -> tuple[dict[str, dict[str, object]], list[Path]]:
     """The reports of a grading that wrote its own file, by instance."""
     file = path.with_name(path.name.removesuffix(".jsonl") + _EVALUATED)
-    if path.name.endswith(_EVALUATED) or not file.is_file():
+    if path.name.endswith(_EVALUATED) or not is_file(file):
         return {}, []
     verdicts: dict[str, dict[str, object]] = {}
     for line, text in numbered_lines(file):

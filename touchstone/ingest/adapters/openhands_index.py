@@ -10,7 +10,7 @@ from pathlib import Path
 
 from touchstone.errors import InputFileError
 from touchstone.ingest.adapters.adapter import Adapter
-from touchstone.ingest.adapters.folders import as_given, bounded_document, raw_from_elements, refuse
+from touchstone.ingest.adapters.folders import as_given, bounded_document, is_file, raw_from_elements, refuse, scalar_of
 from touchstone.ingest.adapters.head import Head
 from touchstone.ingest.adapters.json_values import identifier_of, object_of, text_of
 from touchstone.ingest.adapters.swebench.statuses import COLUMNS, ERROR, RESOLVED, UNRESOLVED, attempt_cells
@@ -77,11 +77,11 @@ def _index_entry(path: Path, benchmark: str) -> tuple[str, float | None, list[st
     folder = path.absolute().parent
     folder = folder.parent if folder.name == "instance_results" else folder
     model, score, files = None, None, []
-    if (folder / "metadata.json").is_file():
+    if is_file(folder / "metadata.json"):
         document = bounded_document(folder / "metadata.json")
-        model = text_of(document.get("model")) if isinstance(document, dict) else None
+        model = scalar_of(document.get("model")) if isinstance(document, dict) else None
         files.append(folder / "metadata.json")
-    if (folder / "scores.json").is_file():
+    if is_file(folder / "scores.json"):
         document = bounded_document(folder / "scores.json")
         entries = [each for each in document if isinstance(each, dict)] if isinstance(document, list) else []
         # Other metrics leave out instances that nobody can solve.

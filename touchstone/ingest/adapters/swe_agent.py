@@ -11,7 +11,15 @@ from pathlib import Path
 
 from touchstone.errors import InputFileError
 from touchstone.ingest.adapters.adapter import Adapter
-from touchstone.ingest.adapters.folders import object_in, raw_from_files, refuse, some_subfolders, subfolders
+from touchstone.ingest.adapters.folders import (
+    files_in,
+    is_file,
+    object_in,
+    raw_from_files,
+    refuse,
+    some_subfolders,
+    subfolders,
+)
 from touchstone.ingest.adapters.head import Head
 from touchstone.ingest.adapters.json_values import section_of, text_of
 from touchstone.ingest.adapters.lossless_json import DECODER
@@ -62,13 +70,12 @@ ADAPTER = Adapter(FORMAT, "SWE-agent trajectories", _recognizes, lambda path, _:
 
 def _trajectories(folder: Path) -> list[Path]:
     """The trajectories directly in the folder, and those in a folder of their instance's name."""
-    beside = [file for file in folder.iterdir() if file.name.endswith(_SUFFIXES) and file.is_file()]
     below = (_own_trajectory(each) for each in subfolders(folder))
-    return sorted([*beside, *(file for file in below if file is not None)])
+    return sorted([*files_in(folder, *_SUFFIXES), *(file for file in below if file is not None)])
 
 
 def _own_trajectory(folder: Path) -> Path | None:
-    return next((file for suffix in _SUFFIXES if (file := folder / f"{folder.name}{suffix}").is_file()), None)
+    return next((file for suffix in _SUFFIXES if is_file(file := folder / f"{folder.name}{suffix}")), None)
 
 
 def _run_folder(file: Path) -> Path:

@@ -19,9 +19,11 @@ from touchstone.ingest.adapters.adapter import Adapter
 from touchstone.ingest.adapters.folders import (
     as_given,
     bounded_document,
+    is_file,
     object_in,
     raw_from_elements,
     refuse,
+    scalar_of,
     some_subfolders,
     subfolders,
 )
@@ -105,17 +107,17 @@ class _Run:
     @property
     def model(self) -> str:
         """The model, else the agent of a run without one, such as the oracle's, else the folder."""
-        named = (text_of(self.metadata.get(name)) for name in ("model_name", "agent_name"))
+        named = (scalar_of(self.metadata.get(name)) for name in ("model_name", "agent_name"))
         return next((name for name in named if name and name.strip()), self.folder.name)
 
     @property
     def suite(self) -> str | None:
-        name = text_of(self.metadata.get("dataset_name")) or text_of(self.metadata.get("dataset_path"))
+        name = scalar_of(self.metadata.get("dataset_name")) or scalar_of(self.metadata.get("dataset_path"))
         return name.rstrip("/").rpartition("/")[2] if name else None
 
     @property
     def run_id(self) -> str:
-        return text_of(self.metadata.get("run_id")) or self.folder.name
+        return scalar_of(self.metadata.get("run_id")) or self.folder.name
 
 
 def read_terminal_bench(path: Path) -> AdapterTable:
@@ -168,9 +170,9 @@ def _is_run_results(head: Head) -> bool:
 
 
 def _is_run(folder: Path) -> bool:
-    if (folder / _RESULTS).is_file() and _is_run_results(Head(folder / _RESULTS)):
+    if is_file(folder / _RESULTS) and _is_run_results(Head(folder / _RESULTS)):
         return True
-    return (folder / _METADATA).is_file() and Head(folder / _METADATA).has_keys("run_id", "agent_name", "n_attempts")
+    return is_file(folder / _METADATA) and Head(folder / _METADATA).has_keys("run_id", "agent_name", "n_attempts")
 
 
 def _runs_in(folder: Path, nesting: int = 1) -> Iterator[_Run]:
@@ -188,7 +190,7 @@ def _runs_in(folder: Path, nesting: int = 1) -> Iterator[_Run]:
 def _run(folder: Path, tasks: Iterable[Path]) -> _Run:
     run = _Run(folder)
     _read_metadata(run)
-    if (folder / _RESULTS).is_file():
+    if is_file(folder / _RESULTS):
         _read_results(run, folder / _RESULTS)
     _add_trials(run, tasks)
     return run
@@ -202,7 +204,7 @@ def _run_of_file(path: Path) -> _Run:
         _read_results(run, path)
         return run
     above = path.absolute().parents
-    run = _Run(above[2] if len(above) > 2 and (above[2] / _METADATA).is_file() else above[0])
+    run = _Run(above[2] if len(above) > 2 and is_file(above[2] / _METADATA) else above[0])
     _read_metadata(run)
     run.files.append(path)
     run.rows.append(bounded_document(path))
@@ -211,7 +213,7 @@ def _run_of_file(path: Path) -> _Run:
 
 def _read_metadata(run: _Run) -> None:
     file = run.folder / _METADATA
-    if not file.is_file():
+    if not is_file(file):
         run.notes.append(f"there is no {_METADATA}; the folder '{run.folder.name}' is taken as the model")
         return
     metadata = bounded_document(file)
@@ -232,9 +234,9 @@ def _read_results(run: _Run, file: Path) -> None:
 
 def _add_trials(run: _Run, tasks: Iterable[Path]) -> None:
     """Add the trials that only their own folder has; the others are in the run's file, and must agree with it."""
-    known = {text_of(row.get("trial_name")): row for row in run.rows if isinstance(row, dict)}
+    known = {scalar_of(row.get("trial_name")): row for row in run.rows if isinstance(row, dict)}
     for file in (trial / _RESULTS for task in tasks for trial in subfolders(task)):
-        if not file.is_file():
+        if not is_file(file):
             continue
         try:
             trial = object_in(file, "trial")
@@ -242,7 +244,7 @@ def _add_trials(run: _Run, tasks: Iterable[Path]) -> None:
             if file.parent.name not in known:
                 run.others.append(refusal)
             continue
-        row = known.get(text_of(trial.get("trial_name")))
+        row = known.get(scalar_of(trial.get("trial_name")))
         if row is None:
             run.others.append(trial)
             run.files.append(file)

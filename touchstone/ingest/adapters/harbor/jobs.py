@@ -15,16 +15,18 @@ from touchstone.errors import InputFileError
 from touchstone.ingest.adapters.adapter import Adapter, ReadOptions
 from touchstone.ingest.adapters.folders import (
     bounded_document,
+    is_file,
     object_in,
     raw_from_elements,
     refuse,
+    scalar_of,
     some_subfolders,
     subfolders,
 )
 from touchstone.ingest.adapters.harbor.figures import job_figures
 from touchstone.ingest.adapters.harbor.trial import COLUMNS, trial_cells
 from touchstone.ingest.adapters.head import Head
-from touchstone.ingest.adapters.json_values import object_of, text_of
+from touchstone.ingest.adapters.json_values import object_of
 from touchstone.ingest.adapters.table import AdapterTable, Record, RefusedRecordError, table_from_records
 from touchstone.ingest.adapters.tool_figures import number_of
 from touchstone.ingest.adapters.trials import number_by_time, separate_agents
@@ -95,12 +97,12 @@ def _is_trial_result(head: Head) -> bool:
 
 
 def _is_trial(folder: Path) -> bool:
-    return (folder / _RESULT).is_file() and _is_trial_result(Head(folder / _RESULT))
+    return is_file(folder / _RESULT) and _is_trial_result(Head(folder / _RESULT))
 
 
 def _is_job(folder: Path) -> bool:
     """Whether a folder is a job's; one that was killed early has trials only."""
-    if (folder / _RESULT).is_file():
+    if is_file(folder / _RESULT):
         return _is_job_result(Head(folder / _RESULT))
     return any(map(_is_trial, some_subfolders(folder)))
 
@@ -121,14 +123,14 @@ def _jobs(path: Path) -> Iterator[_Job]:
 
 def _job(folder: Path, file: Path) -> _Job:
     job = _Job()
-    if file.is_file():
+    if is_file(file):
         result = bounded_document(file)
         if not isinstance(result, dict):
             raise InputFileError(f"{file}: the result of a job is an object")
         job.result = result
         job.files.append(file)
     files = [each / _RESULT for each in subfolders(folder)]
-    finished = [each for each in files if each.is_file()]
+    finished = [each for each in files if is_file(each)]
     job.files += finished
     job.trials = [_trial(each) for each in finished]
     _add_embedded(job, {each.parent.name for each in finished})
@@ -147,7 +149,7 @@ def _add_embedded(job: _Job, known: set[str]) -> None:
     """Add the trials that the job's file holds and no folder does."""
     embedded = job.result.get("trial_results")
     for trial in embedded if isinstance(embedded, list) else []:
-        if not isinstance(trial, dict) or text_of(trial.get("trial_name")) not in known:
+        if not isinstance(trial, dict) or scalar_of(trial.get("trial_name")) not in known:
             job.trials.append(trial)
 
 

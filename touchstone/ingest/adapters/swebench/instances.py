@@ -19,6 +19,9 @@ from touchstone.ingest.adapters.adapter import Adapter
 from touchstone.ingest.adapters.folders import (
     MAX_SUBFOLDERS,
     as_given,
+    files_in,
+    is_file,
+    is_folder,
     object_in,
     raw_from_files,
     refuse,
@@ -126,12 +129,12 @@ ADAPTER = Adapter(FORMAT, "logs of SWE-bench's harness", _recognizes, lambda pat
 
 def _find_logs(folder: Path) -> _Logs | None:
     """Where the instances are below this folder; None if it holds none."""
-    runs = next((folder / each for each in (_RUNS, _RUNS.name) if (folder / each).is_dir()), None)
+    runs = next((folder / each for each in (_RUNS, _RUNS.name) if is_folder(folder / each)), None)
     if folder.name == _RUNS.name or runs is not None:
         candidates = [_Logs(runs or folder, 3)]
     else:
         candidates = [*(_Logs(folder, depth) for depth in range(3)), _Logs(folder / _RUNS.parent, 1)]
-    return next((logs for logs in candidates if logs.root.is_dir() and _holds_instance(logs.root, logs.depth)), None)
+    return next((logs for logs in candidates if is_folder(logs.root) and _holds_instance(logs.root, logs.depth)), None)
 
 
 def _holds_instance(folder: Path, depth: int) -> bool:
@@ -142,7 +145,7 @@ def _holds_instance(folder: Path, depth: int) -> bool:
 
 def _is_instance(folder: Path) -> bool:
     # The log alone is there if the harness failed; a report alone if somebody kept nothing else.
-    return (folder / _LOG).is_file() or ((folder / _REPORT).is_file() and _recognizes(Head(folder / _REPORT)))
+    return is_file(folder / _LOG) or (is_file(folder / _REPORT) and _recognizes(Head(folder / _REPORT)))
 
 
 def _require_place(path: Path) -> None:
@@ -189,7 +192,7 @@ def _record(line: int, instance: _Instance) -> Record:
 def _verdict(instance: _Instance) -> tuple[str, str | None, Cells]:
     """The status of an instance, the harness's reason, and details."""
     file = instance.folder / _REPORT
-    if not file.is_file() or not file.stat().st_size:
+    if not text_in(file, 1):
         status, error = _without_report(instance.folder)
         return status, error, {}
     document = object_in(file, "report")
@@ -235,8 +238,7 @@ def _test_counts(tests: Mapping[str, object]) -> Cells:
 
 def _run_reports(folder: Path) -> dict[Path, RunReport]:
     """The run reports beside `logs`, which the harness writes into its working folder."""
-    files = sorted(file for file in folder.glob("*.json") if file.is_file())
-    return {file: parse_report(file) for file in files if is_run_report(Head(file))}
+    return {file: parse_report(file) for file in files_in(folder, ".json") if is_run_report(Head(file))}
 
 
 def _merge(records: list[Record], files: dict[int, Path], file: Path, report: RunReport) -> None:
@@ -279,8 +281,8 @@ def _number_runs(records: list[Record]) -> None:
 def _files_of(instances: list[_Instance]) -> Iterator[Path]:
     """The files that can change an attempt."""
     for instance in instances:
-        names = (_REPORT, _PATCH) if (instance.folder / _REPORT).is_file() else (_LOG, _TEST_OUTPUT, _PATCH)
-        yield from (file for name in names if (file := instance.folder / name).is_file())
+        names = (_REPORT, _PATCH) if is_file(instance.folder / _REPORT) else (_LOG, _TEST_OUTPUT, _PATCH)
+        yield from (file for name in names if is_file(file := instance.folder / name))
 
 
 def _figures(records: list[Record]) -> list[ReportedFigure]:

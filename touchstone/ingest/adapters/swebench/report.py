@@ -11,9 +11,9 @@ from pathlib import Path
 
 from touchstone.errors import InputFileError
 from touchstone.ingest.adapters.adapter import Adapter
-from touchstone.ingest.adapters.folders import bounded_document, raw_from_elements, refuse
+from touchstone.ingest.adapters.folders import bounded_document, is_folder, raw_from_elements, refuse, scalar_of
 from touchstone.ingest.adapters.head import Head
-from touchstone.ingest.adapters.json_values import identifier_of, text_of
+from touchstone.ingest.adapters.json_values import identifier_of
 from touchstone.ingest.adapters.swebench.statuses import (
     COLUMNS,
     EMPTY_PATCH,
@@ -113,7 +113,7 @@ def _model_and_run(path: Path) -> tuple[str, str | None, list[str]]:
     runs = path.absolute().parent / "logs" / "run_evaluation"
     for place in (place for place, mark in enumerate(stem) if mark == "."):
         model, run = stem[:place], stem[place + 1 :]
-        if model and run and (runs / run / model).is_dir():
+        if model and run and is_folder(runs / run / model):
             return model_of_folder(model), run, []
     model, run = stem.rsplit(".", 1)
     return model_of_folder(model) or stem, run or None, []
@@ -143,7 +143,7 @@ def _statuses(ids: Ids, unresolved_listed: bool) -> dict[str, str]:
 def _attempt(oid: str, status: str, ids: Ids, reasons: object) -> tuple[str, str | None]:
     if status not in (UNRESOLVED, ERROR):
         return status, None
-    reason = text_of(reasons.get(oid)) if isinstance(reasons, dict) else None
+    reason = scalar_of(reasons.get(oid)) if isinstance(reasons, dict) else None
     return status_of_failure(status, oid in ids["infra_failure_ids"], reason), reason
 
 

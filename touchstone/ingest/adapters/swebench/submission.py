@@ -12,7 +12,7 @@ from pathlib import Path
 
 from touchstone.errors import InputFileError
 from touchstone.ingest.adapters.adapter import Adapter, ReadOptions
-from touchstone.ingest.adapters.folders import as_given, bounded_document, raw_from_elements
+from touchstone.ingest.adapters.folders import as_given, bounded_document, is_file, raw_from_elements
 from touchstone.ingest.adapters.head import LIST, Head
 from touchstone.ingest.adapters.swebench.predictions import read_predictions
 from touchstone.ingest.adapters.swebench.statuses import (
@@ -95,7 +95,7 @@ def _problems(
     if lists.get("generated"):
         return lists["generated"] | lists.get("no_generation", set()), "its lists generated and no_generation", []
     beside = (folder / name for name in _PREDICTIONS if name != path.name)
-    predictions = next((file for file in beside if file.is_file()), None)
+    predictions = next((file for file in beside if is_file(file)), None)
     if predictions is not None:
         oids = read_predictions(predictions).frame["oid"].drop_nulls()
         return set(oids), predictions.name, [predictions]
