@@ -14,15 +14,17 @@ from touchstone.ingest.adapters import folders as folders_module
 
 FILES = Path(__file__).parent / "files"
 INSTANCE = "swebench/logs/run_evaluation/run-2026-05/acme__fixer-large/acme__tool-101/report.json"
-# A document, and what is read as the source: the file itself, or a folder above it.
+RUN, JOB = "terminal-bench/runs/2026-05-01__09-00-00", "harbor/jobs/2026-05-01__09-00-00"
+TRIAL = f"{JOB}/fix-null__dX3q9Z/result.json"
+# A document, and the file or folder that is read.
 DOCUMENTS = {
-    "swebench/acme__fixer-large.run-2026-05.json": ".",
-    INSTANCE: "..",
-    "swebench/preds.json": ".",
-    "terminal-bench/runs/2026-05-01__09-00-00/results.json": ".",
-    "terminal-bench/runs/2026-05-01__09-00-00/run_metadata.json": "..",
-    "harbor/jobs/2026-05-01__09-00-00/result.json": ".",
-    "harbor/jobs/2026-05-01__09-00-00/fix-null__dX3q9Z/result.json": "..",
+    "swebench/acme__fixer-large.run-2026-05.json": "swebench/acme__fixer-large.run-2026-05.json",
+    INSTANCE: str(Path(INSTANCE).parent),
+    "swebench/preds.json": "swebench/preds.json",
+    f"{RUN}/results.json": f"{RUN}/results.json",
+    f"{RUN}/run_metadata.json": RUN,
+    f"{JOB}/result.json": JOB,
+    TRIAL: TRIAL,
 }
 
 
@@ -35,9 +37,15 @@ def places(value: Any, above: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
 @pytest.mark.parametrize("name", DOCUMENTS)
 def test_deep_values_anywhere(tmp_path: Path, name: str) -> None:
     good = json.loads((FILES / name).read_text())
-    root = Path(shutil.copytree(FILES / name.split("/")[0], tmp_path / name.split("/")[0]))
-    file = root.parent / name
-    source = file if DOCUMENTS[name] == "." else file.parent if file.name == "run_metadata.json" else file.parents[1]
+    if name == TRIAL:
+        # The rest of the configuration is not looked at.
+        good["config"] = {"job_id": "j", "agent": {"model_name": "m"}}
+    for each in {name, TRIAL if name.startswith(JOB) else name}:
+        (tmp_path / each).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(FILES / each, tmp_path / each)
+    if name == f"{RUN}/run_metadata.json":
+        shutil.copy(FILES / RUN / "results.json", tmp_path / RUN)
+    file, source = tmp_path / name, tmp_path / DOCUMENTS[name]
     for place in places(good):
         document = json.loads(json.dumps(good))
         parent = document
