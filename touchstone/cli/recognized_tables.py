@@ -22,14 +22,13 @@ def show_recognized(screen: Console, found: list[RecognizedSource], discovery: D
             screen.print(f"{source.name}: {note}", markup=False, highlight=False)
     others = list(left_out(discovery))
     for each in others[:_MAX_ROWS]:
-        screen.print(f"not evaluated: {each.file} ({each.reason})", markup=False, highlight=False)
+        reason = each.reason.rpartition(f"{each.file}: ")[-1]
+        screen.print(f"not evaluated: {each.file} ({reason})", markup=False, highlight=False)
     if len(others) > _MAX_ROWS:
         screen.print(f"not evaluated: {counted(len(others) - _MAX_ROWS, 'more file')}")
-    skipped = [
-        each.file for each in discovery.not_evaluated if each.status in ("output", "ignored") and each.format is None
-    ]
+    skipped = len(discovery.not_evaluated) - len(others)
     if skipped:
-        screen.print(f"not read: {counted(len(skipped), 'file or folder', 'files and folders')} that hold no results")
+        screen.print(f"not read: {counted(skipped, 'file or folder', 'files and folders')} without results")
 
 
 def sources_table(found: list[RecognizedSource]) -> FittedTable:

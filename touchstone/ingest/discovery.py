@@ -12,7 +12,7 @@ from pathlib import Path
 
 from touchstone.config import EvaluationConfig, first_problems_csv
 from touchstone.errors import InputFileError, TouchstoneError
-from touchstone.ingest.adapters import ADAPTERS, NOT_KNOWN, AdapterTable, ReadOptions, detect_format, why_unknown
+from touchstone.ingest.adapters import NOT_KNOWN, AdapterTable, ReadOptions, detect_format, read_as, why_unknown
 from touchstone.ingest.adapters.adapter import NotEvaluatedError
 from touchstone.ingest.csv_rows import LINE, ROW_ERROR, read_header
 from touchstone.ingest.fixes import require_fixes_columns
@@ -123,7 +123,7 @@ def _add_results(path: Path, kind: str | None, config: EvaluationConfig, found: 
         model = None if kind else model_of(path)
         found.not_evaluated.append(NotEvaluated(label, "left_out", reason, model, used_as))
         return
-    table = None if kind is None else ADAPTERS[kind].read(path, read_options(config))
+    table = None if kind is None else read_as(kind, path, read_options(config))
     names = [model_of(path)] if table is None else table.models()
     if table is not None and not names:
         line, reason = table.frame.select(LINE, ROW_ERROR).row(0)

@@ -17,12 +17,18 @@ from touchstone.ingest.adapters import (
     human_eval,
     livecodebench,
     livecodebench_tests,
+    openhands,
+    openhands_index,
     scylla,
+    swe_agent,
+    terminal_bench,
 )
 from touchstone.ingest.adapters.adapter import Adapter, ReadOptions
+from touchstone.ingest.adapters.harbor import jobs
 from touchstone.ingest.adapters.head import Head
 from touchstone.ingest.adapters.json_files import read_document
-from touchstone.ingest.adapters.table import AdapterTable, ReportedFigure
+from touchstone.ingest.adapters.swebench import instances, predictions, report, submission
+from touchstone.ingest.adapters.table import AdapterTable, RefusedRecordError, ReportedFigure
 
 __all__ = [
     "ADAPTERS",
@@ -33,6 +39,7 @@ __all__ = [
     "ReportedFigure",
     "detect_format",
     "read_adapted",
+    "read_as",
     "why_unknown",
 ]
 
@@ -49,6 +56,15 @@ _IN_ORDER = (
     livecodebench_tests.ADAPTER,
     cruxeval.ADAPTER,
     bigcode.ADAPTER,
+    report.ADAPTER,
+    instances.ADAPTER,
+    submission.ADAPTER,
+    openhands.ADAPTER,
+    openhands_index.ADAPTER,
+    predictions.ADAPTER,
+    swe_agent.ADAPTER,
+    terminal_bench.ADAPTER,
+    jobs.ADAPTER,
     forgetest.ADAPTER,
 )
 NOT_KNOWN = "not in a known format; `touchstone inspect-files --formats` lists them"
@@ -65,9 +81,18 @@ def detect_format(path: Path) -> str | None:
 def read_adapted(path: Path, options: ReadOptions | None = None) -> AdapterTable:
     """Read a results file or folder of any system that has an adapter."""
     name = detect_format(path)
-    if name is not None:
+    if name is None:
+        raise InputFileError(f"{path}: {why_unknown(path)}")
+    return read_as(name, path, options)
+
+
+def read_as(name: str, path: Path, options: ReadOptions | None = None) -> AdapterTable:
+    """Read a results file or folder in a format that was detected."""
+    try:
         return ADAPTERS[name].read(path, options or ReadOptions())
-    raise InputFileError(f"{path}: {why_unknown(path)}")
+    except RefusedRecordError as refusal:
+        # What is wrong outside of any record is wrong with the file.
+        raise InputFileError(f"{path}: {refusal.reason}") from None
 
 
 def why_unknown(path: Path) -> str:

@@ -23,11 +23,12 @@ class ReadOptions:
     """What a user may say about files whose content leaves it open.
 
     `score` names one of several scores. `junit_pattern` says which parts of a path are the model, the tier and the
-    attempt.
+    attempt. `problems` are the ids of all problems, for files that do not list failures.
     """
 
     score: str | None = None
     junit_pattern: str | None = None
+    problems: frozenset[str] | None = None
 
 
 @dataclass(frozen=True)

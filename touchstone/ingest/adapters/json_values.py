@@ -6,7 +6,7 @@ Numbers stay as they were written; parsing cells belongs in `touchstone.ingest.c
 from collections.abc import Collection, Mapping
 
 from touchstone.ingest.adapters.lossless_json import Number, encode
-from touchstone.ingest.adapters.table import Cells, RefusedRecordError, carried_name
+from touchstone.ingest.adapters.table import Cells, RefusedRecordError, carried_name, encodable
 
 
 def unmapped_cells(
@@ -29,7 +29,7 @@ def unmapped_cells(
 
 def _carried_cells(record: Mapping[str, object], mapped: Collection[str], taken: Collection[str]) -> Cells:
     """The values of a record that the adapter does not map; nested ones as JSON."""
-    return {carried_name(_encodable(key), taken): text_of(value) for key, value in record.items() if key not in mapped}
+    return {carried_name(encodable(key), taken): text_of(value) for key, value in record.items() if key not in mapped}
 
 
 def text_of(value: object) -> str | None:
@@ -39,9 +39,9 @@ def text_of(value: object) -> str | None:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, str):
-        return _encodable(value)
+        return encodable(value)
     try:
-        return _encodable(encode(value))
+        return encodable(encode(value))
     except RecursionError:
         raise RefusedRecordError("ragged", "the JSON is nested too deeply") from None
 
@@ -83,8 +83,3 @@ def _described(value: object) -> str:
         return "a number"
     words = {dict: "an object", list: "a list", str: "a text", bool: "a boolean"}
     return words.get(type(value), "null")
-
-
-def _encodable(text: str) -> str:
-    """Text without lone surrogates, which JSON can escape but UTF-8 cannot encode."""
-    return str(text) if text.isascii() else text.encode("utf-8", "replace").decode()

@@ -142,8 +142,24 @@ def table_from_records(
     }
     data |= {name: [record.cells.get(name) for record in records] for name in columns}
     schema = {LINE: pl.Int64, **dict.fromkeys((ROW_ERROR_KIND, ROW_ERROR, *columns), pl.String)}
-    table = adapter_table(path, format_name, columns, pl.DataFrame(data, schema=schema), raw_reader)
-    return replace(table, files=tuple(files), figures=tuple(figures), notes=tuple(notes))
+    try:
+        frame = pl.DataFrame(data, schema=schema)
+    except UnicodeEncodeError:
+        # Names of files and folders need not be UTF-8, and some become cells.
+        clean = {name: [encodable(each) if isinstance(each, str) else each for each in data[name]] for name in data}
+        frame = pl.DataFrame(clean, schema=schema)
+    table = adapter_table(path, format_name, columns, frame, raw_reader)
+    figures = [replace(figure, model=encodable(figure.model)) for figure in figures]
+    return replace(table, files=tuple(files), figures=tuple(figures), notes=tuple(map(encodable, notes)))
+
+
+def encodable(text: str) -> str:
+    r"""Text that UTF-8 can encode: without lone surrogates, which JSON can escape and which stand for bytes in names.
+
+    >>> encodable("run-\udcff"), encodable("ü")
+    ('run-?', 'ü')
+    """
+    return str(text) if text.isascii() else text.encode("utf-8", "replace").decode()
 
 
 def adapter_table(

@@ -1,0 +1,267 @@
+"""Reading Harbor jobs: trials as attempts, rewards, and exceptions by Harbor's own table."""
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.ingest.adapters.damage import changed_values, damaged_bytes, read_or_refuse
+from touchstone.errors import InputFileError
+from touchstone.ingest.adapters import AdapterTable, ReadOptions, detect_format, read_adapted
+
+JOBS = Path(__file__).parent / "files" / "harbor" / "jobs"
+NAME = "2026-05-01__09-00-00"
+JOB = JOBS / NAME
+FIRST = JOB / "fix-offbyone__bX1q9Z" / "result.json"
+TRIAL: dict[str, Any] = json.loads(FIRST.read_text())
+
+
+@pytest.fixture
+def job(tmp_path: Path) -> Path:
+    """A copy of the job."""
+    return Path(shutil.copytree(JOB, tmp_path / "jobs" / NAME))
+
+
+def read(path: Path, score: str | None = None) -> AdapterTable:
+    assert detect_format(path) == "harbor"
+    return read_adapted(path, ReadOptions(score=score))
+
+
+def one(tmp_path: Path, score: str | None = None, **changes: object) -> AdapterTable:
+    path = tmp_path / "result.json"
+    path.write_text(json.dumps(TRIAL | changes))
+    return read(path, score)
+
+
+def raised(name: str) -> dict[str, str]:
+    return {"exception_type": name, "exception_message": "it happened", "occurred_at": "2026-05-01T09:00:00Z"}
+
+
+@pytest.mark.parametrize("path", [JOBS, JOB, JOB / "result.json"], ids=["jobs", "job", "file"])
+def test_a_job_at_every_level(path: Path) -> None:
+    table = read(path)
+    assert table.frame.select("oid", "iteration_id", "passed", "classification", "exception_type").rows() == [
+        ("tiny-fixes/fix-null", "1", "false", "timeout", "AgentTimeoutError"),
+        ("tiny-fixes/fix-null", "2", "true", "pass", "AgentTimeoutError"),
+        ("tiny-fixes/fix-offbyone", "1", "true", "pass", None),
+        ("tiny-fixes/fix-offbyone", "2", "false", "fail", None),
+        ("tiny-fixes/fix-race", "1", None, None, "EnvironmentStartTimeoutError"),
+        ("tiny-fixes/fix-race", "2", "false", "fail", None),
+        ("tiny-fixes/fix-regex", "1", None, None, "ApiRateLimitError"),
+        ("tiny-fixes/fix-regex", "2", "true", "pass", None),
+        ("tiny-fixes/fix-verifier", "1", None, None, "RewardFileNotFoundError"),
+        ("tiny-fixes/fix-verifier", "2", "true", "pass", None),
+    ]
+    assert len(table.files) == 11
+    assert table.notes == ()
+
+
+def test_every_cell_of_a_trial() -> None:
+    row = read(FIRST).frame.row(0, named=True)
+    assert row == row | {
+        "oid": "tiny-fixes/fix-offbyone",
+        "iteration_id": "1",
+        "llm_name": "acme/fixer-large",
+        "tier": None,
+        "suite": "tiny-fixes",
+        "run_id": "c156d591-53c1-5231-b627-ef35fd4849c6",
+        "reward": "1.0",
+        "weighted_score": None,
+        "input_tokens": "900",  # Harbor's 1000 include what was read from the cache
+        "cache_read_tokens": "100",
+        "output_tokens": "50",
+        "cost_usd": "0.01",
+        "duration_seconds": "76.0",
+        "agent": "terminus-2",
+        "agent_version": "2.0.0",
+        "trial_name": "fix-offbyone__bX1q9Z",
+    }
+
+
+def test_its_own_figures() -> None:
+    figures = {figure.name: figure for figure in read(JOB).figures}
+    assert {name: (figure.reported, figure.suite) for name, figure in figures.items()} == {
+        "mean": (0.4, "tiny-fixes"),
+        "pass_at_2": (0.8, "tiny-fixes"),
+    }
+    assert all(figure.recomputed == pytest.approx(figure.reported) for figure in figures.values())
+    assert figures["mean"].note == (
+        "Harbor counts 3 undecided trials (sandbox, provider, verifier) with its reward, or 0; "
+        "Touchstone leaves them out"
+    )
+
+
+@pytest.mark.parametrize(
+    ("exception", "reward", "passed", "word"),
+    [
+        (None, 1, "true", "pass"),
+        (None, 0, "false", "fail"),
+        (None, 0.5, "false", "fail"),
+        (None, None, None, None),
+        ("AgentTimeoutError", None, "false", "timeout"),
+        ("AgentTimeoutError", 1, "true", "pass"),
+        ("ContextWindowExceededError", 0, "false", "error"),
+        ("AgentSafetyRefusalError", None, "false", "refusal"),
+        ("ContentPolicyViolationError", 0, "false", "refusal"),
+        # Neither a lucky nor an unlucky reward counts if something else ended the trial.
+        ("ApiOverloadedError", 1, None, None),
+        ("ApiOverloadedError", 0, None, None),
+        ("SandboxBuildFailedError", None, None, None),
+        ("RewardFileEmptyError", None, None, None),
+        ("CancelledError", None, None, None),
+        ("MissingExtraError", None, None, None),
+        # What an agent can provoke is a failure.
+        ("VerifierTimeoutError", None, "false", "timeout"),
+        ("SandboxLikelyOutOfMemoryError", None, "false", "crash"),
+        # Harbor does not know whose failure these are: the verifier's word counts if there is one.
+        ("NonZeroAgentExitCodeError", 1, "true", "pass"),
+        ("NonZeroAgentExitCodeError", 0, "false", "crash"),
+        ("NonZeroAgentExitCodeError", None, None, None),
+        ("SomethingNewError", None, None, None),
+    ],
+)
+def test_exceptions(
+    tmp_path: Path, exception: str | None, reward: float | None, passed: str | None, word: str | None
+) -> None:
+    verified = None if reward is None else {"rewards": {"reward": reward}}
+    table = one(tmp_path, exception_info=exception and raised(exception), verifier_result=verified)
+    assert table.frame.select("passed", "classification", "__broken").row(0) == (passed, word, None)
+
+
+def test_exceptions_of_steps_count_too(tmp_path: Path) -> None:
+    usage = {"n_input_tokens": 10, "n_cache_tokens": 4, "n_output_tokens": 3, "cost_usd": 0.25}
+    steps = [
+        {"step_name": "one", "agent_result": usage, "exception_info": None},
+        {"step_name": "two", "agent_result": usage, "exception_info": raised("ApiRateLimitError")},
+    ]
+    row = one(tmp_path, agent_result=None, step_results=steps).frame.row(0, named=True)
+    assert (row["passed"], row["error"]) == (None, "ApiRateLimitError: it happened")
+    assert (row["input_tokens"], row["cache_read_tokens"], row["cost_usd"]) == ("12", "8", "0.5")
+
+
+@pytest.mark.parametrize(
+    ("info", "asked", "model"),
+    [
+        ({"name": "m", "provider": "p"}, None, "p/m"),
+        ({"name": "m", "provider": None}, None, "m"),
+        (None, "p/asked", "p/asked"),
+        (None, None, "terminus-2"),
+    ],
+)
+def test_models(tmp_path: Path, info: object, asked: str | None, model: str) -> None:
+    config = TRIAL["config"] | {"agent": TRIAL["config"]["agent"] | {"model_name": asked}}
+    table = one(tmp_path, agent_info=TRIAL["agent_info"] | {"model_info": info}, config=config)
+    assert table.frame["llm_name"].to_list() == [model]
+
+
+def test_a_graded_reward_is_a_score(tmp_path: Path) -> None:
+    assert one(tmp_path, verifier_result={"rewards": {"reward": 0.25}}).frame["weighted_score"].to_list() == ["0.25"]
+    assert one(tmp_path, verifier_result={"rewards": {"reward": 3}}).frame.select(
+        "weighted_score", "reward", "passed"
+    ).row(0) == (None, "3", "true")
+
+
+def test_several_rewards(tmp_path: Path) -> None:
+    both = {"rewards": {"tests": 1, "style": 0}}
+    assert one(tmp_path, verifier_result=both).frame["__broken"].to_list() == [
+        "the trial has the rewards style, tests; choose one with --score"
+    ]
+    assert one(tmp_path, "tests", verifier_result=both).frame["passed"].to_list() == ["true"]
+    assert one(tmp_path, "style", verifier_result=both).frame["passed"].to_list() == ["false"]
+    assert one(tmp_path, "speed", verifier_result=both).frame["__kind"].to_list() == ["bad_number"]
+
+
+def test_jobs_of_one_model_are_numbered_by_time(job: Path) -> None:
+    earlier = Path(shutil.copytree(job, job.with_name("earlier")))
+    for file in earlier.glob("*/result.json"):
+        trial = json.loads(file.read_text())
+        trial["started_at"] = trial["started_at"].replace("05-01", "04-30")
+        file.write_text(json.dumps(trial | {"config": trial["config"] | {"job_id": "earlier"}}))
+    rows = read(job.parent).frame
+    null = (
+        rows.filter(rows["oid"] == "tiny-fixes/fix-null").sort("iteration_id").select("iteration_id", "run_id").rows()
+    )
+    assert [number for number, _ in null] == ["1", "2", "3", "4"]
+    assert [run == "earlier" for _, run in null] == [True, True, False, False]
+
+
+def test_trials_that_did_not_finish_are_counted_in_a_note(job: Path) -> None:
+    (job / "fix-null__dX3q9Z" / "result.json").unlink()
+    table = read(job)
+    assert table.frame.height == 9
+    assert table.notes == (f"{NAME}: 1 of 10 trials did not finish, and so are left out",)
+
+
+def test_a_job_that_was_killed_has_trials_only(job: Path) -> None:
+    (job / "result.json").unlink()
+    table = read(job)
+    assert table.frame.equals(read(JOB).frame)
+    assert table.figures == ()
+
+
+def test_trials_inside_the_file_of_the_job(job: Path) -> None:
+    result = json.loads((job / "result.json").read_text())
+    trials = [json.loads(file.read_text()) for file in sorted(job.glob("*/result.json"))]
+    (job / "result.json").write_text(json.dumps(result | {"trial_results": trials}))
+    assert read(job).frame.equals(read(JOB).frame)
+    for folder in job.glob("*/"):
+        shutil.rmtree(folder)
+    assert read(job).frame.equals(read(JOB).frame)
+
+
+def test_what_the_agent_wrote_is_not_read(job: Path) -> None:
+    forged = job / "fix-null__dX3q9Z" / "agent" / "fake" / "result.json"
+    forged.parent.mkdir(parents=True)
+    forged.write_text(json.dumps(TRIAL | {"trial_name": "forged"}))
+    assert read(job).frame.equals(read(JOB).frame)
+
+
+@pytest.mark.parametrize(
+    ("change", "kind", "reason"),
+    [
+        (lambda trial: trial | {"task_name": None}, "bad_id", "the task_name is missing"),
+        (lambda trial: trial | {"agent_info": 3}, "ragged", "the agent_info is a number where an object belongs"),
+        (lambda trial: trial | {"verifier_result": {"rewards": {"reward": "high"}}}, "bad_number", "is not a number"),
+        (lambda trial: trial | {"exception_info": {}}, "bad_id", "the exception_type is missing"),
+        (lambda _: "[", "ragged", "the trial is a text where an object belongs"),
+    ],
+)
+def test_a_broken_trial_is_refused_alone(job: Path, change: Callable[[Any], object], kind: str, reason: str) -> None:
+    file = job / FIRST.parent.name / "result.json"
+    file.write_text(json.dumps(change(TRIAL)))
+    table = read(job)
+    refused = table.frame.drop_nulls("__broken")
+    assert refused["__kind"].to_list() == [kind]
+    assert reason in refused["__broken"][0]
+    assert table.frame.height == 10
+
+
+def test_a_job_without_trials(tmp_path: Path) -> None:
+    path = Path(shutil.copy(JOB / "result.json", tmp_path))
+    with pytest.raises(InputFileError, match="the job has no finished trial"):
+        read(path)
+
+
+@given(st.one_of(damaged_bytes(FIRST.read_bytes()), changed_values(TRIAL)))
+def test_damaged_trials(tmp_path_factory: pytest.TempPathFactory, content: bytes) -> None:
+    folder = tmp_path_factory.mktemp("damaged")
+    (folder / "a").mkdir()
+    (folder / "a" / "result.json").write_bytes(content)
+    shutil.copytree(JOB / "fix-null__dX3q9Z", folder / "b")
+    assert read_or_refuse(folder) is not None
+    read_or_refuse(folder / "a" / "result.json")
+    shutil.rmtree(folder)
+
+
+@given(changed_values(json.loads((JOB / "result.json").read_text())))
+def test_damaged_jobs(tmp_path_factory: pytest.TempPathFactory, content: bytes) -> None:
+    folder = tmp_path_factory.mktemp("damaged")
+    shutil.copytree(JOB / "fix-null__dX3q9Z", folder / "b")
+    (folder / "result.json").write_bytes(content)
+    read_or_refuse(folder)
+    shutil.rmtree(folder)

@@ -1,0 +1,174 @@
+"""Reading OpenHands outputs, graded or not, and the instance results of the OpenHands Index."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.ingest.adapters.damage import changed_values, damaged_bytes, read_or_refuse
+from touchstone.ingest.adapters import AdapterTable, detect_format, read_adapted
+
+FILES = Path(__file__).parent / "files" / "openhands"
+OUTPUT = FILES / "handmade_output.jsonl"
+INSTANCES = [json.loads(line) for line in OUTPUT.read_text().splitlines()]
+INDEX = {
+    "astropy__astropy-1": {"cost": 0.5, "resolved": True},
+    "astropy__astropy-2": {"cost": 1.25, "resolved": False},
+    "django__django-3": {"cost": None, "resolved": None},
+}
+
+
+def instance(error: str | None = None, patch: str = "diff\n", **report: object) -> dict[str, object]:
+    result = {"git_patch": patch} | ({"report": report} if report else {})
+    return INSTANCES[0] | {"test_result": result, "error": error}
+
+
+def read(tmp_path: Path, *instances: object) -> AdapterTable:
+    path = tmp_path / "output.jsonl"
+    path.write_text("".join(json.dumps(each) + "\n" for each in instances))
+    assert detect_format(path) == "openhands"
+    return read_adapted(path)
+
+
+def test_a_graded_output() -> None:
+    table = read_adapted(OUTPUT)
+    row = table.frame.row(0, named=True)
+    assert row == row | {
+        "oid": "acme__tool-101",
+        "iteration_id": "1",
+        "llm_name": "litellm_proxy/acme/fixer",
+        "suite": "princeton-nlp/SWE-bench_Verified",
+        "cluster": "acme__tool",
+        "passed": "true",
+        "classification": "pass",
+        "cost_usd": "0.41",
+        "input_tokens": "9000",
+        "output_tokens": "400",
+        "agent": "CodeActAgent",
+        "model_patch": "diff --git a/x b/x\n",
+    }
+    assert table.frame["passed"].to_list() == ["true", "false", "false"]
+    assert table.frame["classification"].to_list() == ["pass", "fail", "wrong_format"]
+    (figure,) = table.figures
+    assert (figure.name, figure.recomputed) == ("resolved / instances", pytest.approx(1 / 3))
+
+
+GRADED = {"resolved": False, "empty_generation": False, "failed_apply_patch": False, "error_eval": False}
+
+
+@pytest.mark.parametrize(
+    ("odd", "passed", "word"),
+    [
+        (instance(**GRADED), "false", "fail"),
+        (instance(**GRADED | {"failed_apply_patch": True}), "false", "wrong_format"),
+        (instance(**GRADED | {"test_timeout": True}), "false", "timeout"),
+        (instance(**GRADED | {"error_eval": True}), None, None),
+        (instance(**GRADED | {"resolved": True, "test_timeout": True}), "true", "pass"),
+        (instance(patch="", **GRADED | {"empty_generation": True}), "false", "wrong_format"),
+        (instance(), None, None),
+        (instance(patch=""), "false", "wrong_format"),
+        (instance("AgentStuckInLoopError: stuck", patch=""), "false", "wrong_format"),
+        (instance("RuntimeError: Agent reached maximum iteration", patch=""), "false", "wrong_format"),
+        (instance("litellm.RateLimitError: 429", patch=""), None, None),
+        (instance("AgentRuntimeUnavailableError: gone", patch=""), None, None),
+        (instance("litellm.ContextWindowExceededError: too long", patch=""), "false", "wrong_format"),
+        (instance("litellm.RateLimitError: 429"), None, None),
+        (instance("litellm.RateLimitError: 429", **GRADED), "false", "fail"),
+    ],
+)
+def test_outcomes(tmp_path: Path, odd: object, passed: str | None, word: str | None) -> None:
+    assert read(tmp_path, odd).frame.select("passed", "classification").row(0) == (passed, word)
+
+
+def test_verdicts_of_a_later_grading_are_joined(tmp_path: Path) -> None:
+    graded = shutil.copy(FILES / "handmade_output.swebench_eval.jsonl", tmp_path / "output.swebench_eval.jsonl")
+    ungraded = [each | {"test_result": {"git_patch": "diff\n"}} for each in INSTANCES]
+    table = read(tmp_path, *ungraded)
+    assert table.frame["passed"].to_list() == ["true", "false", "false"]
+    assert [file.name for file in table.files] == ["output.jsonl", Path(graded).name]
+
+
+def test_a_grading_alone_takes_the_model_from_beside_it(tmp_path: Path) -> None:
+    (tmp_path / "claude_maxiter_100").mkdir()
+    path = Path(shutil.copy(FILES / "handmade_output.swebench_eval.jsonl", tmp_path / "claude_maxiter_100"))
+    table = read_adapted(path)
+    assert table.models() == ["claude_maxiter_100"]
+    assert "its folder 'claude_maxiter_100' is taken for it" in table.notes[-1]
+    path.with_name("metadata.json").write_text('{"llm": {"model": "acme/fixer"}}')
+    assert read_adapted(path).frame["llm_name"].unique().to_list() == ["acme/fixer"]
+
+
+def test_an_output_and_its_grading_are_the_same_attempts() -> None:
+    output, grading = (read_adapted(FILES / f"handmade_output{end}") for end in (".jsonl", ".swebench_eval.jsonl"))
+    same = ["llm_name", "oid", "iteration_id", "passed", "sample_uuid"]
+    assert output.frame.select(same).equals(grading.frame.select(same))
+    assert output.frame["sample_uuid"].n_unique() == 3
+
+
+def test_attempts_are_numbered_by_the_file_or_in_its_order(tmp_path: Path) -> None:
+    table = read(tmp_path, instance(), instance(), instance() | {"attempt": 7})
+    assert table.frame["iteration_id"].to_list() == ["1", "2", "7"]
+
+
+def test_cached_tokens_are_counted_once(tmp_path: Path) -> None:
+    usage = {"prompt_tokens": 1000, "completion_tokens": 5, "cache_read_tokens": 700, "cache_write_tokens": 100}
+    table = read(tmp_path, instance() | {"metrics": {"accumulated_cost": 1, "accumulated_token_usage": usage}})
+    tokens = table.frame.select("input_tokens", "cache_read_tokens", "cache_write_tokens").row(0)
+    assert tokens == ("200", "700", "100")
+
+
+def test_lines_that_are_refused(tmp_path: Path) -> None:
+    table = read(tmp_path, instance(), {"instance_id": None}, instance(resolved="yes"), [1])
+    assert table.frame["__broken"].to_list() == [
+        None,
+        "the instance_id is missing",
+        "resolved is not true or false",
+        "the instance is a list where an object belongs",
+    ]
+
+
+def index(tmp_path: Path, benchmark: str, content: object = INDEX) -> Path:
+    path = tmp_path / "claude-x" / "instance_results" / f"{benchmark}.json"
+    path.parent.mkdir(parents=True)
+    path.write_text(json.dumps(content))
+    assert detect_format(path) == "openhands-index"
+    return path
+
+
+def test_results_of_the_index(tmp_path: Path) -> None:
+    path = index(tmp_path, "swe-bench")
+    (path.parents[1] / "metadata.json").write_text('{"model": "claude-x-4"}')
+    (path.parents[1] / "scores.json").write_text('[{"benchmark": "swe-bench", "score": 33.3, "metric": "accuracy"}]')
+    table = read_adapted(path)
+    assert table.frame.select("oid", "llm_name", "suite", "passed", "cost_usd").rows() == [
+        ("astropy__astropy-1", "claude-x-4", "swe-bench", "true", "0.5"),
+        ("astropy__astropy-2", "claude-x-4", "swe-bench", "false", "1.25"),
+        ("django__django-3", "claude-x-4", "swe-bench", None, None),
+    ]
+    (figure,) = table.figures
+    assert (figure.reported, figure.recomputed) == (33.3, pytest.approx(100 / 3))
+    assert [file.name for file in table.files] == ["swe-bench.json", "metadata.json", "scores.json"]
+
+
+def test_other_benchmarks_of_the_index_do_not_share_problems_with_swe_bench(tmp_path: Path) -> None:
+    table = read_adapted(index(tmp_path, "swt-bench"))
+    assert table.frame["oid"][0] == "swt-bench/astropy__astropy-1"
+    assert table.frame["llm_name"][0] == "claude-x"
+
+
+@given(
+    st.one_of(
+        damaged_bytes(OUTPUT.read_bytes()),
+        changed_values(INSTANCES[0]),
+        changed_values(INDEX),
+        damaged_bytes(json.dumps(INDEX).encode()),
+    )
+)
+def test_damaged_files(tmp_path_factory: pytest.TempPathFactory, content: bytes) -> None:
+    path = tmp_path_factory.mktemp("damaged") / "output.jsonl"
+    path.write_bytes(content)
+    read_or_refuse(path)
+    shutil.rmtree(path.parent)

@@ -1,0 +1,125 @@
+"""Reading trajectories of SWE-agent and mini-swe-agent: patches without verdicts."""
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.ingest.adapters.damage import changed_values, damaged_bytes, read_or_refuse
+from touchstone.errors import InputFileError
+from touchstone.ingest.adapters import detect_format, read_adapted
+
+
+def trajectory(exit_status: str | None = "submitted", submission: str | None = "diff\n") -> dict[str, Any]:
+    stats = {"instance_cost": 0.75, "tokens_sent": 120_000, "tokens_received": 900, "api_calls": 14}
+    return {
+        "trajectory": [{"action": "ls", "observation": "a.py", "thought": "look"}],
+        "history": [{"role": "system", "content": "You are"}],
+        "info": {"exit_status": exit_status, "submission": submission, "model_stats": stats},
+        "replay_config": json.dumps({"agent": {"model": {"name": "acme/fixer", "temperature": 0.0}}}),
+        "environment": "swe_main",
+    }
+
+
+MINI = {
+    "info": {
+        "exit_status": "Submitted",
+        "submission": "diff\n",
+        "model_stats": {"instance_cost": 0.1, "api_calls": 3},
+        "config": {"model": {"model_name": "acme/mini"}},
+    },
+    "messages": [{"role": "system", "content": "You are"}],
+    "trajectory_format": "mini-swe-agent-1",
+}
+
+
+def write(path: Path, content: object) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(content))
+    return path
+
+
+def test_a_run_of_swe_agent(tmp_path: Path) -> None:
+    run = tmp_path / "my-run"
+    write(run / "acme__tool-1" / "acme__tool-1.traj", trajectory())
+    write(run / "acme__tool-2" / "acme__tool-2.traj", trajectory("exit_cost", None))
+    (run / "acme__tool-3").mkdir()
+    assert detect_format(run) == "swe-agent"
+    table = read_adapted(run)
+    columns = ["oid", "llm_name", "iteration_id", "passed", "classification", "exit_status", "model_patch"]
+    assert table.frame.select(columns).rows() == [
+        ("acme__tool-1", "acme/fixer", "1", None, None, "submitted", "diff\n"),
+        ("acme__tool-2", "acme/fixer", "1", "false", "wrong_format", "exit_cost", None),
+    ]
+    usage = table.frame.select("cost_usd", "input_tokens", "output_tokens", "api_calls").row(0)
+    assert usage == ("0.75", "120000", "900", "14")
+    assert [file.name for file in table.files] == ["acme__tool-1.traj", "acme__tool-2.traj"]
+
+
+@pytest.mark.parametrize("name", ["acme__tool-1.traj", "acme__tool-1/acme__tool-1.traj"])
+def test_without_a_configuration_the_run_is_the_model(tmp_path: Path, name: str) -> None:
+    path = write(tmp_path / "gpt4__lite" / name, trajectory() | {"replay_config": None})
+    for each in (path, tmp_path / "gpt4__lite"):
+        assert detect_format(each) == "swe-agent"
+        assert read_adapted(each).frame.select("oid", "llm_name").row(0) == ("acme__tool-1", "gpt4__lite")
+
+
+def test_mini_swe_agent(tmp_path: Path) -> None:
+    path = write(tmp_path / "acme__tool-1.traj.json", MINI)
+    assert detect_format(path) == "swe-agent"
+    assert read_adapted(path).frame.select("oid", "llm_name", "model_patch").row(0) == (
+        "acme__tool-1",
+        "acme/mini",
+        "diff\n",
+    )
+
+
+@pytest.mark.parametrize(
+    ("exit_status", "passed", "word"),
+    [
+        ("submitted", "false", "wrong_format"),
+        ("exit_context", "false", "wrong_format"),
+        ("exit_format", "false", "wrong_format"),
+        ("LimitsExceeded", "false", "wrong_format"),
+        ("exit_total_execution_time", "false", "timeout"),
+        ("exit_api", None, None),
+        ("exit_environment_error", None, None),
+        ("RateLimitError", None, None),
+        (None, None, None),
+    ],
+)
+def test_without_a_patch(tmp_path: Path, exit_status: str | None, passed: str | None, word: str | None) -> None:
+    path = write(tmp_path / "p-1.traj", trajectory(exit_status, ""))
+    assert read_adapted(path).frame.select("passed", "classification").row(0) == (passed, word)
+
+
+def test_a_broken_trajectory_refuses_its_instance(tmp_path: Path) -> None:
+    write(tmp_path / "run" / "p-1.traj", trajectory())
+    write(tmp_path / "run" / "p-2.traj", {"steps": []})
+    (tmp_path / "run" / "p-3.traj").write_text("{")
+    assert read_adapted(tmp_path / "run").frame["__broken"].to_list() == [
+        None,
+        "p-2.traj: it has no info, so it is no trajectory",
+        "run/p-3.traj: broken JSON at line 1, column 2 (Expecting property name enclosed in double quotes)",
+    ]
+
+
+def test_other_folders_have_no_trajectories(tmp_path: Path) -> None:
+    assert detect_format(tmp_path) is None
+    with pytest.raises(InputFileError):
+        read_adapted(tmp_path)
+
+
+GOOD = trajectory()
+
+
+@given(st.one_of(damaged_bytes(json.dumps(GOOD).encode()), changed_values(GOOD), changed_values(MINI)))
+def test_damaged_trajectories(tmp_path_factory: pytest.TempPathFactory, content: bytes) -> None:
+    path = tmp_path_factory.mktemp("damaged") / "p-1.traj"
+    path.write_bytes(content)
+    read_or_refuse(path)
+    shutil.rmtree(path.parent)

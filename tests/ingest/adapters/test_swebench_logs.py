@@ -1,0 +1,182 @@
+"""Reading the logs of SWE-bench's harness: a folder at any level, single reports, and instances without a report."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.ingest.adapters.damage import changed_values, damaged_bytes, read_or_refuse
+from touchstone.errors import InputFileError
+from touchstone.ingest.adapters import AdapterTable, detect_format, read_adapted
+
+FILES = Path(__file__).parent / "files" / "swebench"
+MODEL = Path("logs", "run_evaluation", "run-2026-05", "acme__fixer-large")
+FIRST = FILES / MODEL / "acme__tool-101" / "report.json"
+
+
+@pytest.fixture
+def harness(tmp_path: Path) -> Path:
+    """A copy of the harness's working folder."""
+    return Path(shutil.copytree(FILES, tmp_path / "work"))
+
+
+def read(path: Path) -> AdapterTable:
+    assert detect_format(path) == "swebench-logs"
+    return read_adapted(path)
+
+
+def statuses(table: AdapterTable) -> dict[str, tuple[str, str | None]]:
+    return {
+        oid.removeprefix("acme__tool-"): rest for oid, *rest in table.frame["oid", "swebench_status", "passed"].rows()
+    }
+
+
+def test_the_working_folder_of_the_harness() -> None:
+    table = read(FILES)
+    assert statuses(table) == {
+        "101": ["resolved", "true"],
+        "102": ["unresolved", "false"],
+        "103": ["unresolved", "false"],
+        "106": ["infra_failure", None],
+        "104": ["empty_patch", "false"],
+        "105": ["error", None],
+    }
+    assert [(figure.reported, figure.recomputed) for figure in table.figures] == [(1, 1), (1 / 7, 1 / 7)]
+    assert {file.name for file in table.files} == {"report.json", "patch.diff", "acme__fixer-large.run-2026-05.json"}
+    assert len(table.files) == 9
+
+
+def test_the_report_and_the_logs_of_a_run_have_the_same_attempts() -> None:
+    report, logs = (read_adapted(FILES / name).frame for name in ("acme__fixer-large.run-2026-05.json", "logs"))
+    assert set(logs["sample_uuid"]) < set(report["sample_uuid"])
+    assert "acme/fixer-large/run-2026-05/acme__tool-101" in set(logs["sample_uuid"])
+
+
+def test_files_are_named_like_the_folder(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(FILES)
+    assert FIRST.relative_to(FILES) in read(Path("logs")).files
+    assert FIRST in read(FILES / "logs").files
+
+
+def test_names_that_are_not_utf_8(harness: Path) -> None:
+    model = harness / MODEL
+    model.rename(model.with_name("acme__\udcff"))
+    assert read(harness / "logs").frame["llm_name"].unique().to_list() == ["acme/?"]
+
+
+@pytest.mark.parametrize("level", [MODEL.parents[2], MODEL.parents[1], MODEL.parents[0], MODEL], ids=str)
+def test_every_level_gives_the_same_attempts(level: Path) -> None:
+    table = read(FILES / level)
+    assert list(statuses(table)) == ["101", "102", "103", "106"]
+    assert table.frame.select("llm_name", "run_id", "iteration_id").unique().rows() == [
+        ("acme/fixer-large", "run-2026-05", "1")
+    ]
+    assert [(figure.reported, figure.recomputed) for figure in table.figures] == [(None, 1)]
+
+
+@pytest.mark.parametrize("path", [FIRST, FIRST.parent], ids=["file", "folder"])
+def test_a_single_instance(path: Path) -> None:
+    row = read(path).frame.row(0, named=True)
+    assert (row["oid"], row["llm_name"], row["passed"]) == ("acme__tool-101", "acme/fixer-large", "true")
+    assert (row["tests_passed"], row["tests_failed"]) == ("2", "0")
+    assert row["model_patch"] == "diff --git a/acme__tool-101.py b/acme__tool-101.py\n"
+
+
+def test_a_report_that_was_moved_names_no_model(tmp_path: Path) -> None:
+    path = Path(shutil.copy(FIRST, tmp_path))
+    with pytest.raises(InputFileError, match="the model is only in the names of the harness's folders"):
+        read(path)
+
+
+def test_the_logs_of_a_submission_belong_to_its_folder(tmp_path: Path) -> None:
+    shutil.copytree(FILES / MODEL, tmp_path / "20260501_fixer" / "logs")
+    for path in (tmp_path / "20260501_fixer", tmp_path / "20260501_fixer" / "logs"):
+        assert read(path).frame.select("llm_name", "run_id", "iteration_id").unique().rows() == [
+            ("20260501_fixer", None, "1")
+        ]
+
+
+@pytest.mark.parametrize(
+    ("log", "test_output", "status", "passed"),
+    [
+        ("INFO - >>>>> Patch Apply Failed:\npatch: **** malformed patch", "", "patch_failed", "false"),
+        ("INFO - running", "line\n\nTimeout error: 1800 seconds exceeded.", "timeout", "false"),
+        ("ERROR - Error creating container: no space left", "", "error", None),
+        ("", "", "error", None),
+    ],
+)
+def test_an_instance_without_a_report(
+    harness: Path, log: str, test_output: str, status: str, passed: str | None
+) -> None:
+    folder = harness / MODEL / "acme__tool-105"
+    folder.mkdir()
+    (folder / "run_instance.log").write_text(log)
+    (folder / "test_output.txt").write_text(test_output)
+    # With the run report, which only knows that there was an error, and without it.
+    assert statuses(read(harness))["105"] == statuses(read(harness / "logs"))["105"] == [status, passed]
+
+
+def test_several_runs_are_several_attempts(harness: Path) -> None:
+    runs = harness / MODEL.parents[1]
+    shutil.copytree(runs / "run-2026-05", runs / "run-2026-06")
+    rows = read(harness).frame
+    assert rows.filter(rows["oid"] == "acme__tool-101")["iteration_id"].to_list() == ["run-2026-05:1", "run-2026-06:1"]
+
+
+def test_logs_and_report_that_contradict_each_other(harness: Path) -> None:
+    file = harness / "acme__fixer-large.run-2026-05.json"
+    report = json.loads(file.read_text())
+    report["resolved_ids"].append("acme__tool-102")
+    report["unresolved_ids"].remove("acme__tool-102")
+    file.write_text(json.dumps(report))
+    refused = read(harness).frame.drop_nulls("__broken")
+    assert refused.select("oid", "__kind", "__broken").rows() == [
+        (
+            "acme__tool-102",
+            "contradiction",
+            "acme__tool-102: its log says unresolved and the run report says resolved; evaluate it again",
+        )
+    ]
+
+
+@pytest.mark.parametrize(
+    ("content", "kind", "reason"),
+    [
+        ("{broken", "ragged", "acme__tool-101/report.json: broken JSON at line 1"),
+        ("[]", "ragged", "the report is a list where an object belongs"),
+        ('{"other": {}}', "bad_id", "acme__tool-101/report.json: it is about another instance"),
+        ('{"acme__tool-101": {"resolved": "yes"}}', "bad_boolean", "resolved is not true or false"),
+        ('{"acme__tool-101": null}', "ragged", "the report is null where an object belongs"),
+    ],
+)
+def test_a_broken_report_refuses_its_instance(harness: Path, content: str, kind: str, reason: str) -> None:
+    file = harness / MODEL / "acme__tool-101" / "report.json"
+    file.write_text(content)
+    (file.parent / "run_instance.log").touch()
+    table = read(harness / "logs")
+    refused = table.frame.drop_nulls("__broken")
+    assert refused["oid"].to_list() == ["acme__tool-101"]
+    assert (refused["__kind"][0], reason in refused["__broken"][0]) == (kind, True)
+    assert table.raw({1}) == {1: content}
+    assert table.frame.height == 4
+
+
+def test_other_folders_are_not_logs(tmp_path: Path) -> None:
+    (tmp_path / "a" / "b").mkdir(parents=True)
+    (tmp_path / "a" / "report.json").write_text('{"resolved": 3}')
+    assert detect_format(tmp_path) is None
+    assert detect_format(tmp_path / "a") is None
+
+
+@given(st.one_of(damaged_bytes(FIRST.read_bytes()), changed_values(json.loads(FIRST.read_text()))))
+def test_damaged_reports(tmp_path_factory: pytest.TempPathFactory, content: bytes) -> None:
+    folder = tmp_path_factory.mktemp("damaged") / MODEL / "acme__tool-101"
+    folder.mkdir(parents=True)
+    (folder / "report.json").write_bytes(content)
+    (folder / "run_instance.log").touch()
+    assert read_or_refuse(folder.parent) is not None
+    read_or_refuse(folder / "report.json")
+    shutil.rmtree(folder)

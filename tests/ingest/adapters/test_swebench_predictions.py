@@ -1,0 +1,184 @@
+"""Reading SWE-bench predictions, which have no verdict, and submissions, which do not list their failures."""
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.ingest.adapters.damage import changed_values, damaged_bytes, read_or_refuse
+from touchstone.errors import InputFileError
+from touchstone.ingest import fixes
+from touchstone.ingest.adapters import AdapterTable, ReadOptions, detect_format, read_adapted
+from touchstone.ingest.adapters.native_columns import NATIVE_COLUMNS
+
+FILES = Path(__file__).parent / "files" / "swebench"
+OBJECT, LINES = FILES / "preds.json", FILES / "preds.jsonl"
+
+
+def prediction(**changes: object) -> dict[str, object]:
+    return {"instance_id": "acme__tool-1", "model_name_or_path": "acme/m", "model_patch": "diff\n"} | changes
+
+
+def write(tmp_path: Path, *predictions: object) -> Path:
+    path = tmp_path / "preds.jsonl"
+    path.write_text("".join(json.dumps(each) + "\n" for each in predictions))
+    assert detect_format(path) == "swebench-predictions"
+    return path
+
+
+@pytest.mark.parametrize(
+    "rewritten",
+    [
+        lambda good: json.dumps(list(good.values())),
+        lambda good: json.dumps(list(good.values()), indent=2),
+        lambda good: json.dumps(good),
+        lambda good: "\n\n".join(map(json.dumps, good.values())),
+    ],
+    ids=["list", "indented list", "object on one line", "lines"],
+)
+def test_every_layout_gives_the_same_attempts(tmp_path: Path, rewritten: Callable[[object], str]) -> None:
+    path = tmp_path / "preds.json"
+    path.write_text(rewritten(json.loads(OBJECT.read_text())))
+    columns = ["oid", "iteration_id", "llm_name", "passed", "classification", "model_patch"]
+    tables = [read_adapted(each) for each in (OBJECT, LINES, path)]
+    assert {table.format for table in tables} == {"swebench-predictions"}
+    rows = [table.frame.select(columns).rows() for table in tables]
+    assert rows[0] == rows[1] == rows[2]
+    assert rows[0][0] == ("acme__tool-101", "1", "acme/fixer-large", None, None, rows[0][0][-1])
+    # The harness does not run an empty patch: it is a failure of the model.
+    assert rows[0][3] == ("acme__tool-104", "1", "acme/fixer-large", "false", "wrong_format", None)
+
+
+def test_several_predictions_are_attempts(tmp_path: Path) -> None:
+    same = prediction()
+    table = read_adapted(write(tmp_path, same, prediction(model_name_or_path="b"), same, prediction(model_patch=None)))
+    assert table.frame.select("llm_name", "iteration_id", "passed").rows() == [
+        ("acme/m", "1", None),
+        ("b", "1", None),
+        ("acme/m", "2", None),
+        ("acme/m", "3", "false"),
+    ]
+    assert table.notes == ("1 instance has several predictions, which are attempts; the harness uses the last one",)
+
+
+def test_no_key_of_a_prediction_decides_anything(tmp_path: Path) -> None:
+    table = read_adapted(write(tmp_path, prediction(passed=True, classification="pass", cost_usd=1, temperature=0.5)))
+    row = table.frame.row(0, named=True)
+    assert (row["passed"], row["classification"], row["temperature"]) == (None, None, "0.5")
+    assert (row["input_passed"], row["input_classification"], row["input_cost_usd"]) == ("true", "pass", "1")
+
+
+def test_native_columns_are_those_of_a_fixes_file() -> None:
+    meant = [*fixes.OUTCOME_COLUMNS, fixes.CLASS_COLUMN, *fixes.IMPLIED_OUTCOME_COLUMNS, *fixes.FIX_COLUMNS]
+    meant += [*fixes.COUNT_COLUMNS, *fixes.TOKEN_COLUMNS, *fixes.AMOUNT_COLUMNS, *fixes.TIME_COLUMNS]
+    assert set(NATIVE_COLUMNS) >= {*meant, *fixes.SCORE_COLUMNS, *fixes.ATTEMPT_KEY, "model", "fix_sha"}
+
+
+def test_transcripts_are_left_out_and_named(tmp_path: Path) -> None:
+    table = read_adapted(write(tmp_path, prediction(full_output="I think", messages=[])))
+    assert table.notes == ("left out of every prediction: full_output, messages",)
+    assert not {"full_output", "messages"} & set(table.columns)
+
+
+@pytest.mark.parametrize(
+    ("odd", "kind", "reason"),
+    [
+        (prediction(instance_id=""), "bad_id", "the instance_id is missing"),
+        (prediction(model_name_or_path=None), "bad_id", "the model_name_or_path is missing"),
+        (prediction(model_patch=["diff"]), "ragged", "the model_patch is not a text"),
+        (prediction(model_patch=1), "ragged", "the model_patch is not a text"),
+        ([1], "ragged", "the prediction is a list where an object belongs"),
+    ],
+)
+def test_predictions_that_are_refused(tmp_path: Path, odd: object, kind: str, reason: str) -> None:
+    table = read_adapted(write(tmp_path, prediction(), odd))
+    assert table.frame.select("__kind", "__broken").rows() == [(None, None), (kind, reason)]
+
+
+SUBMISSION = {"resolved": ["p-1", "p-2"], "no_generation": ["p-3", "p-3"], "no_logs": ["p-4"]}
+
+
+def submission(tmp_path: Path, content: object = SUBMISSION) -> Path:
+    path = tmp_path / "20260501_fixer" / "results" / "results.json"
+    path.parent.mkdir(parents=True)
+    path.write_text(json.dumps(content))
+    assert detect_format(path) == "swebench-submission"
+    return path
+
+
+def outcomes(table: AdapterTable) -> dict[str, str | None]:
+    return dict(table.frame.select("oid", "passed").iter_rows())
+
+
+def test_a_submission_never_looks_like_one_without_failures(tmp_path: Path) -> None:
+    path = submission(tmp_path)
+    with pytest.raises(InputFileError, match="lists 2 resolved problems but not the failed ones; put the submission's"):
+        read_adapted(path)
+
+
+def test_a_submission_with_the_list_of_problems(tmp_path: Path) -> None:
+    problems = frozenset(f"p-{number}" for number in range(1, 7))
+    table = read_adapted(submission(tmp_path), ReadOptions(problems=problems))
+    assert outcomes(table) == {
+        "p-1": "true",
+        "p-2": "true",
+        "p-3": "false",
+        "p-4": None,
+        "p-5": "false",
+        "p-6": "false",
+    }
+    assert table.frame["llm_name"].unique().to_list() == ["20260501_fixer"]
+    assert [(figure.name, figure.reported, figure.recomputed) for figure in table.figures] == [("resolved", 2, 2)]
+
+
+def test_a_submission_with_its_predictions(tmp_path: Path) -> None:
+    path = submission(tmp_path)
+    shutil.copy(write(tmp_path, prediction(instance_id="p-1"), prediction(instance_id="p-9")), path.parents[1])
+    table = read_adapted(path)
+    assert outcomes(table) == {"p-1": "true", "p-2": "true", "p-3": "false", "p-4": None, "p-9": "false"}
+    assert [file.name for file in table.files] == ["results.json", "preds.jsonl"]
+    assert table.notes == ("the file does not list failures: they are the rest of the 2 problems in preds.jsonl",)
+
+
+def test_an_old_submission_lists_what_was_generated(tmp_path: Path) -> None:
+    content = {
+        "no_generation": ["p-1"],
+        "generated": ["p-2", "p-3", "p-4", "p-5", "p-6"],
+        "with_logs": ["p-2", "p-3", "p-4", "p-5", "p-6"],
+        "install_fail": ["p-6"],
+        "reset_failed": [],
+        "no_apply": ["p-2"],
+        "applied": ["p-3", "p-4", "p-5"],
+        "test_errored": [],
+        "test_timeout": ["p-3"],
+        "resolved": ["p-4"],
+    }
+    table = read_adapted(submission(tmp_path, content))
+    rows = {oid: (passed, word) for oid, passed, word in table.frame.select("oid", "passed", "classification").rows()}
+    assert rows == {
+        "p-1": ("false", "wrong_format"),
+        "p-2": ("false", "wrong_format"),
+        "p-3": ("false", "timeout"),
+        "p-4": ("true", "pass"),
+        "p-5": ("false", "fail"),
+        "p-6": (None, None),
+    }
+
+
+@given(
+    st.one_of(
+        damaged_bytes(LINES.read_bytes()),
+        damaged_bytes(OBJECT.read_bytes()),
+        changed_values(json.loads(OBJECT.read_text())),
+        changed_values(SUBMISSION),
+    )
+)
+def test_damaged_files(tmp_path_factory: pytest.TempPathFactory, content: bytes) -> None:
+    path = tmp_path_factory.mktemp("damaged") / "preds.json"
+    path.write_bytes(content)
+    read_or_refuse(path)
+    shutil.rmtree(path.parent)

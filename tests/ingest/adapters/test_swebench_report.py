@@ -1,0 +1,171 @@
+"""Reading SWE-bench run reports: what became of each instance, and the harness's own rate."""
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import touchstone
+from tests.conftest import Folder
+from tests.ingest.adapters.damage import changed_values, damaged_bytes, read_or_refuse
+from touchstone.errors import InputFileError
+from touchstone.ingest.adapters import AdapterTable, detect_format, read_adapted
+
+FILES = Path(__file__).parent / "files" / "swebench"
+REPORT = FILES / "acme__fixer-large.run-2026-05.json"
+GOOD: dict[str, Any] = json.loads(REPORT.read_text())
+
+
+def read(tmp_path: Path, name: str = "m.r.json", **changes: object) -> AdapterTable:
+    path = tmp_path / name
+    path.write_text(json.dumps({key: value for key, value in (GOOD | changes).items() if value != "absent"}))
+    assert detect_format(path) == "swebench-report"
+    return read_adapted(path)
+
+
+def outcomes(table: AdapterTable) -> dict[str, tuple[str | None, str | None, str | None]]:
+    rows = table.frame.filter(table.frame["__broken"].is_null())
+    return {oid: rest for oid, *rest in rows.select("oid", "passed", "classification", "error").iter_rows()}
+
+
+def test_a_report_of_the_harness() -> None:
+    table = read_adapted(REPORT)
+    assert outcomes(table) == {
+        "acme__tool-101": ["true", "pass", None],
+        "acme__tool-102": ["false", "fail", None],
+        "acme__tool-103": ["false", "fail", None],
+        "acme__tool-104": ["false", "wrong_format", None],
+        "acme__tool-105": [None, None, None],
+        "acme__tool-106": [None, None, "network_unreachable"],
+    }
+    same = table.frame.select("llm_name", "run_id", "iteration_id", "cluster").unique().rows()
+    assert same == [("acme/fixer-large", "run-2026-05", "1", "acme__tool")]
+    assert table.notes == ("1 problem was never submitted and no attempt (incomplete_ids)",)
+
+
+def test_the_harness_divides_by_every_problem_and_touchstone_by_those_with_a_verdict() -> None:
+    count, rate = read_adapted(REPORT).figures
+    assert (count.name, count.reported, count.recomputed, count.note) == ("resolved_instances", 1, 1, None)
+    assert rate.reported == rate.recomputed == pytest.approx(1 / 7)
+    assert rate.note == (
+        "SWE-bench counts 1 problem never submitted and 2 attempts without a verdict (errors, infrastructure) "
+        "as not resolved; Touchstone leaves them out"
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "model", "run"),
+    [
+        ("gpt-4o.run1.json", "gpt-4o", "run1"),
+        ("gpt-4.1.run1.json", "gpt-4.1", "run1"),
+        ("openai__gpt-4.1.v2.json", "openai/gpt-4.1", "v2"),
+    ],
+)
+def test_model_and_run_are_in_the_file_name(tmp_path: Path, name: str, model: str, run: str) -> None:
+    rows = read(tmp_path, name).frame
+    assert rows.select("llm_name", "run_id").unique().rows() == [(model, run)]
+
+
+def test_logs_beside_the_report_tell_where_the_run_starts(tmp_path: Path) -> None:
+    (tmp_path / "logs" / "run_evaluation" / "v1.0" / "a__m").mkdir(parents=True)
+    assert read(tmp_path, "a__m.v1.0.json").frame.select("llm_name", "run_id").row(0) == ("a/m", "v1.0")
+
+
+def test_a_report_that_was_renamed_belongs_to_its_folder(tmp_path: Path) -> None:
+    (tmp_path / "fixer").mkdir()
+    table = read(tmp_path / "fixer", "report.json")
+    assert table.frame.select("llm_name", "run_id", "iteration_id").row(0) == ("fixer", None, "1")
+    assert "its folder 'fixer' is taken as the model" in table.notes[0]
+
+
+@pytest.mark.parametrize(
+    ("listed", "reason", "passed", "word"),
+    [
+        ("infra_failure_ids", "browser_launch_failed", None, None),
+        ("infra_failure_ids", "out_of_memory", "false", "crash"),
+        ("ambiguous_failure_ids", "missing_module", "false", "fail"),
+        ("ambiguous_failure_ids", "tests_timed_out", "false", "timeout"),
+    ],
+)
+def test_what_a_fix_can_cause_is_a_failure(
+    tmp_path: Path, listed: str, reason: str, passed: str | None, word: str | None
+) -> None:
+    table = read(tmp_path, **{listed: ["acme__tool-105"], "failure_reasons": {"acme__tool-105": reason}})
+    assert outcomes(table)["acme__tool-105"] == [passed, word, reason]
+
+
+def test_old_reports_without_unresolved_ids(tmp_path: Path) -> None:
+    gone = dict.fromkeys(("unresolved_ids", "infra_failure_ids", "failure_reasons", "schema_version"), "absent")
+    found = outcomes(read(tmp_path, **gone))
+    assert {oid: passed for oid, (passed, *_) in found.items()} == {
+        "acme__tool-101": "true",
+        "acme__tool-102": "false",
+        "acme__tool-103": "false",
+        "acme__tool-104": "false",
+        "acme__tool-105": None,
+        "acme__tool-106": "false",
+    }
+
+
+def test_completed_but_in_no_list_of_outcomes_is_undecided(tmp_path: Path) -> None:
+    found = outcomes(read(tmp_path, unresolved_ids=["acme__tool-102", "acme__tool-106"]))
+    assert found["acme__tool-103"] == [None, None, None]
+
+
+def test_ids_that_are_refused(tmp_path: Path) -> None:
+    table = read(tmp_path, resolved_ids=["acme__tool-101", "acme__tool-102", "acme__tool-101", [7], ""])
+    refused = table.frame.filter(table.frame["__broken"].is_not_null())
+    assert refused["__broken"].to_list() == [
+        "the resolved_ids is a list where text belongs",
+        "the resolved_ids is missing",
+        "acme__tool-102 is in resolved_ids and unresolved_ids",
+    ]
+    assert "acme__tool-102" not in outcomes(table)
+    assert table.raw(set(refused["__line"])) == dict(zip(refused["__line"], ["[7]", "", "acme__tool-102"], strict=True))
+
+
+def test_submitted_ids_outside_the_dataset_are_counted_in_a_note(tmp_path: Path) -> None:
+    table = read(tmp_path, submitted_ids=[*GOOD["submitted_ids"], "other-1"])
+    assert table.notes[-1] == "1 submitted id is in no list of outcomes and no attempt (submitted_ids)"
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ({"resolved_ids": None}, "has a list resolved_ids"),
+        ({name: [] for name in GOOD if name.endswith("_ids")}, "nothing was submitted"),
+    ],
+)
+def test_reports_without_attempts(tmp_path: Path, content: dict[str, object], message: str) -> None:
+    with pytest.raises(InputFileError, match=message):
+        read(tmp_path, **content)
+
+
+def test_a_truncated_report(tmp_path: Path) -> None:
+    path = tmp_path / "m.r.json"
+    path.write_bytes(REPORT.read_bytes()[:700])
+    with pytest.raises(InputFileError, match=r"m\.r\.json: broken JSON at line"):
+        read_adapted(path)
+
+
+def test_a_report_in_an_evaluation(tmp_path: Path) -> None:
+    folder = Folder(tmp_path)
+    (tmp_path / "fixes").mkdir()
+    (tmp_path / "fixes" / "fixer.one.json").write_text(json.dumps(GOOD))
+    folder.configure()
+    results = touchstone.evaluate(folder.config)
+    rows = results["pass_at_k"].select("k", "pass_at_k", "problems", "eligible").sort("k").rows()
+    # Of four attempts with a verdict one passed; 105 and 106 have none.
+    assert rows == [(1, pytest.approx(1 / 4), 6, 4), (2, None, 6, 0)]
+
+
+@given(st.one_of(damaged_bytes(REPORT.read_bytes()), changed_values(GOOD)))
+def test_damaged_reports(tmp_path_factory: pytest.TempPathFactory, content: bytes) -> None:
+    path = tmp_path_factory.mktemp("damaged") / REPORT.name
+    path.write_bytes(content)
+    read_or_refuse(path)
+    shutil.rmtree(path.parent)

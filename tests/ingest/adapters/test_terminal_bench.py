@@ -1,0 +1,230 @@
+"""Reading Terminal-Bench runs: trials as attempts, runs in folders, and trials without a verdict."""
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.ingest.adapters.damage import changed_values, damaged_bytes, read_or_refuse
+from touchstone.errors import InputFileError
+from touchstone.ingest.adapters import AdapterTable, detect_format, read_adapted
+
+RUNS = Path(__file__).parent / "files" / "terminal-bench" / "runs"
+NAME = "2026-05-01__09-00-00"
+RUN = RUNS / NAME
+RESULTS: dict[str, Any] = json.loads((RUN / "results.json").read_text())
+ROWS: list[dict[str, Any]] = RESULTS["results"]
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    """A copy of the run."""
+    return Path(shutil.copytree(RUN, tmp_path / "runs" / NAME))
+
+
+def read(path: Path) -> AdapterTable:
+    assert detect_format(path) == "terminal-bench"
+    return read_adapted(path)
+
+
+def trial_file(run: Path, row: dict[str, Any]) -> Path:
+    """Write a row where the harness writes the results of its trial."""
+    file = run / row["task_id"] / row["trial_name"] / "results.json"
+    file.parent.mkdir(parents=True)
+    file.write_text(json.dumps(row))
+    return file
+
+
+@pytest.mark.parametrize("path", [RUNS, RUN, RUN / "results.json"], ids=["runs", "run", "file"])
+def test_a_run_at_every_level(path: Path) -> None:
+    table = read(path)
+    columns = ["oid", "iteration_id", "passed", "classification", "error"]
+    assert table.frame.select(columns).rows() == [
+        ("tiny-core/hello-fix", "1", "true", "pass", None),
+        ("tiny-core/hello-fix", "2", "false", "fail", None),
+        ("tiny-core/slow-fix", "1", "true", "pass", None),
+        ("tiny-core/slow-fix", "2", "false", "timeout", "agent_timeout"),
+        ("tiny-core/odd-fix", "1", None, None, "parse_error"),
+        ("tiny-core/odd-fix", "2", None, None, "agent_installation_failed"),
+    ]
+    row = table.frame.row(1, named=True)
+    assert row == row | {
+        "llm_name": "anthropic/claude-x",
+        "suite": "tiny-core",
+        "run_id": NAME,
+        "agent": "terminus",
+        "dataset_version": "0.1",
+        "tests_passed": "1",
+        "tests_failed": "1",
+        "input_tokens": None,  # zero of both kinds means that the agent does not count
+        "duration_seconds": "90.0",
+        "agent_seconds": "65.0",
+    }
+    assert table.frame["input_tokens"][0] == "1200"
+    assert sorted(file.name for file in table.files) == ["results.json", "run_metadata.json"]
+
+
+def test_its_own_figures() -> None:
+    figures = {figure.name: figure for figure in read(RUN).figures}
+    assert {name: figure.reported for name, figure in figures.items()} == {
+        "n_resolved": 2,
+        "accuracy": pytest.approx(1 / 3),
+        "pass_at_2": pytest.approx(2 / 3),
+    }
+    assert all(figure.recomputed == pytest.approx(figure.reported) for figure in figures.values())
+    assert figures["accuracy"].note == (
+        "Terminal-Bench counts 2 trials without a verdict as failed; Touchstone leaves them out"
+    )
+
+
+@pytest.mark.parametrize(
+    ("resolved", "mode", "passed", "word"),
+    [
+        (True, "unknown_agent_error", "true", "pass"),
+        (False, "unset", "false", "fail"),
+        (False, "test_timeout", "false", "timeout"),
+        (False, "unknown_agent_error", "false", "crash"),
+        (False, "context_length_exceeded", "false", "error"),
+        (False, "agent_installation_failed", None, None),
+        (None, "test_timeout", "false", "timeout"),
+        (None, "agent_timeout", "false", "timeout"),
+        (None, "fatal_llm_parse_error", "false", "wrong_format"),
+        (None, "unknown_agent_error", None, None),
+        (None, "parse_error", None, None),
+        (None, "unset", None, None),
+        (None, None, None, None),
+    ],
+)
+def test_failure_modes(run: Path, resolved: object, mode: str | None, passed: str | None, word: str | None) -> None:
+    row = ROWS[0] | {"is_resolved": resolved, "failure_mode": mode}
+    (run / "results.json").write_text(json.dumps(RESULTS | {"results": [row]}))
+    assert read(run).frame.select("passed", "classification").row(0) == (passed, word)
+
+
+def test_folders_of_trials_repeat_the_rows_of_their_run(run: Path) -> None:
+    for row in ROWS:
+        trial_file(run, row)
+    assert read(run).frame.equals(read(RUN).frame)
+
+
+def test_a_run_that_was_interrupted_has_trials_only(run: Path) -> None:
+    for row in ROWS:
+        trial_file(run, row)
+    (run / "results.json").unlink()
+    table = read(run)
+    assert sorted(table.frame["trial_name"]) == sorted(row["trial_name"] for row in ROWS)
+    assert table.figures == ()
+
+
+def test_a_trial_that_contradicts_its_run(run: Path) -> None:
+    trial_file(run, ROWS[0] | {"is_resolved": False})
+    refused = read(run).frame.drop_nulls("__broken")
+    assert refused["__kind"].to_list() == ["contradiction"]
+    assert refused["trial_name"].to_list() == [ROWS[0]["trial_name"]]
+
+
+def test_a_single_trial_belongs_to_the_run_above_it(run: Path) -> None:
+    table = read(trial_file(run, ROWS[1]))
+    assert table.frame.select("llm_name", "iteration_id", "run_id").rows() == [("anthropic/claude-x", "2", NAME)]
+
+
+def test_runs_of_one_model_are_attempts_in_the_order_of_time(run: Path) -> None:
+    # An earlier run, nested in the later one.
+    earlier = [
+        row
+        | {
+            "trial_name": row["trial_name"].replace("05-01", "04-30"),
+            "trial_started_at": row["trial_started_at"].replace("05-01", "04-30"),
+        }
+        for row in ROWS[:2]
+    ]
+    inner = run / "2026-04-30__09-00-00"
+    inner.mkdir()
+    (inner / "results.json").write_text(json.dumps(RESULTS | {"results": earlier}))
+    metadata = json.loads((run / "run_metadata.json").read_text())
+    (inner / "run_metadata.json").write_text(json.dumps(metadata | {"run_id": inner.name}))
+    table = read(run.parent)
+    hello = table.frame.filter(table.frame["oid"] == "tiny-core/hello-fix").sort("iteration_id")
+    assert hello.select("iteration_id", "run_id").rows() == [
+        ("1", inner.name),
+        ("2", inner.name),
+        ("3", NAME),
+        ("4", NAME),
+    ]
+    assert table.frame.height == 8
+    assert "2 runs: the trials of a model at a task are numbered in the order of time" in table.notes
+
+
+def test_several_agents_of_one_model_are_tiers(run: Path) -> None:
+    other = Path(shutil.copytree(run, run.with_name("other")))
+    metadata = json.loads((run / "run_metadata.json").read_text())
+    (other / "run_metadata.json").write_text(json.dumps(metadata | {"agent_name": "codex", "run_id": "other"}))
+    table = read(run.parent)
+    assert sorted(table.frame.select("tier", "run_id").unique().rows()) == [("codex", "other"), ("terminus", NAME)]
+    assert "several agents drive anthropic/claude-x; each is a tier" in table.notes
+
+
+@pytest.mark.parametrize(
+    ("change", "model"), [({"model_name": None}, "terminus"), ({"model_name": None, "agent_name": None}, NAME)]
+)
+def test_runs_without_a_model(run: Path, change: dict[str, object], model: str) -> None:
+    file = run / "run_metadata.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | change))
+    assert read(run).frame["llm_name"].unique().to_list() == [model]
+
+
+def test_results_without_metadata_belong_to_their_folder(run: Path) -> None:
+    (run / "run_metadata.json").unlink()
+    table = read(run / "results.json")
+    assert table.frame.select("llm_name", "oid", "suite").row(0) == (NAME, "hello-fix", None)
+    assert table.notes[0] == f"there is no run_metadata.json; the folder '{NAME}' is taken as the model"
+
+
+def test_rows_that_are_refused(run: Path) -> None:
+    odd = [7, ROWS[1] | {"task_id": None}, ROWS[2] | {"is_resolved": "yes"}, ROWS[3] | {"parser_results": []}]
+    (run / "results.json").write_text(json.dumps(RESULTS | {"results": [ROWS[0], *odd]}))
+    table = read(run)
+    assert table.frame["__broken"].to_list() == [
+        None,
+        "the trial is a number where an object belongs",
+        "the task_id is missing",
+        "is_resolved is not true, false or null",
+        "the parser_results is a list where an object belongs",
+    ]
+    assert table.raw({2, 3}).keys() == {2, 3}
+
+
+@pytest.mark.parametrize(
+    ("results", "message"),
+    [(RESULTS | {"results": []}, "there is no trial in it"), (RESULTS | {"results": [None]}, None)],
+)
+def test_runs_without_trials(run: Path, results: object, message: str | None) -> None:
+    (run / "results.json").write_text(json.dumps(results))
+    if message is None:
+        assert read(run).frame["__kind"].to_list() == ["ragged"]
+        return
+    with pytest.raises(InputFileError, match=message):
+        read(run)
+
+
+@given(st.one_of(damaged_bytes((RUN / "results.json").read_bytes()), changed_values(RESULTS)))
+def test_damaged_results(tmp_path_factory: pytest.TempPathFactory, content: bytes) -> None:
+    folder = tmp_path_factory.mktemp("damaged")
+    shutil.copy(RUN / "run_metadata.json", folder)
+    (folder / "results.json").write_bytes(content)
+    read_or_refuse(folder)
+    read_or_refuse(folder / "results.json")
+    shutil.rmtree(folder)
+
+
+@given(changed_values(json.loads((RUN / "run_metadata.json").read_text())))
+def test_damaged_metadata(tmp_path_factory: pytest.TempPathFactory, content: bytes) -> None:
+    folder = tmp_path_factory.mktemp("damaged")
+    shutil.copy(RUN / "results.json", folder)
+    (folder / "run_metadata.json").write_bytes(content)
+    assert read_or_refuse(folder) is not None
+    shutil.rmtree(folder)

@@ -1,0 +1,41 @@
+"""The columns of a fixes file that decide or describe an attempt, which an unrelated key of another tool must not fill.
+
+`fixes` gives them their meaning; a test compares the two.
+"""
+
+NATIVE_COLUMNS = (
+    "oid",
+    "iteration_id",
+    "llm_name",
+    "model",
+    "fix_sha",
+    "tier",
+    "suite",
+    "cluster",
+    "run_id",
+    "plausible_fix",
+    "passed",
+    "classification",
+    "compiled",
+    "tests_passed",
+    "tests_failed",
+    "lint_warnings",
+    "fixed_file",
+    "fixed_block_content",
+    "fixed_code",
+    "fixed_diff",
+    "model_patch",
+    "fixed_files",
+    "fixed_edits",
+    "weighted_score",
+    "impl_rate",
+    "input_tokens",
+    "output_tokens",
+    "cache_read_tokens",
+    "cache_write_tokens",
+    "cost_usd",
+    "duration_seconds",
+    "latency_ms",
+    "start_time",
+    "end_time",
+)

@@ -1,0 +1,149 @@
+"""Adapter for trajectories of SWE-agent (`.traj`) and mini-swe-agent (`.traj.json`): one file, or a run's folder.
+
+A trajectory has a patch (`info.submission`) and no verdict. Without a patch it failed, unless the provider or the
+environment ended it: then it is undecided. The instance is the file's name. The model is in the configuration that the
+trajectory repeats, else it is the run's folder. The steps themselves are left out.
+"""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+from touchstone.errors import InputFileError
+from touchstone.ingest.adapters.adapter import Adapter
+from touchstone.ingest.adapters.folders import (
+    files_in,
+    is_file,
+    object_in,
+    raw_from_files,
+    refuse,
+    some_subfolders,
+    subfolders,
+)
+from touchstone.ingest.adapters.head import Head
+from touchstone.ingest.adapters.json_values import section_of, text_of
+from touchstone.ingest.adapters.lossless_json import DECODER
+from touchstone.ingest.adapters.swebench.statuses import (
+    COLUMNS,
+    EMPTY_PATCH,
+    INFRA_FAILURE,
+    NOT_RUN,
+    TIMEOUT,
+    attempt_cells,
+)
+from touchstone.ingest.adapters.table import AdapterTable, Record, RefusedRecordError, table_from_records
+
+FORMAT = "swe-agent"
+_COLUMNS = (*COLUMNS, "cost_usd", "input_tokens", "output_tokens", "api_calls", "exit_status", "model_patch")
+_SUFFIXES = (".traj", ".traj.json")
+# How an agent ends by itself or at a limit of its own; anything else is an error of the provider or the environment.
+_OWN_END = ("submitted", "exit_cost", "exit_context", "exit_format", "exit_forfeit", "limitsexceeded", "exit_max_steps")
+_TIMEOUTS = ("exit_total_execution_time", "exit_command_timeout", "exit_command", "timeexceeded")
+
+
+def read_trajectories(path: Path) -> AdapterTable:
+    """Read one trajectory, or those of a folder, into rows of text cells."""
+    files = _trajectories(path) if path.is_dir() else [path]
+    run = (path if path.is_dir() else _run_folder(path)).absolute().name
+    numbered = dict(enumerate(files, start=1))
+    records = [_record(line, file, run) for line, file in numbered.items()]
+    if not records:
+        raise InputFileError(f"{path}: there is no trajectory in this folder")
+    notes = ["a trajectory has no verdict: its patch is an attempt to be validated; its steps are left out"]
+    if any(record.cells["llm_name"] == run for record in records):
+        notes.append(f"a trajectory without a configuration belongs to its folder '{run}', which is taken as the model")
+    return table_from_records(path, FORMAT, _COLUMNS, records, raw_from_files(numbered), files=files, notes=notes)
+
+
+def _recognizes(head: Head) -> bool:
+    if head.is_folder:
+        beside = [name for name in head.names if name.endswith(_SUFFIXES)]
+        below = (folder for folder in some_subfolders(head.path) if not beside)
+        return bool(beside) or any(_own_trajectory(folder) is not None for folder in below)
+    if not head.path.name.endswith(_SUFFIXES):
+        return head.has_keys("info", "trajectory") and ("info", "exit_status") in head.key_paths
+    return head.text[:1] == "{"
+
+
+ADAPTER = Adapter(FORMAT, "SWE-agent trajectories", _recognizes, lambda path, _: read_trajectories(path))
+
+
+def _trajectories(folder: Path) -> list[Path]:
+    """The trajectories directly in the folder, and those in a folder of their instance's name."""
+    below = (_own_trajectory(each) for each in subfolders(folder))
+    return sorted([*files_in(folder, *_SUFFIXES), *(file for file in below if file is not None)])
+
+
+def _own_trajectory(folder: Path) -> Path | None:
+    return next((file for suffix in _SUFFIXES if is_file(file := folder / f"{folder.name}{suffix}")), None)
+
+
+def _run_folder(file: Path) -> Path:
+    folder = file.absolute().parent
+    return folder.parent if folder.name == _instance_of(file) else folder
+
+
+def _instance_of(file: Path) -> str:
+    return next((file.name.removesuffix(suffix) for suffix in reversed(_SUFFIXES) if file.name.endswith(suffix)), "")
+
+
+def _record(line: int, file: Path, run: str) -> Record:
+    oid = _instance_of(file) or file.stem
+    record = Record(line, {"oid": oid, "llm_name": run})
+    try:
+        trajectory = object_in(file, "trajectory")
+        info = section_of(trajectory, "info")
+        if info is None:
+            raise RefusedRecordError("ragged", f"{file.name}: it has no info, so it is no trajectory")
+        model = record.cells["llm_name"] = _model_of(trajectory, info) or run
+        stats = section_of(info, "model_stats") or {}
+        patch, exit_status = text_of(info.get("submission")), text_of(info.get("exit_status"))
+        status = _status(patch, exit_status)
+        error = None if status == NOT_RUN else exit_status or "the trajectory has no exit status"
+        record.cells |= attempt_cells(oid, model, None, status, error)
+        record.cells |= {
+            "cost_usd": text_of(stats.get("instance_cost")),
+            "input_tokens": text_of(stats.get("tokens_sent")),
+            "output_tokens": text_of(stats.get("tokens_received")),
+            "api_calls": text_of(stats.get("api_calls")),
+            "exit_status": exit_status,
+            "model_patch": patch if status == NOT_RUN else None,
+        }
+    except RefusedRecordError as refusal:
+        refuse(record, refusal)
+    return record
+
+
+def _status(patch: str | None, exit_status: str | None) -> str:
+    if patch is not None and patch.strip():
+        return NOT_RUN
+    word = (exit_status or "").lower()
+    if any(word.startswith(each) for each in _TIMEOUTS) or any(f"({each})" in word for each in _TIMEOUTS):
+        return TIMEOUT
+    return EMPTY_PATCH if word.startswith(_OWN_END) else INFRA_FAILURE
+
+
+def _model_of(trajectory: Mapping[str, object], info: Mapping[str, object]) -> str | None:
+    """The model in the configuration: `replay_config` of SWE-agent, `info.config` of mini-swe-agent."""
+    config = _replayed(trajectory.get("replay_config"))
+    agent = config.get("agent")
+    own = info.get("config")
+    candidates = [
+        (agent.get("model"), "name") if isinstance(agent, dict) else (None, ""),
+        (own.get("model"), "model_name") if isinstance(own, dict) else (None, ""),
+    ]
+    for section, key in candidates:
+        name = section.get(key) if isinstance(section, dict) else None
+        if isinstance(name, str) and name.strip():
+            return text_of(name)
+    return None
+
+
+def _replayed(config: object) -> dict[str, object]:
+    """SWE-agent writes its configuration as JSON in a string."""
+    if isinstance(config, str):
+        try:
+            config = DECODER.decode(config)
+        except (json.JSONDecodeError, RecursionError):
+            return {}
+    return config if isinstance(config, dict) else {}

@@ -1,0 +1,341 @@
+"""Adapter for Terminal-Bench: the `results.json` of a run, or a folder with one or more runs.
+
+A trial is an attempt, numbered as in its name (`task.2-of-5.run`); if a folder has several runs of a model, its trials
+are numbered in the order of time. The model, agent and dataset are in `run_metadata.json` beside the results; a task is
+unique within its dataset. Folders of trials repeat the rows of the run, and add those of a run that was interrupted.
+
+Terminal-Bench counts a trial without a verdict (`is_resolved` is null) as a failure. Here the failure mode decides:
+timeouts and limits of the agent are failures, as are tests that time out, because they run what the agent left. A
+trial that the harness or the installation of the agent ended, or whose test output could not be parsed, is undecided.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from touchstone.errors import InputFileError
+from touchstone.ingest.adapters.adapter import Adapter
+from touchstone.ingest.adapters.folders import (
+    as_given,
+    bounded_document,
+    is_file,
+    object_in,
+    raw_from_elements,
+    refuse,
+    scalar_of,
+    some_subfolders,
+    subfolders,
+)
+from touchstone.ingest.adapters.head import LIST, Head
+from touchstone.ingest.adapters.json_values import identifier_of, object_of, section_of, text_of
+from touchstone.ingest.adapters.table import (
+    AdapterTable,
+    Cells,
+    Record,
+    RefusedRecordError,
+    ReportedFigure,
+    table_from_records,
+)
+from touchstone.ingest.adapters.tool_figures import number_of, pass_at_k, reported_pass_at_k
+from touchstone.ingest.adapters.trials import number_by_time, seconds_between, separate_agents
+from touchstone.text import counted
+
+FORMAT = "terminal-bench"
+COLUMNS = (
+    "oid",
+    "iteration_id",
+    "llm_name",
+    "tier",
+    "suite",
+    "run_id",
+    "passed",
+    "classification",
+    "failure_mode",
+    "error",
+    "tests_passed",
+    "tests_failed",
+    "input_tokens",
+    "output_tokens",
+    "duration_seconds",
+    "agent_seconds",
+    "agent",
+    "dataset_version",
+    "trial_name",
+    "sample_uuid",
+)
+_RESULTS, _METADATA = "results.json", "run_metadata.json"
+_NAME = re.compile(r".*\.(\d+)-of-\d+(?:\..*)?", re.DOTALL)
+# A folder of runs, a run, and a run inside it.
+_MAX_NESTING = 3
+_FAILURES = {
+    "agent_timeout": "timeout",
+    "test_timeout": "timeout",
+    "context_length_exceeded": "error",
+    "output_length_exceeded": "error",
+    "fatal_llm_parse_error": "wrong_format",
+    "unknown_agent_error": "crash",
+}
+# With these the trial was not judged, even if the tests of an untouched task failed.
+_NEVER_RAN = ("agent_installation_failed",)
+# A failure of the harness has the same mode as one of the agent; only the latter has a verdict.
+_UNDECIDED_WITHOUT_VERDICT = ("unknown_agent_error",)
+_NO_FAILURE = ("unset", "none")
+
+
+@dataclass
+class _Run:
+    """One run: what `run_metadata.json` and `results.json` say, and trials (or why one cannot be read) beside them.
+
+    `contradicted` are the rows, by identity, whose trial says something else.
+    """
+
+    folder: Path
+    files: list[Path] = field(default_factory=list)
+    metadata: Mapping[str, object] = field(default_factory=dict)
+    results: Mapping[str, object] = field(default_factory=dict)
+    rows: list[object] = field(default_factory=list)
+    others: list[object] = field(default_factory=list)
+    contradicted: set[int] = field(default_factory=set)
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def all_rows(self) -> list[object]:
+        """The rows of the run's file, then those of trials that it lacks."""
+        return [*self.rows, *self.others]
+
+    @property
+    def model(self) -> str:
+        """The model, else the agent of a run without one, such as the oracle's, else the folder."""
+        named = (scalar_of(self.metadata.get(name)) for name in ("model_name", "agent_name"))
+        return next((name for name in named if name and name.strip()), self.folder.name)
+
+    @property
+    def suite(self) -> str | None:
+        name = scalar_of(self.metadata.get("dataset_name")) or scalar_of(self.metadata.get("dataset_path"))
+        return name.rstrip("/").rpartition("/")[2] if name else None
+
+    @property
+    def run_id(self) -> str:
+        return scalar_of(self.metadata.get("run_id")) or self.folder.name
+
+
+def read_terminal_bench(path: Path) -> AdapterTable:
+    """Read a run, or every run in a folder, into rows of text cells."""
+    folder = path.absolute() if path.is_dir() else path.absolute().parent
+    runs = list(_runs_in(folder)) if path.is_dir() else [_run_of_file(path)]
+    records: list[Record] = []
+    figures: list[ReportedFigure] = []
+    for run in runs:
+        made = [_record(line, row, run) for line, row in enumerate(run.all_rows, start=len(records) + 1)]
+        figures += _figures(run, made[: len(run.rows)])
+        records += made
+    rows = [row for run in runs for row in run.all_rows]
+    if not records:
+        raise InputFileError(f"{path}: there is no trial in it")
+    notes = [*(note for run in runs for note in run.notes), *separate_agents(records), "instructions are left out"]
+    if len(runs) > 1:
+        number_by_time(
+            (record, row.get("trial_started_at"), record.cells["trial_name"] or "")
+            for record, row in zip(records, rows, strict=True)
+            if record.kind is None and isinstance(row, dict)
+        )
+        notes.append(f"{counted(len(runs), 'run')}: the trials of a model at a task are numbered in the order of time")
+    return table_from_records(
+        path,
+        FORMAT,
+        COLUMNS,
+        records,
+        raw_from_elements(lambda _: enumerate(rows, start=1)),
+        files=as_given(path, (file.absolute() for run in runs for file in run.files)),
+        figures=figures,
+        notes=list(dict.fromkeys(notes)),
+    )
+
+
+def _recognizes(head: Head) -> bool:
+    if head.is_folder:
+        return _is_run(head.path) or any(_is_run(folder) for folder in some_subfolders(head.path))
+    return _is_run_results(head) or head.has_keys("trial_name", "is_resolved", "task_id")
+
+
+ADAPTER = Adapter(FORMAT, "Terminal-Bench results", _recognizes, lambda path, _: read_terminal_bench(path))
+
+
+def _is_run_results(head: Head) -> bool:
+    paths = head.key_paths
+    if ("results", LIST, "trial_name") in paths:
+        return ("results", LIST, "is_resolved") in paths
+    return ("results", LIST) in paths and head.has_keys("n_resolved", "n_unresolved", "accuracy")
+
+
+def _is_run(folder: Path) -> bool:
+    if is_file(folder / _RESULTS) and _is_run_results(Head(folder / _RESULTS)):
+        return True
+    return is_file(folder / _METADATA) and Head(folder / _METADATA).has_keys("run_id", "agent_name", "n_attempts")
+
+
+def _runs_in(folder: Path, nesting: int = 1) -> Iterator[_Run]:
+    """The run of a folder, and those of the folders in it."""
+    inner = [each for each in subfolders(folder) if _is_run(each)]
+    if _is_run(folder):
+        yield _run(folder, [each for each in subfolders(folder) if each not in inner])
+    if nesting < _MAX_NESTING:
+        for each in inner:
+            yield from _runs_in(each, nesting + 1)
+    elif inner:
+        raise InputFileError(f"{inner[0]}: a run inside {_MAX_NESTING} others is not read; name its folder")
+
+
+def _run(folder: Path, tasks: Iterable[Path]) -> _Run:
+    run = _Run(folder)
+    _read_metadata(run)
+    if is_file(folder / _RESULTS):
+        _read_results(run, folder / _RESULTS)
+    _add_trials(run, tasks)
+    return run
+
+
+def _run_of_file(path: Path) -> _Run:
+    """The run of a single file; a file of one trial belongs to the run two folders above it."""
+    if _is_run_results(Head(path)):
+        run = _Run(path.absolute().parent)
+        _read_metadata(run)
+        _read_results(run, path)
+        return run
+    above = path.absolute().parents
+    run = _Run(above[2] if len(above) > 2 and is_file(above[2] / _METADATA) else above[0])
+    _read_metadata(run)
+    run.files.append(path)
+    run.rows.append(bounded_document(path))
+    return run
+
+
+def _read_metadata(run: _Run) -> None:
+    file = run.folder / _METADATA
+    if not is_file(file):
+        run.notes.append(f"there is no {_METADATA}; the folder '{run.folder.name}' is taken as the model")
+        return
+    metadata = bounded_document(file)
+    if not isinstance(metadata, dict):
+        raise InputFileError(f"{file}: the metadata of a run is an object")
+    run.metadata = metadata
+    run.files.append(file)
+
+
+def _read_results(run: _Run, file: Path) -> None:
+    results = bounded_document(file)
+    rows = results.get("results") if isinstance(results, dict) else None
+    if not isinstance(results, dict) or not isinstance(rows, list):
+        raise InputFileError(f"{file}: the results of a run are an object with a list 'results'")
+    run.results, run.rows = results, rows
+    run.files.append(file)
+
+
+def _add_trials(run: _Run, tasks: Iterable[Path]) -> None:
+    """Add the trials that only their own folder has; the others are in the run's file, and must agree with it."""
+    known = {scalar_of(row.get("trial_name")): row for row in run.rows if isinstance(row, dict)}
+    for file in (trial / _RESULTS for task in tasks for trial in subfolders(task)):
+        if not is_file(file):
+            continue
+        try:
+            trial = object_in(file, "trial")
+        except RefusedRecordError as refusal:
+            if file.parent.name not in known:
+                run.others.append(refusal)
+            continue
+        row = known.get(scalar_of(trial.get("trial_name")))
+        if row is None:
+            run.others.append(trial)
+            run.files.append(file)
+        elif row.get("is_resolved") != trial.get("is_resolved"):
+            run.contradicted.add(id(row))
+
+
+def _record(line: int, row: object, run: _Run) -> Record:
+    record = Record(line, {"llm_name": run.model})
+    try:
+        if isinstance(row, RefusedRecordError):
+            raise row
+        trial = object_of(row, "trial")
+        record.cells |= _cells(trial, run)
+        if id(row) in run.contradicted:
+            reason = f"{record.cells['trial_name']}: {_RESULTS} of the run and of the trial differ in is_resolved"
+            raise RefusedRecordError("contradiction", reason)
+    except RefusedRecordError as refusal:
+        refuse(record, refusal)
+    return record
+
+
+def _cells(trial: Mapping[str, object], run: _Run) -> Cells:
+    task, name = identifier_of(trial, "task_id"), identifier_of(trial, "trial_name")
+    mode = text_of(trial.get("failure_mode"))
+    passed, word = _outcome(trial.get("is_resolved"), mode)
+    number = _NAME.fullmatch(name)
+    return {
+        "oid": f"{run.suite}/{task}" if run.suite else task,
+        "iteration_id": number[1].lstrip("0") or "0" if number else "1",
+        "llm_name": run.model,
+        "suite": run.suite,
+        "run_id": run.run_id,
+        "passed": passed,
+        "classification": word,
+        "failure_mode": mode,
+        "error": None if passed == "true" or mode in _NO_FAILURE else mode,
+        **_test_counts(section_of(trial, "parser_results")),
+        **_token_cells(trial),
+        "duration_seconds": seconds_between(trial.get("trial_started_at"), trial.get("trial_ended_at")),
+        "agent_seconds": seconds_between(trial.get("agent_started_at"), trial.get("agent_ended_at")),
+        "agent": text_of(run.metadata.get("agent_name")),
+        "dataset_version": text_of(run.metadata.get("dataset_version")),
+        "trial_name": name,
+        "sample_uuid": text_of(trial.get("id")),
+    }
+
+
+def _outcome(resolved: object, mode: str | None) -> tuple[str | None, str | None]:
+    if resolved is True:
+        return "true", "pass"
+    if resolved is not None and resolved is not False:
+        raise RefusedRecordError("bad_boolean", "is_resolved is not true, false or null")
+    word = _FAILURES.get(mode or "")
+    undecided = word is None or mode in _UNDECIDED_WITHOUT_VERDICT
+    if mode in _NEVER_RAN or (resolved is None and undecided):
+        return None, None
+    return "false", word or "fail"
+
+
+def _test_counts(tests: Mapping[str, object] | None) -> Cells:
+    if tests is None:
+        return {}
+    outcomes = list(tests.values())
+    return {"tests_passed": str(outcomes.count("passed")), "tests_failed": str(outcomes.count("failed"))}
+
+
+def _token_cells(trial: Mapping[str, object]) -> Cells:
+    """The tokens; agents that do not count them report none, or zero of both kinds."""
+    tokens = {name: text_of(trial.get(f"total_{name}")) for name in ("input_tokens", "output_tokens")}
+    return dict(tokens) if any(number_of(count) != 0 for count in tokens.values() if count is not None) else {}
+
+
+def _figures(run: _Run, records: list[Record]) -> list[ReportedFigure]:
+    """The figures at the end of the run's file, which count a trial without a verdict as a failure."""
+    accepted = [record.cells for record in records if record.kind is None]
+    if not run.results or not accepted:
+        return []
+    solved = [(cells["oid"], cells["passed"] == "true") for cells in accepted]
+    count = sum(passed for _, passed in solved)
+    undecided = sum(cells["passed"] is None for cells in accepted)
+    left_out = counted(undecided, "trial without a verdict", "trials without a verdict")
+    note = f"Terminal-Bench counts {left_out} as failed; Touchstone leaves them out" if undecided else None
+    figures = [
+        ReportedFigure(run.model, "n_resolved", number_of(run.results.get("n_resolved")), float(count), run.suite),
+        ReportedFigure(
+            run.model, "accuracy", number_of(run.results.get("accuracy")), count / len(solved), run.suite, note
+        ),
+    ]
+    stated = reported_pass_at_k(run.results.get("pass_at_k"))
+    return figures + [
+        ReportedFigure(run.model, f"pass_at_{k}", reported, pass_at_k(solved, k), run.suite, note)
+        for k, reported in stated.items()
+    ]
