@@ -13,6 +13,7 @@ from pathlib import Path
 from touchstone.config import EvaluationConfig, first_problems_csv
 from touchstone.errors import InputFileError, TouchstoneError
 from touchstone.ingest.adapters import ADAPTERS, NOT_KNOWN, AdapterTable, ReadOptions, detect_format
+from touchstone.ingest.adapters.table import NoAttemptsError
 from touchstone.ingest.csv_rows import LINE, ROW_ERROR, read_header
 from touchstone.ingest.fixes import require_fixes_columns
 from touchstone.ingest.input_paths import input_paths, label_of
@@ -107,6 +108,9 @@ def _add_file(path: Path, config: EvaluationConfig, found: Discovery) -> None:
             return
     try:
         _add_results(path, seen.format, config, found)
+    except NoAttemptsError as error:
+        reason = str(error).removeprefix(f"{path}: ")
+        found.not_evaluated.append(NotEvaluated(label, "ignored", reason, format=seen.format))
     except TouchstoneError as error:
         found.not_evaluated.append(NotEvaluated(label, "refused", str(error), format=seen.format or NATIVE))
 

@@ -94,6 +94,10 @@ class RefusedRecordError(Exception):
         self.reason = reason
 
 
+class NoAttemptsError(InputFileError):
+    """Raised for a file of a known format that has no attempts, such as the aggregates of other files."""
+
+
 def carried_name(name: str, taken: Collection[str]) -> str:
     """The column for a key that the adapter does not map: its own name unless that is taken.
 
