@@ -8,7 +8,7 @@ is decided in `discovery`.
 from pathlib import Path
 
 from touchstone.errors import InputFileError
-from touchstone.ingest.adapters import failproof, forgetest, git_lfs, lm_eval, lm_eval_results, scylla
+from touchstone.ingest.adapters import failproof, forgetest, git_lfs, lm_eval, lm_eval_results, promptfoo, scylla
 from touchstone.ingest.adapters.adapter import Adapter, ReadOptions
 from touchstone.ingest.adapters.head import Head
 from touchstone.ingest.adapters.json_files import read_text
@@ -32,6 +32,7 @@ _IN_ORDER = (
     git_lfs.ADAPTER,
     lm_eval.ADAPTER,
     lm_eval_results.ADAPTER,
+    promptfoo.ADAPTER,
     forgetest.ADAPTER,
 )
 NOT_KNOWN = "not in a known format; `touchstone inspect-files --formats` lists them"
