@@ -8,7 +8,7 @@ is decided in `discovery`.
 from pathlib import Path
 
 from touchstone.errors import InputFileError
-from touchstone.ingest.adapters import failproof, forgetest, git_lfs, lm_eval, lm_eval_results, promptfoo, scylla
+from touchstone.ingest.adapters import failproof, forgetest, git_lfs, junit, lm_eval, lm_eval_results, promptfoo, scylla
 from touchstone.ingest.adapters.adapter import Adapter, ReadOptions
 from touchstone.ingest.adapters.head import Head
 from touchstone.ingest.adapters.json_files import read_text
@@ -30,6 +30,7 @@ _IN_ORDER = (
     scylla.ADAPTER,
     failproof.ADAPTER,
     git_lfs.ADAPTER,
+    junit.ADAPTER,
     lm_eval.ADAPTER,
     lm_eval_results.ADAPTER,
     promptfoo.ADAPTER,
