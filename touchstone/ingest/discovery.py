@@ -13,6 +13,7 @@ from pathlib import Path
 from touchstone.config import EvaluationConfig, first_problems_csv
 from touchstone.errors import InputFileError, TouchstoneError
 from touchstone.ingest.adapters import ADAPTERS, NOT_KNOWN, AdapterTable, ReadOptions, detect_format
+from touchstone.ingest.adapters.plain import why_not_plain
 from touchstone.ingest.adapters.table import NoAttemptsError
 from touchstone.ingest.csv_rows import LINE, ROW_ERROR, read_header
 from touchstone.ingest.fixes import require_fixes_columns
@@ -127,7 +128,7 @@ def _add_results(path: Path, kind: str | None, config: EvaluationConfig, found: 
     table = None if kind is None else ADAPTERS[kind].read(path, read_options(config))
     names = [model_of(path)] if table is None else table.models()
     if table is not None and not names:
-        line, reason = table.frame.select(LINE, ROW_ERROR).row(0)
+        line, reason = table.rows.select(LINE, ROW_ERROR).head(1).collect().row(0)
         raise InputFileError(f"{path}: no row names a usable model (line {line}: {reason})")
     for name in names:
         if config.models and not any(wanted in name for wanted in config.models):
@@ -142,7 +143,7 @@ def _add_results(path: Path, kind: str | None, config: EvaluationConfig, found: 
 
 def read_options(config: EvaluationConfig) -> ReadOptions:
     """What the configuration says about files whose content leaves it open."""
-    return ReadOptions(config.score, config.junit_pattern)
+    return ReadOptions(config.score, config.junit_pattern, config.columns, config.problem_key)
 
 
 @dataclass(frozen=True)
@@ -158,7 +159,7 @@ def _classified(path: Path, config: EvaluationConfig) -> _Classified:
     if path.is_dir():
         if _same_file(path, config.output_dir) or _is_published(path, config):
             return _Classified("output", "the output folder")
-        kind = detect_format(path)
+        kind = detect_format(path, read_options(config))
         return _Classified("ignored", "a folder: files inside it are not read") if kind is None else _results(kind)
     if _is_published(path, config):
         return _Classified("output", "an output of touchstone, which is never read back")
@@ -169,14 +170,14 @@ def _classified(path: Path, config: EvaluationConfig) -> _Classified:
     suffix = path.suffix.lower()
     if suffix in _READ_SUFFIXES:
         seen = _status_of_output(path) if suffix == ".csv" else _status_of_config(path)
-        return seen if seen.status is not None else _results(detect_format(path))
-    kind = detect_format(path)
+        return seen if seen.status is not None else _results(detect_format(path, read_options(config)))
+    kind = detect_format(path, read_options(config))
     if kind is not None:
         return _results(kind)
     if suffix in (*_ARCHIVES, *_SHEETS, *_DATABASES):
         return _Classified("unknown", f"{suffix} files are not read; save it as CSV")
     if suffix in _READ_IF_KNOWN:
-        return _Classified("unknown", NOT_KNOWN)
+        return _Classified("unknown", why_not_plain(path, read_options(config)) or NOT_KNOWN)
     if _looks_like_fixes(path, config):
         return _Classified("unknown", "it looks like a fixes file, but its name does not end in .csv")
     return _Classified("ignored", "not a data file")
@@ -233,9 +234,9 @@ def _why_not_fixes(path: Path, config: EvaluationConfig) -> str:
             require_regular(path)
         except OSError as error:
             return f"cannot be read ({error.strerror})"
-        return NOT_KNOWN
+        return why_not_plain(path, read_options(config)) or NOT_KNOWN
     try:
-        columns = read_header(path)
+        columns = read_header(path, config.columns)
         about_files = not {"filename", "test_command"}.isdisjoint(columns)
         if config.problem_key in columns and about_files and "iteration_id" not in columns:
             return "a list of problems, but not the one in use; see 'problems_csv' in the config"

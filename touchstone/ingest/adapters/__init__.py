@@ -8,7 +8,17 @@ is decided in `discovery`.
 from pathlib import Path
 
 from touchstone.errors import InputFileError
-from touchstone.ingest.adapters import failproof, forgetest, git_lfs, junit, lm_eval, lm_eval_results, promptfoo, scylla
+from touchstone.ingest.adapters import (
+    failproof,
+    forgetest,
+    git_lfs,
+    junit,
+    lm_eval,
+    lm_eval_results,
+    plain,
+    promptfoo,
+    scylla,
+)
 from touchstone.ingest.adapters.adapter import Adapter, ReadOptions
 from touchstone.ingest.adapters.head import Head
 from touchstone.ingest.adapters.json_files import read_text
@@ -34,6 +44,8 @@ _IN_ORDER = (
     lm_eval.ADAPTER,
     lm_eval_results.ADAPTER,
     promptfoo.ADAPTER,
+    plain.PARQUET,
+    plain.JSON_LINES,
     forgetest.ADAPTER,
 )
 NOT_KNOWN = "not in a known format; `touchstone inspect-files --formats` lists them"
@@ -41,15 +53,16 @@ NOT_KNOWN = "not in a known format; `touchstone inspect-files --formats` lists t
 ADAPTERS = {adapter.format: adapter for adapter in _IN_ORDER}
 
 
-def detect_format(path: Path) -> str | None:
+def detect_format(path: Path, options: ReadOptions | None = None) -> str | None:
     """The format of a file or folder, detected from its content; None for a native CSV and anything else."""
-    head = Head(path)
+    given = options or ReadOptions()
+    head = Head(path, given.columns, given.problem_key)
     return next((adapter.format for adapter in _IN_ORDER if adapter.recognizes(head)), None)
 
 
 def read_adapted(path: Path, options: ReadOptions | None = None) -> AdapterTable:
     """Read a results file or folder of any system that has an adapter."""
-    name = detect_format(path)
+    name = detect_format(path, options)
     if name is not None:
         return ADAPTERS[name].read(path, options or ReadOptions())
     if read_text(path).lstrip()[:1] in ("{", "["):
