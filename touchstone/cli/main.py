@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from touchstone import __version__
-from touchstone.cli import compare, environments, results, run, setup, validation
+from touchstone.cli import compare, environments, export, results, run, setup, validation
 from touchstone.cli.safe_output import guard_output
 from touchstone.errors import TouchstoneError
 
@@ -31,7 +31,7 @@ app = typer.Typer(
 )
 
 # Every command module defines `commands`, a Typer app; `--help` lists them in this order.
-for module in (run, results, compare, validation, environments, setup):
+for module in (run, results, export, compare, validation, environments, setup):
     app.add_typer(module.commands)
 
 
