@@ -2,6 +2,8 @@
 
 import json
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -214,6 +216,59 @@ def test_a_damaged_file_is_read_or_refused(tmp_path: Path, data: bytes) -> None:
     path = tmp_path / "report.xml"
     path.write_bytes(data)
     read_or_refused(ADAPTER, path)
+
+
+PYTEST_FILE = """
+import pytest
+def test_ok(): pass
+def test_bad(): assert 1 == 2, "é<&>"
+def test_skipped(): pytest.skip("no network")
+@pytest.mark.xfail
+def test_known(): assert False
+@pytest.fixture
+def broken(): raise RuntimeError("no database")
+def test_setup(broken): pass
+"""
+NODE_FILE = """
+const {describe, it} = require('node:test');
+describe('cart', () => { it('adds', () => {}); it('removes', () => { throw new Error('x') }); it.skip('later') });
+"""
+
+
+@pytest.mark.nightly
+def test_a_fresh_file_of_pytest(tmp_path: Path) -> None:
+    (tmp_path / "test_fix.py").write_text(PYTEST_FILE)
+    (tmp_path / "test_gone.py").write_text("import nothing_like_it\n")
+    options = ["--junitxml=report.xml", "-p", "no:cacheprovider", "--continue-on-collection-errors", "-c", "/dev/null"]
+    subprocess.run([sys.executable, "-m", "pytest", "--rootdir=.", *options], cwd=tmp_path, check=False)
+    table = read_adapted(tmp_path / "report.xml")
+    assert verdicts(table) == {
+        "test_gone": "false",
+        "test_fix.test_ok": "true",
+        "test_fix.test_bad": "false",
+        "test_fix.test_skipped": None,
+        "test_fix.test_known": None,
+        "test_fix.test_setup": "false",
+    }
+    assert [figure.reported for figure in table.figures] == [figure.recomputed for figure in table.figures]
+
+
+@pytest.mark.nightly
+def test_a_fresh_file_of_node(tmp_path: Path) -> None:
+    node = shutil.which("node")
+    if node is None:
+        pytest.skip("node is not installed")
+    (tmp_path / "cart.test.js").write_text(NODE_FILE)
+    report = subprocess.run(
+        [node, "--test", "--test-reporter=junit", "cart.test.js"], cwd=tmp_path, capture_output=True, check=False
+    )
+    (tmp_path / "report.xml").write_bytes(report.stdout)
+    found = verdicts(read_adapted(tmp_path / "report.xml"))
+    assert {name.rpartition("/")[2]: passed for name, passed in found.items()} == {
+        "adds": "true",
+        "removes": "false",
+        "later": None,
+    }
 
 
 def test_a_whole_evaluation(tmp_path: Path) -> None:
