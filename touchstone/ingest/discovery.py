@@ -6,14 +6,13 @@ touchstone, data of an unknown kind, or not data; the table `sources` has a row 
 """
 
 import json
-from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from touchstone.config import EvaluationConfig, first_problems_csv
 from touchstone.errors import InputFileError, TouchstoneError
 from touchstone.ingest.adapters import ADAPTERS, NOT_KNOWN, AdapterTable, ReadOptions, detect_format
-from touchstone.ingest.adapters.plain import why_not_plain
+from touchstone.ingest.adapters.plain import exported_table, why_not_plain
 from touchstone.ingest.adapters.table import NoAttemptsError
 from touchstone.ingest.csv_rows import LINE, ROW_ERROR, read_header
 from touchstone.ingest.fixes import require_fixes_columns
@@ -22,7 +21,6 @@ from touchstone.ingest.sources import NATIVE, Source, is_named_fixes, model_of
 from touchstone.names import check_model_name
 from touchstone.regular_files import open_regular, read_bytes, require_regular
 from touchstone.storage.store import CSV_FOLDER, SUMMARY, WAREHOUSE
-from touchstone.tables import TABLES
 from touchstone.vocabulary import OUTCOMES_CSV_COLUMNS, FileStatus
 
 _READ_SUFFIXES = (".csv", ".json", ".jsonl", ".ndjson")
@@ -207,15 +205,10 @@ def _status_of_output(path: Path) -> _Classified:
         return _Classified("output", "outcomes written by touchstone, which are never read back under this name")
     if "LLM" in columns and any(name.startswith("pass@") for name in columns):
         return _Classified("output", "a summary of pass@k, which is never read back")
-    table = next((name for name in _exported_tables() if columns.issuperset(TABLES[name].dtypes)), None)
+    table = exported_table(columns)
     if table is None:
         return _results(None)
     return _Classified("output", f"an export of the table {table}, which is never read back")
-
-
-def _exported_tables() -> Iterator[str]:
-    # Tables without a model have few columns, which an input file may also have.
-    return (name for name, table in TABLES.items() if "model" in table.dtypes)
 
 
 def _status_of_config(path: Path) -> _Classified:

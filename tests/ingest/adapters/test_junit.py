@@ -161,7 +161,7 @@ def test_a_case_without_a_name_is_refused(tmp_path: Path) -> None:
         ("runs/gpt/hard/2.xml", "{model}/{tier}/{attempt}.xml", ("gpt", "hard", "2")),
         ("gpt_4_007.xml", "{model}_{attempt}.xml", ("gpt_4", None, "7")),
         ("gpt/1/TEST-a.b.xml", "{model}/{attempt}/TEST-*.xml", ("gpt", None, "1")),
-        ("gpt.xml", "{model}.xml", ("gpt", None, "1")),
+        ("openai%2Fgpt-4o.xml", "{model}.xml", ("openai/gpt-4o", None, "1")),
     ],
 )
 def test_a_pattern_finds_model_tier_and_attempt(

@@ -17,6 +17,7 @@ from touchstone.config import load_config
 from touchstone.errors import InputFileError, TouchstoneError
 from touchstone.ingest.adapters import AdapterTable, ReadOptions, detect_format, parquet_files, read_adapted
 from touchstone.ingest.adapters.plain import JSON_LINES, PARQUET, why_not_plain
+from touchstone.tables import TABLES
 
 ROWS: list[dict[str, Any]] = [
     {"oid": "a", "iteration_id": 1, "passed": True, "weighted_score": 0.1, "tags": {"x": [1, 2]}},
@@ -151,6 +152,13 @@ def test_a_table_without_attempts_is_not_recognised_and_says_what_is_missing(tmp
     path = write(tmp_path, [{"oid": "a", "passed": True}], kind)
     assert detect_format(path) is None
     assert why_not_plain(path, ReadOptions()) == "missing column iteration_id (found: oid, passed)"
+
+
+def test_an_exported_table_is_not_read_back(tmp_path: Path) -> None:
+    path = tmp_path / "attempts.parquet"
+    pl.DataFrame(schema=TABLES["attempts"].dtypes).clear(1).write_parquet(path)
+    assert detect_format(path) is None
+    assert why_not_plain(path, ReadOptions()) == "an export of the table attempts, which is never read back"
 
 
 def test_parquet_files_larger_than_the_limits_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

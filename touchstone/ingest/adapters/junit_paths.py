@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from touchstone.errors import InputFileError, TouchstoneError
+from touchstone.names import name_of_key
 
 _FIELDS = ("model", "tier", "attempt")
 _FIELD = re.compile(r"\{([^{}]*)\}")
@@ -33,7 +34,7 @@ def place_of(path: Path, pattern: str | None) -> Place:
     """
     if pattern is None:
         note = f"the model is the file's name and the attempt is {_FIRST_ATTEMPT}; set junit_pattern to say otherwise"
-        return Place(path.stem, notes=(note,))
+        return Place(name_of_key(path.stem), notes=(note,))
     check_pattern(pattern)
     parts = path.absolute().parts[-len(pattern.split("/")) :]
     matches = [re.fullmatch(_expression(pattern, more), "/".join(parts), re.DOTALL) for more in ("", "?")]
@@ -43,7 +44,7 @@ def place_of(path: Path, pattern: str | None) -> Place:
         raise InputFileError(f"{path}: junit_pattern '{pattern}' fits its path in more than one way")
     found = matches[0].groupdict()
     # Counted from 1 or from 0, with leading zeros or not: the number is the same.
-    return Place(found["model"], found.get("tier"), str(int(found.get("attempt") or _FIRST_ATTEMPT)))
+    return Place(name_of_key(found["model"]), found.get("tier"), str(int(found.get("attempt") or _FIRST_ATTEMPT)))
 
 
 def check_pattern(pattern: str) -> str:

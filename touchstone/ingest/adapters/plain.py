@@ -6,7 +6,7 @@ for a CSV, unless there is a column `llm_name` or `model`: then the file may hav
 `columns` of the configuration says.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import polars as pl
@@ -64,6 +64,9 @@ def why_not_plain(path: Path, options: ReadOptions) -> str:
         head = Head(path, options.columns, options.problem_key)
         lines = head.first_record if path.suffix.lower() in (".jsonl", ".ndjson") else {}
         names = schema_names(path) if head.data.startswith(MAGIC) else list(lines)
+        table = exported_table(names)
+        if table is not None:
+            return f"an export of the table {table}, which is never read back"
         if names:
             _require(path, rename_columns(names, _renames(options)))
     except InputFileError as error:
@@ -71,7 +74,18 @@ def why_not_plain(path: Path, options: ReadOptions) -> str:
     return ""
 
 
+def exported_table(columns: Collection[str]) -> str | None:
+    """The table of a run that a file with these columns is an export of; None if it is none."""
+    from touchstone.tables import TABLES
+
+    # Tables without a model have few columns, which an input file may also have.
+    own = (name for name, table in TABLES.items() if "model" in table.dtypes)
+    return next((name for name in own if set(columns).issuperset(TABLES[name].dtypes)), None)
+
+
 def _is_table(head: Head, names: Sequence[str]) -> bool:
+    if exported_table(names) is not None:
+        return False
     given = ReadOptions(columns=head.columns, problem_key=head.problem_key)
     try:
         _require(head.path, rename_columns(names, _renames(given)))

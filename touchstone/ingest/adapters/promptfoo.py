@@ -54,6 +54,7 @@ _VERSIONS = ("1", "2", "3")
 _MAX_BYTES = 1 << 30
 # What a person would group by; longer values are texts.
 _MAX_CELL = 500
+_MAX_ERROR = 2000
 _LEFT_OUT = "left out: prompts, vars, outputs and the results of single assertions"
 
 
@@ -190,11 +191,12 @@ def _outcome(result: Mapping[str, object]) -> Cells:
     reason = text_of(result.get("failureReason"))
     if success and reason not in (None, "0"):
         raise RefusedRecordError("contradiction", f"success is true but failureReason is {reason}")
-    cells: Cells = {"cached": text_of(response.get("cached")), "error": text_of(result.get("error"))}
+    message = text_of(result.get("error")) or (text_of(response.get("error")) if not success else None)
+    cells: Cells = {"cached": text_of(response.get("cached")), "error": message and message[:_MAX_ERROR]}
     # Older files have no reason; there, only an error has no grades.
     is_error = reason == "2" or (reason is None and not success and not result.get("gradingResult"))
     if is_error:
-        return cells | {"error": cells["error"] or text_of(response.get("error")) or "an error without a message"}
+        return cells | {"error": cells["error"] or "an error without a message"}
     refusal = response.get("isRefusal") is True
     cells |= {
         "passed": text_of(success),
