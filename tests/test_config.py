@@ -48,7 +48,7 @@ def test_output_dir_can_be_replaced(tmp_path: Path) -> None:
     ("change", "message"),
     [
         ({"fixs_dir": "x"}, "unknown key 'fixs_dir' (did you mean 'fixes_dir'?)"),
-        ({"colour": "x"}, "unknown key 'colour' (known keys: fixes_dir, output_dir,"),
+        ({"weather": "x"}, "unknown key 'weather' (known keys: fixes_dir, output_dir,"),
         ({"checks": {"min_cover": 1}}, "unknown key 'checks.min_cover'"),
         ({"k_values": [1, 0]}, "k_values: k must be at least 1, got 0"),
         ({"k_values": []}, "k_values: give at least one k value"),

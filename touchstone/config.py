@@ -236,6 +236,7 @@ class EvaluationConfig(_Section):
     junit_pattern: str | None = Field(None, min_length=1)
     problems_csv: Path | None = None
     problem_key: str = Field("oid", min_length=1)
+    columns: dict[str, str] = {}
     clones_dir: Path | None = None
     k_values: list[StrictInt] = [1, 5, 10]
     models: list[str] = []
@@ -257,6 +258,16 @@ class EvaluationConfig(_Section):
             if path.is_absolute() or ".." in path.parts:
                 raise ValueError(f"'{text}' is not below fixes_dir; give a path relative to it")
         return inputs
+
+    @field_validator("columns")
+    @classmethod
+    def _one_column_each(cls, columns: dict[str, str]) -> dict[str, str]:
+        for theirs, ours in columns.items():
+            if not theirs.strip() or not ours.strip():
+                raise ValueError("a column's name cannot be empty")
+            if list(columns.values()).count(ours) > 1:
+                raise ValueError(f"two columns are renamed to '{ours}'; keep one")
+        return columns
 
     @field_validator("k_values")
     @classmethod

@@ -55,3 +55,9 @@ def tables_folder(data: Path, draft: bool) -> Path:
     found = draft_tables(data)
     print("note: a gate blocked this run; its tables are not published", file=sys.stderr)
     return found
+
+
+def require_file_for_parquet(format: str | None, save_to: Path | None) -> None:
+    """Refuse to print Parquet."""
+    if format == "parquet" and save_to is None:
+        raise TouchstoneError("--format parquet needs --save-to FILE")

@@ -1,4 +1,4 @@
-"""Commands that give figures: `pass-at-k` from CSV files; `sql`, `export` and `tables` from the output of a run."""
+"""Commands that give figures: `pass-at-k` from CSV files; `sql` and `tables` from the output of a run."""
 
 from contextlib import nullcontext
 from pathlib import Path
@@ -7,7 +7,14 @@ from typing import Annotated, Literal
 import typer
 
 from touchstone.cli.console import print_messages, show_progress
-from touchstone.cli.options import DATA_OPTION, DRAFT_OPTION, SCORE_OPTION, MultiValueCommand, tables_folder
+from touchstone.cli.options import (
+    DATA_OPTION,
+    DRAFT_OPTION,
+    SCORE_OPTION,
+    MultiValueCommand,
+    require_file_for_parquet,
+    tables_folder,
+)
 from touchstone.cli.safe_output import print_data
 from touchstone.errors import TouchstoneError
 
@@ -86,7 +93,7 @@ def sql(
     from touchstone.publish.query import run_query
     from touchstone.publish.result_formats import format_result, save_result
 
-    _require_file_for_parquet(format, save_to)
+    require_file_for_parquet(format, save_to)
     saved_as = file_format(save_to, format, RESULT_SUFFIXES) if save_to is not None else None
     if save_to is not None and saved_as in (None, "table"):
         raise TouchstoneError(f"--save-to {save_to.name}: add --format csv, json, latex, markdown or parquet")
@@ -102,35 +109,6 @@ def sql(
         print_data(format_result(result, str(format)))
 
 
-@commands.command(cls=MultiValueCommand)
-def export(
-    table: Annotated[str, typer.Argument(help="Name of a table; `touchstone tables` lists them.")],
-    data: Annotated[Path, DATA_OPTION],
-    format: Annotated[
-        Literal["csv", "json", "latex", "markdown", "parquet"] | None,
-        typer.Option(help="Output format. [default: the one --save-to implies, else csv]"),
-    ] = None,
-    save_to: Annotated[Path | None, typer.Option(help="Write the table to this file instead of printing it.")] = None,
-    columns: Annotated[
-        list[str] | None, typer.Option(metavar="COLUMN…", help="Only these columns, in this order.")
-    ] = None,
-    draft: Annotated[bool, DRAFT_OPTION] = False,
-) -> None:
-    """Export a whole table as CSV, JSON, LaTeX, Markdown or Parquet."""
-    from touchstone.publish.export import export_text, save_export
-    from touchstone.publish.formats import RESULT_SUFFIXES, file_format
-
-    _require_file_for_parquet(format, save_to)
-    if save_to is None:
-        with show_progress("exporting"):
-            text = export_text(tables_folder(data, draft), table, format or "csv", columns or ())
-        print_data(text)
-        return
-    saved_as = file_format(save_to, format, RESULT_SUFFIXES) or "csv"
-    with show_progress("exporting"):
-        save_export(tables_folder(data, draft), table, saved_as, columns or (), save_to)
-
-
 @commands.command()
 def tables(data: Annotated[Path, DATA_OPTION], draft: Annotated[bool, DRAFT_OPTION] = False) -> None:
     """List the tables of a run and their columns."""
@@ -138,8 +116,3 @@ def tables(data: Annotated[Path, DATA_OPTION], draft: Annotated[bool, DRAFT_OPTI
     from touchstone.publish.query import list_tables
 
     show_tables(list_tables(tables_folder(data, draft)))
-
-
-def _require_file_for_parquet(format: str | None, save_to: Path | None) -> None:
-    if format == "parquet" and save_to is None:
-        raise TouchstoneError("--format parquet needs --save-to FILE")

@@ -11,7 +11,7 @@ import csv
 import re
 import sys
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -75,16 +75,16 @@ class _ByteCounts:
         return fits and not self.quotes and self.returns == self.paired_returns
 
 
-def open_table(path: Path) -> TextTable:
+def open_table(path: Path, renames: Mapping[str, str] | None = None) -> TextTable:
     """Scan the bytes and the header of a CSV file; raises `InputFileError` if it is not one."""
     with readable(path):
         counts = _count_bytes(path)
-    columns = read_header(path)
+    columns = read_header(path, renames)
     return TextTable(path, columns, counts.is_plain(len(columns)), counts.lines, counts.size)
 
 
-def read_header(path: Path) -> tuple[str, ...]:
-    """The column names of a CSV file; raises `InputFileError` if there are none."""
+def read_header(path: Path, renames: Mapping[str, str] | None = None) -> tuple[str, ...]:
+    """The column names of a CSV file, renamed if asked to; raises `InputFileError` if there are none."""
     try:
         with readable(path), path.open(encoding="utf-8-sig", newline="") as file:
             header = next(csv.reader(file), [])
@@ -100,7 +100,22 @@ def read_header(path: Path) -> tuple[str, ...]:
     twice = next((name for name, count in Counter(columns).items() if count > 1), None)
     if twice is not None:
         raise InputFileError(f"{path}: the column '{twice}' appears twice in the header")
-    return _without_internal_names(columns)
+    return rename_columns(columns, renames or {})
+
+
+def rename_columns(columns: Sequence[str], renames: Mapping[str, str]) -> tuple[str, ...]:
+    """Column names as Touchstone calls them: `renames` maps theirs to ours. A name that is taken over gets another one.
+
+    >>> rename_columns(["task", "oid", "ok"], {"task": "oid", "ok": "passed", "trial": "iteration_id"})
+    ('oid', 'input_oid', 'passed')
+    """
+    given = {renames[name] for name in columns if name in renames}
+    names: list[str] = []
+    for name in columns:
+        ours = renames.get(name, name)
+        is_taken = name not in renames and name in given
+        names.append(unused_column_name(name, (*columns, *given, *names)) if is_taken else ours)
+    return _without_internal_names(tuple(names))
 
 
 def unused_column_name(name: str, taken: Collection[str]) -> str:
@@ -159,7 +174,7 @@ def require_columns(path: Path, columns: Sequence[str], *names: str) -> None:
 
 def _other_separator(columns: Sequence[str]) -> str:
     """A hint for a file that uses another separator: its header is a single column here."""
-    if len(columns) > 1:
+    if len(columns) != 1:
         return ""
     separators = {";": "';'", "\t": "tabs", "|": "'|'"}
     used = max(separators, key=columns[0].count)

@@ -6,7 +6,6 @@ touchstone, data of an unknown kind, or not data; the table `sources` has a row 
 """
 
 import json
-from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -14,14 +13,16 @@ from touchstone.config import EvaluationConfig, first_problems_csv
 from touchstone.errors import InputFileError, TouchstoneError
 from touchstone.ingest.adapters import NOT_KNOWN, AdapterTable, ReadOptions, detect_format, read_as, why_unknown
 from touchstone.ingest.adapters.adapter import NotEvaluatedError
+from touchstone.ingest.adapters.plain import exported_table, why_not_plain
+from touchstone.ingest.adapters.swebench import submission
 from touchstone.ingest.csv_rows import LINE, ROW_ERROR, read_header
 from touchstone.ingest.fixes import require_fixes_columns
 from touchstone.ingest.input_paths import input_paths, label_of
+from touchstone.ingest.problems import problem_ids
 from touchstone.ingest.sources import NATIVE, Source, is_named_fixes, model_of
 from touchstone.names import check_model_name
 from touchstone.regular_files import open_regular, read_bytes
 from touchstone.storage.store import CSV_FOLDER, SUMMARY, WAREHOUSE
-from touchstone.tables import TABLES
 from touchstone.vocabulary import OUTCOMES_CSV_COLUMNS, FileStatus
 
 _READ_SUFFIXES = (".csv", ".json", ".jsonl", ".ndjson")
@@ -123,10 +124,13 @@ def _add_results(path: Path, kind: str | None, config: EvaluationConfig, found: 
         model = None if kind else model_of(path)
         found.not_evaluated.append(NotEvaluated(label, "left_out", reason, model, used_as))
         return
-    table = None if kind is None else read_as(kind, path, read_options(config))
+    options = read_options(config)
+    if kind == submission.FORMAT:
+        options = _with_problems(options, config)
+    table = None if kind is None else read_as(kind, path, options)
     names = [model_of(path)] if table is None else table.models()
     if table is not None and not names:
-        line, reason = table.frame.select(LINE, ROW_ERROR).row(0)
+        line, reason = table.rows.select(LINE, ROW_ERROR).head(1).collect().row(0)
         raise InputFileError(f"{path}: no row names a usable model (line {line}: {reason})")
     for name in names:
         if config.models and not any(wanted in name for wanted in config.models):
@@ -141,7 +145,13 @@ def _add_results(path: Path, kind: str | None, config: EvaluationConfig, found: 
 
 def read_options(config: EvaluationConfig) -> ReadOptions:
     """What the configuration says about files whose content leaves it open."""
-    return ReadOptions(config.score, config.junit_pattern)
+    return ReadOptions(config.score, config.junit_pattern, columns=config.columns, problem_key=config.problem_key)
+
+
+def _with_problems(options: ReadOptions, config: EvaluationConfig) -> ReadOptions:
+    """The options with the ids of the problems file, if there is one."""
+    place = config.problems_csv or first_problems_csv(config)
+    return options if place is None else replace(options, problems=problem_ids(place, config.problem_key))
 
 
 @dataclass(frozen=True)
@@ -157,7 +167,7 @@ def _classified(path: Path, config: EvaluationConfig) -> _Classified:
     if path.is_dir():
         if _same_file(path, config.output_dir) or _is_published(path, config):
             return _Classified("output", "the output folder")
-        kind = detect_format(path)
+        kind = detect_format(path, read_options(config))
         return _Classified("ignored", "a folder: files inside it are not read") if kind is None else _results(kind)
     if _is_published(path, config):
         return _Classified("output", "an output of touchstone, which is never read back")
@@ -168,14 +178,14 @@ def _classified(path: Path, config: EvaluationConfig) -> _Classified:
     suffix = path.suffix.lower()
     if suffix in _READ_SUFFIXES:
         seen = _status_of_output(path) if suffix == ".csv" else _status_of_config(path)
-        return seen if seen.status is not None else _results(detect_format(path))
-    kind = detect_format(path)
+        return seen if seen.status is not None else _results(detect_format(path, read_options(config)))
+    kind = detect_format(path, read_options(config))
     if kind is not None:
         return _results(kind)
     if suffix in (*_ARCHIVES, *_SHEETS, *_DATABASES):
         return _Classified("unknown", f"{suffix} files are not read; save it as CSV")
     if suffix in _READ_IF_KNOWN:
-        return _Classified("unknown", NOT_KNOWN)
+        return _Classified("unknown", why_not_plain(path, read_options(config)) or NOT_KNOWN)
     if _looks_like_fixes(path, config):
         return _Classified("unknown", "it looks like a fixes file, but its name does not end in .csv")
     return _Classified("ignored", "not a data file")
@@ -205,15 +215,10 @@ def _status_of_output(path: Path) -> _Classified:
         return _Classified("output", "outcomes written by touchstone, which are never read back under this name")
     if "LLM" in columns and any(name.startswith("pass@") for name in columns):
         return _Classified("output", "a summary of pass@k, which is never read back")
-    table = next((name for name in _exported_tables() if columns.issuperset(TABLES[name].dtypes)), None)
+    table = exported_table(columns)
     if table is None:
         return _results(None)
     return _Classified("output", f"an export of the table {table}, which is never read back")
-
-
-def _exported_tables() -> Iterator[str]:
-    # Tables without a model have few columns, which an input file may also have.
-    return (name for name, table in TABLES.items() if "model" in table.dtypes)
 
 
 def _status_of_config(path: Path) -> _Classified:
@@ -228,9 +233,9 @@ def _status_of_config(path: Path) -> _Classified:
 def _why_not_fixes(path: Path, config: EvaluationConfig) -> str:
     """Why a file with a readable suffix holds no attempts; empty if it does."""
     if path.suffix.lower() != ".csv":
-        return why_unknown(path)
+        return why_not_plain(path, read_options(config)) or why_unknown(path)
     try:
-        columns = read_header(path)
+        columns = read_header(path, config.columns)
         about_files = not {"filename", "test_command"}.isdisjoint(columns)
         if config.problem_key in columns and about_files and "iteration_id" not in columns:
             return "a list of problems, but not the one in use; see 'problems_csv' in the config"

@@ -4,7 +4,7 @@ Validating a fix that has no outcome belongs in `validation`.
 """
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -51,9 +51,9 @@ class IngestedAttempts:
     accepted: int
 
 
-def open_fixes(path: Path, key: str = "oid") -> TextTable:
+def open_fixes(path: Path, key: str = "oid", renames: Mapping[str, str] | None = None) -> TextTable:
     """Open a fixes CSV; raises `InputFileError` if it lacks a column that every attempt needs."""
-    table = open_table(path)
+    table = open_table(path, renames)
     require_fixes_columns(path, table.columns, key)
     return table
 
@@ -97,9 +97,16 @@ def extra_columns(table: InputTable, rules: list[cells.Rule], key: str = "oid") 
     return carried | renamed
 
 
-def read_fixes(path: Path, model: str, problems: pl.LazyFrame, scratch: Path, key: str = "oid") -> IngestedAttempts:
-    """Read `<model>_fixes.csv`; `key` is the column that names the problem."""
-    return read_attempts(open_fixes(path, key), model, problems, scratch, key)
+def read_fixes(
+    path: Path,
+    model: str,
+    problems: pl.LazyFrame,
+    scratch: Path,
+    key: str = "oid",
+    renames: Mapping[str, str] | None = None,
+) -> IngestedAttempts:
+    """Read `<model>_fixes.csv`; `key` is the column that names the problem, `renames` maps their columns to ours."""
+    return read_attempts(open_fixes(path, key, renames), model, problems, scratch, key)
 
 
 def read_attempts(

@@ -1,6 +1,6 @@
 """The list of problems, from `problems.csv` and from adapters: the denominator of every figure."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -9,7 +9,15 @@ import polars as pl
 from touchstone.errors import InputFileError
 from touchstone.ingest.adapters.table import AdapterTable
 from touchstone.ingest.cells import Rule, identifier
-from touchstone.ingest.csv_rows import LINE, ROW_ERROR, TextTable, open_table, require_columns, unused_column_name
+from touchstone.ingest.csv_rows import (
+    LINE,
+    ROW_ERROR,
+    TextTable,
+    open_table,
+    read_rows,
+    require_columns,
+    unused_column_name,
+)
 from touchstone.ingest.quarantine import quarantine_frame
 from touchstone.ingest.typed_rows import drop_refused, find_duplicates, read_typed_rows
 from touchstone.vocabulary import DEFAULT_SUITE, DEFAULT_TIER, MAX_ID_LENGTH
@@ -24,17 +32,19 @@ class IngestedProblems:
     rows: int
 
 
-def open_problems(path: Path, key: str = "oid") -> TextTable:
+def open_problems(path: Path, key: str = "oid", renames: Mapping[str, str] | None = None) -> TextTable:
     """Open a problems CSV; raises `InputFileError` if it lacks a column that every problem needs."""
-    table = open_table(path)
+    table = open_table(path, renames)
     # A problem with its own test command may be about a whole folder.
     require_columns(path, table.columns, key, *(() if "test_command" in table.columns else ("filename",)))
     return table
 
 
-def read_problems(path: Path, scratch: Path, key: str = "oid") -> IngestedProblems:
+def read_problems(
+    path: Path, scratch: Path, key: str = "oid", renames: Mapping[str, str] | None = None
+) -> IngestedProblems:
     """Read `problems.csv`; `key` is the column that names the problem. Refuses a file whose key is not unique."""
-    table = open_problems(path, key)
+    table = open_problems(path, key, renames)
     cluster = next((name for name in ("cluster", "project_name") if name in table.columns), None)
     rules: list[Rule] = [identifier(key)]
     own = {
@@ -60,6 +70,12 @@ def read_problems(path: Path, scratch: Path, key: str = "oid") -> IngestedProble
     if typed.rows == len(refused):
         raise InputFileError(f"{path}: there is no problem in the file; it needs at least one good row")
     return IngestedProblems(accepted, quarantine_frame(table, refused), typed.rows)
+
+
+def problem_ids(path: Path, key: str = "oid") -> frozenset[str]:
+    """The ids in a problems file; a row that is refused elsewhere may be among them."""
+    ids = read_rows(open_problems(path, key), lambda rows: rows.select(key).collect())
+    return frozenset(ids[key].drop_nulls())
 
 
 def derived_problems(tables: Sequence[AdapterTable]) -> pl.DataFrame:
@@ -89,5 +105,5 @@ def _problems_of_records(table: AdapterTable) -> pl.DataFrame:
         return (pl.col(name) if name in table.columns else pl.lit(None, pl.String)).alias(name)
 
     tier = given("tier").fill_null(DEFAULT_TIER) if table.tier_bound else pl.lit(None, pl.String)
-    named = table.frame.filter(pl.col(ROW_ERROR).is_null() & pl.col("oid").is_not_null())
-    return named.select("oid", given("suite"), given("cluster"), only_tier=tier)
+    named = table.rows.filter(pl.col(ROW_ERROR).is_null() & pl.col("oid").is_not_null())
+    return named.select("oid", given("suite"), given("cluster"), only_tier=tier).unique().collect(engine="streaming")

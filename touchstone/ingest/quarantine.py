@@ -40,8 +40,10 @@ def quarantine_frame(table: TextTable | AdapterTable, refusals: Iterable[Refusal
 
 def rows_without_model(table: AdapterTable) -> pl.DataFrame:
     """The quarantine rows of records that name no usable model, and so belong to no model's part of the table."""
-    rows = table.frame.filter(pl.col(MODEL).is_null()).select(LINE, ROW_ERROR_KIND, ROW_ERROR).iter_rows()
-    return quarantine_frame(table, [Refusal(line, kind, reason) for line, kind, reason in rows])
+    rows = (
+        table.rows.filter(pl.col(MODEL).is_null()).select(LINE, ROW_ERROR_KIND, ROW_ERROR).collect(engine="streaming")
+    )
+    return quarantine_frame(table, [Refusal(line, kind, reason) for line, kind, reason in rows.iter_rows()])
 
 
 def refused_file(name: str, reason: str) -> pl.DataFrame:

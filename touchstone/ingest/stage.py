@@ -5,7 +5,7 @@ How a file is read belongs in the readers beside this module; here it is decided
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 import polars as pl
@@ -15,6 +15,7 @@ from touchstone.errors import InputFileError, TouchstoneError
 from touchstone.ingest.clean_files import clean_batches, read_clean_files
 from touchstone.ingest.combining import combine
 from touchstone.ingest.csv_rows import TextTable
+from touchstone.ingest.discovery import read_options
 from touchstone.ingest.fixes import IngestedAttempts, open_fixes, read_attempts, read_fixes, sort_attempts
 from touchstone.ingest.inputs import Inputs
 from touchstone.ingest.problems import derived_problems, read_problems
@@ -67,9 +68,7 @@ class IngestStage:
     def problems(self) -> Part:
         """The problems to be solved: the denominator of every figure."""
         code = table_code_version("problems")
-        fingerprint = digest(
-            ["problems", self.inputs.problems_version(), self.config.problem_key, self.config.score, code]
-        )
+        fingerprint = digest(["problems", self.inputs.problems_version(), asdict(read_options(self.config)), code])
         current = self.store.current("problems", fingerprint)
         if current is not None:
             return current
@@ -93,7 +92,7 @@ class IngestStage:
 
     def _read_problems(self, path: Path, content: str, fingerprint: str) -> pl.LazyFrame:
         """The rows of the problems file, with its refused rows and its line in `sources` written."""
-        read = read_problems(path, self.store.scratch("problems.parquet"), self.config.problem_key)
+        read = read_problems(path, self.store.scratch("problems.parquet"), self.config.problem_key, self.config.columns)
         self.inputs.require_unchanged(path, content)
         self.store.write("quarantine", read.quarantine.lazy(), fingerprint, PROBLEMS_PART)
         row = problems_row(path, content, read.rows, read.rows - read.quarantine.height)
@@ -164,7 +163,7 @@ class IngestStage:
         for model, files in stale.items():
             if [source.format for source in files.sources] == [NATIVE]:
                 with suppress(InputFileError):
-                    tables[model] = open_fixes(files.sources[0].path, self.config.problem_key)
+                    tables[model] = open_fixes(files.sources[0].path, self.config.problem_key, self.config.columns)
         problems = self.store.scan_with_extras("problems").collect().lazy()
         parts: dict[str, Part] = {}
         for batch in clean_batches(tables):
@@ -242,7 +241,8 @@ class IngestStage:
         try:
             content = content or self.inputs.source_hash(source.path)
             if source.format == NATIVE:
-                read = read_fixes(source.path, source.model, problems, scratch, self.config.problem_key)
+                key, renames = self.config.problem_key, self.config.columns
+                read = read_fixes(source.path, source.model, problems, scratch, key, renames)
             else:
                 table = self.inputs.discovery.adapter_tables[source.path].for_model(source.model)
                 read = read_attempts(table, source.model, problems, scratch)

@@ -42,7 +42,8 @@ def read_typed_rows(
         typed.sink_parquet(scratch, compression="lz4", statistics=False)
 
     if isinstance(table, AdapterTable):
-        sink(table.frame.lazy())
+        with table.reading():
+            sink(table.rows)
     else:
         # In a CSV file a row that cannot be split into cells is ragged.
         read_rows(table, lambda rows: sink(rows.with_columns(pl.lit("ragged").alias(ROW_ERROR_KIND))))

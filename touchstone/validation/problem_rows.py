@@ -13,7 +13,7 @@ def problem_rows(config: EvaluationConfig) -> dict[str, dict[str, Any]]:
     """The columns that control validation, by oid."""
     with tempfile.TemporaryDirectory(prefix="touchstone-") as scratch:
         path = find_problems_csv(config)
-        problems = read_problems(path, Path(scratch) / "problems.parquet", config.problem_key).problems
+        problems = read_problems(path, Path(scratch) / "problems.parquet", config.problem_key, config.columns).problems
         present = [name for name in COLUMNS if name in problems.collect_schema()]
         rows = problems.select("oid", *present).sort("oid").collect()
         return {row["oid"]: row for row in rows.iter_rows(named=True)}

@@ -32,6 +32,7 @@ def write(tmp_path: Path, content: bytes) -> Path:
         (RUNS + b"\n\xff\xfe", "scylla"),
         (LINE + b"}", "failproof"),
         (b"\n \n" + LINE + b', "results": []}\n{broken', "failproof"),
+        (b"PAR1\x00\x00\x15\x04", "parquet"),
     ],
 )
 def test_recognised(tmp_path: Path, content: bytes, name: str) -> None:
@@ -59,7 +60,6 @@ def test_recognised(tmp_path: Path, content: bytes, name: str) -> None:
         b'{"case_id": "c", "model_id": "m"}\n',
         b'{\n"case_id": "c",\n"model_id": "m",\n"classification": null}\n',
         b"\xff\xfe{\x00",
-        b"PAR1\x00\x00\x15\x04",
         b'"' * 1001,
         b"{" * 300_000,
         b"}" * 100 + b'{"results": [1]}',

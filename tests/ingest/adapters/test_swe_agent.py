@@ -104,7 +104,7 @@ def test_a_broken_trajectory_refuses_its_instance(tmp_path: Path) -> None:
     assert read_adapted(tmp_path / "run").frame["__broken"].to_list() == [
         None,
         "p-2.traj: it has no info, so it is no trajectory",
-        "run/p-3.traj: broken JSON at line 1, column 2 (Expecting property name enclosed in double quotes)",
+        "run/p-3.traj: broken JSON at line 1 column 2 (Expecting property name enclosed in double quotes)",
     ]
 
 

@@ -14,11 +14,17 @@ from touchstone.ingest.adapters import (
     evalplus,
     failproof,
     forgetest,
+    git_lfs,
     human_eval,
+    junit,
     livecodebench,
     livecodebench_tests,
+    lm_eval,
+    lm_eval_results,
     openhands,
     openhands_index,
+    plain,
+    promptfoo,
     scylla,
     swe_agent,
     terminal_bench,
@@ -65,6 +71,13 @@ _IN_ORDER = (
     swe_agent.ADAPTER,
     terminal_bench.ADAPTER,
     jobs.ADAPTER,
+    git_lfs.ADAPTER,
+    junit.ADAPTER,
+    lm_eval.ADAPTER,
+    lm_eval_results.ADAPTER,
+    promptfoo.ADAPTER,
+    plain.PARQUET,
+    plain.JSON_LINES,
     forgetest.ADAPTER,
 )
 NOT_KNOWN = "not in a known format; `touchstone inspect-files --formats` lists them"
@@ -72,15 +85,16 @@ NOT_KNOWN = "not in a known format; `touchstone inspect-files --formats` lists t
 ADAPTERS = {adapter.format: adapter for adapter in _IN_ORDER}
 
 
-def detect_format(path: Path) -> str | None:
+def detect_format(path: Path, options: ReadOptions | None = None) -> str | None:
     """The format of a file or folder, detected from its content; None for a native CSV and anything else."""
-    head = Head(path)
+    given = options or ReadOptions()
+    head = Head(path, given.columns, given.problem_key)
     return next((adapter.format for adapter in _IN_ORDER if adapter.recognizes(head)), None)
 
 
 def read_adapted(path: Path, options: ReadOptions | None = None) -> AdapterTable:
     """Read a results file or folder of any system that has an adapter."""
-    name = detect_format(path)
+    name = detect_format(path, options)
     if name is None:
         raise InputFileError(f"{path}: {why_unknown(path)}")
     return read_as(name, path, options)

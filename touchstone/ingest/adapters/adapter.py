@@ -1,7 +1,7 @@
 """What every adapter declares: its name, how it recognizes a file or folder, and how it reads one."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from touchstone.errors import InputFileError
@@ -23,12 +23,15 @@ class ReadOptions:
     """What a user may say about files whose content leaves it open.
 
     `score` names one of several scores. `junit_pattern` says which parts of a path are the model, the tier and the
-    attempt. `problems` are the ids of all problems, for files that do not list failures.
+    attempt. `problems` are the ids of all problems, for files that do not list failures. `columns` maps the column
+    names of plain tables to ours, and `problem_key` is the column of the problem.
     """
 
     score: str | None = None
     junit_pattern: str | None = None
     problems: frozenset[str] | None = None
+    columns: Mapping[str, str] = field(default_factory=dict)
+    problem_key: str = "oid"
 
 
 @dataclass(frozen=True)

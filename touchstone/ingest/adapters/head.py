@@ -6,7 +6,7 @@ Everything is read at most once and parsed when an adapter asks for it, so that 
 import json
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
@@ -27,8 +27,11 @@ _TOKEN = re.compile(r'("[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z))(\s*:)?|[{}\[\]]', re.
 class Head:
     """The first 64 KiB of a file (1 MiB of JSON), or the entries of a folder. What cannot be read is empty."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, columns: Mapping[str, str] | None = None, problem_key: str = "oid") -> None:
         self.path = path
+        # How a user calls the columns of plain tables; see `ReadOptions`.
+        self.columns = columns or {}
+        self.problem_key = problem_key
         self.is_folder = path.is_dir()
 
     @cached_property

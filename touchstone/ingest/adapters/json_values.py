@@ -49,7 +49,7 @@ def text_of(value: object) -> str | None:
 def shown_json(value: object) -> str:
     """The JSON text of any value, to be shown to people."""
     try:
-        return _encodable(encode(value))
+        return encodable(encode(value))
     except RecursionError:
         return "(nested too deeply to be shown)"
 

@@ -3,8 +3,10 @@
 JSON as text cells belongs in `json_values`; what a key of one system means belongs in that system's module.
 """
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 
 import polars as pl
@@ -42,9 +44,9 @@ class ReportedFigure:
 
 @dataclass(frozen=True)
 class AdapterTable:
-    """The records of one file as rows of text cells, before any rule has been applied.
+    """The records of one file as rows of text cells, before any rule has been applied. A large file is only scanned.
 
-    Internal columns of the frame: `__line` is where the record starts; `__kind` and `__broken` are the kind and the
+    Internal columns of the rows: `__line` is where the record starts; `__kind` and `__broken` are the kind and the
     reason of a record that the adapter refuses; `__model` is the name of the model, null if it is unknown or not
     allowed. The others are `columns`, all text.
     """
@@ -52,7 +54,7 @@ class AdapterTable:
     path: Path
     format: str
     columns: tuple[str, ...]
-    frame: pl.DataFrame
+    rows: pl.LazyFrame = field(repr=False, compare=False)
     raw_reader: RawReader = field(repr=False, compare=False)
     # Whether each problem belongs to a single tier, as the configurations of a task do.
     tier_bound: bool = False
@@ -62,13 +64,28 @@ class AdapterTable:
     # What a user should know about the file: what was left out, and which of several readings was chosen.
     notes: tuple[str, ...] = ()
 
+    @cached_property
+    def frame(self) -> pl.DataFrame:
+        """All rows in memory."""
+        with self.reading():
+            return self.rows.collect()
+
     def models(self) -> list[str]:
         """The names of the models in the file."""
-        return self.frame[MODEL].drop_nulls().unique().sort().to_list()
+        names = self.rows.select(pl.col(MODEL).drop_nulls().unique()).collect(engine="streaming")
+        return names[MODEL].sort().to_list()
 
     def for_model(self, model: str) -> "AdapterTable":
         """The table with the rows of one model."""
-        return replace(self, frame=self.frame.filter(pl.col(MODEL) == model))
+        return replace(self, rows=self.rows.filter(pl.col(MODEL) == model))
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """Turn errors of reading the rows, of which a scanned file may have some, into an `InputFileError`."""
+        try:
+            yield
+        except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
+            raise InputFileError(f"{self.path}: cannot be read ({first_line(error)})") from None
 
     def raw(self, lines: set[int]) -> dict[int, str]:
         """The text of the records at these lines, truncated to `MAX_RAW_LENGTH` characters."""
@@ -92,6 +109,11 @@ class RefusedRecordError(Exception):
         super().__init__(reason)
         self.kind = kind
         self.reason = reason
+
+
+def first_line(error: BaseException) -> str:
+    """The first line of what a library says, for a message of one line."""
+    return (str(error).strip().splitlines() or [type(error).__name__])[0][:200]
 
 
 def carried_name(name: str, taken: Collection[str]) -> str:
@@ -166,24 +188,26 @@ def adapter_table(
     path: Path,
     format_name: str,
     columns: tuple[str, ...],
-    frame: pl.DataFrame,
+    frame: pl.DataFrame | pl.LazyFrame,
     raw_reader: RawReader,
     *,
     tier_bound: bool = False,
 ) -> AdapterTable:
     """Complete a frame with its `__model` column; rows whose model has a name that is not allowed are refused."""
-    if frame.is_empty():
+    rows = frame.lazy()
+    names = rows.select(pl.col(NAME_COLUMN).unique()).collect(engine="streaming")[NAME_COLUMN]
+    if names.is_empty():
         # Without rows there is no model under which the file could be reported.
         raise InputFileError(f"{path}: the file holds no results")
-    wrong = {name: reason for name in frame[NAME_COLUMN].unique() if name and (reason := _refused_name(name))}
+    wrong = {name: reason for name in names if name and (reason := _refused_name(name))}
     refused = pl.col(NAME_COLUMN).replace_strict(wrong, default=None, return_dtype=pl.String)
     unusable = refused.is_not_null() | (pl.col(NAME_COLUMN).str.strip_chars() == "")
-    frame = frame.with_columns(
+    rows = rows.with_columns(
         pl.coalesce(ROW_ERROR_KIND, pl.when(refused.is_not_null()).then(pl.lit("bad_id"))).alias(ROW_ERROR_KIND),
         pl.coalesce(ROW_ERROR, refused).alias(ROW_ERROR),
         pl.when(~unusable).then(NAME_COLUMN).alias(MODEL),
     )
-    return AdapterTable(path, format_name, columns, frame.select(*OWN_COLUMNS, *columns), raw_reader, tier_bound)
+    return AdapterTable(path, format_name, columns, rows.select(*OWN_COLUMNS, *columns), raw_reader, tier_bound)
 
 
 def _refused_name(name: str) -> str | None:

@@ -1,0 +1,284 @@
+"""Reading JUnit XML: what passes, fails and is undecided, and whose attempt a file is."""
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+import touchstone
+from tests.ingest.adapters.damaged_files import damaged, read_or_refused
+from touchstone.errors import InputFileError, TouchstoneError
+from touchstone.ingest.adapters import AdapterTable, ReadOptions, detect_format, read_adapted
+from touchstone.ingest.adapters.junit import ADAPTER, COLUMNS
+
+FILES = Path(__file__).parent / "files" / "junit"
+
+
+def read(tmp_path: Path, *cases: str, pattern: str | None = None) -> AdapterTable:
+    path = tmp_path / "report.xml"
+    path.write_text(f"<testsuite name='s'>{''.join(cases)}</testsuite>")
+    assert detect_format(path) == "junit"
+    return read_adapted(path, ReadOptions(junit_pattern=pattern))
+
+
+def case(inside: str = "", name: str = "t", **attributes: str) -> str:
+    given = "".join(f' {key}="{value}"' for key, value in ({"classname": "c", "name": name} | attributes).items())
+    return f"<testcase{given}>{inside}</testcase>"
+
+
+def verdicts(table: AdapterTable) -> dict[str, str | None]:
+    return dict(table.frame.select("oid", "passed").iter_rows())
+
+
+def test_every_cell_of_a_test_case() -> None:
+    table = read_adapted(FILES / "pytest.xml")
+    assert table.columns == (*COLUMNS, "property_attempt")
+    cells = table.frame.row(2, named=True)
+    assert {name: value for name, value in cells.items() if value is not None and name != "__model"} == {
+        "__line": 3,
+        "oid": "test_fix.test_range[3]",
+        "iteration_id": "1",
+        "llm_name": "pytest",
+        "passed": "false",
+        "classification": "fail",
+        "duration_seconds": "0.003",
+        "error": "assert 3 < 3",
+        "outcome": "failed",
+        "results": "1",
+        "test_class": "test_fix",
+        "test_suite": "pytest",
+    }
+    assert table.raw({2})[2].startswith('<testcase classname="test_fix" name="test_range[2]"')
+
+
+def test_a_real_file_of_pytest() -> None:
+    table = read_adapted(FILES / "pytest.xml")
+    assert verdicts(table) == {
+        "test_fix.test_range[1]": "true",
+        "test_fix.test_range[2]": "true",
+        "test_fix.test_range[3]": "false",
+        "test_fix.test_ok": "true",
+        "test_fix.test_skipped": None,
+        "test_fix.test_known_bug": None,
+        "test_fix.test_xpass": "true",
+        "test_fix.test_setup_error": "false",
+        "test_fix.test_teardown_error": "false",
+        "test_fix.TestC.test_inner": "false",
+        "test_fix.test_flaky": "true",
+    }
+    assert table.frame["results"].to_list()[-1] == "3"
+
+
+def test_a_real_file_of_node_with_tests_outside_of_suites() -> None:
+    table = read_adapted(FILES / "node.xml")
+    expected = {"test.top/inner ok": "true", "test.top/inner bad": "false", "test.skipped": None, "test.todo": None}
+    assert verdicts(table) == expected
+
+
+@pytest.mark.parametrize("name", ["pytest.xml", "node.xml", "pytest_collect_error.xml"])
+def test_the_counts_of_the_tool_are_reproduced(name: str) -> None:
+    figures = read_adapted(FILES / name).figures
+    assert [figure.name for figure in figures] == ["tests", "failures", "errors", "skipped"]
+    assert [figure.reported for figure in figures] == [figure.recomputed for figure in figures]
+
+
+def test_a_file_that_cannot_be_collected_is_a_failed_problem() -> None:
+    table = read_adapted(FILES / "pytest_collect_error.xml")
+    assert table.frame.select("oid", "passed", "classification").rows() == [("test_bad", "false", "error")]
+    assert any("1 file or suite could not be run" in note for note in table.notes)
+
+
+@pytest.mark.parametrize(
+    ("inside", "attributes", "passed", "outcome"),
+    [
+        ("", {}, "true", "passed"),
+        ("<failure/>", {}, "false", "failed"),
+        ("<error/>", {}, "false", "error"),
+        ("<error/><failure/>", {}, "false", "failed"),
+        ("<skipped/>", {}, None, "skipped"),
+        ("<skipped/><failure/>", {}, "false", "failed"),
+        ("<failure/><skipped/>", {}, "false", "failed"),
+        ("<failure/><skipped type='todo'/>", {}, None, "skipped"),
+        ("<skipped type='todo'/><failure/>", {}, None, "skipped"),
+        ("", {"status": "notrun"}, None, "skipped"),
+        ("", {"status": "run", "result": "suppressed"}, None, "skipped"),
+        ("<rerunFailure/><failure/>", {}, "false", "failed"),
+        ("<flakyFailure/><system-out>failure</system-out>", {}, "true", "passed"),
+    ],
+)
+def test_the_outcome_of_a_test(
+    tmp_path: Path, inside: str, attributes: dict[str, str], passed: str | None, outcome: str
+) -> None:
+    table = read(tmp_path, case(inside, **attributes))
+    assert table.frame.select("passed", "outcome").row(0) == (passed, outcome)
+    assert (table.frame["flaky"].item() == "true") == ("flaky" in inside)
+
+
+@pytest.mark.parametrize(
+    ("results", "passed", "flaky"),
+    [
+        (["<failure/>", ""], "false", "true"),
+        (["", "<failure/>"], "false", "true"),
+        (["<skipped/>", ""], "true", None),
+        (["<skipped/>", "<skipped/>"], None, None),
+    ],
+)
+def test_reruns_count_as_the_worst_of_them(
+    tmp_path: Path, results: list[str], passed: str | None, flaky: str | None
+) -> None:
+    table = read(tmp_path, *map(case, results))
+    assert table.frame.select("passed", "flaky", "results").rows() == [(passed, flaky, "2")]
+
+
+def test_an_error_of_a_suite_is_a_failed_problem(tmp_path: Path) -> None:
+    table = read(tmp_path, "<testsuite name='CartTest'><error message='the VM crashed'/></testsuite>", case())
+    assert verdicts(table) == {"s/CartTest": "false", "c.t": "true"}
+
+
+@pytest.mark.parametrize(("time", "seconds"), [("1,234.5", "1234.5"), ("-1", None), ("NaN", None), ("", None)])
+def test_times(tmp_path: Path, time: str, seconds: str | None) -> None:
+    assert read(tmp_path, case(time=time)).frame["duration_seconds"].to_list() == [seconds]
+
+
+def test_long_names_stay_different(tmp_path: Path) -> None:
+    names = [f"c.{'x' * 300}{place}" for place in (1, 2)]
+    oids = read(tmp_path, *(case(name=name) for name in names)).frame["oid"].to_list()
+    assert len(set(oids)) == 2 and all(len(oid) <= 200 for oid in oids)
+
+
+def test_a_case_without_a_name_is_refused(tmp_path: Path) -> None:
+    table = read(tmp_path, case(), case(name=""), case(name=""))
+    assert table.frame["__kind"].to_list() == [None, "bad_id", "bad_id"]
+
+
+@pytest.mark.parametrize(
+    ("file", "pattern", "expected"),
+    [
+        ("runs/gpt/hard/2.xml", "{model}/{tier}/{attempt}.xml", ("gpt", "hard", "2")),
+        ("gpt_4_007.xml", "{model}_{attempt}.xml", ("gpt_4", None, "7")),
+        ("gpt/1/TEST-a.b.xml", "{model}/{attempt}/TEST-*.xml", ("gpt", None, "1")),
+        ("openai%2Fgpt-4o.xml", "{model}.xml", ("openai/gpt-4o", None, "1")),
+    ],
+)
+def test_a_pattern_finds_model_tier_and_attempt(
+    tmp_path: Path, file: str, pattern: str, expected: tuple[str, str | None, str]
+) -> None:
+    path = tmp_path / file
+    path.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copy(FILES / "node.xml", path)
+    table = read_adapted(path, ReadOptions(junit_pattern=pattern))
+    assert table.frame.select("llm_name", "tier", "iteration_id").unique().rows() == [expected]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "reason"),
+    [
+        ("{model}/{attempt}.xml", "its path does not end like junit_pattern"),
+        ("{model}{tier}.xml", "fits its path in more than one way"),
+        ("{tier}.xml", r"it must have \{model\}"),
+        ("{model}/{model}.xml", "at most once"),
+        ("{name}.xml", r"'\{name\}' is not one of \{model\}, \{tier\}, \{attempt\}"),
+    ],
+)
+def test_a_pattern_that_does_not_fit_is_refused(tmp_path: Path, pattern: str, reason: str) -> None:
+    with pytest.raises(TouchstoneError, match=reason):
+        read(tmp_path, case(), pattern=pattern)
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("<testsuite>", "not whole XML"),
+        ("<testsuites/>", "there is no test case"),
+        ("<testsuite><testcase name='a'><testcase name='b'/></testcase></testsuite>", "inside another one"),
+        ("<testsuite>" * 300, "nested more than 200 levels"),
+        ("<?xml version='1.0' encoding='x'?><testsuite/>", "not whole XML"),
+        ("<!DOCTYPE a [<!ENTITY b 'b'>]><testsuite><testcase name='&b;'/></testsuite>", "document type declaration"),
+        ("<html/>", "the root is <html> instead of"),
+        ("", "not whole XML"),
+    ],
+)
+def test_a_file_that_cannot_be_used_is_refused_in_one_line(tmp_path: Path, text: str, reason: str) -> None:
+    path = tmp_path / "report.xml"
+    path.write_text(text)
+    with pytest.raises(InputFileError, match=reason) as error:
+        ADAPTER.read(path, ReadOptions())
+    assert "\n" not in str(error.value)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=40)
+@given(data=damaged((FILES / "node.xml").read_bytes()))
+def test_a_damaged_file_is_read_or_refused(tmp_path: Path, data: bytes) -> None:
+    path = tmp_path / "report.xml"
+    path.write_bytes(data)
+    read_or_refused(ADAPTER, path)
+
+
+PYTEST_FILE = """
+import pytest
+def test_ok(): pass
+def test_bad(): assert 1 == 2, "é<&>"
+def test_skipped(): pytest.skip("no network")
+@pytest.mark.xfail
+def test_known(): assert False
+@pytest.fixture
+def broken(): raise RuntimeError("no database")
+def test_setup(broken): pass
+"""
+NODE_FILE = """
+const {describe, it} = require('node:test');
+describe('cart', () => { it('adds', () => {}); it('removes', () => { throw new Error('x') }); it.skip('later') });
+"""
+
+
+@pytest.mark.nightly
+def test_a_fresh_file_of_pytest(tmp_path: Path) -> None:
+    (tmp_path / "test_fix.py").write_text(PYTEST_FILE)
+    (tmp_path / "test_gone.py").write_text("import nothing_like_it\n")
+    options = ["--junitxml=report.xml", "-p", "no:cacheprovider", "--continue-on-collection-errors", "-c", "/dev/null"]
+    subprocess.run([sys.executable, "-m", "pytest", "--rootdir=.", *options], cwd=tmp_path, check=False)
+    table = read_adapted(tmp_path / "report.xml")
+    assert verdicts(table) == {
+        "test_gone": "false",
+        "test_fix.test_ok": "true",
+        "test_fix.test_bad": "false",
+        "test_fix.test_skipped": None,
+        "test_fix.test_known": None,
+        "test_fix.test_setup": "false",
+    }
+    assert [figure.reported for figure in table.figures] == [figure.recomputed for figure in table.figures]
+
+
+@pytest.mark.nightly
+def test_a_fresh_file_of_node(tmp_path: Path) -> None:
+    node = shutil.which("node")
+    if node is None:
+        pytest.skip("node is not installed")
+    (tmp_path / "cart.test.js").write_text(NODE_FILE)
+    report = subprocess.run(
+        [node, "--test", "--test-reporter=junit", "cart.test.js"], cwd=tmp_path, capture_output=True, check=False
+    )
+    (tmp_path / "report.xml").write_bytes(report.stdout)
+    found = verdicts(read_adapted(tmp_path / "report.xml"))
+    assert {name.rpartition("/")[2]: passed for name, passed in found.items()} == {
+        "adds": "true",
+        "removes": "false",
+        "later": None,
+    }
+
+
+def test_a_whole_evaluation(tmp_path: Path) -> None:
+    (tmp_path / "fixes").mkdir()
+    for name in ("pytest.xml", "node.xml"):
+        shutil.copy(FILES / name, tmp_path / "fixes")
+    (tmp_path / "config.json").write_text(json.dumps({"fixes_dir": "fixes", "output_dir": "out"}))
+    attempts = touchstone.evaluate(tmp_path / "config.json")["attempts"]
+    counts = {model: own["passed"].to_list() for (model,), own in attempts.group_by("model")}
+    assert {model: (own.count(True), own.count(False), own.count(None)) for model, own in counts.items()} == {
+        "node": (1, 1, 2),
+        "pytest": (5, 4, 2),
+    }

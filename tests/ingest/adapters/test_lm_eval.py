@@ -1,0 +1,243 @@
+"""Reading lm-eval's samples files: which metric is the verdict, what is undecided, and whose attempts they are."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import touchstone
+from tests.ingest.adapters.damaged_files import damaged, read_or_refused
+from touchstone.errors import InputFileError
+from touchstone.ingest.adapters import AdapterTable, ReadOptions, detect_format, read_adapted
+from touchstone.ingest.adapters.adapter import NotEvaluatedError
+from touchstone.ingest.adapters.lm_eval import ADAPTER, COLUMNS
+
+FILES = Path(__file__).parent / "files" / "lm-eval" / "acme__fixer-7b"
+TIME = "2026-11-15T13-40-50.650094"
+
+
+def samples(task: str) -> Path:
+    return FILES / f"samples_{task}_{TIME}.jsonl"
+
+
+def sample(doc_id: object = 0, **changes: object) -> dict[str, object]:
+    made = {"doc_id": doc_id, "doc": {"q": "?"}, "target": "a", "arguments": {}, "resps": [["a"]], "filtered_resps": []}
+    return made | {"filter": "none", "metrics": ["acc"], "acc": 1.0} | changes
+
+
+def write(folder: Path, *lines: object, name: str = f"samples_sums_{TIME}.jsonl") -> Path:
+    folder.mkdir(exist_ok=True)
+    path = folder / name
+    path.write_text("".join((each if isinstance(each, str) else json.dumps(each)) + "\n" for each in lines))
+    return path
+
+
+def column(table: AdapterTable, name: str) -> list[str | None]:
+    return table.frame[name].to_list()
+
+
+def test_every_cell_of_a_sample() -> None:
+    table = read_adapted(samples("fix_mc"))
+    assert table.columns[: len(COLUMNS)] == COLUMNS
+    row = table.frame.row(0, named=True)
+    assert {name: value for name, value in row.items() if not name.endswith("_hash")} == {
+        "__line": 1,
+        "__kind": None,
+        "__broken": None,
+        "__model": row["__model"],
+        "oid": "fix_mc/0",
+        "iteration_id": "1",
+        "llm_name": "acme/fixer-7b",
+        "suite": "fix_mc",
+        "run_id": TIME,
+        "passed": "true",
+        "weighted_score": "1.0",
+        "metric": "acc",
+        "filter": "none",
+        "responses": "1",
+        "metric_acc": "1.0",
+        "metric_acc_norm": "1.0",
+        "n_shot": "0",
+        "task_version": "1.0",
+        "lm_eval_version": "0.4.13",
+    }
+    assert table.files == (samples("fix_mc"), FILES / f"results_{TIME}.json")
+
+
+@pytest.mark.parametrize("task", ["fix_gen", "fix_mc", "fix_pass"])
+def test_the_aggregates_of_the_tool_are_reproduced(task: str) -> None:
+    table = read_adapted(samples(task))
+    assert len(table.figures) == 2
+    for figure in table.figures:
+        assert figure.recomputed == pytest.approx(figure.reported), figure
+        assert figure.model == "acme/fixer-7b" and figure.suite == task
+
+
+@pytest.mark.parametrize(
+    ("score", "passed"),
+    [(None, "1000"), ("exact_match", "1000"), ("exact_match,first", "1000"), ("exact_match,maj3", "1100")],
+)
+def test_the_first_filter_is_read_unless_another_is_chosen(score: str | None, passed: str) -> None:
+    table = read_adapted(samples("fix_gen"), ReadOptions(score=score))
+    assert column(table, "passed") == ["true" if each == "1" else "false" for each in passed]
+    other = "exact_match,first" if score == "exact_match,maj3" else "exact_match,maj3"
+    assert other in table.notes[0]
+
+
+def test_shares_of_several_responses_are_no_verdicts() -> None:
+    table = read_adapted(samples("fix_pass"))
+    assert column(table, "metric") == ["pass@1"] * 4
+    assert column(table, "passed") == [None] * 4
+    assert column(table, "weighted_score")[-2:] == ["0.3333333333333333", "0.0"]
+    assert any("undecided" in note for note in table.notes)
+    assert [figure.note is not None for figure in table.figures] == [True, False]
+
+
+def test_pass_at_3_is_read_only_if_it_is_chosen() -> None:
+    table = read_adapted(samples("fix_pass"), ReadOptions(score="pass@3"))
+    assert column(table, "passed") == ["true", "true", "true", "false"]
+    assert "pass@3 is about several attempts: each row stands for all of them" in table.notes
+
+
+@pytest.mark.parametrize("score", ["pass@1", None])
+def test_a_share_that_happens_to_be_whole_is_still_no_verdict(tmp_path: Path, score: str | None) -> None:
+    line = sample(resps=[["a", "b"]], metrics=["pass@1"]) | {"pass@1": 1.0}
+    assert column(read_adapted(write(tmp_path, line), ReadOptions(score=score)), "passed") == [None]
+
+
+def test_an_unknown_score_is_refused_with_those_there_are() -> None:
+    with pytest.raises(InputFileError, match=r"no score 'f1'; there are: exact_match,first, exact_match,maj3$"):
+        read_adapted(samples("fix_gen"), ReadOptions(score="f1"))
+
+
+def test_a_metric_of_fractions_gives_way_to_one_of_verdicts(tmp_path: Path) -> None:
+    lines = [sample(place, metrics=["f1", "em"], f1=0.4, em=place) for place in (0, 1)]
+    assert column(read_adapted(write(tmp_path, *lines)), "metric") == ["em", "em"]
+
+
+@pytest.mark.parametrize("value", [None, float("nan"), [1.5, 3]])
+def test_what_was_not_scored_is_undecided(tmp_path: Path, value: object) -> None:
+    table = read_adapted(write(tmp_path, sample(0), sample(1, acc=value), sample(2, acc=False)))
+    assert column(table, "passed") == ["true", None, "false"]
+    assert column(table, "weighted_score") == ["1.0", None, "0"]
+
+
+def test_scores_outside_of_0_to_1_are_no_weighted_score(tmp_path: Path) -> None:
+    table = read_adapted(write(tmp_path, sample(0, acc=-3.5), sample(1, acc=17)))
+    assert column(table, "weighted_score") == column(table, "passed") == [None, None]
+    assert column(table, "metric_acc") == ["-3.5", "17"]
+
+
+def test_files_from_before_filters_and_metrics_were_written(tmp_path: Path) -> None:
+    old = {name: value for name, value in sample().items() if name not in ("filter", "metrics")}
+    table = read_adapted(write(tmp_path / "gpt2", old, name="pretrained__gpt2_sums.jsonl"))
+    assert table.frame.select("oid", "passed", "llm_name").row(0) == ("pretrained__gpt2_sums/0", "true", "gpt2")
+
+
+def test_runs_of_a_task_in_one_folder_are_attempts_in_order_of_time(tmp_path: Path) -> None:
+    early = write(tmp_path, sample(), name="samples_sums_2026-01-01T00-00-00.1.jsonl")
+    late = write(tmp_path, sample(), name="samples_sums_2026-01-02T00-00-00.1.jsonl")
+    write(tmp_path, sample(), name="samples_more_sums_2026-01-01T09-00-00.1.jsonl")
+    assert [column(read_adapted(path), "iteration_id") for path in (late, early)] == [["2"], ["1"]]
+
+
+@pytest.mark.parametrize(
+    ("results", "model", "note"),
+    [
+        ({"model_name": "org/m"}, "org/m", None),
+        ({"model_name": "", "config": {"model_args": "pretrained=org/m,dtype=auto"}}, "org/m", None),
+        ({"config": {"model_args": {"model": "org/m"}}}, "org/m", None),
+        ({"model_name": None}, "org__m", "names no model"),
+        (["no object"], "org__m", "not an object"),
+        ("{", "org__m", "broken JSON"),
+        (None, "org__m", "no results file of the same time"),
+    ],
+)
+def test_the_model_comes_from_the_results_else_from_the_folder(
+    tmp_path: Path, results: object, model: str, note: str | None
+) -> None:
+    path = write(tmp_path / "org__m", sample())
+    if results is not None:
+        write(path.parent, results, name=f"results_{TIME}.json")
+    table = read_adapted(path)
+    assert column(table, "llm_name") == [model]
+    assert note is None or note in table.notes[0]
+
+
+@pytest.mark.parametrize(
+    ("line", "kind", "reason"),
+    [
+        ('{"doc_id": 1', "ragged", "broken JSON"),
+        ("[]", "ragged", "the sample is a list"),
+        (sample(None), "bad_id", "the doc_id is missing"),
+        (sample([1]), "bad_id", "the doc_id is missing"),
+        (sample(1, acc="good"), "bad_number", "acc: 'good' is not a number"),
+        (sample(1, metrics=[f"m{place}" for place in range(300)]), "ragged", "300 metrics"),
+        ("[" * 100_000, "ragged", "nested too deeply"),
+    ],
+)
+def test_a_bad_line_is_refused_and_the_others_are_read(tmp_path: Path, line: object, kind: str, reason: str) -> None:
+    table = read_adapted(write(tmp_path, sample(), line))
+    refused = table.frame.select("__kind", "__broken").row(1)
+    assert refused[0] == kind and reason in refused[1]
+    assert column(table, "passed") == ["true", None]
+
+
+def test_aggregates_alone_are_recognised_and_not_evaluated() -> None:
+    path = FILES / f"results_{TIME}.json"
+    assert detect_format(path) == "lm-eval-results"
+    with pytest.raises(NotEvaluatedError, match=r"aggregates of lm-eval; the attempts are in the samples_\*\.jsonl"):
+        read_adapted(path)
+
+
+def test_a_git_lfs_pointer_is_refused_in_one_line(tmp_path: Path) -> None:
+    path = write(tmp_path, "version https://git-lfs.github.com/spec/v1", "oid sha256:" + "0" * 64, "size 12345")
+    with pytest.raises(InputFileError, match=r"a Git LFS pointer, .*`git lfs pull`"):
+        read_adapted(path)
+
+
+@pytest.mark.parametrize("value", [[], [None, "x"]])
+def test_a_file_without_a_number_is_refused(tmp_path: Path, value: object) -> None:
+    with pytest.raises(InputFileError, match="no metric has a number"):
+        read_adapted(write(tmp_path, sample(acc=value)))
+
+
+def test_an_aggregate_that_is_no_mean_is_not_recomputed(tmp_path: Path) -> None:
+    path = write(tmp_path, sample(0), sample(1, acc=0))
+    configs = {"sums": {"metric_list": [{"metric": "acc", "aggregation": "median"}]}}
+    results = {"model_name": "m", "results": {"sums": {"acc,none": 0.7, "acc_stderr,none": "N/A"}}, "configs": configs}
+    write(tmp_path, results, name=f"results_{TIME}.json")
+    [figure] = read_adapted(path).figures
+    assert (figure.reported, figure.recomputed) == (0.7, None) and "aggregated by median" in str(figure.note)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=40)
+@given(data=damaged(samples("fix_gen").read_bytes()), beside=st.booleans())
+def test_a_damaged_file_is_read_or_refused(tmp_path: Path, data: bytes, beside: bool) -> None:
+    name = f"results_{TIME}.json" if beside else samples("fix_gen").name
+    for path in FILES.iterdir():
+        shutil.copy(path, tmp_path)
+    (tmp_path / name).write_bytes(data)
+    read_or_refused(ADAPTER, tmp_path / samples("fix_gen").name)
+
+
+def test_a_single_file_is_evaluated_with_the_results_beside_it(tmp_path: Path) -> None:
+    shutil.copytree(FILES, tmp_path / "fixes")
+    config = {"fixes_dir": "fixes", "output_dir": "out", "inputs": [samples("fix_mc").name]}
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    assert touchstone.evaluate(tmp_path / "config.json")["attempts"]["model"].unique().to_list() == ["acme/fixer-7b"]
+
+
+def test_a_whole_evaluation(tmp_path: Path) -> None:
+    shutil.copytree(FILES, tmp_path / "fixes")
+    config = tmp_path / "config.json"
+    config.write_text(json.dumps({"fixes_dir": "fixes", "output_dir": "out"}))
+    results = touchstone.evaluate(config)
+    attempts = results["attempts"]
+    assert attempts.group_by("suite").len().sort("suite").rows() == [("fix_gen", 4), ("fix_mc", 4), ("fix_pass", 4)]
+    assert attempts.filter(attempts["suite"] != "fix_pass")["passed"].to_list().count(True) == 3
+    sources = results["sources"].select("source_file", "status").rows()
+    assert (f"results_{TIME}.json", "ignored") in sources and len(sources) == 4

@@ -1,0 +1,201 @@
+"""Plain tables of attempts as JSON Lines and Parquet: the same cells as a CSV, whatever their types."""
+
+import datetime
+import decimal
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+import touchstone
+from tests.ingest.adapters.damaged_files import damaged, read_or_refused
+from touchstone.config import load_config
+from touchstone.errors import InputFileError, TouchstoneError
+from touchstone.ingest.adapters import AdapterTable, ReadOptions, detect_format, parquet_files, read_adapted
+from touchstone.ingest.adapters.plain import JSON_LINES, PARQUET, why_not_plain
+from touchstone.tables import TABLES
+
+ROWS: list[dict[str, Any]] = [
+    {"oid": "a", "iteration_id": 1, "passed": True, "weighted_score": 0.1, "tags": {"x": [1, 2]}},
+    {"oid": "b", "iteration_id": 2, "passed": False, "weighted_score": None, "tags": None},
+]
+
+
+def write(folder: Path, rows: list[dict[str, Any]], kind: str, name: str = "gpt_fixes") -> Path:
+    path = folder / f"{name}.{kind}"
+    if kind == "parquet":
+        pl.DataFrame(rows).write_parquet(path)
+    else:
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+def cells(table: AdapterTable, *names: str) -> list[tuple[str | None, ...]]:
+    return table.frame.select(names).rows()
+
+
+@pytest.mark.parametrize("kind", ["jsonl", "parquet"])
+def test_every_cell_is_the_text_that_a_csv_would_have(tmp_path: Path, kind: str) -> None:
+    path = write(tmp_path, ROWS, kind)
+    table = read_adapted(path)
+    assert detect_format(path) == table.format == kind
+    assert table.columns == ("oid", "iteration_id", "passed", "weighted_score", "tags", "llm_name")
+    assert table.frame.rows() == [
+        (1, None, None, "gpt", "a", "1", "true", "0.1", '{"x": [1, 2]}', "gpt"),
+        (2, None, None, "gpt", "b", "2", "false", None, None, "gpt"),
+    ]
+    assert json.loads(table.raw({2})[2])["oid"] == "b"
+
+
+@pytest.mark.parametrize(
+    ("values", "text"),
+    [
+        ([2**63 - 1], "9223372036854775807"),
+        ([0.1 + 0.2], "0.30000000000000004"),
+        ([float("nan")], None),
+        ([float("inf")], "inf"),
+        ([""], None),
+        ([b"bytes"], "bytes"),
+        ([decimal.Decimal("1.50")], "1.50"),
+        ([datetime.date(2026, 1, 2)], "2026-01-02"),
+        ([datetime.datetime(2026, 1, 2, 3, 4, 5, 6)], "2026-01-02T03:04:05.000006"),
+        ([[1.5, None]], "[1.5, null]"),
+        (pl.Series(["x"], dtype=pl.Categorical), "x"),
+        (pl.Series([0.1], dtype=pl.Float32), "0.1"),
+        (pl.Series([None], dtype=pl.Null), None),
+    ],
+)
+def test_typed_columns_of_parquet(tmp_path: Path, values: Any, text: str | None) -> None:
+    path = tmp_path / "m.parquet"
+    pl.DataFrame({"oid": ["a"], "iteration_id": [1], "passed": [True], "value": values}).write_parquet(path)
+    assert cells(read_adapted(path), "value") == [(text,)]
+
+
+def test_numbers_of_json_stay_as_they_were_written(tmp_path: Path) -> None:
+    path = tmp_path / "m.jsonl"
+    path.write_text('{"oid": "a", "iteration_id": 1, "passed": 1.0, "cost_usd": 1e-3, "n": 123456789012345678901}\n')
+    assert cells(read_adapted(path), "passed", "cost_usd", "n") == [("1.0", "1e-3", "123456789012345678901")]
+
+
+@pytest.mark.parametrize("kind", ["jsonl", "parquet"])
+@pytest.mark.parametrize("column", ["model", "llm_name"])
+def test_a_column_of_models_makes_several_models_of_one_file(tmp_path: Path, kind: str, column: str) -> None:
+    rows = [row | {column: name} for row in ROWS for name in ("openai/gpt-4o", "m", "")]
+    table = read_adapted(write(tmp_path, rows, kind))
+    assert table.models() == ["m", "openai/gpt-4o"]
+    assert cells(table.for_model("m"), "oid") == [("a",), ("b",)]
+    refused = table.frame.filter(pl.col("__kind").is_not_null()).select("__line", "__kind", "__broken").rows()
+    assert refused == [(line, "bad_id", f"the {column} is missing") for line in (3, 6)]
+
+
+def test_records_may_have_different_keys_and_bad_lines_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "m.jsonl"
+    path.write_text('{"oid": "a", "iteration_id": 1, "passed": true}\n{broken\n[]\n{"oid": "b", "more": 2}\n')
+    table = read_adapted(path)
+    assert cells(table, "__line", "oid", "more", "llm_name")[-1] == (4, "b", "2", "m")
+    assert table.frame["__kind"].to_list() == [None, "ragged", "ragged", None]
+
+
+RENAMES = {"task": "oid", "trial": "iteration_id", "ok": "passed", "absent": "tier"}
+
+
+@pytest.mark.parametrize("kind", ["jsonl", "parquet", "csv"])
+def test_columns_are_renamed_in_every_kind_of_table(tmp_path: Path, kind: str) -> None:
+    rows = [{"task": oid, "trial": 1, "ok": oid == "a", "oid": "theirs"} for oid in ("a", "b")]
+    (tmp_path / "fixes").mkdir()
+    if kind == "csv":
+        pl.DataFrame(rows).write_csv(tmp_path / "fixes" / "m_fixes.csv")
+        (tmp_path / "fixes" / "problems.csv").write_text("task,filename\na,f\nb,f\n")
+    else:
+        write(tmp_path / "fixes", rows, kind, "m")
+    config = tmp_path / "config.json"
+    config.write_text(json.dumps({"fixes_dir": "fixes", "output_dir": "out", "columns": RENAMES}))
+    attempts = touchstone.evaluate(config)["attempts"]
+    assert attempts.select("model", "oid", "iteration_id", "passed", "input_oid").rows() == [
+        ("m", "a", "1", True, "theirs"),
+        ("m", "b", "1", False, "theirs"),
+    ]
+    config.write_text(json.dumps({"fixes_dir": "fixes", "output_dir": "out", "columns": RENAMES | {"oid": "note"}}))
+    assert touchstone.evaluate(config)["attempts"]["note"].to_list() == ["theirs", "theirs"]
+
+
+@pytest.mark.parametrize(
+    ("columns", "reason"),
+    [
+        ({"a": "oid", "b": "oid"}, "two columns are renamed to 'oid'; keep one"),
+        ({"a": " "}, "a column's name cannot be empty"),
+        ({"a": 1}, "Input should be a valid string"),
+    ],
+)
+def test_columns_that_cannot_be_renamed(tmp_path: Path, columns: dict[str, Any], reason: str) -> None:
+    config = tmp_path / "config.json"
+    config.write_text(json.dumps({"fixes_dir": ".", "output_dir": "out", "columns": columns}))
+    with pytest.raises(TouchstoneError, match=reason):
+        load_config(config)
+
+
+@pytest.mark.parametrize("kind", ["jsonl", "parquet"])
+def test_the_problem_key_of_the_configuration(tmp_path: Path, kind: str) -> None:
+    rows = [{"specific_oid": "s", "oid": "o", "iteration_id": 1, "passed": True}]
+    table = read_adapted(write(tmp_path, rows, kind), ReadOptions(problem_key="specific_oid"))
+    assert cells(table, "oid", "input_oid") == [("s", "o")]
+    renamed = ReadOptions(problem_key="specific_oid", columns={"oid": "specific_oid"})
+    assert cells(read_adapted(write(tmp_path, rows, kind), renamed), "oid") == [("o",)]
+
+
+@pytest.mark.parametrize("kind", ["jsonl", "parquet"])
+def test_a_table_without_attempts_is_not_recognised_and_says_what_is_missing(tmp_path: Path, kind: str) -> None:
+    path = write(tmp_path, [{"oid": "a", "passed": True}], kind)
+    assert detect_format(path) is None
+    assert why_not_plain(path, ReadOptions()) == "missing column iteration_id (found: oid, passed)"
+
+
+def test_an_exported_table_is_not_read_back(tmp_path: Path) -> None:
+    path = tmp_path / "attempts.parquet"
+    pl.DataFrame(schema=TABLES["attempts"].dtypes).clear(1).write_parquet(path)
+    assert detect_format(path) is None
+    assert why_not_plain(path, ReadOptions()) == "an export of the table attempts, which is never read back"
+
+
+def test_parquet_files_larger_than_the_limits_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = write(tmp_path, ROWS, "parquet")
+    monkeypatch.setattr(parquet_files, "_MAX_GROUP_ROWS", 1)
+    with pytest.raises(InputFileError, match=r"a row group of 2 rows and .* is too large .* write smaller row groups"):
+        read_adapted(path)
+    monkeypatch.setattr(parquet_files, "_MAX_ROWS", 1)
+    with pytest.raises(InputFileError, match="2 rows; at most 1 are read"):
+        read_adapted(path)
+
+
+def test_texts_that_are_not_utf_8_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "m.parquet"
+    pl.DataFrame({"oid": ["a"], "iteration_id": [1], "passed": [True], "note": [b"\xff"]}).write_parquet(path)
+    with pytest.raises(InputFileError, match="broken Parquet"):
+        read_adapted(path)
+
+
+def parquet_bytes() -> bytes:
+    buffer = io.BytesIO()
+    pl.DataFrame(ROWS * 20).write_parquet(buffer)
+    return buffer.getvalue()
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=40)
+@given(data=damaged(parquet_bytes()))
+def test_a_damaged_parquet_file_is_read_or_refused(tmp_path: Path, data: bytes) -> None:
+    path = tmp_path / "m.parquet"
+    path.write_bytes(data)
+    table = read_or_refused(PARQUET, path)
+    assert table is None or table.frame.height >= 0
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=20)
+@given(data=damaged("".join(json.dumps(row) + "\n" for row in ROWS).encode()))
+def test_a_damaged_file_of_lines_is_read_or_refused(tmp_path: Path, data: bytes) -> None:
+    path = tmp_path / "m.jsonl"
+    path.write_bytes(data)
+    read_or_refused(JSON_LINES, path)

@@ -1,0 +1,188 @@
+"""Plain tables with the columns of the native fixes CSV, as JSON Lines or as Parquet.
+
+Values become the text cells that a CSV would have: numbers of JSON as they were written and those of Parquet in their
+shortest form, booleans as words, nested values as JSON; empty texts and NaN are null. The model is the file's name, as
+for a CSV, unless there is a column `llm_name` or `model`: then the file may have several. Columns are renamed first, as
+`columns` of the configuration says.
+"""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from pathlib import Path
+
+import polars as pl
+
+from touchstone.errors import InputFileError
+from touchstone.ingest.adapters.adapter import Adapter, ReadOptions
+from touchstone.ingest.adapters.head import Head
+from touchstone.ingest.adapters.json_files import numbered_lines, parse_line, raw_lines
+from touchstone.ingest.adapters.json_values import text_of
+from touchstone.ingest.adapters.parquet_files import MAGIC, raw_parquet, scan_parquet_text, schema_names
+from touchstone.ingest.adapters.table import (
+    NAME_COLUMN,
+    ROW_ERROR_KIND,
+    AdapterTable,
+    Cells,
+    RawReader,
+    RefusedRecordError,
+    adapter_table,
+)
+from touchstone.ingest.csv_rows import LINE, ROW_ERROR, rename_columns
+from touchstone.ingest.sources import model_of
+
+_OID = "oid"
+_MODEL_COLUMNS = (NAME_COLUMN, "model")
+_MAX_COLUMNS = 1000
+_BATCH_ROWS = 20_000
+# Records with the same keys in the same order share their column names.
+_MAX_SHAPES = 10_000
+_OWN = (LINE, ROW_ERROR_KIND, ROW_ERROR)
+_Row = tuple[int, str | None, str | None, Cells]
+
+
+def read_json_lines(path: Path, options: ReadOptions | None = None) -> AdapterTable:
+    """Read one record per line into rows of text cells."""
+    frames = [_frame(batch) for batch in _batches(path, _renames(options or ReadOptions()))]
+    if not frames:
+        raise InputFileError(f"{path}: the file is empty")
+    frame = pl.concat(frames, how="diagonal")
+    if len(frame.columns) == len(_OWN):
+        raise InputFileError(f"{path}: no line is a record (line {frame[LINE][0]}: {frame[ROW_ERROR][0]})")
+    return _table(path, "jsonl", frame.lazy(), frame.columns[len(_OWN) :], raw_lines)
+
+
+def read_parquet(path: Path, options: ReadOptions | None = None) -> AdapterTable:
+    """Scan a Parquet file as rows of text cells; it may be larger than memory."""
+    renames = _renames(options or ReadOptions())
+    names = rename_columns(schema_names(path), renames)
+    rows = scan_parquet_text(path, names)
+    return _table(path, "parquet", rows, names, raw_parquet)
+
+
+def why_not_plain(path: Path, options: ReadOptions) -> str:
+    """Which column a plain table lacks; empty if the file is no such table."""
+    try:
+        head = Head(path, options.columns, options.problem_key)
+        lines = head.first_record if path.suffix.lower() in (".jsonl", ".ndjson") else {}
+        names = schema_names(path) if head.data.startswith(MAGIC) else list(lines)
+        table = exported_table(names)
+        if table is not None:
+            return f"an export of the table {table}, which is never read back"
+        if names:
+            _require(path, rename_columns(names, _renames(options)))
+    except InputFileError as error:
+        return str(error).removeprefix(f"{path}: ")
+    return ""
+
+
+def exported_table(columns: Collection[str]) -> str | None:
+    """The table of a run that a file with these columns is an export of; None if it is none."""
+    from touchstone.tables import TABLES
+
+    # Tables without a model have few columns, which an input file may also have.
+    own = (name for name, table in TABLES.items() if "model" in table.dtypes)
+    return next((name for name in own if set(columns).issuperset(TABLES[name].dtypes)), None)
+
+
+def _is_table(head: Head, names: Sequence[str]) -> bool:
+    if exported_table(names) is not None:
+        return False
+    given = ReadOptions(columns=head.columns, problem_key=head.problem_key)
+    try:
+        _require(head.path, rename_columns(names, _renames(given)))
+    except InputFileError:
+        return False
+    return True
+
+
+def _recognizes_parquet(head: Head) -> bool:
+    if not head.data.startswith(MAGIC):
+        return False
+    try:
+        return _is_table(head, schema_names(head.path))
+    except InputFileError:
+        # Reading it says what is wrong.
+        return True
+
+
+def _recognizes_lines(head: Head) -> bool:
+    return bool(head.first_record) and _is_table(head, list(head.first_record))
+
+
+PARQUET = Adapter("parquet", "a Parquet table of attempts", _recognizes_parquet, read_parquet)
+JSON_LINES = Adapter("jsonl", "a JSON Lines table of attempts", _recognizes_lines, read_json_lines)
+
+
+def _require(path: Path, columns: Sequence[str]) -> None:
+    # Not at the top: `fixes` imports the tables of adapters.
+    from touchstone.ingest.fixes import require_fixes_columns
+
+    require_fixes_columns(path, columns, _OID)
+
+
+def _renames(options: ReadOptions) -> dict[str, str]:
+    """The renamed columns, and the one that names the problem as `oid`, which a column of that name makes way for."""
+    key = options.problem_key
+    if key == _OID:
+        return dict(options.columns)
+    renames = {theirs: _OID if ours == key else ours for theirs, ours in options.columns.items() if ours != _OID}
+    return renames if _OID in renames.values() else renames | {key: _OID}
+
+
+def _batches(path: Path, renames: Mapping[str, str]) -> Iterator[list[_Row]]:
+    batch: list[_Row] = []
+    shapes: dict[tuple[str, ...], tuple[str, ...]] = {}
+    for line, text in numbered_lines(path):
+        try:
+            batch.append((line, None, None, _cells(parse_line(text, "record"), renames, shapes)))
+        except RefusedRecordError as refusal:
+            batch.append((line, refusal.kind, refusal.reason, {}))
+        if len(batch) >= _BATCH_ROWS:
+            yield batch
+            batch = []
+    if batch:
+        yield batch
+
+
+def _cells(
+    record: Mapping[str, object], renames: Mapping[str, str], shapes: dict[tuple[str, ...], tuple[str, ...]]
+) -> Cells:
+    keys = tuple(record)
+    names = shapes.get(keys)
+    if names is None:
+        if len(shapes) >= _MAX_SHAPES:
+            shapes.clear()
+        names = shapes[keys] = rename_columns([text_of(key) or "column" for key in keys], renames)
+        if len(set(names)) < len(names):
+            raise RefusedRecordError("ragged", "two keys have the same name")
+    return {name: text_of(value) for name, value in zip(names, record.values(), strict=True)}
+
+
+def _frame(rows: Sequence[_Row]) -> pl.DataFrame:
+    names = dict.fromkeys(name for row in rows for name in row[3])
+    own: dict[str, list[int] | list[str | None]] = {
+        LINE: [row[0] for row in rows],
+        ROW_ERROR_KIND: [row[1] for row in rows],
+        ROW_ERROR: [row[2] for row in rows],
+    }
+    cells = {name: [row[3].get(name) for row in rows] for name in names}
+    schema = {LINE: pl.Int64, **dict.fromkeys((ROW_ERROR_KIND, ROW_ERROR, *names), pl.String)}
+    return pl.DataFrame(own | cells, schema=schema)
+
+
+def _table(path: Path, kind: str, rows: pl.LazyFrame, names: Sequence[str], raw_reader: RawReader) -> AdapterTable:
+    """Complete rows of cells with their model; raises if a column is missing that every attempt needs."""
+    if len(names) > _MAX_COLUMNS:
+        raise InputFileError(f"{path}: {len(names):,} columns; at most {_MAX_COLUMNS:,} are read")
+    _require(path, names)
+    column = next((name for name in _MODEL_COLUMNS if name in names), None)
+    if column is None:
+        rows = rows.with_columns(pl.lit(model_of(path.with_suffix(".csv"))).alias(NAME_COLUMN))
+    else:
+        missing = pl.when(pl.col(column).is_null() & pl.col(ROW_ERROR).is_null())
+        rows = rows.with_columns(
+            pl.coalesce(ROW_ERROR_KIND, missing.then(pl.lit("bad_id"))).alias(ROW_ERROR_KIND),
+            pl.coalesce(ROW_ERROR, missing.then(pl.lit(f"the {column} is missing"))).alias(ROW_ERROR),
+            pl.col(column).alias(NAME_COLUMN),
+        )
+    columns = tuple(dict.fromkeys((*(name for name in names if name != column), NAME_COLUMN)))
+    return adapter_table(path, kind, columns, rows, raw_reader)

@@ -1,0 +1,70 @@
+"""What every format starts from, one row per attempt with its outcome, and the folder that it ends in."""
+
+import shutil
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import polars as pl
+
+from touchstone.errors import TouchstoneError
+from touchstone.names import file_key
+from touchstone.publish.export import scan_table
+
+KEY = ["model", "tier", "oid", "iteration_id"]
+STATUS = "outcome_status"
+
+
+@dataclass(frozen=True)
+class Run:
+    """The published tables of a run."""
+
+    tables_dir: Path
+
+    def rows(self, model: str | None = None) -> pl.LazyFrame:
+        """Every attempt with the outcome that counts, which validation may have found, in order of its key."""
+        attempts = self._scan("attempts", model).drop("passed")
+        outcomes = self._scan("outcomes", model).select(*KEY, "passed", pl.col("status").alias(STATUS))
+        number = pl.col("iteration_id").cast(pl.Int64, strict=False)
+        return attempts.join(outcomes, on=KEY, how="left").sort("model", "tier", "oid", number, "iteration_id")
+
+    def _scan(self, table: str, model: str | None) -> pl.LazyFrame:
+        """A table, or only the part of one model: with a thousand models, each is looked up in its own file."""
+        if model is None:
+            return scan_table(self.tables_dir, table)
+        return pl.scan_parquet(self.tables_dir / table / f"{file_key(model)}.parquet", glob=False)
+
+    def models(self) -> list[str]:
+        """The models that have attempts."""
+        names = scan_table(self.tables_dir, "attempts", ["model"]).unique().collect(engine="streaming")
+        return names["model"].sort().to_list()
+
+    def table(self, name: str) -> pl.LazyFrame:
+        """Any other table of the run."""
+        return scan_table(self.tables_dir, name)
+
+
+# Writes the files of one format into an empty folder, and says what a user should know about them.
+Writer = Callable[[Run, Path], list[str]]
+
+
+def save_folder(run: Run, path: Path, write: Writer) -> list[str]:
+    """Write a folder atomically: beside its place first, renamed when it is complete. Returns the notes."""
+    if path.is_symlink() or (path.exists() and (not path.is_dir() or any(path.iterdir()))):
+        raise TouchstoneError(f"{path}: already exists; name a folder that is new or empty")
+    scratch = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}.tmp")
+    try:
+        scratch.mkdir(parents=True)
+        notes = write(run, scratch)
+        scratch.replace(path)
+    except OSError as error:
+        raise TouchstoneError(f"{path}: {error.strerror or error}") from error
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+    return notes
+
+
+def undecided_note(undecided: int, total: int, what: str) -> list[str]:
+    """A note on the attempts that a format cannot express."""
+    return [f"{undecided:,} of {total:,} attempts are undecided; {what}"] if undecided else []
