@@ -8,7 +8,7 @@ is decided in `discovery`.
 from pathlib import Path
 
 from touchstone.errors import InputFileError
-from touchstone.ingest.adapters import failproof, forgetest, scylla
+from touchstone.ingest.adapters import failproof, forgetest, inspect_log, scylla
 from touchstone.ingest.adapters.adapter import Adapter, ReadOptions
 from touchstone.ingest.adapters.head import Head
 from touchstone.ingest.adapters.json_files import read_text
@@ -28,6 +28,7 @@ __all__ = [
 
 # The first that recognizes a file reads it, so formats with more particular marks come first.
 _IN_ORDER = (
+    inspect_log.ADAPTER,
     scylla.ADAPTER,
     failproof.ADAPTER,
     forgetest.ADAPTER,

@@ -135,8 +135,8 @@ def table_from_records(
     notes: Sequence[str] = (),
 ) -> AdapterTable:
     """Records as a table: the mapped columns first, then the others."""
-    extras = dict.fromkeys(name for record in records for name in record.cells)
-    columns = tuple(dict.fromkeys((*native, *extras)))
+    cells = [record.cells for record in records]
+    columns = tuple(dict.fromkeys((*native, *_all_names(cells))))
     if len(columns) > _MAX_COLUMNS:
         raise InputFileError(
             f"{path}: its records have {len(columns)} different keys; at most {_MAX_COLUMNS} can be read"
@@ -146,10 +146,19 @@ def table_from_records(
         ROW_ERROR_KIND: [record.kind for record in records],
         ROW_ERROR: [record.reason for record in records],
     }
-    data |= {name: [record.cells.get(name) for record in records] for name in columns}
+    data |= {name: [each.get(name) for each in cells] for name in columns}
     schema = {LINE: pl.Int64, **dict.fromkeys((ROW_ERROR_KIND, ROW_ERROR, *columns), pl.String)}
     table = adapter_table(path, format_name, columns, pl.DataFrame(data, schema=schema), raw_reader)
     return replace(table, files=tuple(files), figures=tuple(figures), notes=tuple(notes))
+
+
+def _all_names(cells: Sequence[Cells]) -> Cells:
+    """The names in any of the records, in the order of their first use."""
+    names: Cells = {}
+    for each in cells:
+        # In one step: there may be millions of names, nearly all of them known.
+        names.update(each)
+    return names
 
 
 def adapter_table(
