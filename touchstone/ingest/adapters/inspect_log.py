@@ -198,6 +198,10 @@ class _Reading:
         return cells
 
 
+def _objects(values: object) -> list[Object]:
+    return [each for each in values if isinstance(each, dict)] if isinstance(values, list) else []
+
+
 class _Log:
     """What a log as a whole says: the score that decides, and the cells that all of its attempts share."""
 
@@ -209,15 +213,23 @@ class _Log:
             self.model, self.task = identifier_of(spec, "model"), identifier_of(spec, "task")
         except RefusedRecordError as refusal:
             raise InputFileError(f"{path}: not an Inspect log: in `eval`, {refusal.reason}") from None
-        results = section(header, "results").get("scores")
-        self.entries = [each for each in results if isinstance(each, dict)] if isinstance(results, list) else []
+        self.entries = _objects(section(header, "results").get("scores"))
         self.scores = list(dict.fromkeys(name for attempt in attempts for name in attempt.values))
         known = frozenset(self.scores)
-        headline = section(header, "results", "headline")
-        headlines = [{"name": headline.get("score"), "scorer": headline.get("scorer")}] if headline else []
-        self.reported = [reported_name(entry, known) for entry in (*headlines, *self.entries)]
+        self.reported = [reported_name(entry, known) for entry in self._with_metrics()]
         self.score = choose_score(str(path), self.scores, self.reported, wanted)
         self.shared = self._shared_cells(spec)
+
+    def _with_metrics(self) -> Iterator[Object]:
+        """The scores that have a metric: first the headline, then by the results, or by the plan of a killed run."""
+        headline = section(self.header, "results", "headline")
+        if headline:
+            yield {"name": headline.get("score"), "scorer": headline.get("scorer")}
+        yield from self.entries
+        for scorer in _objects(section(self.header, "eval").get("scorers")):
+            metrics = scorer.get("metrics")
+            for name in metrics if isinstance(metrics, dict) else [scorer.get("name")]:
+                yield {"name": name, "scorer": scorer.get("name")}
 
     def _shared_cells(self, spec: Object) -> Cells:
         return {

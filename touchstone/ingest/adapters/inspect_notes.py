@@ -50,7 +50,9 @@ def score_notes(attempts: Collection[Attempt], scores: Sequence[ScoreName], chos
         yield "no sample has a score, so every attempt is undecided"
         return
     others = [name for name in scores if name != chosen]
-    if others:
+    if chosen not in scores:
+        yield f"the score {chosen} has several values and decides nothing; --score chooses one: {listed(others)}"
+    elif others:
         yield f"the score {chosen} decides; --score chooses another one: {listed(others)}"
     for name in others[:5]:
         both = [(attempt.values.get(chosen), attempt.values.get(name)) for attempt in attempts]

@@ -94,10 +94,18 @@ def reported_name(entry: Mapping[str, object], available: Collection[ScoreName])
 def choose_score(
     where: str, available: Sequence[ScoreName], reported: Sequence[ScoreName], wanted: str | None
 ) -> ScoreName | None:
-    """The score that decides: the wanted one, else the first that the results report, else the first of all."""
+    """The score that decides: the wanted one, else the first that the log reports on, else the first of all.
+
+    A reported score that gives several values is returned as such, although no value has its name: none of them is
+    the one to be preferred.
+    """
     if wanted is not None:
         return _find(where, available, wanted)
-    return next((name for name in reported if name in available), available[0] if available else None)
+    for name in reported:
+        parts = [each for each in available if each.scorer == name.scorer and name.key in (None, each.key)]
+        if parts:
+            return parts[0] if len(parts) == 1 else name
+    return available[0] if available else None
 
 
 def _find(where: str, available: Sequence[ScoreName], wanted: str) -> ScoreName:
