@@ -69,7 +69,7 @@ def chatty():  # type: ignore[no-untyped-def]
 
 def made(name, plans, solvers, scorers, **options):  # type: ignore[no-untyped-def]
     dataset = [Sample(id=id, input="fix it", target="x", metadata={"plan": list(plan)}) for id, plan in plans.items()]
-    return Task(dataset, solver=solvers, scorer=scorers, epochs=Epochs(4, REDUCERS), name=name, **options)
+    return Task(dataset, solver=solvers, scorer=scorers, name=name, **{"epochs": Epochs(4, REDUCERS)} | options)
 
 
 @task
@@ -121,12 +121,14 @@ def main(folder: Path) -> None:
         "odd": ([generate()], planned(), {}),
         "dicts": ([generate()], keyed(), {}),
         "errors": ([failing()], planned(), {"fail_on_error": False}),
+        "by_default": ([failing()], planned(), {"fail_on_error": False, "epochs": 4}),
+        "every_epoch": ([failing()], planned(), {"fail_on_error": False, "epochs": Epochs(4, [])}),
         "limits": ([chatty()], planned(), {"message_limit": 6}),
     }
-    plans = {"letters": LETTERS, "odd": ODD, "dicts": DICTS, "errors": LETTERS, "limits": LETTERS}
+    plans = {"odd": ODD, "dicts": DICTS}
     for form in ("eval", "json"):
         for name, (solvers, scorers, options) in runs.items():
-            tasks = made(name, plans[name], solvers, scorers, **options)
+            tasks = made(name, plans.get(name, LETTERS), solvers, scorers, **options)
             eval(tasks, model=model(), log_dir=str(folder / form), log_format=form, display="none", retry_on_error=1)
     (stopped,) = eval(stops(), model=model(), log_dir=str(folder / "stopped"), display="none", max_samples=1)
     eval_retry(stopped.location, log_dir=str(folder / "retried"), display="none", max_samples=1)

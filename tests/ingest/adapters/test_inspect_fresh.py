@@ -80,7 +80,8 @@ def test_every_figure_as_inspect_reports_it(logs: list[dict[str, object]]) -> No
         assert len(figures) == len(stated)
         for figure, (scorer, name, reducer, metric, value) in zip(figures, stated, strict=True):
             label = scorer if scorer == name else f"{scorer}/{name}"
-            assert figure.name == f"{label} {metric} ({reducer or 'mean'})"
+            implied = "every epoch" if log["task"] == "every_epoch" else "mean"
+            assert figure.name == f"{label} {metric} ({reducer or implied})"
             assert figure.reported == pytest.approx(value)
             assert figure.recomputed == pytest.approx(value, abs=1e-12), (log["path"], figure)
             compared += 1

@@ -100,8 +100,6 @@ def read_inspect(path: Path, options: ReadOptions | None = None) -> AdapterTable
         raise InputFileError(f"{path}: the log has no samples; was it written with --no-log-samples?")
     is_graded = log.is_graded()
     records = [log.record(position, attempt, is_graded=is_graded) for position, attempt in reading.attempts.items()]
-    for record in reading.refused:
-        record.cells["llm_name"] = log.model
     records = sorted((*records, *reading.refused), key=lambda record: record.line)
     notes = (
         *opened.notes,
@@ -110,14 +108,17 @@ def read_inspect(path: Path, options: ReadOptions | None = None) -> AdapterTable
         *reading.notes(),
         LEFT_OUT,
     )
-    return table_from_records(path, FORMAT, COLUMNS, records, _raw, figures=log.figures(), notes=notes)
+    return table_from_records(
+        path, FORMAT, COLUMNS, records, _raw, shared=log.shared, figures=log.figures(), notes=notes
+    )
 
 
 def _recognizes(head: Head) -> bool:
     if head.data.startswith(ARCHIVE_MARK):
         return head.path.suffix == ".eval" or START.encode() in head.data[:100] or _is_log_archive(head.path)
-    if head.has_keys("status", "eval"):
-        return {("eval", "task"), ("eval", "model")} <= head.key_paths
+    if head.has_keys("status", "eval") and ("eval", "task") in head.key_paths:
+        # The ids of a large dataset may come before the model's name, which is then beyond the head.
+        return not head.key_paths.isdisjoint({("eval", "model"), ("eval", "task_id")})
     # An empty or damaged log is named by its reader, too.
     return head.path.suffix == ".eval" and not head.is_folder
 
@@ -243,7 +244,8 @@ class _Log:
         }
 
     def record(self, position: int, attempt: Attempt, *, is_graded: bool) -> Record:
-        cells = self.shared | attempt.cells | usage_cells(attempt, self.model)
+        cells = attempt.cells
+        cells |= usage_cells(attempt, self.model)
         cells["oid"] = f"{self.task}/{text_of(attempt.key[0])}"
         cells |= verdict_cells(
             attempt,

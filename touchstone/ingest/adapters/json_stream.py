@@ -92,9 +92,10 @@ class _Brackets:
         backslashes = np.flatnonzero(data == _BACKSLASH)
         if not len(backslashes):
             return
-        starts = np.flatnonzero(np.diff(backslashes, prepend=-2) != 1)
-        lengths = np.diff(starts, append=len(backslashes))
-        escaped = backslashes[starts + lengths - 1][lengths % 2 == 1] + 1
+        breaks = np.flatnonzero(backslashes[1:] != backslashes[:-1] + 1)
+        lasts = np.concatenate((breaks, [len(backslashes) - 1]))
+        firsts = np.concatenate(([0], breaks + 1))
+        escaped = backslashes[lasts[(lasts - firsts) % 2 == 0]] + 1
         self.escapes = bool(len(escaped)) and bool(escaped[-1] == len(data))
         data[escaped[: len(escaped) - self.escapes]] = 0
 

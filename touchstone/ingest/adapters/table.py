@@ -130,13 +130,15 @@ def table_from_records(
     records: Sequence[Record],
     raw_reader: RawReader,
     *,
+    shared: Cells | None = None,
     files: Sequence[Path] = (),
     figures: Sequence[ReportedFigure] = (),
     notes: Sequence[str] = (),
 ) -> AdapterTable:
-    """Records as a table: the mapped columns first, then the others."""
+    """Records as a table: the mapped columns first, then the others; `shared` are cells that all records have."""
+    shared = shared or {}
     cells = [record.cells for record in records]
-    columns = tuple(dict.fromkeys((*native, *_all_names(cells))))
+    columns = tuple(dict.fromkeys((*native, *shared, *_all_names(cells))))
     if len(columns) > _MAX_COLUMNS:
         raise InputFileError(
             f"{path}: its records have {len(columns)} different keys; at most {_MAX_COLUMNS} can be read"
@@ -146,7 +148,8 @@ def table_from_records(
         ROW_ERROR_KIND: [record.kind for record in records],
         ROW_ERROR: [record.reason for record in records],
     }
-    data |= {name: [each.get(name) for each in cells] for name in columns}
+    data |= {name: [each.get(name) for each in cells] for name in columns if name not in shared}
+    data |= {name: [value] * len(cells) for name, value in shared.items()}
     schema = {LINE: pl.Int64, **dict.fromkeys((ROW_ERROR_KIND, ROW_ERROR, *columns), pl.String)}
     table = adapter_table(path, format_name, columns, pl.DataFrame(data, schema=schema), raw_reader)
     return replace(table, files=tuple(files), figures=tuple(figures), notes=tuple(notes))
