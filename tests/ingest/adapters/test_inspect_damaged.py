@@ -1,7 +1,9 @@
 """Inspect logs that are damaged, hostile or something else: one line that says so, or refused samples."""
 
+import copy
 import json
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -145,6 +147,56 @@ def test_any_damage_gives_a_message_or_a_table(
     path.write_bytes(content)
     try:
         table = read_inspect(path)
+    except InputFileError as error:
+        assert "\n" not in str(error)
+    else:
+        assert table.frame.height
+
+
+def places(value: object) -> list[tuple[dict[str, object] | list[object], object]]:
+    """Every place in a document where another value could stand."""
+    if isinstance(value, dict):
+        return [(value, key) for key in value] + [place for each in value.values() for place in places(each)]
+    if isinstance(value, list):
+        return [(value, place) for place in range(len(value))] + [place for each in value for place in places(each)]
+    return []
+
+
+TWO_SCORES = {"tests": {"value": "C", "reason": "refusal"}, "review": {"value": {"style": 0.5, "length": [1]}}}
+FULL = header(error={"message": "boom"}) | {
+    "invalidated": False,
+    "results": {
+        "total_samples": 3,
+        "headline": {"scorer": "tests", "score": "tests"},
+        "scores": [
+            {
+                "name": "tests",
+                "scorer": "tests",
+                "reducer": "pass_at_2",
+                "metrics": {"mean": {"value": 1, "params": {}}},
+            },
+            {"name": "style", "scorer": "review", "reducer": "mode", "metrics": {"stderr": {"value": 1, "params": {}}}},
+        ],
+    },
+    "eval": {**SPEC, "scorers": [{"name": "tests", "metrics": []}, {"name": "review", "metrics": {"style": []}}]},
+}
+WRONG = st.sampled_from(
+    [None, True, 0, -1, 1.5, float("nan"), float("-inf"), "", "x", "1", [], {}, [[]], {"a": 1}]
+).map(copy.deepcopy)
+
+
+@given(st.sampled_from([write_json, write_eval]), st.data())
+def test_any_value_anywhere_gives_a_message_or_a_table(
+    tmp_path_factory: pytest.TempPathFactory, write: Callable[..., Path], data: st.DataObject
+) -> None:
+    samples = [sample(scores=TWO_SCORES, error=None, limit=None), sample(id=7, epoch=2), sample(id="c")]
+    log = json.loads(json.dumps({"head": FULL, "samples": samples}))
+    for _ in range(data.draw(st.integers(1, 3))):
+        container, key = data.draw(st.sampled_from(places(log)))
+        container[key] = data.draw(WRONG)  # type: ignore[index]
+    path = tmp_path_factory.getbasetemp() / "wrong.eval"
+    try:
+        table = read_inspect(write(path, log["samples"], log["head"] if isinstance(log["head"], dict) else {"x": 1}))
     except InputFileError as error:
         assert "\n" not in str(error)
     else:

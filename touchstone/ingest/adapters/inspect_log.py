@@ -106,6 +106,7 @@ def read_inspect(path: Path, options: ReadOptions | None = None) -> AdapterTable
         *run_notes(log.header, len(records), finished=opened.finished),
         *score_notes(log.attempts, log.scores, log.score),
         *reading.notes(),
+        *([f"only {_MAX_SCORES} of {len(log.scores):,} scores are kept"] if len(log.scores) > _MAX_SCORES else []),
         LEFT_OUT,
     )
     return table_from_records(
@@ -185,7 +186,7 @@ class _Reading:
         if unscored:
             yield f"{len(unscored):,} attempts reached a limit and have no score; they count as failed"
         if len(self.metadata) >= _MAX_METADATA:
-            yield f"only {_MAX_METADATA} keys of the samples' metadata are kept"
+            yield f"at most {_MAX_METADATA} keys of the samples' metadata are kept"
 
     def _metadata_cells(self, metadata: object) -> Cells:
         """Short values that a user may group by."""
@@ -256,7 +257,7 @@ class _Log:
         if self.score is not None:
             cells["answer"] = attempt.answers.get(self.score.scorer)
             number = known_number(attempt.values.get(self.score))
-            if is_graded and number is not None and 0 <= number <= 1:
+            if is_graded and number is not None and 0 <= number <= 1 and cells.get("passed") is not None:
                 cells["weighted_score"] = str(number)
         for name in self.scores[:_MAX_SCORES]:
             cells[f"score_{text_of(str(name))}"] = short(text_of(attempt.values.get(name)))
@@ -269,7 +270,8 @@ class _Log:
 
     def figures(self) -> list[ReportedFigure]:
         epochs: dict[ScoreName, dict[str, list[object]]] = {}
-        for attempt in self.attempts:
+        # Which of several modes is reported depends on the order of epochs.
+        for attempt in sorted(self.attempts, key=lambda each: (len(each.key[1]), each.key[1])):
             for name, value in attempt.values.items():
                 epochs.setdefault(name, {}).setdefault(attempt.key[0], []).append(value)
         unreduced = section(self.header, "eval", "config").get("epochs_reducer") == []
