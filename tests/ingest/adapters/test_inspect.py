@@ -224,6 +224,15 @@ def test_the_transcript_is_read_where_a_summary_lacks_usage(tmp_path: Path) -> N
     assert (row["passed"], row["input_tokens"], row["duration_seconds"], row["retries"]) == ("true", "10", "1.5", "2")
 
 
+def test_version_1(tmp_path: Path) -> None:
+    """One score without a name."""
+    samples = [sample(id=name, scores=None, score={"value": name}) for name in "CI"]
+    results = {"scorer": {"name": "tests"}, "metrics": {"accuracy": {"name": "accuracy", "value": 0.5, "options": {}}}}
+    table = read_adapted(write_json(tmp_path / "log.json", samples, header(version=1, results=results)))
+    assert passed(table) == {("fix/C", "1"): "true", ("fix/I", "1"): "false"}
+    assert [(figure.name, figure.recomputed) for figure in table.figures] == [("score accuracy (mean)", 0.5)]
+
+
 def test_a_killed_run(tmp_path: Path) -> None:
     """Journal in numerical order, the last record of a sample counts, and samples without a summary are read."""
     members = [

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tests.ingest.adapters.inspect_files import REAL, SPEC, header, sample, write_archive, write_eval, write_json
 from touchstone.errors import InputFileError
-from touchstone.ingest.adapters import detect_format, read_adapted
+from touchstone.ingest.adapters import detect_format, inspect_log, read_adapted
 from touchstone.ingest.adapters.inspect_log import read_inspect
 
 START = ("_journal/start.json", {"version": 2, "eval": SPEC})
@@ -72,6 +72,16 @@ def test_an_archive_of_something_else(tmp_path: Path) -> None:
 def test_an_archive_is_recognized_whatever_its_name_and_order(tmp_path: Path) -> None:
     members = [("summaries.json", [sample()]), ("header.json", header()), START]
     assert detect_format(write_archive(tmp_path / "renamed.bin", members)) == "inspect"
+
+
+def test_a_log_is_recognized_if_a_million_ids_come_before_its_model(tmp_path: Path) -> None:
+    spec = {"task": "fix", "task_id": "t", "dataset": {"sample_ids": list(range(200_000))}, "model": "acme/model"}
+    assert detect_format(write_json(tmp_path / "log.json", [sample()], header(eval=spec))) == "inspect"
+
+
+def test_too_many_samples(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(inspect_log, "_MAX_SAMPLES", 2)
+    assert message(write_json(tmp_path / "log.json", [{}, {}, {}])) == "over 2 samples; split the log"
 
 
 @pytest.mark.parametrize("name", ["header.json", "summaries.json", "_journal/start.json"])

@@ -16,7 +16,14 @@ from touchstone.ingest.adapters.adapter import Adapter, ReadOptions
 from touchstone.ingest.adapters.head import Head
 from touchstone.ingest.adapters.inspect_figures import reported_figures
 from touchstone.ingest.adapters.inspect_notes import LEFT_OUT, run_notes, score_notes
-from touchstone.ingest.adapters.inspect_samples import Attempt, attempt_of, short, usage_cells, verdict_cells
+from touchstone.ingest.adapters.inspect_samples import (
+    ONLY_SCORE,
+    Attempt,
+    attempt_of,
+    short,
+    usage_cells,
+    verdict_cells,
+)
 from touchstone.ingest.adapters.inspect_scores import (
     PASS_VALUE,
     ScoreName,
@@ -204,6 +211,13 @@ def _objects(values: object) -> list[Object]:
     return [each for each in values if isinstance(each, dict)] if isinstance(values, list) else []
 
 
+def _reported_scores(results: Object) -> list[Object]:
+    """The entries of the results, which version 1 has only one of."""
+    if "metrics" in results:
+        return [{"name": ONLY_SCORE, "metrics": results["metrics"]}]
+    return _objects(results.get("scores"))
+
+
 class _Log:
     """What a log as a whole says: the score that decides, and the cells that all of its attempts share."""
 
@@ -215,7 +229,7 @@ class _Log:
             self.model, self.task = identifier_of(spec, "model"), identifier_of(spec, "task")
         except RefusedRecordError as refusal:
             raise InputFileError(f"{path}: not an Inspect log: in `eval`, {refusal.reason}") from None
-        self.entries = _objects(section(header, "results").get("scores"))
+        self.entries = _reported_scores(section(header, "results"))
         self.scores = list(dict.fromkeys(name for attempt in attempts for name in attempt.values))
         known = frozenset(self.scores)
         self.reported = [reported_name(entry, known) for entry in self._with_metrics()]

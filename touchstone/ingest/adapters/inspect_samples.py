@@ -15,6 +15,8 @@ from touchstone.ingest.adapters.lossless_json import Number
 from touchstone.ingest.adapters.table import Cells, RefusedRecordError
 
 MAX_TEXT_LENGTH = 1000
+# Until May 2024 (version 1), a sample had one score without a name.
+ONLY_SCORE = "score"
 
 _CARRIED = ("started_at", "completed_at", "working_time", "message_count", "turn_count", "retries")
 _USAGE = {
@@ -70,6 +72,8 @@ def attempt_of(sample: Mapping[str, object]) -> Attempt:
         if isinstance(each, dict):
             attempt.usage[model] = {name: text_of(each.get(key)) for name, key in _USAGE.items()}
     scores = sample.get("scores")
+    if scores is None and sample.get("score") is not None:
+        scores = {ONLY_SCORE: sample["score"]}
     for scorer, score in scores.items() if isinstance(scores, dict) else ():
         _add_score(attempt, str(scorer), score)
     return attempt
