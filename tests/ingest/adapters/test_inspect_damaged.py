@@ -74,7 +74,7 @@ def test_an_archive_is_recognized_whatever_its_name_and_order(tmp_path: Path) ->
     assert detect_format(write_archive(tmp_path / "renamed.bin", members)) == "inspect"
 
 
-def test_a_log_is_recognized_if_a_million_ids_come_before_its_model(tmp_path: Path) -> None:
+def test_a_log_is_recognized_where_many_ids_come_before_the_model(tmp_path: Path) -> None:
     spec = {"task": "fix", "task_id": "t", "dataset": {"sample_ids": list(range(200_000))}, "model": "acme/model"}
     assert detect_format(write_json(tmp_path / "log.json", [sample()], header(eval=spec))) == "inspect"
 
