@@ -89,10 +89,12 @@ def test_every_figure_as_inspect_reports_it(logs: list[dict[str, object]]) -> No
 
 
 @pytest.mark.nightly
-def test_a_retried_log_keeps_the_uuids_of_the_samples_it_copied(logs: list[dict[str, object]]) -> None:
+def test_a_retried_log_keeps_the_task_id_and_the_uuids_of_the_samples_it_copied(logs: list[dict[str, object]]) -> None:
     paths = {Path(str(log["path"])).parent.name: Path(str(log["path"])) for log in logs}
     stopped, retried = (read_adapted(paths[name]).frame for name in ("stopped", "retried"))
     finished = set(stopped.filter(stopped["passed"].is_not_null())["sample_uuid"])
     assert finished
     assert finished <= set(retried["sample_uuid"])
+    assert stopped["task_id"][0] == retried["task_id"][0]
     assert stopped["eval_id"][0] != retried["eval_id"][0]
+    assert stopped["created"][0] < retried["created"][0]

@@ -4,7 +4,8 @@ A sample is a problem and an epoch an attempt. Ids of samples are unique within 
 `<task>/<sample id>` and the task is the suite. One score decides: the wanted one, else the headline or the first of
 the log's results; a value of at least 1 (or "C") is a pass. All scores are kept as `score_<name>`.
 
-`run_id` is Inspect's run, `eval_id` the log. A sample that `eval-retry` copied keeps its `sample_uuid`.
+`run_id` is Inspect's run, `eval_id` the log. A log made by `eval-retry` has the `task_id` of the first one and copies
+of its finished samples, which keep their `sample_uuid`; a log of an independent run has a `task_id` of its own.
 """
 
 from collections.abc import Collection, Iterator
