@@ -16,6 +16,7 @@ from touchstone.ingest.adapters import (
     forgetest,
     git_lfs,
     human_eval,
+    inspect_log,
     junit,
     livecodebench,
     livecodebench_tests,
@@ -51,6 +52,7 @@ __all__ = [
 
 # The first that recognizes a file reads it, so formats with more particular marks come first.
 _IN_ORDER = (
+    inspect_log.ADAPTER,
     scylla.ADAPTER,
     failproof.ADAPTER,
     human_eval.ADAPTER,

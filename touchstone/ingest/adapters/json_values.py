@@ -34,12 +34,14 @@ def _carried_cells(record: Mapping[str, object], mapped: Collection[str], taken:
 
 def text_of(value: object) -> str | None:
     """A JSON value as the text of a cell; null and empty values are null, as in a CSV."""
-    if value is None or value in ("", [], {}):
+    if value is None:
         return None
+    if isinstance(value, str):
+        return encodable(value) or None
     if isinstance(value, bool):
         return "true" if value else "false"
-    if isinstance(value, str):
-        return encodable(value)
+    if value in ([], {}):
+        return None
     try:
         return encodable(encode(value))
     except RecursionError:

@@ -146,13 +146,15 @@ def table_from_records(
     records: Sequence[Record],
     raw_reader: RawReader,
     *,
+    shared: Cells | None = None,
     files: Sequence[Path] = (),
     figures: Sequence[ReportedFigure] = (),
     notes: Sequence[str] = (),
 ) -> AdapterTable:
-    """Records as a table: the mapped columns first, then the others."""
-    extras = dict.fromkeys(name for record in records for name in record.cells)
-    columns = tuple(dict.fromkeys((*native, *extras)))
+    """Records as a table: the mapped columns first, then the others; `shared` are cells that all records have."""
+    shared = shared or {}
+    cells = [record.cells for record in records]
+    columns = tuple(dict.fromkeys((*native, *shared, *_all_names(cells))))
     if len(columns) > _MAX_COLUMNS:
         raise InputFileError(
             f"{path}: its records have {len(columns)} different keys; at most {_MAX_COLUMNS} can be read"
@@ -162,7 +164,8 @@ def table_from_records(
         ROW_ERROR_KIND: [record.kind for record in records],
         ROW_ERROR: [record.reason for record in records],
     }
-    data |= {name: [record.cells.get(name) for record in records] for name in columns}
+    data |= {name: [each.get(name) for each in cells] for name in columns if name not in shared}
+    data |= {name: [value] * len(cells) for name, value in shared.items()}
     schema = {LINE: pl.Int64, **dict.fromkeys((ROW_ERROR_KIND, ROW_ERROR, *columns), pl.String)}
     try:
         frame = pl.DataFrame(data, schema=schema)
@@ -182,6 +185,15 @@ def encodable(text: str) -> str:
     ('run-?', 'ü')
     """
     return str(text) if text.isascii() else text.encode("utf-8", "replace").decode()
+
+
+def _all_names(cells: Sequence[Cells]) -> Cells:
+    """The names in any of the records, in the order of their first use."""
+    names: Cells = {}
+    for each in cells:
+        # In one step: there may be millions of names, nearly all of them known.
+        names.update(each)
+    return names
 
 
 def adapter_table(

@@ -1,0 +1,134 @@
+"""Members of ZIP files: the same bytes as `zipfile`, Zstandard besides, and nothing unbounded."""
+
+import struct
+import zipfile
+import zlib
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from tests.ingest.adapters.inspect_files import REAL
+from touchstone.errors import InputFileError
+from touchstone.ingest.adapters import zip_archive
+from touchstone.ingest.adapters.zip_archive import DamagedMemberError, ZipArchive
+
+CONTENT = b"0123456789" * 300_000
+
+
+def archive(path: Path, method: int = zipfile.ZIP_DEFLATED, content: bytes = CONTENT) -> Path:
+    with zipfile.ZipFile(path, "w", method) as writer:
+        writer.writestr("../a/é.json", content)
+        writer.writestr("b", b"second")
+    return path
+
+
+def read(path: Path, name: str) -> bytes:
+    with path.open("rb") as file:
+        return b"".join(ZipArchive(path, file).chunks(name))
+
+
+def changed(path: Path, offset: int, data: bytes) -> Path:
+    content = bytearray(path.read_bytes())
+    content[offset : offset + len(data)] = data
+    path.write_bytes(content)
+    return path
+
+
+@pytest.mark.parametrize("method", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED])
+def test_members(tmp_path: Path, method: int) -> None:
+    path = archive(tmp_path / "a.zip", method)
+    assert read(path, "../a/é.json") == CONTENT
+    assert read(path, "b") == b"second"
+
+
+def zstandard(path: Path, packed: bytes, content: bytes) -> Path:
+    """An archive with one member that Python's `zipfile` cannot write."""
+    path.write_bytes(b"")
+    with zipfile.ZipFile(path, "w") as writer:
+        writer.writestr("a", packed)
+    data = path.read_bytes()
+    entry = data.index(b"PK\x01\x02")
+    fields = struct.pack("<H4xLLL", 93, zlib.crc32(content), len(packed), len(content))
+    return changed(path, entry + 10, fields)
+
+
+def test_zstandard_across_frames(tmp_path: Path) -> None:
+    packed = b"".join(pa.compress(part, "zstd", asbytes=True) for part in (CONTENT, b"end"))
+    assert read(zstandard(tmp_path / "a.zip", packed, CONTENT + b"end"), "a") == CONTENT + b"end"
+
+
+def test_a_member_of_a_real_log() -> None:
+    assert read(REAL / "letters.eval", "header.json").startswith(b'{"version":2,"status":"success"')
+
+
+def test_the_large_form_of_sizes(tmp_path: Path) -> None:
+    path = tmp_path / "a.zip"
+    with zipfile.ZipFile(path, "w") as writer, writer.open("a", "w", force_zip64=True) as member:
+        member.write(CONTENT)
+    assert read(path, "a") == CONTENT
+
+
+def test_truncated(tmp_path: Path) -> None:
+    path = archive(tmp_path / "a.zip")
+    path.write_bytes(path.read_bytes()[:-30])
+    with pytest.raises(InputFileError, match="the end of the ZIP file is missing; the copy is incomplete"):
+        read(path, "b")
+
+
+@pytest.mark.parametrize("method", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED])
+def test_damaged_data(tmp_path: Path, method: int) -> None:
+    path = changed(archive(tmp_path / "a.zip", method), 100, b"\xff\x00\xff")
+    with pytest.raises(DamagedMemberError, match="is damaged"):
+        read(path, "../a/é.json")
+    assert read(path, "b") == b"second"
+
+
+def test_damaged_zstandard(tmp_path: Path) -> None:
+    path = zstandard(tmp_path / "a.zip", b"\xff" * 100, CONTENT)
+    with pytest.raises(DamagedMemberError, match="'a' is damaged"):
+        read(path, "a")
+
+
+def test_a_member_that_is_longer_than_it_says(tmp_path: Path) -> None:
+    packed = pa.compress(CONTENT, "zstd", asbytes=True)
+    with pytest.raises(DamagedMemberError, match="longer than the ZIP file says"):
+        read(zstandard(tmp_path / "a.zip", packed, CONTENT[:100]), "a")
+
+
+def test_a_bomb(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(zip_archive, "_ALWAYS_ALLOWED_BYTES", 1 << 20)
+    with pytest.raises(InputFileError, match="unpacks to over 250 times its size"):
+        read(archive(tmp_path / "a.zip", content=bytes(20 << 20)), "../a/é.json")
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "reason"),
+    [
+        (20, struct.pack("<L", 1 << 31), "the directory of the ZIP file is damaged"),
+        (24, struct.pack("<L", 0xFFFFFFFF), "0xx"),
+        (42, struct.pack("<L", 1 << 31), "the directory of the ZIP file is damaged"),
+        (8, struct.pack("<H", 1), "is encrypted"),
+        (10, struct.pack("<H", 99), "compression method 99 is not supported"),
+    ],
+)
+def test_a_directory_that_lies(tmp_path: Path, field: int, value: bytes, reason: str) -> None:
+    path = archive(tmp_path / "a.zip")
+    entry = path.read_bytes().index(b"PK\x01\x02")
+    expected = r"at most [0-9,]+ are read|is damaged" if reason == "0xx" else reason
+    with pytest.raises(InputFileError, match=expected):
+        read(changed(path, entry + field, value), "../a/é.json")
+
+
+def test_members_that_overlap(tmp_path: Path) -> None:
+    path = archive(tmp_path / "a.zip", content=b"x")
+    second = path.read_bytes().rindex(b"PK\x01\x02")
+    with pytest.raises(InputFileError, match="members of the ZIP file overlap"):
+        read(changed(path, second + 42, struct.pack("<L", 1)), "b")
+
+
+def test_an_absurd_directory(tmp_path: Path) -> None:
+    path = archive(tmp_path / "a.zip")
+    end = path.read_bytes().rindex(b"PK\x05\x06")
+    with pytest.raises(InputFileError, match="its ZIP directory has 4,026,531,840 bytes; at most"):
+        read(changed(path, end + 12, struct.pack("<L", 0xF0000000)), "b")
