@@ -17,9 +17,9 @@ def show_recognized(screen: Console, found: list[RecognizedSource], discovery: D
     """Print a row for each file or folder, what to know about it, and what is not evaluated."""
     if found:
         sources_table(found).print(screen)
-    for source in found[:_MAX_ROWS]:
-        for note in source.notes:
-            screen.print(f"{source.name}: {note}", markup=False, highlight=False)
+    for note, files in _by_note(found).items():
+        more = f" and {counted(len(files) - 1, 'other file')}" if len(files) > 1 else ""
+        screen.print(f"{files[0]}{more}: {note}", markup=False, highlight=False)
     others = list(left_out(discovery))
     for each in others[:_MAX_ROWS]:
         reason = each.reason.rpartition(f"{each.file}: ")[-1]
@@ -65,6 +65,15 @@ def figures_table(discovery: Discovery) -> FittedTable:
     hidden = figures.height - _MAX_ROWS
     table.caption = f"{hidden:,} more: SELECT * FROM reported_figures" if hidden > 0 else ""
     return table
+
+
+def _by_note(found: list[RecognizedSource]) -> dict[str, list[str]]:
+    """The files that each note is about."""
+    files: dict[str, list[str]] = {}
+    for source in found:
+        for note in source.notes:
+            files.setdefault(note, []).append(source.name)
+    return files
 
 
 def _listed(models: tuple[str, ...]) -> str:
