@@ -1,7 +1,9 @@
 """Reading lm-eval's samples files: which metric is the verdict, what is undecided, and whose attempts they are."""
 
 import json
+import os
 import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -241,3 +243,49 @@ def test_a_whole_evaluation(tmp_path: Path) -> None:
     assert attempts.filter(attempts["suite"] != "fix_pass")["passed"].to_list().count(True) == 3
     sources = results["sources"].select("source_file", "status").rows()
     assert (f"results_{TIME}.json", "ignored") in sources and len(sources) == 4
+
+
+TASK = """
+dataset_path: json
+dataset_kwargs: {data_files: {test: docs.jsonl}}
+test_split: test
+"""
+GENERATE = """
+task: fix_gen
+output_type: generate_until
+doc_to_text: "Repair {{bug}}:"
+doc_to_target: "{{answer}}"
+generation_kwargs: {until: ["."]}
+metric_list: [{metric: exact_match, aggregation: mean, higher_is_better: true}]
+filter_list: [{name: first, filter: [{function: take_first}]}, {name: again, filter: [{function: take_first}]}]
+"""
+CHOOSE = """
+task: fix_mc
+output_type: multiple_choice
+doc_to_text: "{{bug}}"
+doc_to_choice: "{{choices}}"
+doc_to_target: gold
+metric_list: [{metric: acc}, {metric: acc_norm}]
+"""
+
+
+@pytest.mark.nightly
+def test_fresh_files_of_the_installed_lm_eval(tmp_path: Path) -> None:
+    program = shutil.which("lm_eval")
+    if program is None:
+        pytest.skip("lm_eval is not installed")
+    docs = [{"bug": word, "answer": word, "choices": ["x", "y"], "gold": 0} for word in ("lol", "no")]
+    write(tmp_path, *docs, name="docs.jsonl")
+    for name, text in (("fix_gen", GENERATE), ("fix_mc", CHOOSE)):
+        write(tmp_path / "tasks", text + TASK, name=f"{name}.yaml")
+    options = ["--model", "dummy", "--tasks", "fix_gen,fix_mc", "--include_path", "tasks"]
+    environment = os.environ | {"HF_HUB_OFFLINE": "1", "HF_HOME": str(tmp_path / "hf")}
+    command = [program, "run", *options, "--log_samples", "--output_path", "out"]
+    subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, check=False)
+    tables = [read_adapted(path) for path in sorted((tmp_path / "out").glob("*/samples_*.jsonl"))]
+    assert [table.frame["suite"].unique().to_list() for table in tables] == [["fix_gen"], ["fix_mc"]]
+    for table in tables:
+        assert table.frame["passed"].null_count() == 0 and table.frame.height == 2
+        assert len(table.figures) == 2
+        for figure in table.figures:
+            assert figure.recomputed == pytest.approx(figure.reported), figure
