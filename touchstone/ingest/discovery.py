@@ -111,8 +111,9 @@ def _add_file(path: Path, config: EvaluationConfig, found: Discovery) -> None:
         _add_results(path, seen.format, config, found)
     except TouchstoneError as error:
         # An adapter says so if the file is not to blame: its attempts are in another file, or it never has any.
-        status = error.status if isinstance(error, NotEvaluatedError) else "refused"
-        found.not_evaluated.append(NotEvaluated(label, status, str(error), format=seen.format or NATIVE))
+        status: FileStatus = error.status if isinstance(error, NotEvaluatedError) else "refused"
+        reason = str(error) if status == "refused" else str(error).removeprefix(f"{path}: ")
+        found.not_evaluated.append(NotEvaluated(label, status, reason, format=seen.format or NATIVE))
 
 
 def _add_results(path: Path, kind: str | None, config: EvaluationConfig, found: Discovery) -> None:

