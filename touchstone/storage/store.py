@@ -33,7 +33,8 @@ from touchstone.errors import TouchstoneError
 from touchstone.storage.batches import blocks
 from touchstone.storage.files import link_or_copy, parquet_files, refuse_links, replace_link, replacing
 from touchstone.storage.lock import lock_folder
-from touchstone.storage.stamps import Stamps
+from touchstone.storage.small_parts import SmallParts, scan_files
+from touchstone.storage.stamps import Listings, Stamps
 from touchstone.tables import TABLES
 from touchstone.text import counted
 
@@ -83,6 +84,8 @@ class Store:
         self.content_hashes = self.draft / "hashes.json"
         self._written: dict[Path, str] = {}
         self._of_this_run: set[str] = set()
+        self._listings: Listings[dict[str, Part]] = Listings()
+        self._small_parts = SmallParts()
 
     # The lock
 
@@ -213,6 +216,10 @@ class Store:
 
     def all_parts(self, table: str) -> dict[str, Part]:
         """Every complete part of a table by name, sorted."""
+        folders = [_file(self.draft, kind, table) for kind in ("stamps", "tables")]
+        return dict(self._listings.of(folders, lambda: self._list_parts(table)))
+
+    def _list_parts(self, table: str) -> dict[str, Part]:
         return {name: part for name in self._stamp_names(table) if (part := self.part(table, name)) is not None}
 
     def _stamp_names(self, table: str) -> list[str]:
@@ -226,7 +233,7 @@ class Store:
     def require(self, *tables: str) -> None:
         """Raise an error if a table has not been made yet."""
         for table in tables:
-            if not any(self.part(table, name) for name in self._stamp_names(table)):
+            if not self.all_parts(table):
                 raise TouchstoneError(f"there is no table '{table}' yet; materialize it first")
 
     def require_part(self, table: str, part: str) -> Part:
@@ -238,16 +245,10 @@ class Store:
 
     def scan(self, table: str, parts: Sequence[str] | None = None) -> "pl.LazyFrame":
         """The contract's columns of a table, over all parts or the named ones."""
-        names = self.parts(table) if parts is None else parts
-        return self._scan_files(table, [self._path(table, part) for part in names])
-
-    def _scan_files(self, table: str, paths: list[Path]) -> "pl.LazyFrame":
-        import polars as pl
-
-        dtypes = TABLES[table].dtypes
-        if not paths:
-            return pl.LazyFrame(schema=dtypes)
-        return pl.scan_parquet(paths, glob=False, schema=dtypes, extra_columns="ignore")
+        found = self.all_parts(table)
+        names = list(found) if parts is None else parts
+        paths = [self._path(table, part) for part in names]
+        return self._small_parts.scan(table, paths, sum(part.rows for part in found.values()))
 
     def scan_with_extras(self, table: str, part: str | None = None) -> "pl.LazyFrame":
         """One part including extra columns from the input."""
@@ -331,7 +332,7 @@ class Store:
 
     def scan_published(self, table: str) -> "pl.LazyFrame":
         """The contract's columns of a published table."""
-        return self._scan_files(table, parquet_files(self.current_link / "tables" / table))
+        return scan_files(table, parquet_files(self.current_link / "tables" / table))
 
     def keep_unpublished(self) -> None:
         """Keep the tables that this run made or found current; the rest of the draft is from earlier runs."""
