@@ -9,12 +9,15 @@ from touchstone.config import EvaluationConfig
 from touchstone.publish.model_csvs import write_model_csvs
 from touchstone.publish.model_validators import model_validators
 from touchstone.publish.summary import write_summary
-from touchstone.publish.warehouse import Warehouse, publish_warehouse
+from touchstone.publish.warehouse import Content, Warehouse, publish_warehouse
 from touchstone.storage.code_version import table_code_version
 from touchstone.storage.history import history, update_problem_history
 from touchstone.storage.snapshots import Snapshot, create_snapshot, list_snapshots
 from touchstone.storage.store import SUMMARY, WAREHOUSE, Part, Store, digest
 from touchstone.tables import TABLES
+
+# Tables with more rows are updated in the warehouse, not copied anew; in smaller ones the order of rows stays.
+_LARGE = 20_000
 
 
 @dataclass
@@ -68,10 +71,24 @@ class PublishStage:
 
         def fill(generation: Path) -> None:
             tables, last = generation / "tables", self.store.root / WAREHOUSE
-            made.append(publish_warehouse(generation / WAREHOUSE, tables, last, self.version(), self._too_large()))
+            made.append(publish_warehouse(generation / WAREHOUSE, tables, last, self._contents(), self._too_large()))
 
         self.store.publish(fill)
         return made[0]
+
+    def _contents(self) -> dict[str, Content]:
+        """The versions of all tables; for large ones also of each model's or snapshot's rows, where they are known."""
+        contents = {}
+        for table in TABLES.values():
+            parts = self.store.all_parts(table.name)
+            column = "model" if table.by_model else "snapshot" if table.name == "problem_history" else ""
+            blocks = {name: part.fingerprint for name, part in parts.items()}
+            if table.by_model:
+                blocks = {model: made_from for part in parts.values() for model, made_from in part.models.items()}
+            is_large = sum(part.rows for part in parts.values()) > _LARGE
+            version = self.store.fingerprint(table.name)
+            contents[table.name] = Content(version, column, blocks) if column and is_large else Content(version)
+        return contents
 
     def _too_large(self) -> dict[str, int]:
         """The row counts of the tables that are too large for the warehouse."""
