@@ -49,6 +49,8 @@ PUBLISHED_NAMES = ("tables", SUMMARY, WAREHOUSE, CSV_FOLDER)
 _KEPT_GENERATIONS = 2
 _GENERATION = re.compile(r"published/\d+")
 _PARQUET: Mapping[str, Any] = {"compression_level": 1, "row_group_size": 250_000}
+# The rows of one model are read together: least and largest values would skip nothing, and cost a tenth of writing.
+_NULL_COUNTS = {"min": False, "max": False, "distinct_count": False, "null_count": True}
 
 
 @dataclass(frozen=True)
@@ -180,7 +182,7 @@ class Store:
             for model, path in paths.items():
                 path.parent.mkdir(parents=True, exist_ok=True)
                 scratch = scratches.enter_context(replacing(path))
-                sinks.append(rows[model].lazy().sink_parquet(scratch, lazy=True, **_PARQUET))
+                sinks.append(rows[model].lazy().sink_parquet(scratch, lazy=True, statistics=_NULL_COUNTS, **_PARQUET))
             pl.collect_all(sinks, engine="streaming")
             for model in made_from:
                 self._stamp(table, model).unlink(missing_ok=True)
