@@ -6,6 +6,7 @@ from pathlib import Path
 import polars as pl
 
 from touchstone.config import EvaluationConfig
+from touchstone.contracts import Table
 from touchstone.publish.model_csvs import write_model_csvs
 from touchstone.publish.model_validators import model_validators
 from touchstone.publish.summary import write_summary
@@ -80,15 +81,22 @@ class PublishStage:
         """The versions of all tables; for large ones also of each model's or snapshot's rows, where they are known."""
         contents = {}
         for table in TABLES.values():
-            parts = self.store.all_parts(table.name)
-            column = "model" if table.by_model else "snapshot" if table.name == "problem_history" else ""
-            blocks = {name: part.fingerprint for name, part in parts.items()}
-            if table.by_model:
-                blocks = {model: made_from for part in parts.values() for model, made_from in part.models.items()}
-            is_large = sum(part.rows for part in parts.values()) > _LARGE
-            version = self.store.fingerprint(table.name)
-            contents[table.name] = Content(version, column, blocks) if column and is_large else Content(version)
+            is_large = sum(part.rows for part in self.store.all_parts(table.name).values()) > _LARGE
+            column, blocks = self._blocks(table) if is_large else ("", {})
+            contents[table.name] = Content(self.store.fingerprint(table.name), column, blocks)
         return contents
+
+    def _blocks(self, table: Table) -> tuple[str, dict[str, str]]:
+        """The column that says which rows are made together, and the version of those rows by its values."""
+        parts = self.store.all_parts(table.name)
+        if table.by_model:
+            return "model", {model: version for part in parts.values() for model, version in part.models.items()}
+        if table.name == "problem_history":
+            return "snapshot", {name: part.fingerprint for name, part in parts.items()}
+        if table.name == "history":
+            code = table_code_version(table.name)
+            return "snapshot", {each.id: digest([each.fingerprint, code]) for each in list_snapshots(self.store.root)}
+        return "", {}
 
     def _too_large(self) -> dict[str, int]:
         """The row counts of the tables that are too large for the warehouse."""

@@ -26,17 +26,17 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from touchstone.contracts import conform, violations
+from touchstone.contracts import conform
 from touchstone.errors import TouchstoneError
 from touchstone.storage.batches import blocks
+from touchstone.storage.checked_files import PART_OF_MODEL, require_contract, write_checked
 from touchstone.storage.files import link_or_copy, parquet_files, refuse_links, replace_link, replacing
 from touchstone.storage.lock import lock_folder
 from touchstone.storage.small_parts import SmallParts, scan_files
 from touchstone.storage.stamps import Listings, Stamps
 from touchstone.tables import TABLES
-from touchstone.text import counted
 
 if TYPE_CHECKING:
     import polars as pl
@@ -48,9 +48,6 @@ REPORT = "comparison.md"
 PUBLISHED_NAMES = ("tables", SUMMARY, WAREHOUSE, CSV_FOLDER)
 _KEPT_GENERATIONS = 2
 _GENERATION = re.compile(r"published/\d+")
-_PARQUET: Mapping[str, Any] = {"compression_level": 1, "row_group_size": 250_000}
-# The rows of one model are read together: least and largest values would skip nothing, and cost a tenth of writing.
-_NULL_COUNTS = {"min": False, "max": False, "distinct_count": False, "null_count": True}
 
 
 @dataclass(frozen=True)
@@ -147,15 +144,10 @@ class Store:
         `fingerprint` is a hash of the content, for parts whose content may differ for equal inputs. `models` has what
         each model's rows were made from.
         """
-        import polars as pl
-        import pyarrow.parquet as pq  # only runs write
-
         path, stamp = self._path(table, part), self._stamp(table, part)
         path.parent.mkdir(parents=True, exist_ok=True)
         with replacing(path) as scratch:
-            conform(frame, TABLES[table]).sink_parquet(scratch, **_PARQUET)
-            _require_contract(pl.scan_parquet(scratch, glob=False), table)
-            rows = pq.read_metadata(scratch).num_rows
+            rows = write_checked(conform(frame, TABLES[table]), table, scratch, in_memory=part is None)
             stamp.unlink(missing_ok=True)
         written = Part(path, rows, fingerprint or made_from, False, inputs or {}, made_from, settled, models or {})
         return self._stamped(written, table, part)
@@ -174,7 +166,7 @@ class Store:
         import polars as pl
 
         frame = conform(frame.lazy(), TABLES[table]).collect()
-        _require_contract(frame.lazy(), table)
+        require_contract(frame.lazy(), table)
         rows = blocks(frame, made_from)
         paths = {model: self._path(table, model) for model in made_from}
         with ExitStack() as scratches:
@@ -182,7 +174,7 @@ class Store:
             for model, path in paths.items():
                 path.parent.mkdir(parents=True, exist_ok=True)
                 scratch = scratches.enter_context(replacing(path))
-                sinks.append(rows[model].lazy().sink_parquet(scratch, lazy=True, statistics=_NULL_COUNTS, **_PARQUET))
+                sinks.append(rows[model].lazy().sink_parquet(scratch, lazy=True, **PART_OF_MODEL))
             pl.collect_all(sinks, engine="streaming")
             for model in made_from:
                 self._stamp(table, model).unlink(missing_ok=True)
@@ -365,13 +357,6 @@ class Store:
 @lru_cache(maxsize=100_000)
 def _file(folder: Path, *names: str) -> Path:
     return folder.joinpath(*names)
-
-
-def _require_contract(rows: "pl.LazyFrame", table: str) -> None:
-    broken = violations(rows, TABLES[table])
-    if broken:
-        shown = ", ".join(f"{rule} ({counted(rows, 'row')})" for rule, rows in broken.items())
-        raise ValueError(f"table '{table}' violates its contract: {shown}")
 
 
 @cache
