@@ -144,9 +144,9 @@ def _replace_blocks(
         elif changed:
             column, values = _identifier(contents[name].column), ", ".join(map(sql_text, sorted(changed)))
             connection.execute(f'DELETE FROM "{name}" WHERE {column} IN ({values})')
-            rows = f"SELECT * FROM {parquet_scan(parts)} WHERE {column} IN ({values})"
+            rows = f"SELECT * FROM {parquet_scan(parts, name)} WHERE {column} IN ({values})"
             connection.execute(f'INSERT INTO "{name}" BY NAME {rows}')
-            if _count(connection, f'"{name}"') != _count(connection, parquet_scan(parts)):
+            if _count(connection, f'"{name}"') != _count(connection, parquet_scan(parts, name)):
                 stale.add(name)
     return stale
 
@@ -193,7 +193,7 @@ def _copy_tables(
 
 def _copy_table(connection: duckdb.DuckDBPyConnection, name: str, parts: list[Path]) -> None:
     long_text = _long_text([pq.read_metadata(part) for part in parts])
-    rows = f"SELECT * FROM {parquet_scan(parts)}"
+    rows = f"SELECT * FROM {parquet_scan(parts, name)}"
     if not long_text:
         connection.execute(f'CREATE TABLE "{name}" AS {rows}')
         return
