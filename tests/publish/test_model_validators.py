@@ -7,8 +7,8 @@ import pytest
 from polars.testing import assert_frame_equal
 
 from tests.storage.test_model_rows import MODELS, Contents, Folder, made, write_models
-from touchstone.publish import model_validators as module
 from touchstone.publish.model_validators import model_validators
+from touchstone.storage.store import Store
 from touchstone.validation.validators_used import SCHEMA, validators_used
 
 
@@ -42,8 +42,15 @@ def test_they_equal_those_read_from_all_outcomes(tmp_path: Path, after: Contents
 
 def test_only_the_outcomes_of_changed_models_are_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder, read = write_models(Folder(tmp_path), MODELS), []
-    scan = module.scan_models
-    monkeypatch.setattr(module, "scan_models", lambda *asked: read.append(set(asked[2])) or scan(*asked))
+    scan = Store.scan
+
+    def noted(store: Store, table: str, parts: list[str] | None = None) -> pl.LazyFrame:
+        read.append(set(parts or []))
+        return scan(store, table, parts)
+
     for models in (MODELS, MODELS, MODELS | {"cedar": (1, 50, 1)}):
-        model_validators(made(write_models(folder, models), "outcomes").store)
+        store = made(write_models(folder, models), "outcomes").store
+        with monkeypatch.context() as patched:
+            patched.setattr(Store, "scan", noted)
+            model_validators(store)
     assert read == [set(MODELS), {"cedar"}]

@@ -10,7 +10,7 @@ from touchstone.regular_files import read_json
 from touchstone.storage.batches import batches
 from touchstone.storage.code_version import module_code_version
 from touchstone.storage.files import replacing
-from touchstone.storage.model_rows import fingerprints, scan_models
+from touchstone.storage.model_rows import fingerprints
 from touchstone.storage.store import Store
 from touchstone.validation import validators_used as behind
 
@@ -24,7 +24,7 @@ def model_validators(store: Store) -> pl.DataFrame:
     kept = {model: each for model, each in _read(path).items() if each["made_from"] == models.get(model)}
     parts = store.all_parts("outcomes")
     for batch in batches({model: parts[model].rows for model in models if model not in kept}):
-        found = behind.validators_used(scan_models(store, "outcomes", batch)).rows_by_key("model", named=True)
+        found = behind.validators_used(store.scan("outcomes", batch)).rows_by_key("model", named=True)
         for model in batch:
             rows = [{"model": model, **row} for row in found.get(model, [])]
             kept[model] = {"made_from": models[model], "rows": rows}
