@@ -168,6 +168,21 @@ def test_a_stamp_that_somebody_replaced_or_removed_is_read_again(store: Store, l
         store.require("problems")
 
 
+def test_what_the_store_itself_writes_is_listed_whatever_the_clock_shows(store: Store) -> None:
+    def stop_the_clock() -> None:
+        for kind in ("stamps", "tables"):
+            os.utime(store.draft / kind / "problems", (0, 0))
+
+    stop_the_clock()
+    first = store.fingerprint("problems")
+    store.write("problems", PROBLEM, "other")
+    stop_the_clock()
+    assert store.fingerprint("problems") != first
+    store.remove("problems", "problems")
+    stop_the_clock()
+    assert store.all_parts("problems") == {}
+
+
 def test_many_small_parts_are_read_again_if_one_is_replaced_or_removed(store: Store) -> None:
     for place in range(20):
         store.write("problems", PROBLEM, "first", f"part {place}")

@@ -26,13 +26,13 @@ class SmallParts:
     """The rows of each table in many small files, as last read."""
 
     def __init__(self) -> None:
-        self._read: dict[str, tuple[list[tuple[Path, int, int]], pl.DataFrame]] = {}
+        self._read: dict[str, tuple[list[object], pl.DataFrame]] = {}
 
-    def scan(self, table: str, paths: list[Path], rows: int) -> "pl.LazyFrame":
+    def scan(self, table: str, paths: list[Path], rows: int, fingerprint: object) -> "pl.LazyFrame":
         """The same as `scan_files`, but many files with few rows are read again only if one is another one."""
         if len(paths) < _MIN_FILES or rows > _MAX_ROWS:
             return scan_files(table, paths)
-        version = [(path, status.st_ino, status.st_mtime_ns) for path in paths for status in [path.stat()]]
+        version = [fingerprint, *((path, seen.st_ino, seen.st_mtime_ns) for path in paths for seen in [path.stat()])]
         known = self._read.get(table)
         if known is None or known[0] != version:
             known = self._read[table] = (version, scan_files(table, paths).collect())

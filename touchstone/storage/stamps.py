@@ -36,7 +36,7 @@ class Stamps:
         return known[1]
 
 
-# A folder that changes twice within a tick of the file system's clock shows the first time only.
+# A folder that others change twice within a tick of the file system's clock shows the first time only.
 _SETTLE_NS = 50_000_000
 
 
@@ -58,6 +58,10 @@ class Listings(Generic[T]):
         if all(version is not None and version[1] < now - _SETTLE_NS for version in versions):
             self._known[folders[0]] = (versions, found)
         return found
+
+    def forget(self, folder: Path) -> None:
+        """List again next time: what changed, a clock of whole seconds may not show."""
+        self._known.pop(folder, None)
 
 
 def _version(folder: Path) -> tuple[int, int] | None:

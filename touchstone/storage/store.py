@@ -144,11 +144,11 @@ class Store:
         `fingerprint` is a hash of the content, for parts whose content may differ for equal inputs. `models` has what
         each model's rows were made from.
         """
-        path, stamp = self._path(table, part), self._stamp(table, part)
+        path = self._path(table, part)
         path.parent.mkdir(parents=True, exist_ok=True)
         with replacing(path) as scratch:
             rows = write_checked(conform(frame, TABLES[table]), table, scratch, in_memory=part is None)
-            stamp.unlink(missing_ok=True)
+            self._unstamp(table, part)
         written = Part(path, rows, fingerprint or made_from, False, inputs or {}, made_from, settled, models or {})
         return self._stamped(written, table, part)
 
@@ -177,7 +177,7 @@ class Store:
                 sinks.append(rows[model].lazy().sink_parquet(scratch, lazy=True, **PART_OF_MODEL))
             pl.collect_all(sinks, engine="streaming")
             for model in made_from:
-                self._stamp(table, model).unlink(missing_ok=True)
+                self._unstamp(table, model)
         return {
             model: self._stamped(
                 Part(path, rows[model].height, version, False, (inputs or {}).get(model, {}), version), table, model
@@ -185,9 +185,16 @@ class Store:
             for (model, path), version in zip(paths.items(), made_from.values(), strict=True)
         }
 
+    def _unstamp(self, table: str, part: str | None) -> None:
+        """Remove the stamp of a part, which makes the part incomplete."""
+        stamp = self._stamp(table, part)
+        self._listings.forget(stamp.parent)
+        stamp.unlink(missing_ok=True)
+
     def _stamped(self, written: Part, table: str, part: str | None) -> Part:
         """Write the stamp of a part, which makes the part complete."""
         stamp = self._stamp(table, part)
+        self._listings.forget(stamp.parent)
         stamp.parent.mkdir(parents=True, exist_ok=True)
         with replacing(stamp) as scratch:
             stamped = {
@@ -242,7 +249,8 @@ class Store:
         found = self.all_parts(table)
         names = list(found) if parts is None else parts
         paths = [self._path(table, part) for part in names]
-        return self._small_parts.scan(table, paths, sum(part.rows for part in found.values()))
+        rows, fingerprints = sum(part.rows for part in found.values()), [part.fingerprint for part in found.values()]
+        return self._small_parts.scan(table, paths, rows, fingerprints)
 
     def scan_with_extras(self, table: str, part: str | None = None) -> "pl.LazyFrame":
         """One part including extra columns from the input."""
@@ -269,7 +277,7 @@ class Store:
 
     def remove(self, table: str, part: str) -> None:
         """Remove a part if it exists."""
-        self._stamp(table, part).unlink(missing_ok=True)
+        self._unstamp(table, part)
         self._path(table, part).unlink(missing_ok=True)
 
     def scratch(self, name: str) -> Path:
