@@ -1,5 +1,6 @@
 """A warehouse that is updated from the last one: the same rows as in one that is built anew."""
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -74,6 +75,26 @@ def test_a_row_that_somebody_added_to_the_last_warehouse_is_not_taken_over(tmp_p
         somebody.execute("INSERT INTO scores VALUES ('a', 1, 99)")
     after = {**BEFORE, "scores": {**BEFORE["scores"], "b": 7}}
     assert len(content(publish(tmp_path, 2, after))["scores"]) == 1 + 7 + 3 + 4 + 5
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {"updates": "x"},
+        {"contents": []},
+        {"contents": {"scores": 3}},
+        {"contents": {"scores": {"version": "x", "column": "model", "blocks": [1]}}},
+        {"contents": {"scores": {"version": "x", "column": "no such", "blocks": {"a": "1"}}}},
+        {"state": None},
+    ],
+)
+def test_a_damaged_stamp_does_no_harm(tmp_path: Path, damage: dict) -> None:
+    stamp = publish(tmp_path, 1, BEFORE).with_name("warehouse.duckdb.json")
+    stamp.write_text(json.dumps(read_json(stamp) | damage))
+    after = {**BEFORE, "scores": {**BEFORE["scores"], "b": 7}}
+    updated = publish(tmp_path, 2, after)
+    build_warehouse(tmp_path / "anew.duckdb", updated.parent / "tables", {})
+    assert content(updated) == content(tmp_path / "anew.duckdb")
 
 
 def test_rows_that_do_not_add_up_are_copied_anew(tmp_path: Path) -> None:

@@ -34,6 +34,8 @@ _MAX_UPDATES = 10
 # Mean bytes per value in Parquet above which text is compressed by zstd: three times as fast and 20 times as small.
 _LONG_TEXT = 64
 
+_STAMP = {"code": str, "contents": dict, "asked_to_leave_out": dict, "updates": int, "tables": list, "left_out": dict}
+
 _DATABASE: dict[str, str | bool | int | float | list[str]] = {
     # With DuckDB's default of 256 KiB, a file of many small tables is seven times as large.
     "default_block_size": "16384",
@@ -107,7 +109,10 @@ def _updated(
     contents: Mapping[str, Content],
     left_out: Mapping[str, int],
 ) -> Warehouse | None:
-    """Write a copy of the last warehouse with the tables and blocks that changed; None if that fails."""
+    """Write a copy of the last warehouse with the tables and blocks that changed; None if that fails.
+
+    What `before` says of the last one was read from a file, so it may be anything.
+    """
     try:
         with replacing(path) as scratch:
             shutil.copyfile(last.resolve(), scratch)
@@ -119,7 +124,7 @@ def _updated(
                 _drop_all_but(connection, files.keys() - stale)
                 _copy_tables(connection, {name: files[name] for name in files if name in stale}, left_out)
                 connection.commit()
-    except (duckdb.Error, OSError, LookupError, TypeError):
+    except (duckdb.Error, OSError, LookupError, TypeError, AttributeError):
         return None
     return Warehouse(
         [name for name in files if name not in left_out], {name: left_out[name] for name in files if name in left_out}
@@ -250,9 +255,8 @@ def _read_stamp(path: Path) -> dict[str, Any] | None:
         stamp = read_json(_stamp_of(path.resolve()))
     except (OSError, ValueError):
         return None
-    needed = ("code", "contents", "asked_to_leave_out", "updates", "state", "tables", "left_out")
-    if not isinstance(stamp, dict) or any(name not in stamp for name in needed):
+    if not isinstance(stamp, dict) or any(not isinstance(stamp.get(name), kind) for name, kind in _STAMP.items()):
         return None
     # A write-ahead log is there if somebody writes to the file, or was killed then.
     is_written_to = path.resolve().with_name(path.resolve().name + ".wal").exists()
-    return None if is_written_to or stamp["state"] != _state(path) else stamp
+    return None if is_written_to or stamp.get("state") != _state(path) else stamp
