@@ -4,6 +4,7 @@ A Dagster step costs more than making or checking a small table. So one step mak
 runs the checks of a table; each is still a separate asset or check.
 """
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -160,11 +161,14 @@ def preview(frame: "pl.LazyFrame", most: int = _PREVIEW_ROWS) -> dg.MetadataValu
     """The first rows as a Markdown table."""
     import polars as pl
 
-    one_line = pl.all().cast(pl.String).str.replace_all(r"[\r\n]+", " ").str.head(_PREVIEW_WIDTH)
-    cut = frame.head(most).select(one_line).collect()
+    cut = frame.head(most).select(pl.all().cast(pl.String)).collect()
     lines = [" | ".join(map(markdown_text, cut.columns)), " | ".join("---" for _ in cut.columns)]
-    lines += [" | ".join(markdown_text(cell or "") for cell in row) for row in cut.iter_rows()]
+    lines += [" | ".join(markdown_text(_one_line(cell or "")) for cell in row) for row in cut.iter_rows()]
     return dg.MetadataValue.md("\n".join(f"| {line} |" for line in lines))
+
+
+def _one_line(cell: str) -> str:
+    return re.sub(r"[\r\n]+", " ", cell)[:_PREVIEW_WIDTH]
 
 
 def result(table: str, part: Part, figures: Figures) -> dg.MaterializeResult[None]:

@@ -2,13 +2,25 @@
 
 from pathlib import Path
 
+import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
 from tests.storage.test_model_rows import MODELS, Contents, Folder, made, write_models
-from touchstone.publish import model_validators as module
 from touchstone.publish.model_validators import model_validators
-from touchstone.validation.validators_used import validators_used
+from touchstone.storage.store import Store
+from touchstone.validation.validators_used import SCHEMA, validators_used
+
+
+def test_each_combination_is_named_once_in_whatever_order_the_rows_are() -> None:
+    rows = [("m", "T0", "python", "1", "high", None, True), ("m", "T0", None, "1", "high", "bwrap", False)]
+    rows += [("a", "T0", "python", "1", "high", None, True), ("m", "T0", "hcl", "1", "low", None, None)]
+    outcomes = pl.DataFrame(rows * 3, schema=[*SCHEMA, "passed"], orient="row")
+    assert validators_used(outcomes.lazy()).rows() == [
+        ("a", "T0", "python", "1", "high", None),
+        ("m", "T0", None, "1", "high", "bwrap"),
+        ("m", "T0", "python", "1", "high", None),
+    ]
 
 
 @pytest.mark.parametrize("damage", [None, b"", b"[]", b'{"atlas": 3}', b'{"atlas": {"made_from": "x", "rows": 3}}'])
@@ -30,8 +42,15 @@ def test_they_equal_those_read_from_all_outcomes(tmp_path: Path, after: Contents
 
 def test_only_the_outcomes_of_changed_models_are_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder, read = write_models(Folder(tmp_path), MODELS), []
-    scan = module.scan_models
-    monkeypatch.setattr(module, "scan_models", lambda *asked: read.append(set(asked[2])) or scan(*asked))
+    scan = Store.scan
+
+    def noted(store: Store, table: str, parts: list[str] | None = None) -> pl.LazyFrame:
+        read.append(set(parts or []))
+        return scan(store, table, parts)
+
     for models in (MODELS, MODELS, MODELS | {"cedar": (1, 50, 1)}):
-        model_validators(made(write_models(folder, models), "outcomes").store)
-    assert read == [set(MODELS), set(), {"cedar"}]
+        store = made(write_models(folder, models), "outcomes").store
+        with monkeypatch.context() as patched:
+            patched.setattr(Store, "scan", noted)
+            model_validators(store)
+    assert read == [set(MODELS), {"cedar"}]

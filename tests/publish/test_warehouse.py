@@ -14,7 +14,7 @@ from tests.publish.test_views import rows, write
 from touchstone.errors import TouchstoneError
 from touchstone.evaluation import Evaluation, run
 from touchstone.publish.views import table_files
-from touchstone.publish.warehouse import Warehouse, build_warehouse, publish_warehouse
+from touchstone.publish.warehouse import Content, Warehouse, build_warehouse, publish_warehouse
 from touchstone.tables import TABLES
 
 
@@ -126,7 +126,8 @@ def test_the_last_warehouse_is_linked_while_nothing_changed(original: Path, tmp_
     def publish(number: int, last: Path, made_from: str = "x", left_out: dict[str, int] | None = None) -> Path:
         place = tmp_path / str(number) / "warehouse.duckdb"
         place.parent.mkdir()
-        publish_warehouse(place, original / "tables", last, made_from, left_out or {})
+        contents = {"problem_pass_at_k": Content(made_from)}
+        publish_warehouse(place, original / "tables", last, contents, left_out or {})
         assert ask(place, QUERY) == ANSWER
         return place
 

@@ -1,6 +1,7 @@
 """The output folder: whole or not at all, one writer at a time, and no stamp that lies."""
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -152,8 +153,12 @@ def test_a_part_with_the_columns_of_another_version_is_not_there(tmp_path: Path)
     assert store.scan("problems").collect().is_empty(), "old columns must not break the reading of the others"
 
 
-def test_a_stamp_that_somebody_replaced_or_removed_is_read_again(store: Store) -> None:
+@pytest.mark.parametrize("long_ago", [True, False])
+def test_a_stamp_that_somebody_replaced_or_removed_is_read_again(store: Store, long_ago: bool) -> None:
     other = Store(store.root)
+    for kind in ("stamps", "tables"):
+        if long_ago:
+            os.utime(store.draft / kind / "problems", (0, 0))
     assert store.fingerprint("problems") == other.fingerprint("problems")
     other.write("problems", PROBLEM, "by another")
     assert store.current("problems", "by another") is not None
@@ -161,3 +166,29 @@ def test_a_stamp_that_somebody_replaced_or_removed_is_read_again(store: Store) -
     assert store.part("problems") is None and store.all_parts("problems") == {}
     with pytest.raises(TouchstoneError, match="there is no table 'problems' yet"):
         store.require("problems")
+
+
+def test_what_the_store_itself_writes_is_listed_whatever_the_clock_shows(store: Store) -> None:
+    def stop_the_clock() -> None:
+        for kind in ("stamps", "tables"):
+            os.utime(store.draft / kind / "problems", (0, 0))
+
+    stop_the_clock()
+    first = store.fingerprint("problems")
+    store.write("problems", PROBLEM, "other")
+    stop_the_clock()
+    assert store.fingerprint("problems") != first
+    store.remove("problems", "problems")
+    stop_the_clock()
+    assert store.all_parts("problems") == {}
+
+
+def test_many_small_parts_are_read_again_if_one_is_replaced_or_removed(store: Store) -> None:
+    for place in range(20):
+        store.write("problems", PROBLEM, "first", f"part {place}")
+    assert store.scan("problems").collect().height == 21
+    Store(store.root).write("problems", pl.concat([PROBLEM, PROBLEM.with_columns(oid=pl.lit("b"))]), "other", "part 3")
+    assert store.scan("problems").collect().height == 22
+    store.remove("problems", "part 4")
+    assert store.scan("problems").collect().height == 21
+    assert store.scan("problems", ["part 3"]).collect().height == 2

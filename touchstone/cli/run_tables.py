@@ -18,7 +18,6 @@ from touchstone.cli.input_tables import show_inputs
 from touchstone.compare.verdicts import describe_shortage
 from touchstone.storage.store import Store
 from touchstone.text import counted, counted_of
-from touchstone.validation.validators_used import validators_used
 
 if TYPE_CHECKING:
     from touchstone.checks import CheckOutcome
@@ -86,8 +85,8 @@ def _count_passed(checks: Sequence["CheckOutcome"]) -> str:
 
 def validators_line(outcomes: pl.LazyFrame) -> str:
     """The validators that judged fixes here, the static checker as such; empty if all outcomes were recorded."""
-    used = validators_used(outcomes).filter(pl.col("sandbox").is_not_null())
-    pairs = used.select("validator", "fidelity").unique().sort("validator", "fidelity").rows()
+    here = outcomes.filter(pl.col("passed").is_not_null(), pl.col("sandbox").is_not_null())
+    pairs = here.select("validator", "fidelity").unique().sort("validator", "fidelity").collect().rows()
     words = {"hcl": "hcl, the static checker and not Terraform itself"}
     named = [f"{words.get(validator, validator)} (fidelity {fidelity})" for validator, fidelity in pairs]
     return f"validated by {'; '.join(named)}" if named else ""
@@ -131,10 +130,11 @@ def leaderboard(pass_at_k: pl.DataFrame) -> FittedTable:
     best_first = pass_at_k.filter(pl.col("k") == ks[0]).sort(
         "pass_at_k", "model", "tier", descending=[True, False, False], nulls_last=True
     )
+    by_model = pass_at_k.sort("k").rows_by_key(["model", "tier"], named=True, include_key=True)
     for model, tier in best_first.select("model", "tier").iter_rows():
-        rows = pass_at_k.filter(pl.col("model") == model, pl.col("tier") == tier).sort("k")
-        first = rows.row(0, named=True)
-        cells = [with_interval(row, "pass_at_k", "", "{:.3f}") for row in rows.iter_rows(named=True)]
+        rows = by_model[model, tier]
+        first = rows[0]
+        cells = [with_interval(row, "pass_at_k", "", "{:.3f}") for row in rows]
         table.add_row(model, tier, *cells, f"{first['attempted']}/{first['problems']}", first["ci_method"] or "-")
     return table
 

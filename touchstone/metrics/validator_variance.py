@@ -62,8 +62,11 @@ def validator_variance(
         fixes=pl.len().cast(pl.Int64),
         flaky=((passes > 0) & (passes < runs)).sum().cast(pl.Int64),
     )
-    by_attempts = problem_counts(problem_pass_at_k).select(*PROBLEM_KEY, value=disagreement(pl.col("n"), pl.col("c")))
-    repeated, attempted = (_with_clusters(frame, problems) for frame in (by_problem, by_attempts))
+    repeated = _with_clusters(by_problem, problems)
+    # Few models are validated several times, and most often none.
+    models = pl.col("model").is_in(repeated["model"].unique().to_list())
+    counts = problem_counts(problem_pass_at_k.filter(models))
+    attempted = _with_clusters(counts.select(*PROBLEM_KEY, value=disagreement(pl.col("n"), pl.col("c"))), problems)
     rows = [
         dict(zip(MODEL_TIER, group, strict=True))
         | _figures(part, attempted.filter(pl.col("model") == group[0], pl.col("tier") == group[1]), settings)

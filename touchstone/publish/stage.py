@@ -6,15 +6,19 @@ from pathlib import Path
 import polars as pl
 
 from touchstone.config import EvaluationConfig
+from touchstone.contracts import Table
 from touchstone.publish.model_csvs import write_model_csvs
 from touchstone.publish.model_validators import model_validators
 from touchstone.publish.summary import write_summary
-from touchstone.publish.warehouse import Warehouse, publish_warehouse
+from touchstone.publish.warehouse import Content, Warehouse, publish_warehouse
 from touchstone.storage.code_version import table_code_version
 from touchstone.storage.history import history, update_problem_history
 from touchstone.storage.snapshots import Snapshot, create_snapshot, list_snapshots
 from touchstone.storage.store import SUMMARY, WAREHOUSE, Part, Store, digest
 from touchstone.tables import TABLES
+
+# Tables with more rows are updated in the warehouse, not copied anew; in smaller ones the order of rows stays.
+_LARGE = 20_000
 
 
 @dataclass
@@ -68,10 +72,31 @@ class PublishStage:
 
         def fill(generation: Path) -> None:
             tables, last = generation / "tables", self.store.root / WAREHOUSE
-            made.append(publish_warehouse(generation / WAREHOUSE, tables, last, self.version(), self._too_large()))
+            made.append(publish_warehouse(generation / WAREHOUSE, tables, last, self._contents(), self._too_large()))
 
         self.store.publish(fill)
         return made[0]
+
+    def _contents(self) -> dict[str, Content]:
+        """The versions of all tables; for large ones also of each model's or snapshot's rows, where they are known."""
+        contents = {}
+        for table in TABLES.values():
+            is_large = sum(part.rows for part in self.store.all_parts(table.name).values()) > _LARGE
+            column, blocks = self._blocks(table) if is_large else ("", {})
+            contents[table.name] = Content(self.store.fingerprint(table.name), column, blocks)
+        return contents
+
+    def _blocks(self, table: Table) -> tuple[str, dict[str, str]]:
+        """The column that says which rows are made together, and the version of those rows by its values."""
+        parts = self.store.all_parts(table.name)
+        if table.by_model:
+            return "model", {model: version for part in parts.values() for model, version in part.models.items()}
+        if table.name == "problem_history":
+            return "snapshot", {name: part.fingerprint for name, part in parts.items()}
+        if table.name == "history":
+            code = table_code_version(table.name)
+            return "snapshot", {each.id: digest([each.fingerprint, code]) for each in list_snapshots(self.store.root)}
+        return "", {}
 
     def _too_large(self) -> dict[str, int]:
         """The row counts of the tables that are too large for the warehouse."""

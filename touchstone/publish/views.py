@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from touchstone.errors import TouchstoneError
 from touchstone.publish.macros import macros, sql_text
 from touchstone.storage.files import parquet_files
+from touchstone.tables import TABLES
 
 if TYPE_CHECKING:
     import duckdb
@@ -27,7 +28,7 @@ def create_views(connection: "duckdb.DuckDBPyConnection", tables_dir: Path) -> l
     tables = table_files(tables_dir)
     for name, files in tables.items():
         try:
-            connection.execute(f'CREATE OR REPLACE VIEW "{name}" AS SELECT * FROM {parquet_scan(files)}')
+            connection.execute(f'CREATE OR REPLACE VIEW "{name}" AS SELECT * FROM {parquet_scan(files, name)}')
         except duckdb.Error as error:
             raise TouchstoneError(f"table '{name}' cannot be read: {one_line(str(error))}") from error
     create_macros(connection, tables)
@@ -51,11 +52,13 @@ def table_files(tables_dir: Path) -> dict[str, list[Path]]:
     return {name: files for name, files in parts.items() if files}
 
 
-def parquet_scan(files: list[Path]) -> str:
-    """The FROM clause that reads the files as one relation."""
+def parquet_scan(files: list[Path], table: str) -> str:
+    """The FROM clause that reads the files of a table as one relation."""
+    # Only where columns of the input travel along do files differ; to unite their columns, every file is opened first.
+    unite = str(table not in TABLES or bool(TABLES[table].extras)).lower()
     # With hive_partitioning, a folder such as `run=5` anywhere in the path would become a column.
     paths = ", ".join(sql_text(pattern(file)) for file in files)
-    return f"read_parquet([{paths}], union_by_name = true, hive_partitioning = false)"
+    return f"read_parquet([{paths}], union_by_name = {unite}, hive_partitioning = false)"
 
 
 def require_tables(tables_dir: Path) -> None:
@@ -93,7 +96,7 @@ def _settings(connection: "duckdb.DuckDBPyConnection", tables: Mapping[str, list
     if "settings" not in tables:
         return {}
     try:
-        rows = connection.execute(f"SELECT key, value FROM {parquet_scan(tables['settings'])}").fetchall()
+        rows = connection.execute(f"SELECT key, value FROM {parquet_scan(tables['settings'], 'settings')}").fetchall()
         return {key: json.loads(value) for key, value in rows}
     except (duckdb.Error, TypeError, ValueError) as error:
         raise TouchstoneError(f"table 'settings' cannot be read: {one_line(str(error))}") from error

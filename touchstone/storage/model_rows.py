@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from touchstone.contracts import Table, conform
+from touchstone.storage.batches import blocks
 from touchstone.storage.store import Store, digest
 from touchstone.tables import TABLES
 
@@ -69,13 +70,16 @@ def updated(
         return make(*frames, previous=previous, unchanged=unchanged if previous is not None else frozenset())
     if previous is None:
         return make(*(store.scan(name) for name in table.reads))
-    changed = models.keys() - unchanged
-    kept = previous.lazy().filter(pl.col("model").is_in(unchanged))
-    if not changed:
-        return kept
-    made = make(*(scan_models(store, name, changed) for name in table.reads))
+    rows = {model: block for model, block in _by_model(previous).items() if model in unchanged}
+    if changed := models.keys() - unchanged:
+        made = make(*(scan_models(store, name, changed) for name in table.reads))
+        rows |= _by_model(conform(made, table).collect())
     # Every such table is sorted by model first, which a test makes sure of.
-    return pl.concat([kept, conform(made, table)]).sort("model", maintain_order=True)
+    return pl.concat([previous.clear(), *(rows[model] for model in sorted(rows))], rechunk=True).lazy()
+
+
+def _by_model(frame: "pl.DataFrame") -> "dict[str, pl.DataFrame]":
+    return blocks(frame, frame["model"].unique())
 
 
 def _fingerprints_before(store: Store, table: Table) -> Mapping[str, str]:

@@ -26,17 +26,18 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from touchstone.contracts import conform, violations
+from touchstone.contracts import conform
 from touchstone.errors import TouchstoneError
 from touchstone.names import file_key, name_of_key
 from touchstone.storage.batches import blocks
+from touchstone.storage.checked_files import PART_OF_MODEL, require_contract, write_checked
 from touchstone.storage.files import link_or_copy, parquet_files, refuse_links, replace_link, replacing
 from touchstone.storage.lock import lock_folder
-from touchstone.storage.stamps import Stamps
+from touchstone.storage.small_parts import SmallParts, scan_files
+from touchstone.storage.stamps import Listings, Stamps
 from touchstone.tables import TABLES
-from touchstone.text import counted
 
 if TYPE_CHECKING:
     import polars as pl
@@ -48,7 +49,6 @@ REPORT = "comparison.md"
 PUBLISHED_NAMES = ("tables", SUMMARY, WAREHOUSE, CSV_FOLDER)
 _KEPT_GENERATIONS = 2
 _GENERATION = re.compile(r"published/\d+")
-_PARQUET: Mapping[str, Any] = {"compression_level": 1, "row_group_size": 250_000}
 
 
 @dataclass(frozen=True)
@@ -84,6 +84,8 @@ class Store:
         self.content_hashes = self.draft / "hashes.json"
         self._written: dict[Path, str] = {}
         self._of_this_run: set[str] = set()
+        self._listings: Listings[dict[str, Part]] = Listings()
+        self._small_parts = SmallParts()
 
     # The lock
 
@@ -143,16 +145,11 @@ class Store:
         `fingerprint` is a hash of the content, for parts whose content may differ for equal inputs. `models` has what
         each model's rows were made from.
         """
-        import polars as pl
-        import pyarrow.parquet as pq  # only runs write
-
-        path, stamp = self._path(table, part), self._stamp(table, part)
+        path = self._path(table, part)
         path.parent.mkdir(parents=True, exist_ok=True)
         with replacing(path) as scratch:
-            conform(frame, TABLES[table]).sink_parquet(scratch, **_PARQUET)
-            _require_contract(pl.scan_parquet(scratch, glob=False), table)
-            rows = pq.read_metadata(scratch).num_rows
-            stamp.unlink(missing_ok=True)
+            rows = write_checked(conform(frame, TABLES[table]), table, scratch, in_memory=part is None)
+            self._unstamp(table, part)
         written = Part(path, rows, fingerprint or made_from, False, inputs or {}, made_from, settled, models or {})
         return self._stamped(written, table, part)
 
@@ -170,7 +167,7 @@ class Store:
         import polars as pl
 
         frame = conform(frame.lazy(), TABLES[table]).collect()
-        _require_contract(frame.lazy(), table)
+        require_contract(frame.lazy(), table)
         rows = blocks(frame, made_from)
         paths = {model: self._path(table, model) for model in made_from}
         with ExitStack() as scratches:
@@ -178,10 +175,10 @@ class Store:
             for model, path in paths.items():
                 path.parent.mkdir(parents=True, exist_ok=True)
                 scratch = scratches.enter_context(replacing(path))
-                sinks.append(rows[model].lazy().sink_parquet(scratch, lazy=True, **_PARQUET))
+                sinks.append(rows[model].lazy().sink_parquet(scratch, lazy=True, **PART_OF_MODEL))
             pl.collect_all(sinks, engine="streaming")
             for model in made_from:
-                self._stamp(table, model).unlink(missing_ok=True)
+                self._unstamp(table, model)
         return {
             model: self._stamped(
                 Part(path, rows[model].height, version, False, (inputs or {}).get(model, {}), version), table, model
@@ -189,9 +186,16 @@ class Store:
             for (model, path), version in zip(paths.items(), made_from.values(), strict=True)
         }
 
+    def _unstamp(self, table: str, part: str | None) -> None:
+        """Remove the stamp of a part, which makes the part incomplete."""
+        stamp = self._stamp(table, part)
+        self._listings.forget(stamp.parent)
+        stamp.unlink(missing_ok=True)
+
     def _stamped(self, written: Part, table: str, part: str | None) -> Part:
         """Write the stamp of a part, which makes the part complete."""
         stamp = self._stamp(table, part)
+        self._listings.forget(stamp.parent)
         stamp.parent.mkdir(parents=True, exist_ok=True)
         with replacing(stamp) as scratch:
             stamped = {
@@ -214,6 +218,10 @@ class Store:
 
     def all_parts(self, table: str) -> dict[str, Part]:
         """Every complete part of a table by name, sorted."""
+        folders = [_file(self.draft, kind, table) for kind in ("stamps", "tables")]
+        return dict(self._listings.of(folders, lambda: self._list_parts(table)))
+
+    def _list_parts(self, table: str) -> dict[str, Part]:
         return {name: part for name in self._stamp_names(table) if (part := self.part(table, name)) is not None}
 
     def _stamp_names(self, table: str) -> list[str]:
@@ -228,7 +236,7 @@ class Store:
     def require(self, *tables: str) -> None:
         """Raise an error if a table has not been made yet."""
         for table in tables:
-            if not any(self.part(table, name) for name in self._stamp_names(table)):
+            if not self.all_parts(table):
                 raise TouchstoneError(f"there is no table '{table}' yet; materialize it first")
 
     def require_part(self, table: str, part: str) -> Part:
@@ -240,16 +248,11 @@ class Store:
 
     def scan(self, table: str, parts: Sequence[str] | None = None) -> "pl.LazyFrame":
         """The contract's columns of a table, over all parts or the named ones."""
-        names = self.parts(table) if parts is None else parts
-        return self._scan_files(table, [self._path(table, part) for part in names])
-
-    def _scan_files(self, table: str, paths: list[Path]) -> "pl.LazyFrame":
-        import polars as pl
-
-        dtypes = TABLES[table].dtypes
-        if not paths:
-            return pl.LazyFrame(schema=dtypes)
-        return pl.scan_parquet(paths, glob=False, schema=dtypes, extra_columns="ignore")
+        found = self.all_parts(table)
+        names = list(found) if parts is None else parts
+        paths = [self._path(table, part) for part in names]
+        rows, fingerprints = sum(part.rows for part in found.values()), [part.fingerprint for part in found.values()]
+        return self._small_parts.scan(table, paths, rows, fingerprints)
 
     def scan_with_extras(self, table: str, part: str | None = None) -> "pl.LazyFrame":
         """One part including extra columns from the input."""
@@ -276,7 +279,7 @@ class Store:
 
     def remove(self, table: str, part: str) -> None:
         """Remove a part if it exists."""
-        self._stamp(table, part).unlink(missing_ok=True)
+        self._unstamp(table, part)
         self._path(table, part).unlink(missing_ok=True)
 
     def scratch(self, name: str) -> Path:
@@ -333,7 +336,7 @@ class Store:
 
     def scan_published(self, table: str) -> "pl.LazyFrame":
         """The contract's columns of a published table."""
-        return self._scan_files(table, parquet_files(self.current_link / "tables" / table))
+        return scan_files(table, parquet_files(self.current_link / "tables" / table))
 
     def keep_unpublished(self) -> None:
         """Keep the tables that this run made or found current; the rest of the draft is from earlier runs."""
@@ -364,13 +367,6 @@ class Store:
 @lru_cache(maxsize=100_000)
 def _file(folder: Path, *names: str) -> Path:
     return folder.joinpath(*names)
-
-
-def _require_contract(rows: "pl.LazyFrame", table: str) -> None:
-    broken = violations(rows, TABLES[table])
-    if broken:
-        shown = ", ".join(f"{rule} ({counted(rows, 'row')})" for rule, rows in broken.items())
-        raise ValueError(f"table '{table}' violates its contract: {shown}")
 
 
 @cache
