@@ -19,7 +19,7 @@ from touchstone.compare.pairs import (
     compare_pair,
     sentence,
 )
-from touchstone.inference import paired_tests
+from touchstone.inference import paired_tests, sign_exact
 from touchstone.inference.paired_tests import exact_permutation_p, monte_carlo_p
 from touchstone.vocabulary import CI_METHODS, TESTS, VERDICTS
 
@@ -114,6 +114,7 @@ def test_one_attempt_each_in_a_cluster_is_not_mcnemar() -> None:
 
 def test_draws_in_proportion_to_the_pairs_so_that_holm_can_be_passed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(paired_tests, "MAX_LATTICE_SUM", 0)
+    monkeypatch.setattr(sign_exact, "_WORK", 0)
     counts = pl.concat(
         [
             pl.DataFrame({"model": f"m{place:02}", "oid": [str(i) for i in range(90)]}).with_columns(

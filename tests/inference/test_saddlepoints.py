@@ -9,7 +9,7 @@ from touchstone.inference import paired_tests as module
 from touchstone.inference.hypergeometric import hypergeometric_test
 from touchstone.inference.hypergeometric_saddlepoint import attempt_kinds, hypergeometric_saddlepoint_p
 from touchstone.inference.paired_moments import PairChunk, pair_chunk
-from touchstone.inference.paired_tests import exact_permutation_p, exact_test, paired_tests
+from touchstone.inference.paired_tests import exact_permutation_p, exact_tests, paired_tests
 from touchstone.inference.paired_units import outcome_matrix
 from touchstone.inference.sign_saddlepoint import SADDLEPOINT_FROM, sign_saddlepoint_p
 
@@ -106,7 +106,7 @@ def test_the_bound_on_the_error_holds(low: int, high: int) -> None:
         pair = unequal(400, low, high, 0.02 * seed, seed)
         found = paired_tests(pair, attempt_kinds(pair.matrix), 1000, 1)
         assert "saddlepoint" in found.names[0] and found.error[0] > 0
-        _, p = exact_test(pair, 0, 1000, 1)
+        _, (p,) = exact_tests(pair, np.array([0]), 1000, 1)
         if p > 1e-8:
             assert found.p_values[0] == pytest.approx(p, rel=found.error[0])
 
@@ -118,7 +118,7 @@ def test_the_exact_test_decides_near_the_level() -> None:
     matrix = outcome_matrix(np.full((6, 300), 8), generator.binomial(8, rates), np.zeros(300, dtype=np.int64))
     pairs = PairList(matrix, *np.triu_indices(6, 1))
     exact = [
-        exact_test(pair_chunk(matrix, *(x[None] for x in ab)), 0, 1000, 1)[1]
+        float(exact_tests(pair_chunk(matrix, *(x[None] for x in ab)), np.array([0]), 1000, 1)[1][0])
         for ab in zip(pairs.first, pairs.second, strict=True)
     ]
     order = np.argsort(exact)

@@ -28,8 +28,8 @@ from touchstone.inference.multiplicity import (
     count_rejections,
 )
 from touchstone.inference.paired_intervals import consistent_with_test, difference_intervals, widen_to_margins
-from touchstone.inference.paired_moments import PairMoments, pair_chunk, pair_chunks, pair_moments
-from touchstone.inference.paired_tests import exact_test, paired_tests, smallest_p
+from touchstone.inference.paired_moments import PairMoments, pair_chunks, pair_moments
+from touchstone.inference.paired_tests import exact_tests, paired_tests, smallest_p
 from touchstone.inference.paired_units import Booleans, Floats, Integers, OutcomeMatrix
 
 # Pairs whose figures are Python objects at a time.
@@ -115,6 +115,8 @@ def compare_family(
 
 def _spread(column: Any, testable: Booleans) -> Any:
     """A column of the testable pairs as one of all pairs, with NaN, None or 0 for the others."""
+    if testable.all():
+        return column
     undefined = {"f": math.nan, "O": None}.get(column.dtype.kind, 0)
     whole = np.full(len(testable), undefined, dtype=column.dtype)
     whole[testable] = column
@@ -152,23 +154,23 @@ def _measure(
     names, p_values, error = (
         np.concatenate([getattr(test, name) for test in tests]) for name in ("names", "p_values", "error")
     )
-    ends = np.cumsum([len(each.first) for each in lists])
-    while len(near := _near_a_level(p_values, error, settings)):
-        for place in near.tolist():
-            which = int(np.searchsorted(ends, place, side="right"))
-            each, row = lists[which], [place - int(ends[which])]
-            chunk = pair_chunk(each.matrix, each.first[row], each.second[row])
-            names[place], p_values[place] = exact_test(chunk, 0, draws, settings.seed)
-            error[place] = 0.0
+    while (near := _near_a_level(p_values, error, settings)).any():
+        exact = [
+            exact_tests(chunk, np.arange(len(chunk.first)), draws, settings.seed)
+            for each, here in _split(lists, near)
+            for chunk in pair_chunks(each.matrix, each.first[here], each.second[here])
+        ]
+        names[near], p_values[near] = (np.concatenate(part) for part in zip(*exact, strict=True))
+        error[near] = 0.0
     return PairMoments.joined(moments), names, p_values
 
 
-def _near_a_level(p_values: Floats, error: Floats, settings: ComparisonSettings) -> Integers:
-    """The pairs whose approximate p-value is too near to a level that decides something."""
+def _near_a_level(p_values: Floats, error: Floats, settings: ComparisonSettings) -> Booleans:
+    """Whether the approximate p-value of a pair is too near to a level that decides something."""
     corrected = p_values * correction_factors(p_values, settings.family) / settings.alpha
     alone = p_values / (1 - settings.confidence)
     near = [(ratio >= 1 - error) & (ratio <= 1 + error) for ratio in (corrected, alone)]
-    return np.flatnonzero((error > 0) & (near[0] | near[1]))
+    return np.asarray((error > 0) & (near[0] | near[1]))
 
 
 def _figures(moments: PairMoments, settings: ComparisonSettings, rule: Correction) -> dict[str, Any]:

@@ -25,11 +25,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from touchstone.inference.difference_limits import Texts, each_once
+from touchstone.inference.difference_limits import Texts
 from touchstone.inference.hypergeometric import hypergeometric_test
 from touchstone.inference.hypergeometric_saddlepoint import AttemptKinds, hypergeometric_saddlepoint_p
 from touchstone.inference.paired_moments import PairChunk
 from touchstone.inference.paired_units import Booleans, Floats, Integers, PairedUnits
+from touchstone.inference.sign_exact import sign_exact_p
 from touchstone.inference.sign_saddlepoint import sign_saddlepoint_p
 from touchstone.inference.tails import MAX_LATTICE_SUM, SMALLEST_P, DiscreteTerms, lattice_tail, two_sided
 
@@ -47,7 +48,7 @@ _SMALL_DENOMINATOR = 64
 
 @dataclass(frozen=True)
 class PairedTests:
-    """The name and the p-value of the test of each pair, and a bound on its relative distance from `exact_test`."""
+    """The name and the p-value of the test of each pair, and a bound on its relative distance from `exact_tests`."""
 
     names: Texts
     p_values: Floats
@@ -61,7 +62,8 @@ def paired_tests(chunk: PairChunk, kinds: AttemptKinds | None, draws: int, seed:
     """
     equal, once = _attempts(chunk)
     names, p_values = np.full(len(equal), None, dtype=object), np.full(len(equal), np.nan)
-    names[once], p_values[once] = "mcnemar", _mcnemar_p(chunk, np.flatnonzero(once))
+    if once.any():
+        names[once], p_values[once] = "mcnemar", _mcnemar_p(chunk, np.flatnonzero(once))
     signs, unequal = np.flatnonzero(equal & ~once), np.flatnonzero(~equal)
     p_values[~once] = sign_saddlepoint_p(chunk.differences[~once], chunk.exact[~once])
     names[signs] = "permutation-saddlepoint"
@@ -71,8 +73,8 @@ def paired_tests(chunk: PairChunk, kinds: AttemptKinds | None, draws: int, seed:
     error = np.where(equal | (chunk.denominator > _SMALL_DENOMINATOR), _ERROR, _UNEQUAL_ERROR)
     error[once | np.isnan(p_values)] = 0.0
     names[(error > 0) & chunk.clustered] += "-cluster"
-    for row in np.flatnonzero(np.isnan(p_values)).tolist():
-        names[row], p_values[row] = exact_test(chunk, row, draws, seed)
+    rest = np.flatnonzero(np.isnan(p_values))
+    names[rest], p_values[rest] = exact_tests(chunk, rest, draws, seed)
     return PairedTests(names, p_values, error)
 
 
@@ -99,8 +101,19 @@ def _attempts(chunk: PairChunk) -> tuple[Booleans, Booleans]:
     return equal, equal & ~chunk.clustered & (np.where(chunk.shared, first, 1).max(axis=1) == 1)
 
 
-def exact_test(chunk: PairChunk, row: int, draws: int, seed: int) -> tuple[str, float]:
-    """The name and the two-sided p-value of the most precise test of one pair."""
+def exact_tests(chunk: PairChunk, rows: Integers, draws: int, seed: int) -> tuple[Texts, Floats]:
+    """The names and the two-sided p-values of the most precise tests of these pairs."""
+    names, p_values = np.full(len(rows), "permutation-exact", dtype=object), np.full(len(rows), np.nan)
+    names[chunk.clustered[rows]] += "-cluster"
+    signs = np.flatnonzero(_attempts(chunk)[0][rows] & chunk.exact[rows])
+    differences = chunk.differences[rows[signs]]
+    p_values[signs] = sign_exact_p(np.abs(differences), np.abs(differences.sum(axis=1)))
+    for place in np.flatnonzero(np.isnan(p_values)).tolist():
+        names[place], p_values[place] = _exact_test(chunk, int(rows[place]), draws, seed)
+    return names, p_values
+
+
+def _exact_test(chunk: PairChunk, row: int, draws: int, seed: int) -> tuple[str, float]:
     units = chunk.units(row)
     table = chunk.matrix.pair(int(chunk.first[row]), int(chunk.second[row]))
     if np.array_equal(table.n_a, table.n_b):
@@ -116,20 +129,19 @@ def exact_test(chunk: PairChunk, row: int, draws: int, seed: int) -> tuple[str, 
 
 def _mcnemar_p(chunk: PairChunk, rows: Integers) -> Floats:
     differences = chunk.differences[rows]
-    counted = [np.count_nonzero(signed > 0, axis=1) for signed in (differences, -differences)]
-    return each_once(mcnemar, *counted)
+    return mcnemar(*(np.count_nonzero(signed > 0, axis=1) for signed in (differences, -differences)))
 
 
-def mcnemar(wins: int, losses: int) -> float:
-    """Exact two-sided p-value of McNemar's test (1947).
+def mcnemar(wins: Integers, losses: Integers) -> Floats:
+    """Exact two-sided p-values of McNemar's test (1947).
 
-    >>> mcnemar(9, 1)
-    0.021484375
+    >>> mcnemar(np.array([9]), np.array([1]))
+    array([0.02148438])
     """
     # Imported here because it takes longer than the rest of a comparison.
     from scipy.special import bdtr  # type: ignore[import-untyped]
 
-    return min(1.0, max(2 * float(bdtr(min(wins, losses), wins + losses, 0.5)), SMALLEST_P))
+    return np.asarray(np.clip(2 * bdtr(np.minimum(wins, losses), wins + losses, 0.5), SMALLEST_P, 1.0))
 
 
 def smallest_p(units: int) -> float:
@@ -185,6 +197,9 @@ def exact_permutation_p(sizes: Integers, counts: Integers, observed: int) -> flo
     if observed == total:
         # All signs agree: this is faster and exact to the last digit.
         return smallest_p(int(counts.sum()))
+    p_value = float(sign_exact_p(np.repeat(sizes, counts)[None], np.array([observed]))[0])
+    if not math.isnan(p_value):
+        return p_value
     coins = DiscreteTerms(sizes, np.full((len(sizes), 2), 0.5), counts)
     return two_sided(lattice_tail(coins, (total + observed) // 2))
 
