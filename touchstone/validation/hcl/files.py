@@ -5,15 +5,11 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from touchstone.validation.hcl.blocks import has_expected_labels, load_errors, root_errors
+from touchstone.validation.hcl.broken_files import broken_file_addresses, broken_json_addresses
 from touchstone.validation.hcl.evaluation import ExpressionReferences, expression_references
 from touchstone.validation.hcl.json_files import read_json
 from touchstone.validation.hcl.positions import SourceText
-from touchstone.validation.hcl.root_blocks import (
-    addresses,
-    broken_file_addresses,
-    broken_json_addresses,
-    plain_addresses,
-)
+from touchstone.validation.hcl.root_blocks import addresses, plain_addresses
 from touchstone.validation.hcl.syntax import normalized, syntax_errors
 from touchstone.validation.hcl.tree import Block, parse
 from touchstone.validation.judging.removed_blocks import Address
@@ -76,5 +72,5 @@ def _parsed(file: Block, merged: bool) -> File:
     expressions = (
         () if refused else tuple(references for block in blocks for references in expression_references(block, merged))
     )
-    declared = tuple(addresses(file.body.blocks))
+    declared = tuple(addresses(file.body))
     return File(blocks=blocks, refused=tuple(refused), expression_references=expressions, declared=declared)
