@@ -34,13 +34,13 @@ def plain_addresses(content: Mapping[str, object]) -> Iterator[Address]:
     for kind, value in content.items():
         if kind in DIRECTIVES:
             continue
-        for entry, labels in _labelled([(value, ())], len(ROOT.blocks.get(kind, ()))):
+        for entry, labels in labelled([(value, ())], len(ROOT.blocks.get(kind, ()))):
             yield (JSON, kind, *labels)
             if kind == "locals" and isinstance(entry, dict):
                 yield from ((JSON, "local", name) for name in entry)
 
 
-def _labelled(entries: list[tuple[object, Address]], depth: int) -> list[tuple[object, Address]]:
+def labelled(entries: list[tuple[object, Address]], depth: int) -> list[tuple[object, Address]]:
     """The objects below `depth` levels of labels, each with its labels; a block is one object or a list of them."""
     for _ in range(depth):
         entries = [
