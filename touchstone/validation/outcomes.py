@@ -171,7 +171,7 @@ def _plan_attempt(
     applied = apply_fix(target.tree, fix, target.problem, validation.settings.test_edits)
     if isinstance(applied, NotApplied):
         return PlannedAttempt(attempt, target, applied)
-    return PlannedAttempt(attempt, target, applied, validation.request(target, applied.changes))
+    return PlannedAttempt(attempt, target, applied, validation.request(target, applied))
 
 
 def _outcome(
@@ -324,7 +324,7 @@ def _reference(target: Target, validation: ValidationSession) -> tuple[AppliedFi
     if fix is None:
         return None, None
     applied = apply_fix(target.tree, fix, target.problem, validation.settings.test_edits)
-    return applied, validation.request(target, applied.changes) if isinstance(applied, AppliedFix) else None
+    return applied, validation.request(target, applied) if isinstance(applied, AppliedFix) else None
 
 
 def _reference_fix(problem: Problem, settings: ValidationSettings) -> Fix | None:

@@ -168,11 +168,13 @@ class Tree:
     """The files to validate: a problem's files, some of them replaced. Files on disk are only read.
 
     `files` lists the paths in the tree, sorted and relative to `root`; `changed` maps paths to replaced contents.
+    `executable` says of changed files whether they are, where a fix decides it.
     """
 
     root: Path
     files: tuple[str, ...]
     changed: Mapping[str, bytes] = field(default_factory=dict)
+    executable: Mapping[str, bool] = field(default_factory=dict)
 
     def read(self, path: str) -> bytes:
         """The content of one file."""
@@ -187,7 +189,7 @@ class Tree:
         """The same tree with one file replaced or added."""
         return self.with_changes({path: content})
 
-    def with_changes(self, changes: Mapping[str, bytes | None]) -> "Tree":
+    def with_changes(self, changes: Mapping[str, bytes | None], executable: Mapping[str, bool] | None = None) -> "Tree":
         """The same tree with files replaced, added or, where the content is None, deleted.
 
         >>> tree = Tree(Path("shop"), ("a", "b")).with_changes({"a": None, "c": b"new"})
@@ -199,7 +201,9 @@ class Tree:
         after = (before | written.keys()) - (changes.keys() - written.keys())
         changed = {path: content for path, content in {**self.changed, **written}.items() if path in after}
         files = self.files if after == before else tuple(sorted(after))
-        return replace(self, files=files, changed=dict(sorted(changed.items())))
+        modes = {**self.executable, **(executable or {})}
+        modes = {path: mode for path, mode in modes.items() if path in changed}
+        return replace(self, files=files, changed=dict(sorted(changed.items())), executable=modes)
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ from typing import Self
 from touchstone.progress import track
 from touchstone.validation.cache import ReportCache
 from touchstone.validation.cache_key import conditions_key, report_key
+from touchstone.validation.fixes.apply_fix import AppliedFix
 from touchstone.validation.protocol import Availability, Job, Problem, Report
 from touchstone.validation.registry import (
     Batch,
@@ -109,13 +110,15 @@ class ValidationSession:
             self._available[validator] = self.registry.validator(validator).probe()
         return self._available[validator]
 
-    def request(self, target: Target, changes: Mapping[str, bytes | None] | bytes | None) -> Request:
+    def request(self, target: Target, fix: AppliedFix | bytes | None) -> Request:
         """A request for the unmodified problem (None) or a changed one; bytes replace the problem's file."""
         problem, tree = target.problem, target.tree
-        if changes is not None:
-            tree = tree.with_changes({problem.path: changes} if isinstance(changes, bytes) else changes)
+        if isinstance(fix, AppliedFix):
+            tree = tree.with_changes(fix.changes, fix.executable)
+        elif fix is not None:
+            tree = tree.with_file(problem.path, fix)
         key = report_key(target.hashed.hash_of(tree), self._conditions_key(problem, target.validator))
-        return Request(key, target.validator, Job(problem, tree, is_fix=changes is not None))
+        return Request(key, target.validator, Job(problem, tree, is_fix=fix is not None))
 
     def _conditions_key(self, problem: Problem, name: str) -> str:
         """The `conditions_key` of a problem, computed once."""
