@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from touchstone.validation.pytest_runner.async_plugins import missing_module
+from touchstone.validation.pytest_runner.async_tests import needed_by, run_coroutine, watch_unittest
 from touchstone.validation.pytest_runner.channel import WriteLine
 
 _MAX_MESSAGE = 500
@@ -30,25 +32,34 @@ class ResultPlugin:
         for name in _MARKERS:
             config.addinivalue_line("markers", f"{name}: of a plugin that is not loaded")
 
-    @pytest.hookimpl(tryfirst=True)
+    # Registered first and so called last: a plugin, or a hook in a conftest, comes before.
     def pytest_pyfunc_call(self, pyfuncitem: pytest.Function) -> object | None:
-        """Run a coroutine test in an event loop of its own; a plugin that is loaded comes first by its own hook."""
+        """Run a coroutine test in an event loop of its own."""
         if not inspect.iscoroutinefunction(pyfuncitem.obj):
             return None
-        import asyncio
-
-        names = inspect.signature(pyfuncitem.obj).parameters
-        asyncio.run(pyfuncitem.obj(**{name: pyfuncitem.funcargs[name] for name in names}))
+        if needs := run_coroutine(pyfuncitem):
+            self._write_needs(pyfuncitem, needs)
+            pytest.fail(needs, pytrace=False)
         return True
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_call(self, item: pytest.Item) -> Generator[None, object, object]:
+        """Notice a test of `unittest` that nobody awaits."""
+        watch_unittest(item, lambda needs: self._write_needs(item, needs))
+        return (yield)
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         """Write a line for a file that could not be collected, or was skipped as a whole."""
         if report.failed:
-            self._write_line(broken=self._id(report.nodeid, None), message=last_line(report.longreprtext))
+            message = last_line(report.longreprtext)
+            self._write_line(broken=self._id(report.nodeid, None), message=message)
+            if needs := missing_module(message):
+                self._write_line(needs=needs, of=None)
         elif report.skipped:
             where = report.longrepr[0] if isinstance(report.longrepr, tuple) else ""
             self._write_line(skipped_file=self._id(report.nodeid, None), where=self._relative(where))
 
+    @pytest.hookimpl(trylast=True)
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         """Write the ids of all tests that are going to run, and whether importing the fix changed a file."""
         if (name := self._changed_file()) is not None:
@@ -62,6 +73,8 @@ class ResultPlugin:
         """Remember where a skip was raised: only the tests may skip."""
         error = call.excinfo
         if error is not None:
+            if needs := needed_by(error.value, item):
+                self._write_needs(item, needs)
             self._memory = self._memory or error.errisinstance(MemoryError)
             if error.errisinstance((pytest.skip.Exception, pytest.xfail.Exception)) or _is_unittest_skip(error.value):
                 frames = {str(entry.path) for entry in error.traceback}
@@ -84,6 +97,9 @@ class ResultPlugin:
     def pytest_sessionstart(self, session: pytest.Session) -> None:
         """Keep the root that node ids are relative to."""
         self._root = session.config.rootpath
+
+    def _write_needs(self, item: pytest.Item, needs: str) -> None:
+        self._write_line(needs=needs[:_MAX_MESSAGE], of=self._id(item.nodeid, None))
 
     def _id(self, nodeid: str, path: Path | None) -> str:
         file, separator, rest = nodeid.partition("::")

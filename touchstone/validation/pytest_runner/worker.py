@@ -25,6 +25,7 @@ from _pytest.fixtures import FixtureManager
 
 from touchstone.validation.isolated_runner.candidate import write_files
 from touchstone.validation.pytest_runner import options
+from touchstone.validation.pytest_runner.async_plugins import missing_module, options_for
 from touchstone.validation.pytest_runner.channel import WriteLine, open_channel
 from touchstone.validation.pytest_runner.plugin import ResultPlugin, last_line
 from touchstone.validation.pytest_runner.tampering import CodeSnapshot, changed_file, strange_plugin
@@ -174,15 +175,21 @@ def _run_job(warm: _WarmPytest, job: dict[str, Any], write_line: WriteLine) -> N
     # Hides all of the above from `gc.get_objects`.
     gc.freeze()
     conftests = [text.decode("utf-8", "replace") for name, text in files.items() if name.endswith("conftest.py")]
-    status = _run_session(warm.config, job["arguments"], write_line, "\n".join(conftests))
+    loaded, missing = options_for(job["plugins"])
+    status = _run_session(warm.config, [*loaded, *job["arguments"]], write_line, "\n".join(conftests), missing)
     if status is not None:
         fix = str(root / job["fix"])
         found = warm.snapshot.changed() or strange_plugin(plugins.get_plugins(), known, fix)
         write_line(done=status in _FINISHED, status=status, tampered=found)
 
 
-def _run_session(config: Config, arguments: list[str], write_line: WriteLine, conftests: str) -> int | None:
-    """The exit code of the session; None if pytest could not start it, which has been reported."""
+def _run_session(
+    config: Config, arguments: list[str], write_line: WriteLine, conftests: str, missing: list[str]
+) -> int | None:
+    """The exit code of the session; None if pytest could not start it, which has been reported.
+
+    `missing`: plugins that the tests mention and that are not installed.
+    """
     here = Path.cwd()
     config.invocation_params = Config.InvocationParams(args=arguments, plugins=None, dir=here)
     validate = config._validate_args
@@ -203,15 +210,20 @@ def _run_session(config: Config, arguments: list[str], write_line: WriteLine, co
     vars(config)["_validate_args"] = usable
     try:
         config.parse([*arguments, f"--basetemp={os.environ['TMPDIR']}/basetemp"])
+        status = config.hook.pytest_cmdline_main(config=config)
     except ConftestImportFailure as error:
         cause = error.cause
-        write_line(broken=os.path.relpath(error.path, here), message=f"{type(cause).__name__}: {cause}"[:500])
+        message = f"{type(cause).__name__}: {cause}"[:500]
+        write_line(broken=os.path.relpath(error.path, here), message=message)
+        if needs := missing_module(message):
+            write_line(needs=needs, of=None)
         write_line(done=True, status=1, tampered=None)
         return None
     except pytest.UsageError as error:
-        write_line(unusable=last_line(str(error)))
+        said = last_line(str(error))
+        hint = "".join(f"; it needs {name}" for name in missing if name not in said)
+        write_line(unusable=f"{said}{hint}")
         return None
-    status = config.hook.pytest_cmdline_main(config=config)
     config._ensure_unconfigure()
     return int(status)
 

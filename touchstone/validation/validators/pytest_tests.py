@@ -15,6 +15,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from touchstone.validation.protocol import Availability, Diagnostic, Job, Problem, Report
+from touchstone.validation.pytest_runner.async_plugins import mentioned_plugins
 from touchstone.validation.pytest_runner.channel import read_lines
 from touchstone.validation.sandbox.backends import Borrowed, Interpreter, interpreter
 from touchstone.validation.sandbox.clock import LimitExceeded
@@ -31,6 +32,16 @@ _NEUTRAL = ("skipped", "xfailed", "xpassed")
 _WARM_WORKERS = 4
 _PYTEST = ("pytest", "_pytest", "pluggy", "iniconfig")
 _USED_BY_PYTEST = ("packaging", "py", "pygments")
+# Where pytest looks for its configuration, and how its part of a shared file begins.
+CONFIGURATION = {
+    "pytest.ini": "",
+    ".pytest.ini": "",
+    "pytest.toml": "",
+    ".pytest.toml": "",
+    "pyproject.toml": "[tool.pytest",
+    "tox.ini": "[pytest]",
+    "setup.cfg": "[tool:pytest]",
+}
 _WORKER = "touchstone.validation.pytest_runner.worker"
 
 
@@ -77,6 +88,7 @@ class PytestTests:
             "fix": job.problem.path,
             "names": sorted(_importable_names(job, tests)),
             "arguments": self._arguments(job.problem, tests),
+            "plugins": _plugins(job, files, tests),
             "token": token,
         }
         reads, writes = os.pipe()
@@ -121,6 +133,14 @@ def pytest_available() -> Availability:
         return Availability(False, "pytest is not installed", "pip install pytest")
 
 
+def _plugins(job: Job, files: Mapping[str, str], tests: Sequence[str]) -> list[str]:
+    """The plugins that the problem's own files mention: its tests, conftest files and pytest's configuration."""
+    below = PurePosixPath(job.problem.working_directory)
+    own = {os.path.normpath(below / name) for name in tests}
+    names = {"conftest.py", *CONFIGURATION}
+    return mentioned_plugins(text for path, text in files.items() if path in own or PurePosixPath(path).name in names)
+
+
 def _importable_names(job: Job, tests: Sequence[str]) -> set[str]:
     """The first part of every module name that the job's own files can be imported by."""
     below = PurePosixPath(job.problem.working_directory)
@@ -162,6 +182,8 @@ def build_report(
         return replace(report, status="no_report", consistent=False, note=note)
     if results.unusable:
         return replace(report, status="validator_unavailable", note=f"pytest cannot be started: {results.unusable}")
+    if results.needs:
+        return replace(report, status="validator_unavailable", note=f"the tests cannot be run: {results.needs}")
     if any(line.get("memory") for line in lines):
         return replace(report, status="memory_limit")
     end = next((line for line in lines if "done" in line), None)
@@ -196,6 +218,10 @@ class _Results:
         self.tests = {name: self._passed(name) for name in names if name not in self.skipped}
         self.tampered = next((line["tampered"] for line in lines if line.get("tampered")), None)
         self.unusable = next((line["unusable"] for line in lines if "unusable" in line), None)
+        judged = {self._short(name) for name in problem.judged_tests}
+        needs = (line for line in lines if "needs" in line)
+        counted = (line for line in needs if not judged or line["of"] is None or self._short(line["of"]) in judged)
+        self.needs = next((line["needs"] for line in counted), None)
         ignored = [option for line in lines for option in line.get("ignored", [])]
         self.note = f"ignored in addopts: {', '.join(ignored)}" if ignored else ""
         self.compiled = not self._broken
