@@ -22,6 +22,7 @@ from touchstone.validation.sandbox.clock import LimitExceeded
 from touchstone.validation.sandbox.command import Limits
 from touchstone.validation.sandbox.runner import SandboxRunner
 from touchstone.validation.sandbox.warm_worker import WarmWorker, WorkerLostError, read_until_closed
+from touchstone.validation.validators.common import stopped_at
 from touchstone.validation.validators.worker_limits import exceeded_limit, job_clock
 from touchstone.validation.validators.worker_pool import WorkerPool
 
@@ -175,7 +176,7 @@ def build_report(
         note=results.note,
     )
     if exceeded is not None:
-        return replace(report, status=exceeded.status, note=exceeded.note, starved=exceeded.starved)
+        return stopped_at(exceeded, report)
     if foreign or results.tampered:
         what = f": {results.tampered}" if results.tampered else ""
         note = f"the tests, pytest or its results were tampered with{what}"
