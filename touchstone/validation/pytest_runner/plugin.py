@@ -12,6 +12,7 @@ import pytest
 from touchstone.validation.pytest_runner.async_plugins import missing_module
 from touchstone.validation.pytest_runner.async_tests import needed_by, run_coroutine, watch_unittest
 from touchstone.validation.pytest_runner.channel import WriteLine
+from touchstone.validation.pytest_runner.own_tests import OwnTests
 
 _MAX_MESSAGE = 500
 # Known markers of plugins that are not loaded, so that `--strict-markers` accepts them.
@@ -21,8 +22,11 @@ _MARKERS = ("asyncio", "anyio", "trio", "timeout", "flaky", "order")
 class ResultPlugin:
     """Writes results by test id. An id is the node id with its file relative to the working directory."""
 
-    def __init__(self, write_line: WriteLine, directory: str, changed_file: Callable[[], str | None]) -> None:
+    def __init__(
+        self, write_line: WriteLine, directory: str, changed_file: Callable[[], str | None], tests: OwnTests
+    ) -> None:
         self._write_line, self._directory, self._changed_file = write_line, directory, changed_file
+        self._tests = tests
         self._reports: dict[str, list[pytest.TestReport]] = {}
         self._raised_in: dict[str, list[str]] = {}
         self._memory = False
@@ -61,7 +65,9 @@ class ResultPlugin:
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_finish(self, session: pytest.Session) -> None:
-        """Write the ids of all tests that are going to run, and whether importing the fix changed a file."""
+        """Write the ids of all tests that are going to run, and whether importing the fix changed a file or a test."""
+        if forged := next((item for item in session.items if self._tests.is_forged(item)), None):
+            self._write_line(tampered=forged.name)
         if (name := self._changed_file()) is not None:
             self._write_line(tampered=self._relative(name))
         self._write_line(collected=[self._id(item.nodeid, item.path) for item in session.items])

@@ -6,6 +6,7 @@ What runs inside the sandbox belongs in `touchstone.validation.pytest_runner`.
 import functools
 import importlib.metadata
 import os
+import re
 import secrets
 import sysconfig
 from collections import Counter
@@ -14,6 +15,7 @@ from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from touchstone.validation.isolated_runner.sides import unmodified_text
 from touchstone.validation.protocol import Availability, Diagnostic, Job, Problem, Report
 from touchstone.validation.pytest_runner.async_plugins import mentioned_plugins
 from touchstone.validation.pytest_runner.channel import read_lines
@@ -43,6 +45,7 @@ CONFIGURATION = {
     "tox.ini": "[pytest]",
     "setup.cfg": "[tool:pytest]",
 }
+_TRACING = re.compile(r"settrace|setprofile|monitoring|[Pp]rofile\b|\b[bp]db\b|breakpoint|\btrace\b|coverage|doctest")
 _WORKER = "touchstone.validation.pytest_runner.worker"
 
 
@@ -90,6 +93,7 @@ class PytestTests:
             "names": sorted(_importable_names(job, tests)),
             "arguments": self._arguments(job.problem, tests),
             "plugins": _plugins(job, files, tests),
+            "may_trace": self._doctest or _may_trace(job, files, tests),
             "token": token,
         }
         reads, writes = os.pipe()
@@ -136,10 +140,24 @@ def pytest_available() -> Availability:
 
 def _plugins(job: Job, files: Mapping[str, str], tests: Sequence[str]) -> list[str]:
     """The plugins that the problem's own files mention: its tests, conftest files and pytest's configuration."""
-    below = PurePosixPath(job.problem.working_directory)
-    own = {os.path.normpath(below / name) for name in tests}
     names = {"conftest.py", *CONFIGURATION}
+    own = _paths(job.problem, tests)
     return mentioned_plugins(text for path, text in files.items() if path in own or PurePosixPath(path).name in names)
+
+
+def _may_trace(job: Job, files: Mapping[str, str], tests: Sequence[str]) -> bool:
+    """Whether the problem itself, without the fix, may trace or profile its process, as doctest does."""
+    own = _paths(job.problem, tests)
+    texts = (
+        text if path in own or path not in job.tree.changed else unmodified_text(job.problem, path)
+        for path, text in files.items()
+        if path.endswith(".py") or PurePosixPath(path).name in CONFIGURATION
+    )
+    return any(_TRACING.search(text) for text in texts if text)
+
+
+def _paths(problem: Problem, names: Sequence[str]) -> set[str]:
+    return {os.path.normpath(PurePosixPath(problem.working_directory) / name) for name in names}
 
 
 def _importable_names(job: Job, tests: Sequence[str]) -> set[str]:
