@@ -88,7 +88,7 @@ def problem_subjects(known: ValidatedProblem | NoTarget, validation: ValidationS
     unmodified = validation.request(known.target, None)
     yield Subject(_key(oid, "baseline"), unmodified, known.baseline, lambda report: report.status)
     if isinstance(known.applied, AppliedFix) and known.reference is not None:
-        fixed = validation.request(known.target, known.applied.changes)
+        fixed = validation.request(known.target, known.applied)
         yield Subject(_key(oid, "reference"), fixed, known.reference, _reference_judge(known, success))
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from touchstone.validation.fixes.apply_fix import AppliedFix, Fix, NotApplied, apply_fix, choose_fix
 from touchstone.validation.judging.judged_tests import only_judged, unlike_recorded
+from touchstone.validation.judging.retrying import SETTLED
 from touchstone.validation.judging.verdicts import Verdict, compute_verdict, target_diagnostics
 from touchstone.validation.protocol import UNDECIDED, Problem, Report
 from touchstone.validation.runners import CannotJudge, hold_to_known_tests, runner_instead
@@ -98,8 +99,8 @@ def _validate_with_all_tests(
     usable = {oid: target for oid, target in targets.items() if isinstance(target, Target)}
     baselines = {oid: validation.request(target, None) for oid, target in usable.items()}
     applied = {oid: _reference(target, validation) for oid, target in usable.items()}
-    wanted = [*baselines.values(), *(made for _, made in applied.values() if made is not None)]
-    reports = validation.problem_reports(wanted)
+    references = [made for _, made in applied.values() if made is not None]
+    reports = validation.problem_reports([*baselines.values()], references)
     found: dict[str, ValidatedProblem | NoTarget] = {}
     for oid, target in targets.items():
         if isinstance(target, NoTarget):
@@ -129,7 +130,7 @@ def outcome_rows(
     validation: ValidationSession,
     excluded: ExcludedTests = NONE_EXCLUDED,
 ) -> list[Row]:
-    """One row per attempt, in order. Fixes that produce the same file are validated once."""
+    """One row per attempt, in order, and whether it is settled. Fixes that produce the same file are validated once."""
     attempts = list(attempts)
     attempted = {attempt["oid"] for attempt in attempts}
     wanted_targets = {oid: target for oid, target in targets.items() if oid in attempted}
@@ -171,7 +172,7 @@ def _plan_attempt(
     applied = apply_fix(target.tree, fix, target.problem, validation.settings.test_edits)
     if isinstance(applied, NotApplied):
         return PlannedAttempt(attempt, target, applied)
-    return PlannedAttempt(attempt, target, applied, validation.request(target, applied.changes))
+    return PlannedAttempt(attempt, target, applied, validation.request(target, applied))
 
 
 def _outcome(
@@ -241,6 +242,7 @@ _UNDECIDED_COLUMNS: Row = {
     "tests_passed": None,
     "tests_failed": None,
     "lint_warnings": None,
+    SETTLED: None,
 }
 
 
@@ -282,6 +284,7 @@ def _validated_columns(known: CachedReport, verdict: Verdict, target: Target, va
         "tests_passed": sum(tests) if report.tests else None,
         "tests_failed": len(tests) - sum(tests) if report.tests else None,
         "lint_warnings": report.lint_warnings,
+        SETTLED: known.report.settled,
         **_validator_columns(target, report.fidelity, validation),
     }
 
@@ -324,7 +327,7 @@ def _reference(target: Target, validation: ValidationSession) -> tuple[AppliedFi
     if fix is None:
         return None, None
     applied = apply_fix(target.tree, fix, target.problem, validation.settings.test_edits)
-    return applied, validation.request(target, applied.changes) if isinstance(applied, AppliedFix) else None
+    return applied, validation.request(target, applied) if isinstance(applied, AppliedFix) else None
 
 
 def _reference_fix(problem: Problem, settings: ValidationSettings) -> Fix | None:
@@ -356,6 +359,7 @@ def _unvalidated_problem_row(oid: str, why: NoTarget) -> Row:
         "fails_as_recorded": None,
         "reference_status": None,
         "diagnostics": why.reason,
+        SETTLED: None,
     }
 
 
@@ -377,4 +381,5 @@ def _problem_row(target: Target, baseline: Report, reference: Verdict | None, va
         "fails_as_recorded": failing if baseline.decided else None,
         "reference_status": None if reference is None else reference.status,
         "diagnostics": _truncated_text(words),
+        SETTLED: baseline.settled and (reference is None or reference.status != "timeout"),
     }

@@ -52,9 +52,10 @@ class Report:
 
     `status` is one of `touchstone.vocabulary.STATUSES`: `passed` means no errors, `failed` means errors, and any other
     status means the validator did not finish. `consistent` is False if the exit code contradicts the parsed report.
-    `starved`: it timed out because the machine was too busy to run it. `declared` lists what the tree declares and a
-    fix must not remove, each as a type and names; None if that is unknown. `skipped`: tests that neither passed nor
-    failed. `cannot_judge`: why the runner may have misjudged this tree; it counts for a problem, never for a fix.
+    `starved`: it timed out while the machine was too busy to run it. `cpu_used`: it used up its CPU time. `declared`
+    lists what the tree declares and a fix must not remove, each as a type and names; None if that is unknown.
+    `skipped`: tests that neither passed nor failed. `cannot_judge`: why the runner may have misjudged this tree; it
+    counts for a problem, never for a fix.
     """
 
     status: str
@@ -67,6 +68,7 @@ class Report:
     note: str = ""
     duration_seconds: float = 0.0
     starved: bool = False
+    cpu_used: bool = False
     declared: tuple[tuple[str, ...], ...] | None = None
     skipped: tuple[str, ...] = ()
     cannot_judge: str = ""
@@ -78,8 +80,11 @@ class Report:
 
     @property
     def settled(self) -> bool:
-        """Whether a repeat would give the same result, so that the report may be cached."""
-        return self.status not in RETRIED
+        """Whether a repeat would give the same result, so that the report may be cached.
+
+        A validation that used up its CPU time would do so again, unless it had to share the processor.
+        """
+        return self.status not in RETRIED or (self.status == "timeout" and self.cpu_used and not self.starved)
 
     def without_tests(self, names: Collection[str]) -> "Report":
         """The report as if there were no such tests; passed if nothing else failed.
@@ -168,11 +173,13 @@ class Tree:
     """The files to validate: a problem's files, some of them replaced. Files on disk are only read.
 
     `files` lists the paths in the tree, sorted and relative to `root`; `changed` maps paths to replaced contents.
+    `executable` says of changed files whether they are, where a fix decides it.
     """
 
     root: Path
     files: tuple[str, ...]
     changed: Mapping[str, bytes] = field(default_factory=dict)
+    executable: Mapping[str, bool] = field(default_factory=dict)
 
     def read(self, path: str) -> bytes:
         """The content of one file."""
@@ -187,7 +194,7 @@ class Tree:
         """The same tree with one file replaced or added."""
         return self.with_changes({path: content})
 
-    def with_changes(self, changes: Mapping[str, bytes | None]) -> "Tree":
+    def with_changes(self, changes: Mapping[str, bytes | None], executable: Mapping[str, bool] | None = None) -> "Tree":
         """The same tree with files replaced, added or, where the content is None, deleted.
 
         >>> tree = Tree(Path("shop"), ("a", "b")).with_changes({"a": None, "c": b"new"})
@@ -199,7 +206,9 @@ class Tree:
         after = (before | written.keys()) - (changes.keys() - written.keys())
         changed = {path: content for path, content in {**self.changed, **written}.items() if path in after}
         files = self.files if after == before else tuple(sorted(after))
-        return replace(self, files=files, changed=dict(sorted(changed.items())))
+        modes = {**self.executable, **(executable or {})}
+        modes = {path: mode for path, mode in modes.items() if path in changed}
+        return replace(self, files=files, changed=dict(sorted(changed.items())), executable=modes)
 
 
 @dataclass(frozen=True)

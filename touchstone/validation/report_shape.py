@@ -58,6 +58,7 @@ def _faults(report: Report) -> Iterator[str]:
         "note": _is_text(report.note),
         "duration": isinstance(report.duration_seconds, int | float) and math.isfinite(report.duration_seconds),
         "starved": isinstance(report.starved, bool),
+        "cpu_used": isinstance(report.cpu_used, bool),
         "declared": report.declared is None or _are_tuples_of_texts(report.declared),
         "skipped": _are_texts(report.skipped),
         "cannot_judge": _is_text(report.cannot_judge),

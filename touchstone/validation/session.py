@@ -19,6 +19,7 @@ from typing import Self
 from touchstone.progress import track
 from touchstone.validation.cache import ReportCache
 from touchstone.validation.cache_key import conditions_key, report_key
+from touchstone.validation.fixes.apply_fix import AppliedFix
 from touchstone.validation.protocol import Availability, Job, Problem, Report
 from touchstone.validation.registry import (
     Batch,
@@ -109,13 +110,15 @@ class ValidationSession:
             self._available[validator] = self.registry.validator(validator).probe()
         return self._available[validator]
 
-    def request(self, target: Target, changes: Mapping[str, bytes | None] | bytes | None) -> Request:
+    def request(self, target: Target, fix: AppliedFix | bytes | None) -> Request:
         """A request for the unmodified problem (None) or a changed one; bytes replace the problem's file."""
         problem, tree = target.problem, target.tree
-        if changes is not None:
-            tree = tree.with_changes({problem.path: changes} if isinstance(changes, bytes) else changes)
+        if isinstance(fix, AppliedFix):
+            tree = tree.with_changes(fix.changes, fix.executable)
+        elif fix is not None:
+            tree = tree.with_file(problem.path, fix)
         key = report_key(target.hashed.hash_of(tree), self._conditions_key(problem, target.validator))
-        return Request(key, target.validator, Job(problem, tree, is_fix=changes is not None))
+        return Request(key, target.validator, Job(problem, tree, is_fix=fix is not None))
 
     def _conditions_key(self, problem: Problem, name: str) -> str:
         """The `conditions_key` of a problem, computed once."""
@@ -126,10 +129,10 @@ class ValidationSession:
             self._conditions[name, problem] = known
         return known
 
-    def reports(self, requests: Sequence[Request], what: str) -> dict[str, CachedReport]:
-        """The report of every request, by key."""
+    def reports(self, requests: Sequence[Request], what: str, retried: Collection[str] = ()) -> dict[str, CachedReport]:
+        """The report of every request, by key. `retried`: keys whose timeouts are never settled."""
         wanted = {request.key: request for request in requests}
-        known = self._reusable_reports(wanted)
+        known = self._reusable_reports(wanted, retried)
         missing = [request for key, request in wanted.items() if key not in known]
         known |= {
             request.key: CachedReport(unavailable(self.available(request.validator), ""), False)
@@ -144,15 +147,21 @@ class ValidationSession:
         self._unsettled |= {
             request.key: report
             for request in missing
-            if (report := known[request.key].report).decided and not report.settled
+            if (report := known[request.key].report).decided and not _is_final(report, request.key in retried)
         }
         return known
 
-    def problem_reports(self, requests: Sequence[Request]) -> Mapping[str, CachedReport]:
-        """The reports on problems, by key. Every model's fixes need them, so settled ones are looked up once."""
-        new = [request for request in requests if request.key not in self._problem_reports]
-        found = self.reports(new, "validating the problems") if new else {}
-        self._problem_reports |= {key: known for key, known in found.items() if known.report.settled}
+    def problem_reports(
+        self, baselines: Sequence[Request], references: Sequence[Request] = ()
+    ) -> Mapping[str, CachedReport]:
+        """The reports on problems, by key. Every model's fixes need them, so settled ones are looked up once.
+
+        A reference fix that times out stops every run, so the next run tries it again.
+        """
+        new = [request for request in (*baselines, *references) if request.key not in self._problem_reports]
+        retried = {request.key for request in references}
+        found = self.reports(new, "validating the problems", retried) if new else {}
+        self._problem_reports |= {key: one for key, one in found.items() if _is_final(one.report, key in retried)}
         return ChainMap(found, self._problem_reports)
 
     @contextmanager
@@ -172,13 +181,16 @@ class ValidationSession:
             advance(len(requests) - cached - sum(left.values()))
             yield lambda keys: advance(sum(times[key] for key in keys))
 
-    def _reusable_reports(self, keys: Collection[str]) -> dict[str, CachedReport]:
+    def _reusable_reports(self, keys: Collection[str], retried: Collection[str]) -> dict[str, CachedReport]:
         """Reports that need no validation: from the cache, or from earlier in this run."""
         with ReportCache(self.cache_dir) as cache:
             if self.fresh:
                 cache.forget(set(keys) - self._requested_keys)
             self._requested_keys.update(keys)
             found = cache.find(keys)
+            again = {key for key in retried if key in found and found[key].status == "timeout"} - self._unsettled.keys()
+            cache.forget(again)
+        found = {key: report for key, report in found.items() if key not in again}
         found |= {key: self._unsettled[key] for key in keys if key in self._unsettled}
         return {key: CachedReport(report, True) for key, report in found.items()}
 
@@ -188,7 +200,12 @@ class ValidationSession:
             return
         with track("validating again, one at a time", len(starved)) as advance:
             for request in starved:
-                known[request.key] = CachedReport(self._validate_alone(request), False)
+                report = self._validate_alone(request)
+                if report.cpu_used and report.starved:  # twice, and the machine is as busy as ever
+                    report = replace(report, starved=False)
+                    with ReportCache(self.cache_dir) as cache:
+                        cache.keep(request.key, request.validator, report)
+                known[request.key] = CachedReport(report, False)
                 advance(1, "")
 
     def _validate_alone(self, request: Request, *, keep: bool = True) -> Report:
@@ -277,6 +294,10 @@ class ValidationSession:
         # Repeats matter by the tests that they exclude, which is up to the caller.
         irrelevant = {"workers", "cache_dir", "environments_dir", "repeat", "repeat_fixes", "exclude_flaky"}
         return [self.settings.model_dump(mode="json", exclude=irrelevant), keys, edition]
+
+
+def _is_final(report: Report, retried: bool) -> bool:
+    return report.settled and not (retried and report.status == "timeout")
 
 
 def _map_batches(

@@ -20,7 +20,7 @@ from touchstone.storage.code_version import table_code_version
 from touchstone.storage.store import Part, Store, digest
 from touchstone.tables import TABLES
 from touchstone.validation.files.file_identity import identified
-from touchstone.validation.judging.retrying import content_digest, is_settled
+from touchstone.validation.judging.retrying import SETTLED, content_digest, is_settled
 from touchstone.validation.recorded import recorded_outcomes
 
 if TYPE_CHECKING:
@@ -98,7 +98,9 @@ class ValidationStage:
             from touchstone.validation.outcomes import baseline_rows
 
             rows = baseline_rows(targets, self.session, excluded)
-        return self._write("baselines", pl.DataFrame(rows, schema=TABLES["baselines"].dtypes), fingerprint)
+        return self._write(
+            "baselines", pl.DataFrame(rows, schema={**TABLES["baselines"].dtypes, SETTLED: pl.Boolean()}), fingerprint
+        )
 
     def outcomes(self) -> dict[str, Part]:
         """The verdict on every attempt: passed, failed, or not decided."""
@@ -142,9 +144,10 @@ class ValidationStage:
 
         table = TABLES["outcomes"]
         judged = outcome_rows(rows.iter_rows(named=True), targets, self.session, excluded)
-        validated = pl.LazyFrame(judged, schema=table.dtypes)
+        validated = pl.LazyFrame(judged, schema={**table.dtypes, SETTLED: pl.Boolean()})
         rest = recorded.select(list(table.dtypes)).join(validated, on=table.key, how="anti")
-        return self._write("outcomes", sort_attempts(pl.concat([rest, validated])).collect(), fingerprint, model)
+        every = sort_attempts(pl.concat([rest, validated], how="diagonal"))
+        return self._write("outcomes", every.collect(), fingerprint, model)
 
     @cached_property
     def session(self) -> "ValidationSession":
@@ -171,8 +174,9 @@ class ValidationStage:
 
     def _write(self, table: str, frame: pl.DataFrame, made_from: str, model: str | None = None) -> Part:
         """Write what validators found. The same inputs may give another result next time, so the content counts."""
+        settled, frame = is_settled(frame), frame.drop(SETTLED, strict=False)
         return self.store.write(
-            table, frame.lazy(), made_from, model, fingerprint=content_digest(frame), settled=is_settled(frame)
+            table, frame.lazy(), made_from, model, fingerprint=content_digest(frame), settled=settled
         )
 
     def _fixes_of(self, model: str) -> pl.LazyFrame | None:

@@ -150,7 +150,7 @@ class Targets:
             added = apply_fix(tree, Fix(test_patch, "diff"), problem, "allow")
             if isinstance(added, NotApplied):
                 return NoTarget("validator_unavailable", f"test_patch: {added.reason}")
-            tree = tree.with_changes(added.changes)
+            tree = tree.with_changes(added.changes, added.executable)
         if validator == "python":
             environment = find_environment(row, problem, tree, self._settings)
             if isinstance(environment, NoEnvironment):

@@ -10,6 +10,7 @@ from typing import Any, Literal
 from touchstone.config import EvaluationConfig, find_problems_csv
 from touchstone.errors import TouchstoneError
 from touchstone.regular_files import read_bytes
+from touchstone.validation.files.working_copy import is_executable
 from touchstone.validation.fixes.apply_fix import AppliedFix, Fix, FixKind, NotApplied, apply_fix, choose_fix
 from touchstone.validation.judging.judged_tests import only_judged
 from touchstone.validation.judging.verdicts import Verdict
@@ -109,7 +110,7 @@ def _repeat(
     for path, fix in fixes:
         applied = apply_fix(target.tree, fix, target.problem, validation.settings.test_edits)
         if isinstance(applied, AppliedFix):
-            request = validation.request(target, applied.changes)
+            request = validation.request(target, applied)
             first = validation.reports([request], "validating")[request.key].report
             subjects.append(fix_subject({"validated": str(path)}, request, first, applied, problem, validation))
     rows = repeated_rows(subjects, validation, repeat)
@@ -152,7 +153,7 @@ def _validate(validation: ValidationSession, problem: ValidatedProblem, path: Pa
     if isinstance(applied, NotApplied):
         verdict = Verdict(applied.status, fixed=False, plausible=False, note=applied.reason)
     else:
-        after = validation.request(target, applied.changes)
+        after = validation.request(target, applied)
         known = validation.reports([after], "validating")[after.key]
         (report, verdict), cached = judge_fix(known.report, applied, problem, validation), known.cached
     return ValidationDetail(
@@ -176,4 +177,7 @@ def _diff(target: Target, applied: AppliedFix) -> Iterator[str]:
         old = target.tree.read(path) if path in files else b""
         names = (f"a/{path}" if path in files else "/dev/null", "/dev/null" if content is None else f"b/{path}")
         before, after = (text.decode("utf-8", "replace").splitlines() for text in (old, content or b""))
+        executable = applied.executable.get(path) if content is not None else None
+        if executable is not None and not (path in files and is_executable(target.tree, path) == executable):
+            yield f"new mode {'100755' if executable else '100644'} {path}"
         yield from difflib.unified_diff(before, after, *names, lineterm="")

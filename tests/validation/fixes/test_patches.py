@@ -124,6 +124,13 @@ class TestDiffs:
                 "diff --git a/l b/l\nnew file mode 120000\n--- /dev/null\n+++ b/l\n@@ -0,0 +1 @@\n+/etc\n",
                 "a symbolic link",
             ),
+            ("diff --git a/l b/l\nnew file mode 160000\nindex 0..1\n", "makes a submodule, which is refused"),
+            ("diff --git a/README b/README\nold mode 100644\nnew mode 120000\n", "makes a symbolic link"),
+            ("diff --git a/README b/README\ndeleted file mode 120000\n", "changes a symbolic link"),
+            (f"diff --git a/shop/cart.py b/shop/cart.py\nindex 1..2 120000\n{CART}", "changes a symbolic link"),
+            ("diff --git a/README b/README\nold mode 100644\nnew mode 104755\n", "the file mode '104755'; only 100644"),
+            ("diff --git a/x b/x\nnew file mode 040000\n", "the file mode '040000'; only 100644 and 100755 are"),
+            ("diff --git a/none b/none\nold mode 100644\nnew mode 100755\n", "changes none, which is not there"),
             ("diff --git a/b.bin b/b.bin\nindex 1..2\nGIT binary patch\nliteral 1\n", "changes a binary file"),
             ("diff --git a/README b/R\nsimilarity index 100%\ncopy from README\ncopy to R\n", "copies a file"),
         ],
@@ -315,7 +322,7 @@ def test_git_agrees(
     (folder / "p").write_text(text)
     said = subprocess.run(["git", "apply", "p"], cwd=folder, capture_output=True, check=False)
     try:
-        made = apply_patches(tree({"f": there.encode()}), parse_diff(text))
+        made, _ = apply_patches(tree({"f": there.encode()}), parse_diff(text))
     except PatchError:
         assert said.returncode != 0, said.stderr
     else:

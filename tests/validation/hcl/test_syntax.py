@@ -77,11 +77,11 @@ def test_rulers_in_comments_are_no_operators() -> None:
 
 
 @pytest.mark.parametrize(
-    "data", [b"", b"{", b"[1]", b"null", b'{"variable": }', b"\xff", b"[" * 200_000, b'{"a": 1e999999999999}']
+    "data", [b"", b"{", b"[1]", b"null", b'{"variable": }', b"\xff", b"[" * 200_000, b'{"//": 1e999999999999}']
 )
 def test_json_files_give_findings_and_no_exception(data: bytes) -> None:
     found = summaries(data, "main.tf.json")
-    assert len(found) == (0 if data.startswith(b'{"a"') else 1)
+    assert len(found) == (0 if data.startswith(b'{"//"') else 1)
 
 
 def test_json_errors_have_a_place() -> None:

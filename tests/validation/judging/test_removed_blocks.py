@@ -169,10 +169,13 @@ def test_words_in_a_broken_file_that_are_no_headers() -> None:
 def test_a_broken_file_in_json_syntax() -> None:
     broken = report('{"resource": {"a_map": {"b": {"data": {"c": 1,}}}}}', "main.tf.json")
     emptied, kept = report("{}", "main.tf.json"), report('{"resource": {"a_map": {"b": {}}}}', "main.tf.json")
-    assert [found.summary for found in removed_blocks(broken, emptied)] == [
+    assert [found.summary for found in removed_blocks(broken, emptied)] == ['Block removed: resource "a_map" "b"']
+    assert removed_blocks(broken, kept) == []
+    unclosed = report('{"resource": {"a_map": {"b": {}}', "main.tf.json")
+    assert [found.summary for found in removed_blocks(unclosed, emptied)] == [
         "Block removed: resource with an unreadable header"
     ]
-    assert removed_blocks(broken, kept) == []
+    assert removed_blocks(unclosed, kept) == []
 
 
 def module(files: dict[str, str]) -> Report:

@@ -84,7 +84,7 @@ class TestJobClock:
     def test_cpu_time_above_the_limit_is_a_timeout(self) -> None:
         with busy(1) as processes:
             found = until_exceeded(JobClock(processes, Limits(seconds=0.2)))
-        assert found == LimitExceeded("timeout", "used more than 0.2 s of CPU time", starved=False)
+        assert (found.status, found.note, found.cpu_used) == ("timeout", "used more than 0.2 s of CPU time", True)
 
     def test_what_was_used_before_does_not_count(self) -> None:
         with running(BURN.format(seconds=0.5)) as process:
@@ -107,7 +107,7 @@ class TestJobClock:
                 process.stdin.write(b"\n")
                 process.stdin.flush()
             found = until_exceeded(clock)
-        assert found == LimitExceeded("timeout", "used more than 1.2 s of CPU time", starved=False)
+        assert (found.status, found.note, found.cpu_used) == ("timeout", "used more than 1.2 s of CPU time", True)
 
     def test_a_job_that_only_waits_ends_at_the_wall_limit(self) -> None:
         with running("pass") as process:
@@ -124,9 +124,11 @@ class TestJobClock:
         one = min(os.sched_getaffinity(0))
         with busy(3, on=one), busy(1, on=one) as processes:
             found = until_exceeded(JobClock(processes, Limits(seconds=60, wall_seconds=2)))
+            used_up = until_exceeded(JobClock(processes, Limits(seconds=0.5)))
         assert found == LimitExceeded(
             "timeout", "took more than 2 s of wall time; it was waiting for a processor", True
         )
+        assert used_up == LimitExceeded("timeout", "used more than 0.5 s of CPU time", starved=True, cpu_used=True)
 
 
 @pytest.mark.parametrize(("limits", "wall"), [(Limits(), 60), (Limits(seconds=3), 60), (Limits(seconds=60), 300)])

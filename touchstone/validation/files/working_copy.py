@@ -106,7 +106,7 @@ def write_working_copy(tree: Tree, destination: Path) -> None:
         _make_parents(target, made)
         if path in tree.changed:
             content = tree.changed[path]
-            _write(target, content, executable=_is_executable(tree.root / path, content))
+            _write(target, content, executable=is_executable(tree, path))
         else:
             _link_or_copy(tree.root, path, target)
 
@@ -158,9 +158,14 @@ def _write(target: Path, content: bytes, *, executable: bool) -> None:
         os.fchmod(file.fileno(), 0o755 if executable else 0o644)
 
 
-def _is_executable(original: Path, content: bytes) -> bool:
-    """A replaced file keeps its mode; a new one is executable if it is a script."""
-    return bool(original.stat().st_mode & 0o111) if original.exists() else content.startswith(b"#!")
+def is_executable(tree: Tree, path: str) -> bool:
+    """As the fix says; else a file on disk keeps its mode, and a new one is executable if it is a script."""
+    original = tree.root / path
+    if path in tree.executable:
+        return tree.executable[path]
+    if original.exists():
+        return bool(original.stat().st_mode & 0o111)
+    return tree.changed[path].startswith(b"#!")
 
 
 def file_hashes(root: Path, files: Sequence[str]) -> dict[str, str]:
@@ -175,9 +180,8 @@ def file_hashes(root: Path, files: Sequence[str]) -> dict[str, str]:
     return {path: _file_hash(root, path) for path in files}
 
 
-def _changed_hash(content: bytes, original: str) -> str:
-    """The hash of a replaced file, which is executable if the original is."""
-    return hashlib.sha256(content).hexdigest() + (_EXECUTABLE if original.endswith(_EXECUTABLE) else "")
+def _changed_hash(content: bytes, executable: bool) -> str:
+    return hashlib.sha256(content).hexdigest() + (_EXECUTABLE if executable else "")
 
 
 def _file_hash(root: Path, path: str) -> str:
@@ -211,8 +215,9 @@ def tree_hash(tree: Tree, base: Mapping[str, str] | None = None) -> str:
     """
     hashes = dict(base or {})
     for path, content in tree.changed.items():
-        original = hashes.get(path) or (_EXECUTABLE if _is_executable(tree.root / path, content) else "")
-        hashes[path] = _changed_hash(content, original)
+        known = hashes[path].endswith(_EXECUTABLE) if path in hashes else None
+        known = tree.executable.get(path, known)
+        hashes[path] = _changed_hash(content, is_executable(tree, path) if known is None else known)
     hashes.update(file_hashes(tree.root, [path for path in tree.files if path not in hashes]))
     return hashlib.sha256(b"".join(_entry(path, hashes[path]) for path in sorted(tree.files))).hexdigest()
 
@@ -240,7 +245,8 @@ class HashedTree:
         for path, content in sorted(tree.changed.items()):
             start, end = self._spans[path]
             whole.update(self._listing[written:start])
-            whole.update(_entry(path, _changed_hash(content, self._hashes[path])))
+            executable = tree.executable.get(path, self._hashes[path].endswith(_EXECUTABLE))
+            whole.update(_entry(path, _changed_hash(content, executable)))
             written = end
         whole.update(self._listing[written:])
         return whole.hexdigest()

@@ -10,12 +10,12 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from difflib import Match, SequenceMatcher
 from typing import Literal
 
 from touchstone.validation.fixes.extract_code import extract_code
-from touchstone.validation.fixes.patching import Changes, apply_patches
+from touchstone.validation.fixes.patching import Changes, Modes, apply_patches
 from touchstone.validation.fixes.policy import changed_tests, hidden_module, layout_error, path_error
 from touchstone.validation.fixes.runner_settings import changed_settings
 from touchstone.validation.fixes.search_replace import apply_edits
@@ -45,11 +45,15 @@ class Fix:
 
 @dataclass(frozen=True)
 class AppliedFix:
-    """The changed files (None is a deleted one), and the range of lines that the fix occupies in the problem's file."""
+    """The changed files (None is a deleted one), and the range of lines that the fix occupies in the problem's file.
+
+    `executable` says of changed files whether they are, where the fix decides it.
+    """
 
     changes: Mapping[str, bytes | None]
     first_line: int
     last_line: int
+    executable: Mapping[str, bool] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -86,8 +90,8 @@ def apply_fix(tree: Tree, fix: Fix, problem: Problem, test_edits: TestEdits = "r
     >>> from pathlib import Path
     >>> tree = Tree(Path("clones"), ("main.tf",), {"main.tf": b"a\nb\nc\n"})
     >>> problem = Problem("a", "main.tf", Path("clones"), line_start=2, line_end=2)
-    >>> apply_fix(tree, Fix("B\nb", "block"), problem)
-    AppliedFix(changes={'main.tf': b'a\nB\nb\nc\n'}, first_line=2, last_line=3)
+    >>> apply_fix(tree, Fix("B\nb", "block"), problem).changes
+    {'main.tf': b'a\nB\nb\nc\n'}
     >>> apply_fix(tree, Fix("```\n```", "file"), problem)
     NotApplied(status='failed', reason='the fix is empty')
     """
@@ -112,7 +116,7 @@ def _with_several_files(tree: Tree, fix: Fix, problem: Problem, test_edits: Test
     if not fix.text.strip():
         return NotApplied("failed", "the fix is empty")
     try:
-        changes = _MAKERS[fix.kind](tree, fix.text)
+        changes, modes = _MAKERS[fix.kind](tree, fix.text)
     except PatchError as error:
         return NotApplied("failed", f"the {_NAMES[fix.kind]} {error}")
     reason = path_error(changes)
@@ -127,9 +131,9 @@ def _with_several_files(tree: Tree, fix: Fix, problem: Problem, test_edits: Test
     content = changes.get(problem.path)
     if content is None:  # unchanged, deleted, or the problem names no file
         lines = (problem.line_start or 1, problem.line_end or problem.line_start or 1)
-        return AppliedFix(changes, *lines)
+        return AppliedFix(changes, *lines, modes)
     original = tree.read(problem.path) if problem.path in tree.files else b""
-    return AppliedFix(changes, *_range_after(original, content, problem))
+    return AppliedFix(changes, *_range_after(original, content, problem), modes)
 
 
 def _changed_tests(tree: Tree, changes: Changes, problem: Problem) -> list[str]:
@@ -147,7 +151,7 @@ def _misplaced(tree: Tree, changes: Changes, problem: Problem) -> str:
     return layout_error(tree, changes)
 
 
-def _changes_by_diff(tree: Tree, text: str) -> Changes:
+def _changes_by_diff(tree: Tree, text: str) -> tuple[Changes, Modes]:
     patches = parse_diff(_without_cdata(text))
     # Before any file is looked at: a path may lead anywhere.
     if reason := path_error([path for patch in patches for path in (patch.old, patch.new) if path is not None]):
@@ -160,7 +164,11 @@ def _without_cdata(text: str) -> str:
     return whole[9:-3] if whole.startswith("<![CDATA[") and whole.endswith("]]>") else text
 
 
-def _changes_by_files(tree: Tree, text: str) -> Changes:
+def _changes_by_edits(tree: Tree, text: str) -> tuple[Changes, Modes]:
+    return apply_edits(tree, text), {}
+
+
+def _changes_by_files(tree: Tree, text: str) -> tuple[Changes, Modes]:
     try:
         pairs = json.loads(text if text.lstrip().startswith("{") else extract_code(text), object_pairs_hook=list)
     except (ValueError, RecursionError) as error:
@@ -181,7 +189,7 @@ def _changes_by_files(tree: Tree, text: str) -> Changes:
         changes[path] = None if content is None else content.encode()
     if not changes:
         raise PatchError("has no file in it")
-    return changes
+    return changes, {}
 
 
 # After the columns for one file: the first that is not blank is used.
@@ -191,7 +199,7 @@ _SEVERAL_FILES: tuple[tuple[str, FixKind], ...] = (
     ("fixed_files", "files"),
     ("fixed_edits", "edits"),
 )
-_MAKERS = {"diff": _changes_by_diff, "files": _changes_by_files, "edits": apply_edits}
+_MAKERS = {"diff": _changes_by_diff, "files": _changes_by_files, "edits": _changes_by_edits}
 _NAMES = {"diff": "patch", "files": "JSON of files", "edits": "search/replace text"}
 
 

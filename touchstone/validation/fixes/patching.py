@@ -8,6 +8,7 @@ from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from touchstone.validation.files.working_copy import is_executable
 from touchstone.validation.fixes.unified_diff import FilePatch, Hunk, PatchError
 from touchstone.validation.protocol import Tree
 
@@ -17,11 +18,18 @@ _MAX_COMPARED_LINES = 2_000_000
 _MAX_SHOWN = 1_500
 
 Changes = dict[str, bytes | None]
+Modes = dict[str, bool]
 
 
-def apply_patches(tree: Tree, patches: list[FilePatch]) -> Changes:
-    """The changed files, by path; None is a deleted file. Raises PatchError if any part does not apply."""
-    return _Patching(tree).changes_by(patches)
+def apply_patches(tree: Tree, patches: list[FilePatch]) -> tuple[Changes, Modes]:
+    """The changed files, by path; None is a deleted file. Then the files that become executable, or no longer are.
+
+    Raises PatchError if any part does not apply.
+    """
+    patching = _Patching(tree)
+    for patch in patches:
+        patching.apply(patch)
+    return patching.changes, patching.modes
 
 
 @dataclass
@@ -30,6 +38,7 @@ class _Patching:
 
     tree: Tree
     changes: Changes = field(default_factory=dict)
+    modes: Modes = field(default_factory=dict)
     bytes_left: int = _MAX_FILE_BYTES
     lines_left: int = _MAX_COMPARED_LINES
     start_taken: bool = False
@@ -38,12 +47,7 @@ class _Patching:
     def __post_init__(self) -> None:
         self._files = frozenset(self.tree.files)
 
-    def changes_by(self, patches: list[FilePatch]) -> Changes:
-        for patch in patches:
-            self._apply(patch)
-        return self.changes
-
-    def _apply(self, patch: FilePatch) -> None:
+    def apply(self, patch: FilePatch) -> None:
         source, target = self._names(patch)
         old = b"" if source is None else self._content(source)
         if target is not None and target != source and self._exists(target):
@@ -54,8 +58,17 @@ class _Patching:
                 raise PatchError(f"deletes {source}, but not all of its lines")
         else:
             self.changes[target] = new
+            mode = self._mode(source, target) if patch.executable is None else patch.executable
+            if mode is not None:
+                self.modes[target] = mode
         if source is not None and source != target:
             self.changes[source] = None
+
+    def _mode(self, source: str | None, target: str) -> bool | None:
+        """Whether a renamed file is executable: if it was before. None: the tree knows."""
+        if source is None or source == target:
+            return None
+        return self.modes[source] if source in self.modes else is_executable(self.tree, source)
 
     def _names(self, patch: FilePatch) -> tuple[str | None, str | None]:
         """Old and new name. A patch of a missing file that only adds lines creates it, like one from /dev/null."""

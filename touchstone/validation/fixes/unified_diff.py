@@ -12,6 +12,7 @@ _MAX_DIGITS = 9
 _OLD_PREFIXES, _NEW_PREFIXES = ("a/", "c/", "i/", "o/"), ("b/", "i/", "w/")
 _ESCAPES = {"a": 7, "b": 8, "t": 9, "n": 10, "v": 11, "f": 12, "r": 13, '"': 34, "\\": 92}
 _UNSUPPORTED_MODES = {"120000": "a symbolic link", "160000": "a submodule"}
+_OF_OWNER = 0o100
 
 
 class PatchError(ValueError):
@@ -37,11 +38,15 @@ class Hunk:
 
 @dataclass(frozen=True)
 class FilePatch:
-    """The changes of one file. `old` is None if the patch creates it, `new` is None if the patch deletes it."""
+    """The changes of one file. `old` is None if the patch creates it, `new` is None if the patch deletes it.
+
+    `executable` is None if the patch says nothing of the file's mode.
+    """
 
     old: str | None
     new: str | None
     hunks: tuple[Hunk, ...]
+    executable: bool | None = None
 
 
 def parse_diff(text: str) -> list[FilePatch]:
@@ -130,6 +135,7 @@ def _git_patch(reader: _Reader) -> FilePatch:
         header[key] = line.removeprefix(f"{key} ")
         reader.skip()
     _refuse_unsupported(header)
+    executable = _executable(header)
     renamed = "rename from" in header and "rename to" in header
     hunks: tuple[Hunk, ...] = ()
     old: str | None = None
@@ -142,15 +148,25 @@ def _git_patch(reader: _Reader) -> FilePatch:
     if renamed:
         old, new = _unquoted(header["rename from"]), _unquoted(header["rename to"])
     creates, deletes = "new file mode" in header, "deleted file mode" in header
-    return FilePatch(None if creates else old, None if deletes else new, hunks)
+    return FilePatch(None if creates else old, None if deletes else new, hunks, executable)
 
 
 def _refuse_unsupported(header: dict[str, str]) -> None:
     if "copy from" in header:
         raise PatchError("copies a file, which is not supported")
-    for key in ("new file mode", "new mode"):
-        if (what := _UNSUPPORTED_MODES.get(header.get(key, ""))) is not None:
-            raise PatchError(f"makes {what}, which is refused")
+    for key in ("new file mode", "new mode", "old mode", "deleted file mode", "index"):
+        if (what := _UNSUPPORTED_MODES.get(header.get(key, "").rpartition(" ")[2])) is not None:
+            raise PatchError(f"{'makes' if key.startswith('new') else 'changes'} {what}, which is refused")
+
+
+def _executable(header: dict[str, str]) -> bool | None:
+    """Whether the patch makes its file executable; as in git, the owner's permission decides. None: as it was."""
+    mode = header.get("new file mode") or header.get("new mode")
+    if mode is None:
+        return None
+    if not (len(mode) == 6 and mode.startswith("100") and set(mode) <= set("01234567")):
+        raise PatchError(f"has the file mode {mode[:20]!r}; only 100644 and 100755 are allowed")
+    return bool(int(mode, 8) & _OF_OWNER)
 
 
 def _plain_patch(reader: _Reader) -> FilePatch:

@@ -7,10 +7,16 @@ from touchstone.validation.hcl.tree import Argument, Block
 from touchstone.validation.protocol import Diagnostic
 
 _NAMED_ONCE = ("variable", "output", "module", "resource", "data", "ephemeral", "check", "provider")
+_NAMED_IN_JSON = (*_NAMED_ONCE[:-1], "local")  # a provider may have an alias
 
 
-def duplicate_errors(blocks: Iterable[Block]) -> Iterator[Diagnostic]:
-    """Errors for everything declared more than once; blocks of override files do not count."""
+def duplicate_errors(
+    blocks: Iterable[Block], in_json: Iterable[tuple[str, tuple[str, ...]]] = ()
+) -> Iterator[Diagnostic]:
+    """Errors for everything declared more than once; blocks of override files do not count.
+
+    `in_json` are the declarations in JSON syntax, each after its file; of them no place is known.
+    """
     first: dict[tuple[str, ...], tuple[Block, Block | Argument]] = {}
     for block in blocks:
         for key, thing in () if block.override else _declared_by(block):
@@ -20,6 +26,12 @@ def duplicate_errors(blocks: Iterable[Block]) -> Iterator[Diagnostic]:
             earlier, place = first[key]
             summary, detail = _message(key, earlier.text.reference(_place(earlier, place)))
             yield block.text.error(_place(block, thing), summary, detail)
+    seen = {key: block.text.name for key, (block, _) in first.items()}
+    for path, key in in_json:
+        if key[0] in _NAMED_IN_JSON and key in seen:
+            yield Diagnostic("error", *_message(key, seen[key]), path)
+        elif key[0] in _NAMED_IN_JSON:
+            seen[key] = path.rpartition("/")[2]
 
 
 def _declared_by(block: Block) -> Iterator[tuple[tuple[str, ...], Block | Argument]]:

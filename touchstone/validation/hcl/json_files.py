@@ -1,4 +1,4 @@
-"""Terraform's JSON syntax: parse errors and declarations of `.tf.json` files. References are not checked."""
+"""Terraform's JSON syntax: the content of `.tf.json` files, or their parse errors."""
 
 import json
 from collections.abc import Mapping

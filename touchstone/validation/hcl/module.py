@@ -13,7 +13,7 @@ from touchstone.validation.hcl.functions import is_of_provider
 from touchstone.validation.hcl.schema import Schemas, read_schemas
 from touchstone.validation.hcl.scopes import RESOURCE_KINDS
 from touchstone.validation.hcl.tree import source
-from touchstone.validation.judging.removed_blocks import CHECKED, SCHEMA, Address
+from touchstone.validation.judging.removed_blocks import CHECKED, JSON, SCHEMA, Address
 from touchstone.validation.protocol import Diagnostic
 
 _LOCAL = re.compile(r'"(\.\.?(?:/[^"$%\\]*)?)"')
@@ -39,7 +39,7 @@ class UnreadableError(ValueError):
 def check_module(
     files: Mapping[str, bytes], schema: str | None, folders: Collection[str] | None = None
 ) -> ModuleFindings:
-    """Check the `.tf` and `.tf.json` files of one module directory, given by path within the tree.
+    """Check the `.tf`, `.tofu` and `.tf.json` files of one module directory, given by path within the tree.
 
     `schema` is the JSON of `terraform providers schema -json`, or the part for one provider or some types. Raises
     ValueError if it is not, and UnreadableError if only one of the two parsers accepts a file. `folders` are those of
@@ -55,10 +55,21 @@ def check_module(
         if file.unreadable and not broken:
             raise UnreadableError(f"{path}: Go's HCL parser accepts it and tree-sitter does not, so it is not checked")
     names = _declarations(read)
-    found = broken or _load_errors(read) or _evaluation_errors(read, names, schemas, merged)
+    in_json = [
+        (path, address[1:])
+        for path, file in zip(paths, read, strict=True)
+        for address in file.declared
+        if address[0] == JSON and not is_override(path)
+    ]
+    found = broken or _load_errors(read, in_json) or _evaluation_errors(read, names, schemas, merged)
     ordered = tuple(sorted(found, key=_reading_order))
     declared = {address for file in read for address in file.declared} | _with_schema(read, names, schemas)
-    unchecked = {**_unchecked(read, merged), "missing modules": _calls_missing_module(read, folders)}
+    unchecked = {
+        **_unchecked(read, merged),
+        "missing modules": _calls_missing_module(read, folders),
+        "resources in JSON": schema is not None and any(address[0] in RESOURCE_KINDS for _, address in in_json),
+        "OpenTofu files": any(path.endswith(".tofu") for path in paths),
+    }
     declared |= {(CHECKED, what) for what, there in unchecked.items() if not there}
     return ModuleFindings("static+schema" if schema else "static", ordered, not broken, tuple(sorted(declared)))
 
@@ -81,9 +92,9 @@ def _calls_missing_module(files: Sequence[File], folders: Collection[str] | None
     return any(place not in folders for place in places if not place.startswith(".."))
 
 
-def _load_errors(files: Sequence[File]) -> list[Diagnostic]:
+def _load_errors(files: Sequence[File], in_json: Sequence[tuple[str, Address]]) -> list[Diagnostic]:
     refused = [error for file in files for error in file.refused]
-    return refused + list(duplicate_errors(block for file in files for block in file.blocks))
+    return refused + list(duplicate_errors((block for file in files for block in file.blocks), in_json))
 
 
 def _declarations(files: Sequence[File]) -> Declarations:

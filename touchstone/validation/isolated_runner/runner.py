@@ -27,11 +27,13 @@ from touchstone.validation.isolated_runner.proxies import CandidateFinder, serve
 from touchstone.validation.isolated_runner.references import JobState
 from touchstone.validation.isolated_runner.rpc import ConnectionLostError, RpcConnection
 from touchstone.validation.isolated_runner.shadowing import import_candidate_first, installed_modules
+from touchstone.validation.isolated_runner.unawaited import has_not_run, watch_test_case
 from touchstone.validation.sandbox import fork_server
 from touchstone.validation.sandbox.entrypoint import Policy
 
 _MAX_MESSAGE = 500
 _MAX_LINE = 2**31
+_NOT_RUN = "the test returned a coroutine or generator, which nobody runs"
 _ENDED_AT_IMPORT = {"broken": "The process ended while the file was imported.", "kind": "ended at import"}
 Case = tuple[str, Callable[[], object]]
 
@@ -202,7 +204,11 @@ def _bind(function: Callable[..., Any], given: dict[str, Any]) -> Callable[[], o
         if missing := _missing(function, given):
             raise _unsupported(TypeError(f"the test needs the fixture {missing[0]!r}, and fixtures are not supported"))
         result = function(**given)
-        return _run_coroutine(result) if inspect.iscoroutine(result) else result
+        if inspect.iscoroutine(result):
+            return _run_coroutine(result)
+        if result is not None and has_not_run(result):
+            raise _unsupported(AssertionError(_NOT_RUN))
+        return result
 
     return run
 
@@ -253,7 +259,11 @@ def _call_hook(instance: object, name: str) -> None:
 def _unittest(case: type[unittest.TestCase], method: str) -> Callable[[], object]:
     def run_case() -> None:
         result = unittest.TestResult()
-        unittest.TestSuite([case(method)]).run(result)
+        test, not_run = case(method), list[str]()
+        watch_test_case(test, lambda: not_run.append(_NOT_RUN))
+        unittest.TestSuite([test]).run(result)
+        if not_run:
+            raise _unsupported(AssertionError(_NOT_RUN))
         for _, text in [*result.failures, *result.errors]:
             raise AssertionError(text.strip().splitlines()[-1])
         if result.skipped or not result.wasSuccessful() or result.testsRun != 1:

@@ -6,7 +6,7 @@ where an error of the unmodified problem quotes the old one. It may vanish if th
 Four kinds of addresses are not declarations: `("schema", "aws_vpc", "managed")` says that resources of a type are
 checked against its schema; `("checked", "overrides")` that there is nothing of a kind that could hide errors;
 `("unread", "resource", "0")` that a broken file has a header of this type that cannot be read; `("json", …)` is an
-address in JSON syntax, which is not checked.
+address in JSON syntax, of which less is checked.
 """
 
 import re
@@ -22,6 +22,8 @@ _WEAKENED = {
     "overrides": "Override files could hide errors",
     "provider functions": "Provider functions cannot be checked",
     "missing modules": "Called modules do not exist",
+    "resources in JSON": "Resources in JSON syntax are not checked against the provider schema",
+    "OpenTofu files": "Terraform does not read OpenTofu's files",
 }
 
 

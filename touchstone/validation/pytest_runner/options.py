@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 # Options and the number of values that follow. They load plugins, look elsewhere, write files, wait for a person,
 # stop before the last test, or run nothing.
 _IGNORED = {
-    **dict.fromkeys(("-p", "-c", "--config-file", "--rootdir", "--confcutdir", "--basetemp"), 1),
+    **dict.fromkeys(("-p", "-c", "--assert", "--config-file", "--rootdir", "--confcutdir", "--basetemp"), 1),
     **dict.fromkeys(("--maxfail", "--junitxml", "--junit-xml", "--junitprefix", "--junit-prefix", "--debug"), 1),
     **dict.fromkeys(("--log-file", "--pastebin", "--pdbcls", "--cache-show", "-o", "--override-ini"), 1),
     **dict.fromkeys(("-x", "--exitfirst", "--pdb", "--trace", "--lf", "--last-failed", "--ff", "--failed-first"), 0),

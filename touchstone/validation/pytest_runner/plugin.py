@@ -9,7 +9,10 @@ from typing import Any
 
 import pytest
 
+from touchstone.validation.pytest_runner.async_plugins import missing_module
+from touchstone.validation.pytest_runner.async_tests import needed_by, run_coroutine, watch_unittest
 from touchstone.validation.pytest_runner.channel import WriteLine
+from touchstone.validation.pytest_runner.own_tests import OwnTests
 
 _MAX_MESSAGE = 500
 # Known markers of plugins that are not loaded, so that `--strict-markers` accepts them.
@@ -19,8 +22,11 @@ _MARKERS = ("asyncio", "anyio", "trio", "timeout", "flaky", "order")
 class ResultPlugin:
     """Writes results by test id. An id is the node id with its file relative to the working directory."""
 
-    def __init__(self, write_line: WriteLine, directory: str, changed_file: Callable[[], str | None]) -> None:
+    def __init__(
+        self, write_line: WriteLine, directory: str, changed_file: Callable[[], str | None], tests: OwnTests
+    ) -> None:
         self._write_line, self._directory, self._changed_file = write_line, directory, changed_file
+        self._tests = tests
         self._reports: dict[str, list[pytest.TestReport]] = {}
         self._raised_in: dict[str, list[str]] = {}
         self._memory = False
@@ -30,27 +36,38 @@ class ResultPlugin:
         for name in _MARKERS:
             config.addinivalue_line("markers", f"{name}: of a plugin that is not loaded")
 
-    @pytest.hookimpl(tryfirst=True)
+    # Registered first and so called last: a plugin, or a hook in a conftest, comes before.
     def pytest_pyfunc_call(self, pyfuncitem: pytest.Function) -> object | None:
-        """Run a coroutine test in an event loop of its own; a plugin that is loaded comes first by its own hook."""
+        """Run a coroutine test in an event loop of its own."""
         if not inspect.iscoroutinefunction(pyfuncitem.obj):
             return None
-        import asyncio
-
-        names = inspect.signature(pyfuncitem.obj).parameters
-        asyncio.run(pyfuncitem.obj(**{name: pyfuncitem.funcargs[name] for name in names}))
+        if needs := run_coroutine(pyfuncitem):
+            self._write_needs(pyfuncitem, needs)
+            pytest.fail(needs, pytrace=False)
         return True
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_call(self, item: pytest.Item) -> Generator[None, object, object]:
+        """Notice a test of `unittest` that nobody awaits."""
+        watch_unittest(item, lambda needs: self._write_needs(item, needs))
+        return (yield)
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         """Write a line for a file that could not be collected, or was skipped as a whole."""
         if report.failed:
-            self._write_line(broken=self._id(report.nodeid, None), message=last_line(report.longreprtext))
+            message = last_line(report.longreprtext)
+            self._write_line(broken=self._id(report.nodeid, None), message=message)
+            if needs := missing_module(message):
+                self._write_line(needs=needs, of=None)
         elif report.skipped:
             where = report.longrepr[0] if isinstance(report.longrepr, tuple) else ""
             self._write_line(skipped_file=self._id(report.nodeid, None), where=self._relative(where))
 
+    @pytest.hookimpl(trylast=True)
     def pytest_collection_finish(self, session: pytest.Session) -> None:
-        """Write the ids of all tests that are going to run, and whether importing the fix changed a file."""
+        """Write the ids of all tests that are going to run, and whether importing the fix changed a file or a test."""
+        if forged := next((item for item in session.items if self._tests.is_forged(item)), None):
+            self._write_line(tampered=forged.name)
         if (name := self._changed_file()) is not None:
             self._write_line(tampered=self._relative(name))
         self._write_line(collected=[self._id(item.nodeid, item.path) for item in session.items])
@@ -62,6 +79,8 @@ class ResultPlugin:
         """Remember where a skip was raised: only the tests may skip."""
         error = call.excinfo
         if error is not None:
+            if needs := needed_by(error.value, item):
+                self._write_needs(item, needs)
             self._memory = self._memory or error.errisinstance(MemoryError)
             if error.errisinstance((pytest.skip.Exception, pytest.xfail.Exception)) or _is_unittest_skip(error.value):
                 frames = {str(entry.path) for entry in error.traceback}
@@ -84,6 +103,9 @@ class ResultPlugin:
     def pytest_sessionstart(self, session: pytest.Session) -> None:
         """Keep the root that node ids are relative to."""
         self._root = session.config.rootpath
+
+    def _write_needs(self, item: pytest.Item, needs: str) -> None:
+        self._write_line(needs=needs[:_MAX_MESSAGE], of=self._id(item.nodeid, None))
 
     def _id(self, nodeid: str, path: Path | None) -> str:
         file, separator, rest = nodeid.partition("::")

@@ -3,6 +3,7 @@
 Tests and fix share a process here, so this catches the usual ways to forge a result and not every one.
 """
 
+import asyncio
 import inspect
 import sys
 import types
@@ -10,7 +11,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from touchstone.validation.pytest_runner.channel import WriteLine
+
 _PACKAGES = ("_pytest", "pytest", "pluggy", "unittest", "touchstone")
+# What runs coroutines. Tests often replace other parts of asyncio, such as `sleep`.
+_RUNNERS = ("asyncio.runners", "asyncio.base_events")
+_RUNNER_NAMES = ("run", "Runner", "new_event_loop")
+# With these a fix could skip the lines of a test.
+_TRACING = ("sys.settrace", "sys.setprofile", "sys.monitoring.register_callback")
 # Where a name is, the name, its value, and the function with its code if the value is one or wraps one.
 Entry = tuple[Mapping[str, Any], str, object, types.FunctionType | None, types.CodeType | None]
 
@@ -20,6 +28,8 @@ class CodeSnapshot:
 
     def __init__(self) -> None:
         self._entries = [entry for module in _modules() for entry in _functions(vars(module), module.__name__)]
+        loops = {name: value for name, value in vars(asyncio).items() if name in _RUNNER_NAMES}
+        self._entries += [(vars(asyncio), *entry[1:]) for entry in _functions(loops, asyncio.__name__)]
 
     def changed(self) -> str | None:
         """The first name that is another object now, or whose function has other code; None if nothing changed."""
@@ -33,7 +43,7 @@ def _modules() -> list[types.ModuleType]:
     return [
         module
         for name, module in list(sys.modules.items())
-        if name.partition(".")[0] in _PACKAGES and isinstance(module, types.ModuleType)
+        if (name.partition(".")[0] in _PACKAGES or name in _RUNNERS) and isinstance(module, types.ModuleType)
     ]
 
 
@@ -52,6 +62,16 @@ def _function(value: object) -> object:
     if isinstance(value, staticmethod | classmethod):
         return value.__func__
     return value.fget if isinstance(value, property) else value
+
+
+def refuse_tracing(write_line: WriteLine) -> None:
+    """Report whoever traces or profiles this process from now on. An audit hook cannot be removed."""
+
+    def hook(event: str, arguments: object) -> None:
+        if event in _TRACING:
+            write_line(tampered=event)
+
+    sys.addaudithook(hook)
 
 
 def strange_plugin(plugins: Iterable[object], known: Iterable[object], fix: str) -> str | None:

@@ -3,7 +3,6 @@
 Every job is a fork of that process. It parses the problem's own pytest configuration, then runs one session.
 """
 
-import ast
 import functools
 import gc
 import importlib
@@ -12,22 +11,22 @@ import random
 import sys
 import tempfile
 import types
-from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
-from _pytest.assertion import rewrite
 from _pytest.config import Config, ConftestImportFailure, get_config
 from _pytest.fixtures import FixtureManager
 
 from touchstone.validation.isolated_runner.candidate import write_files
 from touchstone.validation.pytest_runner import options
+from touchstone.validation.pytest_runner.async_plugins import missing_module, options_for
 from touchstone.validation.pytest_runner.channel import WriteLine, open_channel
+from touchstone.validation.pytest_runner.own_tests import OwnTests
 from touchstone.validation.pytest_runner.plugin import ResultPlugin, last_line
-from touchstone.validation.pytest_runner.tampering import CodeSnapshot, changed_file, strange_plugin
+from touchstone.validation.pytest_runner.tampering import CodeSnapshot, changed_file, refuse_tracing, strange_plugin
 from touchstone.validation.sandbox import fork_server
 from touchstone.validation.sandbox.entrypoint import Policy
 from touchstone.validation.sandbox.folders import remove_folder
@@ -58,7 +57,6 @@ def test_error():
 def test_plain():
     assert 1
 """
-_ROOT = ""
 _KEPT_MODULES = {
     *sys.builtin_module_names,
     *["abc", "codecs", "encodings", "importlib", "io", "os", "pytest", "_pytest", "pluggy", "touchstone"],
@@ -77,9 +75,8 @@ def serve(policy: Policy) -> None:
     _find_fixtures_of_plugins(get_config(_ARGUMENTS))
     _warm_up(Path(policy["tmp"]) / "warm-up")
     config = get_config(_ARGUMENTS)
-    files: dict[str, bytes] = {}
-    _import_from_memory(files)
-    session = _WarmPytest(config, files, CodeSnapshot())
+    tests = OwnTests()
+    session = _WarmPytest(config, tests, CodeSnapshot())
     fork_server.serve(policy, lambda job, descriptors: run_job(session, job, descriptors[0]))
 
 
@@ -140,10 +137,10 @@ def _is_known_without_fixtures(kind: type) -> bool:
 
 @dataclass(frozen=True)
 class _WarmPytest:
-    """What a job inherits: pytest's configuration, the files that it is going to know, and pytest's code as it was."""
+    """What a job inherits: pytest's configuration, the tests that it is going to know, and pytest's code as it was."""
 
     config: Config
-    files: dict[str, bytes]
+    tests: OwnTests
     snapshot: CodeSnapshot
 
 
@@ -162,27 +159,35 @@ def _run_job(warm: _WarmPytest, job: dict[str, Any], write_line: WriteLine) -> N
     os.environ.update(_ENVIRONMENT)
     root = Path.cwd() / "work"
     files = {str(root / name): text.encode("utf-8", "surrogateescape") for name, text in job["files"].items()}
-    warm.files.update(files | {_ROOT: str(root).encode()})
     write_files(job["files"], job["directory"])
     here = os.getcwd()  # noqa: PTH109
+    warm.tests.prepare(root, files, [os.path.normpath(f"{here}/{name}") for name in job["arguments"]])
     sys.path.insert(0, here)
     _forget_modules_named_like(job["names"])
     random.seed(0)
     plugins = warm.config.pluginmanager
-    plugins.register(ResultPlugin(write_line, here, lambda: changed_file(files)), "touchstone-results")
+    plugins.register(ResultPlugin(write_line, here, lambda: changed_file(files), warm.tests), "touchstone-results")
     known = plugins.get_plugins()
+    if not job["may_trace"]:
+        refuse_tracing(write_line)
     # Hides all of the above from `gc.get_objects`.
     gc.freeze()
     conftests = [text.decode("utf-8", "replace") for name, text in files.items() if name.endswith("conftest.py")]
-    status = _run_session(warm.config, job["arguments"], write_line, "\n".join(conftests))
+    loaded, missing = options_for(job["plugins"])
+    status = _run_session(warm.config, [*loaded, *job["arguments"]], write_line, "\n".join(conftests), missing)
     if status is not None:
         fix = str(root / job["fix"])
         found = warm.snapshot.changed() or strange_plugin(plugins.get_plugins(), known, fix)
         write_line(done=status in _FINISHED, status=status, tampered=found)
 
 
-def _run_session(config: Config, arguments: list[str], write_line: WriteLine, conftests: str) -> int | None:
-    """The exit code of the session; None if pytest could not start it, which has been reported."""
+def _run_session(
+    config: Config, arguments: list[str], write_line: WriteLine, conftests: str, missing: list[str]
+) -> int | None:
+    """The exit code of the session; None if pytest could not start it, which has been reported.
+
+    `missing`: plugins that the tests mention and that are not installed.
+    """
     here = Path.cwd()
     config.invocation_params = Config.InvocationParams(args=arguments, plugins=None, dir=here)
     validate = config._validate_args
@@ -203,15 +208,20 @@ def _run_session(config: Config, arguments: list[str], write_line: WriteLine, co
     vars(config)["_validate_args"] = usable
     try:
         config.parse([*arguments, f"--basetemp={os.environ['TMPDIR']}/basetemp"])
+        status = config.hook.pytest_cmdline_main(config=config)
     except ConftestImportFailure as error:
         cause = error.cause
-        write_line(broken=os.path.relpath(error.path, here), message=f"{type(cause).__name__}: {cause}"[:500])
+        message = f"{type(cause).__name__}: {cause}"[:500]
+        write_line(broken=os.path.relpath(error.path, here), message=message)
+        if needs := missing_module(message):
+            write_line(needs=needs, of=None)
         write_line(done=True, status=1, tampered=None)
         return None
     except pytest.UsageError as error:
-        write_line(unusable=last_line(str(error)))
+        said = last_line(str(error))
+        hint = "".join(f"; it needs {name}" for name in missing if name not in said)
+        write_line(unusable=f"{said}{hint}")
         return None
-    status = config.hook.pytest_cmdline_main(config=config)
     config._ensure_unconfigure()
     return int(status)
 
@@ -221,22 +231,3 @@ def _forget_modules_named_like(names: list[str]) -> None:
     wanted = set(names) - _KEPT_MODULES
     for name in [loaded for loaded in sys.modules if loaded.partition(".")[0] in wanted]:
         del sys.modules[name]
-
-
-def _import_from_memory(known: Mapping[str, bytes]) -> None:
-    """Compile tests and conftest files from the problem's text, whatever a fix has written to disk meanwhile."""
-    compile_file = rewrite._rewrite_test
-
-    def compile_known(path: Path, config: Config) -> Any:
-        name = os.path.normpath(path)
-        if name not in known:
-            if Path(name).is_relative_to(known[_ROOT].decode()):
-                raise ImportError(f"{name} is not a file of the problem")
-            return compile_file(path, config)
-        tree = ast.parse(known[name], filename=name)
-        rewrite.rewrite_asserts(tree, known[name], name, config)
-        return None, compile(tree, name, "exec", dont_inherit=True)
-
-    vars(rewrite)["_rewrite_test"] = compile_known
-    # A fix could have written these, too.
-    vars(rewrite)["_read_pyc"] = lambda *args, **kwargs: None

@@ -11,17 +11,21 @@ from dataclasses import dataclass
 from touchstone.validation.sandbox.command import Limits
 from touchstone.validation.sandbox.processes import Usage, cpu_seconds, usage
 
-# Starved: the job was runnable but not running for this share of the wall-clock limit.
+# Starved: the job was runnable but not running for this share of the limit.
 _STARVED_SHARE = 0.1
 
 
 @dataclass(frozen=True)
 class LimitExceeded:
-    """A limit that a job exceeded. `starved`: a time limit, on a machine too busy to tell whether the job is slow."""
+    """A limit that a job exceeded. `starved`: a time limit, on a machine too busy to tell whether the job is slow.
+
+    `cpu_used`: it used up its CPU time.
+    """
 
     status: str
     note: str = ""
     starved: bool = False
+    cpu_used: bool = False
 
 
 class JobClock:
@@ -49,11 +53,14 @@ class JobClock:
             self._ready_seconds += now - self._looked
         self._looked = now
         # No measured times in the notes: they are stored in outcomes, and equal outcomes must compare equal.
+        waited = self._ready_seconds - spent
         if spent > self._limits.seconds:
-            return LimitExceeded("timeout", f"used more than {self._limits.seconds:g} s of CPU time")
+            # CPU time is used up faster where neighbours share the processor.
+            starved = waited > _STARVED_SHARE * self._limits.seconds
+            return LimitExceeded("timeout", f"used more than {self._limits.seconds:g} s of CPU time", starved, True)
         if now - self._started <= self._limits.wall:
             return None
-        starved = self._ready_seconds - spent > _STARVED_SHARE * self._limits.wall
+        starved = waited > _STARVED_SHARE * self._limits.wall
         why = "it was waiting for a processor" if starved else "it was waiting, not computing"
         return LimitExceeded("timeout", f"took more than {self._limits.wall:g} s of wall time; {why}", starved)
 

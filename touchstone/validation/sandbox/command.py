@@ -65,7 +65,7 @@ class CommandResult:
 
     `status` is `exited`; timeout, memory_limit, output_limit or disk_limit; sandbox_error if it never started; or
     no_report if its sandbox was killed from inside. `note` has details. A negative exit code is the signal that killed
-    it. `starved`: the machine was too busy for a timeout to mean anything.
+    it. `starved`: the machine was too busy for a timeout to mean anything. `cpu_used`: it used up its CPU time.
     """
 
     status: str
@@ -75,6 +75,7 @@ class CommandResult:
     seconds: float = 0.0
     note: str = ""
     starved: bool = False
+    cpu_used: bool = False
 
 
 class Sandbox(Protocol):

@@ -127,7 +127,8 @@ class _RunningCommand:
             written = pipe.read()
         stdout, stderr = bytes(self.output["stdout"]), bytes(self.output["stderr"])
         if exceeded is not None:
-            return CommandResult(exceeded.status, None, stdout, stderr, seconds, exceeded.note, exceeded.starved)
+            why = (exceeded.note, exceeded.starved, exceeded.cpu_used)
+            return CommandResult(exceeded.status, None, stdout, stderr, seconds, *why)
         return _read_status(written, stdout, stderr, seconds)
 
     def _wait(self) -> LimitExceeded | None:

@@ -11,10 +11,12 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import Any, TypeVar, get_args
 
 from touchstone.validation.protocol import Availability, Diagnostic, Job, Problem, Report, Severity, Tree
+from touchstone.validation.sandbox.clock import LimitExceeded
 from touchstone.validation.sandbox.command import CommandResult
 from touchstone.validation.test_reports.results import ReportFormatError as ReportFormatError
 
@@ -80,7 +82,12 @@ def report_if_stopped(result: CommandResult, fidelity: str) -> Report | None:
     """The report on a command that was stopped at a limit or by the sandbox; None if it exited by itself."""
     if result.status == "exited":
         return None
-    return Report(result.status, fidelity, note=result.note, duration_seconds=result.seconds, starved=result.starved)
+    return stopped_at(result, Report(result.status, fidelity, duration_seconds=result.seconds))
+
+
+def stopped_at(limit: CommandResult | LimitExceeded, report: Report) -> Report:
+    """The report on something that was stopped at a limit."""
+    return replace(report, status=limit.status, note=limit.note, starved=limit.starved, cpu_used=limit.cpu_used)
 
 
 def no_report(result: CommandResult, fidelity: str, note: str, *, consistent: bool = True) -> Report:

@@ -23,6 +23,7 @@ from touchstone.validation.sandbox.command import Limits
 from touchstone.validation.sandbox.processes import resident_bytes
 from touchstone.validation.sandbox.runner import SandboxRunner
 from touchstone.validation.sandbox.warm_worker import WarmWorker, WorkerLostError, read_until_closed
+from touchstone.validation.validators.common import stopped_at
 
 _PACKAGES = ("pygohcl", "tree-sitter", "tree-sitter-hcl")
 _MAX_REPORT_BYTES = 4 * 2**20
@@ -124,9 +125,7 @@ class HclValidator:
         seconds = time.monotonic() - started
         if exceeded is not None:
             self._worker.close()
-            return Report(
-                exceeded.status, fidelity, note=exceeded.note, duration_seconds=seconds, starved=exceeded.starved
-            )
+            return stopped_at(exceeded, Report(exceeded.status, fidelity, duration_seconds=seconds))
         return build_report(answer, fidelity, seconds)
 
     def _exceeded_limit(self) -> LimitExceeded | None:

@@ -6,6 +6,7 @@ What runs inside the sandbox belongs in `touchstone.validation.pytest_runner`.
 import functools
 import importlib.metadata
 import os
+import re
 import secrets
 import sysconfig
 from collections import Counter
@@ -14,13 +15,16 @@ from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from touchstone.validation.isolated_runner.sides import unmodified_text
 from touchstone.validation.protocol import Availability, Diagnostic, Job, Problem, Report
+from touchstone.validation.pytest_runner.async_plugins import mentioned_plugins
 from touchstone.validation.pytest_runner.channel import read_lines
 from touchstone.validation.sandbox.backends import Borrowed, Interpreter, interpreter
 from touchstone.validation.sandbox.clock import LimitExceeded
 from touchstone.validation.sandbox.command import Limits
 from touchstone.validation.sandbox.runner import SandboxRunner
 from touchstone.validation.sandbox.warm_worker import WarmWorker, WorkerLostError, read_until_closed
+from touchstone.validation.validators.common import stopped_at
 from touchstone.validation.validators.worker_limits import exceeded_limit, job_clock
 from touchstone.validation.validators.worker_pool import WorkerPool
 
@@ -31,6 +35,17 @@ _NEUTRAL = ("skipped", "xfailed", "xpassed")
 _WARM_WORKERS = 4
 _PYTEST = ("pytest", "_pytest", "pluggy", "iniconfig")
 _USED_BY_PYTEST = ("packaging", "py", "pygments")
+# Where pytest looks for its configuration, and how its part of a shared file begins.
+CONFIGURATION = {
+    "pytest.ini": "",
+    ".pytest.ini": "",
+    "pytest.toml": "",
+    ".pytest.toml": "",
+    "pyproject.toml": "[tool.pytest",
+    "tox.ini": "[pytest]",
+    "setup.cfg": "[tool:pytest]",
+}
+_TRACING = re.compile(r"settrace|setprofile|monitoring|[Pp]rofile\b|\b[bp]db\b|breakpoint|\btrace\b|coverage|doctest")
 _WORKER = "touchstone.validation.pytest_runner.worker"
 
 
@@ -77,6 +92,8 @@ class PytestTests:
             "fix": job.problem.path,
             "names": sorted(_importable_names(job, tests)),
             "arguments": self._arguments(job.problem, tests),
+            "plugins": _plugins(job, files, tests),
+            "may_trace": self._doctest or _may_trace(job, files, tests),
             "token": token,
         }
         reads, writes = os.pipe()
@@ -121,6 +138,28 @@ def pytest_available() -> Availability:
         return Availability(False, "pytest is not installed", "pip install pytest")
 
 
+def _plugins(job: Job, files: Mapping[str, str], tests: Sequence[str]) -> list[str]:
+    """The plugins that the problem's own files mention: its tests, conftest files and pytest's configuration."""
+    names = {"conftest.py", *CONFIGURATION}
+    own = _paths(job.problem, tests)
+    return mentioned_plugins(text for path, text in files.items() if path in own or PurePosixPath(path).name in names)
+
+
+def _may_trace(job: Job, files: Mapping[str, str], tests: Sequence[str]) -> bool:
+    """Whether the problem itself, without the fix, may trace or profile its process, as doctest does."""
+    own = _paths(job.problem, tests)
+    texts = (
+        text if path in own or path not in job.tree.changed else unmodified_text(job.problem, path)
+        for path, text in files.items()
+        if path.endswith(".py") or PurePosixPath(path).name in CONFIGURATION
+    )
+    return any(_TRACING.search(text) for text in texts if text)
+
+
+def _paths(problem: Problem, names: Sequence[str]) -> set[str]:
+    return {os.path.normpath(PurePosixPath(problem.working_directory) / name) for name in names}
+
+
 def _importable_names(job: Job, tests: Sequence[str]) -> set[str]:
     """The first part of every module name that the job's own files can be imported by."""
     below = PurePosixPath(job.problem.working_directory)
@@ -155,13 +194,15 @@ def build_report(
         note=results.note,
     )
     if exceeded is not None:
-        return replace(report, status=exceeded.status, note=exceeded.note, starved=exceeded.starved)
+        return stopped_at(exceeded, report)
     if foreign or results.tampered:
         what = f": {results.tampered}" if results.tampered else ""
         note = f"the tests, pytest or its results were tampered with{what}"
         return replace(report, status="no_report", consistent=False, note=note)
     if results.unusable:
         return replace(report, status="validator_unavailable", note=f"pytest cannot be started: {results.unusable}")
+    if results.needs:
+        return replace(report, status="validator_unavailable", note=f"the tests cannot be run: {results.needs}")
     if any(line.get("memory") for line in lines):
         return replace(report, status="memory_limit")
     end = next((line for line in lines if "done" in line), None)
@@ -196,6 +237,10 @@ class _Results:
         self.tests = {name: self._passed(name) for name in names if name not in self.skipped}
         self.tampered = next((line["tampered"] for line in lines if line.get("tampered")), None)
         self.unusable = next((line["unusable"] for line in lines if "unusable" in line), None)
+        judged = {self._short(name) for name in problem.judged_tests}
+        needs = (line for line in lines if "needs" in line)
+        counted = (line for line in needs if not judged or line["of"] is None or self._short(line["of"]) in judged)
+        self.needs = next((line["needs"] for line in counted), None)
         ignored = [option for line in lines for option in line.get("ignored", [])]
         self.note = f"ignored in addopts: {', '.join(ignored)}" if ignored else ""
         self.compiled = not self._broken

@@ -27,7 +27,7 @@ from touchstone.validation.sandbox.interpreters import Interpreter, editable_ins
 from touchstone.validation.sandbox.runner import SandboxRunner
 from touchstone.validation.sandbox.warm_worker import WarmWorker, WorkerLostError, read_until_closed
 from touchstone.validation.validators import lint
-from touchstone.validation.validators.common import unavailable
+from touchstone.validation.validators.common import stopped_at, unavailable
 from touchstone.validation.validators.pytest_tests import PytestTests, packages_folder, pytest_available
 from touchstone.validation.validators.worker_limits import exceeded_limit, job_clock
 from touchstone.validation.validators.worker_pool import WorkerPool
@@ -245,7 +245,7 @@ def build_report(problem: Problem, answer: bytes, exceeded: LimitExceeded | None
     doubt = next((line["cannot_judge"] for line in lines if line.get("cannot_judge")), "")
     report = Report("failed", FULL, tuple(diagnostics), compiled=compiled, tests=outcomes, cannot_judge=doubt)
     if exceeded is not None:
-        return replace(report, status=exceeded.status, note=exceeded.note, starved=exceeded.starved)
+        return stopped_at(exceeded, report)
     if any(line.get("memory") for line in lines):
         return replace(report, status="memory_limit")
     if "done" not in told:

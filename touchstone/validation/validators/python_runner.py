@@ -15,18 +15,10 @@ from pathlib import PurePosixPath
 from touchstone.validation.isolated_runner.sides import module_name
 from touchstone.validation.protocol import Job, Problem, Tree
 from touchstone.validation.validators.features_of_tests import TestFile
+from touchstone.validation.validators.pytest_tests import CONFIGURATION
 from touchstone.validation.validators.python import find_tests
 from touchstone.validation.validators.syntax_of_tests import last_name
 
-_CONFIGURATION = {
-    "pytest.ini": "",
-    ".pytest.ini": "",
-    "pytest.toml": "",
-    ".pytest.toml": "",
-    "pyproject.toml": "[tool.pytest",
-    "tox.ini": "[pytest]",
-    "setup.cfg": "[tool:pytest]",
-}
 # Objects of such classes are compared by identity or passed by value, so both sides agree about them.
 _PLAIN_BASES = {"object", "NamedTuple", "Enum", "Protocol", "ABC", "Generic", "TypedDict", "BaseException", "Exception"}
 _HARMLESS_DECORATORS = {"final", "runtime_checkable", "unique"}
@@ -84,7 +76,7 @@ def _pytest_files(tree: Tree, tests: Sequence[str]) -> Iterator[str]:
     for path in map(PurePosixPath, tree.files):
         if path.parent in parents and path.name == "conftest.py":
             yield f"{path} may define fixtures and hooks"
-        section = _CONFIGURATION.get(path.name)
+        section = CONFIGURATION.get(path.name)
         if path.parent in parents and section is not None and section.encode() in tree.read(str(path)):
             yield f"{path} configures pytest"
 

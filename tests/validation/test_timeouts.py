@@ -1,0 +1,126 @@
+"""Timeouts of fixes: who used up the CPU time is not asked again; who only waited is."""
+
+import os
+
+import polars as pl
+import pytest
+
+from tests.pipelines.test_retrying import Project, evaluation_of, project, validate
+from tests.pipelines.test_run import evaluate
+from touchstone.config import load_config
+from touchstone.publish.up_to_date import up_to_date
+from touchstone.validation.cache import find_cache
+from touchstone.validation.judging.retrying import is_settled
+from touchstone.validation.protocol import Report
+from touchstone.validation.sandbox.command import Command, CommandResult, Limits
+from touchstone.validation.sandbox.runner import SandboxRunner
+
+__all__ = ["project"]
+
+
+def is_final(folder: Project) -> bool:
+    with evaluation_of(folder) as evaluation:
+        part = evaluation.store.part("outcomes", "m")
+        return part is not None and part.settled
+
+
+class TestEndlessFix:
+    """One that used up its CPU time."""
+
+    @pytest.fixture(autouse=True)
+    def _endless(self, project: Project) -> None:
+        project.trouble("endless good")
+
+    def test_is_a_timeout_and_not_tried_again(self, project: Project) -> None:
+        assert validate(project)[1] == {"0": "timeout", "1": "failed"}
+        project.judged()
+        assert is_final(project)
+        assert project.judged() == []
+
+    def test_is_tried_again_with_more_time(self, project: Project) -> None:
+        validate(project)
+        project.judged()
+        limits = {"seconds": 1.5, "wall_seconds": 10}
+        project.configure(clones_dir="clones", k_values=[1], validation=project.settings(limits=limits))
+        validate(project)
+        assert "good" in project.judged()
+
+    def test_of_another_model_comes_from_the_cache(self, project: Project) -> None:
+        validate(project)
+        project.judged()
+        project.answers("n", ["good"])
+        validate(project)
+        assert project.judged() == []
+
+    def test_leaves_the_folder_up_to_date(self, project: Project) -> None:
+        long_ago = 1_700_000_000
+        os.utime(project.root / "judge.sh", (long_ago, long_ago))
+        assert evaluate(project).exit_code == 0
+        assert up_to_date(load_config(project.config)) is not None
+
+    def test_is_the_same_for_a_problem_that_never_ends(self, project: Project) -> None:
+        project.trouble("endless broken")
+        assert validate(project)[0]["baseline_status"] == "timeout"
+        project.judged()
+        with evaluation_of(project) as evaluation:
+            part = evaluation.store.part("baselines")
+        assert part is not None and part.settled
+        assert project.judged() == []
+
+    def test_that_is_the_reference_fix_too_is_asked_again_by_every_run(self, project: Project) -> None:
+        project.trouble("endless reference")
+        project.answers("m", ["reference", "wrong"])
+        for _ in range(2):
+            problem, outcomes = validate(project)
+            assert (problem["reference_status"], outcomes["0"]) == ("timeout", "timeout")
+            assert "reference" in project.judged()
+        project.trouble("none")
+        assert validate(project)[0]["reference_status"] == "passed"
+        with find_cache(project.output) as cache:
+            assert cache.statistics().entries == 3, "of the timeout nothing is left"
+
+
+def test_a_fix_that_only_waited_is_tried_again(project: Project) -> None:
+    project.trouble("timeout good")
+    limits = {"seconds": 1, "wall_seconds": 3}
+    project.configure(clones_dir="clones", k_values=[1], validation=project.settings(limits=limits))
+    for _ in range(2):
+        assert validate(project)[1]["0"] == "timeout"
+        assert "good" in project.judged()
+    assert not is_final(project)
+
+
+@pytest.mark.parametrize(
+    ("report", "settled"),
+    [
+        (Report("timeout", "full", cpu_used=True), True),
+        (Report("timeout", "full", cpu_used=True, starved=True), False),
+        (Report("timeout", "full"), False),
+        (Report("no_report", "full", cpu_used=True), False),
+        (Report("sandbox_error", "full", cpu_used=True), False),
+    ],
+)
+def test_which_timeouts_are_settled(report: Report, settled: bool) -> None:
+    assert report.settled is settled
+    row = {"validator": ["python"], "status": [report.status], "settled": [report.settled]}
+    assert is_settled(pl.DataFrame(row)) is settled
+
+
+@pytest.mark.parametrize(("busy_for", "status"), [(1, "passed"), (2, "timeout")])
+def test_a_timeout_beside_busy_neighbours_counts_after_a_second_one_alone(
+    project: Project, monkeypatch: pytest.MonkeyPatch, busy_for: int, status: str
+) -> None:
+    """Whether the processor was shared is the machine's doing, so it is put in place of the real one."""
+    run, tries = SandboxRunner.run, []
+
+    def start(self: SandboxRunner, command: Command, limits: Limits) -> CommandResult:
+        if "a.txt" not in command.tree.files or command.tree.read("a.txt") != b"good":
+            return run(self, command, limits)
+        tries.append("good")
+        shared = CommandResult("timeout", None, starved=True, cpu_used=True)
+        return shared if len(tries) <= busy_for else run(self, command, limits)
+
+    monkeypatch.setattr(SandboxRunner, "run", start)
+    assert validate(project)[1]["0"] == status
+    assert is_final(project)
+    assert len(tries) == 2

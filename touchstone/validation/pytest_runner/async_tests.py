@@ -1,0 +1,72 @@
+"""Coroutines as tests and fixtures, and what is not awaited because no plugin does it.
+
+A coroutine test without a plugin runs in an event loop of its own. What needs a plugin that is not there cannot be
+judged: it neither failed nor passed. Which plugins are loaded belongs in `async_plugins`.
+"""
+
+import inspect
+import re
+import unittest
+from collections.abc import Callable
+
+import pytest
+from _pytest.fixtures import FixtureLookupError
+from _pytest.unittest import TestCaseFunction
+
+from touchstone.validation.isolated_runner.unawaited import watch_test_case
+
+_NOT_AWAITED = "async def functions are not natively supported"
+_NOT_HANDLED = re.compile(r"requested an async fixture '(\w+)'.* no plugin or hook that handled it")
+
+
+def needed_by(error: BaseException, item: pytest.Item) -> str | None:
+    """What a test lacks, if that is why it failed: a plugin that awaits it or that defines its fixture."""
+    if isinstance(error, FixtureLookupError):
+        return f"{item.name} uses the fixture {error.argname}, which no loaded plugin defines; {_NAME_IT}"
+    text = str(error) if isinstance(error, pytest.fail.Exception) else ""
+    if found := _NOT_HANDLED.search(text):
+        return f"the fixture {found[1]} is asynchronous, and no plugin awaits it; {_hint(item)}"
+    if text.startswith(_NOT_AWAITED):
+        return f"{item.name} is asynchronous, and no plugin awaits it; {_hint(item)}"
+    return None
+
+
+_OF_UNITTEST = "coroutines need an unittest.IsolatedAsyncioTestCase"
+_NAME_IT = "install its plugin and name it in pytest_plugins of a conftest.py"
+
+
+def _hint(item: pytest.Item) -> str:
+    if item.config.pluginmanager.has_plugin("asyncio"):
+        return "with asyncio_mode = strict, pytest-asyncio awaits only what is marked for it"
+    return "add pytest-asyncio, or anyio with its marker, to the environment of the problem"
+
+
+def run_coroutine(item: pytest.Function) -> str | None:
+    """Run a coroutine test in an event loop of its own; returns what it needs instead, if it cannot run so."""
+    import asyncio
+
+    if item.get_closest_marker("trio") is not None:
+        return f"{item.name} needs trio; add pytest-trio to the environment of the problem"
+    arguments = {name: item.funcargs[name] for name in inspect.signature(item.obj).parameters}
+    finished = []
+
+    async def to_the_end() -> None:
+        await item.obj(**arguments)
+        finished.append(True)
+
+    # A fix may have replaced what runs it.
+    asyncio.run(to_the_end())
+    if not finished:
+        pytest.fail(f"{item.name} did not run to its end", pytrace=False)
+    return None
+
+
+def watch_unittest(item: pytest.Item, write_needs: Callable[[str], None]) -> None:
+    """Fail a coroutine in a plain `unittest.TestCase`, which would pass it without awaiting it."""
+
+    def refuse() -> None:
+        write_needs(f"{item.name} is a coroutine or generator, which unittest.TestCase does not run; {_OF_UNITTEST}")
+        pytest.fail(_NOT_AWAITED, pytrace=False)
+
+    if isinstance(item, TestCaseFunction) and isinstance(item.instance, unittest.TestCase):
+        watch_test_case(item.instance, refuse)
