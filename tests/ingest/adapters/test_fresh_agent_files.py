@@ -5,6 +5,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections import Counter
@@ -47,15 +48,18 @@ def test_swebench(tmp_path: Path, seed: int) -> None:
     write_files("write_swebench.py", tmp_path, seed)
     kinds = json.loads((tmp_path / "expected.txt").read_text())
     outcomes = dict.fromkeys(("fails", "breaks", "empty", "memory"), "false") | {"resolved": "true"}
-    # Only the logs tell that a patch does not apply; that the tests timed out is in both.
-    for path, apply in ((tmp_path, "false"), (tmp_path / "acme__fixer-1.5.run.1.json", None)):
+    report = tmp_path / "acme__fixer-1.5.run.1.json"
+    (tmp_path / "elsewhere").mkdir()
+    alone = Path(shutil.copy(report, tmp_path / "elsewhere" / "acme__fixer-1.5.run-1.json"))
+    # Only the logs tell that a patch does not apply; that the tests timed out is in the report too.
+    for path, apply in ((tmp_path, "false"), (report, "false"), (alone, None)):
         table = read_adapted(path)
         require_reproduced(table)
         expected = outcomes | {"network": None, "crash": None, "apply": apply, "timeout": "false"}
         assert dict(table.frame.select("oid", "passed").iter_rows()) == {
             oid: expected[kind] for oid, kind in kinds.items() if kind != "none"
         }
-        assert table.frame.select("llm_name", "run_id").unique().rows() == [("acme/fixer-1.5", "run.1")]
+        assert table.frame["llm_name"].unique().to_list() == ["acme/fixer-1.5"]
 
 
 @pytest.mark.parametrize("seed", SEEDS)

@@ -101,11 +101,9 @@ def test_a_broken_trajectory_refuses_its_instance(tmp_path: Path) -> None:
     write(tmp_path / "run" / "p-1.traj", trajectory())
     write(tmp_path / "run" / "p-2.traj", {"steps": []})
     (tmp_path / "run" / "p-3.traj").write_text("{")
-    assert read_adapted(tmp_path / "run").frame["__broken"].to_list() == [
-        None,
-        "p-2.traj: it has no info, so it is no trajectory",
-        "run/p-3.traj: broken JSON at line 1 column 2 (Expecting property name enclosed in double quotes)",
-    ]
+    good, other, broken = read_adapted(tmp_path / "run").frame["__broken"]
+    assert (good, other) == (None, "p-2.traj: it has no info, so it is no trajectory")
+    assert broken.startswith("run/p-3.traj: broken JSON at line 1")
 
 
 def test_other_folders_have_no_trajectories(tmp_path: Path) -> None:

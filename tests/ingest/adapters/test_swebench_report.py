@@ -44,7 +44,10 @@ def test_a_report_of_the_harness() -> None:
     }
     same = table.frame.select("llm_name", "run_id", "iteration_id", "cluster").unique().rows()
     assert same == [("acme/fixer-large", "run-2026-05", "1", "acme__tool")]
-    assert table.notes == ("1 problem was never submitted and no attempt (incomplete_ids)",)
+    assert table.notes == (
+        "1 attempt undecided after an error; without its log, that may be a patch that does not apply",
+        "1 problem was never submitted and no attempt (incomplete_ids)",
+    )
 
 
 def test_the_harness_divides_by_every_problem_and_touchstone_by_those_with_a_verdict() -> None:
@@ -96,6 +99,33 @@ def test_what_a_fix_can_cause_is_a_failure(
 ) -> None:
     table = read(tmp_path, **{listed: ["acme__tool-105"], "failure_reasons": {"acme__tool-105": reason}})
     assert outcomes(table)["acme__tool-105"] == [passed, word, reason]
+
+
+@pytest.mark.parametrize(
+    ("log", "outcome"),
+    [
+        (">>>>> Patch Apply Failed", ["false", "wrong_format", "the patch does not apply"]),
+        ("Test timed out after 1800 seconds.", ["false", "timeout", "the tests timed out"]),
+        ("APIError: no space left on device", [None, None, "APIError: no space left on device"]),
+    ],
+)
+def test_logs_beside_the_report_tell_what_an_error_was(tmp_path: Path, log: str, outcome: list[str | None]) -> None:
+    file = tmp_path / "logs" / "run_evaluation" / "r" / "a__m" / "acme__tool-105" / "run_instance.log"
+    file.parent.mkdir(parents=True)
+    file.write_text(log)
+    table = read(tmp_path, "a__m.r.json")
+    assert outcomes(table)["acme__tool-105"] == outcome
+    assert table.files == (tmp_path / "a__m.r.json", file)
+    assert len(table.notes) == 1
+
+
+@pytest.mark.parametrize("oid", ["..", "../acme__tool-105", "/"])
+def test_ids_do_not_lead_out_of_the_logs(tmp_path: Path, oid: str) -> None:
+    file = tmp_path / "logs" / "run_evaluation" / "r" / "run_instance.log"
+    file.parent.mkdir(parents=True)
+    (file.parent / "m").mkdir()
+    file.write_text(">>>>> Patch Apply Failed")
+    assert outcomes(read(tmp_path, "m.r.json", error_ids=[oid]))[oid] == [None, None, None]
 
 
 def test_old_reports_without_unresolved_ids(tmp_path: Path) -> None:

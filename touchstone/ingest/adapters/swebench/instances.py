@@ -9,7 +9,6 @@ An instance without `report.json` has no verdict, unless its log says that the p
 out. `patch.diff` is the fix. Lists of tests become counts: passed are those that had to pass and did.
 """
 
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,14 +30,13 @@ from touchstone.ingest.adapters.folders import (
 )
 from touchstone.ingest.adapters.head import Head
 from touchstone.ingest.adapters.json_values import object_of, section_of, text_of
+from touchstone.ingest.adapters.swebench.logs import LOG, RUNS, TEST_OUTPUT, cause_of_error
 from touchstone.ingest.adapters.swebench.report import RunReport, is_run_report, parse_report
 from touchstone.ingest.adapters.swebench.statuses import (
     COLUMNS,
     EMPTY_PATCH,
     ERROR,
-    PATCH_FAILED,
     RESOLVED,
-    TIMEOUT,
     UNRESOLVED,
     attempt_cells,
     model_of_folder,
@@ -54,15 +52,9 @@ from touchstone.ingest.adapters.table import (
 )
 
 FORMAT = "swebench-logs"
-_REPORT, _LOG, _TEST_OUTPUT, _PATCH = "report.json", "run_instance.log", "test_output.txt", "patch.diff"
+_REPORT, _PATCH = "report.json", "patch.diff"
 _COLUMNS = (*COLUMNS, "tests_passed", "tests_failed", "patch_successfully_applied", "model_patch")
-_RUNS = Path("logs", "run_evaluation")
-_PATCH_MARK = ">>>>> Patch Apply Failed"
-_TIMEOUT = re.compile(r"Timeout error: \d+ seconds exceeded|Test timed out after \d+ seconds|>>>>> Tests Timed Out")
-_ERROR_LENGTH = 300
 _TESTS_THAT_MUST_PASS = ("FAIL_TO_PASS", "PASS_TO_PASS")
-# The end of a log tells why the harness gave up.
-_LOG_BYTES = 1 << 20
 # A patch of a human or a model is far smaller; generated files are not.
 _PATCH_BYTES = 16 << 20
 
@@ -129,11 +121,11 @@ ADAPTER = Adapter(FORMAT, "logs of SWE-bench's harness", _recognizes, lambda pat
 
 def _find_logs(folder: Path) -> _Logs | None:
     """Where the instances are below this folder; None if it holds none."""
-    runs = next((folder / each for each in (_RUNS, _RUNS.name) if is_folder(folder / each)), None)
-    if folder.name == _RUNS.name or runs is not None:
+    runs = next((folder / each for each in (RUNS, RUNS.name) if is_folder(folder / each)), None)
+    if folder.name == RUNS.name or runs is not None:
         candidates = [_Logs(runs or folder, 3)]
     else:
-        candidates = [*(_Logs(folder, depth) for depth in range(3)), _Logs(folder / _RUNS.parent, 1)]
+        candidates = [*(_Logs(folder, depth) for depth in range(3)), _Logs(folder / RUNS.parent, 1)]
     return next((logs for logs in candidates if is_folder(logs.root) and _holds_instance(logs.root, logs.depth)), None)
 
 
@@ -145,7 +137,7 @@ def _holds_instance(folder: Path, depth: int) -> bool:
 
 def _is_instance(folder: Path) -> bool:
     # The log alone is there if the harness failed; a report alone if somebody kept nothing else.
-    return is_file(folder / _LOG) or (is_file(folder / _REPORT) and _recognizes(Head(folder / _REPORT)))
+    return is_file(folder / LOG) or (is_file(folder / _REPORT) and _recognizes(Head(folder / _REPORT)))
 
 
 def _require_place(path: Path) -> None:
@@ -172,7 +164,7 @@ def _folders_at(logs: _Logs) -> Iterator[Path]:
 
 def _instance(folder: Path) -> _Instance:
     above = folder.parent
-    if above.name == _RUNS.parent.name:
+    if above.name == RUNS.parent.name:
         return _Instance(folder, above.parent.name, None)
     return _Instance(folder, model_of_folder(above.name), above.parent.name)
 
@@ -193,7 +185,7 @@ def _verdict(instance: _Instance) -> tuple[str, str | None, Cells]:
     """The status of an instance, the harness's reason, and details."""
     file = instance.folder / _REPORT
     if not text_in(file, 1):
-        status, error = _without_report(instance.folder)
+        status, error = cause_of_error(instance.folder)
         return status, error, {}
     document = object_in(file, "report")
     if instance.oid not in document:
@@ -210,16 +202,6 @@ def _verdict(instance: _Instance) -> tuple[str, str | None, Cells]:
         return EMPTY_PATCH, None, details
     reason = text_of(report.get("infra_failure_reason"))
     return status_of_failure(UNRESOLVED, report.get("infra_failure") is True, reason), reason, details
-
-
-def _without_report(folder: Path) -> tuple[str, str | None]:
-    log = text_in(folder / _LOG, _LOG_BYTES) or ""
-    if _PATCH_MARK in log:
-        return PATCH_FAILED, "the patch does not apply"
-    if _TIMEOUT.search(text_in(folder / _TEST_OUTPUT, _LOG_BYTES) or "") or _TIMEOUT.search(log):
-        return TIMEOUT, "the tests timed out"
-    lines = [line for line in log.splitlines() if "Error" in line]
-    return ERROR, lines[-1][:_ERROR_LENGTH] if lines else "the harness wrote no report"
 
 
 def _test_counts(tests: Mapping[str, object]) -> Cells:
@@ -281,7 +263,7 @@ def _number_runs(records: list[Record]) -> None:
 def _files_of(instances: list[_Instance]) -> Iterator[Path]:
     """The files that can change an attempt."""
     for instance in instances:
-        names = (_REPORT, _PATCH) if is_file(instance.folder / _REPORT) else (_LOG, _TEST_OUTPUT, _PATCH)
+        names = (_REPORT, _PATCH) if is_file(instance.folder / _REPORT) else (LOG, TEST_OUTPUT, _PATCH)
         yield from (file for name in names if is_file(file := instance.folder / name))
 
 

@@ -1,7 +1,8 @@
 """Adapter for SWE-bench run reports, `<model>.<run>.json`: the ids of one run by what became of them.
 
 The model and the run are only in the file's name, which the harness joins with a dot. Both may contain dots; the logs
-beside the report tell where to cut, else it is the last dot. Each submitted id is one attempt.
+beside the report tell where to cut, else it is the last dot. They also tell which errors are patches that do not apply.
+Each submitted id is one attempt.
 Ids in `incomplete_ids` were never submitted: they are not attempts, though the harness divides by them.
 """
 
@@ -11,9 +12,18 @@ from pathlib import Path
 
 from touchstone.errors import InputFileError
 from touchstone.ingest.adapters.adapter import Adapter
-from touchstone.ingest.adapters.folders import bounded_document, is_folder, raw_from_elements, refuse, scalar_of
+from touchstone.ingest.adapters.folders import (
+    as_given,
+    bounded_document,
+    is_file,
+    is_folder,
+    raw_from_elements,
+    refuse,
+    scalar_of,
+)
 from touchstone.ingest.adapters.head import Head
 from touchstone.ingest.adapters.json_values import identifier_of
+from touchstone.ingest.adapters.swebench.logs import LOG, RUNS, TEST_OUTPUT, cause_of_error
 from touchstone.ingest.adapters.swebench.statuses import (
     COLUMNS,
     EMPTY_PATCH,
@@ -21,6 +31,7 @@ from touchstone.ingest.adapters.swebench.statuses import (
     RESOLVED,
     UNRESOLVED,
     attempt_cells,
+    folder_of_model,
     model_of_folder,
     outcome_of,
     status_of_failure,
@@ -56,6 +67,8 @@ class RunReport:
     refused: list[tuple[object, RefusedRecordError]]
     figures: list[ReportedFigure]
     notes: list[str]
+    # The logs that were read.
+    files: list[Path]
 
 
 def is_run_report(head: Head) -> bool:
@@ -76,7 +89,16 @@ def read_report(path: Path) -> AdapterTable:
     if not records:
         raise InputFileError(f"{path}: nothing was submitted in this run, so there is no attempt in it")
     raw = raw_from_elements(lambda _: enumerate(values, start=1))
-    return table_from_records(path, FORMAT, COLUMNS, records, raw, figures=report.figures, notes=report.notes)
+    return table_from_records(
+        path,
+        FORMAT,
+        COLUMNS,
+        records,
+        raw,
+        files=[path, *report.files],
+        figures=report.figures,
+        notes=report.notes,
+    )
 
 
 ADAPTER = Adapter(FORMAT, "a SWE-bench run report", is_run_report, lambda path, _: read_report(path))
@@ -97,8 +119,9 @@ def parse_report(path: Path) -> RunReport:
         lists = " and ".join(name for name in _LISTS if oid in ids[name])
         refused.append((oid, RefusedRecordError("contradiction", f"{oid} is in {lists}")))
         del attempts[oid]
+    files = _decide_by_logs(path, model, run, attempts)
     notes = [*name_notes, *_notes(ids, attempts)]
-    return RunReport(model, run, attempts, refused, _figures(model, document, ids, attempts), notes)
+    return RunReport(model, run, attempts, refused, _figures(model, document, ids, attempts), notes, files)
 
 
 def _model_and_run(path: Path) -> tuple[str, str | None, list[str]]:
@@ -110,7 +133,7 @@ def _model_and_run(path: Path) -> tuple[str, str | None, list[str]]:
             None,
             [f"the report is not named <model>.<run>.json; its folder '{folder}' is taken as the model"],
         )
-    runs = path.absolute().parent / "logs" / "run_evaluation"
+    runs = path.absolute().parent / RUNS
     for place in (place for place, mark in enumerate(stem) if mark == "."):
         model, run = stem[:place], stem[place + 1 :]
         if model and run and is_folder(runs / run / model):
@@ -147,8 +170,28 @@ def _attempt(oid: str, status: str, ids: Ids, reasons: object) -> tuple[str, str
     return status_of_failure(status, oid in ids["infra_failure_ids"], reason), reason
 
 
-def _notes(ids: Ids, attempts: Mapping[str, object]) -> list[str]:
+def _decide_by_logs(path: Path, model: str, run: str | None, attempts: dict[str, tuple[str, str | None]]) -> list[Path]:
+    """Replace errors by what the logs beside the report say; returns the logs that were read.
+
+    Only they tell that a patch does not apply, which is a failure of the model.
+    """
+    folder = path.absolute().parent / RUNS / (run or "") / folder_of_model(model)
+    read: list[Path] = []
+    for oid, (status, _) in attempts.items():
+        # An id that is no plain name leads out of the folder.
+        is_name = Path(oid).name == oid and oid != ".."
+        if status == ERROR and run and is_name and is_file(folder / oid / LOG):
+            attempts[oid] = cause_of_error(folder / oid)
+            read += [file for name in (LOG, TEST_OUTPUT) if is_file(file := folder / oid / name)]
+    return as_given(path, read)
+
+
+def _notes(ids: Ids, attempts: Mapping[str, tuple[str, str | None]]) -> list[str]:
     notes = []
+    errors = sum(status == ERROR and cause is None for status, cause in attempts.values())
+    if errors:
+        which = counted(errors, "attempt", "attempts")
+        notes.append(f"{which} undecided after an error; without its log, that may be a patch that does not apply")
     if ids["incomplete_ids"]:
         never = counted(len(ids["incomplete_ids"]), "problem was", "problems were")
         notes.append(f"{never} never submitted and no attempt (incomplete_ids)")

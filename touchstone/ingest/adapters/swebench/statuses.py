@@ -100,3 +100,8 @@ def repository_of(oid: str) -> str | None:
 def model_of_folder(name: str) -> str:
     """The model of a folder or file name, in which the harness replaces "/" with "__"."""
     return name.replace("__", "/")
+
+
+def folder_of_model(model: str) -> str:
+    """The name of the folder that the harness writes a model's logs to."""
+    return model.replace("/", "__")

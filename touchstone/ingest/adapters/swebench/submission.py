@@ -27,6 +27,7 @@ from touchstone.ingest.adapters.swebench.statuses import (
     attempt_cells,
 )
 from touchstone.ingest.adapters.table import AdapterTable, Record, ReportedFigure, table_from_records
+from touchstone.text import counted
 
 FORMAT = "swebench-submission"
 _PREDICTIONS = ("all_preds.jsonl", "preds.json", "preds.jsonl", "all_preds.json")
@@ -100,6 +101,6 @@ def _problems(
         oids = read_predictions(predictions).frame["oid"].drop_nulls()
         return set(oids), predictions.name, [predictions]
     raise InputFileError(
-        f"{path}: it lists {len(lists['resolved'])} resolved problems but not the failed ones; "
+        f"{path}: it lists {counted(len(lists['resolved']), 'resolved problem')} but not the failed ones; "
         f"put the submission's {_PREDICTIONS[0]} into {folder}, or give the list of problems"
     )
