@@ -1,9 +1,11 @@
 """Which runs can be skipped because nothing changed since the published one, and what `touchstone run` then shows."""
 
+import json
 import os
 import shutil
 import subprocess
 import sys
+import sysconfig
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,6 +22,7 @@ from touchstone.evaluation import Evaluation, run
 from touchstone.publish.up_to_date import PublishedRun, up_to_date
 from touchstone.storage.snapshots import list_snapshots, pin
 from touchstone.validation.cache import ReportCache
+from touchstone.validation.files.file_identity import content_identity
 
 
 def published(folder: Folder) -> PublishedRun | None:
@@ -240,6 +243,7 @@ def validated_once(tmp_path_factory: pytest.TempPathFactory) -> Folder:
     tools = folder.root / "tools"
     tools.mkdir()
     os.utime(tools, (1, 1))
+    content_identity(folder.root / "tool of another evaluation")
     with patch.dict(os.environ, PATH=f"{tools}:{os.environ['PATH']}"):
         assert evaluate(folder).exit_code == 0
     return folder
@@ -286,6 +290,12 @@ def test_what_validation_reads_must_stay_the_same(validated: Folder, change: Cal
     kept.rename(clones)
     (tools / "terraform").unlink(missing_ok=True)
     os.utime(tools, (1, 1))
+
+
+def test_tools_of_earlier_evaluations_in_the_same_process_do_not_count(validated: Folder) -> None:
+    recorded = json.loads((validated.output / ".store" / "run.json").read_text())["tools"]["paths"]
+    assert sysconfig.get_path("platlib") in recorded
+    assert str(validated.root / "tool of another evaluation") not in recorded
 
 
 def test_reports_removed_from_the_cache_are_made_again(validated: Folder) -> None:
