@@ -1,5 +1,6 @@
 """What the tests share: small input folders made of real files, and the command line as a user calls it."""
 
+import functools
 import gc
 import io
 import json
@@ -9,8 +10,8 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Generator, Iterable
-from contextlib import AbstractContextManager, ExitStack, redirect_stderr, redirect_stdout
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -189,6 +190,15 @@ def _without_dagster() -> AbstractContextManager[object]:
     from touchstone.evaluation import run
 
     return patch("pipelines.launch.run_evaluation", lambda evaluation, _: run(evaluation))
+
+
+@contextmanager
+def queries_asked_once() -> Iterator[None]:
+    """The answers of `touchstone sql` are kept, for tests of how one is shown: each takes a process half a second."""
+    from touchstone.publish import query
+
+    with patch.object(query, "run_query", functools.cache(query.run_query)):
+        yield
 
 
 def command_environment(tmp_path: Path) -> dict[str, str]:

@@ -6,10 +6,10 @@ from itertools import product
 
 import numpy as np
 import pytest
+import scipy
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from scipy import stats
 
 from touchstone.inference import hypergeometric as module
 from touchstone.inference.hypergeometric import hypergeometric_test
@@ -77,12 +77,12 @@ def test_it_is_brute_force(rows: list[Row]) -> None:
 
 def test_one_problem_is_the_hypergeometric_tail_of_scipy() -> None:
     _, p = hypergeometric_test(table_of([(20, 3, 7, 5)]))
-    assert p == pytest.approx(2 * stats.hypergeom(27, 8, 7).sf(4), rel=1e-9)
+    assert p == pytest.approx(2 * scipy.stats.hypergeom(27, 8, 7).sf(4), rel=1e-9)
 
 
 def test_precise_however_small() -> None:
     _, p = hypergeometric_test(table_of([(20, 2, 5, 5)] * 40))
-    assert p == pytest.approx(2 * math.prod([stats.hypergeom(25, 7, 5).pmf(5)] * 40), rel=1e-9)
+    assert p == pytest.approx(2 * math.prod([scipy.stats.hypergeom(25, 7, 5).pmf(5)] * 40), rel=1e-9)
     assert 0 < p < 1e-100
 
 

@@ -5,9 +5,9 @@ from itertools import pairwise, product
 
 import numpy as np
 import pytest
+import scipy
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy import stats
 
 from touchstone.inference import paired_tests
 from touchstone.inference.paired_moments import PairChunk, pair_chunk
@@ -42,7 +42,7 @@ def p_of(differences: list[int] | Integers) -> float:
     [(0, 0), (1, 0), (3, 3), (7, 3), (30, 14), (600, 401), (5200, 5000), (50_400, 49_600), (501_500, 498_500)],
 )
 def test_mcnemar_is_the_binomial_test_of_scipy(wins: int, losses: int) -> None:
-    expected = stats.binomtest(wins, wins + losses).pvalue if wins + losses else 1.0
+    expected = scipy.stats.binomtest(wins, wins + losses).pvalue if wins + losses else 1.0
     assert mcnemar(wins, losses) == mcnemar(losses, wins) == pytest.approx(expected, rel=1e-9)
 
 
@@ -69,7 +69,7 @@ def test_exact_agrees_with_scipy() -> None:
     generator = np.random.default_rng(2)
     for _ in range(5):
         differences = generator.integers(-5, 7, 12)
-        theirs = stats.permutation_test((differences,), np.sum, permutation_type="samples", n_resamples=np.inf)
+        theirs = scipy.stats.permutation_test((differences,), np.sum, permutation_type="samples", n_resamples=np.inf)
         assert p_of(differences) == pytest.approx(theirs.pvalue, rel=1e-9)
 
 

@@ -161,7 +161,7 @@ def outcomes_of(folder: Folder) -> tuple[Mapping[str, Any], dict[str, Mapping[st
 
 @pytest.fixture(scope="module", autouse=True)
 def _python_is_not_read() -> Iterator[None]:
-    """The interpreter's folders are readable, so they are part of the cache key: a gigabyte, for which names will do."""
+    """The interpreter's folders are readable, and so part of the cache key: a gigabyte. Names will do."""
     with patch.object(command, "content_identity", str):
         yield
 
