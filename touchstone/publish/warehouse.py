@@ -26,6 +26,8 @@ from touchstone.text import counted
 
 # Mean bytes per value in Parquet above which text is compressed by zstd: three times as fast and 20 times as small.
 _LONG_TEXT = 64
+# Below this many bytes it is not worth the statements, and of few values most bytes are Parquet's own.
+_MUCH_TEXT = 2**16
 
 _DATABASE: dict[str, str | bool | int | float | list[str]] = {
     # With DuckDB's default of 256 KiB, a file of many small tables is seven times as large.
@@ -119,7 +121,7 @@ def _long_text(footers: list[pq.FileMetaData]) -> set[str]:
                 if chunk.physical_type == "BYTE_ARRAY":
                     size[chunk.path_in_schema] += chunk.total_uncompressed_size
                     values[chunk.path_in_schema] += chunk.num_values
-    return {column for column in size if size[column] > _LONG_TEXT * values[column]}
+    return {column for column in size if size[column] > max(_MUCH_TEXT, _LONG_TEXT * values[column])}
 
 
 def _create_failing_view(connection: duckdb.DuckDBPyConnection, name: str, rows: int) -> None:

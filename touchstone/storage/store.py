@@ -149,8 +149,9 @@ class Store:
         path.parent.mkdir(parents=True, exist_ok=True)
         with replacing(path) as scratch:
             conform(frame, TABLES[table]).sink_parquet(scratch, **_PARQUET)
-            _require_contract(pl.scan_parquet(scratch, glob=False), table)
             rows = pq.read_metadata(scratch).num_rows
+            if rows:
+                _require_contract(pl.scan_parquet(scratch, glob=False), table)
             stamp.unlink(missing_ok=True)
         written = Part(path, rows, fingerprint or made_from, False, inputs or {}, made_from, settled, models or {})
         return self._stamped(written, table, part)
