@@ -47,6 +47,10 @@ def packages_identity(folder: Path) -> str:
     installed, are read.
     """
     _identified[folder] = time.monotonic_ns()
+    return _hash_of_packages(folder)
+
+
+def _hash_of_packages(folder: Path) -> str:
     recorded: dict[str, tuple[int, str]] = {}
     lines = []
     for record in sorted(folder.glob("*.dist-info/RECORD")):
