@@ -7,10 +7,11 @@ from itertools import product
 import numpy as np
 import pytest
 import scipy
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from tests.conftest import more_examples
 from touchstone.inference import hypergeometric as module
 from touchstone.inference.hypergeometric import hypergeometric_test
 from touchstone.inference.paired_moments import PairChunk, pair_chunk
@@ -68,7 +69,7 @@ def brute_force(rows: list[Row]) -> float:
 
 
 @given(st.lists(ROWS, min_size=1, max_size=5))
-@settings(max_examples=100, deadline=None)
+@more_examples
 def test_it_is_brute_force(rows: list[Row]) -> None:
     computed, p = hypergeometric_test(table_of(rows))
     assert computed == "exact"
@@ -87,7 +88,7 @@ def test_precise_however_small() -> None:
 
 
 @given(st.lists(ROWS, min_size=1, max_size=12), st.randoms(use_true_random=False))
-@settings(max_examples=60, deadline=None)
+@more_examples
 def test_neither_the_sides_nor_the_order_of_rows_show(rows: list[Row], random: object) -> None:
     swapped = [(n_b, c_b, n_a, c_a) for n_a, c_a, n_b, c_b in rows]
     random.shuffle(swapped)  # type: ignore[attr-defined]

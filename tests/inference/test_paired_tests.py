@@ -6,9 +6,10 @@ from itertools import pairwise, product
 import numpy as np
 import pytest
 import scipy
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.conftest import more_examples
 from touchstone.inference import paired_tests
 from touchstone.inference.paired_moments import PairChunk, pair_chunk
 from touchstone.inference.paired_tests import (
@@ -60,7 +61,7 @@ def brute_force(differences: list[int]) -> float:
 
 
 @given(st.lists(st.integers(-30, 30), max_size=10))
-@settings(max_examples=150, deadline=None)
+@more_examples
 def test_exact_is_brute_force(differences: list[int]) -> None:
     assert p_of(differences) == pytest.approx(brute_force(differences), rel=1e-11)
 
@@ -116,7 +117,7 @@ def test_the_largest_lattice_is_used_and_one_more_is_not() -> None:
 
 
 @given(st.lists(NONZERO, min_size=1, max_size=40), st.integers(1, 50), st.randoms(use_true_random=False))
-@settings(max_examples=100, deadline=None)
+@more_examples
 def test_sides_scale_zeros_and_order_do_not_matter(differences: list[int], scale: int, random: object) -> None:
     p = p_of(differences)
     shuffled = list(differences)
@@ -127,7 +128,7 @@ def test_sides_scale_zeros_and_order_do_not_matter(differences: list[int], scale
 
 
 @given(st.lists(NONZERO, min_size=1, max_size=40).map(sorted))
-@settings(max_examples=100, deadline=None)
+@more_examples
 def test_more_extreme_never_has_a_larger_p(differences: list[int]) -> None:
     if sum(differences) < 0:
         differences = [-d for d in differences]
@@ -140,7 +141,7 @@ def test_more_extreme_never_has_a_larger_p(differences: list[int]) -> None:
 
 
 @given(st.lists(st.tuples(st.integers(1, 5), st.integers(1, 5), st.data()), min_size=1, max_size=8))
-@settings(max_examples=50, deadline=None)
+@more_examples
 def test_rates_become_whole_numbers_without_loss(rows: list[tuple[int, int, st.DataObject]]) -> None:
     n = np.array([[one for one, _, _ in rows], [other for _, other, _ in rows]])
     c = np.array(
