@@ -23,6 +23,7 @@ $(READY): requirements.lock pyproject.toml
 	@$(BIN)/pip install --quiet --disable-pip-version-check 'uv>=0.13,<0.14'
 	@$(BIN)/uv pip install --quiet --python $(BIN)/python --require-hashes --requirements requirements.lock
 	@$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --editable .
+	@$(BIN)/python -m compileall -q assets pipelines touchstone # once, not in every process that starts first
 	@touch $@
 
 sandbox: ## install bubblewrap, the sandbox of validation, where it is missing and may be installed

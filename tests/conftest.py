@@ -1,5 +1,7 @@
 """What the tests share: small input folders made of real files, and the command line as a user calls it."""
 
+import functools
+import gc
 import io
 import json
 import os
@@ -8,8 +10,9 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Generator, Iterable
-from contextlib import AbstractContextManager, ExitStack, redirect_stderr, redirect_stdout
+import sysconfig
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -28,6 +31,9 @@ settings.register_profile("nightly", deadline=None, max_examples=200, print_blob
 settings.load_profile("ci" if os.environ.get("CI") else "desk")
 
 PROJECT = Path(__file__).parent.parent
+
+# Collecting makes a million objects that stay: looking among them for garbage takes each worker two seconds.
+gc.disable()
 
 
 @dataclass
@@ -75,6 +81,11 @@ def nightly_but(kept: Iterable[tuple[Any, ...]], cells: Iterable[tuple[Any, ...]
     every, always = list(cells), list(kept)
     assert all(cell in every for cell in always)
     return [cell if cell in always else pytest.param(*cell, marks=pytest.mark.nightly) for cell in every]
+
+
+def more_examples(test: Callable[..., None]) -> Callable[..., None]:
+    """Try a property that is cheap and has many corners three times as often as others, whatever the profile."""
+    return settings(max_examples=3 * settings().max_examples)(test)
 
 
 @pytest.fixture
@@ -187,6 +198,26 @@ def _without_dagster() -> AbstractContextManager[object]:
     return patch("pipelines.launch.run_evaluation", lambda evaluation, _: run(evaluation))
 
 
+@contextmanager
+def queries_asked_once() -> Iterator[None]:
+    """The answers of `touchstone sql` are kept, for tests of how one is shown: each takes a process half a second."""
+    from touchstone.publish import query
+
+    with patch.object(query, "run_query", functools.cache(query.run_query)):
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _packages_are_read_once() -> Iterator[None]:
+    """The tests' own packages stay as they are, and reading all of them takes every validation a fifth of a second."""
+    from touchstone.validation.files import file_identity
+
+    own, read = Path(sysconfig.get_path("purelib")), file_identity._hash_of_packages
+    read_once = functools.cache(read)
+    with patch.object(file_identity, "_hash_of_packages", lambda path: read_once(path) if path == own else read(path)):
+        yield
+
+
 def command_environment(tmp_path: Path) -> dict[str, str]:
     """The environment of a command under test: its Dagster instance lies in the test's own folder."""
     home = tmp_path / "dagster_home"
@@ -216,6 +247,12 @@ def pytest_collect_file() -> Generator[None, list[pytest.Collector], list[pytest
     """Look for examples in the package only: to search every object of the tests takes each worker a second."""
     found = yield
     return [collector for collector in found if not isinstance(collector, DoctestModule)]
+
+
+def pytest_collection_finish() -> None:
+    """Let the collector look at what the tests make, and not at what collecting has made."""
+    gc.freeze()
+    gc.enable()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

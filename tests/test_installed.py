@@ -13,6 +13,7 @@ from unittest.mock import patch
 import polars as pl
 import pytest
 
+from pipelines.launch import dagster_home
 from tests.conftest import PROJECT, call_here
 from tests.ui_server import PARTITIONS, PATIENCE_SECONDS, served
 
@@ -103,6 +104,16 @@ def second_ui(config: Path, port: int) -> str:
     return done.stderr
 
 
+@pytest.fixture
+def foreign_module(demo: Path) -> None:
+    """A module in Dagster's home, which came with the project and must not be imported by any process of the UI."""
+    with patch.dict(os.environ):
+        os.environ.pop("DAGSTER_HOME", None)
+        home = dagster_home(demo / "evaluation_config.json")
+    (home / "dagster.py").write_text("raise SystemExit('from elsewhere')")
+
+
+@pytest.mark.usefixtures("foreign_module")
 def test_a_new_project_in_the_ui_and_on_the_command_line(installation: Installation, demo: Path) -> None:
     with served([installation.bin / "touchstone", "ui"], installation.environment, demo) as server:
         assert server.ask(PARTITIONS)["assetNodeOrError"]["partitionKeys"] == MODELS

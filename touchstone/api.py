@@ -77,12 +77,15 @@ def evaluate(config: PathLike, *, output_dir: PathLike | None = None, only: Sequ
     input, or if a gate stops the run.
 
     >>> import tempfile, touchstone
-    >>> from touchstone.cli.init import write_project
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     write_project(Path(folder) / "demo")
-    ...     results = touchstone.evaluate(Path(folder) / "demo" / "evaluation_config.json")
-    ...     results.passed, results["pass_at_k"].select("model").n_unique()
-    (True, 3)
+    ...     fixes, config = Path(folder) / "fixes", Path(folder) / "evaluation_config.json"
+    ...     fixes.mkdir()
+    ...     _ = (fixes / "problems.csv").write_text("oid,filename\\na,a.tf\\n")
+    ...     _ = (fixes / "m_fixes.csv").write_text("oid,iteration_id,plausible_fix\\na,1,true\\na,2,false\\n")
+    ...     _ = config.write_text('{"fixes_dir": "fixes", "output_dir": "results", "k_values": [1]}')
+    ...     results = touchstone.evaluate(config)
+    ...     results.passed, results["pass_at_k"]["pass_at_k"].to_list()
+    (True, [0.5])
     """
     from touchstone.evaluation import Evaluation, run
 

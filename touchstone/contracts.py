@@ -889,6 +889,11 @@ class Table:
         key = [name for name, column in columns.items() if column.primary_key]
         return {"primary_key": pl.struct(key).is_unique(), **rules} if key else rules
 
+    @cached_property
+    def violation_counts(self) -> "list[pl.Expr]":
+        """For each rule the number of rows in which it does not hold, under its name."""
+        return [(~holds).sum().alias(rule) for rule, holds in self.rules.items()]
+
     @property
     def module(self) -> str:
         """The module that defines `made_by`."""
@@ -956,5 +961,5 @@ def conform(frame: "pl.LazyFrame", table: Table) -> "pl.LazyFrame":
 
 def violations(frame: "pl.LazyFrame", table: Table) -> dict[str, int]:
     """The number of rows that violate each rule of the contract; empty if there are none."""
-    counts = frame.select((~holds).sum().alias(rule) for rule, holds in table.rules.items()).collect()
+    counts = frame.select(table.violation_counts).collect()
     return {rule: rows for rule, rows in counts.row(0, named=True).items() if rows}

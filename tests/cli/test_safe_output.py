@@ -4,6 +4,7 @@ import io
 import json
 import re
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import polars as pl
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 from rich.syntax import Syntax
 from rich.text import Text
 
-from tests.conftest import Command
+from tests.conftest import Command, queries_asked_once
 from touchstone.cli.fitted_table import FittedTable, SafeConsole, names
 from touchstone.cli.safe_output import SafeStream
 from touchstone.text import markdown_paragraph, markdown_text, without_commands
@@ -23,9 +24,10 @@ HOSTILE = f"{TITLE}\x9b31m\u202eevil\r::error::x"
 COMMAND = re.compile(r"^\s*::|##\w*\[", re.MULTILINE)
 
 
-@pytest.fixture
-def results(tmp_path: Path) -> Path:
-    """An output folder from elsewhere, hostile in every name and value."""
+@pytest.fixture(scope="module")
+def results(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """An output folder from elsewhere, hostile in every name and value: to be read only."""
+    tmp_path = tmp_path_factory.mktemp("hostile")
     table = tmp_path / "tables" / "attempts"
     table.mkdir(parents=True)
     pl.DataFrame({f"a{HOSTILE}": [HOSTILE], "model": [f"b\n::set-env::{TITLE}"]}).write_parquet(table / "all.parquet")
@@ -35,7 +37,8 @@ def results(tmp_path: Path) -> Path:
     manifest |= {"inputs": {HOSTILE: HOSTILE}, "tables": {}, "versions": {"validators": HOSTILE}}
     (snapshot / "manifest.json").write_text(json.dumps(manifest))
     (tmp_path / "snapshots" / "pins.json").write_text(json.dumps({f"p{HOSTILE}": snapshot.name}))
-    return tmp_path
+    with queries_asked_once():
+        yield tmp_path
 
 
 COMMANDS = [

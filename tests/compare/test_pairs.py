@@ -9,9 +9,9 @@ from itertools import product
 import numpy as np
 import polars as pl
 import pytest
+import scipy
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy import stats
 
 from touchstone.compare.pairs import (
     ComparisonSettings,
@@ -135,7 +135,7 @@ def test_draws_in_proportion_to_the_pairs_so_that_holm_can_be_passed(monkeypatch
 def test_pairing_sees_what_two_separate_rates_hide() -> None:
     result = compare_pair(flips(0, 11, both=84, neither=95), SETTINGS)
     passed_a, passed_b = 95, 84
-    unpaired = stats.chi2_contingency([[passed_a, 190 - passed_a], [passed_b, 190 - passed_b]], correction=False)
+    unpaired = scipy.stats.chi2_contingency([[passed_a, 190 - passed_a], [passed_b, 190 - passed_b]], correction=False)
     assert unpaired.pvalue == pytest.approx(0.26, abs=0.005)
     assert result.p_value == pytest.approx(0.001, abs=0.0001)
     assert result.verdict == "worse"
@@ -199,7 +199,7 @@ def test_interval_and_effect_size_are_those_of_a_paired_t() -> None:
     c_a, c_b = generator.binomial(5, 0.4, 50), generator.binomial(5, 0.6, 50)
     result = compare_pair(frame([(5, int(a), 5, int(b)) for a, b in zip(c_a, c_b, strict=True)]), SETTINGS)
     d = (c_b - c_a) / 5
-    ends = stats.ttest_1samp(d, 0).confidence_interval(0.95)
+    ends = scipy.stats.ttest_1samp(d, 0).confidence_interval(0.95)
     assert (result.ci_low, result.ci_high) == pytest.approx((ends.low, ends.high), rel=1e-9)
     assert result.effect_size == pytest.approx(d.mean() / d.std(ddof=1), rel=1e-12)
 
@@ -212,7 +212,7 @@ def test_a_large_suite_has_an_interval_that_mirrors_and_is_that_of_a_paired_t() 
     assert there.method == "t"
     assert back.ci_low is not None and back.ci_high is not None
     assert (there.ci_low, there.ci_high) == (-back.ci_high, -back.ci_low)
-    ends = stats.ttest_1samp((c_b - c_a) / 5, 0).confidence_interval(0.95)
+    ends = scipy.stats.ttest_1samp((c_b - c_a) / 5, 0).confidence_interval(0.95)
     assert (there.ci_low, there.ci_high) == pytest.approx((ends.low, ends.high), rel=1e-9)
 
 

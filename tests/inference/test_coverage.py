@@ -15,8 +15,9 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
+import scipy
 from numpy.typing import NDArray
-from scipy import special, stats
+from scipy import special
 
 from tests.conftest import nightly_but
 from tests.inference.scalar_intervals import paired_interval
@@ -218,7 +219,7 @@ def _score_twin(figures: Floats) -> Ends:
     plain = np.all((figures == 0) | (figures == 1), axis=1) | (np.ptp(figures, axis=1) <= 1e-12)
     with np.errstate(divide="ignore", invalid="ignore"):
         units = np.where(plain, problems, problems * most / variance)
-    z = np.where(plain, stats.norm.ppf(0.975), stats.t.ppf(0.975, problems - 1))
+    z = np.where(plain, scipy.stats.norm.ppf(0.975), scipy.stats.t.ppf(0.975, problems - 1))
     centre = (mean + z**2 / (2 * units)) / (1 + z**2 / units)
     spread = z / (1 + z**2 / units) * np.sqrt(most / units + z**2 / (4 * units**2))
     return np.where(mean == 0, 0, centre - spread), np.where(mean == 1, 1, centre + spread)
@@ -228,9 +229,9 @@ def _student_twin(differences: Floats, size: int = 1) -> Ends:
     """From the mean differences of units that hold `size` problems each."""
     problems = differences.shape[1]
     mean, error = differences.mean(axis=1), differences.std(axis=1, ddof=1) / np.sqrt(problems)
-    z = stats.norm.ppf(0.975)
+    z = scipy.stats.norm.ppf(0.975)
     unseen = z**2 / (problems + z**2)
-    reach = stats.t.ppf(0.975, problems - 1) * error
+    reach = scipy.stats.t.ppf(0.975, problems - 1) * error
     evidence = np.minimum(1, size * np.abs(differences)).sum(axis=1)
     widened = reach + np.exp(-evidence / 0.75) * np.maximum(0, unseen - reach)
     reach = np.where(widened > 1.01 * reach, widened, reach)

@@ -10,8 +10,8 @@ import math
 
 import numpy as np
 import pytest
+import scipy
 from numpy.typing import NDArray
-from scipy import stats
 
 from tests.conftest import nightly_but
 from touchstone.compare.families import ComparisonSettings, PairList, compare_family
@@ -171,7 +171,7 @@ def averaged_errors(degrees: int, power: float) -> float:
     """Standard errors for that power, averaged over estimates of the error: by simulation of its definition."""
     generator = np.random.default_rng(1)
     normal, test, estimate = generator.normal(size=400_000), *generator.chisquare(degrees, (2, 400_000)) ** 0.5
-    critical = stats.t.ppf(0.975, degrees) / degrees**0.5 * test
+    critical = scipy.stats.t.ppf(0.975, degrees) / degrees**0.5 * test
     return float(np.quantile((critical - normal) / (estimate / degrees**0.5), power))
 
 
@@ -208,7 +208,7 @@ def test_the_effect_solves_its_equation() -> None:
 def test_moments_of_rates_have_no_bias_from_single_attempts() -> None:
     rates = np.random.default_rng(9).beta(2, 5, 200_000)
     passed = np.random.default_rng(10).binomial(1, np.stack([rates, rates]))
-    moments, law = pass_rate_moments(moments_of(1, passed)), stats.beta(2, 5)
+    moments, law = pass_rate_moments(moments_of(1, passed)), scipy.stats.beta(2, 5)
     assert moments.mean == pytest.approx(law.mean(), abs=0.005)
     assert moments.mean_square == pytest.approx(law.var() + law.mean() ** 2, abs=0.005)
     assert moments.between_units == pytest.approx(law.var(), abs=0.005)
@@ -253,10 +253,10 @@ def test_power_below_a_half_needs_a_smaller_effect() -> None:
 def test_at_least_six_units_must_flip_for_any_effect() -> None:
     (effect,), (method,) = minimum_detectable_effects(moments_of(1, np.ones((2, 40), dtype=np.int64)), 0.05, 0.3, 0.95)
     assert method == "flips"
-    assert stats.binom.sf(5, 40, effect) == pytest.approx(0.3, rel=1e-6)
+    assert scipy.stats.binom.sf(5, 40, effect) == pytest.approx(0.3, rel=1e-6)
 
 
 def test_needed_share() -> None:
     for total, needed in ((6, 6), (40, 6), (1_000_000, 12)):
         share = _required_share(total, needed, 0.8)
-        assert stats.binom.sf(needed - 1, total, share) == pytest.approx(0.8, rel=1e-6)
+        assert scipy.stats.binom.sf(needed - 1, total, share) == pytest.approx(0.8, rel=1e-6)

@@ -6,11 +6,12 @@ from itertools import product
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+import scipy
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from scipy import stats
 
+from tests.conftest import more_examples
 from touchstone.inference import hypergeometric as module
 from touchstone.inference.hypergeometric import hypergeometric_test
 from touchstone.inference.paired_moments import PairChunk, pair_chunk
@@ -68,7 +69,7 @@ def brute_force(rows: list[Row]) -> float:
 
 
 @given(st.lists(ROWS, min_size=1, max_size=5))
-@settings(max_examples=100, deadline=None)
+@more_examples
 def test_it_is_brute_force(rows: list[Row]) -> None:
     computed, p = hypergeometric_test(table_of(rows))
     assert computed == "exact"
@@ -77,17 +78,17 @@ def test_it_is_brute_force(rows: list[Row]) -> None:
 
 def test_one_problem_is_the_hypergeometric_tail_of_scipy() -> None:
     _, p = hypergeometric_test(table_of([(20, 3, 7, 5)]))
-    assert p == pytest.approx(2 * stats.hypergeom(27, 8, 7).sf(4), rel=1e-9)
+    assert p == pytest.approx(2 * scipy.stats.hypergeom(27, 8, 7).sf(4), rel=1e-9)
 
 
 def test_precise_however_small() -> None:
     _, p = hypergeometric_test(table_of([(20, 2, 5, 5)] * 40))
-    assert p == pytest.approx(2 * math.prod([stats.hypergeom(25, 7, 5).pmf(5)] * 40), rel=1e-9)
+    assert p == pytest.approx(2 * math.prod([scipy.stats.hypergeom(25, 7, 5).pmf(5)] * 40), rel=1e-9)
     assert 0 < p < 1e-100
 
 
 @given(st.lists(ROWS, min_size=1, max_size=12), st.randoms(use_true_random=False))
-@settings(max_examples=60, deadline=None)
+@more_examples
 def test_neither_the_sides_nor_the_order_of_rows_show(rows: list[Row], random: object) -> None:
     swapped = [(n_b, c_b, n_a, c_a) for n_a, c_a, n_b, c_b in rows]
     random.shuffle(swapped)  # type: ignore[attr-defined]

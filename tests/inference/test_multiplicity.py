@@ -4,9 +4,9 @@ from itertools import product
 
 import numpy as np
 import pytest
+import scipy
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy import stats
 
 from touchstone.inference.multiplicity import Family, adjust_p_values, correction_for, count_rejections
 
@@ -36,7 +36,7 @@ def test_holm_lies_between_p_and_bonferroni_and_keeps_the_order(p_values: list[f
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=12))
 def test_the_false_discovery_rate_is_that_of_scipy(p_values: list[float]) -> None:
-    theirs = stats.false_discovery_control(p_values, method="by")
+    theirs = scipy.stats.false_discovery_control(p_values, method="by")
     assert adjusted(p_values, "fdr") == pytest.approx(theirs.tolist(), rel=1e-12)
 
 

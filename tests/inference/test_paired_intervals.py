@@ -4,9 +4,9 @@ import math
 
 import numpy as np
 import pytest
+import scipy
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy import stats
 
 from touchstone.inference.paired_intervals import (
     Limits,
@@ -55,7 +55,7 @@ def test_few_flips_are_no_proof_of_equality() -> None:
 def test_a_loss_of_the_margin_is_rarely_called_irrelevant_however_few_problems_flip(problems: int) -> None:
     """All problems pass at first, and each is lost with the chance of the margin: exactly, over the number lost."""
     wrong = math.fsum(
-        float(stats.binom.pmf(lost, problems, 0.05))
+        float(scipy.stats.binom.pmf(lost, problems, 0.05))
         for lost in range(int(0.05 * problems) + 1)
         if within(flipped(0, lost, problems), 0.05)
     )

@@ -5,10 +5,11 @@ from itertools import pairwise, product
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+import scipy
+from hypothesis import given
 from hypothesis import strategies as st
-from scipy import stats
 
+from tests.conftest import more_examples
 from touchstone.inference import paired_tests
 from touchstone.inference.paired_moments import PairChunk, pair_chunk
 from touchstone.inference.paired_tests import (
@@ -42,7 +43,7 @@ def p_of(differences: list[int] | Integers) -> float:
     [(0, 0), (1, 0), (3, 3), (7, 3), (30, 14), (600, 401), (5200, 5000), (50_400, 49_600), (501_500, 498_500)],
 )
 def test_mcnemar_is_the_binomial_test_of_scipy(wins: int, losses: int) -> None:
-    expected = stats.binomtest(wins, wins + losses).pvalue if wins + losses else 1.0
+    expected = scipy.stats.binomtest(wins, wins + losses).pvalue if wins + losses else 1.0
     p, q = mcnemar(np.array([wins, losses]), np.array([losses, wins]))
     assert p == q == pytest.approx(expected, rel=1e-9)
 
@@ -61,7 +62,7 @@ def brute_force(differences: list[int]) -> float:
 
 
 @given(st.lists(st.integers(-30, 30), max_size=10))
-@settings(max_examples=150, deadline=None)
+@more_examples
 def test_exact_is_brute_force(differences: list[int]) -> None:
     assert p_of(differences) == pytest.approx(brute_force(differences), rel=1e-11)
 
@@ -70,7 +71,7 @@ def test_exact_agrees_with_scipy() -> None:
     generator = np.random.default_rng(2)
     for _ in range(5):
         differences = generator.integers(-5, 7, 12)
-        theirs = stats.permutation_test((differences,), np.sum, permutation_type="samples", n_resamples=np.inf)
+        theirs = scipy.stats.permutation_test((differences,), np.sum, permutation_type="samples", n_resamples=np.inf)
         assert p_of(differences) == pytest.approx(theirs.pvalue, rel=1e-9)
 
 
@@ -117,7 +118,7 @@ def test_the_largest_lattice_is_used_and_one_more_is_not() -> None:
 
 
 @given(st.lists(NONZERO, min_size=1, max_size=40), st.integers(1, 50), st.randoms(use_true_random=False))
-@settings(max_examples=100, deadline=None)
+@more_examples
 def test_sides_scale_zeros_and_order_do_not_matter(differences: list[int], scale: int, random: object) -> None:
     p = p_of(differences)
     shuffled = list(differences)
@@ -128,7 +129,7 @@ def test_sides_scale_zeros_and_order_do_not_matter(differences: list[int], scale
 
 
 @given(st.lists(NONZERO, min_size=1, max_size=40).map(sorted))
-@settings(max_examples=100, deadline=None)
+@more_examples
 def test_more_extreme_never_has_a_larger_p(differences: list[int]) -> None:
     if sum(differences) < 0:
         differences = [-d for d in differences]
@@ -141,7 +142,7 @@ def test_more_extreme_never_has_a_larger_p(differences: list[int]) -> None:
 
 
 @given(st.lists(st.tuples(st.integers(1, 5), st.integers(1, 5), st.data()), min_size=1, max_size=8))
-@settings(max_examples=50, deadline=None)
+@more_examples
 def test_rates_become_whole_numbers_without_loss(rows: list[tuple[int, int, st.DataObject]]) -> None:
     n = np.array([[one for one, _, _ in rows], [other for _, other, _ in rows]])
     c = np.array(

@@ -6,9 +6,9 @@ import random
 import numpy as np
 import polars as pl
 import pytest
+import scipy
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy import stats
 
 from tests.metrics.frames import problem_scores
 from touchstone.config import IntervalSettings, Scoring
@@ -103,7 +103,7 @@ def test_the_lowest_cost_of_pass_is_the_frontier() -> None:
     # By the logs of costs of pass with their standard error, Student's t is more open.
     ahead = sum(math.comb(20, k) for k in range(14, 21)) / 2**20
     error = math.sqrt((1 - 0.5) / (0.5 * 19))
-    assert ahead < table["m"]["frontier_probability"] < stats.t.sf(math.log(2 / 1.5) / error, 19)
+    assert ahead < table["m"]["frontier_probability"] < scipy.stats.t.sf(math.log(2 / 1.5) / error, 19)
     assert table["m"]["frontier_probability"] + table["n"]["frontier_probability"] == pytest.approx(1)
 
 

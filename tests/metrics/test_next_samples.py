@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 import polars as pl
 import pytest
+import scipy
 from hypothesis import given
-from scipy import stats
 
 from tests.conftest import nightly_but
 from tests.metrics.frames import problem_scores
@@ -34,7 +34,7 @@ WHOLE, LUCK = 25 * 35 / 64 / 99 / 100, 7 / 192 / 100
 
 
 def width(variance: float, units: int) -> float:
-    return float(2 * stats.t.ppf(0.975, units - 1) * math.sqrt(variance))
+    return float(2 * scipy.stats.t.ppf(0.975, units - 1) * math.sqrt(variance))
 
 
 def test_a_hundred_problems_by_hand() -> None:
@@ -100,7 +100,7 @@ def test_the_part_from_problems_is_a_median_given_that_it_is_not_negative() -> N
     error = whole * math.sqrt(2 / degrees)
     for z in (-12.0, -3.0, 0.0, 1.0, 3.0):
         parts = VarianceParts(whole, z * error, whole - z * error)
-        expected = stats.truncnorm.median(-z, np.inf, loc=z * error, scale=error)
+        expected = scipy.stats.truncnorm.median(-z, np.inf, loc=z * error, scale=error)
         assert parts.expected_from_problems(degrees) == pytest.approx(expected, rel=0.02)
 
 

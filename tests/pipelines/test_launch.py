@@ -3,7 +3,6 @@
 import os
 import socket
 import subprocess
-import sys
 from pathlib import Path
 
 import dagster as dg
@@ -65,17 +64,6 @@ def test_edited_settings_in_the_default_home_are_replaced(folder: Folder) -> Non
     (home / "dagster.yaml").write_text("run_launcher: {module: from_elsewhere, class: Launcher}\n")
     assert new_home(folder.config) == home
     assert (home / "dagster.yaml").read_text() == (PROJECT / "dagster.yaml").read_text()
-
-
-def test_the_ui_imports_nothing_from_its_home(folder: Folder) -> None:
-    (new_home(folder.config) / "dagster.py").write_text("raise SystemExit('from elsewhere')")
-    # Dagster starts, and ends at once because of the port.
-    program = "import pathlib, sys; from pipelines.launch import start_ui\n"
-    program += "start_ui(pathlib.Path(sys.argv[1]), '127.0.0.1', 'none')"
-    command = [sys.executable, "-c", program, str(folder.config)]
-    environment = {name: value for name, value in os.environ.items() if name != "DAGSTER_HOME"}
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
-    assert "'none' is not a valid integer" in done.stderr
 
 
 def test_a_home_of_the_users_own_wins_and_is_left_as_it_is(

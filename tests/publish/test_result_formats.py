@@ -1,6 +1,7 @@
 """How the result of a query is written: CSV, JSON, Markdown and Parquet."""
 
 import csv
+import functools
 import io
 import json
 import math
@@ -19,23 +20,29 @@ from touchstone.publish.query import run_query
 from touchstone.publish.result_formats import format_result, save_result
 from touchstone.storage.files import spreadsheet_safe
 
-RESULT = pa.table(
-    {
-        "text": ["=1+1", "a|b\nc", None, 'q"\\|<b>', "ü"],
-        "number": pa.array([-1, 2, None, 4, 5], pa.int64()),
-        "share": [0.5, math.nan, math.inf, -math.inf, None],
-        "amount": pa.array([Decimal("0.10"), Decimal("7"), None, Decimal("-1.5"), Decimal("0")], pa.decimal128(9, 2)),
-        "yes": [True, False, None, True, False],
-        "day": [date(2026, 1, 2), None, None, None, None],
-        "moment": [datetime(2026, 1, 2, 3, 4, 5), None, None, None, None],
-        "many": pa.array([[1.0, math.nan], [], None, None, None], pa.list_(pa.float64())),
-    }
-)
+
+@functools.cache
+def result() -> pa.Table:
+    """Values of every kind. Not at the top: PyArrow loads pandas for it, in every process that collects the tests."""
+    return pa.table(
+        {
+            "text": ["=1+1", "a|b\nc", None, 'q"\\|<b>', "ü"],
+            "number": pa.array([-1, 2, None, 4, 5], pa.int64()),
+            "share": [0.5, math.nan, math.inf, -math.inf, None],
+            "amount": pa.array(
+                [Decimal("0.10"), Decimal("7"), None, Decimal("-1.5"), Decimal("0")], pa.decimal128(9, 2)
+            ),
+            "yes": [True, False, None, True, False],
+            "day": [date(2026, 1, 2), None, None, None, None],
+            "moment": [datetime(2026, 1, 2, 3, 4, 5), None, None, None, None],
+            "many": pa.array([[1.0, math.nan], [], None, None, None], pa.list_(pa.float64())),
+        }
+    )
 
 
 def test_csv() -> None:
-    header, *lines = csv.reader(io.StringIO(format_result(RESULT, "csv"), newline=""))
-    assert header == RESULT.column_names
+    header, *lines = csv.reader(io.StringIO(format_result(result(), "csv"), newline=""))
+    assert header == result().column_names
     assert lines == [
         ["'=1+1", "-1", "0.5", "0.10", "true", "2026-01-02", "2026-01-02T03:04:05", "[1.0, null]"],
         ["a|b\nc", "2", "nan", "7.00", "false", "", "", "[]"],
@@ -61,7 +68,7 @@ def test_csv_of_one_column_has_no_empty_lines() -> None:
 
 
 def test_json_tells_infinity_from_what_is_unknown() -> None:
-    shares = [row["share"] for row in json.loads(format_result(RESULT, "json"))]
+    shares = [row["share"] for row in json.loads(format_result(result(), "json"))]
     assert shares == [0.5, None, "Infinity", "-Infinity", None]
     assert [float(share) for share in shares[2:4]] == [math.inf, -math.inf]
 
@@ -70,7 +77,7 @@ def test_json() -> None:
     def refuse(constant: str) -> None:
         raise AssertionError(f"{constant} is not JSON")
 
-    first, second, third, _, fifth = json.loads(format_result(RESULT, "json"), parse_constant=refuse)
+    first, second, third, _, fifth = json.loads(format_result(result(), "json"), parse_constant=refuse)
     assert first == {
         "text": "=1+1",
         "number": -1,
@@ -83,11 +90,11 @@ def test_json() -> None:
     }
     assert (second["text"], second["amount"], fifth["text"]) == ("a|b\nc", 7, "ü")
     assert set(third.values()) == {None, "Infinity"}
-    assert json.loads(format_result(RESULT.slice(0, 0), "json")) == []
+    assert json.loads(format_result(result().slice(0, 0), "json")) == []
 
 
 def test_markdown() -> None:
-    lines = format_result(RESULT.select(["text", "number", "yes"]), "markdown").splitlines()
+    lines = format_result(result().select(["text", "number", "yes"]), "markdown").splitlines()
     assert lines == [
         "| text | number | yes |",
         "| --- | ---: | --- |",
@@ -131,13 +138,13 @@ def test_times_that_python_has_not_are_one_line() -> None:
 def test_saved_text_is_the_rendered_text(tmp_path: Path, fmt: str) -> None:
     path = tmp_path / "result"
     path.write_text("old")
-    save_result(RESULT, fmt, path)
-    assert path.read_bytes() == format_result(RESULT, fmt).encode()
+    save_result(result(), fmt, path)
+    assert path.read_bytes() == format_result(result(), fmt).encode()
     assert list(tmp_path.iterdir()) == [path]
 
 
 def test_saved_parquet_is_the_table(tmp_path: Path) -> None:
-    table = RESULT.drop_columns(["share", "many"])
+    table = result().drop_columns(["share", "many"])
     save_result(table, "parquet", tmp_path / "result.parquet")
     assert pq.read_table(tmp_path / "result.parquet").equals(table)
 
@@ -150,13 +157,13 @@ def test_what_cannot_be_saved_is_one_line_and_leaves_the_old_file(tmp_path: Path
     for attempt, reason in [
         (lambda: save_result(interval, "parquet", path), "Unhandled type"),
         (
-            lambda: save_result(RESULT, "xml", path),
+            lambda: save_result(result(), "xml", path),
             "there is no format 'xml'; choose one of csv, json, latex, markdown, parquet",
         ),
-        (lambda: save_result(RESULT, "csv", tmp_path / "nowhere" / "x.csv"), "No such file"),
-        (lambda: save_result(RESULT, "csv", tmp_path), "not a file"),
-        (lambda: save_result(RESULT, "csv", tmp_path / "pipe"), "pipe: not a file"),
-        (lambda: format_result(RESULT, "parquet"), "parquet is not text"),
+        (lambda: save_result(result(), "csv", tmp_path / "nowhere" / "x.csv"), "No such file"),
+        (lambda: save_result(result(), "csv", tmp_path), "not a file"),
+        (lambda: save_result(result(), "csv", tmp_path / "pipe"), "pipe: not a file"),
+        (lambda: format_result(result(), "parquet"), "parquet is not text"),
     ]:
         with pytest.raises(TouchstoneError) as refused:
             attempt()

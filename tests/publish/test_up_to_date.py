@@ -1,9 +1,11 @@
 """Which runs can be skipped because nothing changed since the published one, and what `touchstone run` then shows."""
 
+import json
 import os
 import shutil
 import subprocess
 import sys
+import sysconfig
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,6 +22,7 @@ from touchstone.evaluation import Evaluation, run
 from touchstone.publish.up_to_date import PublishedRun, up_to_date
 from touchstone.storage.snapshots import list_snapshots, pin
 from touchstone.validation.cache import ReportCache
+from touchstone.validation.files.file_identity import content_identity
 
 
 def published(folder: Folder) -> PublishedRun | None:
@@ -169,30 +172,30 @@ def forgotten(folder: Folder, *only: str, accept: bool = False, fresh: bool = Fa
     return published(folder) is None
 
 
-def test_a_run_of_some_models_or_with_accept_is_not_recorded(folder: Folder) -> None:
-    assert not forgotten(folder)
-    assert forgotten(folder, "m")
-    assert forgotten(folder, accept=True)
-    assert not forgotten(folder, fresh=True)
+def test_a_run_of_some_models_or_with_accept_is_not_recorded(evaluated: Folder) -> None:
+    assert not forgotten(evaluated)
+    assert forgotten(evaluated, "m")
+    assert forgotten(evaluated, accept=True)
+    assert not forgotten(evaluated, fresh=True)
 
 
-def test_a_run_with_a_failed_check_is_not_recorded(folder: Folder) -> None:
-    assert not forgotten(folder)
-    folder.fixes("n", "no,header\n1,2\n")
-    outcome = evaluate(folder)
+def test_a_run_with_a_failed_check_is_not_recorded(evaluated: Folder) -> None:
+    assert not forgotten(evaluated)
+    evaluated.fixes("n", "no,header\n1,2\n")
+    outcome = evaluate(evaluated)
     assert outcome.published and outcome.exit_code == 1
-    assert published(folder) is None
+    assert published(evaluated) is None
 
 
-def test_a_run_that_a_gate_stops_removes_the_record_of_the_last_one(folder: Folder) -> None:
-    assert not forgotten(folder)
-    good = (folder.root / "fixes" / "m_fixes.csv").read_text()
-    folder.fixes("m", "oid,iteration_id,fixed_code\na,1,x\nb,1,y\n")
-    folder.configure(clones_dir="nowhere")
-    assert evaluate(folder).stopped
-    folder.configure()
-    folder.fixes("m", good)
-    assert published(folder) is None, "a draft of the stopped run is still there"
+def test_a_run_that_a_gate_stops_removes_the_record_of_the_last_one(evaluated: Folder) -> None:
+    assert not forgotten(evaluated)
+    good = (evaluated.root / "fixes" / "m_fixes.csv").read_text()
+    evaluated.fixes("m", "oid,iteration_id,fixed_code\na,1,x\nb,1,y\n")
+    evaluated.configure(clones_dir="nowhere")
+    assert evaluate(evaluated).stopped
+    evaluated.configure()
+    evaluated.fixes("m", good)
+    assert published(evaluated) is None, "a draft of the stopped run is still there"
 
 
 def test_what_changes_during_a_run_is_not_taken_for_what_was_read(folder: Folder) -> None:
@@ -214,13 +217,13 @@ def test_the_latest_snapshot_as_baseline_is_another_one_after_the_first_run(fold
     assert not forgotten(folder)
 
 
-def test_a_pinned_baseline_must_stay_the_same(folder: Folder) -> None:
-    assert not forgotten(folder)
-    pin(folder.output, "latest", "baseline")
-    assert published(folder) is None and not forgotten(folder)
-    [part] = (folder.output / "snapshots").glob("*/tables/attempt_scores/m.parquet")
+def test_a_pinned_baseline_must_stay_the_same(evaluated: Folder) -> None:
+    assert not forgotten(evaluated)
+    pin(evaluated.output, "latest", "baseline")
+    assert published(evaluated) is None and not forgotten(evaluated)
+    [part] = (evaluated.output / "snapshots").glob("*/tables/attempt_scores/m.parquet")
     part.unlink()
-    assert published(folder) is None
+    assert published(evaluated) is None
 
 
 def test_the_output_folder_may_be_the_folder_of_fixes(tmp_path: Path) -> None:
@@ -240,6 +243,7 @@ def validated_once(tmp_path_factory: pytest.TempPathFactory) -> Folder:
     tools = folder.root / "tools"
     tools.mkdir()
     os.utime(tools, (1, 1))
+    content_identity(folder.root / "tool of another evaluation")
     with patch.dict(os.environ, PATH=f"{tools}:{os.environ['PATH']}"):
         assert evaluate(folder).exit_code == 0
     return folder
@@ -286,6 +290,12 @@ def test_what_validation_reads_must_stay_the_same(validated: Folder, change: Cal
     kept.rename(clones)
     (tools / "terraform").unlink(missing_ok=True)
     os.utime(tools, (1, 1))
+
+
+def test_tools_of_earlier_evaluations_in_the_same_process_do_not_count(validated: Folder) -> None:
+    recorded = json.loads((validated.output / ".store" / "run.json").read_text())["tools"]["paths"]
+    assert sysconfig.get_path("platlib") in recorded
+    assert str(validated.root / "tool of another evaluation") not in recorded
 
 
 def test_reports_removed_from_the_cache_are_made_again(validated: Folder) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from scipy import stats
+import scipy
 
 from tests.conftest import Command, Folder
 from tests.pipelines.test_run import evaluate
@@ -243,7 +243,7 @@ def test_a_test_that_fails_once_in_a_hundred_runs(tmp_path: Path) -> None:
     planted = noise.filter(pl.col("test") == "test_clock", pl.col("validated") != "fix")
     assert planted["flaky"].any()
     for runs, passes in planted.select("runs", "passes").iter_rows():
-        low, high = stats.binom.interval(1 - 1e-9, runs, 0.99)
+        low, high = scipy.stats.binom.interval(1 - 1e-9, runs, 0.99)
         assert low <= passes <= high
     assert set(noise.filter("flaky", pl.col("test").is_not_null())["test"]) == {"test_clock"}
 

@@ -124,7 +124,7 @@ def _tools(config: EvaluationConfig, paths: Iterable[Path], changed_before: int 
     looked_up = [Path(folder) for folder in search.split(os.pathsep) if folder]
     used = sorted(set(paths))
     lines, newest = [], 0
-    for path, seen in [*_stats(used), *((folder, _stat(folder)) for folder in looked_up)]:
+    for path, seen in [*_stats(used), *((str(folder), _stat(folder)) for folder in looked_up)]:
         lines.append(f"{path} {_mark(seen)}\n")
         newest = max(newest, seen.st_mtime_ns if seen else 0)
     if changed_before is not None and newest >= changed_before:
@@ -134,14 +134,14 @@ def _tools(config: EvaluationConfig, paths: Iterable[Path], changed_before: int 
     return {"paths": [str(path) for path in used], "found": digest([search, _digest_lines(lines), edition])}
 
 
-def _stats(paths: Iterable[Path]) -> Iterator[tuple[Path, os.stat_result | None]]:
+def _stats(paths: Iterable[Path]) -> Iterator[tuple[str, os.stat_result | None]]:
     """Each path, and in its place every file in it if it is a folder."""
     for path in paths:
         if path.is_dir():
-            for _, entry in files_in(path):
-                yield Path(entry.path), entry.stat(follow_symlinks=False)
+            # Text: an environment has ten thousand files, and a Path of each takes longer than all the rest.
+            yield from ((entry.path, entry.stat(follow_symlinks=False)) for _, entry in files_in(path))
         else:
-            yield path, _stat(path)
+            yield str(path), _stat(path)
 
 
 def _stat(path: Path) -> os.stat_result | None:

@@ -33,6 +33,8 @@ _THIS = sys.modules[__name__]
 _MAX_UPDATES = 10
 # Mean bytes per value in Parquet above which text is compressed by zstd: three times as fast and 20 times as small.
 _LONG_TEXT = 64
+# Below this many bytes it is not worth the statements, and of few values most bytes are Parquet's own.
+_MUCH_TEXT = 2**16
 
 _STAMP = {"code": str, "contents": dict, "asked_to_leave_out": dict, "updates": int, "tables": list, "left_out": dict}
 
@@ -219,7 +221,7 @@ def _long_text(footers: list[pq.FileMetaData]) -> set[str]:
                 if chunk.physical_type == "BYTE_ARRAY":
                     size[chunk.path_in_schema] += chunk.total_uncompressed_size
                     values[chunk.path_in_schema] += chunk.num_values
-    return {column for column in size if size[column] > _LONG_TEXT * values[column]}
+    return {column for column in size if size[column] > max(_MUCH_TEXT, _LONG_TEXT * values[column])}
 
 
 def _create_failing_view(connection: duckdb.DuckDBPyConnection, name: str, rows: int) -> None:

@@ -4,6 +4,7 @@ Recorded outcomes are taken as they are, the other fixes are validated. How belo
 which are imported only if there is something to validate; here it is decided what is validated again.
 """
 
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -19,7 +20,7 @@ from touchstone.storage.batches import batches
 from touchstone.storage.code_version import table_code_version
 from touchstone.storage.store import Part, Store, digest
 from touchstone.tables import TABLES
-from touchstone.validation.files.file_identity import identified
+from touchstone.validation.files.file_identity import identified_since
 from touchstone.validation.judging.retrying import SETTLED, content_digest, is_settled
 from touchstone.validation.recorded import recorded_outcomes
 
@@ -154,13 +155,14 @@ class ValidationStage:
         """The sandbox, cache and workers of this run."""
         from touchstone.validation.session import ValidationSession
 
+        self._session_began = time.monotonic_ns()
         settings = self.config.validation
         return ValidationSession(settings, self.cache_dir, self.store.scratch("validation"), fresh=self.fresh)
 
     @property
     def tools(self) -> frozenset[Path] | None:
         """The programs and packages that validation depends on; None if nothing had to be validated."""
-        return frozenset(identified) if "session" in self.__dict__ else None
+        return identified_since(self._session_began) if "session" in self.__dict__ else None
 
     @property
     def cache_dir(self) -> Path:

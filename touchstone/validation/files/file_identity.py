@@ -4,6 +4,7 @@ import base64
 import csv
 import hashlib
 import os
+import time
 from collections.abc import Container, Iterable, Iterator
 from contextlib import suppress
 from operator import itemgetter
@@ -12,8 +13,13 @@ from pathlib import Path
 # Above this size a file or folder is identified by sizes and times: reading it would cost more than the cache saves.
 _MAX_BYTES_READ = 2**30
 
-# Every program and folder of packages whose identity this process has asked for: what its validators depend on.
-identified: set[Path] = set()
+# Every program and folder of packages whose identity this process has asked for, and when it last did.
+_identified: dict[Path, int] = {}
+
+
+def identified_since(moment: int) -> frozenset[Path]:
+    """The programs and folders whose identity was asked for since a moment of `time.monotonic_ns`."""
+    return frozenset(path for path, asked in _identified.items() if asked >= moment)
 
 
 def content_identity(path: Path) -> str:
@@ -25,7 +31,7 @@ def content_identity(path: Path) -> str:
     ...     content_identity(Path(folder) / "check.py")[:8], content_identity(Path(folder) / "none")
     ('d74ff0ee', 'absent')
     """
-    identified.add(path)
+    _identified[path] = time.monotonic_ns()
     if not path.is_dir():
         return _file_identity(path)
     files = [(name, Path(file.path), file.stat(follow_symlinks=False)) for name, file in files_in(path)]
@@ -40,7 +46,11 @@ def packages_identity(folder: Path) -> str:
     Each package's RECORD has the hashes of its files. Only files without one, and those changed after their package was
     installed, are read.
     """
-    identified.add(folder)
+    _identified[folder] = time.monotonic_ns()
+    return _hash_of_packages(folder)
+
+
+def _hash_of_packages(folder: Path) -> str:
     recorded: dict[str, tuple[int, str]] = {}
     lines = []
     for record in sorted(folder.glob("*.dist-info/RECORD")):
