@@ -22,7 +22,9 @@ def part(*rows: Row) -> IngestedAttempts:
         "run_id": pl.String,
         "sample_uuid": pl.String,
     }
-    frame = pl.DataFrame(list(rows), schema=columns, orient="row").with_columns(tier=pl.lit("T0"))
+    frame = pl.DataFrame(list(rows), schema=columns, orient="row").with_columns(
+        tier=pl.lit("T0"), fix_sha=pl.col("sample_uuid")
+    )
     return IngestedAttempts(frame.lazy(), pl.DataFrame(schema=SCHEMA), frame.height, frame.height)
 
 
@@ -42,12 +44,29 @@ def test_files_about_different_attempts_are_left_as_they_are() -> None:
     assert keys(found.parts) == [("a", "1", True), ("a", "2", True)]
 
 
-def test_a_file_without_outcomes_adds_what_no_other_has() -> None:
-    fixes = part(("a", "1", None, None, None), ("b", "1", None, None, None))
-    found = combine("m", sources("predictions", "swebench"), [fixes, part(("a", "1", False, "r", None))])
-    assert keys(found.parts) == [("b", "1", None), ("a", "1", False)]
-    assert found.notes == ["1 attempt not counted again: in another file, which states the outcome", None]
-    assert (found.parts[0].rows, found.parts[0].accepted) == (1, 1)
+def test_predictions_beside_the_report_on_them_count_once() -> None:
+    fixes = part(("a", "1", None, None, None), ("b", "1", None, None, None), ("empty", "1", False, None, None))
+    report = part(("a", "1", True, "r", None), ("empty", "1", False, "r", None), ("b", "1", None, "r", None))
+    found = combine("m", sources("predictions", "swebench"), [fixes, report])
+    assert sorted(keys(found.parts)) == [("a", "1", True), ("b", "1", None), ("empty", "1", False)]
+    assert found.notes == ["3 attempts not counted again: another file has them too", None]
+    assert (found.parts[0].rows, found.parts[0].accepted) == (0, 0)
+
+
+def test_the_same_fixes_in_two_files_count_once() -> None:
+    first = part(("a", "1", None, None, "x"), ("b", "1", False, None, None))
+    second = part(("a", "1", None, None, "x"), ("b", "1", False, None, None), ("c", "1", None, None, "y"))
+    found = combine("m", sources("predictions", "predictions"), [first, second])
+    assert sorted(keys(found.parts)) == [("a", "1", None), ("b", "1", False), ("c", "1", None)]
+    other = combine("m", sources("predictions", "predictions"), [first, part(("a", "1", None, None, "another"))])
+    assert other.conflict is not None
+
+
+def test_two_files_that_contradict_each_other_are_refused() -> None:
+    found = combine(
+        "m", sources("predictions", "swebench"), [part(("a", "1", value, "r", None)) for value in (True, False)]
+    )
+    assert found.conflict is not None
 
 
 def test_a_sample_that_was_copied_counts_once() -> None:
@@ -71,7 +90,6 @@ def test_another_run_adds_attempts() -> None:
     [
         (("inspect", "inspect"), ("r", "r")),
         (("inspect", "inspect"), ("r", None)),
-        (("inspect", "swebench"), ("r1", "r2")),
         ((NATIVE, NATIVE), ("r1", "r2")),
         ((NATIVE, "inspect"), ("r1", "r2")),
     ],

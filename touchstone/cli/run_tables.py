@@ -62,7 +62,12 @@ def _show_figures(screen: Console, config: "EvaluationConfig", scan: Callable[[s
     def read(table: str) -> pl.DataFrame:
         return scan(table).collect()
 
-    leaderboard(read("pass_at_k")).print(screen)
+    figures = read("pass_at_k")
+    if figures.is_empty():
+        screen.print("no attempt could be evaluated")
+        show_inputs(screen, *map(read, ("sources", "quarantine", "model_statistics")))
+        return
+    leaderboard(figures).print(screen)
     tier_table(read("tiers"), read("cross_tier")).print(screen)
     suite_table(read("suite_scores"), read("run_scores")).print(screen)
     pairs = read("model_comparison")

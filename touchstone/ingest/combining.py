@@ -1,9 +1,10 @@
 """The attempts of one model from several files: what is in two of them counts once, and further runs add attempts.
 
-Three cases are safe to combine. A file with fixes and no outcomes adds nothing where another has the outcome of the
-same attempt. A sample that a tool copied from an earlier log has the same `sample_uuid`. And attempts with the same
-number in two files of one format are different attempts if the files are different runs. Anything else is refused:
-counting an attempt twice would be a wrong figure.
+These cases are safe to combine. Where files of two formats have the same attempt, such as predictions and the report on
+them, and do not contradict each other, it counts once. So does the same fix in two files that name no run, and a sample
+that a tool copied from an earlier log, which has the same `sample_uuid`. And attempts with the same number in two files
+of one format are different attempts if the files are different runs. Anything else is refused: counting an attempt
+twice would be a wrong figure.
 """
 
 from collections.abc import Sequence
@@ -32,7 +33,7 @@ def combine(model: str, sources: Sequence[Source], parts: Sequence[IngestedAttem
     """Combine what was read from the sources of a model, in their order."""
     combined = Combined(list(parts), [None] * len(parts))
     shared = _first_shared(combined.parts) if len(parts) > 1 else None
-    for step in (_without_undecided_copies, _without_copied_samples, _with_runs_apart):
+    for step in (_without_restated, _without_same_fixes, _without_copied_samples, _with_runs_apart):
         if shared is not None:
             combined = step(sources, combined)
             shared = _first_shared(combined.parts)
@@ -52,18 +53,49 @@ def _first_shared(parts: Sequence[IngestedAttempts]) -> tuple[str, ...] | None:
     return None if twice.is_empty() else tuple(twice.select(ATTEMPT_KEY).row(0))
 
 
-def _without_undecided_copies(sources: Sequence[Source], combined: Combined) -> Combined:
-    """Leave out attempts of files that state no outcome at all where another file states it."""
-    decided = [_count(part.attempts.filter(pl.col("passed").is_not_null())) > 0 for part in combined.parts]
-    if all(decided) or not any(decided):
-        return combined
-    stated = [part.attempts for part, has in zip(combined.parts, decided, strict=True) if has]
-    keys = pl.concat([attempts.select(ATTEMPT_KEY) for attempts in stated])
-    for place, has in enumerate(decided):
-        if not has:
-            rest = combined.parts[place].attempts.join(keys, on=ATTEMPT_KEY, how="anti")
-            combined = _left_out(combined, place, rest, "in another file, which states the outcome")
+def _without_restated(sources: Sequence[Source], combined: Combined) -> Combined:
+    """Leave out attempts that a file of another format has too, unless both state an outcome and contradict.
+
+    The file that states the fewest outcomes gives way: predictions to the report on them.
+    """
+    stated = [_count(part.attempts.filter(pl.col("passed").is_not_null())) for part in combined.parts]
+    for place in sorted(range(len(stated)), key=lambda each: (stated[each], -each)):
+        others = [
+            part.attempts.select(*ATTEMPT_KEY, pl.col("passed").alias("__passed"), __known=pl.lit(True))
+            for source, part in zip(sources, combined.parts, strict=True)
+            if source.format not in (sources[place].format, NATIVE) and sources[place].format != NATIVE
+        ]
+        if others:
+            known = pl.concat(others).sort("__passed", nulls_last=True).unique(ATTEMPT_KEY, keep="first")
+            agrees = pl.col("passed").is_null() | pl.col("passed").eq_missing(pl.col("__passed"))
+            restated = pl.col("__known").is_not_null() & agrees
+            combined = _without_known(combined, place, known, restated, "another file has them too")
     return combined
+
+
+def _without_same_fixes(sources: Sequence[Source], combined: Combined) -> Combined:
+    """Leave out attempts that an earlier file has with the same fix and outcome, if neither names a run."""
+    same = pl.col("fix_sha").eq_missing(pl.col("__fix")) & pl.col("passed").eq_missing(pl.col("__passed"))
+    for place in range(1, len(combined.parts)):
+        earlier = [
+            part.attempts.filter(pl.col(_RUN).is_null()).select(
+                *ATTEMPT_KEY, pl.col("fix_sha").alias("__fix"), pl.col("passed").alias("__passed"), __known=pl.lit(True)
+            )
+            for source, part in zip(sources[:place], combined.parts, strict=False)
+            if source.format != NATIVE and sources[place].format != NATIVE
+        ]
+        if earlier:
+            known = pl.concat(earlier).unique(ATTEMPT_KEY)
+            repeated = pl.col("__known").is_not_null() & pl.col(_RUN).is_null() & same
+            combined = _without_known(combined, place, known, repeated, "the same fix is in another file")
+    return combined
+
+
+def _without_known(combined: Combined, place: int, known: pl.LazyFrame, is_copy: pl.Expr, why: str) -> Combined:
+    """Leave out the attempts of one source that `is_copy` finds beside the columns of `known`."""
+    attempts = combined.parts[place].attempts.join(known, on=ATTEMPT_KEY, how="left")
+    rest = attempts.filter(~is_copy).select(pl.exclude("__passed", "__fix", "__known"))
+    return _left_out(combined, place, rest, why)
 
 
 def _without_copied_samples(sources: Sequence[Source], combined: Combined) -> Combined:
