@@ -9,7 +9,6 @@ import polars as pl
 import pytest
 
 from tests.conftest import Command, Folder, queries_asked_once
-from tests.terminal import on_terminal
 from touchstone.cli.run_tables import comparison_table, tier_table, validators_line
 from touchstone.compare.pairs import ComparisonSettings, compare_counts
 
@@ -83,8 +82,9 @@ def test_on_a_terminal_names_and_figures_are_whole(results: Path, touchstone: Co
     assert seen.rstrip().endswith("1 row")
 
 
-def test_a_name_of_a_hundred_characters_wraps_and_is_whole(results: Path, tmp_path: Path) -> None:
-    seen = on_terminal(tmp_path, 80, "sql", "--data", results, "SELECT model_b, difference FROM model_comparison")
+def test_a_name_of_a_hundred_characters_wraps_and_is_whole(results: Path, touchstone: Command) -> None:
+    query = "SELECT model_b, difference FROM model_comparison"
+    seen = touchstone("sql", "--data", results, query, columns=80, terminal=True).stdout
     assert seen.count("m") == 2 * 100 + len("m") and "-0.5" in seen and "…" not in seen
 
 
