@@ -12,8 +12,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from touchstone.inference.convolution import exact_tail
 from touchstone.inference.paired_units import Floats, Integers, PairedOutcomes
-from touchstone.inference.tails import MAX_LATTICE_SUM, DiscreteTerms, lattice_tail, saddlepoint_tail, two_sided
+from touchstone.inference.tails import MAX_LATTICE_SUM, DiscreteTerms, saddlepoint_tail, two_sided
 
 # The exact test is too slow if the largest sum times the number of values of one problem exceeds this.
 _WORK = 2**19
@@ -114,12 +115,12 @@ def hypergeometric_test(table: PairedOutcomes) -> tuple[str, float]:
     steps = _integer_steps(strata)
     if steps is not None:
         observed = int((weights * steps[stratum] * above).sum())
-        return "exact", two_sided(lattice_tail(DiscreteTerms(steps, strata.probabilities(), counts), observed))
+        return "exact", two_sided(exact_tail(DiscreteTerms(steps, strata.probabilities(), counts), observed))
     if math.fsum(counts * strata.variances()) < SADDLEPOINT_FROM:
         scales = strata.grid()
         terms = DiscreteTerms(np.ones_like(counts), strata.rounded_probabilities(scales), counts)
         observed = int((weights * _rounded(scales[stratum], above)).sum())
-        return "rounded", two_sided(lattice_tail(terms, observed))
+        return "rounded", two_sided(exact_tail(terms, observed))
     return "saddlepoint", _saddlepoint(strata, weights, stratum, above)
 
 
