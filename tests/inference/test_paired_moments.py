@@ -37,6 +37,18 @@ def shared(problems: list[tuple[Cell, Cell, int]]) -> list[tuple[Fraction, Fract
 
 
 @given(PROBLEMS)
+def test_integers_of_64_bits_give_the_figures_of_integers_of_any_size(problems: list[tuple[Cell, Cell, int]]) -> None:
+    if not shared(problems):
+        return
+    small = moments_of(matrix_of(problems))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(paired_moments, "_sized", lambda values, chunk: values.astype(object))
+        large = moments_of(matrix_of(problems))
+    for field in fields(PairMoments):
+        assert np.array_equal(getattr(small, field.name), getattr(large, field.name), equal_nan=True)
+
+
+@given(PROBLEMS)
 def test_one_pair_has_the_figures_of_one_mean(problems: list[tuple[Cell, Cell, int]]) -> None:
     """The scalar formulas for clustered means, on differences in floats."""
     rates = shared(problems)

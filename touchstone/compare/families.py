@@ -115,6 +115,8 @@ def compare_family(
 
 def _spread(column: Any, testable: Booleans) -> Any:
     """A column of the testable pairs as one of all pairs, with NaN, None or 0 for the others."""
+    if testable.all():
+        return column
     undefined = {"f": math.nan, "O": None}.get(column.dtype.kind, 0)
     whole = np.full(len(testable), undefined, dtype=column.dtype)
     whole[testable] = column

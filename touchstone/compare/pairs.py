@@ -14,7 +14,7 @@ problem, or the cluster if compared problems share one (`inference.paired_units`
 
 from collections.abc import Sequence
 from contextlib import nullcontext
-from itertools import combinations
+from itertools import islice
 from operator import attrgetter
 from typing import Any
 
@@ -36,6 +36,8 @@ __all__ = [
 
 # From this many pairs on, progress is shown.
 _PROGRESS_FROM = 500
+# Sentences that are Python objects at a time.
+_SENTENCES = 4096
 # Columns of the table that have another name in a result.
 _RENAMED = {"only_a": "problems_only_a", "only_b": "problems_only_b", "ci_method": "method", "ci_units": "units"}
 
@@ -82,44 +84,40 @@ def compare_counts(counts: pl.LazyFrame, problems: pl.LazyFrame, settings: Compa
     schema = TABLES["model_comparison"].dtypes
     names, sides = _count_matrices(counts, problems)
     within_tiers, across_tiers = _pairs(names, settings)
-    pairs = [*within_tiers, *across_tiers]
-    if not pairs:
+    pairs = np.concatenate([within_tiers, across_tiers], axis=1)
+    many = pairs.shape[1]
+    if not many:
         return pl.DataFrame(schema=schema)
-    lists = [_pair_list(sides, within_tiers)] if within_tiers else []
-    if across_tiers:
-        lists.append(_pair_list(_count_matrices(*_across_tiers(counts, problems))[1], across_tiers))
-    with track("comparing", len(pairs)) if len(pairs) >= _PROGRESS_FROM else nullcontext() as advance:
+    lists = [PairList(sides, *within_tiers)] if within_tiers.size else []
+    if across_tiers.size:
+        lists.append(PairList(_count_matrices(*_across_tiers(counts, problems))[1], *across_tiers))
+    with track("comparing", many) if many >= _PROGRESS_FROM else nullcontext() as advance:
         results = compare_family(lists, settings, advance)
-    kinds = ["models"] * len(within_tiers) + ["tiers"] * len(across_tiers)
+    kinds = pl.Series(["models", "tiers"]).gather(np.repeat([0, 1], [within_tiers.shape[1], across_tiers.shape[1]]))
     return _table(names, kinds, pairs, results, schema)
 
 
-def _pair_list(matrix: OutcomeMatrix, pairs: Sequence[tuple[int, int]]) -> PairList:
-    first, second = np.array(pairs, dtype=np.int64).T
-    return PairList(matrix, first, second)
-
-
 def _table(
-    names: Sequence[ModelTier],
-    kinds: Sequence[str],
-    pairs: Sequence[tuple[int, int]],
-    results: FamilyResults,
-    schema: pl.Schema,
+    names: Sequence[ModelTier], kinds: pl.Series, pairs: Integers, results: FamilyResults, schema: pl.Schema
 ) -> pl.DataFrame:
     """The table of the pairs, with a sentence on each; tiers are named if there are several."""
     show_tier = len({tier for _, tier in names}) > 1
     labels = [f"{model} ({tier})" if show_tier else model for model, tier in names]
-    own: dict[str, Any] = {"kind": kinds}
-    own["sentence"] = pl.Series(
-        [sentence(result, labels[a], labels[b]) for result, (a, b) in zip(results.rows(), pairs, strict=True)]
-    )
-    for place, end in enumerate(("a", "b")):
+    own: dict[str, Any] = {"kind": kinds, "sentence": _sentences(results, labels, pairs)}
+    for end, sides in zip(("a", "b"), pairs, strict=True):
         for part, column in enumerate(("model", "tier")):
-            own[f"{column}_{end}"] = [names[pair[place]][part] for pair in pairs]
+            own[f"{column}_{end}"] = pl.Series([name[part] for name in names]).gather(sides)
     data = {name: own[name] if name in own else results.columns[_RENAMED.get(name, name)] for name in schema}
     # Polars takes an array of objects for a column of objects, unless it is a list.
     data |= {name: column.tolist() for name, column in data.items() if getattr(column, "dtype", None) == np.object_}
     return pl.DataFrame(data, schema=schema, nan_to_null=True)
+
+
+def _sentences(results: FamilyResults, labels: Sequence[str], pairs: Integers) -> pl.Series:
+    """A sentence on each pair; few of them are Python objects at a time, which take more memory."""
+    rows = zip(results.rows(), *pairs, strict=True)
+    lines = (sentence(result, labels[a], labels[b]) for result, a, b in rows)
+    return pl.concat([pl.Series(some) for some in iter(lambda: list(islice(lines, _SENTENCES)), [])])
 
 
 def _across_tiers(problem_counts: pl.LazyFrame, problems: pl.LazyFrame) -> tuple[pl.LazyFrame, pl.LazyFrame]:
@@ -172,16 +170,16 @@ def _cluster_codes(clusters: pl.Series) -> Integers:
     return clusters.rank("dense").fill_null(0).cast(pl.Int64).to_numpy()
 
 
-def _pairs(sides: Sequence[ModelTier], settings: ComparisonSettings) -> tuple[list[tuple[int, int]], ...]:
-    """The pairs of models within a tier, and of tiers within a model."""
-    pairs = list(combinations(range(len(sides)), 2))
-    within_tiers = [(a, b) for a, b in pairs if sides[a][1] == sides[b][1]]
+def _pairs(sides: Sequence[ModelTier], settings: ComparisonSettings) -> tuple[Integers, Integers]:
+    """The pairs of models within a tier, and of tiers within a model: the places of all a, and those of all b."""
+    pairs = np.stack(np.triu_indices(len(sides), 1))
+    models, tiers = (np.array([side[part] for side in sides], dtype=object)[pairs] for part in (0, 1))
+    within_tiers = pairs[:, tiers[0] == tiers[1]]
     if settings.family == "baseline":
-        baseline = settings.baseline_model
-        require_baseline_model(baseline, {model for model, _ in sides})
-        ahead = [(a, b) for a, b in within_tiers if sides[a][0] == baseline]
-        return ahead + [(b, a) for a, b in within_tiers if sides[b][0] == baseline], []
-    return within_tiers, [(a, b) for a, b in pairs if sides[a][0] == sides[b][0]]
+        require_baseline_model(settings.baseline_model, {model for model, _ in sides})
+        first, second = models[:, tiers[0] == tiers[1]] == settings.baseline_model
+        return np.concatenate([within_tiers[:, first], within_tiers[::-1, second]], axis=1), pairs[:, :0]
+    return within_tiers, pairs[:, models[0] == models[1]]
 
 
 def model_comparison(problem_pass_at_k: pl.LazyFrame, problems: pl.LazyFrame, *settings: Any) -> pl.LazyFrame:

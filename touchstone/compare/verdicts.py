@@ -87,9 +87,10 @@ def verdicts(
     low, high = interval
     significant = p_adjusted <= alpha
     within = (-relevant < low) & (high < relevant)
-    known = ["better", "worse", "no relevant difference", "no evidence"]
+    known = np.array(["better", "worse", "no relevant difference", "no evidence", "underpowered"], dtype=object)
     conditions = [significant & (difference > 0), significant, within, effect <= relevant]
-    return np.select(conditions, known, "underpowered").astype(object)
+    # By their places, so that equal texts are one object.
+    return np.asarray(known[np.select(conditions, range(4), 4)], dtype=object)
 
 
 def sentence(result: PairResult, name_a: str, name_b: str) -> str:
@@ -176,5 +177,5 @@ def _detectable(result: PairResult) -> str:
 
 
 def _points(difference: float, *, sign: bool = False) -> str:
-    points = round(100 * difference, 1) + 0.0  # adding 0.0 turns -0.0 into 0.0
-    return f"{points:+.1f}" if sign and points else f"{points:.1f}"
+    points = f"{100 * difference:+.1f}" if sign else f"{100 * difference:.1f}"
+    return "0.0" if points in ("-0.0", "+0.0") else points

@@ -118,7 +118,8 @@ def minimum_detectable_effects(
     least = share * pairs.step * pairs.units / pairs.problems
     floored = pairs.step / pairs.problems + multiple * floor
     with np.errstate(invalid="ignore"):
-        methods = np.where(np.abs(effect - floored) <= 1e-9 * np.maximum(effect, floored), "wilson", "t").astype(object)
+        at_floor = np.abs(effect - floored) <= 1e-9 * np.maximum(effect, floored)
+        methods = np.array(["t", "wilson"], dtype=object)[at_floor.astype(np.int64)]
         flips = least > effect
     effect = np.where(flips, np.where(least <= 1, least, np.nan), effect)
     methods[flips] = "flips"

@@ -33,7 +33,8 @@ def difference_intervals(moments: PairMoments, confidence: float) -> Limits:
     low, high, methods = difference_limits(
         moments.difference, moments.standard_error, moments.degrees, moments.units, moments.evidence, confidence
     )
-    return Limits(low, high, np.where(moments.clustered, methods + "-cluster", methods))
+    methods[moments.clustered] += "-cluster"
+    return Limits(low, high, methods)
 
 
 def widen_to_margins(limits: Limits, moments: PairMoments, margin: float, confidence: float) -> Limits:

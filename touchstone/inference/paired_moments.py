@@ -9,6 +9,7 @@ digit, and no digits cancel.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,8 +23,8 @@ from touchstone.inference.paired_units import (
     largest_denominator,
 )
 
-# Exact integers of any size.
-BigIntegers = NDArray[np.object_]
+# Exact integers: of 64 bits, or objects of any size.
+WholeNumbers = NDArray[Any]
 
 # Numbers in a matrix of a chunk: 2 MB each.
 _CHUNK = 2**18
@@ -181,9 +182,9 @@ def pair_moments(chunk: PairChunk) -> PairMoments:
     difference, sizes = chunk.differences, chunk.sizes
     own = chunk.problem_b - chunk.problem_a if chunk.matrix.clustered else difference
     problems = np.count_nonzero(chunk.shared, axis=1)
-    denominator, count = chunk.denominator.astype(object), problems.astype(object)
+    denominator, count = (_sized(part, chunk) for part in (chunk.denominator, problems))
     largest = int(chunk.denominator.max(initial=1))
-    total_a, total_b = (_total(part) for part in (chunk.a, chunk.b))
+    total_a, total_b = (_sized(part.sum(axis=1), chunk) for part in (chunk.a, chunk.b))
     total, absolute = total_b - total_a, np.abs(difference)
     own_squares, product = (sum_of_products(x, y, largest) for x, y in ((own, own), (chunk.problem_a, chunk.problem_b)))
     if chunk.matrix.clustered:
@@ -213,8 +214,8 @@ def pair_moments(chunk: PairChunk) -> PairMoments:
         difference=_quotient(total, denominator * count),
         standard_error=np.where(np.sqrt(variance) > _ROUNDING, np.sqrt(variance), 0.0),
         degrees=degrees,
-        evidence=_quotient(_total(np.minimum(absolute, chunk.denominator[:, None])), denominator),
-        absolute=_quotient(_total(absolute), denominator),
+        evidence=_quotient(np.minimum(absolute, chunk.denominator[:, None]).sum(axis=1), denominator),
+        absolute=_quotient(absolute.sum(axis=1), denominator),
         squares=_quotient(squares, denominator**2),
         differing=chunk.differing,
         scatter=_quotient(scatter, (denominator * count) ** 2),
@@ -227,19 +228,19 @@ def pair_moments(chunk: PairChunk) -> PairMoments:
     )
 
 
-def _cluster_robust(chunk: PairChunk, total: BigIntegers, count: BigIntegers, most: int) -> tuple[Floats, Floats]:
+def _cluster_robust(chunk: PairChunk, total: WholeNumbers, count: WholeNumbers, most: int) -> tuple[Floats, Floats]:
     """CR2's variance of the mean and Bell-McCaffrey's degrees of freedom; see `cluster_robust`.
 
     Units of one size have the same factor, so their sums are enough.
     """
-    sizes, denominator = chunk.sizes, chunk.denominator.astype(object)
+    sizes, denominator = chunk.sizes, _sized(chunk.denominator, chunk)
     variance, squares, b_sum, b_squares = (np.zeros(len(sizes)) for _ in range(4))
     bound = most * int(chunk.denominator.max(initial=1))
     for size in np.unique(sizes[sizes > 0]).tolist():
         here = np.count_nonzero(sizes == size, axis=1)
         inside = np.where(sizes == size, chunk.differences, 0)
-        residuals = count**2 * sum_of_products(inside, inside, bound) - 2 * count * size * total * _total(inside)
-        residuals += total**2 * size**2 * here.astype(object)
+        residuals = count**2 * sum_of_products(inside, inside, bound) - 2 * count * size * total * inside.sum(axis=1)
+        residuals += total**2 * size**2 * here
         rest = np.maximum(count - size, 1)
         variance += _quotient(residuals, denominator**2 * count**3 * rest)
         b = np.where(here > 0, size**2 / rest.astype(np.float64), 0.0)
@@ -283,7 +284,7 @@ def count_by_row(places: Integers, width: int) -> Integers:
     return counts
 
 
-def sum_of_products(x: Integers, y: Integers, bound: int) -> BigIntegers:
+def sum_of_products(x: Integers, y: Integers, bound: int) -> WholeNumbers:
     """The sum of x * y over each row, exactly; no absolute value exceeds the bound.
 
     >>> sum_of_products(np.array([[2**61, 3]]), np.array([[2**61, 5]]), 2**61)[0] == 2**122 + 15
@@ -291,10 +292,10 @@ def sum_of_products(x: Integers, y: Integers, bound: int) -> BigIntegers:
     """
     columns = max(1, x.shape[1])
     if bound**2 * columns < 2**63:
-        return np.asarray(np.einsum("ij,ij->i", x, y), dtype=object)
+        return np.asarray(np.einsum("ij,ij->i", x, y))
     # Beyond 64 bits, in three digits of so many bits that sums of their products fit.
     bits = (62 - columns.bit_length()) // 2
-    total: BigIntegers = np.zeros(len(x), dtype=object)
+    total = np.zeros(len(x), dtype=object)
     for place, some in enumerate(_digits(x, bits)):
         for other, more in enumerate(_digits(y, bits)):
             total += np.einsum("ij,ij->i", some, more).astype(object) * 2 ** (bits * (place + other))
@@ -306,12 +307,17 @@ def _digits(values: Integers, bits: int) -> list[Integers]:
     return [values & mask, (values >> bits) & mask, values >> 2 * bits]
 
 
-def _total(values: Integers) -> BigIntegers:
-    total: BigIntegers = values.sum(axis=1).astype(object)
-    return total
+def _sized(values: Integers, chunk: PairChunk) -> WholeNumbers:
+    """The values as they are if all figures of the chunk are quotients of integers that floats hold, else as objects.
+
+    With N problems and the denominator D, no numerator or denominator exceeds 4 N^3 D^2, or 4 N^4 D^2 in clusters.
+    """
+    problems, denominator = chunk.shared.shape[1], int(chunk.denominator.max(initial=1))
+    power = 4 if chunk.matrix.clustered else 3
+    return values if 4 * problems**power * denominator**2 < 2**53 else values.astype(object)
 
 
-def _quotient(numerator: BigIntegers, denominator: BigIntegers) -> Floats:
+def _quotient(numerator: WholeNumbers, denominator: WholeNumbers) -> Floats:
     """The quotient of two integers of any size, rounded once."""
     quotient: Floats = (numerator / denominator).astype(np.float64)
     return quotient
