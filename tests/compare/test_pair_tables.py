@@ -113,6 +113,24 @@ def test_the_table_does_not_depend_on_the_order_of_rows() -> None:
         assert again.equals(first)
 
 
+def test_nor_do_the_approximate_p_values_of_many_problems() -> None:
+    """Floats added in the order of the problems, which is that of their names."""
+    generator = np.random.default_rng(3)
+    n = generator.integers(18, 21, (4, 300))
+    c = generator.binomial(n, generator.beta(1, 1, 300))
+    counts = pl.DataFrame(
+        [(f"m{m}", "T0", f"p{p}", int(n[m, p]), int(c[m, p])) for m, p in np.ndindex(*n.shape)],
+        schema=["model", "tier", "oid", "n", "c"],
+        orient="row",
+    )
+    problems = counts.select("oid", cluster=pl.lit(None, pl.String)).unique()
+    first = compare_counts(counts.lazy(), problems.lazy(), SETTINGS)
+    assert set(first["test"]) == {"permutation-hypergeometric-saddlepoint"}
+    for seed in range(4):
+        again = counts.sample(fraction=1, shuffle=True, seed=seed).lazy()
+        assert compare_counts(again, problems.lazy(), SETTINGS).equals(first)
+
+
 def test_sides_without_a_common_problem_get_a_row_of_nulls_and_do_not_count_for_holm() -> None:
     counts = pl.DataFrame(
         {

@@ -143,7 +143,8 @@ def _count_matrices(problem_counts: pl.LazyFrame, problems: pl.LazyFrame) -> tup
     """Every model and tier, sorted, and their counts n and c as matrices."""
     clusters = problems.select("oid", pl.col("cluster").cast(pl.String))
     counts = problem_counts.select("model", "tier", "oid", pl.col("n", "c").cast(pl.Int64)).collect()
-    columns = counts.lazy().select("oid").unique().join(clusters, on="oid", how="left").collect()
+    # In the order of their names, because the last digits of sums of floats depend on the order.
+    columns = counts.lazy().select("oid").unique().join(clusters, on="oid", how="left").sort("oid").collect()
     rows = counts.select("model", "tier").unique().sort("model", "tier")
     placed = (
         counts.lazy()
@@ -160,6 +161,7 @@ def _count_matrices(problem_counts: pl.LazyFrame, problems: pl.LazyFrame) -> tup
 
 
 def _pair_matrix(counts: pl.DataFrame) -> OutcomeMatrix:
+    counts = counts.sort("oid")
     columns = [[f"{count}_a", f"{count}_b"] for count in ("n", "c")]
     n, c = (counts.select(pl.col(names).cast(pl.Int64).fill_null(0)).to_numpy().T for names in columns)
     return outcome_matrix(n, c, _cluster_codes(counts["cluster"].cast(pl.String)))
