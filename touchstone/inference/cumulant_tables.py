@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from touchstone.inference.paired_moments import count_by_row
 from touchstone.inference.paired_units import Booleans, Floats, Integers
 
 # Tilts in a table, and how far they are apart for a variable with steps of 1.
@@ -39,29 +40,44 @@ class Saddlepoints:
     found: Booleans
 
 
-def saddlepoints(table: CumulantTable, kinds: Integers, observed: Floats) -> Saddlepoints:
-    """The saddlepoint of each row, a sum of variables of these kinds."""
-    low, high = np.zeros(len(kinds), dtype=np.int64), np.full(len(kinds), TILTS - 1)
-    found = sums_at(table.mean, kinds, high) > observed
+@dataclass(frozen=True)
+class Variables:
+    """The variables of each row: the kind of each, and how many there are of each kind if the kinds are few."""
+
+    kinds: Integers
+    counts: Floats | None
+
+    @classmethod
+    def of(cls, kinds: Integers, width: int) -> "Variables":
+        """The variables of these kinds, which are below `width`."""
+        few = width <= kinds.shape[1]
+        return cls(kinds, count_by_row(kinds, width).astype(np.float64) if few else None)
+
+    def sums_at(self, values: Floats, tilts: Integers) -> Floats:
+        """The sum of tabulated values over each row, at the tilt of the row."""
+        if self.counts is not None:
+            return np.asarray(np.einsum("ij,ij->i", self.counts, values[tilts]))
+        return np.asarray(values.ravel()[self.kinds + (tilts * values.shape[1])[:, None]].sum(axis=1))
+
+
+def saddlepoints(table: CumulantTable, variables: Variables, observed: Floats) -> Saddlepoints:
+    """The saddlepoint of each row, a sum of variables."""
+    low, high = np.zeros(len(observed), dtype=np.int64), np.full(len(observed), TILTS - 1)
+    found = variables.sums_at(table.mean, high) > observed
     while (high - low > 1).any():
         middle = (low + high) // 2
-        beyond = sums_at(table.mean, kinds, middle) > observed
+        beyond = variables.sums_at(table.mean, middle) > observed
         low, high = np.where(beyond, low, middle), np.where(beyond, middle, high)
-    return _interpolated(table, kinds, observed, low, found)
-
-
-def sums_at(values: Floats, kinds: Integers, tilts: Integers) -> Floats:
-    """The sum of tabulated values over each row of kinds, at the tilt of the row."""
-    return np.asarray(values.ravel()[kinds + (tilts * values.shape[1])[:, None]].sum(axis=1))
+    return _interpolated(table, variables, observed, low, found)
 
 
 def _interpolated(
-    table: CumulantTable, kinds: Integers, observed: Floats, cell: Integers, found: Booleans
+    table: CumulantTable, variables: Variables, observed: Floats, cell: Integers, found: Booleans
 ) -> Saddlepoints:
     apart = table.apart
     (k0, d0, s0), (k1, d1, s1) = (
         [
-            sums_at(values, kinds, cell + end) * apart**order
+            variables.sums_at(values, cell + end) * apart**order
             for order, values in enumerate((table.cumulant, table.mean, table.variance))
         ]
         for end in (0, 1)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from touchstone.inference.cumulant_tables import APART, MAX_KINDS, TILTS, CumulantTable, saddlepoints, sums_at
+from touchstone.inference.cumulant_tables import APART, MAX_KINDS, TILTS, CumulantTable, Variables, saddlepoints
 from touchstone.inference.hypergeometric import SADDLEPOINT_FROM, Strata
 from touchstone.inference.paired_moments import PairChunk
 from touchstone.inference.paired_units import Floats, Integers, OutcomeMatrix
@@ -63,13 +63,14 @@ def hypergeometric_saddlepoint_p(known: AttemptKinds, chunk: PairChunk, rows: In
     # As in `hypergeometric`, half a pass is subtracted as a continuity correction.
     observed = (np.where(above > 0, effects, 0.0) * above).sum(axis=1) - smallest / 2
     lattice = np.where(np.isinf(effects), smallest[:, None], effects).max(axis=1) == smallest
-    point = saddlepoints(known.table, kinds, observed)
+    variables = Variables.of(kinds, len(known.lowest))
+    point = saddlepoints(known.table, variables, observed)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         width = np.where(lattice, np.sinh(smallest * point.tilt / 2) * 2 / smallest, point.tilt)
         exponent = 2 * (point.tilt * observed - point.cumulant)
         tail = lugannani_rice(exponent, width * np.sqrt(point.variance))
     # Not above what is expected.
-    tail = np.where(observed <= sums_at(known.table.mean, kinds, np.zeros_like(rows)), 0.5, tail)
+    tail = np.where(observed <= variables.sums_at(known.table.mean, np.zeros_like(rows)), 0.5, tail)
     return np.where(enough & point.found, np.clip(2 * tail, SMALLEST_P, 1.0), np.nan)
 
 

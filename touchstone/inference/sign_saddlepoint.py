@@ -22,7 +22,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from touchstone.inference.cumulant_tables import APART, MAX_KINDS, TILTS, CumulantTable, saddlepoints
+from touchstone.inference.cumulant_tables import APART, MAX_KINDS, TILTS, CumulantTable, Variables, saddlepoints
 from touchstone.inference.paired_moments import count_by_row
 from touchstone.inference.paired_units import Booleans, Floats, Integers
 from touchstone.inference.tails import SMALLEST_P, lugannani_rice
@@ -82,7 +82,7 @@ def _tabulated_p(sizes: Integers, observed: Integers, exact: Booleans) -> Floats
     table = _sign_table(1 << int(sizes.max()).bit_length())
     steps = np.where(exact, np.gcd.reduce(sizes, axis=1), 0).astype(np.float64)
     sums = observed - steps
-    point = saddlepoints(table, sizes, sums)
+    point = saddlepoints(table, Variables.of(sizes, table.mean.shape[1]), sums)
     tail = lugannani_rice(2 * (point.tilt * sums - point.cumulant), _width(point.tilt, steps) * np.sqrt(point.variance))
     return np.where(point.found, 2 * tail, np.nan)
 
