@@ -236,12 +236,12 @@ class TestTestFiles:
          "x.dist-info/entry_points.txt", "x.egg-info/entry_points.txt", "iniconfig.py", "sitecustomize.py"],
     )  # fmt: skip
     def test_what_would_be_imported_instead_of_a_library_is_refused(self, path: str) -> None:
-        files = {**FILES, "tests/test_cart.py": b"import yaml\nfrom shop import cart\nimport basket\n"}
+        files = {**FILES, "tests/test_cart.py": b"import yaml\nfrom shop import cart\nimport assets, basket\n"}
         problem = Problem("p", "shop/cart.py", Path("clones"))
         made = apply_fix(tree(files), Fix(json.dumps({path: "x"}), "files"), problem)
         assert isinstance(made, NotApplied)
         assert path in made.reason
-        for sound in ("basket.py", "shop/yaml.py", "polars_tools.py"):
+        for sound in ("basket.py", "shop/yaml.py", "polars_tools.py", "__main__.py", "a b.py", "assets.py"):
             assert isinstance(apply_fix(tree(files), Fix(json.dumps({sound: "x"}), "files"), problem), AppliedFix)
 
     def test_a_file_that_the_tests_are_about_is_none(self) -> None:

@@ -1,11 +1,12 @@
 """Which files a fix may change: inside the problem's tree, and no tests unless the configuration allows it."""
 
 import glob
-import importlib.util
 import re
 import sys
+import sysconfig
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Set
+from importlib.machinery import PathFinder
 from itertools import pairwise
 from pathlib import PurePosixPath
 
@@ -113,18 +114,20 @@ def hidden_module(paths: Iterable[str], problem: Problem, tree: Tree) -> str:
                 continue
             if name.endswith(_METADATA):
                 return path
-            if path.endswith(".py") and (
-                name in _LIBRARY or name.startswith(_PLUGIN) or _is_imported(name, problem, tree)
-            ):
+            if not path.endswith(".py"):
+                continue
+            if name in _LIBRARY or name.startswith(_PLUGIN) or _is_imported(name, problem, tree):
                 return path
     return ""
 
 
 def _is_imported(name: str, problem: Problem, tree: Tree) -> bool:
     """Whether the problem's tests import an installed package of this name."""
-    installed = name.isidentifier() and importlib.util.find_spec(name) is not None
+    beside = PathFinder.find_spec(name, [sysconfig.get_path("purelib"), sysconfig.get_path("platlib")])
+    installed = beside is not None and beside.origin is not None
     if not installed and problem.environment is not None:
-        installed = any(problem.environment.glob(f"lib/python*/site-packages/{glob.escape(name)}*"))
+        places = (f"lib/python*/site-packages/{glob.escape(name)}{end}" for end in ("", ".py", ".*.so"))
+        installed = any(any(problem.environment.glob(place)) for place in places)
     if not installed or any(_top_name(path, "") == name for path in tree.files):
         return False
     imports = re.compile(rb"^[ \t]*(?:import|from)[ \t]+" + re.escape(name.encode()) + rb"\b", re.MULTILINE)
