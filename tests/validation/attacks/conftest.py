@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.validation.attacks.arena import Arena, Canary, strangers, wait_for_none
-from touchstone.validation.sandbox.backends import Backend, Bubblewrap, Landlock
+from touchstone.validation.sandbox.backends import Backend, Bubblewrap, Landlock, interpreter, readable_by_others
 from touchstone.validation.sandbox.probe import probe_backend
 from touchstone.validation.sandbox.processes import descendants
 from touchstone.validation.sandbox.runner import SandboxRunner
@@ -102,11 +102,13 @@ def arena(warm: Arena, canary: Canary) -> Iterator[Arena]:
     assert left == [], "something was left running"
 
 
-@pytest.fixture
-def bubblewrap(tmp_path: Path, canary: Canary) -> Iterator[SandboxRunner]:
-    """Bubblewrap for commands, checked afterwards."""
+@pytest.fixture(params=USED)
+def commands(request: pytest.FixtureRequest, tmp_path: Path, canary: Canary) -> Iterator[SandboxRunner]:
+    """A sandbox for commands, checked afterwards."""
+    if request.param == "landlock" and os.getuid() == 0 and not readable_by_others(interpreter().program):
+        pytest.skip("landlock runs no commands of root with an interpreter that others cannot read")
     before = set(descendants(os.getpid()))
-    sandbox = sandbox_runner("bubblewrap", tmp_path / "scratch")
+    sandbox = sandbox_runner(request.param, tmp_path / "scratch")
     yield sandbox
     assert wait_for_none(set(), before) == [], "something was left running"
     assert not (tmp_path / "scratch").exists() or list((tmp_path / "scratch").iterdir()) == []

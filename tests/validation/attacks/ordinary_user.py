@@ -15,11 +15,11 @@ from touchstone.validation.sandbox.backends import readable_by_others
 
 ROOT = Path(__file__).parents[3]
 # An unused user, outside the range of the sandboxes' own.
-_USER = 1_999_999
+USER = 1_999_999
 
 
 @functools.cache
-def _python() -> str | None:
+def readable_python() -> str | None:
     """This Python, or the system's if root must give up being root and this one is in a folder of root's."""
     found = [
         sys.executable,
@@ -31,13 +31,13 @@ def _python() -> str | None:
 
 def run_as_ordinary_user(script: str, *arguments: str) -> Any:
     """What a script prints as JSON on its last line. Skips the test where no user but root could run it."""
-    user = {"user": _USER, "group": _USER, "extra_groups": []} if os.getuid() == 0 else {}
+    user = {"user": USER, "group": USER, "extra_groups": []} if os.getuid() == 0 else {}
     return run_in_readable_python(script, *arguments, **user)
 
 
 def run_in_readable_python(script: str, *arguments: str, **user: Any) -> Any:
     """The same as the user of this process, or as the one given."""
-    python = _python()
+    python = readable_python()
     if python is None or not readable_by_others(ROOT / "touchstone"):
         pytest.skip("other users can read no Python 3.11 or later here, or not this folder")
     ended = subprocess.run(

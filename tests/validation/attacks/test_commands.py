@@ -1,4 +1,4 @@
-"""Commands in bubblewrap: whole untrusted programs, under the same limits."""
+"""Commands: whole untrusted programs, under the same limits."""
 
 import json
 import os
@@ -36,8 +36,8 @@ def python(sandbox: SandboxRunner, script: str, limits: Limits = LIMITS) -> Comm
     return sandbox.run(command, limits)
 
 
-def test_a_sound_command(bubblewrap: SandboxRunner) -> None:
-    ended = shell(bubblewrap, "echo fine; exit 3")
+def test_a_sound_command(commands: SandboxRunner) -> None:
+    ended = shell(commands, "echo fine; exit 3")
     assert (ended.status, ended.exit_code, ended.stdout) == ("exited", 3, b"fine\n")
 
 
@@ -55,33 +55,33 @@ def test_landlock_refuses_commands_of_root_where_the_interpreter_is_closed_to_ot
 
 
 class TestReach:
-    def test_network(self, bubblewrap: SandboxRunner) -> None:
+    def test_network(self, commands: SandboxRunner) -> None:
         with socket.create_server(("127.0.0.1", 0)) as listener:
             listener.settimeout(0.05)
             port = listener.getsockname()[1]
-            ended = python(bubblewrap, f"import socket; socket.create_connection(('127.0.0.1', {port}), 1)")
+            ended = python(commands, f"import socket; socket.create_connection(('127.0.0.1', {port}), 1)")
             assert ended.exit_code == 1 and b"PermissionError" in ended.stderr
             with pytest.raises(TimeoutError):
                 listener.accept()
 
-    def test_files_and_environment(self, bubblewrap: SandboxRunner, canary: Canary) -> None:
+    def test_files_and_environment(self, commands: SandboxRunner, canary: Canary) -> None:
         script = f"""
             cat /etc/shadow {canary.secret}; echo x > {canary.secret}; echo x > {canary.folder}/new; ls {canary.folder}
             echo x > /usr/attack; echo x > /tree/attack; env; cat /proc/*/environ | tr '\\0' '\\n'; ls -a / /home
             for process in /proc/[0-9]*; do cat $process/maps; ls -l $process/fd; done
         """
-        ended = shell(bubblewrap, script)
+        ended = shell(commands, script)
         assert SECRET.encode() not in ended.stdout + ended.stderr
         assert b"TOUCHSTONE" not in ended.stdout and b"root:x:" not in ended.stdout
 
-    def test_other_processes(self, bubblewrap: SandboxRunner) -> None:
+    def test_other_processes(self, commands: SandboxRunner) -> None:
         ended = shell(
-            bubblewrap, f"ls -d /proc/[0-9]*; kill -0 {os.getpid()} && echo reached; kill -9 1 2; kill -0 2 && echo 2"
+            commands, f"ls -d /proc/[0-9]*; kill -0 {os.getpid()} && echo reached; kill -9 1 2; kill -0 2 && echo 2"
         )
         assert b"reached" not in ended.stdout and f"/proc/{os.getpid()}\n".encode() not in ended.stdout
         assert len([line for line in ended.stdout.splitlines() if line.startswith(b"/proc/")]) < 6
 
-    def test_the_status_pipe_of_its_supervisor(self, bubblewrap: SandboxRunner) -> None:
+    def test_the_status_pipe_of_its_supervisor(self, commands: SandboxRunner) -> None:
         """Writing to every descriptor, its own and its supervisor's, does not forge the exit status."""
         forge = """
 import json, os
@@ -96,13 +96,13 @@ for number in range(3, 256):
             pass
 raise SystemExit(7)
 """
-        ended = python(bubblewrap, forge)
+        ended = python(commands, forge)
         assert (ended.status, ended.exit_code, ended.stdout) == ("exited", 7, b"")
 
 
 class TestLimits:
-    def test_fork_bomb(self, bubblewrap: SandboxRunner) -> None:
-        ended = shell(bubblewrap, "bomb() { bomb | bomb & }; bomb; while :; do :; done", limits=BRIEF)
+    def test_fork_bomb(self, commands: SandboxRunner) -> None:
+        ended = shell(commands, "bomb() { bomb | bomb & }; bomb; while :; do :; done", limits=BRIEF)
         assert ended.status in ("timeout", "exited", "output_limit") and ended.exit_code != 0
 
     @pytest.mark.parametrize(
@@ -114,45 +114,48 @@ class TestLimits:
             "import os\nfor _ in range(99): os.write(os.memfd_create('x'), b'x' * (8 << 20))",
         ],
     )
-    def test_memory(self, bubblewrap: SandboxRunner, bomb: str) -> None:
-        ended = python(bubblewrap, bomb)
+    def test_memory(self, commands: SandboxRunner, bomb: str) -> None:
+        ended = python(commands, bomb)
         assert ended.status == "memory_limit" or (ended.status == "exited" and ended.exit_code != 0)
 
-    def test_disk(self, bubblewrap: SandboxRunner) -> None:
+    def test_disk(self, commands: SandboxRunner) -> None:
         before = shutil.disk_usage("/tmp").free
         for fill in (
             "yes > full",
             "i=0; while head -c 1000000 /dev/zero > $i; do i=$((i+1)); done",
             "yes > $TMPDIR/full",
         ):
-            assert shell(bubblewrap, f"{fill}; exit 0").status == "disk_limit"
+            # In landlock the size of a file is limited, so that one file alone cannot exceed the limit.
+            may_end = commands.name == "landlock" and "head" not in fill
+            assert shell(commands, f"{fill}; exit 0").status in ("disk_limit", *(["exited"] if may_end else []))
         ended = shell(
-            bubblewrap, "truncate -s 1T sparse && echo made; for place in /dev/shm /run /; do yes > $place/full; done"
+            commands, "truncate -s 1T sparse && echo made; for place in /dev/shm /run /; do yes > $place/full; done"
         )
         assert ended.status == "exited" and b"made" not in ended.stdout
         assert before - shutil.disk_usage("/tmp").free < 256 * MILLION
 
     @pytest.mark.parametrize("stream", ["", ">&2"])
-    def test_a_gigabyte_of_output(self, bubblewrap: SandboxRunner, stream: str) -> None:
-        ended = shell(bubblewrap, f"head -c 1073741824 /dev/zero {stream}")
+    def test_a_gigabyte_of_output(self, commands: SandboxRunner, stream: str) -> None:
+        ended = shell(commands, f"head -c 1073741824 /dev/zero {stream}")
         assert ended.status == "output_limit"
         assert max(len(ended.stdout), len(ended.stderr)) <= LIMITS.output_bytes + 1
 
-    def test_time(self, bubblewrap: SandboxRunner) -> None:
-        assert shell(bubblewrap, "trap '' TERM INT HUP; while :; do :; done", limits=BRIEF).status == "timeout"
+    def test_time(self, commands: SandboxRunner) -> None:
+        assert shell(commands, "trap '' TERM INT HUP; while :; do :; done", limits=BRIEF).status == "timeout"
 
-    def test_a_daemon(self, bubblewrap: SandboxRunner) -> None:
+    def test_a_daemon(self, commands: SandboxRunner) -> None:
         """The command ends with its first process, and the others are killed."""
-        ended = shell(bubblewrap, "(setsid sh -c 'trap \"\" TERM HUP; sleep 999; echo late' &) ; echo done")
+        ended = shell(commands, "(setsid sh -c 'trap \"\" TERM HUP; sleep 999; echo late' &) ; echo done")
         assert (ended.status, ended.stdout) == ("exited", b"done\n")
 
-    def test_killing_all(self, bubblewrap: SandboxRunner) -> None:
-        ended = shell(bubblewrap, "kill -9 -1; kill -STOP 2; exit 0")
-        assert ended.status == "exited"
+    def test_killing_all(self, commands: SandboxRunner) -> None:
+        """An ordinary user's command and the keeper of its sandbox are the same user, so that it can end both."""
+        ended = shell(commands, "kill -9 -1; kill -STOP 2; exit 0")
+        assert ended.status in (["exited"] if os.getuid() == 0 else ["exited", "no_report"])
 
 
 class TestTrees:
-    def test_a_hard_link_to_a_file_outside(self, bubblewrap: SandboxRunner, canary: Canary, tmp_path: Path) -> None:
+    def test_a_hard_link_to_a_file_outside(self, commands: SandboxRunner, canary: Canary, tmp_path: Path) -> None:
         """The tree's file is the outside file; what the command writes goes to a copy."""
         outside, tree = tmp_path / "outside.txt", tmp_path / "tree"
         outside.write_text("before")
@@ -161,7 +164,7 @@ class TestTrees:
         os.link(outside, tree / "sub" / "file.txt")
         state = outside.stat()
         ended = shell(
-            bubblewrap,
+            commands,
             "echo after > sub/file.txt && chmod 777 sub/file.txt && cat sub/file.txt; echo x > /tree/sub/file.txt; "
             "rm -rf /tree/sub; ln /tree/sub/file.txt hard && echo x >> hard; exit 0",
             Tree(tree, ("sub/file.txt",)),
@@ -174,13 +177,14 @@ class TestTrees:
             state.st_nlink,
         )
 
-    def test_a_symlink_in_place_of_the_working_folder(self, bubblewrap: SandboxRunner, canary: Canary) -> None:
-        ended = shell(bubblewrap, f"cd ..; rm -rf work; ln -s {canary.folder} work; echo x > work/new; exit 0")
+    def test_a_symlink_in_place_of_the_working_folder(self, commands: SandboxRunner, canary: Canary) -> None:
+        ended = shell(commands, f"cd ..; rm -rf work; ln -s {canary.folder} work; echo x > work/new; exit 0")
         assert ended.status == "exited"
 
-    def test_folders_without_end_and_without_rights(self, bubblewrap: SandboxRunner) -> None:
+    def test_folders_without_end_and_without_rights(self, commands: SandboxRunner) -> None:
         script = "import os\nfor _ in range(3000): os.mkdir('d'); os.chdir('d'); os.chmod('..', 0)\n"
-        assert python(bubblewrap, script).status == "exited"
+        # Landlock counts what it cannot look into as full.
+        assert python(commands, script).status in ("exited", "disk_limit")
 
 
 class TestForgedReports:
@@ -207,23 +211,23 @@ class TestForgedReports:
             "printf '{report}\\0'; exit 0",
             "printf '\\377{report}'; exit 0",
             "head -c 300000 /dev/zero | tr '\\0' '['; exit 0",
-            "echo '{report}'; while :; do :; done",
+            pytest.param("echo '{report}'; while :; do :; done", marks=pytest.mark.nightly),
             "echo '{report}'; yes",
             "(sleep 9; echo '{report}') & exit 0",
         ],
     )
     def test_what_is_printed_twice_or_contradicted_does_not_pass(
-        self, bubblewrap: SandboxRunner, job: Job, script: str
+        self, commands: SandboxRunner, job: Job, script: str
     ) -> None:
         words = {"report": json.dumps({"passed": True, "diagnostics": []})}
         words["failed"] = json.dumps({"passed": False, "diagnostics": []})
         filled = script.replace("{report}", words["report"]).replace("{failed}", words["failed"])
-        assert self.validate(bubblewrap, job, filled).status in ("no_report", "timeout", "output_limit")
+        assert self.validate(commands, job, filled).status in ("no_report", "timeout", "output_limit")
 
-    def test_a_true_report_passes(self, bubblewrap: SandboxRunner, job: Job) -> None:
-        assert self.validate(bubblewrap, job, """echo '{"passed": true, "diagnostics": []}'""").status == "passed"
+    def test_a_true_report_passes(self, commands: SandboxRunner, job: Job) -> None:
+        assert self.validate(commands, job, """echo '{"passed": true, "diagnostics": []}'""").status == "passed"
 
 
-def test_a_file_that_ends_ruff_takes_no_counts_from_its_neighbours(bubblewrap: SandboxRunner) -> None:
+def test_a_file_that_ends_ruff_takes_no_counts_from_its_neighbours(commands: SandboxRunner) -> None:
     unused, deep = b"import os\nimport sys\n", b"x = " + b"-" * 200_000 + b"1\n"
-    assert count_warnings(bubblewrap, [unused, deep]) == [2, MOST_WARNINGS]
+    assert count_warnings(commands, [unused, deep]) == [2, MOST_WARNINGS]

@@ -105,7 +105,8 @@ class TestProcesses:
         else:
             arena.probe(f"""
                 def attack():
-                    got = works("init", lambda: os.kill(1, 0))
+                    # As an ordinary user, it is the same user; `test_undecided` shows that this helps no fix.
+                    got = works("init", lambda: os.kill(1, 0)) if {os.getuid()} == 0 else []
                     return got + works("the supervisor", lambda: os.kill({os.getpid()}, 0))
             """)
 

@@ -321,7 +321,7 @@ class TestDisk:
 
 
 class TestTime:
-    @pytest.mark.parametrize("when", ["import", "call"])
+    @pytest.mark.parametrize("when", ["import", pytest.param("call", marks=pytest.mark.nightly)])
     def test_an_endless_loop_that_ignores_signals(self, arena: Arena, when: str) -> None:
         report = arena.cheat(f"""
             import signal

@@ -1,11 +1,12 @@
 """Fixes of several files: whatever they change beside the problem's file, the tests stay the judge's."""
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.validation.attacks.conftest import sandbox_runner
+from tests.validation.attacks.conftest import USED, sandbox_runner
 from touchstone.validation.fixes.apply_fix import AppliedFix, Fix, NotApplied, apply_fix
 from touchstone.validation.protocol import Job, Problem, Tree
 from touchstone.validation.sandbox.command import Limits
@@ -82,10 +83,12 @@ ATTACKS = {
 }
 
 
-@pytest.fixture(scope="module")
-def validator(tmp_path_factory: pytest.TempPathFactory) -> PythonValidator:
-    runner = sandbox_runner("bubblewrap", tmp_path_factory.mktemp("several"))
-    return PythonValidator(runner, Limits(seconds=30), PythonSettings(None, False))
+@pytest.fixture(scope="module", params=USED)
+def validator(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[PythonValidator]:
+    runner = sandbox_runner(request.param, tmp_path_factory.mktemp("several"))
+    made = PythonValidator(runner, Limits(seconds=30), PythonSettings(None, False))
+    yield made
+    made.close()
 
 
 def status(validator: PythonValidator, tmp_path: Path, fix: dict[str, str]) -> tuple[str, dict[str, bool]]:

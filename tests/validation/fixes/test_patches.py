@@ -230,6 +230,20 @@ class TestTestFiles:
         made = apply_fix(tree, Fix(json.dumps({path: after}), "files"), Problem("a", "a.py", Path("clones")))
         assert isinstance(made, NotApplied) == (what in self.SETTINGS), made
 
+    @pytest.mark.parametrize(
+        "path",
+        ["pytest_asyncio.py", "anyio/pytest_plugin.py", "pytest_mock/__init__.py", "yaml.py", "src/yaml/__init__.py",
+         "x.dist-info/entry_points.txt", "x.egg-info/entry_points.txt", "iniconfig.py", "sitecustomize.py"],
+    )  # fmt: skip
+    def test_what_would_be_imported_instead_of_a_library_is_refused(self, path: str) -> None:
+        files = {**FILES, "tests/test_cart.py": b"import yaml\nfrom shop import cart\nimport assets, basket\n"}
+        problem = Problem("p", "shop/cart.py", Path("clones"))
+        made = apply_fix(tree(files), Fix(json.dumps({path: "x"}), "files"), problem)
+        assert isinstance(made, NotApplied)
+        assert path in made.reason
+        for sound in ("basket.py", "shop/yaml.py", "polars_tools.py", "__main__.py", "a b.py", "assets.py"):
+            assert isinstance(apply_fix(tree(files), Fix(json.dumps({sound: "x"}), "files"), problem), AppliedFix)
+
     def test_a_file_that_the_tests_are_about_is_none(self) -> None:
         problem = Problem("p", "shop/cart.py", Path("clones"), test_command="pytest --doctest-modules shop/cart.py")
         assert isinstance(apply_fix(tree(), Fix(CART, "diff"), problem), AppliedFix)

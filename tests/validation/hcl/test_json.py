@@ -33,6 +33,19 @@ WRONG: dict[str, tuple[object, str]] = {
     "data source": ({"provider": {"aws": {"region": "${data.a_b.c.d}"}}}, "Reference to undeclared resource"),
     "module": ({"resource": {"x_y": {"z": {"source": "${module.nope.a}"}}}}, "Reference to undeclared module"),
     "of a module call": ({"module": {"m": {"source": "a/b/c", "x": "${var.nope}"}}}, "Reference to undeclared input"),
+    "in a check": (
+        {"check": {"c": {"assert": {"condition": "${var.nope}", "error_message": "x"}}}},
+        "Reference to undeclared input variable",
+    ),
+    "in a precondition": (
+        {"resource": {"x_y": {"z": {"lifecycle": [{"precondition": {"condition": "${var.nope}"}}]}}}},
+        "Reference to undeclared input variable",
+    ),
+    "in a precondition of an output": (
+        {"output": {"z": {"value": 1, "precondition": {"condition": "${var.nope}", "error_message": "x"}}}},
+        "Reference to undeclared input variable",
+    ),
+    "in a default": ({"variable": {"a": {"default": ["${var.q}"]}}}, "Variables not allowed"),
     "function": (output("${nosuch(1)}"), "Call to unknown function"),
     "template": (output("${1 +}"), "Invalid expression"),
     "unknown block": ({"nonsense": {"a": {}}}, "Extraneous JSON object property"),
@@ -58,6 +71,7 @@ def test_errors(what: str) -> None:
         output("${var.q} $${var.nope} %%{ if var.nope }"),
         output({"a": [1, None, "x"], "b": '${lookup(var.q, "k")}\nsecond line'}),
         {"locals": {"a": "${local.b}", "b": "${var.q}"}},
+        {"variable": {"a": {"default": "$${var.nope}"}}},
         {"//": "${var.nope}", "output": {"z": {"//": "${var.nope}", "value": 1}}},
         {"variable": {"a": {"type": "map(string)", "validation": {"condition": "${var.a}", "error_message": "x"}}}},
         {

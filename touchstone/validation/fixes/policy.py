@@ -1,8 +1,12 @@
 """Which files a fix may change: inside the problem's tree, and no tests unless the configuration allows it."""
 
+import glob
+import re
 import sys
+import sysconfig
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Set
+from importlib.machinery import PathFinder
 from itertools import pairwise
 from pathlib import PurePosixPath
 
@@ -14,7 +18,13 @@ from touchstone.validation.test_reports.runners import scripts
 MAX_FILES = 1_000
 
 # Tests rely on these; a new file of such a name would be imported instead.
-_TEST_LIBRARIES = ("pytest", "_pytest", "pluggy", "hypothesis", "numpy", "pandas", "mock", "parameterized", "freezegun")
+_TEST_LIBRARIES = (
+    *("pytest", "_pytest", "pluggy", "iniconfig", "hypothesis", "numpy", "pandas", "mock", "parameterized"),
+    *("freezegun", "anyio", "trio"),
+)
+# What pytest finds its plugins by, and how their modules are named.
+_METADATA = (".dist-info", ".egg-info")
+_PLUGIN = "pytest_"
 _LIBRARY = frozenset({*sys.stdlib_module_names, *_TEST_LIBRARIES, "sitecustomize", "usercustomize"} - {"test"})
 
 # Cargo's settings can replace the compiler and what runs the tests.
@@ -100,9 +110,28 @@ def hidden_module(paths: Iterable[str], problem: Problem, tree: Tree) -> str:
     for path in paths:
         for folder in folders:
             name = _top_name(path, folder)
-            if name in _LIBRARY and (folder, name) not in known and path.endswith(".py"):
+            if not name or (folder, name) in known:
+                continue
+            if name.endswith(_METADATA):
+                return path
+            if not path.endswith(".py"):
+                continue
+            if name in _LIBRARY or name.startswith(_PLUGIN) or _is_imported(name, problem, tree):
                 return path
     return ""
+
+
+def _is_imported(name: str, problem: Problem, tree: Tree) -> bool:
+    """Whether the problem's tests import an installed package of this name."""
+    beside = PathFinder.find_spec(name, [sysconfig.get_path("purelib"), sysconfig.get_path("platlib")])
+    installed = beside is not None and beside.origin is not None
+    if not installed and problem.environment is not None:
+        places = (f"lib/python*/site-packages/{glob.escape(name)}{end}" for end in ("", ".py", ".*.so"))
+        installed = any(any(problem.environment.glob(place)) for place in places)
+    if not installed or any(_top_name(path, "") == name for path in tree.files):
+        return False
+    imports = re.compile(rb"^[ \t]*(?:import|from)[ \t]+" + re.escape(name.encode()) + rb"\b", re.MULTILINE)
+    return any(imports.search(tree.read(path)) for path in changed_tests(tree.files, problem, tree))
 
 
 def _top_name(path: str, folder: str) -> str:

@@ -20,12 +20,14 @@ _OF_RESOURCES = META_BLOCKS | {"depends_on", "provider", _COMMENT}
 # The kinds of blocks that have expressions, and what in them is none.
 _NO_EXPRESSIONS: Mapping[str, frozenset[str]] = {
     "locals": frozenset(),
-    "output": frozenset({"depends_on", "description", "precondition", "postcondition", _COMMENT}),
+    "output": frozenset({"depends_on", "description", "postcondition", _COMMENT}),
+    "check": frozenset({_COMMENT}),
     "module": frozenset({"depends_on", "source", "version", "providers", _COMMENT}),
     "provider": frozenset({"alias", "version", _COMMENT}),
     **dict.fromkeys(RESOURCE_KINDS, _OF_RESOURCES),
 }
 _TEMPLATE = re.compile(r"[$%]\{")
+_INTERPOLATION = re.compile(r"(?<!\$)\$\{|(?<!%)%\{")
 _NAME = re.compile(r"[A-Za-z_][\w-]*")
 
 
@@ -48,6 +50,7 @@ def native_text(path: str, roots: Iterable[Mapping[str, object]]) -> JsonText:
             for entry, _ in labelled([(root.get(kind, []), ())], len(ROOT.blocks[kind])):
                 if isinstance(entry, dict):
                     kept = {name: value for name, value in entry.items() if name not in skipped}
+                    kept["lifecycle"] = _parts(entry.get("lifecycle"), "precondition")
                     templates += _templates(kept)
                     bound |= set(_bound(kept))
     names = sorted(name for name in bound if _NAME.fullmatch(name))
@@ -63,6 +66,15 @@ def _heredoc(text: str) -> str:
     while mark in text:
         mark += "T"
     return f"<<{mark}\n{text}\n{mark}"
+
+
+def _parts(value: object, name: str) -> list[object]:
+    """What a nested block, or a list of them, has under a name."""
+    return [
+        part[name]
+        for part in (value if isinstance(value, list) else [value])
+        if isinstance(part, dict) and name in part
+    ]
 
 
 def _objects(value: object) -> Iterator[dict[str, object] | str]:
@@ -114,6 +126,8 @@ def _body_errors(path: str, kind: str, entry: Mapping[str, object], override: bo
     if not schema.open:
         known = {*schema.arguments, *schema.blocks, *schema.newer, _COMMENT}
         yield from (_extraneous(path, name) for name in entry if name not in known)
+    if kind == "variable" and any(_INTERPOLATION.search(text) for text in _templates([entry.get("default")])):
+        yield Diagnostic("error", "Variables not allowed", "Variables may not be used here.", path)
     for name in () if override else schema.required:
         if name not in entry:
             detail = f'The argument "{name}" is required, but no definition was found.'

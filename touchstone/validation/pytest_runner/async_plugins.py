@@ -1,6 +1,7 @@
 """The pytest plugins that run coroutines: loaded if the problem's tests or its configuration mention them."""
 
 import importlib.metadata
+import os
 import re
 from collections.abc import Iterable
 
@@ -28,6 +29,9 @@ def options_for(plugins: list[str]) -> tuple[list[str], list[str]]:
     if not plugins:
         return [], []
     installed = {entry.name for entry in importlib.metadata.entry_points(group="pytest11")}
+    # A plugin of the same name in the problem's folder, which is searched first, is not the one that is meant.
+    here = importlib.metadata.distributions(path=[os.getcwd()])  # noqa: PTH109
+    installed -= {entry.name for found in here for entry in found.entry_points if entry.group == "pytest11"}
     loaded = [option for name in plugins if name in installed for option in ("-p", name)]
     return loaded, [_PLUGINS[name][0] for name in plugins if name not in installed]
 
