@@ -25,7 +25,8 @@ def write_checked(rows: "pl.LazyFrame", table: str, path: Path, *, in_memory: bo
 
     if in_memory:
         frame = rows.collect(engine="streaming")
-        require_contract(frame.lazy(), table)
+        if frame.height:
+            require_contract(frame.lazy(), table)
         frame.write_parquet(path, **_FORMAT)
         return frame.height
     rows.sink_parquet(path, **_FORMAT)
