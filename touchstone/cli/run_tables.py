@@ -70,7 +70,8 @@ def _show_figures(screen: Console, config: "EvaluationConfig", scan: Callable[[s
     leaderboard(figures).print(screen)
     tier_table(read("tiers"), read("cross_tier")).print(screen)
     suite_table(read("suite_scores"), read("run_scores")).print(screen)
-    pairs = read("model_comparison")
+    # The sentences are most of a large table, and not shown.
+    pairs = scan("model_comparison").drop("sentence").collect()
     if not pairs.is_empty():
         comparison_table(pairs, config.comparison.alpha, config.intervals.confidence).print(screen)
     show_inputs(screen, *map(read, ("sources", "quarantine", "model_statistics")))
