@@ -65,8 +65,10 @@ def _write_settings(settings: Path) -> None:
 
 def _default_home(config_file: Path, output_dir: Path | None) -> Path:
     output = load_config(config_file, output_dir).output_dir
-    relative = os.path.relpath(config_file.resolve(), output.parent)
-    return output.parent / ".dagster" / f"{output.name}-{digest(relative)[:8]}"
+    place = config_file.resolve()
+    # Results of named files have their configuration with them; nothing else is written beside the files.
+    beside = output if place.parent == output else output.parent
+    return beside / ".dagster" / f"{output.name}-{digest(os.path.relpath(place, output.parent))[:8]}"
 
 
 def run_evaluation(evaluation: Evaluation, config_file: Path, instance: dg.DagsterInstance | None = None) -> RunOutcome:

@@ -1,5 +1,6 @@
 """Where the history of runs is kept, and what the UI shows."""
 
+import json
 import os
 import socket
 import subprocess
@@ -30,6 +31,10 @@ def new_home(config: Path, output_dir: Path | None = None) -> Path:
 def test_the_home_lies_beside_the_output(folder: Folder) -> None:
     home = new_home(folder.config)
     assert home.parent == folder.output.parent / ".dagster"
+    inside = folder.output / "evaluation_config.json"
+    inside.parent.mkdir(exist_ok=True)
+    inside.write_text(json.dumps({"fixes_dir": "../fixes", "output_dir": "."}))
+    assert new_home(inside).parent == folder.output / ".dagster"
     assert (home / "dagster.yaml").read_text() == (PROJECT / "dagster.yaml").read_text()
     assert os.environ["DAGSTER_HOME"] == str(home)
     assert new_home(folder.config) == home
