@@ -31,10 +31,6 @@ def new_home(config: Path, output_dir: Path | None = None) -> Path:
 def test_the_home_lies_beside_the_output(folder: Folder) -> None:
     home = new_home(folder.config)
     assert home.parent == folder.output.parent / ".dagster"
-    inside = folder.output / "evaluation_config.json"
-    inside.parent.mkdir(exist_ok=True)
-    inside.write_text(json.dumps({"fixes_dir": "../fixes", "output_dir": "."}))
-    assert new_home(inside).parent == folder.output / ".dagster"
     assert (home / "dagster.yaml").read_text() == (PROJECT / "dagster.yaml").read_text()
     assert os.environ["DAGSTER_HOME"] == str(home)
     assert new_home(folder.config) == home
@@ -61,6 +57,13 @@ def test_a_project_keeps_its_home_when_it_is_moved(folder: Folder, tmp_path: Pat
     before = new_home(config)
     moved = project.rename(tmp_path / "moved")
     assert new_home(moved / config.name) == moved / before.relative_to(project)
+
+
+def test_the_home_lies_in_the_output_if_the_configuration_does(folder: Folder) -> None:
+    inside = folder.output / "evaluation_config.json"
+    inside.parent.mkdir(exist_ok=True)
+    inside.write_text(json.dumps({"fixes_dir": "../fixes", "output_dir": "."}))
+    assert new_home(inside).parent == folder.output / ".dagster"
 
 
 def test_edited_settings_in_the_default_home_are_replaced(folder: Folder) -> None:
