@@ -15,7 +15,8 @@ import operator
 import polars as pl
 
 from touchstone.ingest.csv_rows import TextTable
-from touchstone.ingest.fixes import CLASS_COLUMN, OUTCOME_COLUMNS, rules_for
+from touchstone.ingest.fix_columns import CLASS_COLUMN, OUTCOME_COLUMNS
+from touchstone.ingest.fixes import rules_for
 from touchstone.vocabulary import DEFAULT_TIER, MAX_ID_LENGTH, PASS_CLASS
 
 _BITS = 62

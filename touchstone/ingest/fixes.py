@@ -13,27 +13,21 @@ import polars as pl
 from touchstone.errors import InputFileError
 from touchstone.ingest import cells
 from touchstone.ingest.csv_rows import LINE, TextTable, open_table, require_columns, unused_column_name
+from touchstone.ingest.fix_columns import (
+    AMOUNT_COLUMNS,
+    CLASS_COLUMN,
+    COUNT_COLUMNS,
+    FIX_COLUMNS,
+    IMPLIED_OUTCOME_COLUMNS,
+    OUTCOME_COLUMNS,
+    SCORE_COLUMNS,
+    TIME_COLUMNS,
+    TOKEN_COLUMNS,
+)
 from touchstone.ingest.quarantine import Refusal, quarantine_frame
 from touchstone.ingest.typed_rows import InputTable, drop_refused, find_duplicates, read_typed_rows
 from touchstone.vocabulary import DEFAULT_SUITE, DEFAULT_TIER, MAX_AMOUNT, PASS_CLASS
 
-OUTCOME_COLUMNS = ("plausible_fix", "passed")
-CLASS_COLUMN = "classification"
-IMPLIED_OUTCOME_COLUMNS = ("compiled", "tests_passed", "tests_failed")
-FIX_COLUMNS = (
-    "fixed_file",
-    "fixed_block_content",
-    "fixed_code",
-    "fixed_diff",
-    "model_patch",
-    "fixed_files",
-    "fixed_edits",
-)
-COUNT_COLUMNS = ("tests_passed", "tests_failed", "lint_warnings")
-TOKEN_COLUMNS = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens")
-AMOUNT_COLUMNS = ("cost_usd", "duration_seconds", "latency_ms")
-TIME_COLUMNS = ("start_time", "end_time")
-SCORE_COLUMNS = ("weighted_score", "impl_rate")
 ATTEMPT_KEY = ["tier", "oid", "iteration_id"]
 PROBLEM_SUITE = "__problem_suite"
 

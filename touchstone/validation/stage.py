@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from touchstone.config import EvaluationConfig
-from touchstone.ingest.fixes import FIX_COLUMNS, sort_attempts
+from touchstone.ingest.fix_columns import FIX_COLUMNS
+from touchstone.ingest.fixes import sort_attempts
 from touchstone.ingest.inputs import Inputs
 from touchstone.storage.batches import batches
 from touchstone.storage.code_version import table_code_version

@@ -11,9 +11,7 @@ from hypothesis import strategies as st
 
 from tests.ingest.adapters.damage import changed_values, damaged_bytes, read_or_refuse
 from touchstone.errors import InputFileError
-from touchstone.ingest import fixes
 from touchstone.ingest.adapters import AdapterTable, ReadOptions, detect_format, read_adapted
-from touchstone.ingest.adapters.native_columns import NATIVE_COLUMNS
 
 FILES = Path(__file__).parent / "files" / "swebench"
 OBJECT, LINES = FILES / "preds.json", FILES / "preds.jsonl"
@@ -70,12 +68,6 @@ def test_no_key_of_a_prediction_decides_anything(tmp_path: Path) -> None:
     row = table.frame.row(0, named=True)
     assert (row["passed"], row["classification"], row["temperature"]) == (None, None, "0.5")
     assert (row["input_passed"], row["input_classification"], row["input_cost_usd"]) == ("true", "pass", "1")
-
-
-def test_native_columns_are_those_of_a_fixes_file() -> None:
-    meant = [*fixes.OUTCOME_COLUMNS, fixes.CLASS_COLUMN, *fixes.IMPLIED_OUTCOME_COLUMNS, *fixes.FIX_COLUMNS]
-    meant += [*fixes.COUNT_COLUMNS, *fixes.TOKEN_COLUMNS, *fixes.AMOUNT_COLUMNS, *fixes.TIME_COLUMNS]
-    assert set(NATIVE_COLUMNS) >= {*meant, *fixes.SCORE_COLUMNS, *fixes.ATTEMPT_KEY, "model", "fix_sha"}
 
 
 def test_transcripts_are_left_out_and_named(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 import polars as pl
 
-from touchstone.ingest.fixes import FIX_COLUMNS
+from touchstone.ingest.fix_columns import FIX_COLUMNS
 from touchstone.names import file_key
 from touchstone.publish.interchange.results import Run, undecided_note
 

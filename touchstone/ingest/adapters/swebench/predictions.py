@@ -15,9 +15,9 @@ from touchstone.ingest.adapters.head import Head
 from touchstone.ingest.adapters.json_files import numbered_lines, parse_line, raw_lines
 from touchstone.ingest.adapters.json_values import identifier_of, object_of, text_of, unmapped_cells
 from touchstone.ingest.adapters.lossless_json import Number
-from touchstone.ingest.adapters.native_columns import NATIVE_COLUMNS
 from touchstone.ingest.adapters.swebench.statuses import COLUMNS, EMPTY_PATCH, NOT_RUN, attempt_cells
 from touchstone.ingest.adapters.table import AdapterTable, Record, RefusedRecordError, table_from_records
+from touchstone.ingest.fix_columns import NATIVE_COLUMNS
 from touchstone.text import counted
 
 FORMAT = "swebench-predictions"

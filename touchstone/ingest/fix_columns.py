@@ -1,0 +1,41 @@
+"""The columns of a fixes file that decide or describe an attempt. What they mean belongs in `fixes`."""
+
+OUTCOME_COLUMNS = ("plausible_fix", "passed")
+CLASS_COLUMN = "classification"
+IMPLIED_OUTCOME_COLUMNS = ("compiled", "tests_passed", "tests_failed")
+FIX_COLUMNS = (
+    "fixed_file",
+    "fixed_block_content",
+    "fixed_code",
+    "fixed_diff",
+    "model_patch",
+    "fixed_files",
+    "fixed_edits",
+)
+COUNT_COLUMNS = ("tests_passed", "tests_failed", "lint_warnings")
+TOKEN_COLUMNS = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens")
+AMOUNT_COLUMNS = ("cost_usd", "duration_seconds", "latency_ms")
+TIME_COLUMNS = ("start_time", "end_time")
+SCORE_COLUMNS = ("weighted_score", "impl_rate")
+
+# Names that an unrelated key of another tool must not fill.
+NATIVE_COLUMNS = (
+    "oid",
+    "iteration_id",
+    "llm_name",
+    "model",
+    "fix_sha",
+    "tier",
+    "suite",
+    "cluster",
+    "run_id",
+    CLASS_COLUMN,
+    *OUTCOME_COLUMNS,
+    *IMPLIED_OUTCOME_COLUMNS,
+    *COUNT_COLUMNS,
+    *FIX_COLUMNS,
+    *SCORE_COLUMNS,
+    *TOKEN_COLUMNS,
+    *AMOUNT_COLUMNS,
+    *TIME_COLUMNS,
+)
