@@ -159,10 +159,11 @@ def evaluate(inputs: Inputs, touchstone: Touchstone) -> Result:
         compared = compare(inputs, inputs.output_dir, touchstone)
         details = f"<details><summary>Evaluation</summary>\n\n{output}\n</details>\n"
         return Result(compared.code, compared.verdict, f"{compared.body}\n{details}")
+    said = re.findall(r"^\d[\d,]* of \d[\d,]* checks passed", run.out, re.MULTILINE)
     if _written_at(gate_report) != before:
-        output = f"{gate_report.read_text(encoding='utf-8')}\n{output}"
-    checks = re.findall(r"^\d[\d,]* of \d[\d,]* checks passed", run.out, re.MULTILINE)
-    return Result(run.code, _verdict(run, checks), output)
+        comparison = gate_report.read_text(encoding="utf-8")
+        said, output = [*said, comparison.partition("\n")[0]], f"{comparison}\n{output}"
+    return Result(run.code, _verdict(run, ["; ".join(said)] if said else []), output)
 
 
 def _written_at(path: Path) -> int | None:
