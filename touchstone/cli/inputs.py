@@ -41,5 +41,5 @@ def inspect_files(
     figures = figures_table(discovery)
     if figures.rows:
         figures.print(screen)
-    if not found:
+    if all(source.unreadable is not None for source in found):
         raise typer.Exit(2)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from touchstone.errors import InputFileError
 from touchstone.ingest.adapters import ADAPTERS, AdapterTable
 from touchstone.ingest.csv_rows import ROW_ERROR, open_table, read_rows
 from touchstone.ingest.discovery import Discovery, NotEvaluated
@@ -17,7 +18,10 @@ _KEY = ("llm_name", "tier", "oid")
 
 @dataclass(frozen=True)
 class RecognizedSource:
-    """A file or folder that is evaluated. `most_attempts` is the largest number at one problem by one model."""
+    """A file or folder with results. `most_attempts` is the largest number at one problem by one model.
+
+    `unreadable` says why nothing in it can be counted, which only reading it as a whole shows.
+    """
 
     name: str
     title: str
@@ -27,21 +31,30 @@ class RecognizedSource:
     refused: int
     most_attempts: int
     notes: tuple[str, ...] = ()
+    unreadable: str | None = None
 
 
 def recognized_sources(discovery: Discovery, problem_key: str = "oid") -> list[RecognizedSource]:
-    """Every file or folder that is evaluated, by name."""
+    """Every file or folder with results, by name."""
     by_path: dict[str, list[Source]] = {}
     for sources in discovery.sources.values():
         for source in sources:
             by_path.setdefault(source.name, []).append(source)
-    return [_recognized(name, sources, discovery, problem_key) for name, sources in sorted(by_path.items())]
+    return [_readable(name, sources, discovery, problem_key) for name, sources in sorted(by_path.items())]
 
 
 def left_out(discovery: Discovery) -> Iterator[NotEvaluated]:
     """What is not evaluated although a user may expect it: everything but outputs and files that hold no data."""
     quiet = ("output", "ignored")
     return (each for each in discovery.not_evaluated if each.format is not None or each.status not in quiet)
+
+
+def _readable(name: str, sources: list[Source], discovery: Discovery, problem_key: str) -> RecognizedSource:
+    try:
+        return _recognized(name, sources, discovery, problem_key)
+    except InputFileError as error:
+        reason = str(error).removeprefix(f"{sources[0].path}: ")
+        return RecognizedSource(name, "", (), 0, 0, 0, 0, unreadable=reason)
 
 
 def _recognized(name: str, sources: list[Source], discovery: Discovery, problem_key: str) -> RecognizedSource:
