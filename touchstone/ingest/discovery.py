@@ -293,7 +293,8 @@ def _nothing_found(config: EvaluationConfig, found: Discovery) -> str:
         wanted = f"models={config.models} and data_type='{config.data_type}'"
         return f"{config.fixes_dir}: no fixes file matches {wanted}; there are: {names}"
     if config.inputs:
-        others = [f"{config.fixes_dir / each.file}: {each.reason}" for each in found.not_evaluated]
+        inputs = (each for each in found.not_evaluated if each.status != "output")
+        others = [f"{config.fixes_dir / each.file}: {each.reason}" for each in inputs]
         return "; ".join(others[:5]) + ("; …" if len(others) > 5 else "") or f"{config.fixes_dir}: there is no file"
     if unknown:
         shown = "; ".join(unknown[:5]) + ("; …" if len(unknown) > 5 else "")
