@@ -69,6 +69,14 @@ def test_two_files_that_contradict_each_other_are_refused() -> None:
     assert found.conflict is not None
 
 
+def test_an_empty_prediction_is_no_verdict_of_its_own() -> None:
+    predictions = part(("a", "1", None, None, None), ("b", "1", False, None, None), ("c", "1", False, None, None))
+    logs = part(("a", "1", True, "r", None), ("b", "1", False, "r", None))
+    found = combine("m", sources("swebench-predictions", "swebench-logs"), [predictions, logs])
+    assert found.conflict is None
+    assert keys(found.parts) == [("c", "1", False), ("a", "1", True), ("b", "1", False)]
+
+
 def test_a_sample_that_was_copied_counts_once() -> None:
     first = part(("a", "1", True, "r1", "u1"), ("b", "1", True, "r1", "u2"))
     second = part(("a", "1", True, "r2", "u1"), ("c", "1", False, "r2", "u3"))
@@ -100,3 +108,9 @@ def test_what_may_be_the_same_attempt_is_refused(formats: tuple[str, str], runs:
         "0.json and 1.json both have an attempt of the model 'm' at tier 'T0', oid 'a', iteration_id '1'; "
         "keep one of them"
     )
+
+
+def test_only_the_files_that_share_an_attempt_are_named() -> None:
+    other = part(("z", "1", True, None, None))
+    found = combine("m", sources("harbor", "inspect", NATIVE), [other, *[part(("a", "1", True, None, None))] * 2])
+    assert found.conflict is not None and found.conflict.startswith("1.json and 2.json both have")

@@ -1,10 +1,11 @@
 """Which files an evaluation looks at: the entries of a folder, or the inputs that the configuration names."""
 
+import shutil
 from pathlib import Path
 
 import pytest
 
-from tests.conftest import Folder
+from tests.conftest import PROJECT, Folder
 from touchstone.config import EvaluationConfig, load_config
 from touchstone.errors import TouchstoneError
 from touchstone.ingest.discovery import discover
@@ -71,3 +72,19 @@ def test_inputs_lie_below_the_fixes_folder(folder: Folder, name: str) -> None:
 def test_an_input_that_is_missing(folder: Folder) -> None:
     with pytest.raises(TouchstoneError, match=r"gone\.eval: no such file or folder"):
         input_paths(configured(folder, inputs=["gone.eval"]))
+
+
+def test_results_beside_a_folder_of_logs_are_reported_unless_they_are_named_too(folder: Folder) -> None:
+    logs = folder.root / "fixes" / "harness"
+    shutil.copytree(PROJECT / "tests" / "ingest" / "adapters" / "files" / "swebench", logs)
+    put(folder, "harness/report.json", "harness/logs/deep.json")
+    (logs / "notes.md").write_text("what was tried")
+    beside = {each.file: each.status for each in discover(configured(folder)).not_evaluated if "harness/" in each.file}
+    assert beside == {
+        "harness/preds.json": "ignored",
+        "harness/preds.jsonl": "ignored",
+        "harness/report.json": "unknown",
+    }
+    found = discover(configured(folder, inputs=["harness", "harness/report.json"]))
+    assert [source.name for source in found.sources["org/m"]] == ["harness/report.json"]
+    assert "harness/report.json" not in [each.file for each in found.not_evaluated]

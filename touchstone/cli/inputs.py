@@ -36,10 +36,10 @@ def inspect_files(
     with show_progress("reading files"):
         config = implied_config(paths, score)
         discovery = discover(config)
-        found = recognized_sources(discovery, config.problem_key)
+        found = recognized_sources(discovery, config)
     show_recognized(screen, found, discovery)
     figures = figures_table(discovery)
     if figures.rows:
         figures.print(screen)
-    if not found:
+    if all(source.unreadable is not None for source in found):
         raise typer.Exit(2)

@@ -15,7 +15,7 @@ CONFIG_OPTION = typer.Option(
     help=f"Evaluation configuration, JSON or TOML. [default: {_DEFAULT_CONFIG} in the current folder]"
 )
 SCORE_OPTION = typer.Option(
-    "--score", "--scorer", metavar="NAME", help="Which score of files that have several, such as Inspect logs."
+    "--scorer", "--score", metavar="NAME", help="Which score of files that have several, such as Inspect logs."
 )
 DATA_OPTION = typer.Option(help="Output folder of a run.")
 DRAFT_OPTION = typer.Option("--draft", help="Read the tables of the last run, which a gate kept from being published.")

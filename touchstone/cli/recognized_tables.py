@@ -15,18 +15,20 @@ _MAX_MODELS = 3
 
 def show_recognized(screen: Console, found: list[RecognizedSource], discovery: Discovery) -> None:
     """Print a row for each file or folder, what to know about it, and what is not evaluated."""
-    if found:
-        sources_table(found).print(screen)
+    readable = [source for source in found if source.unreadable is None]
+    if readable:
+        sources_table(readable).print(screen)
     for note, files in _by_note(found).items():
         more = f" and {counted(len(files) - 1, 'other file')}" if len(files) > 1 else ""
         screen.print(f"{files[0]}{more}: {note}", markup=False, highlight=False)
-    others = list(left_out(discovery))
-    for each in others[:_MAX_ROWS]:
-        reason = each.reason.rpartition(f"{each.file}: ")[-1]
-        screen.print(f"not evaluated: {each.file} ({reason})", markup=False, highlight=False)
+    expected = list(left_out(discovery))
+    others = [(source.name, source.unreadable) for source in found if source.unreadable is not None]
+    others += [(each.file, each.reason.rpartition(f"{each.file}: ")[-1]) for each in expected]
+    for name, reason in others[:_MAX_ROWS]:
+        screen.print(f"not evaluated: {name} ({reason})", markup=False, highlight=False)
     if len(others) > _MAX_ROWS:
         screen.print(f"not evaluated: {counted(len(others) - _MAX_ROWS, 'more file')}")
-    skipped = len(discovery.not_evaluated) - len(others)
+    skipped = len(discovery.not_evaluated) - len(expected)
     if skipped:
         screen.print(f"not read: {counted(skipped, 'file or folder', 'files and folders')} without results")
 

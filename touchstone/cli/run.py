@@ -2,6 +2,7 @@
 
 import gc
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -56,11 +57,13 @@ def run(
         published = None if only or accept or fresh or force or is_new else _find_up_to_date(config, output_dir)
         if published is None:
             from touchstone.evaluation import Evaluation
+            from touchstone.ingest.implied_config import removed_on_error
             from touchstone.progress import report_step
 
-            evaluation = Evaluation.load(config, output_dir, only or [], accept=accept, fresh=fresh)
-            report_step("looking for fixes files")
-            evaluation.inputs.require_only(only or [], "--only")
+            with removed_on_error(config) if is_new else nullcontext():
+                evaluation = Evaluation.load(config, output_dir, only or [], accept=accept, fresh=fresh)
+                report_step("looking for fixes files")
+                evaluation.inputs.require_only(only or [], "--only")
     if published is not None:
         from touchstone.cli.run_tables import show_published
 
@@ -105,7 +108,7 @@ def _introduce(evaluation: "Evaluation", config_file: Path, is_new: bool) -> Non
     from touchstone.ingest.recognized import recognized_sources
 
     with show_progress("counting attempts"):
-        found = recognized_sources(evaluation.inputs.discovery, evaluation.config.problem_key)
+        found = recognized_sources(evaluation.inputs.discovery, evaluation.config)
     show_recognized(terminal(), found, evaluation.inputs.discovery)
     if is_new:
         evaluation.config = with_fitting_k(config_file, max((each.most_attempts for each in found), default=1))

@@ -4,8 +4,8 @@ Used by `touchstone compare` and by the gate. What can be compared is in `inputs
 `regressions`, the statistics in `pairs`, and the output formats in `report`.
 """
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -39,8 +39,8 @@ class ComparisonResult:
 class CompareOptions:
     """Which models and tiers to compare and by which score.
 
-    `data` is the output folder in which snapshots are looked up by name. `problems_csv`, `scoring` and `problem_key`
-    only apply to inputs that are files.
+    `data` is the output folder in which snapshots are looked up by name. `problems_csv`, `scoring`, `problem_key`,
+    `scorer` and `columns` only apply to inputs that are files.
     """
 
     threshold: float = 0.05
@@ -52,6 +52,7 @@ class CompareOptions:
     scoring: "Scoring | None" = None
     problem_key: str = "oid"
     scorer: str | None = None
+    columns: Mapping[str, str] = field(default_factory=dict, hash=False)
 
 
 def configured_options(config: "EvaluationConfig") -> CompareOptions:
@@ -66,6 +67,7 @@ def configured_options(config: "EvaluationConfig") -> CompareOptions:
         scoring=config.scoring,
         problem_key=config.problem_key,
         scorer=config.score,
+        columns=config.columns,
     )
 
 
@@ -144,7 +146,7 @@ def _open(name: str, options: CompareOptions) -> ComparisonInput:
         return replace(open_input(str(snapshot.folder)), label=label)
     if name.strip() and not Path(name).exists():
         raise TouchstoneError(f"{name}: no such file or folder; to name a snapshot, add --data DIR")
-    return open_input(name, options.problems_csv, options.scoring, options.problem_key, options.scorer)
+    return open_input(name, options.problems_csv, options.scoring, options.problem_key, options.scorer, options.columns)
 
 
 def _single_models(before: ComparisonInput, after: ComparisonInput, options: CompareOptions) -> tuple[str, str] | None:

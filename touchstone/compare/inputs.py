@@ -45,6 +45,7 @@ def open_input(
     scoring: "Scoring | None" = None,
     problem_key: str = "oid",
     score: str | None = None,
+    columns: Mapping[str, str] | None = None,
 ) -> ComparisonInput:
     """Open the results of a run, or files; all but `text` applies to files only, `score` to those with several.
 
@@ -57,7 +58,10 @@ def open_input(
         raise TouchstoneError(f"{text or 'the empty name'}: no such file or folder")
     if path.is_dir() and ((path / "tables").exists() or (path / "snapshots").exists()):
         return _open_folder(text, path)
-    return _open_files(text, path, problems_csv, scoring, problem_key, score)
+    settings: dict[str, object] = {"problem_key": problem_key, "columns": dict(columns or {})}
+    if problems_csv is not None:
+        settings["problems_csv"] = problems_csv
+    return _open_files(text, path, scoring, score, settings)
 
 
 # Folders
@@ -119,12 +123,11 @@ def _check_columns(label: str, file: Path, needed: Mapping[str, pl.DataType]) ->
 
 
 def _open_files(
-    label: str, path: Path, problems_csv: Path | None, scoring: "Scoring | None", problem_key: str, score: str | None
+    label: str, path: Path, scoring: "Scoring | None", score: str | None, settings: Mapping[str, object]
 ) -> ComparisonInput:
     from touchstone.ingest.implied_config import implied_config
     from touchstone.ingest.read_inputs import read_inputs
 
-    settings = {"problem_key": problem_key} | ({"problems_csv": problems_csv} if problems_csv is not None else {})
     config = implied_config([path], score).model_copy(update=settings)
     with tempfile.TemporaryDirectory(prefix="touchstone-") as scratch:
         rows = read_inputs(config, Path(scratch))

@@ -11,10 +11,19 @@ from pathlib import Path
 
 from touchstone.config import EvaluationConfig, first_problems_csv
 from touchstone.errors import InputFileError, TouchstoneError
-from touchstone.ingest.adapters import NOT_KNOWN, AdapterTable, ReadOptions, detect_format, read_as, why_unknown
+from touchstone.ingest.adapters import (
+    ADAPTERS,
+    NOT_KNOWN,
+    AdapterTable,
+    ReadOptions,
+    detect_format,
+    read_as,
+    why_unknown,
+)
 from touchstone.ingest.adapters.adapter import NotEvaluatedError
+from touchstone.ingest.adapters.folders import files_in
 from touchstone.ingest.adapters.plain import exported_table, why_not_plain
-from touchstone.ingest.adapters.swebench import submission
+from touchstone.ingest.adapters.swebench import predictions, submission
 from touchstone.ingest.csv_rows import LINE, ROW_ERROR, read_header
 from touchstone.ingest.fixes import require_fixes_columns
 from touchstone.ingest.input_paths import input_paths, label_of
@@ -68,8 +77,11 @@ class Discovery:
 def discover(config: EvaluationConfig) -> Discovery:
     """Classify every input by name and content; raises if there is nothing to evaluate."""
     found = Discovery()
-    for path in input_paths(config):
+    paths = input_paths(config)
+    for path in paths:
         _add_file(path, config, found)
+    for path in [path for path in found.adapter_tables if path.is_dir()]:
+        _report_files_beside(path, set(paths), config, found)
     for model, sources in found.sources.items():
         native = [source.name for source in sources if source.format == NATIVE]
         if len(native) > 1:
@@ -142,6 +154,22 @@ def _add_results(path: Path, kind: str | None, config: EvaluationConfig, found: 
         found.sources.setdefault(name, []).append(source)
         if table is not None:
             found.adapter_tables[path] = table
+
+
+def _report_files_beside(folder: Path, named: set[Path], config: EvaluationConfig, found: Discovery) -> None:
+    """Report results directly in a folder that is one source, but which the reader of the folder does not read."""
+    table = found.adapter_tables[folder]
+    known = {file.absolute() for file in (*table.files, *named)}
+    for path in (path for path in files_in(folder, "") if path.absolute() not in known):
+        seen = _classified(path, config)
+        if seen.status is not None or (seen.format is None and _why_not_fixes(path, config)):
+            continue
+        # The usual place of predictions is beside the logs with their verdicts.
+        status: FileStatus = "ignored" if seen.format == predictions.FORMAT else "unknown"
+        title = ADAPTERS[table.format].title
+        reason = f"its folder is read as {title} only; name the file as well, or move it to another folder"
+        label = label_of(path, config.fixes_dir)
+        found.not_evaluated.append(NotEvaluated(label, status, reason, format=seen.format or NATIVE))
 
 
 def read_options(config: EvaluationConfig) -> ReadOptions:
@@ -265,7 +293,8 @@ def _nothing_found(config: EvaluationConfig, found: Discovery) -> str:
         wanted = f"models={config.models} and data_type='{config.data_type}'"
         return f"{config.fixes_dir}: no fixes file matches {wanted}; there are: {names}"
     if config.inputs:
-        others = [f"{config.fixes_dir / each.file}: {each.reason}" for each in found.not_evaluated]
+        inputs = (each for each in found.not_evaluated if each.status != "output")
+        others = [f"{config.fixes_dir / each.file}: {each.reason}" for each in inputs]
         return "; ".join(others[:5]) + ("; …" if len(others) > 5 else "") or f"{config.fixes_dir}: there is no file"
     if unknown:
         shown = "; ".join(unknown[:5]) + ("; …" if len(unknown) > 5 else "")

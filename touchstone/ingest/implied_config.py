@@ -2,7 +2,8 @@
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from touchstone.config import EvaluationConfig, load_config
@@ -74,6 +75,18 @@ def write_config(place: Path, settings: dict[str, object]) -> None:
         raise TouchstoneError(
             f"{place}: cannot be written ({error.strerror}); choose another folder with --output-dir"
         ) from None
+
+
+@contextmanager
+def removed_on_error(place: Path) -> Iterator[None]:
+    """Remove a new configuration, and its folder if nothing else is in it, if the inputs turn out to be unusable."""
+    try:
+        yield
+    except TouchstoneError:
+        place.unlink(missing_ok=True)
+        with suppress(OSError):
+            place.parent.rmdir()
+        raise
 
 
 def with_fitting_k(place: Path, most_attempts: int) -> EvaluationConfig:

@@ -45,7 +45,7 @@ def read_inputs(config: EvaluationConfig, scratch: Path) -> InputRows:
     for place, (model, sources) in enumerate(discovery.sources.items(), start=1):
         report_step(f"attempts of {model} ({place} of {len(discovery.sources)})")
         try:
-            parts = [_read(source, discovery, known, config.problem_key, scratch) for source in sources]
+            parts = [_read(source, discovery, known, config, scratch) for source in sources]
         except InputFileError as error:
             rows.unreadable.append(str(error))
             continue
@@ -70,7 +70,7 @@ def _problems(
     problems, refused = derived_problems(list(discovery.adapter_tables.values())), []
     place = config.problems_csv or first_problems_csv(config)
     if place is not None:
-        read = read_problems(place, scratch / "problems.parquet", config.problem_key)
+        read = read_problems(place, scratch / "problems.parquet", config.problem_key, config.columns)
         listed = read.problems.select(list(TABLES["problems"].dtypes)).collect()
         problems = pl.concat([listed, problems.join(listed, on="oid", how="anti")], how="diagonal").sort("oid")
         refused.append(read.quarantine)
@@ -82,10 +82,12 @@ def _problems(
     return problems, {}, refused
 
 
-def _read(source: Source, discovery: Discovery, problems: pl.LazyFrame, key: str, scratch: Path) -> IngestedAttempts:
+def _read(
+    source: Source, discovery: Discovery, problems: pl.LazyFrame, config: EvaluationConfig, scratch: Path
+) -> IngestedAttempts:
     rows = scratch / "fixes.parquet"
     if source.format == NATIVE:
-        read = read_fixes(source.path, source.model, problems, rows, key)
+        read = read_fixes(source.path, source.model, problems, rows, config.problem_key, config.columns)
     else:
         read = read_attempts(
             discovery.adapter_tables[source.path].for_model(source.model), source.model, problems, rows

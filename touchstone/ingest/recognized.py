@@ -5,9 +5,12 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from touchstone.config import EvaluationConfig
+from touchstone.errors import InputFileError
 from touchstone.ingest.adapters import ADAPTERS, AdapterTable
-from touchstone.ingest.csv_rows import ROW_ERROR, open_table, read_rows
+from touchstone.ingest.csv_rows import ROW_ERROR, read_rows
 from touchstone.ingest.discovery import Discovery, NotEvaluated
+from touchstone.ingest.fixes import open_fixes
 from touchstone.ingest.sources import NATIVE, Source
 from touchstone.vocabulary import DEFAULT_TIER
 
@@ -17,7 +20,10 @@ _KEY = ("llm_name", "tier", "oid")
 
 @dataclass(frozen=True)
 class RecognizedSource:
-    """A file or folder that is evaluated. `most_attempts` is the largest number at one problem by one model."""
+    """A file or folder with results. `most_attempts` is the largest number at one problem by one model.
+
+    `unreadable` says why nothing in it can be counted, which only reading it as a whole shows.
+    """
 
     name: str
     title: str
@@ -27,15 +33,16 @@ class RecognizedSource:
     refused: int
     most_attempts: int
     notes: tuple[str, ...] = ()
+    unreadable: str | None = None
 
 
-def recognized_sources(discovery: Discovery, problem_key: str = "oid") -> list[RecognizedSource]:
-    """Every file or folder that is evaluated, by name."""
+def recognized_sources(discovery: Discovery, config: EvaluationConfig) -> list[RecognizedSource]:
+    """Every file or folder with results, by name."""
     by_path: dict[str, list[Source]] = {}
     for sources in discovery.sources.values():
         for source in sources:
             by_path.setdefault(source.name, []).append(source)
-    return [_recognized(name, sources, discovery, problem_key) for name, sources in sorted(by_path.items())]
+    return [_readable(name, sources, discovery, config) for name, sources in sorted(by_path.items())]
 
 
 def left_out(discovery: Discovery) -> Iterator[NotEvaluated]:
@@ -44,11 +51,19 @@ def left_out(discovery: Discovery) -> Iterator[NotEvaluated]:
     return (each for each in discovery.not_evaluated if each.format is not None or each.status not in quiet)
 
 
-def _recognized(name: str, sources: list[Source], discovery: Discovery, problem_key: str) -> RecognizedSource:
+def _readable(name: str, sources: list[Source], discovery: Discovery, config: EvaluationConfig) -> RecognizedSource:
+    try:
+        return _recognized(name, sources, discovery, config)
+    except InputFileError as error:
+        reason = str(error).removeprefix(f"{sources[0].path}: ")
+        return RecognizedSource(name, "", (), 0, 0, 0, 0, unreadable=reason)
+
+
+def _recognized(name: str, sources: list[Source], discovery: Discovery, config: EvaluationConfig) -> RecognizedSource:
     models = tuple(sorted(source.model for source in sources))
     first = sources[0]
     if first.format == NATIVE:
-        return _native(name, models, first, problem_key)
+        return _native(name, models, first, config)
     table = discovery.adapter_tables[first.path]
     good = table.frame.lazy().filter(pl.col(ROW_ERROR).is_null())
     problems, attempts, most = _counts(good, _given(table))
@@ -57,13 +72,13 @@ def _recognized(name: str, sources: list[Source], discovery: Discovery, problem_
     return RecognizedSource(name, title, models, problems, attempts, refused, most, table.notes)
 
 
-def _native(name: str, models: tuple[str, ...], source: Source, problem_key: str) -> RecognizedSource:
-    table = open_table(source.path)
+def _native(name: str, models: tuple[str, ...], source: Source, config: EvaluationConfig) -> RecognizedSource:
+    table = open_fixes(source.path, config.problem_key, config.columns)
     tier = pl.col("tier") if "tier" in table.columns else pl.lit(DEFAULT_TIER)
 
     def counted(rows: pl.LazyFrame) -> tuple[int, int, int, int]:
         good = rows.filter(pl.col(ROW_ERROR).is_null())
-        found = _counts(good, {"llm_name": pl.lit(models[0]), "tier": tier, "oid": pl.col(problem_key)})
+        found = _counts(good, {"llm_name": pl.lit(models[0]), "tier": tier, "oid": pl.col(config.problem_key)})
         return (*found, int(rows.select(pl.len()).collect().item()))
 
     problems, attempts, most, rows = read_rows(table, counted)

@@ -23,6 +23,8 @@ from touchstone.vocabulary import DEFAULT_TIER
 
 _COUNTED = ("model", "tier", "oid", "iteration_id", "passed")
 
+_MAX_SUITES = 10
+
 
 @dataclass
 class Calculation:
@@ -74,8 +76,23 @@ def calculate_inputs(
     most = attempts.group_by("model", "tier", "oid").len().select(pl.col("len").max()).collect().item()
     ks = list(k_values) if k_values is not None else fitting_ks(int(most))
     table = summarise(histogram, groups, rows.problems.height, ks, intervals)
-    done = Calculation(table.sort("model", "tier", "k"), rows.quarantine, rows.unreadable, rows.notes)
+    notes = [*rows.notes, *_notes_on_suites(counts, rows.problems.lazy())]
+    done = Calculation(table.sort("model", "tier", "k"), rows.quarantine, rows.unreadable, notes)
     return done, ks
+
+
+def _notes_on_suites(counts: pl.LazyFrame, problems: pl.LazyFrame) -> list[str]:
+    """pass@1 in each suite of a model that has several: over all of them together it may be no figure of its tool."""
+    decided = counts.filter(pl.col("n") > 0).join(problems.select("oid", "suite"), on="oid")
+    by_suite = decided.group_by("model", "tier", "suite").agg(rate=(pl.col("c") / pl.col("n")).mean())
+    rows = by_suite.sort("model", "tier", "suite").collect()
+    notes = []
+    for (model, tier), suites in rows.group_by("model", "tier", maintain_order=True):
+        shown = [f"{rate:.3f} in {suite}" for suite, rate in suites.select("suite", "rate").head(_MAX_SUITES).rows()]
+        more = f" and {suites.height - _MAX_SUITES} more" if suites.height > _MAX_SUITES else ""
+        if suites.height > 1:
+            notes.append(f"{model} {tier}: pass@1 is {', '.join(shown)}{more}; the table has all suites together")
+    return notes
 
 
 def parse_k_values(texts: Sequence[str]) -> list[int]:

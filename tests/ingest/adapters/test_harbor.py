@@ -169,7 +169,7 @@ def test_a_graded_reward_is_a_score(tmp_path: Path) -> None:
 def test_several_rewards(tmp_path: Path) -> None:
     both = {"rewards": {"tests": 1, "style": 0}}
     assert one(tmp_path, verifier_result=both).frame["__broken"].to_list() == [
-        "the trial has the rewards style, tests; choose one with --score"
+        "the trial has the rewards style, tests; choose one with --scorer"
     ]
     assert one(tmp_path, "tests", verifier_result=both).frame["passed"].to_list() == ["true"]
     assert one(tmp_path, "style", verifier_result=both).frame["passed"].to_list() == ["false"]

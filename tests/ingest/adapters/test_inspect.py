@@ -181,7 +181,7 @@ def test_the_score_that_decides(tmp_path: Path, reported: tuple[str, ...], wante
     path = write_eval(tmp_path / "log.eval", [sample(scores=TWO)], header(*reported))
     table = read_adapted(path, ReadOptions(score=wanted))
     assert table.frame["score"].to_list() == [chosen]
-    assert any(note.startswith(f"the score {chosen} decides; --score chooses another") for note in table.notes)
+    assert any(note.startswith(f"the score {chosen} decides; --scorer chooses another") for note in table.notes)
 
 
 def test_the_headline_decides_before_the_first_score(tmp_path: Path) -> None:

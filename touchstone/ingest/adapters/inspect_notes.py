@@ -51,9 +51,9 @@ def score_notes(attempts: Collection[Attempt], scores: Sequence[ScoreName], chos
         return
     others = [name for name in scores if name != chosen]
     if chosen not in scores:
-        yield f"the score {chosen} has several values and decides nothing; --score chooses one: {listed(others)}"
+        yield f"the score {chosen} has several values and decides nothing; --scorer chooses one: {listed(others)}"
     elif others:
-        yield f"the score {chosen} decides; --score chooses another one: {listed(others)}"
+        yield f"the score {chosen} decides; --scorer chooses another one: {listed(others)}"
     for name in others[:5]:
         both = [(attempt.values.get(chosen), attempt.values.get(name)) for attempt in attempts]
         pairs = [(one, other) for one, other in ((known_number(a), known_number(b)) for a, b in both)]

@@ -177,7 +177,7 @@ def _is_own_failure(attempt: Attempt, name: ScoreName | None) -> bool:
 def _undecided_reason(attempt: Attempt, name: ScoreName | None, value: object) -> str:
     if name is None or name not in attempt.values:
         several = any(each.scorer == name.scorer for each in attempt.values) if name is not None else False
-        return f"the score {name} has several values; choose one with --score" if several else "not scored"
+        return f"the score {name} has several values; choose one with --scorer" if several else "not scored"
     if value is None or is_unscored(value):
         return f"not scored ({attempt.reasons.get(name.scorer, 'no value')})"
     return f"the score {name} is {short(text_of(value))!r}, which is no verdict"

@@ -55,7 +55,8 @@ _WORST_FIRST: tuple[Outcome, ...] = ("failed", "error", "passed", "skipped")
 _CLASSIFICATION = {"passed": "pass", "failed": "fail", "error": "error", "skipped": None}
 _NOT_RUN = ("notrun", "disabled", "skipped", "suppressed", "ignored")
 _FLAKY = ("flakyFailure", "flakyError")
-_ROOT = re.compile(r"\A(?:<\?xml[^>]*\?>|<!--.*?-->|\s)*<testsuites?[\s>/]", re.DOTALL)
+_DECLARATION = r"<!DOCTYPE[^\[>]*(?:\[.*?\]\s*)?>"
+_ROOT = re.compile(rf"\A(?:<\?xml[^>]*\?>|<!--.*?-->|{_DECLARATION}|\s)*<testsuites?[\s>/]", re.DOTALL)
 _NUMBER = re.compile(r"[0-9]+(\.[0-9]*)?([eE][-+]?[0-9]+)?")
 _CHUNK = 1 << 20
 # Suites are nested a few levels deep. Expat keeps all names of open elements.

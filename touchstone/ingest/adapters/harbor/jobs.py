@@ -1,7 +1,7 @@
 """Adapter for Harbor: a job's folder, a folder of jobs, or the `result.json` of a job or of a single trial.
 
 A trial is an attempt; those of a model at a task are numbered by their start, across all jobs that are read together.
-It passed if its reward is at least 1. Several rewards need `--score` unless one is called `reward`. A task is unique
+It passed if its reward is at least 1. Several rewards need `--scorer` unless one is called `reward`. A task is unique
 within its dataset (`source`), which is the suite. Transcripts and configurations are left out.
 
 Only the `result.json` of a trial's own folder is read: what is below it may have been written by the agent.

@@ -110,7 +110,7 @@ def _reward(verified: Mapping[str, object], score: str | None) -> str | None:
     name = score or ("reward" if "reward" in rewards else next(iter(rewards)))
     if score is None and name != "reward" and len(rewards) > 1:
         names = ", ".join(sorted(rewards))
-        raise RefusedRecordError("bad_number", f"the trial has the rewards {names}; choose one with --score")
+        raise RefusedRecordError("bad_number", f"the trial has the rewards {names}; choose one with --scorer")
     if name not in rewards:
         raise RefusedRecordError("bad_number", f"the trial has no reward {name!r}, but {', '.join(sorted(rewards))}")
     return text_of(rewards[name])

@@ -1,0 +1,130 @@
+"""`touchstone compare A B` and `touchstone pass-at-k PATH…` on files of other tools, without a configuration."""
+
+import json
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from tests.conftest import PROJECT, Command
+from tests.ingest.adapters.inspect_files import SPEC, header, sample, write_eval
+
+FILES = PROJECT / "tests" / "ingest" / "adapters" / "files"
+
+
+def log(path: Path, tests: str, style: str, model: str = "acme/model") -> Path:
+    """A log with one sample per letter, scored by two scorers."""
+    samples: list[object] = [
+        sample(id=f"p{place}", uuid=f"{path.name}-{place}", scores={"tests": {"value": one}, "style": {"value": other}})
+        for place, (one, other) in enumerate(zip(tests, style, strict=True))
+    ]
+    return write_eval(path, samples, header("tests", "style", eval=SPEC | {"model": model, "run_id": path.name}))
+
+
+@pytest.fixture
+def two(tmp_path: Path) -> tuple[Path, Path]:
+    """Two logs of different models: eight samples pass in the first and none in the second."""
+    return log(tmp_path / "a.eval", "CCCCCCCCI", "IIIIIIIII", "org/a"), log(
+        tmp_path / "b.eval", "IIIIIIIII", "CCCCCCCCI", "org/b"
+    )
+
+
+def test_two_logs_of_different_models_are_paired(touchstone: Command, two: tuple[Path, Path]) -> None:
+    done = touchstone("compare", *two)
+    assert done.returncode == 0
+    assert done.stdout.startswith("current is worse than baseline")
+    assert "8 regressions" in done.stdout and "org/b against org/a" in done.stdout
+    assert "note: different models: org/b (current) is compared with org/a (baseline)\n" in done.stderr
+    assert touchstone("compare", *two, "--fail-on-verdict", "worse").returncode == 1
+
+
+def test_another_scorer_decides(touchstone: Command, two: tuple[Path, Path]) -> None:
+    assert (
+        "note: a.eval: the score tests decides; --scorer chooses another one: style\n"
+        in touchstone("compare", *two).stderr
+    )
+    done = touchstone("compare", *two, "--scorer", "style")
+    assert done.returncode == 0 and done.stdout.startswith("current is better than baseline")
+    missing = touchstone("compare", *two, "--scorer", "speed")
+    assert missing.returncode == 2 and missing.stderr.count("\n") == 1 and "speed" in missing.stderr
+
+
+def test_two_logs_of_one_model(touchstone: Command, tmp_path: Path) -> None:
+    before, after = log(tmp_path / "a.eval", "CCI", "III"), log(tmp_path / "b.eval", "CIC", "III")
+    done = touchstone("compare", before, after, "--format", "json")
+    assert done.returncode == 0 and "different models" not in done.stderr
+    changed = {case["oid"]: case["kind"] for case in json.loads(done.stdout)["cases"]}
+    assert changed == {"fix/p0": "unchanged", "fix/p1": "regression", "fix/p2": "improvement"}
+
+
+def test_a_plain_file_with_other_column_names(touchstone: Command, tmp_path: Path) -> None:
+    for name, value in (("a", "true"), ("b", "false")):
+        (tmp_path / f"{name}.jsonl").write_text(f'{{"task": "t", "try": 1, "ok": {value}}}\n')
+    settings = {
+        "fixes_dir": ".",
+        "output_dir": "out",
+        "columns": {"task": "oid", "try": "iteration_id", "ok": "passed"},
+    }
+    (tmp_path / "evaluation_config.json").write_text(json.dumps(settings))
+    two = (tmp_path / "a.jsonl", tmp_path / "b.jsonl")
+    refused = touchstone("compare", *two)
+    assert refused.returncode == 2 and "a.jsonl: missing columns oid, iteration_id" in refused.stderr
+    done = touchstone("compare", *two, "--config", tmp_path / "evaluation_config.json")
+    assert done.returncode == 0 and "1 regression" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("file", "model", "figures"),
+    [
+        ("human_eval/samples.jsonl_results.jsonl", "human_eval", {1: 0.4444, 2: 0.7778, 3: 1.0}),
+        ("livecodebench/handmade_Scenario.codegeneration_3_0.2_eval_all.json", "handmade", {1: 0.3333}),
+        ("cruxeval/handmade_scored_acme_temp0.8_output.json", "acme", {1: 0.4444}),
+    ],
+)
+def test_pass_at_k_is_that_of_the_tool(touchstone: Command, file: str, model: str, figures: dict[int, float]) -> None:
+    done = touchstone("pass-at-k", FILES / file, "--k-values", *figures, "--format", "json")
+    assert done.returncode == 0, done.stderr
+    found = {row["k"]: row["pass_at_k"] for row in json.loads(done.stdout) if row["model"] == model}
+    assert found == pytest.approx(figures, abs=5e-5)
+
+
+def test_pass_at_1_of_every_suite_is_told(touchstone: Command) -> None:
+    done = touchstone("pass-at-k", FILES / "evalplus" / "acme--fixer-7b_openai_temp_0.8_eval_results.json")
+    assert done.stdout.splitlines()[1].split() == ["0", "acme/fixer-7b", "0.500", "1.000"]
+    told = "note: acme/fixer-7b T0: pass@1 is 0.667 in base, 0.333 in plus; the table has all suites together\n"
+    assert told in done.stderr
+
+
+def test_paths_and_options_give_the_same_figures(touchstone: Command) -> None:
+    sample_folder = PROJECT / "data" / "sample"
+    fixes = sorted(sample_folder.glob("*_fixes.csv"))
+    named = touchstone(
+        "pass-at-k", "--problems-csv", sample_folder / "problems.csv", "--fixes-csv", *fixes, "--format", "csv"
+    )
+    given = touchstone("pass-at-k", *fixes, "--k-values", "1,5,10", "--format", "csv")
+    assert given.returncode == 0 and given.stdout == named.stdout
+    twice = touchstone("pass-at-k", *fixes, "--fixes-csv", *fixes)
+    assert (twice.returncode, twice.stderr) == (2, "error: give either PATH… or --fixes-csv, not both\n")
+
+
+@pytest.mark.parametrize("kind", ["jsonl", "parquet"])
+@pytest.mark.parametrize(
+    ("columns", "expected"),
+    [
+        ({"oid": ["a"], "passed": [True]}, "missing column iteration_id (found: oid, passed)"),
+        ({"iteration_id": [1], "passed": [True]}, "missing column oid (found: iteration_id, passed)"),
+        ({"oid": ["a"], "iteration_id": [1], "note": ["x"]}, "no outcome and no fix; it needs a column"),
+    ],
+)
+@pytest.mark.parametrize("command", ["inspect-files", "pass-at-k"])
+def test_a_plain_table_that_lacks_a_column(
+    touchstone: Command, tmp_path: Path, command: str, kind: str, columns: dict[str, list[object]], expected: str
+) -> None:
+    path, frame = tmp_path / f"m.{kind}", pl.DataFrame(columns)
+    if kind == "parquet":
+        frame.write_parquet(path)
+    else:
+        frame.write_ndjson(path)
+    done = touchstone(command, path)
+    assert done.returncode == 2 and done.stderr.count("\n") == 1
+    assert done.stderr.startswith(f"error: {path}: {expected}")
