@@ -1,17 +1,10 @@
 """The attempts of one model from several files: what is in two of them counts once, and further runs add attempts.
 
-<<<<<<< HEAD
 These cases are safe to combine. Where files of two formats have the same attempt, such as predictions and the report on
 them, and do not contradict each other, it counts once. So does the same fix in two files that name no run, and a sample
 that a tool copied from an earlier log, which has the same `sample_uuid`. And attempts with the same number in two files
 of one format are different attempts if the files are different runs. Anything else is refused: counting an attempt
 twice would be a wrong figure.
-=======
-Three cases are safe to combine. A file with fixes and no verdicts adds nothing where another has the outcome of the
-same attempt. A sample that a tool copied from an earlier log has the same `sample_uuid`. And attempts with the same
-number in two files of one format are different attempts if the files are different runs. Anything else is refused:
-counting an attempt twice would be a wrong figure.
->>>>>>> noise
 """
 
 from collections.abc import Sequence
@@ -19,7 +12,6 @@ from dataclasses import dataclass, replace
 
 import polars as pl
 
-from touchstone.ingest.adapters import ADAPTERS
 from touchstone.ingest.fixes import ATTEMPT_KEY, IngestedAttempts
 from touchstone.ingest.sources import NATIVE, Source
 from touchstone.text import counted
@@ -63,7 +55,11 @@ def _first_shared(parts: Sequence[IngestedAttempts]) -> tuple[str, ...] | None:
     return None if twice.is_empty() else tuple(twice.select(ATTEMPT_KEY).row(0))
 
 
-<<<<<<< HEAD
+def _has(part: IngestedAttempts, key: tuple[str, ...]) -> bool:
+    same = [pl.col(name) == value for name, value in zip(ATTEMPT_KEY, key, strict=True)]
+    return _count(part.attempts.filter(*same)) > 0
+
+
 def _without_restated(sources: Sequence[Source], combined: Combined) -> Combined:
     """Leave out attempts that a file of another format has too, unless both state an outcome and contradict.
 
@@ -107,31 +103,6 @@ def _without_known(combined: Combined, place: int, known: pl.LazyFrame, is_copy:
     attempts = combined.parts[place].attempts.join(known, on=ATTEMPT_KEY, how="left")
     rest = attempts.filter(~is_copy).select(pl.exclude("__passed", "__fix", "__known"))
     return _left_out(combined, place, rest, why)
-=======
-def _has(part: IngestedAttempts, key: tuple[str, ...]) -> bool:
-    same = [pl.col(name) == value for name, value in zip(ATTEMPT_KEY, key, strict=True)]
-    return _count(part.attempts.filter(*same)) > 0
-
-
-def _without_undecided_copies(sources: Sequence[Source], combined: Combined) -> Combined:
-    """Leave out attempts of files that state no outcome, or only that a fix is empty, where another file states it."""
-    decided = [_is_graded(source, part) for source, part in zip(sources, combined.parts, strict=True)]
-    if all(decided) or not any(decided):
-        return combined
-    stated = [part.attempts for part, has in zip(combined.parts, decided, strict=True) if has]
-    keys = pl.concat([attempts.select(ATTEMPT_KEY) for attempts in stated])
-    for place, has in enumerate(decided):
-        if not has:
-            rest = combined.parts[place].attempts.join(keys, on=ATTEMPT_KEY, how="anti")
-            combined = _left_out(combined, place, rest, "in another file, which states the outcome")
-    return combined
-
-
-def _is_graded(source: Source, part: IngestedAttempts) -> bool:
-    adapter = ADAPTERS.get(source.format)
-    never = adapter is not None and not adapter.graded
-    return not never and _count(part.attempts.filter(pl.col("passed").is_not_null())) > 0
->>>>>>> noise
 
 
 def _without_copied_samples(sources: Sequence[Source], combined: Combined) -> Combined:

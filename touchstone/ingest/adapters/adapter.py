@@ -43,5 +43,3 @@ class Adapter:
     title: str
     recognizes: Callable[[Head], bool]
     read: Callable[[Path, ReadOptions], AdapterTable]
-    # Whether its files have verdicts, and not only fixes of which an empty one has failed.
-    graded: bool = True

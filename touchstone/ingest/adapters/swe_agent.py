@@ -65,7 +65,7 @@ def _recognizes(head: Head) -> bool:
     return head.text[:1] == "{"
 
 
-ADAPTER = Adapter(FORMAT, "SWE-agent trajectories", _recognizes, lambda path, _: read_trajectories(path), graded=False)
+ADAPTER = Adapter(FORMAT, "SWE-agent trajectories", _recognizes, lambda path, _: read_trajectories(path))
 
 
 def _trajectories(folder: Path) -> list[Path]:

@@ -56,7 +56,7 @@ def _recognizes(head: Head) -> bool:
     return any((parent, _MODEL) in paths or (parent, _ID) in paths for parent in parents)
 
 
-ADAPTER = Adapter(FORMAT, "SWE-bench predictions", _recognizes, lambda path, _: read_predictions(path), graded=False)
+ADAPTER = Adapter(FORMAT, "SWE-bench predictions", _recognizes, lambda path, _: read_predictions(path))
 
 
 def _is_json_lines(head: Head) -> bool:
