@@ -205,6 +205,7 @@ def test_a_fix_that_leaves_another_error_in_its_block_has_not_passed(tmp_path: P
     assert left.select("fixed", "introduced_errors", "block_errors", "module_errors").row(0) == (True, 0, 1, 1)
 
 
+@pytest.mark.nightly
 def test_without_a_sandbox_verdicts_are_the_same_and_say_so(repairs: Folder) -> None:
     repairs.configure(clones_dir="clones", k_values=[1], validation={"unsandboxed": True})
     found = validate(repairs)
@@ -279,6 +280,7 @@ def test_figures_of_two_fidelities_stop_the_scores(repairs: Folder) -> None:
     assert "m T0: full, recorded" in message
 
 
+@pytest.mark.nightly
 def test_untrusted_problems_may_be_allowed_and_are_then_left_out(repairs: Folder) -> None:
     good = repairs.root / "clones" / "good"
     good.mkdir()
@@ -327,6 +329,7 @@ def test_verdicts_depend_neither_on_workers_nor_on_order_nor_on_the_cache(repair
     assert [row["status"] for row in one].count("passed") == 2
 
 
+@pytest.mark.nightly
 def test_a_killed_run_goes_on_where_it_stopped_and_leaves_nothing_running(repairs: Folder, tmp_path: Path) -> None:
     many_fixes(repairs, 12, sleep=0.05)
     run = start_without_dagster(repairs)
