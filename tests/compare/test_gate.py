@@ -115,6 +115,7 @@ def test_what_is_meant_can_be_accepted_and_becomes_the_baseline(worse: Folder) -
     assert gate_of(evaluate(held))[0]
 
 
+@pytest.mark.nightly
 def test_a_better_model_passes(held: Folder) -> None:
     held.fixes("m", fixes(30))
     outcome = evaluate(held)
@@ -127,6 +128,7 @@ def test_a_better_model_passes(held: Folder) -> None:
     assert (held.output / "comparison.md").is_file()
 
 
+@pytest.mark.nightly
 def test_the_baseline_may_be_the_last_run(held: Folder) -> None:
     held.configure(comparison={"baseline": "latest", "on_worse": "fail"}, k_values=[1])
     held.fixes("m", fixes(5))
@@ -143,6 +145,7 @@ def test_a_baseline_that_is_gone_is_told(held: Folder) -> None:
     assert "no snapshot or pin is called 'baseline'" in outcome.failures[0]
 
 
+@pytest.mark.nightly
 def test_the_ui_shows_the_verdict_the_cases_and_where_the_diff_is(worse: Folder) -> None:
     held = worse
     defs = build_defs(EvaluationResource(config_file=str(held.config)))
@@ -200,6 +203,7 @@ def test_the_example_workflow_is_yaml_and_uses_options_that_exist(touchstone: Co
         assert all(option in known for option in re.findall(r"--[\w-]+", command))
 
 
+@pytest.mark.nightly
 def test_the_workflows_gate_on_results_as_it_keeps_them(held: Folder, touchstone: Command) -> None:
     """What the artifact holds is enough for the other side of the comparison."""
     held.fixes("m", fixes(5))
