@@ -211,12 +211,14 @@ def test_what_changes_during_a_run_is_not_taken_for_what_was_read(folder: Folder
     assert published(folder) is None
 
 
+@pytest.mark.nightly
 def test_the_latest_snapshot_as_baseline_is_another_one_after_the_first_run(folder: Folder) -> None:
     folder.configure(comparison={"baseline": "latest"})
     assert forgotten(folder)
     assert not forgotten(folder)
 
 
+@pytest.mark.nightly
 def test_a_pinned_baseline_must_stay_the_same(evaluated: Folder) -> None:
     assert not forgotten(evaluated)
     pin(evaluated.output, "latest", "baseline")
@@ -226,6 +228,7 @@ def test_a_pinned_baseline_must_stay_the_same(evaluated: Folder) -> None:
     assert published(evaluated) is None
 
 
+@pytest.mark.nightly
 def test_the_output_folder_may_be_the_folder_of_fixes(tmp_path: Path) -> None:
     folder = small_folder(tmp_path)
     folder.configure(output_dir="fixes")
@@ -304,6 +307,7 @@ def test_reports_removed_from_the_cache_are_made_again(validated: Folder) -> Non
     assert published(validated) is None
 
 
+@pytest.mark.nightly
 def test_what_could_not_be_validated_is_tried_again(tmp_path: Path) -> None:
     folder = make_repairs(tmp_path)
     folder.problems("oid,filename,working_directory\np,calc.py,calc\nq,gone.py,gone\n")

@@ -75,6 +75,7 @@ def fresh(folder: Folder, tmp_path: Path) -> dict[str, CheckResult]:
     return Recorded.of(folder).results()
 
 
+@pytest.mark.nightly
 def test_what_a_check_found_is_kept(folder: Folder, tmp_path: Path) -> None:
     again = Recorded.of(folder)
     found = again.results()
