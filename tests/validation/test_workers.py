@@ -74,6 +74,7 @@ def test_an_item_whose_process_was_killed_once_is_done_in_the_end(tmp_path: Path
     assert (tmp_path / "marker").exists()
 
 
+@pytest.mark.nightly
 def test_so_it_is_when_another_item_kills_every_time(tmp_path: Path) -> None:
     once = f"deadly once:{tmp_path / 'marker'}"
     found = outcomes(processes(1), ["deadly", once])
