@@ -193,14 +193,15 @@ class TestNextRun:
         assert project.judged() == ["good"]
 
     def test_figures_follow_an_outcome_that_was_decided_later(self, project: Project) -> None:
-        project.answers("m", ["good", *(f"wrong{number}" for number in range(9))])
+        checks = {"max_undecided_share": 0.5}
+        project.configure(clones_dir="clones", k_values=[1], validation=project.settings(), checks=checks)
         project.trouble("sandbox_error good")
         assert evaluate(project).exit_code == 0
         assert summary(project)["m"]["pass@1"] == 0.0
         project.trouble("none")
         again = evaluate(project)
         assert again.exit_code == 0 and again.made > 0
-        assert summary(project)["m"]["pass@1"] == 0.1
+        assert summary(project)["m"]["pass@1"] == 0.5
 
     @pytest.mark.nightly
     def test_a_failed_gate_says_what_to_do_and_the_next_run_is_good(self, project: Project) -> None:
@@ -232,6 +233,7 @@ class TestFresh:
         first, second = list_snapshots(project.output)
         assert ([first], pins(project.output)) == (before, pinned) and second != first
 
+    @pytest.mark.nightly
     def test_a_changed_judge_needs_no_fresh_run(self, project: Project) -> None:
         validate(project)
         project.judged()

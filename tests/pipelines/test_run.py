@@ -140,6 +140,7 @@ def test_a_vanished_file_takes_its_figures_along(pair: Folder, touchstone: Comma
     assert not list(pair.output.glob("tables/*/n.parquet"))
 
 
+@pytest.mark.nightly
 def test_too_much_quarantine_fails_the_run(folder: Folder) -> None:
     folder.fixes("m", HEADER + "a,1,true\nb,1,maybe\n")
     outcome = evaluate(folder)

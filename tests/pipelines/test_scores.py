@@ -96,6 +96,7 @@ def test_counting_missing_scores_as_0_leaves_nobody_out(tmp_path: Path) -> None:
     assert "missing_scores" not in warnings(outcome)
 
 
+@pytest.mark.nightly
 def test_sql_macros_use_the_settings_of_the_run(tmp_path: Path) -> None:
     scoring = {
         "composite": {"pass_rate": 3, "impl_rate": 1, "missing": "zero"},

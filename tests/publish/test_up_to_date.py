@@ -179,12 +179,11 @@ def test_a_run_of_some_models_or_with_accept_is_not_recorded(evaluated: Folder) 
     assert not forgotten(evaluated, fresh=True)
 
 
-def test_a_run_with_a_failed_check_is_not_recorded(evaluated: Folder) -> None:
-    assert not forgotten(evaluated)
-    evaluated.fixes("n", "no,header\n1,2\n")
-    outcome = evaluate(evaluated)
+def test_a_run_with_a_failed_check_is_not_recorded(folder: Folder) -> None:
+    folder.fixes("n", "no,header\n1,2\n")
+    outcome = evaluate(folder)
     assert outcome.published and outcome.exit_code == 1
-    assert published(evaluated) is None
+    assert published(folder) is None
 
 
 def test_a_run_that_a_gate_stops_removes_the_record_of_the_last_one(evaluated: Folder) -> None:
