@@ -30,7 +30,7 @@ def test_the_command_line_starts_with_nothing_heavy() -> None:
         pytest.param("snapshots list --data OUT", {"rich"}, marks=pytest.mark.nightly),
         pytest.param("tables --data OUT", {"duckdb", "rich"}, marks=pytest.mark.nightly),
         ("sql --data OUT SELECT+1", {"numpy", "pyarrow", "rich"}),
-        ("compare --baseline OUT --current OUT", {"numpy", "polars", "rich"}),
+        pytest.param("compare --baseline OUT --current OUT", {"numpy", "polars", "rich"}, marks=pytest.mark.nightly),
         (f"pass-at-k --problems-csv {FIXES / 'problems.csv'} --fixes-csv {FIXES / 'atlas-large_fixes.csv'}", None),
     ],
 )
@@ -41,6 +41,7 @@ def test_a_command_loads_only_what_it_needs(finished: Folder, line: str, needed:
     assert loaded_by(program, *arguments) <= (needed or {"numpy", "polars", "rich"})
 
 
+@pytest.mark.nightly
 def test_dagsters_definitions_load_without_the_engine() -> None:
     # Dagster itself uses rich.
     assert loaded_by("import pipelines.definitions") - {"rich"} == {"dagster"}

@@ -219,7 +219,7 @@ def test_the_workflows_gate_on_results_as_it_keeps_them(held: Folder, touchstone
     assert done.stdout.startswith("m T0: current is worse than baseline by 66.7 points")
 
 
-@pytest.mark.parametrize("baseline", ["baseline", "latest"])
+@pytest.mark.parametrize("baseline", ["baseline", pytest.param("latest", marks=pytest.mark.nightly)])
 def test_a_baseline_whose_manifest_cannot_be_read_never_lets_a_run_through_unseen(held: Folder, baseline: str) -> None:
     (snapshot,) = list_snapshots(held.output)
     (snapshot.folder / "manifest.json").write_text("{")

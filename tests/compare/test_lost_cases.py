@@ -139,6 +139,7 @@ def test_a_model_that_is_on_one_side_only_is_not_lost(tmp_path: Path, touchstone
     assert done.returncode == 0 and "4 new, 4 removed" in done.stdout
 
 
+@pytest.mark.nightly
 def test_lost_cases_stop_a_run_where_regressions_do(folder: Folder) -> None:
     folder.configure(comparison={"on_worse": "ignore", "on_regression": "fail"}, k_values=[1])
     assert evaluate(folder).exit_code == 0

@@ -62,6 +62,7 @@ def test_processes_are_kept_for_the_next_map_and_end_when_they_are_closed() -> N
     workers.close()
 
 
+@pytest.mark.nightly
 def test_a_process_that_is_killed_takes_only_the_item_that_kills_it_every_time() -> None:
     found = outcomes(processes(2), ["a", "deadly", "b", "bad", "c"])
     died = f"{WorkerDiedError.__name__}: the process that validated it was killed"
