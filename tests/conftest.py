@@ -257,6 +257,11 @@ def pytest_collection_finish() -> None:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Whole runs first: the longest of them would otherwise be left to one core at the end."""
-    long = ("tests/test_installed.py", "tests/pipelines/", "tests/compare/test_gate.py", "tests/cli/test_main.py")
+    long = (
+        "tests/test_installed.py",
+        "tests/pipelines/test_progress.py",
+        "tests/pipelines/",
+        "tests/compare/test_gate.py",
+    )
     places = {name: place for place, name in enumerate(long)}
     items.sort(key=lambda item: next((places[name] for name in long if item.nodeid.startswith(name)), len(long)))

@@ -22,6 +22,7 @@ def test_importing_it_imports_nothing_heavy() -> None:
     assert done.stdout == "[]\n"
 
 
+@pytest.mark.nightly
 def test_neither_a_function_nor_a_comparison_imports_dagster(evaluated: Folder) -> None:
     program = (
         "import sys, touchstone; from touchstone.cli.main import app; config, data = sys.argv[1:]\n"

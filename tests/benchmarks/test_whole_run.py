@@ -46,12 +46,14 @@ def script(name: str, *words: object) -> str:
     return done.stdout
 
 
+@pytest.mark.nightly
 def test_the_bare_script_makes_the_figures_of_a_run(folder: Path, data: ModuleType) -> None:
     script("bare_run.py", folder / "input", folder / "bare")
     said = data.check(folder / "results", folder / "bare")
     assert said == "equal to 1e-09: bare: 9 of 9 pass@k, 3 of 3 paired differences"
 
 
+@pytest.mark.nightly
 def test_the_bare_query_makes_the_tables_of_a_run(folder: Path, data: ModuleType) -> None:
     script("bare_run.py", folder / "input", folder / "tables_only", "--tables")
     for table in ("attempts", "outcomes", "attempt_scores"):

@@ -129,6 +129,7 @@ def test_any_names_give_printable_text(rows: list[Row]) -> None:
     assert all(character.isprintable() or character in "\n\u200c\u200d" for character in seen)
 
 
+@pytest.mark.nightly
 def test_on_a_terminal_of_80_columns(tmp_path: Path) -> None:
     folder = Folder(tmp_path)
     folder.problems("oid,filename\n" + "".join(f"problem_with_a_long_name_{place},a.tf\n" for place in range(3)))

@@ -27,10 +27,10 @@ def test_the_command_line_starts_with_nothing_heavy() -> None:
     ("line", "needed"),
     [
         ("doctor", {"rich"}),
-        ("snapshots list --data OUT", {"rich"}),
-        ("tables --data OUT", {"duckdb", "rich"}),
+        pytest.param("snapshots list --data OUT", {"rich"}, marks=pytest.mark.nightly),
+        pytest.param("tables --data OUT", {"duckdb", "rich"}, marks=pytest.mark.nightly),
         ("sql --data OUT SELECT+1", {"numpy", "pyarrow", "rich"}),
-        ("compare --baseline OUT --current OUT", {"numpy", "polars", "rich"}),
+        pytest.param("compare --baseline OUT --current OUT", {"numpy", "polars", "rich"}, marks=pytest.mark.nightly),
         (f"pass-at-k --problems-csv {FIXES / 'problems.csv'} --fixes-csv {FIXES / 'atlas-large_fixes.csv'}", None),
     ],
 )
@@ -41,11 +41,13 @@ def test_a_command_loads_only_what_it_needs(finished: Folder, line: str, needed:
     assert loaded_by(program, *arguments) <= (needed or {"numpy", "polars", "rich"})
 
 
+@pytest.mark.nightly
 def test_dagsters_definitions_load_without_the_engine() -> None:
     # Dagster itself uses rich.
     assert loaded_by("import pipelines.definitions") - {"rich"} == {"dagster"}
 
 
+@pytest.mark.nightly
 def test_a_run_of_recorded_outcomes_loads_no_validators(folder: Folder) -> None:
     program = "from pathlib import Path; from touchstone.evaluation import Evaluation, run\n"
     program += "run(Evaluation.load(Path(sys.argv[1])))\n"

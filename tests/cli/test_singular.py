@@ -104,6 +104,7 @@ def test_the_gate() -> None:
     assert "1 more model and tier is worse" in told and "1 case regressed" in told and "1 case lost" in told
 
 
+@pytest.mark.nightly
 def test_commands(folder: Folder, touchstone: Command, tmp_path: Path) -> None:
     folder.problems("oid,filename\na,a.tf\n")
     folder.fixes("m", "oid,iteration_id,plausible_fix\na,1,true\na,1,true\n")

@@ -8,7 +8,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from tests.conftest import Command, Folder, queries_asked_once
+from tests.conftest import Command, Folder, nightly_but, queries_asked_once
 from touchstone.cli.run_tables import comparison_table, tier_table, validators_line
 from touchstone.compare.pairs import ComparisonSettings, compare_counts
 
@@ -63,7 +63,7 @@ def test_piped_results_are_rounded_and_never_cut(results: Path, touchstone: Comm
     assert MODELS[2] in lines[4]
 
 
-@pytest.mark.parametrize("columns", [40, 80, 120])
+@pytest.mark.parametrize(("columns",), nightly_but([(80,)], [(40,), (80,), (120,)]))
 def test_on_a_terminal_names_and_figures_are_whole(results: Path, touchstone: Command, columns: int) -> None:
     asked = QUERY.replace("ORDER BY", f"WHERE model_b <> '{MODELS[2]}' ORDER BY")
     seen = touchstone("sql", "--data", results, asked, columns=columns, terminal=True).stdout
@@ -94,6 +94,7 @@ def test_exports_keep_every_digit(results: Path, touchstone: Command) -> None:
         assert repr(P_VALUE) in touchstone("sql", "--data", results, query, "--format", form).stdout
 
 
+@pytest.mark.nightly
 def test_every_command_is_whole_on_terminals_of_any_width(folder: Folder, touchstone: Command) -> None:
     rows = "oid,iteration_id,plausible_fix\na,1,true\na,2,false\nb,1,false\nb,2,false\n"
     for model in ("claude-sonnet-4-20250514", "claude-sonnet-4-5-20250929"):

@@ -97,6 +97,7 @@ def test_without_earlier_results_the_screen_says_so(folder: Folder, touchstone: 
     assert "touchstone sql --draft" in done.stdout
 
 
+@pytest.mark.nightly
 def test_a_check_that_fails_without_stopping_says_that_results_were_published(
     evaluated: Folder, touchstone: Command
 ) -> None:

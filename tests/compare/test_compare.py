@@ -88,6 +88,7 @@ def test_refused_rows_and_sides_without_a_common_model_are_told(sides: Folder, t
     assert done.returncode == 0 and "note: different models: n (current) is compared with m (baseline)" in done.stderr
 
 
+@pytest.mark.nightly
 def test_snapshots_by_name(evaluated: Folder) -> None:
     folder = evaluated
     folder.fixes("m", HEADER + "a,1,true\na,2,true\nb,1,true\nb,2,true\n")

@@ -113,6 +113,7 @@ def test_what_is_meant_can_be_accepted_and_becomes_the_baseline(worse: Folder) -
     assert gate_of(evaluate(held))[0]
 
 
+@pytest.mark.nightly
 def test_a_better_model_passes(held: Folder) -> None:
     held.fixes("m", fixes(30))
     outcome = evaluate(held)
@@ -125,6 +126,7 @@ def test_a_better_model_passes(held: Folder) -> None:
     assert (held.output / "comparison.md").is_file()
 
 
+@pytest.mark.nightly
 def test_the_baseline_may_be_the_last_run(held: Folder) -> None:
     held.configure(comparison={"baseline": "latest", "on_worse": "fail"}, k_values=[1])
     held.fixes("m", fixes(5))
@@ -141,6 +143,7 @@ def test_a_baseline_that_is_gone_is_told(held: Folder) -> None:
     assert "no snapshot or pin is called 'baseline'" in outcome.failures[0]
 
 
+@pytest.mark.nightly
 def test_the_ui_shows_the_verdict_the_cases_and_where_the_diff_is(worse: Folder) -> None:
     held = worse
     defs = build_defs(EvaluationResource(config_file=str(held.config)))
@@ -188,6 +191,7 @@ def test_the_configuration_decides(
     assert (found.passed, found.error) == (passed, error)
 
 
+@pytest.mark.nightly
 def test_the_workflows_gate_on_results_as_it_keeps_them(held: Folder, touchstone: Command) -> None:
     """What the artifact holds is enough for the other side of the comparison."""
     held.fixes("m", fixes(5))
@@ -203,7 +207,7 @@ def test_the_workflows_gate_on_results_as_it_keeps_them(held: Folder, touchstone
     assert done.stdout.startswith("m T0: current is worse than baseline by 66.7 points")
 
 
-@pytest.mark.parametrize("baseline", ["baseline", "latest"])
+@pytest.mark.parametrize("baseline", ["baseline", pytest.param("latest", marks=pytest.mark.nightly)])
 def test_a_baseline_whose_manifest_cannot_be_read_never_lets_a_run_through_unseen(held: Folder, baseline: str) -> None:
     (snapshot,) = list_snapshots(held.output)
     (snapshot.folder / "manifest.json").write_text("{")

@@ -54,6 +54,7 @@ def test_every_case_that_loses_passes_closes_the_gate(sides: list[str], touchsto
     assert "unscored" not in done.stdout
 
 
+@pytest.mark.nightly
 def test_the_report_says_which_cases_were_compared_by_pass_rate(sides: list[str], touchstone: Command) -> None:
     line = f"{LOSING} cases were compared by pass rate, because attempts on at least one side lack the score"
     done = touchstone(*sides)
@@ -69,6 +70,7 @@ def test_the_report_says_which_cases_were_compared_by_pass_rate(sides: list[str]
     assert line in json.loads(touchstone(*sides, "--format", "sarif").stdout)["runs"][0]["properties"]["notes"]
 
 
+@pytest.mark.nightly
 def test_the_asset_and_the_gate_see_the_same(tmp_path: Path) -> None:
     folder = Folder(tmp_path)
     (tmp_path / "fixes").mkdir()
@@ -137,6 +139,7 @@ def test_a_model_that_is_on_one_side_only_is_not_lost(tmp_path: Path, touchstone
     assert done.returncode == 0 and "4 new, 4 removed" in done.stdout
 
 
+@pytest.mark.nightly
 def test_lost_cases_stop_a_run_where_regressions_do(folder: Folder) -> None:
     folder.configure(comparison={"on_worse": "ignore", "on_regression": "fail"}, k_values=[1])
     assert evaluate(folder).exit_code == 0

@@ -6,7 +6,6 @@ import numpy as np
 import polars as pl
 import pytest
 
-from tests.conftest import nightly_but
 from touchstone.compare.pairs import ComparisonSettings, compare_counts, compare_pair
 
 SETTINGS = ComparisonSettings(permutations=2000)
@@ -25,7 +24,8 @@ def share_of(words: set[str], tables: list[pl.DataFrame]) -> float:
     return sum(compare_pair(table, SETTINGS).verdict in words for table in tables) / len(tables)
 
 
-@pytest.mark.parametrize(("problems", "runs"), nightly_but([(30, 200)], [(30, 200), (30, 600), (100, 600)]))
+@pytest.mark.nightly
+@pytest.mark.parametrize(("problems", "runs"), [(30, 200), (30, 600), (100, 600)])
 def test_a_model_against_itself_is_rarely_called_worse(problems: int, runs: int) -> None:
     chances = np.random.default_rng(problems).beta(0.8, 0.6, (runs, problems))
     tables = drawn(chances, chances, attempts=5, seed=problems + 1)

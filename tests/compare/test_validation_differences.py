@@ -85,6 +85,7 @@ def test_a_file_and_a_snapshot_are_known_too(finished: Folder, tmp_path: Path) -
         assert any("current by hcl 1 (static, bubblewrap)" in line for line in told)
 
 
+@pytest.mark.nightly
 def test_the_gates_report_says_it(evaluated: Folder) -> None:
     folder = evaluated
     pin(folder.output, "latest", "baseline")

@@ -4,6 +4,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.conftest import PROJECT
 from tests.pipelines.test_run import evaluate_config, failed
 from touchstone.storage.snapshots import pin
@@ -16,6 +18,7 @@ def make(what: str, folder: Path) -> str:
     return done.stdout
 
 
+@pytest.mark.nightly
 def test_the_regression_that_is_put_in_is_found_and_stops_the_run(tmp_path: Path) -> None:
     folder = tmp_path / "demo"
     make("copy", folder)

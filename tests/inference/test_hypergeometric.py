@@ -184,6 +184,7 @@ def assert_rare(p_values: Integers, levels: tuple[float, ...]) -> None:
     print()
 
 
+@pytest.mark.nightly
 def test_one_attempt_against_twenty_at_easy_problems_raises_no_false_alarms() -> None:
     """By the permutation of signs alone, 8 in 100 of these have p <= 0.0005."""
     assert_rare(false_alarms((1, 20), 20, (8, 1), 400), (0.05, 0.01, 0.0005))

@@ -207,6 +207,7 @@ def test_all_assets_can_be_materialized_together_without_choosing_a_partition(de
     assert executable == {key.to_user_string() for key in graph.get_all_asset_keys()} - {"models"}
 
 
+@pytest.mark.nightly
 def test_a_run_can_be_limited_to_some_models_by_a_tag(
     first_run: Run, limited_run: Run, instance: dg.DagsterInstance
 ) -> None:
@@ -272,6 +273,7 @@ def test_a_failed_check_fails_the_run_and_what_does_not_depend_on_it_is_publishe
     assert (folder.output / "summary_pass_at_k.csv").is_file()
 
 
+@pytest.mark.nightly
 def test_data_versions_follow_the_files_contents(
     first_run: Run, limited_run: Run, instance: dg.DagsterInstance, tmp_path: Path
 ) -> None:

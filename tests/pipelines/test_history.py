@@ -162,6 +162,7 @@ def write_until_killed(home: Path, parent: Connection) -> None:
         dg.materialize([many], instance=instance)
 
 
+@pytest.mark.nightly
 def test_others_read_and_write_while_a_run_writes_and_when_it_is_killed(tmp_path: Path) -> None:
     """As a UI and its daemon do, one started by this version and one by an older one."""
     home = tmp_path / "home"

@@ -18,6 +18,7 @@ def files(folder: Folder) -> dict[object, object]:
     return dict(query(folder, "SELECT source_file, status FROM sources"))
 
 
+@pytest.mark.nightly
 def test_absurd_cells_and_odd_columns_stop_no_model(folder: Folder) -> None:
     folder.fixes("huge", "oid,iteration_id,passed,cost_usd,latency_ms\na,1,1,1e19,5\na,2,1,0.5,1e19\nb,1,1,0.25,5\n")
     folder.fixes("odd", "oid,iteration_id,passed,__line,__broken,OID,len,model\na,1,1,7,8,x,y,z\nb,1,0,7,8,x,y,z\n")
@@ -37,6 +38,7 @@ def test_absurd_cells_and_odd_columns_stop_no_model(folder: Folder) -> None:
     assert query(folder, extras) == [("7", "8", "y", "z")]
 
 
+@pytest.mark.nightly
 def test_a_dated_model_finds_its_price_and_the_match_is_in_the_tables(folder: Folder) -> None:
     text = "oid,iteration_id,passed,input_tokens,output_tokens\na,1,1,1000000,0\n"
     for model in ("claude-opus-4-5-20251101", "gpt-4o-mini"):
@@ -105,6 +107,7 @@ def test_copies_of_a_runs_own_csv_files_are_not_read_back(evaluated: Folder) -> 
     }
 
 
+@pytest.mark.nightly
 def test_the_output_folder_may_be_the_folder_of_the_fixes(folder: Folder) -> None:
     folder.configure(output_dir="fixes")
     first = evaluate(folder)

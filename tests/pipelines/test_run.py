@@ -140,6 +140,7 @@ def test_a_vanished_file_takes_its_figures_along(pair: Folder, touchstone: Comma
     assert not list(pair.output.glob("tables/*/n.parquet"))
 
 
+@pytest.mark.nightly
 def test_too_much_quarantine_fails_the_run(folder: Folder) -> None:
     folder.fixes("m", HEADER + "a,1,true\nb,1,maybe\n")
     outcome = evaluate(folder)
@@ -211,6 +212,7 @@ def test_a_broken_problems_file_fails_the_run_in_one_line(folder: Folder, touchs
     assert not (folder.output / "tables").exists()
 
 
+@pytest.mark.nightly
 def test_synthetic_data_is_made_where_the_config_asks_for_it(folder: Folder) -> None:
     settings = {"problems": 4, "iterations": 3, "models": {"gemini": 1.0}}
     folder.configure(fixes_dir="made", generate_synthetic_data=True, synthetic=settings)

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import duckdb
 import polars as pl
+import pytest
 
 from tests.conftest import Folder
 from tests.pipelines.test_run import evaluate
@@ -40,6 +41,7 @@ def test_70_passes_among_100_cases_score_070_whatever_the_failures_are_called(tm
     assert "4 of 100 attempts have an unknown class and score 0: hallucination 4" in warnings(outcome)["known_classes"]
 
 
+@pytest.mark.nightly
 def test_suite_score_and_pass_at_k_agree_because_a_contradiction_is_refused(tmp_path: Path) -> None:
     rows = [
         f"c{place:02},1,{'true' if place < 20 else 'false'},{'pass' if place < 20 else 'fail'}\n" for place in range(39)
@@ -83,6 +85,7 @@ def test_a_grade_over_the_attempts_that_were_judged_says_so_and_is_warned_about(
     )
 
 
+@pytest.mark.nightly
 def test_counting_missing_scores_as_0_leaves_nobody_out(tmp_path: Path) -> None:
     folder, outcome = evaluation(tmp_path, SURVIVORS, scoring={"composite": {"missing": "zero"}})
     last = table(folder, "tiers").row(1, named=True)
@@ -93,6 +96,7 @@ def test_counting_missing_scores_as_0_leaves_nobody_out(tmp_path: Path) -> None:
     assert "missing_scores" not in warnings(outcome)
 
 
+@pytest.mark.nightly
 def test_sql_macros_use_the_settings_of_the_run(tmp_path: Path) -> None:
     scoring = {
         "composite": {"pass_rate": 3, "impl_rate": 1, "missing": "zero"},

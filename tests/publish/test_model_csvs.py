@@ -90,6 +90,7 @@ def test_a_folder_of_that_name_that_is_not_ours_is_left_alone(folder: Folder) ->
     assert (folder.output / "csv" / "mine.txt").read_text() == "mine"
 
 
+@pytest.mark.nightly
 def test_a_model_with_tiers_has_a_row_for_each(folder: Folder) -> None:
     folder.fixes("m", "oid,iteration_id,tier,plausible_fix\na,1,T0,true\na,1,T1,false\n")
     assert evaluate(folder).exit_code == 0

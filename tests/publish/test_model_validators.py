@@ -23,7 +23,14 @@ def test_each_combination_is_named_once_in_whatever_order_the_rows_are() -> None
     ]
 
 
-@pytest.mark.parametrize("damage", [None, b"", b"[]", b'{"atlas": 3}', b'{"atlas": {"made_from": "x", "rows": 3}}'])
+@pytest.mark.parametrize(
+    "damage",
+    [
+        None,
+        *(pytest.param(text, marks=pytest.mark.nightly) for text in (b"", b"[]", b'{"atlas": 3}')),
+        b'{"atlas": {"made_from": "x", "rows": 3}}',
+    ],
+)
 @pytest.mark.parametrize(
     "after",
     [

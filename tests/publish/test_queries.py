@@ -232,6 +232,7 @@ def test_what_is_not_worked_out_by_hand_is_plausible(warehouse: duckdb.DuckDBPyC
     assert pair[4] < pair[3] < pair[5] and 0 < pair[6] <= 1 and pair[7] not in ("better", "worse")
 
 
+@pytest.mark.nightly
 def test_the_history_of_problems_has_every_snapshot_once_and_forgets_removed_ones(evaluated: Folder) -> None:
     folder = evaluated
 

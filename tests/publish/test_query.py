@@ -84,6 +84,7 @@ def test_a_select_over_the_views(tables: Path) -> None:
     ]
 
 
+@pytest.mark.nightly
 def test_the_macros_are_there_and_duplicate_names_are_told_apart(tables: Path) -> None:
     sql = "SELECT pass_at_k(n, c, 1) AS p, pass_hat_k(n, c, 1) AS p, sum(n) OVER () AS p FROM problem_pass_at_k"
     result = run_query(tables, sql)
@@ -91,6 +92,7 @@ def test_the_macros_are_there_and_duplicate_names_are_told_apart(tables: Path) -
     assert list(iter_rows(result)) == [(0.5, 0.5, Decimal(14)), (0.25, 0.25, Decimal(14))]
 
 
+@pytest.mark.nightly
 def test_a_folder_with_an_odd_name_can_be_queried_from_anywhere(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -102,6 +104,7 @@ def test_a_folder_with_an_odd_name_can_be_queried_from_anywhere(
     assert run_query(folder.relative_to(tmp_path), "FROM t").to_pylist() == [{"a": 1}]
 
 
+@pytest.mark.nightly
 def test_an_empty_result_keeps_its_columns(tables: Path) -> None:
     result = run_query(tables, "SELECT model FROM attempts WHERE false")
     assert (result.num_rows, result.column_names) == (0, ["model"])
@@ -261,6 +264,7 @@ def test_the_process_itself_may_not_write_a_file(tmp_path: Path) -> None:
     assert (tmp_path / "file").read_text() == ""
 
 
+@pytest.mark.nightly
 def test_attacks_are_refused_in_one_line_by_the_whole_command(tables: Path) -> None:
     outside = tables.parent.parent
     assert refusal(tables, f"COPY (SELECT 1) TO '{tables}/w.csv'") == "only one SELECT is allowed, got COPY"
@@ -276,7 +280,11 @@ def test_attacks_are_refused_in_one_line_by_the_whole_command(tables: Path) -> N
             'Binder Error: Referenced column "modle" not found in FROM clause! Candidate bindings: "model", "note"',
         ),
         ("SELECT 1\nFROM FROM", 'Parser Error: syntax error at or near "FROM" (line 2)'),
-        ("SELECT pass_at_k(n, c, 0) FROM problem_pass_at_k", "Invalid Input Error: k must be at least 1, got 0"),
+        pytest.param(
+            "SELECT pass_at_k(n, c, 0) FROM problem_pass_at_k",
+            "Invalid Input Error: k must be at least 1, got 0",
+            marks=pytest.mark.nightly,
+        ),
     ],
 )
 def test_sql_errors_are_one_line_with_the_hint(tables: Path, sql: str, line: str) -> None:
@@ -309,6 +317,7 @@ def test_an_endless_query_ends_in_time(tables: Path) -> None:
     assert refusal(tables, sql, seconds=1) == "the query took longer than 1 s"
 
 
+@pytest.mark.nightly
 def test_a_query_nested_without_end_is_one_line(tables: Path) -> None:
     assert "expression depth limit" in refusal(tables, "SELECT " + " + ".join(["1"] * 20_000))
 
@@ -319,6 +328,7 @@ def test_a_query_nested_deeper_than_it_can_be_checked_is_refused(locked: Locked)
         require_select(locked.connection, "SELECT " + " + ".join(["1"] * 900))
 
 
+@pytest.mark.nightly
 def test_text_that_is_not_unicode_is_no_crash(tables: Path) -> None:
     assert run_query(tables, "SELECT '\udcff' AS a").to_pylist() == [{"a": "?"}]
 

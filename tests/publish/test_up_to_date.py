@@ -179,12 +179,11 @@ def test_a_run_of_some_models_or_with_accept_is_not_recorded(evaluated: Folder) 
     assert not forgotten(evaluated, fresh=True)
 
 
-def test_a_run_with_a_failed_check_is_not_recorded(evaluated: Folder) -> None:
-    assert not forgotten(evaluated)
-    evaluated.fixes("n", "no,header\n1,2\n")
-    outcome = evaluate(evaluated)
+def test_a_run_with_a_failed_check_is_not_recorded(folder: Folder) -> None:
+    folder.fixes("n", "no,header\n1,2\n")
+    outcome = evaluate(folder)
     assert outcome.published and outcome.exit_code == 1
-    assert published(evaluated) is None
+    assert published(folder) is None
 
 
 def test_a_run_that_a_gate_stops_removes_the_record_of_the_last_one(evaluated: Folder) -> None:
@@ -211,12 +210,14 @@ def test_what_changes_during_a_run_is_not_taken_for_what_was_read(folder: Folder
     assert published(folder) is None
 
 
+@pytest.mark.nightly
 def test_the_latest_snapshot_as_baseline_is_another_one_after_the_first_run(folder: Folder) -> None:
     folder.configure(comparison={"baseline": "latest"})
     assert forgotten(folder)
     assert not forgotten(folder)
 
 
+@pytest.mark.nightly
 def test_a_pinned_baseline_must_stay_the_same(evaluated: Folder) -> None:
     assert not forgotten(evaluated)
     pin(evaluated.output, "latest", "baseline")
@@ -226,6 +227,7 @@ def test_a_pinned_baseline_must_stay_the_same(evaluated: Folder) -> None:
     assert published(evaluated) is None
 
 
+@pytest.mark.nightly
 def test_the_output_folder_may_be_the_folder_of_fixes(tmp_path: Path) -> None:
     folder = small_folder(tmp_path)
     folder.configure(output_dir="fixes")
@@ -304,6 +306,7 @@ def test_reports_removed_from_the_cache_are_made_again(validated: Folder) -> Non
     assert published(validated) is None
 
 
+@pytest.mark.nightly
 def test_what_could_not_be_validated_is_tried_again(tmp_path: Path) -> None:
     folder = make_repairs(tmp_path)
     folder.problems("oid,filename,working_directory\np,calc.py,calc\nq,gone.py,gone\n")

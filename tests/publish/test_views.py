@@ -74,6 +74,7 @@ def test_macros_agree_with_the_estimator_on_every_small_case(macros: duckdb.Duck
         agree(hat, pass_hat_k_of(n, c, k))
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", ESTIMATORS)
 def test_macros_agree_with_the_estimator_on_large_cases(macros: duckdb.DuckDBPyConnection, name: str) -> None:
     n = 100_000

@@ -108,6 +108,7 @@ def test_a_table_left_out_for_its_size_is_an_error_and_never_an_empty_answer(tmp
         ask(tmp_path / "w.duckdb", sql)
 
 
+@pytest.mark.nightly
 def test_a_run_leaves_out_the_tables_with_more_rows_than_configured(tmp_path: Path) -> None:
     folder = small_folder(tmp_path)
     folder.configure(publish={"warehouse_max_rows": 3})

@@ -170,6 +170,7 @@ def test_what_concerns_every_model_makes_the_whole_table_again(
     assert evaluation.store.scan("pass_at_k").collect()["model"].n_unique() == len(MODELS)
 
 
+@pytest.mark.nightly
 def test_a_function_that_reuses_its_previous_version_gets_it_with_the_models_that_are_the_same(
     folder: Folder, monkeypatch: pytest.MonkeyPatch
 ) -> None:

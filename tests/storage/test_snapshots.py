@@ -80,6 +80,7 @@ def test_an_output_folder_without_any(tmp_path: Path) -> None:
         find(tmp_path, "latest")
 
 
+@pytest.mark.nightly
 def test_the_history_of_a_figure_in_sql(twice: Folder, touchstone: Command) -> None:
     def values(where: str) -> list[str]:
         asked = f"SELECT value FROM history WHERE {where} ORDER BY made_at, snapshot"

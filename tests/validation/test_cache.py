@@ -169,6 +169,7 @@ def write_many(folder: Path, first: int, writer: str) -> None:
 
 
 class TestSeveralWriters:
+    @pytest.mark.nightly
     def test_two_processes_at_once_lose_nothing(self, tmp_path: Path) -> None:
         spawn = multiprocessing.get_context("spawn")
         both = [spawn.Process(target=write_many, args=(tmp_path, first, f"w{first}")) for first in (0, 1_000)]

@@ -148,6 +148,7 @@ def test_a_fix_that_is_itself_random_excludes_no_test(tmp_path: Path, runner: st
     assert (variance["fixes"], variance["sampling_variance"], variance["share_from_validator"]) == (1, None, None)
 
 
+@pytest.mark.nightly
 def test_a_sample_of_no_fixes_repeats_the_problems_alone(tmp_path: Path) -> None:
     folder = make_problems(tmp_path, [suite(1)], [RIGHT, WRONG])
     assert repeat(folder, 2, repeat_fixes=0).exit_code == 0
@@ -218,6 +219,7 @@ def simulated_noise(problems: int, tests: int, share: float, repeat: int, seed: 
     return frame, int(flaky.sum())
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("problems", [50, *(pytest.param(many, marks=pytest.mark.nightly) for many in (20, 200))])
 def test_one_test_in_a_hundred_that_fails_once_in_a_hundred_runs(problems: int) -> None:
     """A thousand runs find every such test, and the interval of their share contains the truth in 93% of cases."""
@@ -317,6 +319,7 @@ def test_a_problem_whose_every_failing_test_is_flaky_is_undecided(tmp_path: Path
     assert "flaky and left out (validation.exclude_flaky): test_a, test_b" in nothing.reason
 
 
+@pytest.mark.nightly
 def test_validate_shows_how_often_a_flaky_test_passed(tmp_path: Path, touchstone: Command) -> None:
     folder = make_problems(tmp_path, [suite(1), suite(1, FLAKY_TEST.format(chance=0.5))], [RIGHT])
     folder.configure(clones_dir="clones", validation=FAST)

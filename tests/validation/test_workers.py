@@ -62,6 +62,7 @@ def test_processes_are_kept_for_the_next_map_and_end_when_they_are_closed() -> N
     workers.close()
 
 
+@pytest.mark.nightly
 def test_a_process_that_is_killed_takes_only_the_item_that_kills_it_every_time() -> None:
     found = outcomes(processes(2), ["a", "deadly", "b", "bad", "c"])
     died = f"{WorkerDiedError.__name__}: the process that validated it was killed"
@@ -74,6 +75,7 @@ def test_an_item_whose_process_was_killed_once_is_done_in_the_end(tmp_path: Path
     assert (tmp_path / "marker").exists()
 
 
+@pytest.mark.nightly
 def test_so_it_is_when_another_item_kills_every_time(tmp_path: Path) -> None:
     once = f"deadly once:{tmp_path / 'marker'}"
     found = outcomes(processes(1), ["deadly", once])

@@ -163,7 +163,11 @@ def test_two_files_of_one_model(tmp_path: Path) -> None:
     assert (tmp_path / "out" / "b_fixes.csv").exists()
 
 
-@pytest.mark.parametrize("content", [b"\x1f\x8b", gzip.compress(b"x" * 1000)[:-9], b"\x1f\x8bnot gzip"])
+@pytest.mark.parametrize(
+    "content",
+    [b"\x1f\x8b", gzip.compress(b"x" * 1000, mtime=0)[:-9], b"\x1f\x8bnot gzip"],
+    ids=["two bytes", "cut short", "not gzip"],
+)
 def test_damaged_gzip(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "p.jsonl.gz").write_bytes(content)
     with pytest.raises(TouchstoneError, match="the gzip file is damaged or cut short"):

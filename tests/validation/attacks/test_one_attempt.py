@@ -131,6 +131,7 @@ for name, text in json.load(sys.stdin).items():
     assert ended.returncode == 0, (ended.stdout.decode().splitlines()[-1:], ended.stderr[-500:])
 
 
+@pytest.mark.nightly
 def test_unwrapping_takes_time_in_proportion_to_the_answer() -> None:
     answers = {name: f"{text}\n\n```\nx = 1\n```\n" for name, text in LONG_ANSWERS.items()}
     assert_bounded("from touchstone.validation.fixes.extract_code import extract_code as run", answers)

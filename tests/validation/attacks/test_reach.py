@@ -244,6 +244,7 @@ class TestWriting:
         """)
 
 
+@pytest.mark.nightly
 def test_the_probe_would_tell() -> None:
     """An attack that succeeds fails its test; it does not pass silently."""
     space: dict[str, object] = {}

@@ -108,6 +108,7 @@ def test_an_environment_by_name_shows_its_packages_and_own_libraries_only(tmp_pa
     assert {path.name for path in shown} == {"site-packages", "libown.so", "libown.so.1"}
 
 
+@pytest.mark.nightly
 def test_another_version_of_a_package_is_another_cache_key(tmp_path: Path) -> None:
     plain_venv(tmp_path / "env")
     settings = PythonSettings(interpreter=tmp_path / "env" / "bin" / "python", lint=False)

@@ -188,6 +188,7 @@ def test_nothing_is_installed_through_a_link(tmp_path: Path, name: str) -> None:
     assert list(outside.iterdir()) == []
 
 
+@pytest.mark.nightly
 def test_without_uv_pip_installs(wheels: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shutil, "which", lambda *args, **kwargs: None)
     requirements = ("tinypkg==2.0",)

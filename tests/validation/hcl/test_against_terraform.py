@@ -69,6 +69,7 @@ def test_terraform_still_says_what_was_recorded() -> None:
         assert ask_terraform(recording.files) == recording.errors, recording.name
 
 
+@pytest.mark.nightly
 def test_every_check_is_needed_for_a_recorded_module() -> None:
     assert recorded_agreement() == Agreement(len(RECORDED), len(RECORDED), len(RECORDED))
     assert unneeded_checks() == []

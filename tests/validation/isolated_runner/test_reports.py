@@ -206,6 +206,7 @@ class TestReports:
         report = run(candidate, "from solution import roll\ndef test_it(): assert roll() == 0.8444218515250481")
         assert_all_pass(report, "test_it")
 
+    @pytest.mark.nightly
     def test_landlock_gives_the_same_reports(self, in_landlock: PythonValidator) -> None:
         files = {
             "solution.py": """

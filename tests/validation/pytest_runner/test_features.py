@@ -173,6 +173,7 @@ def test_doctests_count_on_request(tmp_path: Path) -> None:
         assert outcomes(report) == ("failed", {"solution.py::solution.add": False, "test_it": True}, ())
 
 
+@pytest.mark.nightly
 def test_every_fixture_works_in_landlock(tmp_path: Path) -> None:
     tests = """
         def test_it(tmp_path, capfd, monkeypatch, caplog, recwarn):

@@ -66,6 +66,7 @@ def test_the_forced_isolated_runner_says_what_it_cannot_judge(problem: Any, isol
             assert "isolated runner cannot judge" in row["diagnostics"]
 
 
+@pytest.mark.nightly
 def test_the_figures_of_three_ordinary_problems_without_a_reference_fix(tmp_path: Path) -> None:
     """A model that is right three times out of four, and one that is right once out of four."""
     problems = [FIXTURES, FILES, DATACLASSES]

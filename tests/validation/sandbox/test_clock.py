@@ -91,6 +91,7 @@ class TestJobClock:
             clock = JobClock([process], Limits(seconds=0.3))
             assert clock.exceeded() is None
 
+    @pytest.mark.nightly
     def test_cpu_time_of_several_processes_adds_up(self) -> None:
         """Four processes that each use less than half of the limit."""
         code = f"input()\n{BURN.format(seconds=0.5)}time.sleep(600)\n"
