@@ -143,7 +143,8 @@ class _Lines(threading.Thread):
                 print(line, end="", file=self._shown, flush=True)
 
     def __call__(self) -> list[str]:
-        self.join()
+        # The command has ended; a process that it left behind may hold the stream open for ever.
+        self.join(timeout=60)
         return self._lines
 
 
