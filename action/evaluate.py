@@ -125,6 +125,8 @@ class Touchstone:
         out, err = _Lines(process.stdout, None if quiet else sys.stdout), _Lines(process.stderr, sys.stderr)
         code = process.wait()
         messages = [each for each in err() if each.startswith(("error: ", "warning: ", "note: "))]
+        if code < 0:
+            messages.append(f"error: touchstone was ended by signal {-code}; 9 often means too little memory")
         return Finished(code if code in TITLES else WRONG, "\n".join(out()), messages)
 
 
