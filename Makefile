@@ -56,6 +56,7 @@ check: $(READY) ## format, lint, types, generated files
 	@$(BIN)/ruff format --check .
 	@$(BIN)/ruff check .
 	@$(BIN)/mypy
+	@$(BIN)/mypy action
 	@$(BIN)/python -m touchstone.publish.data_dictionary --check docs/tables.md
 
 format: $(READY) ## format the code

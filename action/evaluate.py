@@ -125,6 +125,8 @@ class Touchstone:
         out, err = _Lines(process.stdout, None if quiet else sys.stdout), _Lines(process.stderr, sys.stderr)
         code = process.wait()
         messages = [each for each in err() if each.startswith(("error: ", "warning: ", "note: "))]
+        if code < 0:
+            messages.append(f"error: touchstone was ended by signal {-code}; 9 often means too little memory")
         return Finished(code if code in TITLES else WRONG, "\n".join(out()), messages)
 
 
@@ -143,7 +145,8 @@ class _Lines(threading.Thread):
                 print(line, end="", file=self._shown, flush=True)
 
     def __call__(self) -> list[str]:
-        self.join()
+        # The command has ended; a process that it left behind may hold the stream open for ever.
+        self.join(timeout=60)
         return self._lines
 
 

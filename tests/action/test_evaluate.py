@@ -84,7 +84,7 @@ def test_wrong_usage_is_exit_code_2_and_one_line(job: Job, inputs: dict[str, str
     [
         (None, "error: touchstone cannot be started (No such file or directory); install it first"),
         ("exit 1", "touchstone ended with exit code 1"),
-        ("kill -9 $$", "touchstone ended with exit code 2"),
+        ("kill -9 $$", "error: touchstone was ended by signal 9; 9 often means too little memory"),
     ],
     ids=["missing", "crashing", "killed"],
 )

@@ -55,6 +55,11 @@ def test_every_input_is_used_and_every_variable_is_read() -> None:
     assert {name for step in RUN_STEPS for name in step["env"]} <= READ
 
 
+def test_the_installer_is_the_one_of_the_project() -> None:
+    pins = [re.findall(r"'(uv[^']+)'", path.read_text()) for path in (PROJECT / "Makefile", ACTION / "install.sh")]
+    assert pins[0] == pins[1] and len(pins[0]) == 1
+
+
 def test_only_the_last_step_sees_the_token() -> None:
     assert [step["name"] for step in STEPS if "inputs.token" in str(step)] == ["Comment"]
 

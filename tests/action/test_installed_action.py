@@ -33,6 +33,16 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return Path(job.environment["RUNNER_TEMP"], ".venv-ci")
 
 
+@pytest.mark.parametrize("version", ["--help", "-r job.txt", "$(touch pwned)`touch pwned`; touch pwned"])
+def test_a_version_is_a_requirement_and_nothing_else(environment: Path, tmp_path: Path, version: str) -> None:
+    job = Job(tmp_path)
+    job.environment |= INDEX | {"TOUCHSTONE_CI_ENVIRONMENT": str(environment)}
+    ended = job.run(installed=None, version=version)
+    assert ended.code == 2
+    assert ended.log.endswith("error: Touchstone cannot be installed; see above\n"), ended.log
+    assert not list(tmp_path.rglob("pwned"))
+
+
 def test_evaluate_then_compare_with_the_results_of_main(environment: Path, tmp_path: Path) -> None:
     job = Job(tmp_path, event="push")
     programs = str(environment / "bin")
