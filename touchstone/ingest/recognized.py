@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from touchstone.ingest.adapters import ADAPTERS, AdapterTable
+from touchstone.ingest.adapters import AdapterTable, adapter_of
 from touchstone.ingest.csv_rows import ROW_ERROR, open_table, read_rows
 from touchstone.ingest.discovery import Discovery, NotEvaluated
 from touchstone.ingest.sources import NATIVE, Source
@@ -52,7 +52,7 @@ def _recognized(name: str, sources: list[Source], discovery: Discovery, problem_
     table = discovery.adapter_tables[first.path]
     good = table.frame.lazy().filter(pl.col(ROW_ERROR).is_null())
     problems, attempts, most = _counts(good, _given(table))
-    title = ADAPTERS[first.format].title
+    title = adapter_of(first.format).title
     refused = table.frame.height - attempts
     return RecognizedSource(name, title, models, problems, attempts, refused, most, table.notes)
 

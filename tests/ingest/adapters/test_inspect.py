@@ -74,7 +74,7 @@ def test_every_cell_of_an_attempt() -> None:
     row = read_adapted(REAL / "letters.eval").frame.row(0, named=True)
     expected = {
         "__line": 1,
-        "__model": "mockllm_model",
+        "__model": "mockllm/model",
         "llm_name": "mockllm/model",
         "suite": "fix_letters",
         "run_id": "fLchRXb5eDbgACSXNkttuE",
