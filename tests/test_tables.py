@@ -20,6 +20,7 @@ from touchstone.checks import CHECKS
 from touchstone.config import load_config
 from touchstone.contracts import resolve
 from touchstone.evaluation import Evaluation, run
+from touchstone.ingest.adapters import adapters
 from touchstone.storage import code_version
 from touchstone.storage.code_version import modules_behind, table_code_version
 from touchstone.storage.store import Store
@@ -112,6 +113,13 @@ def test_the_codes_version_follows_imports_inside_functions_and_packages_run_in_
     assert "touchstone.storage.history" in modules_behind("history")
     assert "touchstone.validation.sandbox.entrypoint" in modules_behind("outcomes")
     assert "touchstone.validation.stage" not in modules_behind("tiers")
+
+
+def test_the_codes_version_follows_adapters_which_are_imported_by_name() -> None:
+    loaded = {type(adapter).__module__ for adapter in adapters()}
+    loaded |= {name for name in sys.modules if name.startswith("touchstone.ingest.adapters.")}
+    for table in ("problems", "attempts", "sources", "quarantine", "reported_figures"):
+        assert loaded <= modules_behind(table), table
 
 
 def test_an_edit_changes_the_version_of_the_tables_behind_it_alone(monkeypatch: pytest.MonkeyPatch) -> None:

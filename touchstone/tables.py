@@ -29,7 +29,8 @@ _PAIR_SETTINGS = (
 
 
 def _ingest() -> Iterator[Table]:
-    stage = "touchstone.ingest.stage:IngestStage"
+    # Adapters are imported by name, when a file asks for them.
+    stage, code = "touchstone.ingest.stage:IngestStage", ("touchstone.ingest.adapters",)
     yield Table(
         "problems",
         contracts.Problems,
@@ -38,6 +39,7 @@ def _ingest() -> Iterator[Table]:
         f"{stage}.problems",
         extras=_INPUT_COLUMNS,
         step=True,
+        code=code,
     )
     yield Table(
         "attempts",
@@ -49,6 +51,7 @@ def _ingest() -> Iterator[Table]:
         extras=_INPUT_COLUMNS,
         per_model=True,
         step=True,
+        code=code,
         in_snapshots=False,
     )
     for name, schema, grain in (
@@ -63,6 +66,7 @@ def _ingest() -> Iterator[Table]:
             f"{stage}.{name}",
             reads=("problems", "attempts"),
             step=True,
+            code=code,
             made_with="attempts",
             in_snapshots=name == "sources",
         )
@@ -74,6 +78,7 @@ def _ingest() -> Iterator[Table]:
         f"{stage}.reported_figures",
         reads=("problems", "attempts"),
         step=True,
+        code=code,
         made_with="attempts",
         in_snapshots=False,
     )

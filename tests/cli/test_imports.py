@@ -9,6 +9,7 @@ from tests.conftest import PROJECT, Folder
 
 HEAVY = {"dagster", "dataframely", "duckdb", "numpy", "polars", "pyarrow", "rich", "scipy", "sqlalchemy"}
 FIXES = PROJECT / "data" / "sample"
+LOG = PROJECT / "tests" / "ingest" / "adapters" / "files" / "inspect" / "letters.eval"
 
 
 def loaded_by(program: str, *arguments: object) -> set[str]:
@@ -31,6 +32,8 @@ def test_the_command_line_starts_with_nothing_heavy() -> None:
         pytest.param("tables --data OUT", {"duckdb", "rich"}, marks=pytest.mark.nightly),
         ("sql --data OUT SELECT+1", {"numpy", "pyarrow", "rich"}),
         pytest.param("compare --baseline OUT --current OUT", {"numpy", "polars", "rich"}, marks=pytest.mark.nightly),
+        # Its members are compressed with Zstandard, which pyarrow reads.
+        (f"compare {LOG} {LOG}", {"numpy", "polars", "pyarrow", "rich"}),
         (f"pass-at-k --problems-csv {FIXES / 'problems.csv'} --fixes-csv {FIXES / 'atlas-large_fixes.csv'}", None),
     ],
 )

@@ -12,7 +12,7 @@ from tests.conftest import PROJECT, call_here, made_once
 from tests.ingest.adapters.test_openhands import INDEX
 from tests.ingest.adapters.test_swe_agent import trajectory
 from tests.pipelines.test_four_systems import SCYLLA, failproof_line, forgetest_result, table
-from touchstone.ingest.adapters import ADAPTERS
+from touchstone.ingest.adapters import adapters
 from touchstone.ingest.implied_config import RESULTS_FOLDER
 
 REAL = PROJECT / "tests" / "ingest" / "adapters" / "files"
@@ -145,7 +145,7 @@ def test_every_file_is_accounted_for(root: Path, results: Path) -> None:
 def test_every_format_is_there_and_has_its_status(results: Path) -> None:
     sources = table(results, "sources").filter(~pl.col("source_file").is_in(list(DAMAGED)))
     evaluated = set(sources.filter(pl.col("status") == "evaluated")["format"])
-    assert evaluated == {"native", *ADAPTERS} - set(NOT_EVALUATED) - NOT_HERE
+    assert evaluated == {"native", *(adapter.format for adapter in adapters())} - set(NOT_EVALUATED) - NOT_HERE
     others = table(results, "sources").filter(pl.col("format").is_in(list(NOT_EVALUATED)))
     assert dict(others.select("format", "status").iter_rows()) == NOT_EVALUATED
 

@@ -21,13 +21,13 @@ def inspect_files(
     """Say what files hold: format, models, problems, attempts, and the figures of the tool that wrote them."""
     from touchstone.cli.fitted_table import terminal
     from touchstone.cli.recognized_tables import figures_table, show_recognized
-    from touchstone.ingest.adapters import ADAPTERS
+    from touchstone.ingest.adapters import adapters
     from touchstone.ingest.discovery import discover
     from touchstone.ingest.implied_config import implied_config
     from touchstone.ingest.recognized import NATIVE_TITLE, recognized_sources
 
     if formats:
-        for title in (NATIVE_TITLE, *(adapter.title for adapter in ADAPTERS.values())):
+        for title in (NATIVE_TITLE, *(adapter.title for adapter in adapters())):
             print(title.removeprefix("a ").removeprefix("an "))
         return
     if not paths:

@@ -12,10 +12,10 @@ from pathlib import Path
 from touchstone.config import EvaluationConfig, first_problems_csv
 from touchstone.errors import InputFileError, TouchstoneError
 from touchstone.ingest.adapters import (
-    ADAPTERS,
     NOT_KNOWN,
     AdapterTable,
     ReadOptions,
+    adapter_of,
     detect_format,
     read_as,
     why_unknown,
@@ -166,7 +166,7 @@ def _report_files_beside(folder: Path, named: set[Path], config: EvaluationConfi
             continue
         # The usual place of predictions is beside the logs with their verdicts.
         status: FileStatus = "ignored" if seen.format == predictions.FORMAT else "unknown"
-        title = ADAPTERS[table.format].title
+        title = adapter_of(table.format).title
         reason = f"its folder is read as {title} only; name the file as well, or move it to another folder"
         label = label_of(path, config.fixes_dir)
         found.not_evaluated.append(NotEvaluated(label, status, reason, format=seen.format or NATIVE))

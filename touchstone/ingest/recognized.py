@@ -7,7 +7,7 @@ import polars as pl
 
 from touchstone.config import EvaluationConfig
 from touchstone.errors import InputFileError
-from touchstone.ingest.adapters import ADAPTERS, AdapterTable
+from touchstone.ingest.adapters import AdapterTable, adapter_of
 from touchstone.ingest.csv_rows import ROW_ERROR, read_rows
 from touchstone.ingest.discovery import Discovery, NotEvaluated
 from touchstone.ingest.fixes import open_fixes
@@ -67,7 +67,7 @@ def _recognized(name: str, sources: list[Source], discovery: Discovery, config: 
     table = discovery.adapter_tables[first.path]
     good = table.frame.lazy().filter(pl.col(ROW_ERROR).is_null())
     problems, attempts, most = _counts(good, _given(table))
-    title = ADAPTERS[first.format].title
+    title = adapter_of(first.format).title
     refused = table.frame.height - attempts
     return RecognizedSource(name, title, models, problems, attempts, refused, most, table.notes)
 

@@ -6,8 +6,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import filelock
-
 from touchstone.errors import TouchstoneError
 from touchstone.regular_files import read_bytes
 
@@ -15,6 +13,9 @@ from touchstone.regular_files import read_bytes
 @contextmanager
 def lock_folder(folder: Path, refusal: str, wait_seconds: float) -> Iterator[None]:
     """Lock a folder; an error that starts with `refusal` if it is locked. Ends with its process; reentrant in it."""
+    # Most commands read files and lock nothing.
+    import filelock
+
     folder.mkdir(parents=True, exist_ok=True)
     holder = folder / "lock.holder"
     guard = filelock.FileLock(

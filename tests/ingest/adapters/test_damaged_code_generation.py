@@ -16,7 +16,7 @@ from tests.ingest.adapters.code_generation import (
     swapped,
 )
 from touchstone.errors import InputFileError
-from touchstone.ingest.adapters import ADAPTERS, ReadOptions
+from touchstone.ingest.adapters import ReadOptions, adapter_of
 
 FORMATS = {
     "human-eval": HUMAN_EVAL,
@@ -31,7 +31,7 @@ def read(name: str, path: Path, content: bytes) -> None:
     """Read a file as this format, whatever it looks like; refused records can be shown."""
     path.write_bytes(content)
     try:
-        table = ADAPTERS[name].read(path, ReadOptions())
+        table = adapter_of(name).read(path, ReadOptions())
     except InputFileError as error:
         assert "\n" not in str(error)
         assert str(error).startswith(str(path))

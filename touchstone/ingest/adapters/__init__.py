@@ -5,93 +5,90 @@ Parsing numbers and booleans does not: the rules in `cells` apply to native and 
 is decided in `discovery`.
 """
 
+from collections.abc import Iterator
+from functools import cache
+from importlib import import_module
 from pathlib import Path
 
 from touchstone.errors import InputFileError
-from touchstone.ingest.adapters import (
-    bigcode,
-    cruxeval,
-    evalplus,
-    failproof,
-    forgetest,
-    git_lfs,
-    human_eval,
-    inspect_log,
-    junit,
-    livecodebench,
-    livecodebench_tests,
-    lm_eval,
-    lm_eval_results,
-    openhands,
-    openhands_index,
-    plain,
-    promptfoo,
-    scylla,
-    swe_agent,
-    terminal_bench,
-)
 from touchstone.ingest.adapters.adapter import Adapter, ReadOptions
-from touchstone.ingest.adapters.harbor import jobs
 from touchstone.ingest.adapters.head import Head
 from touchstone.ingest.adapters.json_files import read_document
-from touchstone.ingest.adapters.swebench import instances, predictions, report, submission
 from touchstone.ingest.adapters.table import AdapterTable, RefusedRecordError, ReportedFigure
 
 __all__ = [
-    "ADAPTERS",
     "NOT_KNOWN",
     "Adapter",
     "AdapterTable",
     "ReadOptions",
     "ReportedFigure",
+    "adapter_of",
+    "adapters",
     "detect_format",
     "read_adapted",
     "read_as",
     "why_unknown",
 ]
 
-# The first that recognizes a file reads it, so formats with more particular marks come first.
+# The first that recognizes a file reads it, so formats with more particular marks come first. Each is imported when its
+# turn comes: a command that reads one known file needs only a few of them.
 _IN_ORDER = (
-    inspect_log.ADAPTER,
-    scylla.ADAPTER,
-    failproof.ADAPTER,
-    human_eval.ADAPTER,
-    human_eval.SAMPLES,
-    human_eval.PROBLEMS,
-    evalplus.ADAPTER,
-    livecodebench.ADAPTER,
-    livecodebench.GENERATIONS,
-    livecodebench_tests.ADAPTER,
-    cruxeval.ADAPTER,
-    bigcode.ADAPTER,
-    report.ADAPTER,
-    instances.ADAPTER,
-    submission.ADAPTER,
-    openhands.ADAPTER,
-    openhands_index.ADAPTER,
-    predictions.ADAPTER,
-    swe_agent.ADAPTER,
-    terminal_bench.ADAPTER,
-    jobs.ADAPTER,
-    git_lfs.ADAPTER,
-    junit.ADAPTER,
-    lm_eval.ADAPTER,
-    lm_eval_results.ADAPTER,
-    promptfoo.ADAPTER,
-    plain.PARQUET,
-    plain.JSON_LINES,
-    forgetest.ADAPTER,
+    ("inspect_log", "ADAPTER"),
+    ("scylla", "ADAPTER"),
+    ("failproof", "ADAPTER"),
+    ("human_eval", "ADAPTER"),
+    ("human_eval", "SAMPLES"),
+    ("human_eval", "PROBLEMS"),
+    ("evalplus", "ADAPTER"),
+    ("livecodebench", "ADAPTER"),
+    ("livecodebench", "GENERATIONS"),
+    ("livecodebench_tests", "ADAPTER"),
+    ("cruxeval", "ADAPTER"),
+    ("bigcode", "ADAPTER"),
+    ("swebench.report", "ADAPTER"),
+    ("swebench.instances", "ADAPTER"),
+    ("swebench.submission", "ADAPTER"),
+    ("openhands", "ADAPTER"),
+    ("openhands_index", "ADAPTER"),
+    ("swebench.predictions", "ADAPTER"),
+    ("swe_agent", "ADAPTER"),
+    ("terminal_bench", "ADAPTER"),
+    ("harbor.jobs", "ADAPTER"),
+    ("git_lfs", "ADAPTER"),
+    ("junit", "ADAPTER"),
+    ("lm_eval", "ADAPTER"),
+    ("lm_eval_results", "ADAPTER"),
+    ("promptfoo", "ADAPTER"),
+    ("plain", "PARQUET"),
+    ("plain", "JSON_LINES"),
+    ("forgetest", "ADAPTER"),
 )
 NOT_KNOWN = "not in a known format; `touchstone inspect-files --formats` lists them"
 
-ADAPTERS = {adapter.format: adapter for adapter in _IN_ORDER}
+
+def adapters() -> Iterator[Adapter]:
+    """Every adapter, in the order in which they are asked."""
+    return (_load(module, name) for module, name in _IN_ORDER)
+
+
+@cache
+def adapter_of(format_name: str) -> Adapter:
+    """The adapter for a format."""
+    return next(adapter for adapter in adapters() if adapter.format == format_name)
+
+
+@cache
+def _load(module: str, name: str) -> Adapter:
+    found = getattr(import_module(f"{__name__}.{module}"), name)
+    assert isinstance(found, Adapter)
+    return found
 
 
 def detect_format(path: Path, options: ReadOptions | None = None) -> str | None:
     """The format of a file or folder, detected from its content; None for a native CSV and anything else."""
     given = options or ReadOptions()
     head = Head(path, given.columns, given.problem_key)
-    return next((adapter.format for adapter in _IN_ORDER if adapter.recognizes(head)), None)
+    return next((adapter.format for adapter in adapters() if adapter.recognizes(head)), None)
 
 
 def read_adapted(path: Path, options: ReadOptions | None = None) -> AdapterTable:
@@ -105,7 +102,7 @@ def read_adapted(path: Path, options: ReadOptions | None = None) -> AdapterTable
 def read_as(name: str, path: Path, options: ReadOptions | None = None) -> AdapterTable:
     """Read a results file or folder in a format that was detected."""
     try:
-        return ADAPTERS[name].read(path, options or ReadOptions())
+        return adapter_of(name).read(path, options or ReadOptions())
     except RefusedRecordError as refusal:
         # What is wrong outside of any record is wrong with the file.
         raise InputFileError(f"{path}: {refusal.reason}") from None

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from touchstone.errors import InputFileError
 from touchstone.ingest.adapters.adapter import Adapter, ReadOptions
+from touchstone.ingest.adapters.garbage import without_garbage_collection
 from touchstone.ingest.adapters.head import Head
 from touchstone.ingest.adapters.inspect_figures import reported_figures
 from touchstone.ingest.adapters.inspect_notes import LEFT_OUT, run_notes, score_notes
@@ -100,10 +101,15 @@ _SPEC = {
 
 def read_inspect(path: Path, options: ReadOptions | None = None) -> AdapterTable:
     """Read a log into rows of text cells."""
+    with without_garbage_collection():
+        return _read(path, options or ReadOptions())
+
+
+def _read(path: Path, options: ReadOptions) -> AdapterTable:
     reading = _Reading(path)
     with open_log(path) as opened:
         reading.take(opened)
-    log = _Log(path, opened.header, reading.attempts.values(), (options or ReadOptions()).score)
+    log = _Log(path, opened.header, reading.attempts.values(), options.score)
     if not reading.attempts and not reading.refused:
         raise InputFileError(f"{path}: the log has no samples; was it written with --no-log-samples?")
     is_graded = log.is_graded()
@@ -144,7 +150,7 @@ ADAPTER = Adapter(FORMAT, "an Inspect AI log", _recognizes, read_inspect)
 
 
 def _raw(path: Path, lines: set[int]) -> dict[int, str]:
-    with open_log(path) as log:
+    with open_log(path, keep_text=True) as log:
         return {
             position: sample.text[: 4 * MAX_RAW_LENGTH].decode(errors="replace")[:MAX_RAW_LENGTH]
             for position, sample in _numbered(log)
@@ -236,6 +242,10 @@ class _Log:
         self.reported = [reported_name(entry, known) for entry in self._with_metrics()]
         self.score = choose_score(str(path), self.scores, self.reported, wanted)
         self.shared = self._shared_cells(spec)
+        # Asked for every attempt.
+        self._is_reported = self.score in self.reported
+        self._scores_errors = section(header, "eval", "config").get("score_on_error") is True
+        self._score_columns = [(name, f"score_{text_of(str(name))}") for name in self.scores[:_MAX_SCORES]]
 
     def _with_metrics(self) -> Iterator[Object]:
         """The scores that have a metric: first the headline, then by the results, or by the plan of a killed run."""
@@ -263,19 +273,14 @@ class _Log:
         cells = attempt.cells
         cells |= usage_cells(attempt, self.model)
         cells["oid"] = f"{self.task}/{text_of(attempt.key[0])}"
-        cells |= verdict_cells(
-            attempt,
-            self.score,
-            is_reported=self.score in self.reported,
-            scores_errors=section(self.header, "eval", "config").get("score_on_error") is True,
-        )
+        cells |= verdict_cells(attempt, self.score, is_reported=self._is_reported, scores_errors=self._scores_errors)
         if self.score is not None:
             cells["answer"] = attempt.answers.get(self.score.scorer)
-            number = known_number(attempt.values.get(self.score))
-            if is_graded and number is not None and 0 <= number <= 1 and cells.get("passed") is not None:
+            number = known_number(attempt.values.get(self.score)) if is_graded else None
+            if number is not None and 0 <= number <= 1 and cells.get("passed") is not None:
                 cells["weighted_score"] = str(number)
-        for name in self.scores[:_MAX_SCORES]:
-            cells[f"score_{text_of(str(name))}"] = short(text_of(attempt.values.get(name)))
+        for name, column in self._score_columns:
+            cells[column] = short(text_of(attempt.values.get(name)))
         return Record(position, cells)
 
     def is_graded(self) -> bool:

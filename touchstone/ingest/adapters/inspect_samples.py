@@ -8,7 +8,14 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from touchstone.ingest.adapters.inspect_scores import PASS_VALUE, ScoreName, is_unscored, known_number, values_of
+from touchstone.ingest.adapters.inspect_scores import (
+    PASS_VALUE,
+    ScoreName,
+    is_unscored,
+    known_number,
+    plain_name,
+    values_of,
+)
 from touchstone.ingest.adapters.inspect_source import Key, sample_key
 from touchstone.ingest.adapters.json_values import text_of
 from touchstone.ingest.adapters.lossless_json import Number
@@ -70,7 +77,7 @@ def attempt_of(sample: Mapping[str, object]) -> Attempt:
     usage = sample.get("model_usage")
     for model, each in usage.items() if isinstance(usage, dict) else ():
         if isinstance(each, dict):
-            attempt.usage[model] = {name: text_of(each.get(key)) for name, key in _USAGE.items()}
+            attempt.usage[model] = {name: text_of(each[key]) if key in each else None for name, key in _USAGE.items()}
     scores = sample.get("scores")
     if scores is None and sample.get("score") is not None:
         scores = {ONLY_SCORE: sample["score"]}
@@ -108,7 +115,11 @@ def _error(value: object) -> str | None:
 def _add_score(attempt: Attempt, scorer: str, score: object) -> None:
     if not isinstance(score, dict):
         raise RefusedRecordError("ragged", f"the score {scorer!r} is not an object")
-    attempt.values.update(values_of(scorer, score.get("value")))
+    value = score.get("value")
+    if isinstance(value, dict | list):
+        attempt.values.update(values_of(scorer, value))
+    else:
+        attempt.values[plain_name(scorer)] = value
     metadata = score.get("metadata")
     reason = score.get("reason") or (metadata.get("unscored_reason") if isinstance(metadata, dict) else None)
     for value, texts in ((reason, attempt.reasons), (score.get("answer"), attempt.answers)):

@@ -6,6 +6,7 @@ A scorer gives every sample one value, or a dictionary or list of values, each o
 
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 from touchstone.errors import InputFileError
@@ -31,18 +32,22 @@ class ScoreName(NamedTuple):
         return self.scorer + (self.key if self.key.startswith("[") else f"/{self.key}")
 
 
-def values_of(scorer: str, value: object) -> Iterator[tuple[ScoreName, object]]:
-    """The scores in one value.
+@lru_cache(maxsize=1000)
+def plain_name(scorer: str) -> ScoreName:
+    """The name of the only score of a scorer; every sample has the same few."""
+    return ScoreName(scorer)
+
+
+def values_of(scorer: str, value: dict[str, object] | list[object]) -> Iterator[tuple[ScoreName, object]]:
+    """The scores in a value that is several.
 
     >>> [(str(name), value) for name, value in values_of("review", {"style": True, "length": None})]
     [('review/style', True), ('review/length', None)]
     """
     if isinstance(value, dict):
         yield from ((ScoreName(scorer, str(key)), each) for key, each in value.items())
-    elif isinstance(value, list):
-        yield from ((ScoreName(scorer, f"[{place}]"), each) for place, each in enumerate(value))
     else:
-        yield ScoreName(scorer), value
+        yield from ((ScoreName(scorer, f"[{place}]"), each) for place, each in enumerate(value))
 
 
 def is_unscored(value: object) -> bool:
