@@ -57,6 +57,7 @@ def _ingest() -> Iterator[Table]:
     for name, schema, grain in (
         ("quarantine", contracts.Quarantine, "refused row"),
         ("sources", contracts.Sources, "input file and model"),
+        ("reported_figures", contracts.ReportedFigures, "figure that another tool's file states"),
     ):
         yield Table(
             name,
@@ -70,18 +71,6 @@ def _ingest() -> Iterator[Table]:
             made_with="attempts",
             in_snapshots=name == "sources",
         )
-    yield Table(
-        "reported_figures",
-        contracts.ReportedFigures,
-        "figure that another tool's file states",
-        "ingest",
-        f"{stage}.reported_figures",
-        reads=("problems", "attempts"),
-        step=True,
-        code=code,
-        made_with="attempts",
-        in_snapshots=False,
-    )
 
 
 def _validation() -> Iterator[Table]:
