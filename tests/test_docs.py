@@ -48,9 +48,10 @@ def test_every_interval_method_is_documented() -> None:
 
 
 PAGES = [PROJECT / "README.md", PROJECT / "CONTRIBUTING.md", *sorted((PROJECT / "docs").glob("*.md"))]
+TOOLS = sorted((PROJECT / "docs" / "tools").glob("*.md"))
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", [*PAGES, *TOOLS], ids=lambda page: str(page.relative_to(PROJECT)))
 def test_links_and_paths_lead_somewhere(page: Path) -> None:
     text = page.read_text()
     links = [page.parent / link for link in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", text)]
@@ -60,4 +61,5 @@ def test_links_and_paths_lead_somewhere(page: Path) -> None:
 
 def test_every_page_is_reachable_from_the_readme() -> None:
     readme = (PROJECT / "README.md").read_text()
-    assert [page.name for page in PAGES[1:] if f"{page.relative_to(PROJECT)})" not in readme] == []
+    pages = [*PAGES[1:], PROJECT / "docs" / "tools" / "README.md"]
+    assert [page.name for page in pages if f"{page.relative_to(PROJECT)})" not in readme] == []

@@ -59,6 +59,13 @@ def test_a_folder_of_logs(touchstone: Command, logs: Path) -> None:
     assert "pass@3" not in pl.read_csv(logs / RESULTS_FOLDER / "summary_pass_at_k.csv").columns
 
 
+def test_a_folder_that_is_one_source_is_up_to_date_with_its_results_inside(touchstone: Command, tmp_path: Path) -> None:
+    shutil.copytree(FILES / "terminal-bench" / "runs", tmp_path / "runs")
+    done = touchstone("run", tmp_path / "runs", dagster=False)
+    assert done.returncode == 0 and "│ runs │ Terminal-Bench results │" in done.stdout
+    assert "up to date" in touchstone("run", tmp_path / "runs", dagster=False).stdout
+
+
 def test_files_of_several_folders_are_written_beside_the_folder_that_holds_them(
     touchstone: Command, tmp_path: Path
 ) -> None:

@@ -60,6 +60,7 @@ handmade                 T0      codegeneration                    6  6 2
 human_eval               T0      Fix                               9  9 4
 lines                    T1      default                           1  1 1
 litellm_proxy/acme/fixer T0      princeton-nlp/SWE-bench_Verified  3  3 1
+mockllm/acme/model-b     T0      fix_dict                          4  4 1
 mockllm/model            T0      fix_aborts                        3  1 1
 mockllm/model            T0      fix_crash                         2  2 2
 mockllm/model            T0      fix_dict                          6  6 3

@@ -55,15 +55,17 @@ def sources_table(found: list[RecognizedSource]) -> FittedTable:
 
 def figures_table(discovery: Discovery) -> FittedTable:
     """The figures that the files state, beside the same from the rows that were read."""
-    table = FittedTable(
-        [*names("file", "model", "figure"), *numbers("reported", "recomputed"), *prose("why ours differs")],
-        title="figures of the tools",
-    )
     figures = reported_figures_frame(discovery).sort("source_file", "model", "suite", "figure")
+    explained = figures.head(_MAX_ROWS)["note"].null_count() < min(figures.height, _MAX_ROWS)
+    columns = [*names("file", "model", "figure"), *numbers("reported", "recomputed")]
+    if explained:
+        columns += prose("why ours differs")
+    table = FittedTable(columns, title="figures of the tools")
     rows = figures.with_columns(figure=pl.concat_str("suite", "figure", separator=" ", ignore_nulls=True))
     for row in rows.head(_MAX_ROWS).iter_rows(named=True):
         numbers_shown = ("-" if row[name] is None else f"{row[name]:.4g}" for name in ("reported", "recomputed"))
-        table.add_row(row["source_file"], row["model"], row["figure"], *numbers_shown, row["note"] or "")
+        notes = [row["note"] or ""] if explained else []
+        table.add_row(row["source_file"], row["model"], row["figure"], *numbers_shown, *notes)
     hidden = figures.height - _MAX_ROWS
     table.caption = f"{hidden:,} more: SELECT * FROM reported_figures" if hidden > 0 else ""
     return table

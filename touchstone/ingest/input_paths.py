@@ -40,26 +40,29 @@ def input_paths(config: EvaluationConfig) -> list[Path]:
 
 
 def label_of(path: Path, root: Path) -> str:
-    """How an input is called in tables and messages: its path below `root`, else its name.
+    """How an input is called in tables and messages: its path below `root`; the name of `root` itself and of others.
 
     >>> label_of(Path("in/logs/a.eval"), Path("in")), label_of(Path("elsewhere/problems.csv"), Path("in"))
     ('logs/a.eval', 'problems.csv')
     """
-    return path.relative_to(root).as_posix() if path.is_relative_to(root) else path.name
+    return path.relative_to(root).as_posix() if path.is_relative_to(root) and path != root else path.name
 
 
 def input_files(config: EvaluationConfig) -> list[Path]:
     """The files to look at, with those in folders that are read as one source; nothing for other folders."""
-    return [file for path in input_paths(config) for file in files_of_source(path)]
+    return [file for path in input_paths(config) for file in files_of_source(path, config.output_dir)]
 
 
-def files_of_source(path: Path) -> list[Path]:
-    """The file itself, or everything in a folder that is read as one source, sorted."""
+def files_of_source(path: Path, output: Path) -> list[Path]:
+    """The file itself, or everything in a folder that is read as one source but its own results, sorted."""
     if not path.is_dir():
         return [path]
     if _format_of(path) is None:
         return []
-    files = [Path(folder, name) for folder, _, names in os.walk(path) for name in names]
+    files: list[Path] = []
+    for folder, subfolders, names in os.walk(path):
+        subfolders[:] = [name for name in subfolders if Path(folder, name).resolve() != output]
+        files += [Path(folder, name) for name in names]
     return sorted(file for file in files if file.is_file())
 
 

