@@ -14,8 +14,8 @@ import touchstone
 from tests.ingest.adapters.damaged_files import damaged, read_or_refused
 from touchstone.errors import InputFileError
 from touchstone.ingest.adapters import AdapterTable, detect_format, read_adapted
-from touchstone.ingest.adapters.promptfoo import ADAPTER, COLUMNS
-from touchstone.ingest.adapters.promptfoo_stats import ALL
+from touchstone.ingest.adapters.promptfoo.results import ADAPTER, COLUMNS
+from touchstone.ingest.adapters.promptfoo.stats import ALL
 
 OUTPUT = Path(__file__).parent / "files" / "promptfoo" / "output.json"
 

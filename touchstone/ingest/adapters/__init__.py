@@ -1,8 +1,8 @@
 """Adapters: results files of other evaluation systems as rows of text cells under the names of the native fixes CSV.
 
-Belongs here: one module per system that maps its keys to columns, the table that they produce, and JSON as text cells.
-Parsing numbers and booleans does not: the rules in `cells` apply to native and adapted rows alike. Which files are read
-is decided in `discovery`.
+Belongs here: one module or package per system that maps its keys to columns, the table that they produce, and JSON as
+text cells. Parsing numbers and booleans does not: the rules in `cells` apply to native and adapted rows alike. Which
+files are read is decided in `discovery`.
 """
 
 from collections.abc import Iterator
@@ -33,32 +33,32 @@ __all__ = [
 # The first that recognizes a file reads it, so formats with more particular marks come first. Each is imported when its
 # turn comes: a command that reads one known file needs only a few of them.
 _IN_ORDER = (
-    ("inspect_log", "ADAPTER"),
+    ("inspect_ai.log", "ADAPTER"),
     ("scylla", "ADAPTER"),
     ("failproof", "ADAPTER"),
     ("human_eval", "ADAPTER"),
     ("human_eval", "SAMPLES"),
     ("human_eval", "PROBLEMS"),
     ("evalplus", "ADAPTER"),
-    ("livecodebench", "ADAPTER"),
-    ("livecodebench", "GENERATIONS"),
-    ("livecodebench_tests", "ADAPTER"),
+    ("livecodebench.results", "ADAPTER"),
+    ("livecodebench.results", "GENERATIONS"),
+    ("livecodebench.problem_tests", "ADAPTER"),
     ("cruxeval", "ADAPTER"),
     ("bigcode", "ADAPTER"),
     ("swebench.report", "ADAPTER"),
     ("swebench.instances", "ADAPTER"),
     ("swebench.submission", "ADAPTER"),
-    ("openhands", "ADAPTER"),
-    ("openhands_index", "ADAPTER"),
+    ("openhands.output", "ADAPTER"),
+    ("openhands.index", "ADAPTER"),
     ("swebench.predictions", "ADAPTER"),
     ("swe_agent", "ADAPTER"),
     ("terminal_bench", "ADAPTER"),
     ("harbor.jobs", "ADAPTER"),
     ("git_lfs", "ADAPTER"),
-    ("junit", "ADAPTER"),
-    ("lm_eval", "ADAPTER"),
-    ("lm_eval_results", "ADAPTER"),
-    ("promptfoo", "ADAPTER"),
+    ("junit.results", "ADAPTER"),
+    ("lm_eval.samples", "ADAPTER"),
+    ("lm_eval.results", "ADAPTER"),
+    ("promptfoo.results", "ADAPTER"),
     ("plain", "PARQUET"),
     ("plain", "JSON_LINES"),
     ("forgetest", "ADAPTER"),

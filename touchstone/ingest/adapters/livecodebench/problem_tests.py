@@ -14,7 +14,7 @@ from touchstone.ingest.adapters.adapter import Adapter, NotEvaluatedError
 from touchstone.ingest.adapters.head import LIST, Head
 from touchstone.ingest.adapters.json_files import raw_values, read_document
 from touchstone.ingest.adapters.json_values import text_of
-from touchstone.ingest.adapters.livecodebench import KS, failure_cells, file_name
+from touchstone.ingest.adapters.livecodebench.results import KS, failure_cells, file_name
 from touchstone.ingest.adapters.pass_at_k_figures import counts_by_problem, number_of, pass_at_k_figures
 from touchstone.ingest.adapters.table import AdapterTable, Cells, RefusedRecordError, filled_record, table_from_records
 

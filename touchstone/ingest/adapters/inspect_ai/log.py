@@ -16,9 +16,9 @@ from touchstone.errors import InputFileError
 from touchstone.ingest.adapters.adapter import Adapter, ReadOptions
 from touchstone.ingest.adapters.garbage import without_garbage_collection
 from touchstone.ingest.adapters.head import Head
-from touchstone.ingest.adapters.inspect_figures import reported_figures
-from touchstone.ingest.adapters.inspect_notes import LEFT_OUT, run_notes, score_notes
-from touchstone.ingest.adapters.inspect_samples import (
+from touchstone.ingest.adapters.inspect_ai.figures import reported_figures
+from touchstone.ingest.adapters.inspect_ai.notes import LEFT_OUT, run_notes, score_notes
+from touchstone.ingest.adapters.inspect_ai.samples import (
     ONLY_SCORE,
     Attempt,
     attempt_of,
@@ -26,14 +26,14 @@ from touchstone.ingest.adapters.inspect_samples import (
     usage_cells,
     verdict_cells,
 )
-from touchstone.ingest.adapters.inspect_scores import (
+from touchstone.ingest.adapters.inspect_ai.scores import (
     PASS_VALUE,
     ScoreName,
     choose_score,
     known_number,
     reported_name,
 )
-from touchstone.ingest.adapters.inspect_source import (
+from touchstone.ingest.adapters.inspect_ai.source import (
     ARCHIVE_MARK,
     HEADER,
     START,

@@ -1,7 +1,7 @@
 """Adapter for the samples files of EleutherAI's lm-eval: one line per document and filter.
 
 A file is named `samples_<task>_<time>.jsonl` and lies in the model's folder beside `results_<time>.json`, which names
-the model and has the aggregates (see `lm_eval_results`). The task is the suite, the problem is `<task>/<doc_id>`, and
+the model and has the aggregates (see `results`). The task is the suite, the problem is `<task>/<doc_id>`, and
 the files of one task in a folder are its attempts in order of time. The responses of one run to one document are judged
 together, so they are one attempt.
 
@@ -23,7 +23,7 @@ from touchstone.ingest.adapters.adapter import Adapter, ReadOptions
 from touchstone.ingest.adapters.head import Head
 from touchstone.ingest.adapters.json_files import numbered_lines, parse_line, raw_lines
 from touchstone.ingest.adapters.json_values import text_of
-from touchstone.ingest.adapters.lm_eval_results import figures_of, run_of
+from touchstone.ingest.adapters.lm_eval.results import figures_of, run_of
 from touchstone.ingest.adapters.lossless_json import Number
 from touchstone.ingest.adapters.table import AdapterTable, Record, RefusedRecordError, table_from_records
 

@@ -8,7 +8,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from touchstone.ingest.adapters.inspect_scores import (
+from touchstone.ingest.adapters.inspect_ai.scores import (
     PASS_VALUE,
     ScoreName,
     is_unscored,
@@ -16,7 +16,7 @@ from touchstone.ingest.adapters.inspect_scores import (
     plain_name,
     values_of,
 )
-from touchstone.ingest.adapters.inspect_source import Key, sample_key
+from touchstone.ingest.adapters.inspect_ai.source import Key, sample_key
 from touchstone.ingest.adapters.json_values import text_of
 from touchstone.ingest.adapters.lossless_json import Number
 from touchstone.ingest.adapters.table import Cells, RefusedRecordError

@@ -10,7 +10,7 @@ import statistics
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from touchstone.ingest.adapters.inspect_scores import (
+from touchstone.ingest.adapters.inspect_ai.scores import (
     PASS_VALUE,
     ScoreName,
     is_unscored,

@@ -22,8 +22,8 @@ from touchstone.ingest.adapters.head import LIST, Head
 from touchstone.ingest.adapters.json_files import numbered_lines, parse_line, raw_lines, read_document
 from touchstone.ingest.adapters.json_values import object_of, section_of, text_of
 from touchstone.ingest.adapters.lossless_json import Number, encode
-from touchstone.ingest.adapters.promptfoo_names import assertions_of, name_columns, problem_of, whole_number
-from touchstone.ingest.adapters.promptfoo_stats import counts_of, figures_of
+from touchstone.ingest.adapters.promptfoo.names import assertions_of, name_columns, problem_of, whole_number
+from touchstone.ingest.adapters.promptfoo.stats import counts_of, figures_of
 from touchstone.ingest.adapters.table import AdapterTable, Cells, Record, RefusedRecordError, table_from_records
 from touchstone.ingest.csv_rows import MAX_RAW_LENGTH
 

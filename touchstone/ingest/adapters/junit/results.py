@@ -2,7 +2,7 @@
 
 A problem is named `classname.name`. Node's test runner gives every test the class "test", so there the names of the
 suites around it stand in front. A file does not say whose tests it reports: `junit_pattern` finds model, tier and
-attempt in its path (see `junit_paths`).
+attempt in its path (see `paths`).
 
 A failure or an error is a failure, also one of the setup or teardown: a fix can provoke each of them. A file that
 cannot be collected, or a suite that reports an error, is a failed problem of its own, because its tests are not listed.
@@ -25,8 +25,8 @@ from xml.parsers import expat
 from touchstone.errors import InputFileError
 from touchstone.ingest.adapters.adapter import Adapter, ReadOptions
 from touchstone.ingest.adapters.head import Head
-from touchstone.ingest.adapters.junit_figures import figures_of
-from touchstone.ingest.adapters.junit_paths import Place, place_of
+from touchstone.ingest.adapters.junit.figures import figures_of
+from touchstone.ingest.adapters.junit.paths import Place, place_of
 from touchstone.ingest.adapters.table import AdapterTable, Cells, Record, table_from_records
 from touchstone.ingest.csv_rows import MAX_RAW_LENGTH, readable
 from touchstone.text import counted

@@ -2,9 +2,9 @@
 
 from collections.abc import Collection, Iterator, Sequence
 
-from touchstone.ingest.adapters.inspect_samples import Attempt, short
-from touchstone.ingest.adapters.inspect_scores import PASS_VALUE, ScoreName, known_number, listed
-from touchstone.ingest.adapters.inspect_source import Object, section
+from touchstone.ingest.adapters.inspect_ai.samples import Attempt, short
+from touchstone.ingest.adapters.inspect_ai.scores import PASS_VALUE, ScoreName, known_number, listed
+from touchstone.ingest.adapters.inspect_ai.source import Object, section
 from touchstone.ingest.adapters.json_values import text_of
 from touchstone.ingest.adapters.lossless_json import Number
 

@@ -1,0 +1,1 @@
+"""Adapters for LiveCodeBench: its results and generations, and the tests of its problems."""
