@@ -29,7 +29,7 @@ def test_the_command_line_starts_with_nothing_heavy() -> None:
         ("doctor", {"rich"}),
         pytest.param("snapshots list --data OUT", {"rich"}, marks=pytest.mark.nightly),
         pytest.param("tables --data OUT", {"duckdb", "rich"}, marks=pytest.mark.nightly),
-        ("sql --data OUT SELECT+1", {"numpy", "pyarrow", "rich"}),
+        pytest.param("sql --data OUT SELECT+1", {"numpy", "pyarrow", "rich"}, marks=pytest.mark.nightly),
         pytest.param("compare --baseline OUT --current OUT", {"numpy", "polars", "rich"}, marks=pytest.mark.nightly),
         (f"pass-at-k --problems-csv {FIXES / 'problems.csv'} --fixes-csv {FIXES / 'atlas-large_fixes.csv'}", None),
     ],
