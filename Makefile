@@ -49,7 +49,7 @@ ui: $(READY) sandbox ## the Dagster UI on http://127.0.0.1:3000
 test: $(READY) sandbox ## run the tests
 	@$(BIN)/pytest -n 3 --dist worksteal
 
-test-nightly: $(READY) sandbox ## long simulations, many examples of every property, kills at any moment, crowded processors
+test-nightly: $(READY) sandbox ## long simulations, many examples of every property, further whole runs, kills at any moment, crowded processors
 	@$(BIN)/pytest -m 'nightly or hypothesis' --hypothesis-profile nightly -n 2 --dist worksteal -rP
 
 check: $(READY) ## format, lint, types, generated files

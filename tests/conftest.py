@@ -88,6 +88,12 @@ def more_examples(test: Callable[..., None]) -> Callable[..., None]:
     return settings(max_examples=3 * settings().max_examples)(test)
 
 
+def fewer_examples(test: Callable[..., None]) -> Callable[..., None]:
+    """Try a property that takes long less often at a desk and in CI; at night as often as others."""
+    usual = settings().max_examples
+    return settings(max_examples=usual if usual > 10 else 3)(test)
+
+
 @pytest.fixture
 def folder(tmp_path: Path) -> Folder:
     """A small evaluation of the test's own."""

@@ -53,6 +53,7 @@ def test_results_are_a_mapping_of_tables(finished: Folder) -> None:
         results["nothing"]
 
 
+@pytest.mark.nightly
 def test_a_gate_that_stops_the_run_raises(evaluated: Folder) -> None:
     folder = evaluated
     from touchstone.storage.snapshots import pin

@@ -30,11 +30,15 @@ def test_the_command_line_starts_with_nothing_heavy() -> None:
         ("doctor", {"rich"}),
         pytest.param("snapshots list --data OUT", {"rich"}, marks=pytest.mark.nightly),
         pytest.param("tables --data OUT", {"duckdb", "rich"}, marks=pytest.mark.nightly),
-        ("sql --data OUT SELECT+1", {"numpy", "pyarrow", "rich"}),
+        pytest.param("sql --data OUT SELECT+1", {"numpy", "pyarrow", "rich"}, marks=pytest.mark.nightly),
         pytest.param("compare --baseline OUT --current OUT", {"numpy", "polars", "rich"}, marks=pytest.mark.nightly),
         # Its members are compressed with Zstandard, which pyarrow reads.
         (f"compare {LOG} {LOG}", {"numpy", "polars", "pyarrow", "rich"}),
-        (f"pass-at-k --problems-csv {FIXES / 'problems.csv'} --fixes-csv {FIXES / 'atlas-large_fixes.csv'}", None),
+        pytest.param(
+            f"pass-at-k --problems-csv {FIXES / 'problems.csv'} --fixes-csv {FIXES / 'atlas-large_fixes.csv'}",
+            None,
+            marks=pytest.mark.nightly,
+        ),
     ],
 )
 def test_a_command_loads_only_what_it_needs(finished: Folder, line: str, needed: set[str] | None) -> None:

@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from unittest.mock import patch
 
 import polars as pl
 import pytest
@@ -187,6 +188,7 @@ def test_sql_refuses_in_one_line(finished: Folder, touchstone: Command, query: s
     assert done.returncode == 2 and done.stderr.startswith("error: ") and done.stderr.count("\n") == 1
 
 
+@pytest.mark.nightly
 def test_sql_shows_text_that_looks_like_markup(finished: Folder, touchstone: Command) -> None:
     assert "[/] [red]x" in touchstone("sql", "--data", finished.output, "SELECT '[/] [red]x' AS \"[b]\"").stdout
 
@@ -226,3 +228,10 @@ def test_the_installed_program(folder: Folder) -> None:
     wrong = [program, "compare", "--baseline", "nowhere", "--current", "nowhere"]
     done = subprocess.run(wrong, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+
+
+def test_an_interrupted_run_is_one_line(folder: Folder, touchstone: Command) -> None:
+    with patch("touchstone.evaluation.run", side_effect=KeyboardInterrupt):
+        done = touchstone("run", "--config", folder.config, dagster=False)
+    assert done.returncode == 130
+    assert done.stderr == "error: interrupted; the last published results are unchanged\n"

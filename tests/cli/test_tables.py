@@ -82,6 +82,7 @@ def test_on_a_terminal_names_and_figures_are_whole(results: Path, touchstone: Co
     assert seen.rstrip().endswith("1 row")
 
 
+@pytest.mark.nightly
 def test_a_name_of_a_hundred_characters_wraps_and_is_whole(results: Path, touchstone: Command) -> None:
     query = "SELECT model_b, difference FROM model_comparison"
     seen = touchstone("sql", "--data", results, query, columns=80, terminal=True).stdout

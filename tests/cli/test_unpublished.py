@@ -73,6 +73,7 @@ def test_a_run_that_a_gate_stops_says_so_and_how_to_look_at_its_figures(
     assert done.returncode == 2 and "the last run was published; leave out --draft" in done.stderr
 
 
+@pytest.mark.nightly
 def test_what_an_earlier_run_scored_is_not_shown_as_that_of_the_stopped_one(
     evaluated: Folder, touchstone: Command
 ) -> None:

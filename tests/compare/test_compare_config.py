@@ -34,6 +34,7 @@ def test_scoring_is_that_of_the_configuration(sides: Folder, touchstone: Command
     assert regressed(touchstone, sides, "--config", sides.config) == 30
 
 
+@pytest.mark.nightly
 def test_threshold_and_score_are_those_of_the_configuration_unless_given(sides: Folder, touchstone: Command) -> None:
     sides.configure(comparison={"threshold": 0.01})
     assert regressed(touchstone, sides, "--config", sides.config) == 30

@@ -64,6 +64,7 @@ def decided_by(folder: Folder, copy: Path, row: Row) -> Path:
     return copy
 
 
+@pytest.mark.nightly
 def test_compare_says_it_in_every_format(finished: Folder, tmp_path: Path, touchstone: Command) -> None:
     other = decided_by(finished, tmp_path / "other", FULL)
     words = "validated differently: baseline by recorded outcomes, current by terraform 1.9.0 (full, bubblewrap)"

@@ -26,7 +26,7 @@ QUICK_RUNS, NIGHTLY_RUNS = 400, 4000
 LOWEST, HIGHEST, HIGHEST_UNCORRELATED, ERRORS = 0.93, 0.97, 0.975, 3
 
 CORRELATIONS = [0.0, 0.3, 1.0]
-UNEQUAL = ["one big", "SWE-bench-like"]
+UNEQUAL = [pytest.param("one big", marks=pytest.mark.nightly), "SWE-bench-like"]
 
 
 def coverage(found: Iterable[Interval], truth: float) -> tuple[float, int]:

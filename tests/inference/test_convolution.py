@@ -5,9 +5,10 @@ from itertools import product
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.conftest import more_examples
 from touchstone.inference import convolution
 from touchstone.inference.convolution import exact_tail
 from touchstone.inference.tails import DiscreteTerms, lattice_tail
@@ -40,7 +41,7 @@ def over_all_combinations(terms: DiscreteTerms, observed: int) -> float:
 
 
 @given(st.lists(KIND, min_size=1, max_size=4), st.floats(-0.1, 1.1))
-@settings(max_examples=150, deadline=None)
+@more_examples
 def test_the_tail_is_the_sum_over_all_combinations(kinds: list[tuple[int, list[int], int]], share: float) -> None:
     terms = terms_of(kinds)
     observed = round(share * terms.total)

@@ -88,7 +88,7 @@ def whole_tail(differences: Integers) -> float:
     return sum(count for total, count in ways.items() if abs(total) >= observed) / 2 ** len(differences)
 
 
-@pytest.mark.parametrize("lean", [0, 1, 3, 8, 15])
+@pytest.mark.parametrize("lean", [0, 1, 3, 8, pytest.param(15, marks=pytest.mark.nightly)])
 def test_precise_however_small(lean: int) -> None:
     differences = np.random.default_rng(lean).integers(-9, 10, 300) + lean
     expected = whole_tail(differences)
@@ -96,7 +96,7 @@ def test_precise_however_small(lean: int) -> None:
     assert p_of(differences) == pytest.approx(expected, rel=1e-9)
 
 
-@pytest.mark.parametrize("count", [7, 400, 20_000, 1_000_000])
+@pytest.mark.parametrize("count", [7, 400, 20_000, pytest.param(1_000_000, marks=pytest.mark.nightly)])
 def test_with_one_size_it_is_mcnemar(count: int) -> None:
     for share in (0, 0.3, 1, 3):
         losses = max(0, int(count / 2 - share * math.sqrt(count)))

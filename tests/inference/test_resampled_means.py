@@ -9,7 +9,7 @@ from touchstone.inference.bootstrap import resampled_means
 SETTINGS = IntervalSettings(replicates=4_000)
 
 
-@pytest.mark.parametrize("units", [200, 1_000, 1_001, 5_000])
+@pytest.mark.parametrize("units", [200, 1_000, 1_001, pytest.param(5_000, marks=pytest.mark.nightly)])
 @pytest.mark.parametrize("values", [[0.0, 1.0], [0.0, 0.1, 0.7, 1.0]])
 def test_the_means_are_distributed_as_those_of_a_multinomial(units: int, values: list[float]) -> None:
     numbers = np.array(values)
@@ -23,7 +23,7 @@ def test_the_means_are_distributed_as_those_of_a_multinomial(units: int, values:
     assert np.quantile(means, quantiles) == pytest.approx(np.quantile(rivals, quantiles), abs=0.15 * rivals.std())
 
 
-@pytest.mark.parametrize("units", [400, 4_000])
+@pytest.mark.parametrize("units", [400, pytest.param(4_000, marks=pytest.mark.nightly)])
 def test_values_told_apart_or_not_make_the_same_means(units: int) -> None:
     """So a curve over k does not jump where two counts come to have the same value."""
     counts = np.array([units // 4, units // 4, units // 2])

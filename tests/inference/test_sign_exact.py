@@ -2,10 +2,11 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from tests.conftest import more_examples, nightly_but
 from tests.inference.test_paired_tests import whole_tail
 from touchstone.inference import sign_exact
 from touchstone.inference.sign_exact import sign_exact_p
@@ -30,7 +31,7 @@ def by_fourier_transform(differences: Integers) -> float:
 
 
 @given(st.lists(DIFFERENCES, min_size=1, max_size=6))
-@settings(max_examples=150, deadline=None)
+@more_examples
 def test_every_row_is_the_exact_tail(rows: list[list[int]]) -> None:
     assert p_of_rows(*rows) == [
         pytest.approx(min(1.0, whole_tail(np.array(row, dtype=np.int64))), rel=1e-14) for row in rows
@@ -38,7 +39,7 @@ def test_every_row_is_the_exact_tail(rows: list[list[int]]) -> None:
 
 
 @given(st.lists(DIFFERENCES, min_size=1, max_size=12), st.sampled_from([1, 40, 300, 2**14]))
-@settings(max_examples=100, deadline=None)
+@more_examples
 def test_other_rows_and_the_size_of_blocks_do_not_change_the_last_digit(rows: list[list[int]], block: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sign_exact, "_BLOCK", block)
@@ -46,7 +47,10 @@ def test_other_rows_and_the_size_of_blocks_do_not_change_the_last_digit(rows: li
     assert together == [p_of_rows(row)[0] for row in rows]
 
 
-@pytest.mark.parametrize(("units", "largest"), [(60, 1), (99, 10), (99, 100), (400, 10), (1000, 1), (1000, 2)])
+@pytest.mark.parametrize(
+    ("units", "largest"),
+    nightly_but([(60, 1), (99, 10)], [(60, 1), (99, 10), (99, 100), (400, 10), (1000, 1), (1000, 2)]),
+)
 @pytest.mark.parametrize("lean", [0, 0.1, 0.3])
 def test_as_precise_as_the_fourier_transform(units: int, largest: int, lean: float) -> None:
     generator = np.random.default_rng([units, largest])

@@ -35,7 +35,7 @@ def assert_covered(found: list[Interval], truth: float, highest: float = HIGHEST
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize(("easier", "problems"), itertools.product([0.0, 1.5], [15, 30, 100]))
+@pytest.mark.parametrize(("easier", "problems"), list(itertools.product([0.0, 1.5], [15, 30, 100])))
 def test_rates_of_attempts_where_problems_have_one_to_ten(easier: float, problems: int) -> None:
     generator = np.random.default_rng([problems, int(10 * easier)])
     truth = special.expit(easier + generator.normal(0, 1.5, 400_000)).mean()
@@ -77,7 +77,7 @@ def test_medians_of_few_values(problems: int) -> None:
 @pytest.mark.nightly
 @pytest.mark.parametrize(
     ("problems", "n", "easier"),
-    itertools.product([10, 30, 100], [1, 5], [-3, 0, 3]),
+    list(itertools.product([10, 30, 100], [1, 5], [-3, 0, 3])),
 )
 def test_cost_of_pass_where_hard_problems_cost_more(problems: int, n: int, easier: int) -> None:
     generator = np.random.default_rng([problems, n, easier + 3])

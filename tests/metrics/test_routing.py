@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.conftest import fewer_examples
 from tests.metrics.frames import problem_scores
 from touchstone.config import IntervalSettings
 from touchstone.contracts import conform, violations
@@ -257,6 +258,7 @@ KEYS = st.tuples(st.sampled_from("mno"), st.sampled_from([f"{suite}{i}" for suit
 
 
 @given(st.dictionaries(KEYS, st.tuples(RATES, COSTS), max_size=30), st.randoms(use_true_random=False))
+@fewer_examples
 def test_the_order_of_rows_does_not_show(attempts: Attempts, chance: random.Random) -> None:
     rows = scores(attempts)
     order = list(range(rows.height))

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import special
 
+from tests.conftest import fewer_examples
 from tests.metrics.frames import problem_scores
 from touchstone.config import IntervalSettings, SuiteSettings
 from touchstone.contracts import conform, violations
@@ -135,6 +136,7 @@ def test_class_counts_add_up_to_the_cases(classes: list[str | None]) -> None:
 
 
 @given(st.lists(st.tuples(st.integers(1, 30), st.floats(0, 1)), min_size=1, max_size=5))
+@fewer_examples
 def test_overall_score_lies_between_the_suites(suites: list[tuple[int, float]]) -> None:
     made = [(f"s{place}", total, round(total * rate)) for place, (total, rate) in enumerate(suites)]
     parts = [passed / total for _, total, passed in made]
@@ -243,6 +245,7 @@ def test_no_decided_case_has_no_row() -> None:
         st.tuples(st.sampled_from("st"), st.sampled_from("abcdef"), st.integers(0, 1)), min_size=1, max_size=40
     ).flatmap(lambda rows: st.tuples(st.just(rows), st.permutations(rows)))
 )
+@fewer_examples
 def test_the_order_of_rows_does_not_show(
     orders: tuple[list[tuple[str, str, int]], list[tuple[str, str, int]]],
 ) -> None:

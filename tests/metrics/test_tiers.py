@@ -5,9 +5,10 @@ import math
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.conftest import fewer_examples
 from tests.metrics.frames import problem_scores
 from touchstone.config import IntervalSettings, Scoring
 from touchstone.contracts import conform, violations
@@ -132,6 +133,7 @@ def test_variance_over_means_shows_what_medians_hide() -> None:
 
 
 @given(st.floats(0.01, 1), st.floats(0, 1))
+@fewer_examples
 def test_uplift_has_the_sign_of_the_change_and_undoes_itself(baseline: float, score: float) -> None:
     per_tier, _ = compared(("m", "T0", 1.0, baseline, None), ("m", "T1", 1.0, score, None))
     found = per_tier["uplift"][1]
@@ -273,7 +275,7 @@ def test_clusters_of_one_problem_change_nothing_and_larger_ones_are_the_units() 
     assert shared["composite_median"].equals(alone["composite_median"])
 
 
-@settings(max_examples=10)
+@fewer_examples
 @given(st.integers(0, 1000))
 def test_the_order_of_rows_does_not_show(seed: int) -> None:
     attempts, problems = many(problems=12).collect(), clusters(12, 2)

@@ -257,6 +257,7 @@ def test_the_models_are_registered_when_dagster_loads_the_definitions(
     assert registered() == ["gemini"]
 
 
+@pytest.mark.nightly
 def test_a_failed_check_fails_the_run_and_what_does_not_depend_on_it_is_published(
     defs: dg.Definitions, instance: dg.DagsterInstance, folder: Folder
 ) -> None:

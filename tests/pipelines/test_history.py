@@ -110,6 +110,7 @@ def test_a_run_leaves_the_same_rows(finished: dict[str, tuple[Path, str]], query
     assert stored(*finished["ours"])[0]
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(("before", "after"), [("dagster", ours), ("ours", dagsters_own)])
 def test_either_storage_goes_on_with_the_other_s_home(
     finished: dict[str, tuple[Path, str]], tmp_path: Path, before: str, after: Home
@@ -122,6 +123,7 @@ def test_either_storage_goes_on_with_the_other_s_home(
         assert [one.run_id for one in made] == [new, finished[before][1]]
 
 
+@pytest.mark.nightly
 def test_a_home_without_wal_or_revision_is_used_as_dagster_uses_it(
     finished: dict[str, tuple[Path, str]], tmp_path: Path
 ) -> None:
@@ -137,6 +139,7 @@ def test_a_home_without_wal_or_revision_is_used_as_dagster_uses_it(
     assert all(rows(home / name, "SELECT * FROM alembic_version") for name in STORED - {"schedules/schedules.db"})
 
 
+@pytest.mark.nightly
 def test_the_connections_of_few_runs_are_kept(tmp_path: Path) -> None:
     events = EventLog(str(tmp_path))
     for run in range(30):

@@ -75,6 +75,7 @@ class Terminal:
         os.close(self._screen)
 
 
+@pytest.mark.nightly
 def test_a_terminal_shows_stage_model_count_rate_time_left_and_cache_hits_during_the_run(
     repairs: Folder, tmp_path: Path
 ) -> None:

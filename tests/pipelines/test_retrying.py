@@ -133,7 +133,7 @@ class TestNextRun:
     @pytest.mark.parametrize(
         ("status", "place"),
         nightly_but(
-            [("no_report", "good"), ("sandbox_error", "reference")],
+            [("no_report", "good")],
             product(["timeout", "no_report", "sandbox_error"], ["broken", "reference", "good"]),
         ),
     )
@@ -217,6 +217,7 @@ class TestNextRun:
 
 
 class TestFresh:
+    @pytest.mark.nightly
     def test_everything_is_done_again_and_snapshots_and_pins_stay(self, project: Project) -> None:
         """A file that the judge reads, and no setting names, has changed: no fingerprint can see that."""
         assert evaluate(project).exit_code == 0
@@ -255,6 +256,7 @@ class TestFresh:
 
 
 class TestPrune:
+    @pytest.mark.nightly
     def test_what_is_removed_from_the_cache_is_validated_again(self, project: Project) -> None:
         validate(project)
         assert project.judged() == EVERYTHING

@@ -69,6 +69,7 @@ SURVIVORS = (
 )
 
 
+@pytest.mark.nightly
 def test_a_grade_over_the_attempts_that_were_judged_says_so_and_is_warned_about(tmp_path: Path) -> None:
     folder, outcome = evaluation(tmp_path, SURVIVORS)
     assert outcome.exit_code == 0

@@ -211,6 +211,7 @@ def test_without_a_sandbox_verdicts_are_the_same_and_say_so(repairs: Folder) -> 
     assert set(found["sandbox"]) == {"none"}
 
 
+@pytest.mark.nightly
 def test_without_bubblewrap_landlock_serves(repairs: Folder, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     found = validate(repairs)

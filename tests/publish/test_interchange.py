@@ -50,6 +50,7 @@ def evaluate(root: Path) -> api.Results:
     return api.evaluate(root / "config.json")
 
 
+@pytest.mark.nightly
 def test_native_csv_evaluates_to_the_same_results(tables: Path, tmp_path: Path) -> None:
     assert save_folder(Run(tables), tmp_path / "fixes", write_native_csv) == []
     names = ["mistral_fixes.csv", "openai%2Fgpt-4o_fixes.csv", "problems.csv"]

@@ -47,6 +47,7 @@ def test_text_that_a_spreadsheet_would_run_is_quoted_and_an_open_outcome_is_empt
     assert [line.split(",")[:4] for line in lines[1:]] == [["a", "'-1", "T0", "true"], ["b", "2", "T0", ""]]
 
 
+@pytest.mark.nightly
 def test_outcomes_can_be_evaluated_again(evaluated: Folder, tmp_path: Path) -> None:
     again = Folder(tmp_path / "again")
     again.problems("oid,filename\na,a.tf\nb,b.tf\n")
@@ -57,6 +58,7 @@ def test_outcomes_can_be_evaluated_again(evaluated: Folder, tmp_path: Path) -> N
     assert second.equals(first.filter(model="m"))
 
 
+@pytest.mark.nightly
 def test_files_of_a_model_that_is_gone_are_removed_and_unchanged_ones_are_not_written_again(evaluated: Folder) -> None:
     kept = (evaluated.output / ".store" / "draft" / "csv" / "m_outcomes.csv").stat().st_ino
     (evaluated.root / "fixes" / "n_fixes.csv").unlink()

@@ -53,11 +53,16 @@ def content(warehouse: Path) -> dict[str, list[tuple]]:
         pytest.param({**BEFORE, "scores": {**BEFORE["scores"], "b": 7}}, {}, id="a model changed"),
         pytest.param({**BEFORE, "scores": {"a": 1, "b": 2, "c": 3, "d": 4}}, {}, id="a model went"),
         pytest.param({**BEFORE, "scores": {**BEFORE["scores"], "it's": 2}}, {}, id="a model came"),
-        pytest.param({**BEFORE, "scores": {"a": 9, "b": 8, "c": 7, "d": 6, "e": 5}}, {}, id="most models changed"),
         pytest.param({**BEFORE, "other": {"x": 2}}, {}, id="a table without blocks changed"),
-        pytest.param({"scores": BEFORE["scores"]}, {}, id="a table went"),
-        pytest.param({**BEFORE, "third": {"a": 1}}, {}, id="a table came"),
-        pytest.param({**BEFORE, "other": {"x": 5}}, {"other": 5}, id="a table became too large"),
+        *(
+            pytest.param(*after_and_left_out, id=name, marks=pytest.mark.nightly)
+            for name, after_and_left_out in {
+                "most models changed": ({**BEFORE, "scores": {"a": 9, "b": 8, "c": 7, "d": 6, "e": 5}}, {}),
+                "a table went": ({"scores": BEFORE["scores"]}, {}),
+                "a table came": ({**BEFORE, "third": {"a": 1}}, {}),
+                "a table became too large": ({**BEFORE, "other": {"x": 5}}, {"other": 5}),
+            }.items()
+        ),
     ],
 )
 def test_an_update_has_the_rows_of_a_warehouse_built_anew(tmp_path: Path, after: Tables, left_out: dict) -> None:
@@ -80,12 +85,17 @@ def test_a_row_that_somebody_added_to_the_last_warehouse_is_not_taken_over(tmp_p
 @pytest.mark.parametrize(
     "damage",
     [
-        {"updates": "x"},
-        {"contents": []},
-        {"contents": {"scores": 3}},
-        {"contents": {"scores": {"version": "x", "column": "model", "blocks": [1]}}},
         {"contents": {"scores": {"version": "x", "column": "no such", "blocks": {"a": "1"}}}},
-        {"state": None},
+        *(
+            pytest.param(damage, marks=pytest.mark.nightly)
+            for damage in (
+                {"updates": "x"},
+                {"contents": []},
+                {"contents": {"scores": 3}},
+                {"contents": {"scores": {"version": "x", "column": "model", "blocks": [1]}}},
+                {"state": None},
+            )
+        ),
     ],
 )
 def test_a_damaged_stamp_does_no_harm(tmp_path: Path, damage: dict) -> None:
@@ -108,6 +118,7 @@ def test_rows_that_do_not_add_up_are_copied_anew(tmp_path: Path) -> None:
     assert content(generation / "w.duckdb") == {"scores": [("a", 1, 0), ("z", 2, 0)]}
 
 
+@pytest.mark.nightly
 def test_a_run_with_one_changed_model_publishes_the_same_rows_as_a_fresh_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -100,7 +100,9 @@ def test_the_test_above_finds_a_table_that_depends_on_other_models(first: Evalua
             {name: MODELS[name] for name in ("atlas", "cedar", "none")}, id="removed", marks=pytest.mark.nightly
         ),
         pytest.param(
-            {"atlas": (0, 0, 0), "cedar": MODELS["cedar"], "zulu": (4, 90, 2)}, id="emptied, removed and added"
+            {"atlas": (0, 0, 0), "cedar": MODELS["cedar"], "zulu": (4, 90, 2)},
+            id="emptied, removed and added",
+            marks=pytest.mark.nightly,
         ),
     ],
 )

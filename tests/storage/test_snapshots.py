@@ -207,6 +207,7 @@ def test_the_manifest_has_the_hashes_of_the_bytes_that_were_read(folder: Folder)
     assert snapshot.validation == [{**recorded, "validator_version": None, "sandbox": None}]
 
 
+@pytest.mark.nightly
 def test_parts_that_are_reused_keep_the_hashes_of_what_they_were_read_from(evaluated: Folder) -> None:
     folder = evaluated
     n = folder.fixes("n", HEADER + "a,1,true\nb,1,true\n")

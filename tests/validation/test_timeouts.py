@@ -37,6 +37,7 @@ class TestEndlessFix:
         assert is_final(project)
         assert project.judged() == []
 
+    @pytest.mark.nightly
     def test_is_tried_again_with_more_time(self, project: Project) -> None:
         validate(project)
         project.judged()
@@ -45,6 +46,7 @@ class TestEndlessFix:
         validate(project)
         assert "good" in project.judged()
 
+    @pytest.mark.nightly
     def test_of_another_model_comes_from_the_cache(self, project: Project) -> None:
         validate(project)
         project.judged()
@@ -52,12 +54,14 @@ class TestEndlessFix:
         validate(project)
         assert project.judged() == []
 
+    @pytest.mark.nightly
     def test_leaves_the_folder_up_to_date(self, project: Project) -> None:
         long_ago = 1_700_000_000
         os.utime(project.root / "judge.sh", (long_ago, long_ago))
         assert evaluate(project).exit_code == 0
         assert up_to_date(load_config(project.config)) is not None
 
+    @pytest.mark.nightly
     def test_is_the_same_for_a_problem_that_never_ends(self, project: Project) -> None:
         project.trouble("endless broken")
         assert validate(project)[0]["baseline_status"] == "timeout"
@@ -67,6 +71,7 @@ class TestEndlessFix:
         assert part is not None and part.settled
         assert project.judged() == []
 
+    @pytest.mark.nightly
     def test_that_is_the_reference_fix_too_is_asked_again_by_every_run(self, project: Project) -> None:
         project.trouble("endless reference")
         project.answers("m", ["reference", "wrong"])

@@ -69,6 +69,7 @@ def test_a_process_that_is_killed_takes_only_the_item_that_kills_it_every_time()
     assert found == ["> A", died, "> B", "ValueError: a bad item", "> C"]
 
 
+@pytest.mark.nightly
 def test_an_item_whose_process_was_killed_once_is_done_in_the_end(tmp_path: Path) -> None:
     once = f"deadly once:{tmp_path / 'marker'}"
     assert outcomes(processes(2), ["a", once, "b"]) == ["> A", f"> {once.upper()}", "> B"]

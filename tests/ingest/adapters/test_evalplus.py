@@ -150,6 +150,7 @@ def test_files_that_cannot_be_used(tmp_path: Path, text: str, reason: str) -> No
         read_adapted(path)
 
 
+@pytest.mark.nightly
 def test_a_whole_evaluation(tmp_path: Path) -> None:
     (tmp_path / "fixes").mkdir()
     (tmp_path / "fixes" / EVALPLUS.name).write_bytes(EVALPLUS.read_bytes())

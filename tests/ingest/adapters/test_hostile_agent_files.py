@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.conftest import nightly_but
 from tests.ingest.adapters.damage import DEEP, DEEP_JSON, read_or_refuse
 from touchstone.errors import InputFileError
 from touchstone.ingest.adapters import detect_format, read_adapted
@@ -34,7 +35,13 @@ def places(value: Any, above: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     return [place for key in keys for place in ((*above, key), *places(value[key], (*above, key)))]
 
 
-@pytest.mark.parametrize("name", DOCUMENTS)
+@pytest.mark.parametrize(
+    ("name",),
+    nightly_but(
+        [(name,) for name in DOCUMENTS if name not in (f"{RUN}/run_metadata.json", f"{JOB}/result.json")],
+        [(name,) for name in DOCUMENTS],
+    ),
+)
 def test_deep_values_anywhere(tmp_path: Path, name: str) -> None:
     good = json.loads((FILES / name).read_text())
     if name == TRIAL:

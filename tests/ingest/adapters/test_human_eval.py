@@ -142,6 +142,7 @@ def test_an_empty_file_says_so(tmp_path: Path) -> None:
         read_adapted(path)
 
 
+@pytest.mark.nightly
 def test_a_whole_evaluation(tmp_path: Path) -> None:
     fixes = tmp_path / "fixes"
     fixes.mkdir()

@@ -279,6 +279,7 @@ def test_samples_that_cannot_be_read_are_refused_one_by_one(tmp_path: Path) -> N
     assert table.raw({3}) == {3: '"text"'}
 
 
+@pytest.mark.nightly
 def test_a_folder_of_logs_is_evaluated(tmp_path: Path) -> None:
     fixes = tmp_path / "logs"
     fixes.mkdir()

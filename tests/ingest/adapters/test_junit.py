@@ -271,6 +271,7 @@ def test_a_fresh_file_of_node(tmp_path: Path) -> None:
     }
 
 
+@pytest.mark.nightly
 def test_a_whole_evaluation(tmp_path: Path) -> None:
     (tmp_path / "fixes").mkdir()
     for name in ("pytest.xml", "node.xml"):

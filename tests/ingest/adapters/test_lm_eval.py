@@ -226,6 +226,7 @@ def test_a_damaged_file_is_read_or_refused(tmp_path: Path, data: bytes, beside: 
     read_or_refused(ADAPTER, tmp_path / samples("fix_gen").name)
 
 
+@pytest.mark.nightly
 def test_a_single_file_is_evaluated_with_the_results_beside_it(tmp_path: Path) -> None:
     shutil.copytree(FILES, tmp_path / "fixes")
     config = {"fixes_dir": "fixes", "output_dir": "out", "inputs": [samples("fix_mc").name]}
@@ -233,6 +234,7 @@ def test_a_single_file_is_evaluated_with_the_results_beside_it(tmp_path: Path) -
     assert touchstone.evaluate(tmp_path / "config.json")["attempts"]["model"].unique().to_list() == ["acme/fixer-7b"]
 
 
+@pytest.mark.nightly
 def test_a_whole_evaluation(tmp_path: Path) -> None:
     shutil.copytree(FILES, tmp_path / "fixes")
     config = tmp_path / "config.json"

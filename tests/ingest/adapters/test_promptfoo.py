@@ -239,6 +239,7 @@ def test_a_damaged_file_is_read_or_refused(tmp_path: Path, data: bytes) -> None:
     read_or_refused(ADAPTER, path)
 
 
+@pytest.mark.nightly
 def test_a_whole_evaluation(tmp_path: Path) -> None:
     (tmp_path / "fixes").mkdir()
     shutil.copy(OUTPUT, tmp_path / "fixes")

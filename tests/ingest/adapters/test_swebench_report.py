@@ -182,6 +182,7 @@ def test_a_truncated_report(tmp_path: Path) -> None:
         read_adapted(path)
 
 
+@pytest.mark.nightly
 def test_a_report_in_an_evaluation(tmp_path: Path) -> None:
     folder = Folder(tmp_path)
     (tmp_path / "fixes").mkdir()

@@ -90,6 +90,7 @@ def test_what_the_test_uses_of_the_prompt_is_imported(tmp_path: Path) -> None:
     assert files[2:] == ["ZERO = 0\n\n" + solutions[1], solutions[2]]
 
 
+@pytest.mark.nightly
 def test_the_unmodified_problem_fails_and_the_reference_passes(tmp_path: Path) -> None:
     problems = write(tmp_path / "p.jsonl", problem())
     samples = write(tmp_path / "m.jsonl", {"task_id": "Fix/0", "completion": "    return x // 2\r\n"})

@@ -137,6 +137,7 @@ def test_unwrapping_takes_time_in_proportion_to_the_answer() -> None:
     assert_bounded("from touchstone.validation.fixes.extract_code import extract_code as run", answers)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     "text", [REPEATED, pytest.param(INTERLEAVED, marks=pytest.mark.nightly)], ids=["repeated", "interleaved"]
 )

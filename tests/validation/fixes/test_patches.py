@@ -304,7 +304,12 @@ NULLS = json.dumps({f"d/{number}": None for number in range(2_000)})
     ("text", "kind", "why"),
     [
         ("--- a/x\n+++ b/x\n" + "@@ -9,3 +9,3 @@\n a\n-a\n+b\n a\n" * 5_000, "diff", "2,000,000 comparisons"),
-        ("--- a/x\n+++ b/x\n@@ -9,2 +9,3 @@\n a\n+b\n a\n" * 5_000, "diff", "2,000,000 comparisons"),
+        pytest.param(
+            "--- a/x\n+++ b/x\n@@ -9,2 +9,3 @@\n a\n+b\n a\n" * 5_000,
+            "diff",
+            "2,000,000 comparisons",
+            marks=pytest.mark.nightly,
+        ),
         ("".join(f"--- a/{n}\n+++ b/{n}\n@@ -1 +1 @@\n-a\n+b\n" for n in range(2_000)), "diff", "at most 1,000"),
         (NULLS, "files", "at most 1,000"),
         ("x\n<<<<<<< SEARCH\nb\n=======\nb\n>>>>>>> REPLACE\n" * 5_000, "edits", "touches more than 50,000,000 bytes"),

@@ -43,6 +43,7 @@ class TestUsage:
         with running(BURN.format(seconds=0.3)) as process:
             assert usage(process).cpu_seconds >= 0.25
 
+    @pytest.mark.nightly
     def test_cpu_time_of_children_that_have_ended(self) -> None:
         code = CHILDREN.format(count=3, code=BURN.format(seconds=0.2))
         with running(code) as process:
@@ -86,6 +87,7 @@ class TestJobClock:
             found = until_exceeded(JobClock(processes, Limits(seconds=0.2)))
         assert (found.status, found.note, found.cpu_used) == ("timeout", "used more than 0.2 s of CPU time", True)
 
+    @pytest.mark.nightly
     def test_what_was_used_before_does_not_count(self) -> None:
         with running(BURN.format(seconds=0.5)) as process:
             clock = JobClock([process], Limits(seconds=0.3))

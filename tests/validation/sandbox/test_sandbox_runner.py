@@ -171,6 +171,7 @@ def test_cpu_time_is_limited(sandbox_runner: SandboxRunner) -> None:
     assert (ended.note, ended.cpu_used) == ("used more than 0.5 s of CPU time", True)
 
 
+@pytest.mark.nightly
 def test_cpu_time_of_processes_that_have_ended_counts(sandbox_runner: SandboxRunner) -> None:
     count = "i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done"
     ended = run(sandbox_runner, f"while :; do sh -c '{count}'; done", seconds=0.5)
