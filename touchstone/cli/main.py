@@ -4,7 +4,6 @@ Exit codes: 0 success, 1 a check or gate failed, 2 wrong usage or input. The com
 listed below, which import what they need when they run, so that starting stays fast.
 """
 
-import gc
 import os
 import sys
 from typing import Annotated
@@ -20,8 +19,6 @@ from touchstone.errors import TouchstoneError
 _POLARS_SETTINGS = {"POLARS_CSV_CHUNK_SIZE": "2000000", "POLARS_GROUP_BY_NUM_PARTITIONS": "32"}
 # None is in use, and looking for them reads the metadata of every installed package.
 _NO_PYDANTIC_PLUGINS = {"PYDANTIC_DISABLE_PLUGINS": "1"}
-# New objects until the next search for cycles. Importing the libraries makes 100,000 that stay.
-_GARBAGE_THRESHOLD = 50_000
 
 # The exit code of a program ended by Ctrl-C. Typer returns it too, without a message.
 _INTERRUPTED = 130
@@ -59,7 +56,6 @@ def main() -> None:
     """Run the command line. Errors end in one line on standard error, never in a traceback."""
     for name, value in (_POLARS_SETTINGS | _NO_PYDANTIC_PLUGINS).items():
         os.environ.setdefault(name, value)
-    gc.set_threshold(_GARBAGE_THRESHOLD)
     guard_output()
     try:
         code = app(standalone_mode=False)
