@@ -35,6 +35,7 @@ def test_neither_a_function_nor_a_comparison_imports_dagster(evaluated: Folder) 
     assert done.stdout.splitlines()[-1] == "dagster imported: False"
 
 
+@pytest.mark.nightly
 def test_evaluate_publishes_what_the_command_does(folder: Folder) -> None:
     results = touchstone.evaluate(folder.config)
     assert results.passed and len(results.checks) == 24

@@ -74,6 +74,7 @@ def test_the_pandas_script_makes_the_figures_of_a_run(folder: Path, data: Module
     assert said.endswith("9 of 9 pass@k, 2 of 3 paired differences, 2 p-values within Monte Carlo error")
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("figures", "message"),
     [

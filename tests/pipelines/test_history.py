@@ -77,6 +77,7 @@ def rows(database: Path, query: str) -> list[tuple[Any, ...]]:
         return sorted(connection.execute(query).fetchall(), key=repr)
 
 
+@pytest.mark.nightly
 def test_a_new_home_is_the_same_as_one_that_dagster_makes(finished: dict[str, tuple[Path, str]]) -> None:
     def content(home: Path, run: str) -> dict[str, object]:
         databases = {name: home / name for name in STORED} | {"run": home / f"history/runs/{run}.db"}
@@ -93,6 +94,7 @@ def test_a_new_home_is_the_same_as_one_that_dagster_makes(finished: dict[str, tu
     assert content(*finished["ours"]) == content(*finished["dagster"])
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     "query",
     [

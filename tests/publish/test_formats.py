@@ -38,6 +38,7 @@ def test_a_query_whose_format_is_not_clear_is_one_line(
     assert not (tmp_path / name).exists()
 
 
+@pytest.mark.nightly
 def test_a_comparison_is_saved_as_the_files_name_says_and_shown_as_text(
     finished: Folder, touchstone: Command, tmp_path: Path
 ) -> None:

@@ -272,6 +272,7 @@ def test_attacks_are_refused_in_one_line_by_the_whole_command(tables: Path) -> N
     assert "does not exist" in refusal(tables, "SELECT * FROM request")
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("sql", "line"),
     [
@@ -279,16 +280,8 @@ def test_attacks_are_refused_in_one_line_by_the_whole_command(tables: Path) -> N
             "SELECT modle FROM attempts",
             'Binder Error: Referenced column "modle" not found in FROM clause! Candidate bindings: "model", "note"',
         ),
-        pytest.param(
-            "SELECT 1\nFROM FROM",
-            'Parser Error: syntax error at or near "FROM" (line 2)',
-            marks=pytest.mark.nightly,
-        ),
-        pytest.param(
-            "SELECT pass_at_k(n, c, 0) FROM problem_pass_at_k",
-            "Invalid Input Error: k must be at least 1, got 0",
-            marks=pytest.mark.nightly,
-        ),
+        ("SELECT 1\nFROM FROM", 'Parser Error: syntax error at or near "FROM" (line 2)'),
+        ("SELECT pass_at_k(n, c, 0) FROM problem_pass_at_k", "Invalid Input Error: k must be at least 1, got 0"),
     ],
 )
 def test_sql_errors_are_one_line_with_the_hint(tables: Path, sql: str, line: str) -> None:

@@ -137,7 +137,8 @@ def test_an_unchanged_run_repeats_nothing(one_in_ten: Folder) -> None:
     assert evaluate(one_in_ten).made == 0
 
 
-@pytest.mark.parametrize("runner", ["isolated", pytest.param("pytest", marks=pytest.mark.nightly)])
+@pytest.mark.nightly
+@pytest.mark.parametrize("runner", ["isolated", "pytest"])
 def test_a_fix_that_is_itself_random_excludes_no_test(tmp_path: Path, runner: str) -> None:
     folder = make_problems(tmp_path, [suite(2)], [RANDOM_FIX], reference="")
     assert repeat(folder, 32, exclude_flaky=True, python={"runner": runner, "lint": False}).exit_code == 0

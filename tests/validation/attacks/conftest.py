@@ -52,7 +52,7 @@ def _orphans_come_to_us() -> Iterator[None]:
     libc.prctl(_SUBREAPER, 0, 0, 0, 0)
 
 
-# Every attack on the sandbox that is in use here. `test_reach…` and the nightly tests attack both.
+# Every attack on the sandbox that is in use here; the nightly tests attack both.
 USED = ["bubblewrap", pytest.param("landlock", marks=pytest.mark.nightly)] if shutil.which("bwrap") else ["landlock"]
 
 

@@ -10,19 +10,13 @@ import pytest
 
 import touchstone
 from tests.validation.attacks.arena import PROBE, PROBE_TESTS, Arena, Canary
-from tests.validation.attacks.conftest import SECRET, warm_arena
+from tests.validation.attacks.conftest import SECRET
 from tests.validation.attacks.system_calls import numbers
 
 CHANGES = """
     chmod fchmod fchmodat fchmodat2 chown fchown lchown fchownat utime utimes futimesat utimensat setxattr lsetxattr
     fsetxattr removexattr lremovexattr fremovexattr
 """
-
-
-@pytest.fixture(scope="module", params=["bubblewrap", "landlock"])
-def warm(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Arena]:
-    """Both sandboxes, whichever is in use here."""
-    yield from warm_arena(request.param, tmp_path_factory.mktemp("scratch"))
 
 
 class TestNetwork:

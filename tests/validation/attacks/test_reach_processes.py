@@ -2,19 +2,11 @@
 
 import os
 import platform
-from collections.abc import Iterator
 
 import pytest
 
 from tests.validation.attacks.arena import Arena
-from tests.validation.attacks.conftest import warm_arena
 from tests.validation.attacks.system_calls import numbers
-
-
-@pytest.fixture(scope="module", params=["bubblewrap", "landlock"])
-def warm(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Arena]:
-    """Both sandboxes, whichever is in use here."""
-    yield from warm_arena(request.param, tmp_path_factory.mktemp("scratch"))
 
 
 class TestProcesses:
