@@ -33,7 +33,7 @@ def combine(model: str, sources: Sequence[Source], parts: Sequence[IngestedAttem
     """Combine what was read from the sources of a model, in their order."""
     combined = Combined(list(parts), [None] * len(parts))
     shared = _first_shared(combined.parts) if len(parts) > 1 else None
-    for step in (_without_restated, _without_same_fixes, _without_copied_samples, _with_runs_apart):
+    for step in (_without_restated, _without_copied_samples, _without_same_fixes, _with_runs_apart):
         if shared is not None:
             combined = step(sources, combined)
             shared = _first_shared(combined.parts)
