@@ -185,8 +185,9 @@ def test_files_that_unpack_to_too_much(tmp_path: Path) -> None:
 def test_values_of_another_kind(tmp_path_factory: pytest.TempPathFactory, places: st.DataObject) -> None:
     """One line that says what is wrong, or a folder."""
     folder = tmp_path_factory.mktemp("odd")
-    problems = write(folder / "p.jsonl", swapped(problem(), places), problem(task_id="Fix/1"))
-    samples = write(folder / "m.jsonl", swapped({"task_id": "Fix/1", "completion": "    return 1"}, places))
+    problems = write(folder / "p.jsonl", json.dumps(swapped(problem(), places)), problem(task_id="Fix/1"))
+    odd = swapped({"task_id": "Fix/1", "completion": "    return 1"}, places)
+    samples = write(folder / "m.jsonl", json.dumps(odd))
     try:
         import_human_eval(problems, [samples], [], folder / "out")
     except TouchstoneError as error:
