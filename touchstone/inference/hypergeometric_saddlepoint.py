@@ -75,7 +75,7 @@ def hypergeometric_saddlepoint_p(known: AttemptKinds, chunk: PairChunk, rows: In
 
 
 def _kinds(chunk: PairChunk, rows: Integers) -> tuple[Integers, Integers]:
-    """The kind of each problem, and how often the leading side passed it; that side takes the place of b.
+    """The kind of each problem, and how often the leading side passed it; that side becomes b.
 
     A problem that is not shared is of a kind without passes.
     """

