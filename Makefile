@@ -10,7 +10,7 @@ export UV_COMPILE_BYTECODE := 1
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup sandbox run demo ui test test-nightly check format docs sample lock bench clean
+.PHONY: help setup sandbox chromium run demo ui test test-browser test-nightly check format docs sample lock bench clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -51,6 +51,13 @@ test: $(READY) sandbox ## run the tests
 
 test-nightly: $(READY) sandbox ## long simulations, many examples of every property, further whole runs, kills at any moment, crowded processors
 	@$(BIN)/pytest -m 'nightly or hypothesis' --hypothesis-profile nightly -n 2 --dist worksteal -rP
+
+chromium: ## install Chromium, the browser of the tests, where it is missing and may be installed
+	@command -v chromium >/dev/null || { test "$$(id -u)" = 0 && command -v apt-get >/dev/null && echo "installing chromium" && \
+		{ apt-get update && apt-get install --yes chromium; } >/dev/null 2>&1; } || true
+
+test-browser: $(READY) sandbox chromium ## the report, the dashboard and the Dagster UI in a real browser
+	@$(BIN)/pytest -m browser -n 2 -rs tests/browser
 
 check: $(READY) ## format, lint, types, generated files
 	@$(BIN)/ruff format --check .
