@@ -98,6 +98,11 @@ def derived_problems(tables: Sequence[AdapterTable]) -> pl.DataFrame:
     )
 
 
+def with_derived(listed: pl.LazyFrame, derived: pl.LazyFrame) -> pl.LazyFrame:
+    """The problems that a problems file lists, and those of results files that it does not list."""
+    return pl.concat([listed, derived.join(listed, on="oid", how="anti")], how="diagonal").sort("oid")
+
+
 def _problems_of_records(table: AdapterTable) -> pl.DataFrame:
     """The problem of every record, with the suite, cluster and tier that the file gives it."""
 

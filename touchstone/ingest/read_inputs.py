@@ -11,7 +11,7 @@ from touchstone.errors import InputFileError, TouchstoneError
 from touchstone.ingest.combining import combine
 from touchstone.ingest.discovery import Discovery, discover
 from touchstone.ingest.fixes import IngestedAttempts, read_attempts, read_fixes
-from touchstone.ingest.problems import derived_problems, read_problems
+from touchstone.ingest.problems import derived_problems, read_problems, with_derived
 from touchstone.ingest.sources import NATIVE, Source
 from touchstone.ingest.sources_table import quarantine_without_model
 from touchstone.progress import report_step
@@ -65,20 +65,18 @@ def _add(rows: InputRows, model: str, sources: Sequence[Source], parts: Sequence
 
 def _problems(config: EvaluationConfig, discovery: Discovery, scratch: Path) -> tuple[pl.DataFrame, list[pl.DataFrame]]:
     """The problems that the files bring, after those that a problems file lists; and its refused rows."""
-    problems, refused = derived_problems(list(discovery.adapter_tables.values())), []
+    problems = derived_problems(list(discovery.adapter_tables.values()))
     place = config.problems_csv or first_problems_csv(config)
     if place is not None:
         read = read_problems(place, scratch / "problems.parquet", config.problem_key, config.columns)
-        listed = read.problems.select(list(TABLES["problems"].dtypes)).collect()
-        problems = pl.concat([listed, problems.join(listed, on="oid", how="anti")], how="diagonal").sort("oid")
-        refused.append(read.quarantine)
-        return problems, refused
+        listed = read.problems.select(list(TABLES["problems"].dtypes))
+        return with_derived(listed, problems.lazy()).collect(), [read.quarantine]
     every = (source for sources in discovery.sources.values() for source in sources)
     native = next((source.path for source in every if source.format == NATIVE), None)
     if native is not None:
         beside = native.parent / "problems.csv"
         raise TouchstoneError(f"{native}: no problems file ({beside} does not exist); add --problems-csv FILE")
-    return problems, refused
+    return problems, []
 
 
 def _read(

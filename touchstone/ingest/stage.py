@@ -18,7 +18,7 @@ from touchstone.ingest.csv_rows import TextTable
 from touchstone.ingest.discovery import read_options
 from touchstone.ingest.fixes import IngestedAttempts, open_fixes, read_attempts, read_fixes, sort_attempts
 from touchstone.ingest.inputs import Inputs
-from touchstone.ingest.problems import derived_problems, read_problems
+from touchstone.ingest.problems import derived_problems, read_problems, with_derived
 from touchstone.ingest.sources import NATIVE, Source
 from touchstone.ingest.sources_table import (
     Row,
@@ -84,8 +84,7 @@ class IngestStage:
         if self.inputs.problems_csv is not None:
             inputs["problems"] = self.inputs.file_hash(self.inputs.problems_csv)
             listed = self._read_problems(self.inputs.problems_csv, inputs["problems"], fingerprint)
-            more = problems.join(listed, on="oid", how="anti")
-            problems = pl.concat([listed, more], how="diagonal").sort("oid")
+            problems = with_derived(listed, problems)
         part = self.store.write("problems", problems, fingerprint, inputs=inputs)
         self.store.clear_scratch()
         return part
