@@ -1,0 +1,77 @@
+"""Charts of a run: every one is a function of one table that gives an Altair chart with n and CI method in its caption.
+
+This module only declares them, so that listing charts stays fast; Altair is imported when one is drawn. `rendering`
+turns a chart into SVG, PNG or a page, `theme` holds colours and type, `frames` what all charts do with their table.
+"""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+from touchstone.contracts import resolve
+from touchstone.errors import TouchstoneError
+
+if TYPE_CHECKING:
+    import altair as alt
+    import polars as pl
+
+ThemeName = Literal["light", "dark"]
+
+
+class NothingToDraw(TouchstoneError):  # noqa: N818 - a state of the data, not a mistake
+    """The table has no rows that the chart could show."""
+
+
+@dataclass(frozen=True)
+class Chart:
+    """One chart: `table` is what it shows, `draw` the `module:function` that is called with that table's frame."""
+
+    name: str
+    title: str
+    table: str
+    draw: str
+
+
+_PACKAGE = "touchstone.publish.charts"
+
+_ALL = (Chart("leaderboard", "Leaderboard", "pass_at_k", f"{_PACKAGE}.leaderboard:leaderboard"),)
+
+CHARTS: dict[str, Chart] = {chart.name: chart for chart in _ALL}
+
+
+def draw(
+    name: str, frame: "pl.DataFrame | pl.LazyFrame", *, theme: ThemeName = "light", **options: Any
+) -> "alt.TopLevelMixin":
+    """The chart of that name from its table. The options are those of the chart's function."""
+    import polars as pl
+
+    from touchstone.publish.charts.theme import themed
+
+    chart = find_chart(name)
+    try:
+        return themed(resolve(chart.draw)(frame.lazy(), **options), theme)
+    except pl.exceptions.ColumnNotFoundError as error:
+        column = str(error).splitlines()[0]
+        raise TouchstoneError(f"the chart '{name}' needs the table '{chart.table}': no column {column}") from error
+
+
+def spec(
+    name: str, frame: "pl.DataFrame | pl.LazyFrame", *, theme: ThemeName = "light", **options: Any
+) -> dict[str, Any]:
+    """The chart as plain Vega-Lite, data included, without any outside address.
+
+    Its colours of text, lines and series are all in `config`: replace that with `theme.config("dark")` to switch.
+    """
+    from touchstone.publish.charts.rendering import vega_lite
+
+    return vega_lite(draw(name, frame, theme=theme, **options))
+
+
+def find_chart(name: str) -> Chart:
+    """The chart of that name."""
+    import difflib
+
+    if name in CHARTS:
+        return CHARTS[name]
+    near = difflib.get_close_matches(name, CHARTS, n=1)
+    hint = f"did you mean '{near[0]}'?" if near else f"charts: {', '.join(CHARTS)}"
+    raise TouchstoneError(f"there is no chart '{name}' ({hint})")
