@@ -33,7 +33,19 @@ class Chart:
 
 _PACKAGE = "touchstone.publish.charts"
 
-_ALL = (Chart("leaderboard", "Leaderboard", "pass_at_k", f"{_PACKAGE}.leaderboard:leaderboard"),)
+_ALL = (
+    Chart("leaderboard", "Leaderboard", "pass_at_k", f"{_PACKAGE}.leaderboard:leaderboard"),
+    Chart("pass_at_k_curves", "pass@k by number of attempts", "pass_at_k", f"{_PACKAGE}.curves:pass_at_k_curves"),
+    Chart("pass_hat_k", "pass@k against pass^k", "reliability_curve", f"{_PACKAGE}.curves:pass_hat_k"),
+    Chart("cost_quality", "Cost and quality", "economics", f"{_PACKAGE}.economics:cost_quality"),
+    Chart("tier_uplift", "Uplift by tier", "tiers", f"{_PACKAGE}.tiers:tier_uplift"),
+    Chart("suite_heatmap", "Score by suite", "suite_scores", f"{_PACKAGE}.heatmaps:suite_heatmap"),
+    Chart("problem_heatmap", "Pass rate by problem", "problem_statistics", f"{_PACKAGE}.heatmaps:problem_heatmap"),
+    Chart("failure_classes", "How attempts fail", "suite_scores", f"{_PACKAGE}.heatmaps:failure_classes"),
+    Chart(
+        "variance_split", "Where the uncertainty comes from", "variance_split", f"{_PACKAGE}.variance:variance_split"
+    ),
+)
 
 CHARTS: dict[str, Chart] = {chart.name: chart for chart in _ALL}
 

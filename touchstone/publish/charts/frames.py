@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import altair as alt
 
 LABEL_LENGTH = 36
-_CAPTION_WIDTH = 96
+_CAPTION_WIDTH = 110
 
 
 def rows_of(frame: pl.LazyFrame, columns: Iterable[str], table: str) -> pl.DataFrame:
@@ -86,14 +86,33 @@ def caption(*sentences: str | None) -> list[str]:
     return textwrap.wrap(" ".join(filter(None, sentences)), _CAPTION_WIDTH, break_long_words=False)
 
 
-def interval_sentence(rows: pl.DataFrame, of: str, method: str = "ci_method", low: str = "ci_low") -> str:
+def interval_sentence(
+    rows: pl.DataFrame,
+    of: str,
+    method: str = "ci_method",
+    low: str = "ci_low",
+    *,
+    mark: str = "Bars",
+    missing: str | None = "open points have none",
+) -> str:
     """How the intervals in the rows were made, and how many rows have none."""
     methods = sorted(rows[method].drop_nulls().unique().to_list())
     without = rows[low].null_count()
     if not methods:
         return f"No confidence interval of {of} is defined."
-    said = f"Bars: confidence interval of {of} ({', '.join(methods)})"
-    return f"{said}; open points have none ({without:,} of {rows.height:,})." if without else f"{said}."
+    said = f"{mark}: confidence interval of {of} ({', '.join(methods)})"
+    return f"{said}; {missing} ({without:,} of {rows.height:,})." if without and missing else f"{said}."
+
+
+def named(names: Iterable[str], limit: int = 5) -> str:
+    """Names in a sentence, shortened, and how many more there are.
+
+    >>> named(["a", "b", "c"], 2)
+    'a, b and 1 more'
+    """
+    short = [shortened(name) for name in names]
+    rest = len(short) - limit
+    return ", ".join(short[:limit]) + (f" and {rest:,} more" if rest > 0 else "")
 
 
 def count_sentence(rows: pl.DataFrame, column: str, noun: str) -> str:
