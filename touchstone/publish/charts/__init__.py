@@ -4,7 +4,8 @@ This module only declares them, so that listing charts stays fast; Altair is imp
 turns a chart into SVG, PNG or a page, `theme` holds colours and type, `frames` what all charts do with their table.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 from touchstone.contracts import resolve
@@ -23,12 +24,16 @@ class NothingToDraw(TouchstoneError):  # noqa: N818 - a state of the data, not a
 
 @dataclass(frozen=True)
 class Chart:
-    """One chart: `table` is what it shows, `draw` the `module:function` that is called with that table's frame."""
+    """One chart: `table` is what it shows, `draw` the `module:function` that is called with that table's frame.
+
+    `beside` names options that take the frame of another table, if there is one: the chart says more with it.
+    """
 
     name: str
     title: str
     table: str
     draw: str
+    beside: Mapping[str, str] = field(default_factory=dict)
 
 
 _PACKAGE = "touchstone.publish.charts"
@@ -41,10 +46,14 @@ _ALL = (
     Chart("tier_uplift", "Uplift by tier", "tiers", f"{_PACKAGE}.tiers:tier_uplift"),
     Chart("suite_heatmap", "Score by suite", "suite_scores", f"{_PACKAGE}.heatmaps:suite_heatmap"),
     Chart("problem_heatmap", "Pass rate by problem", "problem_statistics", f"{_PACKAGE}.heatmaps:problem_heatmap"),
+    Chart("outcome_funnel", "From attempt to pass", "outcomes", f"{_PACKAGE}.outcomes:outcome_funnel"),
     Chart("failure_classes", "How attempts fail", "suite_scores", f"{_PACKAGE}.heatmaps:failure_classes"),
     Chart(
         "variance_split", "Where the uncertainty comes from", "variance_split", f"{_PACKAGE}.variance:variance_split"
     ),
+    Chart("pairwise_verdicts", "Model against model", "model_comparison", f"{_PACKAGE}.comparison:pairwise_verdicts"),
+    Chart("history", "History", "history", f"{_PACKAGE}.history:history", beside={"verdicts": "baseline_verdicts"}),
+    Chart("slices", "pass@1 by slice", "slices", f"{_PACKAGE}.slices:slices"),
 )
 
 CHARTS: dict[str, Chart] = {chart.name: chart for chart in _ALL}

@@ -69,7 +69,7 @@ def pass_hat_k(frame: pl.LazyFrame, *, top: int = 12) -> alt.TopLevelMixin:
     return _panels(rows).properties(title=title("One success or always: pass@k and pass^k", lines))
 
 
-def _panels(rows: pl.DataFrame) -> alt.FacetChart:
+def _panels(rows: pl.DataFrame) -> alt.TopLevelMixin:
     tips = tooltip(
         side="model",
         k="k|d",
@@ -83,17 +83,15 @@ def _panels(rows: pl.DataFrame) -> alt.FacetChart:
     scale = alt.Scale(domain=[0, 1])
     base = alt.Chart().encode(x=_k_axis(rows), tooltip=tips)
     at, hat = alt.Y("pass_at_k:Q", title=None, scale=scale), alt.Y("pass_hat_k:Q", title=None, scale=scale)
-    colour = {"scale": alt.Scale(domain=["pass@k", "pass^k"]), "legend": None}
+    colours = alt.Scale(domain=["pass@k", "pass^k"])
+    colour_at = alt.ColorDatum("pass@k", scale=colours, legend=None)
+    colour_hat = alt.ColorDatum("pass^k", scale=colours, legend=None)
     layers = [
-        base.mark_area(opacity=0.15).encode(
-            y=alt.Y("ci_low:Q", scale=scale), y2="ci_high:Q", color=alt.ColorDatum("pass^k", **colour)
-        ),
-        base.mark_line(strokeWidth=2).encode(y=at, color=alt.ColorDatum("pass@k", **colour)),
-        base.mark_point(filled=True, size=22, opacity=1).encode(y=at, color=alt.ColorDatum("pass@k", **colour)),
-        base.mark_line(strokeWidth=2, strokeDash=[5, 3]).encode(y=hat, color=alt.ColorDatum("pass^k", **colour)),
-        base.mark_point(filled=True, size=22, opacity=1, shape="square").encode(
-            y=hat, color=alt.ColorDatum("pass^k", **colour)
-        ),
+        base.mark_area(opacity=0.15).encode(y=alt.Y("ci_low:Q", scale=scale), y2="ci_high:Q", color=colour_hat),
+        base.mark_line(strokeWidth=2).encode(y=at, color=colour_at),
+        base.mark_point(filled=True, size=22, opacity=1).encode(y=at, color=colour_at),
+        base.mark_line(strokeWidth=2, strokeDash=[5, 3]).encode(y=hat, color=colour_hat),
+        base.mark_point(filled=True, size=22, opacity=1, shape="square").encode(y=hat, color=colour_hat),
     ]
     labels = rows["label"].unique(maintain_order=True).to_list()
     return (

@@ -33,11 +33,11 @@ def interval_dots(
     tooltip: list[alt.Tooltip],
     by: str | None = None,
     zero: bool = False,
-) -> alt.LayerChart:
+) -> alt.TopLevelMixin:
     """Points at `figure` with bars from `low` to `high`, a row per `label`, and the text `figure` on the right.
 
     A point without an interval is open and has no bar; a row without a figure has only its text. A bar whose end is
-    infinite runs to the end of the axis. Values of `by` differ in colour and shape.
+    infinite runs to the end of the axis. Values of `by` differ in colour and shape. `zero` marks 0 with a line.
     """
     ends = _domain(rows, figure, low, high, zero=zero)
     rows = rows.with_columns(
@@ -58,6 +58,9 @@ def interval_dots(
         points.transform_filter("!datum.has_interval").mark_point(filled=False, size=_POINT, opacity=1, style="hollow"),
         plain.mark_text(align="left", style="ink", dx=8).encode(x=alt.value(WIDTH), text="figure:N"),
     ]
+    if zero:
+        line = alt.Chart(alt.InlineData(values=[{"zero": 0}])).mark_rule(style="guide", strokeDash=[3, 3])
+        layers.insert(0, line.encode(x=alt.X("zero:Q", scale=scale, axis=axis)))
     return alt.layer(*layers).properties(width=WIDTH, height=alt.Step(_STEP))
 
 

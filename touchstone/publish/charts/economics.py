@@ -63,7 +63,7 @@ def cost_quality(frame: pl.LazyFrame) -> alt.TopLevelMixin:
     return _chart(shown).properties(title=title("Cost and quality", lines))
 
 
-def _chart(rows: pl.DataFrame) -> alt.LayerChart:
+def _chart(rows: pl.DataFrame) -> alt.TopLevelMixin:
     low, high = min(rows["cost_per_attempt"]) / 1.3, max(rows["cost_per_attempt"]) * 1.3
     x = alt.X(
         "cost_per_attempt:Q",
@@ -89,7 +89,7 @@ def _chart(rows: pl.DataFrame) -> alt.LayerChart:
     # The front comes to a point from below and leaves it to the right: below right and above left are free.
     left = f"log(datum.cost_per_attempt) < {(math.log(low) + math.log(high)) / 2}"
     return alt.layer(
-        front.mark_line(interpolate="step-after", strokeWidth=1.2, style="rule", opacity=0.8),
+        front.mark_line(interpolate="step-after", strokeWidth=1.2, style="guide", opacity=0.8),
         base.transform_filter("!datum.pareto").mark_point(size=60, opacity=1, style="hollow").encode(tooltip=tips),
         front.mark_point(filled=True, size=75, opacity=1, shape="diamond").encode(tooltip=tips),
         names.transform_filter(left).mark_text(align="left", dx=7, dy=11, style="ink"),

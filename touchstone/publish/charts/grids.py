@@ -5,13 +5,15 @@ from typing import Any
 import altair as alt
 import polars as pl
 
-from touchstone.publish.charts.frames import data
+from touchstone.publish.charts.frames import numbers
 from touchstone.publish.charts.theme import RAMP
 
 # More rows or columns than these would not fit a page, nor their cells a page's size.
 MAX_ROWS, MAX_COLUMNS = 150, 100
 _WITH_FIGURES = 16
 _COMFORTABLE = 40
+# Letters that fit a column.
+_SHORT = 9
 # The share of the ramp's length from which dark text is easier to read than light text, on cividis.
 _BRIGHT = 0.55
 
@@ -26,13 +28,13 @@ def grid(
     tooltip: list[alt.Tooltip],
     x: dict[str, Any] | None = None,
     top: float = 1.0,
-) -> alt.LayerChart:
+) -> alt.TopLevelMixin:
     """Cells `row`, `column` (numbers of a label), `value` and what the tooltips need, coloured from 0 to `top`.
 
     Names are kept once and looked up, so that the size of a large grid is that of its figures.
     """
     base = (
-        alt.Chart(data(cells))
+        alt.Chart(numbers(cells))
         .transform_lookup(lookup="row", from_=_names("row", rows))
         .transform_lookup(lookup="column", from_=_names("column", columns))
         .encode(
@@ -46,10 +48,12 @@ def grid(
         scale=alt.Scale(scheme=RAMP, domain=[0, top], clamp=True),
         legend=alt.Legend(format=form, gradientLength=180, gradientThickness=10, orient="top"),
     )
-    layers: list[alt.Chart] = [base.mark_rect().encode(color=colour, tooltip=tooltip)]
+    layers: list[alt.Chart] = [base.mark_rect(aria=False).encode(color=colour, tooltip=tooltip)]
     if len(columns) <= _WITH_FIGURES and len(rows) <= MAX_ROWS:
         ink = alt.condition(f"datum.value > {_BRIGHT * top}", alt.value("#000000"), alt.value("#FFFFFF"))
-        texts = base.transform_filter("isValid(datum.value)").mark_text(fontSize=9 if len(rows) > _COMFORTABLE else 11)
+        texts = base.transform_filter("isValid(datum.value)").mark_text(
+            aria=False, fontSize=9 if len(rows) > _COMFORTABLE else 11
+        )
         layers.append(texts.encode(text=alt.Text("value:Q", format=form), color=ink))
     width = 58 if len(columns) <= _WITH_FIGURES else 16 if len(columns) <= _COMFORTABLE else 7
     height = 22 if len(rows) <= _COMFORTABLE else 12
@@ -69,6 +73,8 @@ def _row_axis(rows: list[str]) -> alt.Axis:
 def _column_axis(columns: list[str]) -> alt.Axis | None:
     if len(columns) > _COMFORTABLE:
         return None
-    slanted = len(columns) > _WITH_FIGURES or max(map(len, columns), default=0) > 9
-    turn = {"labelAngle": -40, "labelAlign": "left", "labelBaseline": "middle"} if slanted else {"labelAngle": 0}
-    return alt.Axis(orient="top", grid=False, ticks=False, domain=False, labelPadding=6, **turn)  # type: ignore[arg-type]
+    if len(columns) > _WITH_FIGURES:
+        turn: dict[str, Any] = {"labelAngle": -90}
+    else:
+        turn = {"labelAngle": -35 if max(map(len, columns)) > _SHORT else 0}
+    return alt.Axis(orient="top", grid=False, ticks=False, domain=False, labelPadding=6, **turn)

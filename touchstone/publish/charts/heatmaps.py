@@ -34,7 +34,7 @@ def suite_heatmap(frame: pl.LazyFrame, *, top: int = MAX_ROWS) -> alt.TopLevelMi
     methods = ", ".join(sorted(every["ci_method"].drop_nulls().unique()))
     lines = caption(
         "Share of attempts that pass; undecided attempts count as not passed.",
-        count_sentence(cells, "cases", "attempt") + " per cell.",
+        count_sentence(cells, "cases", "attempt", "cell"),
         "Several runs of a model are pooled." if runs else None,
         f"Intervals ({methods}) are in the table suite_scores." if methods else None,
         rest,
@@ -70,7 +70,8 @@ def failure_classes(frame: pl.LazyFrame, *, top: int = MAX_ROWS) -> alt.TopLevel
     unclassified = int(totals["class_none"].sum())
     lines = caption(
         "Share of all attempts of the model, so a row adds up to its share of failed attempts.",
-        count_sentence(totals, "cases", "attempt") + " per model. Counts, so no interval.",
+        count_sentence(totals, "cases", "attempt", "model"),
+        "Counts, so no interval.",
         f"Without a class, in no column: {counted(unclassified, 'attempt')}." if unclassified else None,
         rest,
     )
@@ -108,7 +109,8 @@ def problem_heatmap(frame: pl.LazyFrame, *, top: int = MAX_ROWS) -> alt.TopLevel
         f"Every column is the mean of {-(-problems.height // len(columns))} problems of like difficulty or fewer."
         if merged
         else None,
-        count_sentence(cells, "n", "attempt") + " per cell; no intervals.",
+        count_sentence(cells, "n", "attempt", "cell"),
+        "Cells have no interval.",
         f"Blank or left out: {counted(undecided, 'cell')} without a decided attempt." if undecided else None,
         rest,
     )
@@ -158,7 +160,7 @@ def _grid(
     form: str,
     tips: dict[str, str],
     top: float = 1.0,
-) -> alt.LayerChart:
+) -> alt.TopLevelMixin:
     places = (pl.col("side").is_in(rows)) & pl.col(column).is_in(columns)
     shown = cells.filter(places).select(
         pl.col("side")

@@ -23,7 +23,7 @@ def interval_mark(rows: pl.DataFrame) -> str:
 
 def series_lines(
     rows: pl.DataFrame, x: alt.X, y: str, *, y_title: str, tooltip: list[alt.Tooltip], log: bool = False
-) -> alt.LayerChart:
+) -> alt.TopLevelMixin:
     """Lines through `y` by `label`, with the interval from `low` to `high`; `x` encodes the field `position`.
 
     `rank` numbers the series from 0; those below `HIGHLIGHTED` are in colour, each with a dash pattern, a shape and
@@ -40,14 +40,14 @@ def series_lines(
     banded = len(names) <= _BANDS
     base = alt.Chart(data(first if banded else _beside(first, len(names), log))).encode(x=x, color=colour)
     spans = base.mark_area(opacity=0.15) if banded else base.mark_rule(strokeWidth=1.3, opacity=0.7)
-    layers = [
+    layers: list[alt.Chart] = [
         spans.encode(y=alt.Y("low:Q", scale=alt.Scale(domain=ends)), y2="high:Q"),
         base.mark_line(strokeWidth=2).encode(y=height, strokeDash=dash),
         base.mark_point(filled=True, size=45, opacity=1).encode(y=height, shape=shape, tooltip=tooltip),
-        _end_labels(first, y, ends, colour),
+        *_end_labels(first, y, ends, colour, shape),
     ]
     if not others.is_empty():
-        grey = alt.Chart(data(others)).mark_line(style="rule", strokeWidth=0.7, opacity=0.45)
+        grey = alt.Chart(data(others)).mark_line(style="guide", strokeWidth=0.7, opacity=0.3)
         layers.insert(0, grey.encode(x=x, y=height, detail="label:N", tooltip=tooltip))
     return alt.layer(*layers).properties(width=WIDTH, height=_HEIGHT)
 
@@ -61,20 +61,16 @@ def _beside(rows: pl.DataFrame, series: int, log: bool) -> pl.DataFrame:
     return rows.with_columns((position + (high - low) * steps * _APART).alias("position"))
 
 
-def _end_labels(rows: pl.DataFrame, y: str, ends: list[float], colour: alt.Color) -> alt.Chart:
-    last = rows.filter(pl.col(y).is_not_null()).group_by("label", maintain_order=True).last()
+def _end_labels(
+    rows: pl.DataFrame, y: str, ends: list[float], colour: alt.Color, shape: alt.Shape
+) -> tuple[alt.Chart, alt.Chart]:
+    """The name of every series at the height of its last point, with its symbol."""
+    last = rows.filter(pl.col(y).is_finite()).group_by("label", maintain_order=True).last()
     gap = _LINE_HEIGHT / _HEIGHT * (ends[1] - ends[0])
-    last = last.with_columns(pl.Series("text_y", spread(last[y].to_list(), gap, ends[0], ends[1])))
-    return (
-        alt.Chart(data(last))
-        .mark_text(align="left", dx=10)
-        .encode(
-            x=alt.value(WIDTH),
-            y=alt.Y("text_y:Q", scale=alt.Scale(domain=ends)),
-            text="end:N",
-            color=colour,
-        )
-    )
+    last = last.with_columns(pl.Series("text_y", spread(last[y].to_list(), gap, *ends), dtype=pl.Float64))
+    base = alt.Chart(data(last)).encode(y=alt.Y("text_y:Q", scale=alt.Scale(domain=ends)), color=colour)
+    symbol = base.mark_point(filled=True, size=45, opacity=1).encode(x=alt.value(WIDTH + 12), shape=shape)
+    return symbol, base.mark_text(align="left", dx=8).encode(x=alt.value(WIDTH + 12), text="end:N")
 
 
 def _domain(*columns: pl.Series) -> list[float]:

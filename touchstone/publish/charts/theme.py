@@ -78,17 +78,17 @@ def config(theme: str) -> dict[str, Any]:
         "range": {"category": _SERIES[theme], "symbol": SHAPES, "ramp": {"scheme": RAMP}, "heatmap": {"scheme": RAMP}},
         "style": {
             "ink": {"color": ink, "fill": ink},
-            "faint": {"color": faint, "fill": faint},
-            "rule": {"color": faint, "stroke": faint},
+            "guide": {"color": faint, "stroke": faint},
             "hollow": {"fill": _PAPER[theme], "strokeWidth": 1.5},
-            "halo": {"color": ink, "fill": ink},
         },
     }
 
 
 def themed(chart: "alt.TopLevelMixin", theme: str) -> "alt.TopLevelMixin":
-    """The chart in a theme."""
+    """The chart in a theme, described by its title and caption for those who cannot see it."""
     import altair as alt
 
-    themed: alt.TopLevelMixin = chart.properties(config=alt.Config.from_dict(config(theme)))
-    return themed
+    top: Any = chart
+    described = " ".join([top.title.text, *top.title.subtitle])
+    coloured: alt.TopLevelMixin = top.properties(config=alt.Config.from_dict(config(theme)), description=described)
+    return coloured

@@ -76,5 +76,4 @@ def tier_uplift(frame: pl.LazyFrame, *, top: int = 50) -> alt.TopLevelMixin:
             ci_units="independent units|,d",
         ),
     )
-    zero = alt.Chart(alt.InlineData(values=[{"zero": 0}])).mark_rule(style="rule", strokeDash=[3, 3]).encode(x="zero:Q")
-    return alt.layer(zero, chart).properties(title=title("Uplift by tier", lines))
+    return chart.properties(title=title("Uplift by tier", lines))

@@ -66,10 +66,10 @@ def _note(row: dict[str, float | None]) -> str:
     return f"SE {error:.3f}" + (f", {share:.0%} from problems" if share is not None else "")
 
 
-def _chart(rows: pl.DataFrame) -> alt.LayerChart:
+def _chart(rows: pl.DataFrame) -> alt.TopLevelMixin:
     base = alt.Chart(data(rows)).encode(y=row_axis())
     present = [name for name in _PARTS if rows[name].null_count() < rows.height]
-    parts = base.transform_fold(present, as_=["part", "variance"]).transform_calculate(
+    parts = base.transform_fold([*present], as_=["part", "variance"]).transform_calculate(
         source="".join(f"datum.part == '{name}' ? '{text}' : " for name, text in _PARTS.items()) + "''"
     )
     bars = parts.mark_bar(height={"band": 0.65}).encode(
