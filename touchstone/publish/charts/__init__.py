@@ -1,0 +1,98 @@
+"""Charts of a run: every one is a function of one table that gives an Altair chart with n and CI method in its caption.
+
+This module only declares them, so that listing charts stays fast; Altair is imported when one is drawn. `rendering`
+turns a chart into SVG, PNG or a page, `theme` holds colours and type, `frames` what all charts do with their table.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+from touchstone.contracts import resolve
+from touchstone.errors import TouchstoneError
+
+if TYPE_CHECKING:
+    import altair as alt
+    import polars as pl
+
+ThemeName = Literal["light", "dark"]
+
+
+class NothingToDraw(TouchstoneError):  # noqa: N818 - a state of the data, not a mistake
+    """The table has no rows that the chart could show."""
+
+
+@dataclass(frozen=True)
+class Chart:
+    """One chart: `table` is what it shows, `draw` the `module:function` that is called with that table's frame.
+
+    `beside` names options that take the frame of another table, if there is one: the chart says more with it.
+    """
+
+    name: str
+    title: str
+    table: str
+    draw: str
+    beside: Mapping[str, str] = field(default_factory=dict)
+
+
+_PACKAGE = "touchstone.publish.charts"
+
+_ALL = (
+    Chart("leaderboard", "Leaderboard", "pass_at_k", f"{_PACKAGE}.leaderboard:leaderboard"),
+    Chart("pass_at_k_curves", "pass@k by number of attempts", "pass_at_k", f"{_PACKAGE}.curves:pass_at_k_curves"),
+    Chart("pass_hat_k", "pass@k against pass^k", "reliability_curve", f"{_PACKAGE}.curves:pass_hat_k"),
+    Chart("cost_quality", "Cost and quality", "economics", f"{_PACKAGE}.economics:cost_quality"),
+    Chart("tier_uplift", "Uplift by tier", "tiers", f"{_PACKAGE}.tiers:tier_uplift"),
+    Chart("suite_heatmap", "Score by suite", "suite_scores", f"{_PACKAGE}.heatmaps:suite_heatmap"),
+    Chart("problem_heatmap", "Pass rate by problem", "problem_statistics", f"{_PACKAGE}.heatmaps:problem_heatmap"),
+    Chart("outcome_funnel", "From attempt to pass", "outcomes", f"{_PACKAGE}.outcomes:outcome_funnel"),
+    Chart("failure_classes", "How attempts fail", "suite_scores", f"{_PACKAGE}.heatmaps:failure_classes"),
+    Chart(
+        "variance_split", "Where the uncertainty comes from", "variance_split", f"{_PACKAGE}.variance:variance_split"
+    ),
+    Chart("pairwise_verdicts", "Model against model", "model_comparison", f"{_PACKAGE}.comparison:pairwise_verdicts"),
+    Chart("history", "History", "history", f"{_PACKAGE}.history:history", beside={"verdicts": "baseline_verdicts"}),
+    Chart("slices", "pass@1 by slice", "slices", f"{_PACKAGE}.slices:slices"),
+)
+
+CHARTS: dict[str, Chart] = {chart.name: chart for chart in _ALL}
+
+
+def draw(
+    name: str, frame: "pl.DataFrame | pl.LazyFrame", *, theme: ThemeName = "light", **options: Any
+) -> "alt.TopLevelMixin":
+    """The chart of that name from its table. The options are those of the chart's function."""
+    import polars as pl
+
+    from touchstone.publish.charts.theme import themed
+
+    chart = find_chart(name)
+    try:
+        return themed(resolve(chart.draw)(frame.lazy(), **options), theme)
+    except pl.exceptions.ColumnNotFoundError as error:
+        column = str(error).splitlines()[0]
+        raise TouchstoneError(f"the chart '{name}' needs the table '{chart.table}': no column {column}") from error
+
+
+def spec(
+    name: str, frame: "pl.DataFrame | pl.LazyFrame", *, theme: ThemeName = "light", **options: Any
+) -> dict[str, Any]:
+    """The chart as plain Vega-Lite, data included, without any outside address.
+
+    Its colours of text, lines and series are all in `config`: replace that with `theme.config("dark")` to switch.
+    """
+    from touchstone.publish.charts.rendering import vega_lite
+
+    return vega_lite(draw(name, frame, theme=theme, **options))
+
+
+def find_chart(name: str) -> Chart:
+    """The chart of that name."""
+    import difflib
+
+    if name in CHARTS:
+        return CHARTS[name]
+    near = difflib.get_close_matches(name, CHARTS, n=1)
+    hint = f"did you mean '{near[0]}'?" if near else f"charts: {', '.join(CHARTS)}"
+    raise TouchstoneError(f"there is no chart '{name}' ({hint})")

@@ -1,0 +1,172 @@
+"""Every model against every other: the verdicts of the paired comparison as a matrix."""
+
+from typing import Final
+
+import altair as alt
+import polars as pl
+
+from touchstone.publish.charts import NothingToDraw
+from touchstone.publish.charts.frames import (
+    caption,
+    count_sentence,
+    distinct_labels,
+    first_rows,
+    numbers,
+    rows_of,
+    title,
+    tooltip,
+)
+from touchstone.text import counted, visible
+from touchstone.vocabulary import VERDICTS
+
+_COLUMNS = (
+    "model_a",
+    "tier_a",
+    "model_b",
+    "tier_b",
+    "problems",
+    "rate_a",
+    "rate_b",
+    "difference",
+    "ci_method",
+    "p_adjusted",
+    "correction",
+    "pairs",
+    "verdict",
+)
+_OPPOSITE: Final = {"better": "worse", "worse": "better"}
+SYMBOLS: Final = {
+    "better": "▲",
+    "worse": "▼",
+    "no relevant difference": "=",
+    "no evidence": "·",
+    "underpowered": "?",
+}
+_COMFORTABLE = 30
+
+
+def pairwise_verdicts(frame: pl.LazyFrame, *, top: int = 150) -> alt.TopLevelMixin:
+    """The verdict on the model of the row against that of the column, the best model first."""
+    pairs = rows_of(frame, _COLUMNS, "model_comparison")
+    several = pl.concat([pairs["tier_a"], pairs["tier_b"]]).n_unique() > 1
+    for side in ("a", "b"):
+        name = pl.format("{} · {}", f"model_{side}", f"tier_{side}") if several else pl.col(f"model_{side}")
+        pairs = pairs.with_columns(name.alias(side))
+    cells = _both_ways(pairs)
+    order = cells.group_by("row").agg(pl.col("rate").mean()).sort("rate", "row", descending=[True, False])
+    kept, rest = first_rows(order, top, "model_comparison")
+    names = kept["row"].to_list()
+    cells = cells.filter(pl.col("row").is_in(names) & pl.col("column").is_in(names))
+    if cells.is_empty():
+        raise NothingToDraw("nothing to draw: the table 'model_comparison' has no pair")
+    methods = ", ".join(sorted(pairs["ci_method"].drop_nulls().unique()))
+    corrections = ", ".join(sorted(pairs["correction"].unique()))
+    lines = caption(
+        "Read a row: ▲ its model is better than that of the column, ▼ worse.",
+        count_sentence(pairs, "problems", "problem", "pair"),
+        f"Adjusted for {counted(max(pairs['pairs']), 'pair')} ({corrections}); intervals: {methods or 'none'}.",
+        "Blank: not compared." if cells.height < len(names) * (len(names) - 1) else None,
+        rest,
+    )
+    labels = list(distinct_labels(map(visible, names), 36 if len(names) <= _COMFORTABLE else 20).values())
+    place = {name: nth for nth, name in enumerate(names)}
+    numbered = cells.with_columns(pl.col("row", "column").replace_strict(place, return_dtype=pl.Int64))
+    return _matrix(numbered, labels).properties(title=title("Model against model", lines))
+
+
+def _both_ways(pairs: pl.DataFrame) -> pl.DataFrame:
+    """Two cells a pair: b against a as in the table, and a against b with the signs changed."""
+    shared = [pl.col("p_adjusted").alias("p"), pl.col("problems").alias("n")]
+    verdict = pl.col("verdict")
+    forth = pairs.select(
+        pl.col("b").alias("row"),
+        pl.col("a").alias("column"),
+        pl.col("rate_b").alias("rate"),
+        pl.col("difference").alias("d"),
+        verdict,
+        *shared,
+    )
+    back = pairs.select(
+        pl.col("a").alias("row"),
+        pl.col("b").alias("column"),
+        pl.col("rate_a").alias("rate"),
+        (-pl.col("difference")).alias("d"),
+        verdict.replace(_OPPOSITE),
+        *shared,
+    )
+    return pl.concat([forth, back])
+
+
+def _matrix(cells: pl.DataFrame, labels: list[str]) -> alt.TopLevelMixin:
+    present = [verdict for verdict in VERDICTS if verdict in set(cells["verdict"])]
+    number = {verdict: nth for nth, verdict in enumerate(present)}
+    small = len(labels) > _COMFORTABLE
+    rows = cells.select(
+        "row", "column", pl.col("verdict").replace_strict(number, return_dtype=pl.Int64).alias("v"), "d", "p", "n"
+    ).sort("row", "column")
+    # Names are kept once: the size of a large matrix is that of its figures.
+    base = (
+        alt.Chart(numbers(rows))
+        .transform_calculate(
+            row_name="pair_names[datum.row]", column_name="pair_names[datum.column]", verdict="pair_verdicts[datum.v]"
+        )
+        .encode(
+            x=alt.X("column_name:N", title=None, scale=alt.Scale(domain=labels), axis=_axis(small, -90)),
+            y=alt.Y("row_name:N", title=None, scale=alt.Scale(domain=labels), axis=_axis(small, 0)),
+        )
+    )
+    colours = alt.Scale(domain=present, range=[_COLOURS[verdict] for verdict in present])
+    shapes = alt.Scale(domain=present, range=[_SHAPES[verdict] for verdict in present])
+    tips = tooltip(
+        row_name="model",
+        column_name="against",
+        verdict="verdict",
+        d="difference|+.4f",
+        p="adjusted p-value|.3~g",
+        n="shared problems|,d",
+    )
+    layers = [
+        base.mark_rect(aria=False).encode(
+            color=alt.Color(
+                "verdict:N", scale=colours, legend=alt.Legend(title="row against column", symbolType="square")
+            ),
+            tooltip=tips,
+        ),
+        base.mark_point(aria=False, filled=True, size=12 if small else 60, opacity=1).encode(
+            shape=alt.Shape("verdict:N", scale=shapes, legend=alt.Legend(title="", symbolStrokeColor="#888888")),
+            color=alt.value("#000000"),
+        ),
+    ]
+    step = alt.Step(9 if small else 24)
+    params = [alt.param(name="pair_names", value=labels), alt.param(name="pair_verdicts", value=present)]
+    return alt.layer(*layers).properties(width=step, height=step).add_params(*params)
+
+
+# Okabe-Ito blue, vermilion and green, lightened so that a black symbol is readable on them; the rest are greys.
+_COLOURS: Final = {
+    "better": "#7FBBE3",
+    "worse": "#F0A06A",
+    "no relevant difference": "#A6DCC9",
+    "no evidence": "#E8E8E8",
+    "underpowered": "#C4C4C4",
+}
+# An equals sign and a dot as paths, for the verdicts that have no shape of Vega's.
+_SHAPES: Final = {
+    "better": "triangle-up",
+    "worse": "triangle-down",
+    "no relevant difference": "M-.8,-.6H.8V-.2H-.8ZM-.8,.2H.8V.6H-.8Z",
+    "no evidence": "M-.25,-.25H.25V.25H-.25Z",
+    "underpowered": "cross",
+}
+
+
+def _axis(small: bool, angle: int) -> alt.Axis:
+    return alt.Axis(
+        orient="top" if angle else "left",
+        labelAngle=angle,
+        labelFontSize=8 if small else 11,
+        grid=False,
+        ticks=False,
+        domain=False,
+        labelPadding=6,
+    )

@@ -1,0 +1,74 @@
+"""Dot plots: one row per name, a point for its figure and a bar for its confidence interval."""
+
+import altair as alt
+import polars as pl
+
+from touchstone.publish.charts.frames import data
+from touchstone.publish.charts.theme import WIDTH
+
+UNDEFINED = "undefined"
+_STEP = 18
+_POINT = 60
+
+
+def row_axis() -> alt.Y:
+    """A row for every label, in the order of the data."""
+    axis = alt.Axis(grid=False, ticks=False, domain=False, labelPadding=8)
+    return alt.Y("label:N", sort=None, title=None, axis=axis)
+
+
+def figure_text(column: str, form: str = "{:.3f}") -> pl.Expr:
+    """The figure as text, `undefined` where it is null."""
+    text = pl.col(column).map_elements(form.format, return_dtype=pl.String)
+    return pl.when(pl.col(column).is_null()).then(pl.lit(UNDEFINED)).otherwise(text).alias("figure")
+
+
+def interval_dots(
+    rows: pl.DataFrame,
+    figure: str,
+    low: str,
+    high: str,
+    *,
+    axis: alt.Axis,
+    tooltip: list[alt.Tooltip],
+    by: str | None = None,
+    zero: bool = False,
+) -> alt.TopLevelMixin:
+    """Points at `figure` with bars from `low` to `high`, a row per `label`, and the text `figure` on the right.
+
+    A point without an interval is open and has no bar; a row without a figure has only its text. A bar whose end is
+    infinite runs to the end of the axis. Values of `by` differ in colour and shape. `zero` marks 0 with a line.
+    """
+    ends = _domain(rows, figure, low, high, zero=zero)
+    rows = rows.with_columns(
+        pl.col(low).clip(*ends).alias("bar_low"),
+        pl.col(high).clip(*ends).alias("bar_high"),
+        pl.col(low).is_not_null().alias("has_interval"),
+    )
+    plain = alt.Chart(data(rows)).encode(y=row_axis(), tooltip=tooltip)
+    base = plain if by is None else plain.encode(color=alt.Color(f"{by}:N", legend=None))
+    scale = alt.Scale(domain=list(ends), nice=False, zero=False)
+    bars = base.transform_filter("datum.has_interval").mark_rule(strokeWidth=2)
+    points = base.transform_filter(f"isValid(datum.{figure})").encode(x=alt.X(f"{figure}:Q", scale=scale, axis=axis))
+    if by is not None:
+        points = points.encode(shape=alt.Shape(f"{by}:N", legend=None))
+    layers = [
+        bars.encode(x=alt.X("bar_low:Q", scale=scale, axis=axis), x2="bar_high:Q"),
+        points.transform_filter("datum.has_interval").mark_point(filled=True, size=_POINT, opacity=1),
+        points.transform_filter("!datum.has_interval").mark_point(filled=False, size=_POINT, opacity=1, style="hollow"),
+        plain.mark_text(align="left", style="ink", dx=8).encode(x=alt.value(WIDTH), text="figure:N"),
+    ]
+    if zero:
+        line = alt.Chart(alt.InlineData(values=[{"zero": 0}])).mark_rule(style="guide", strokeDash=[3, 3])
+        layers.insert(0, line.encode(x=alt.X("zero:Q", scale=scale, axis=axis)))
+    return alt.layer(*layers).properties(width=WIDTH, height=alt.Step(_STEP))
+
+
+def _domain(rows: pl.DataFrame, *columns: str, zero: bool) -> tuple[float, float]:
+    """The ends of the axis: every finite value with a little space."""
+    values = [value for column in columns for value in rows[column].drop_nulls() if abs(value) != float("inf")]
+    if zero or not values:
+        values.append(0.0)
+    low, high = min(values), max(values)
+    space = (high - low) * 0.04 or 0.05
+    return low - space, high + space

@@ -1,0 +1,108 @@
+"""Cost against quality: which model is worth its price."""
+
+import math
+
+import altair as alt
+import polars as pl
+
+from touchstone.publish.charts import NothingToDraw
+from touchstone.publish.charts.frames import (
+    caption,
+    count_sentence,
+    data,
+    named,
+    rows_of,
+    title,
+    tooltip,
+    with_labels,
+    with_side,
+)
+from touchstone.publish.charts.theme import WIDTH
+
+_COLUMNS = (
+    "model",
+    "tier",
+    "problems",
+    "pass_rate",
+    "cost_per_attempt",
+    "cost_of_pass",
+    "ci_low",
+    "ci_high",
+    "ci_method",
+    "pareto",
+    "pareto_probability",
+)
+_HEIGHT = 340
+_LABELLED = 12
+
+
+def cost_quality(frame: pl.LazyFrame) -> alt.TopLevelMixin:
+    """Pass rate against cost per attempt on a log axis, with the Pareto front as a step line."""
+    rows = with_side(rows_of(frame, _COLUMNS, "economics")).sort("cost_per_attempt", "side")
+    unknown = rows.filter(pl.col("cost_per_attempt").is_null() | pl.col("pass_rate").is_null())
+    known = rows.join(unknown, on="side", how="anti")
+    free = known.filter(pl.col("cost_per_attempt") == 0)
+    shown = known.filter(pl.col("cost_per_attempt") > 0)
+    if shown.is_empty():
+        raise NothingToDraw("nothing to draw: no model of the table 'economics' has a known cost above 0")
+    never = shown.filter(pl.col("cost_of_pass").is_infinite())
+    methods = ", ".join(sorted(shown["ci_method"].drop_nulls().unique()))
+    lines = caption(
+        count_sentence(shown, "problems", "problem"),
+        "Filled points joined by a line: the Pareto front, no other model is both cheaper and better.",
+        f"Cost of a pass in the tooltip, CI: {methods}." if methods else "No confidence interval is defined.",
+        f"Infinite cost of a pass (nothing passes): {named(never['side'])}." if never.height else None,
+        f"Cost 0, left of any log axis: {named(free['side'])}." if free.height else None,
+        f"Not shown, cost unknown: {named(unknown['side'])}." if unknown.height else None,
+    )
+    shown = with_labels(shown, "side", length=28).with_columns(
+        pl.col("pareto").fill_null(False),
+        pl.col("cost_of_pass").map_elements(_dollars, return_dtype=pl.String).alias("pass_text"),
+        pl.col("ci_high").map_elements(_dollars, return_dtype=pl.String).alias("high_text"),
+    )
+    return _chart(shown).properties(title=title("Cost and quality", lines))
+
+
+def _chart(rows: pl.DataFrame) -> alt.TopLevelMixin:
+    low, high = min(rows["cost_per_attempt"]) / 1.3, max(rows["cost_per_attempt"]) * 1.3
+    x = alt.X(
+        "cost_per_attempt:Q",
+        title="mean cost of an attempt, US dollars (log scale)",
+        scale=alt.Scale(type="log", domain=[low, high], nice=False),
+        axis=alt.Axis(format="$~r", values=_log_ticks(low, high)),
+    )
+    y = alt.Y("pass_rate:Q", title="pass rate", scale=alt.Scale(zero=False, padding=14), axis=alt.Axis(format=".2f"))
+    tips = tooltip(
+        side="model",
+        pass_rate="pass rate|.4f",
+        cost_per_attempt="cost per attempt|$.4~r",
+        pass_text="cost of a pass",
+        ci_low="CI low|$.4~r",
+        high_text="CI high",
+        ci_method="CI method",
+        pareto_probability="probability of the Pareto front|.2f",
+        problems="problems|,d",
+    )
+    base = alt.Chart(data(rows)).encode(x=x, y=y)
+    front = base.transform_filter("datum.pareto")
+    names = (base if rows.height <= _LABELLED else front).encode(text="label:N")
+    # The front comes to a point from below and leaves it to the right: below right and above left are free.
+    left = f"log(datum.cost_per_attempt) < {(math.log(low) + math.log(high)) / 2}"
+    return alt.layer(
+        front.mark_line(interpolate="step-after", strokeWidth=1.2, style="guide", opacity=0.8),
+        base.transform_filter("!datum.pareto").mark_point(size=60, opacity=1, style="hollow").encode(tooltip=tips),
+        front.mark_point(filled=True, size=75, opacity=1, shape="diamond").encode(tooltip=tips),
+        names.transform_filter(left).mark_text(align="left", dx=7, dy=11, style="ink"),
+        names.transform_filter(f"!({left})").mark_text(align="right", dx=-5, dy=-9, style="ink"),
+    ).properties(width=WIDTH, height=_HEIGHT)
+
+
+def _log_ticks(low: float, high: float) -> list[float]:
+    """Round values between the limits: 1, 2, 5 and their tens, or only tens over more than three of them."""
+    steps = (1, 2, 5) if high / low < 1000 else (1,)
+    tens = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    return [value for ten in tens for step in steps if low <= (value := float(f"{step}e{ten}")) <= high]
+
+
+def _dollars(value: float) -> str:
+    return f"${value:.4g}" if math.isfinite(value) else "infinite"

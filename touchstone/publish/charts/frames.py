@@ -1,0 +1,164 @@
+"""What all charts do with their table: names for axes, rows that fit, figures as JSON, captions."""
+
+import textwrap
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from touchstone.publish.charts import NothingToDraw
+from touchstone.text import counted, visible
+
+if TYPE_CHECKING:
+    import altair as alt
+
+LABEL_LENGTH = 36
+_CAPTION_WIDTH = 110
+
+
+def rows_of(frame: pl.LazyFrame, columns: Iterable[str], table: str) -> pl.DataFrame:
+    """The columns of a table that a chart needs, unless it is empty."""
+    rows = frame.select(list(columns)).collect()
+    if rows.is_empty():
+        raise NothingToDraw(f"nothing to draw: the table '{table}' has no rows")
+    return rows
+
+
+def shortened(name: str, length: int = LABEL_LENGTH) -> str:
+    """A name on one line, cut in the middle if it is long.
+
+    >>> shortened("a" * 20 + "b" * 20, 9)
+    'aaaa…bbbb'
+    """
+    name = visible(name)
+    if len(name) <= length:
+        return name
+    tail = (length - 1) // 2
+    return f"{name[: length - 1 - tail]}…{name[-tail:]}"
+
+
+def distinct_labels(names: Iterable[str], length: int = LABEL_LENGTH) -> dict[str, str]:
+    """A short label for every name, numbered where two would be the same.
+
+    >>> distinct_labels(["a" * 9 + "1" + "a" * 9, "a" * 9 + "2" + "a" * 9], 7).values()
+    dict_values(['aaa…aaa', 'aaa…aaa (2)'])
+    """
+    labels: dict[str, str] = {}
+    taken: set[str] = set()
+    for name in dict.fromkeys(names):
+        label = first = shortened(name, length)
+        number = 1
+        while label in taken:
+            number += 1
+            label = f"{first} ({number})"
+        taken.add(label)
+        labels[name] = label
+    return labels
+
+
+def with_side(rows: pl.DataFrame, model: str = "model", tier: str = "tier", into: str = "side") -> pl.DataFrame:
+    """Add the name of each row's model, with its tier if there are several."""
+    several = rows[tier].n_unique() > 1
+    return rows.with_columns((pl.format("{} · {}", model, tier) if several else pl.col(model)).alias(into))
+
+
+def with_labels(rows: pl.DataFrame, column: str, into: str = "label", length: int = LABEL_LENGTH) -> pl.DataFrame:
+    """Add a short label for the names in a column, which become printable themselves."""
+    labels = distinct_labels(rows[column].to_list(), length)
+    label = pl.col(column).replace_strict(labels, return_dtype=pl.String)
+    printable = pl.col(column).map_elements(visible, return_dtype=pl.String)
+    return rows.with_columns(label.alias(into), printable.alias(column))
+
+
+def first_rows(rows: pl.DataFrame, top: int, table: str, noun: str = "model") -> tuple[pl.DataFrame, str | None]:
+    """The first rows, and a sentence about the others if there are any."""
+    rest = rows.height - top
+    if rest <= 0:
+        return rows, None
+    verb = "is" if rest == 1 else "are"
+    return rows.head(
+        top
+    ), f"Shown: the first {top} of {counted(rows.height, noun)}; the other {rest:,} {verb} in the table {table}."
+
+
+def caption(*sentences: str | None) -> list[str]:
+    """Sentences as the lines below a chart's title."""
+    return textwrap.wrap(" ".join(filter(None, sentences)), _CAPTION_WIDTH, break_long_words=False)
+
+
+def interval_sentence(
+    rows: pl.DataFrame,
+    of: str,
+    method: str = "ci_method",
+    low: str = "ci_low",
+    *,
+    mark: str = "Bars",
+    missing: str | None = "open points have none",
+) -> str:
+    """How the intervals in the rows were made, and how many rows have none."""
+    methods = sorted(rows[method].drop_nulls().unique().to_list())
+    without = rows[low].null_count()
+    if not methods:
+        return f"No confidence interval of {of} is defined."
+    said = f"{mark}: confidence interval of {of} ({', '.join(methods)})"
+    return f"{said}; {missing} ({without:,} of {rows.height:,})." if without and missing else f"{said}."
+
+
+def named(names: Iterable[str], limit: int = 5) -> str:
+    """Names in a sentence, shortened, and how many more there are.
+
+    >>> named(["a", "b", "c"], 2)
+    'a, b and 1 more'
+    """
+    short = [shortened(name) for name in names]
+    rest = len(short) - limit
+    return ", ".join(short[:limit]) + (f" and {rest:,} more" if rest > 0 else "")
+
+
+def count_sentence(rows: pl.DataFrame, column: str, noun: str, per: str = "") -> str:
+    """The n of every row, as a range if they differ.
+
+    >>> count_sentence(pl.DataFrame({"n": [3, 40]}), "n", "problem", "cell")
+    'n = 3 to 40 problems per cell.'
+    """
+    low, high = min(rows[column]), max(rows[column])
+    several = f"{low:,} to " if low != high else ""
+    return f"n = {several}{counted(high, noun)}{per and ' per '}{per}."
+
+
+def data(rows: pl.DataFrame) -> "alt.InlineData":
+    """The rows as JSON, in which no number is infinite."""
+    import altair as alt
+
+    finite = rows.with_columns(
+        pl.when(column.is_finite()).then(column) for column in map(pl.col, rows.select(pl.col(pl.Float64)).columns)
+    )
+    return alt.InlineData(values=finite.to_dicts())
+
+
+def numbers(rows: pl.DataFrame) -> "alt.InlineData":
+    """Rows of numbers as CSV with six significant digits: a third of the size, and quick to make, for large grids."""
+    import altair as alt
+
+    rounded = rows.with_columns(pl.col(pl.Float64).round_sig_figs(6))
+    parse = alt.Parse.from_dict(dict.fromkeys(rows.columns, "number"))
+    return alt.InlineData(values=rounded.write_csv(), format=alt.CsvDataFormat(type="csv", parse=parse))
+
+
+def title(text: str, lines: list[str]) -> "alt.TitleParams":
+    """The chart's title with its caption."""
+    import altair as alt
+
+    return alt.TitleParams(text=text, subtitle=lines)
+
+
+def tooltip(**fields: str) -> "list[alt.Tooltip]":
+    """Tooltips as `field="title"`, or `field="title|format"` for numbers."""
+    import altair as alt
+
+    shown = []
+    for field, text in fields.items():
+        name, _, form = text.partition("|")
+        extra: dict[str, Any] = {"format": form, "type": "quantitative"} if form else {"type": "nominal"}
+        shown.append(alt.Tooltip(field=field, title=name, **extra))
+    return shown

@@ -1,0 +1,80 @@
+"""Heat maps: a row per model, a column per suite, class or problem, a colour and where there is room the figure."""
+
+from typing import Any
+
+import altair as alt
+import polars as pl
+
+from touchstone.publish.charts.frames import numbers
+from touchstone.publish.charts.theme import RAMP
+
+# More rows or columns than these would not fit a page, nor their cells a page's size.
+MAX_ROWS, MAX_COLUMNS = 150, 100
+_WITH_FIGURES = 16
+_COMFORTABLE = 40
+# Letters that fit a column.
+_SHORT = 9
+# The share of the ramp's length from which dark text is easier to read than light text, on cividis.
+_BRIGHT = 0.55
+
+
+def grid(
+    cells: pl.DataFrame,
+    rows: list[str],
+    columns: list[str],
+    *,
+    legend: str,
+    form: str,
+    tooltip: list[alt.Tooltip],
+    x: dict[str, Any] | None = None,
+    top: float = 1.0,
+) -> alt.TopLevelMixin:
+    """Cells `row`, `column` (numbers of a label), `value` and what the tooltips need, coloured from 0 to `top`.
+
+    Names are kept once and looked up, so that the size of a large grid is that of its figures.
+    """
+    base = (
+        alt.Chart(numbers(cells))
+        .transform_lookup(lookup="row", from_=_names("row", rows))
+        .transform_lookup(lookup="column", from_=_names("column", columns))
+        .encode(
+            x=alt.X("column_name:N", sort=columns, title=None, axis=_column_axis(columns), **(x or {})),
+            y=alt.Y("row_name:N", sort=rows, title=None, axis=_row_axis(rows)),
+        )
+    )
+    colour = alt.Color(
+        "value:Q",
+        title=legend,
+        scale=alt.Scale(scheme=RAMP, domain=[0, top], clamp=True),
+        legend=alt.Legend(format=form, gradientLength=180, gradientThickness=10, orient="top"),
+    )
+    layers: list[alt.Chart] = [base.mark_rect(aria=False).encode(color=colour, tooltip=tooltip)]
+    if len(columns) <= _WITH_FIGURES and len(rows) <= MAX_ROWS:
+        ink = alt.condition(f"datum.value > {_BRIGHT * top}", alt.value("#000000"), alt.value("#FFFFFF"))
+        texts = base.transform_filter("isValid(datum.value)").mark_text(
+            aria=False, fontSize=9 if len(rows) > _COMFORTABLE else 11
+        )
+        layers.append(texts.encode(text=alt.Text("value:Q", format=form), color=ink))
+    width = 58 if len(columns) <= _WITH_FIGURES else 16 if len(columns) <= _COMFORTABLE else 7
+    height = 22 if len(rows) <= _COMFORTABLE else 12
+    return alt.layer(*layers).properties(width=alt.Step(width), height=alt.Step(height))
+
+
+def _names(field: str, names: list[str]) -> alt.LookupData:
+    known = [{field: place, f"{field}_name": name} for place, name in enumerate(names)]
+    return alt.LookupData(data=alt.InlineData(values=known), key=field, fields=[f"{field}_name"])
+
+
+def _row_axis(rows: list[str]) -> alt.Axis:
+    small = len(rows) > _COMFORTABLE
+    return alt.Axis(grid=False, ticks=False, domain=False, labelPadding=6, labelFontSize=9 if small else 11)
+
+
+def _column_axis(columns: list[str]) -> alt.Axis | None:
+    if len(columns) > _COMFORTABLE:
+        return None
+    if len(columns) > _WITH_FIGURES:
+        turn: dict[str, Any] = {"labelAngle": -90}
+    else:
+        turn = {"labelAngle": -35 if max(map(len, columns)) > _SHORT else 0}
+    return alt.Axis(orient="top", grid=False, ticks=False, domain=False, labelPadding=6, **turn)

@@ -1,0 +1,182 @@
+"""Who solves what: suites and problems by model, both sorted by difficulty, and the classes of failed attempts."""
+
+import altair as alt
+import polars as pl
+
+from touchstone.publish.charts import NothingToDraw
+from touchstone.publish.charts.frames import (
+    caption,
+    count_sentence,
+    distinct_labels,
+    first_rows,
+    rows_of,
+    title,
+    tooltip,
+    with_side,
+)
+from touchstone.publish.charts.grids import MAX_COLUMNS, MAX_ROWS, grid
+from touchstone.text import counted, visible
+from touchstone.vocabulary import CLASSES, PASS_CLASS
+
+_SUITE_COLUMNS = ("model", "tier", "suite", "cases", "passed", "ci_method", "ci_units")
+_PROBLEM_COLUMNS = ("model", "tier", "oid", "n", "c")
+_FAILURES = (*(name for name in CLASSES if name != PASS_CLASS), "other")
+
+
+def suite_heatmap(frame: pl.LazyFrame, *, top: int = MAX_ROWS) -> alt.TopLevelMixin:
+    """The score of every model in every suite, the best model on top, the hardest suite on the left."""
+    every = with_side(rows_of(frame, _SUITE_COLUMNS, "suite_scores"))
+    pooled = every.group_by("side", "suite").agg(pl.col("cases", "passed").sum(), pl.col("ci_units").max())
+    cells = pooled.with_columns(value=pl.col("passed") / pl.col("cases"))
+    sides, rest = first_rows(_order(cells, "side", descending=True), top, "suite_scores")
+    suites, fewer = first_rows(_order(cells, "suite"), MAX_COLUMNS, "suite_scores", "suite")
+    runs = every.height > cells.height
+    methods = ", ".join(sorted(every["ci_method"].drop_nulls().unique()))
+    lines = caption(
+        "Share of attempts that pass; undecided attempts count as not passed.",
+        count_sentence(cells, "cases", "attempt", "cell"),
+        "Several runs of a model are pooled." if runs else None,
+        f"Intervals ({methods}) are in the table suite_scores." if methods else None,
+        rest,
+        fewer,
+    )
+    chart = _grid(
+        cells,
+        "suite",
+        sides["side"].to_list(),
+        suites["suite"].to_list(),
+        legend="score",
+        form=".2f",
+        tips={"value": "score|.4f", "passed": "passed|,d", "cases": "attempts|,d"},
+    )
+    return chart.properties(title=title("Score by suite", lines))
+
+
+def failure_classes(frame: pl.LazyFrame, *, top: int = MAX_ROWS) -> alt.TopLevelMixin:
+    """The share of a model's attempts in every class of failure, the model that fails least on top."""
+    counts = [f"class_{name}" for name in _FAILURES]
+    every = with_side(rows_of(frame, ("model", "tier", "cases", "class_none", *counts), "suite_scores"))
+    totals = every.group_by("side").agg(pl.col("cases", "class_none", *counts).sum())
+    present = [name for name in _FAILURES if totals[f"class_{name}"].sum() > 0]
+    if not present:
+        raise NothingToDraw("nothing to draw: no attempt of the table 'suite_scores' has a class of failure")
+    cells = totals.rename({f"class_{name}": name for name in present}).unpivot(
+        present, index=["side", "cases"], variable_name="class", value_name="attempts"
+    )
+    cells = cells.with_columns(value=pl.col("attempts") / pl.col("cases"))
+    order = totals.select("side", pl.sum_horizontal(*counts).truediv("cases").alias("failed")).sort("failed", "side")
+    sides, rest = first_rows(order, top, "suite_scores")
+    classes = cells.group_by("class").agg(pl.col("attempts").sum()).sort("attempts", "class", descending=[True, False])
+    unclassified = int(totals["class_none"].sum())
+    lines = caption(
+        "Share of all attempts of the model, so a row adds up to its share of failed attempts.",
+        count_sentence(totals, "cases", "attempt", "model"),
+        "Counts, so no interval.",
+        f"Without a class, in no column: {counted(unclassified, 'attempt')}." if unclassified else None,
+        rest,
+    )
+    chart = _grid(
+        cells,
+        "class",
+        sides["side"].to_list(),
+        classes["class"].to_list(),
+        legend="share of attempts",
+        form=".1%",
+        tips={"value": "share|.2%", "attempts": "attempts|,d", "cases": "of|,d"},
+        top=max(cells["value"]),
+    )
+    return chart.properties(title=title("How attempts fail", lines))
+
+
+def problem_heatmap(frame: pl.LazyFrame, *, top: int = MAX_ROWS) -> alt.TopLevelMixin:
+    """The pass rate of every model on every problem, the best model on top, the hardest problem on the left.
+
+    More problems than fit are put together by difficulty: a column is then the mean over neighbouring problems.
+    """
+    cells = with_side(rows_of(frame, _PROBLEM_COLUMNS, "problem_statistics"))
+    undecided = cells.filter(pl.col("n") == 0).height
+    cells = cells.filter(pl.col("n") > 0).with_columns(value=pl.col("c") / pl.col("n"))
+    if cells.is_empty():
+        raise NothingToDraw("nothing to draw: no problem of the table 'problem_statistics' has a decided attempt")
+    problems = _order(cells, "oid")
+    sides, rest = first_rows(_order(cells, "side", descending=True), top, "problem_statistics")
+    merged = problems.height > MAX_COLUMNS
+    cells, columns = (
+        _by_difficulty(cells, problems) if merged else (cells.with_columns(column="oid"), problems["oid"].to_list())
+    )
+    lines = caption(
+        f"Share of decided attempts that pass, {counted(problems.height, 'problem')} from hardest (left) to easiest.",
+        f"Every column is the mean of {-(-problems.height // len(columns))} problems of like difficulty or fewer."
+        if merged
+        else None,
+        count_sentence(cells, "n", "attempt", "cell"),
+        "Cells have no interval.",
+        f"Blank or left out: {counted(undecided, 'cell')} without a decided attempt." if undecided else None,
+        rest,
+    )
+    chart = _grid(
+        cells,
+        "column",
+        sides["side"].to_list(),
+        columns,
+        legend="pass rate",
+        form=".2f",
+        tips={"value": "pass rate|.3f", "c": "passed|,d", "n": "decided attempts|,d"},
+    )
+    return chart.properties(title=title("Pass rate by problem", lines))
+
+
+def _by_difficulty(cells: pl.DataFrame, problems: pl.DataFrame) -> tuple[pl.DataFrame, list[str]]:
+    """Cells of neighbouring problems together: the mean of their pass rates, and a name for every column."""
+    size = -(-problems.height // MAX_COLUMNS)
+    groups = problems.with_row_index("place").with_columns(group=pl.col("place") // size)
+    named = groups.group_by("group", maintain_order=True).agg(
+        pl.col("place").min().alias("low"), pl.col("place").max().alias("high")
+    )
+    names = [
+        f"problems {low + 1:,} to {high + 1:,} of {problems.height:,} by difficulty"
+        for _, low, high in named.iter_rows()
+    ]
+    joined = cells.join(groups.select("oid", "group"), on="oid")
+    merged = joined.group_by("side", "group").agg(pl.col("value").mean(), pl.col("n", "c").sum())
+    return merged.with_columns(
+        column=pl.col("group").replace_strict(dict(enumerate(names)), return_dtype=pl.String)
+    ), names
+
+
+def _order(cells: pl.DataFrame, column: str, *, descending: bool = False) -> pl.DataFrame:
+    """The names in a column by the mean of their cells."""
+    means = cells.group_by(column).agg(pl.col("value").mean())
+    return means.sort("value", column, descending=[descending, False], nulls_last=True)
+
+
+def _grid(
+    cells: pl.DataFrame,
+    column: str,
+    rows: list[str],
+    columns: list[str],
+    *,
+    legend: str,
+    form: str,
+    tips: dict[str, str],
+    top: float = 1.0,
+) -> alt.TopLevelMixin:
+    places = (pl.col("side").is_in(rows)) & pl.col(column).is_in(columns)
+    shown = cells.filter(places).select(
+        pl.col("side")
+        .replace_strict({name: place for place, name in enumerate(rows)}, return_dtype=pl.Int64)
+        .alias("row"),
+        pl.col(column)
+        .replace_strict({name: place for place, name in enumerate(columns)}, return_dtype=pl.Int64)
+        .alias("column"),
+        *tips,
+    )
+    return grid(
+        shown.sort("row", "column"),
+        list(distinct_labels(map(visible, rows)).values()),
+        list(distinct_labels(map(visible, columns), 60 if len(columns) > 40 else 24).values()),
+        legend=legend,
+        form=form,
+        tooltip=tooltip(row_name="model", column_name=column if column != "column" else "problem", **tips),
+        top=top,
+    )

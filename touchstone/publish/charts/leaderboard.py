@@ -1,0 +1,57 @@
+"""The leaderboard: pass@k of every model and tier with its confidence interval, best first."""
+
+import altair as alt
+import polars as pl
+
+from touchstone.publish.charts import NothingToDraw
+from touchstone.publish.charts.dots import figure_text, interval_dots
+from touchstone.publish.charts.frames import (
+    caption,
+    count_sentence,
+    first_rows,
+    interval_sentence,
+    rows_of,
+    title,
+    tooltip,
+    with_labels,
+    with_side,
+)
+
+_COLUMNS = ("model", "tier", "k", "pass_at_k", "ci_low", "ci_high", "ci_method", "ci_units", "eligible")
+
+
+def leaderboard(frame: pl.LazyFrame, *, k: int | None = None, top: int = 50) -> alt.TopLevelMixin:
+    """pass@k with intervals, best first; the smallest k of the table if none is given."""
+    rows = with_side(rows_of(frame, _COLUMNS, "pass_at_k"))
+    k = min(rows["k"]) if k is None else k
+    rows = rows.filter(pl.col("k") == k).sort("pass_at_k", "side", descending=[True, False], nulls_last=True)
+    if rows.is_empty():
+        raise NothingToDraw(f"nothing to draw: the table 'pass_at_k' has no rows with k = {k}")
+    shown, rest = first_rows(rows, top, "pass_at_k")
+    defined = shown.filter(pl.col("pass_at_k").is_not_null())
+    undefined = shown.height - defined.height
+    lines = caption(
+        count_sentence(shown, "eligible", "problem"),
+        interval_sentence(defined, f"pass@{k}"),
+        f"Undefined for {undefined:,}: no problem has {k} decided attempts." if undefined else None,
+        rest,
+    )
+    shown = with_labels(shown, "side").with_columns(figure_text("pass_at_k"))
+    chart = interval_dots(
+        shown,
+        "pass_at_k",
+        "ci_low",
+        "ci_high",
+        axis=alt.Axis(title=f"pass@{k}", format=".2f"),
+        by="tier" if shown["tier"].n_unique() > 1 else None,
+        tooltip=tooltip(
+            side="model",
+            figure=f"pass@{k}",
+            ci_low="CI low|.4f",
+            ci_high="CI high|.4f",
+            ci_method="CI method",
+            eligible="problems|,d",
+            ci_units="independent units|,d",
+        ),
+    )
+    return chart.properties(title=title("Leaderboard", lines))

@@ -1,0 +1,105 @@
+"""Line charts of many series: the first few in colour with their names at the end, the others thin and grey."""
+
+import math
+
+import altair as alt
+import polars as pl
+
+from touchstone.publish.charts.frames import data
+from touchstone.publish.charts.theme import DASHES, SHAPES, WIDTH
+
+HIGHLIGHTED = 6
+_HEIGHT = 340
+_LINE_HEIGHT = 14
+_BANDS = 3
+# Of the axis, between the bars of two series.
+_APART = 0.007
+
+
+def interval_mark(rows: pl.DataFrame) -> str:
+    """What intervals look like: bands, or bars where more bands would cover each other."""
+    return "Bands" if rows["side"].n_unique() <= _BANDS else "Bars"
+
+
+def series_lines(
+    rows: pl.DataFrame, x: alt.X, y: str, *, y_title: str, tooltip: list[alt.Tooltip], log: bool = False
+) -> alt.TopLevelMixin:
+    """Lines through `y` by `label`, with the interval from `low` to `high`; `x` encodes the field `position`.
+
+    `rank` numbers the series from 0; those below `HIGHLIGHTED` are in colour, each with a dash pattern, a shape and
+    the text `end` after its last point.
+    """
+    first = rows.filter(pl.col("rank") < HIGHLIGHTED).sort("rank", maintain_order=True)
+    others = rows.filter(pl.col("rank") >= HIGHLIGHTED)
+    names = first["label"].unique(maintain_order=True).to_list()
+    ends = _domain(rows[y], first["low"], first["high"])
+    height = alt.Y(f"{y}:Q", title=y_title, scale=alt.Scale(domain=ends, nice=False, zero=False))
+    colour = alt.Color("label:N", scale=alt.Scale(domain=names), legend=None)
+    dash = alt.StrokeDash("label:N", scale=alt.Scale(domain=names, range=DASHES[: len(names)]), legend=None)
+    shape = alt.Shape("label:N", scale=alt.Scale(domain=names, range=SHAPES[: len(names)]), legend=None)
+    banded = len(names) <= _BANDS
+    base = alt.Chart(data(first if banded else _beside(first, len(names), log))).encode(x=x, color=colour)
+    spans = base.mark_area(opacity=0.15) if banded else base.mark_rule(strokeWidth=1.3, opacity=0.7)
+    layers: list[alt.Chart] = [
+        spans.encode(y=alt.Y("low:Q", scale=alt.Scale(domain=ends)), y2="high:Q"),
+        base.mark_line(strokeWidth=2).encode(y=height, strokeDash=dash),
+        base.mark_point(filled=True, size=45, opacity=1).encode(y=height, shape=shape, tooltip=tooltip),
+        *_end_labels(first, y, ends, colour, shape),
+    ]
+    if not others.is_empty():
+        grey = alt.Chart(data(others)).mark_line(style="guide", strokeWidth=0.7, opacity=0.3)
+        layers.insert(0, grey.encode(x=x, y=height, detail="label:N", tooltip=tooltip))
+    return alt.layer(*layers).properties(width=WIDTH, height=_HEIGHT)
+
+
+def _beside(rows: pl.DataFrame, series: int, log: bool) -> pl.DataFrame:
+    """Move the series a little apart, so that their bars do not cover each other."""
+    position, steps = pl.col("position"), pl.col("rank") - (series - 1) / 2
+    low, high = min(rows["position"]), max(rows["position"])
+    if log:
+        return rows.with_columns((position * (high / low) ** (steps * _APART)).alias("position"))
+    return rows.with_columns((position + (high - low) * steps * _APART).alias("position"))
+
+
+def _end_labels(
+    rows: pl.DataFrame, y: str, ends: list[float], colour: alt.Color, shape: alt.Shape
+) -> tuple[alt.Chart, alt.Chart]:
+    """The name of every series at the height of its last point, with its symbol."""
+    last = rows.filter(pl.col(y).is_finite()).group_by("label", maintain_order=True).last()
+    gap = _LINE_HEIGHT / _HEIGHT * (ends[1] - ends[0])
+    last = last.with_columns(pl.Series("text_y", spread(last[y].to_list(), gap, *ends), dtype=pl.Float64))
+    base = alt.Chart(data(last)).encode(y=alt.Y("text_y:Q", scale=alt.Scale(domain=ends)), color=colour)
+    symbol = base.mark_point(filled=True, size=45, opacity=1).encode(x=alt.value(WIDTH + 12), shape=shape)
+    return symbol, base.mark_text(align="left", dx=8).encode(x=alt.value(WIDTH + 12), text="end:N")
+
+
+def _domain(*columns: pl.Series) -> list[float]:
+    values = [value for column in columns for value in column.drop_nulls() if math.isfinite(value)]
+    low, high = min(values, default=0.0), max(values, default=1.0)
+    space = (high - low) * 0.04 or 0.05
+    return [low - space, high + space]
+
+
+def spread(values: list[float], gap: float, low: float, high: float) -> list[float]:
+    """Positions as near as possible to the values, in their order, at least `gap` apart and within the limits.
+
+    >>> spread([0.5, 0.5, 0.0], 0.25, 0, 1)
+    [0.625, 0.375, 0.0]
+    """
+    order = sorted(range(len(values)), key=lambda place: (values[place], -place))
+    # Blocks of labels that touch: their members, and the position of the lowest.
+    blocks: list[tuple[list[int], float]] = []
+    for place in reversed(order):
+        members = [place]
+        start = values[place]
+        blocks.append((members, start))
+        while len(blocks) > 1 and blocks[-1][1] + gap * len(blocks[-1][0]) > blocks[-2][1]:
+            below, above = blocks.pop(), blocks.pop()
+            members = below[0] + above[0]
+            middle = sum(values[each] - gap * nth for nth, each in enumerate(members)) / len(members)
+            blocks.append((members, min(max(middle, low), high - gap * (len(members) - 1))))
+    positions = [0.0] * len(values)
+    for members, start in blocks:
+        for nth, place in enumerate(members):
+            positions[place] = start + gap * nth
+    return positions

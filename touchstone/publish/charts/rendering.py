@@ -1,0 +1,94 @@
+"""Charts as SVG, PNG, plain Vega-Lite and pages that work offline, all made by vl-convert on this machine."""
+
+import html as markup
+import json
+from typing import TYPE_CHECKING, Any
+
+import vl_convert
+
+from touchstone.publish.charts.bundle import javascript
+from touchstone.publish.charts.theme import config
+
+if TYPE_CHECKING:
+    import altair as alt
+
+__all__ = ["html", "javascript", "png", "script_json", "svg", "vega_lite"]
+
+# A larger chart is drawn on a canvas, which is quicker than thousands of SVG elements.
+_LARGE = 200_000
+
+_PAGE = """<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'; img-src data: blob:;
+ script-src 'unsafe-inline' 'unsafe-eval'">
+<title>{title}</title>
+<style>
+:root {{ color-scheme: {schemes}; }}
+body {{ margin: 0; background: {background}; }}
+@media (prefers-color-scheme: dark) {{ body {{ background: {dark_background}; }} }}
+main {{ overflow-x: auto; }}
+h1 {{ position: absolute; clip-path: inset(50%); width: 1px; height: 1px; overflow: hidden; }}
+</style>
+</head>
+<body>
+<main tabindex="0" aria-label="Chart"><h1>{title}</h1><div id="chart"></div></main>
+<script>{javascript}</script>
+<script>
+const spec = {spec}, themes = {themes}, dark = matchMedia("(prefers-color-scheme: dark)");
+const actions = {{export: true, source: false, compiled: false, editor: false}};
+const options = {{mode: "vega-lite", renderer: "{renderer}", actions}};
+const show = () => vegaEmbed("#chart", {{...spec, config: (dark.matches && themes.dark) || themes.light}}, options);
+dark.addEventListener("change", show);
+show();
+</script>
+</body>
+</html>
+"""
+
+
+def vega_lite(chart: "alt.TopLevelMixin") -> dict[str, Any]:
+    """The chart as plain Vega-Lite, data included."""
+    spec: dict[str, Any] = chart.to_dict(validate=False)
+    # An address that nobody needs: every reader of Vega-Lite recognizes it without.
+    spec.pop("$schema", None)
+    return spec
+
+
+def svg(chart: "alt.TopLevelMixin") -> str:
+    """The chart as SVG."""
+    return vl_convert.vegalite_to_svg(vega_lite(chart), allowed_base_urls=[])
+
+
+def png(chart: "alt.TopLevelMixin", scale: float = 2) -> bytes:
+    """The chart as PNG; a scale of 2 is sharp on paper and on dense screens."""
+    return vl_convert.vegalite_to_png(vega_lite(chart), scale=scale, allowed_base_urls=[])
+
+
+def html(chart: "alt.TopLevelMixin", *, follow: bool = True) -> str:
+    """The chart as one page without outside addresses, light or dark as the reader's system is if it is to follow."""
+    spec = vega_lite(chart)
+    own = spec.pop("config")
+    text = script_json(spec)
+    themes = {"light": config("light"), "dark": config("dark")} if follow else {"light": own}
+    return _PAGE.format(
+        title=markup.escape(spec["title"]["text"]),
+        schemes="light dark" if follow else "normal",
+        background=themes["light"]["background"],
+        dark_background=themes.get("dark", own)["background"],
+        javascript=javascript(),
+        spec=text,
+        themes=script_json(themes),
+        renderer="canvas" if len(text) > _LARGE else "svg",
+    )
+
+
+def script_json(value: Any) -> str:
+    """JSON that may stand in a script element, whatever the texts in it.
+
+    >>> script_json("</script>")
+    '"\\\\u003c/script>"'
+    """
+    return json.dumps(value, allow_nan=False).replace("<", "\\u003c")

@@ -1,0 +1,109 @@
+"""pass@1 in every slice of the problems: is the best model also the best on the hard ones?"""
+
+import altair as alt
+import polars as pl
+
+from touchstone.publish.charts.frames import (
+    caption,
+    count_sentence,
+    data,
+    distinct_labels,
+    interval_sentence,
+    rows_of,
+    title,
+    tooltip,
+    with_labels,
+    with_side,
+)
+from touchstone.publish.charts.lines import HIGHLIGHTED
+from touchstone.publish.charts.theme import SHAPES, WIDTH
+from touchstone.text import visible
+
+_COLUMNS = (
+    "model",
+    "tier",
+    "column",
+    "value",
+    "problems",
+    "attempts",
+    "pass_at_1",
+    "ci_low",
+    "ci_high",
+    "ci_method",
+)
+_VALUES = 20
+
+
+def slices(frame: pl.LazyFrame, *, top: int = HIGHLIGHTED, column: str | None = None) -> alt.TopLevelMixin:
+    """pass@1 with intervals by the values of each slice column, for the models that do best over all slices."""
+    rows = rows_of(frame if column is None else frame.filter(pl.col("column") == column), _COLUMNS, "slices")
+    rows = with_side(rows).with_columns(pl.col("value").fill_null("(none)"))
+    order = (
+        rows.group_by("side")
+        .agg(pl.col("pass_at_1").mean())
+        .sort("pass_at_1", "side", descending=[True, False], nulls_last=True)
+    )
+    sides = order["side"].head(min(top, len(SHAPES))).to_list()
+    values = (
+        rows.group_by("column", "value")
+        .agg(pl.col("problems").max())
+        .sort("column", "problems", "value", descending=[False, True, False])
+    )
+    largest = values.filter(pl.int_range(pl.len()).over("column") < _VALUES)
+    left_out, others = values.height - largest.height, order.height - len(sides)
+    shown = rows.filter(pl.col("side").is_in(sides)).join(largest, on=["column", "value"], how="semi")
+    undefined = shown["pass_at_1"].null_count()
+    lines = caption(
+        count_sentence(shown, "problems", "problem", "point"),
+        interval_sentence(shown.drop_nulls("pass_at_1"), "pass@1", missing="points without a bar have none"),
+        f"Undefined, not drawn: {undefined:,}." if undefined else None,
+        f"Shown: the best {len(sides)} of {order.height} models." if others else None,
+        f"Only the {_VALUES} largest values of a column are shown; {left_out:,} more are in the table slices."
+        if left_out
+        else None,
+    )
+    shown = with_labels(shown, "side", length=28)
+    names = [distinct_labels(sides, 28)[side] for side in sides]
+    panels = [
+        _panel(shown.filter(pl.col("column") == name), str(name), names, legend=not place)
+        for place, name in enumerate(largest["column"].unique(maintain_order=True))
+    ]
+    return alt.vconcat(*panels, spacing=18).properties(title=title("pass@1 by slice", lines))
+
+
+def _panel(rows: pl.DataFrame, column: str, names: list[str], *, legend: bool) -> alt.LayerChart | alt.FacetChart:
+    labels = distinct_labels(rows["value"].to_list(), 36)
+    rows = rows.with_columns(pl.col("value").replace_strict(labels, return_dtype=pl.String).alias("row"))
+    shown = alt.Legend(title=None, orient="top", columns=3) if legend else None
+    base = alt.Chart(data(rows)).encode(
+        y=alt.Y(
+            "row:N",
+            title=visible(column),
+            sort=list(dict.fromkeys(labels.values())),
+            axis=alt.Axis(ticks=False, domain=False),
+        ),
+        yOffset=alt.YOffset("label:N", sort=names),
+        color=alt.Color("label:N", sort=names, scale=alt.Scale(domain=names), legend=shown),
+    )
+    scale = alt.Scale(domain=[0, 1])
+    axis = alt.Axis(title="pass@1", format=".1f", grid=True)
+    tips = tooltip(
+        side="model",
+        row="value",
+        pass_at_1="pass@1|.4f",
+        ci_low="CI low|.4f",
+        ci_high="CI high|.4f",
+        ci_method="CI method",
+        problems="problems|,d",
+        attempts="attempts|,d",
+    )
+    shape = alt.Shape("label:N", sort=names, scale=alt.Scale(domain=names, range=SHAPES[: len(names)]), legend=shown)
+    return alt.layer(
+        base.mark_rule(strokeWidth=1.5).encode(x=alt.X("ci_low:Q", scale=scale, axis=axis), x2="ci_high:Q"),
+        base.mark_point(filled=True, size=45, opacity=1).encode(
+            x=alt.X("pass_at_1:Q", scale=scale, axis=axis), shape=shape, tooltip=tips
+        ),
+    ).properties(
+        width=WIDTH,
+        height=alt.Step(11 if len(names) > 1 else 18, **{"for": "offset" if len(names) > 1 else "position"}),
+    )

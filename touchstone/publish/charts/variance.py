@@ -1,0 +1,91 @@
+"""Where the uncertainty of pass@1 comes from: the choice of problems, or the randomness of attempts."""
+
+import altair as alt
+import polars as pl
+
+from touchstone.publish.charts import NothingToDraw
+from touchstone.publish.charts.dots import row_axis
+from touchstone.publish.charts.frames import (
+    caption,
+    count_sentence,
+    data,
+    first_rows,
+    rows_of,
+    title,
+    tooltip,
+    with_labels,
+    with_side,
+)
+from touchstone.publish.charts.theme import WIDTH
+
+_COLUMNS = (
+    "model",
+    "tier",
+    "problems",
+    "attempts",
+    "samples",
+    "standard_error",
+    "variance_of_mean",
+    "from_problems",
+    "from_samples",
+    "share_from_problems",
+)
+_PARTS = {"from_problems": "choice of problems", "from_samples": "randomness of attempts", "unsplit": "not separable"}
+
+
+def variance_split(frame: pl.LazyFrame, *, top: int = 50) -> alt.TopLevelMixin:
+    """The variance of pass@1 in two parts, largest first. More attempts reduce only the second, more problems both."""
+    rows = with_side(rows_of(frame, _COLUMNS, "variance_split"))
+    rows = rows.sort("variance_of_mean", "side", descending=[True, False], nulls_last=True)
+    shown, rest = first_rows(rows, top, "variance_split")
+    if shown["variance_of_mean"].null_count() == shown.height:
+        raise NothingToDraw("nothing to draw: the table 'variance_split' has no variance (it takes two problems)")
+    undefined, unsplit = shown["variance_of_mean"].null_count(), pl.col("from_samples").is_null()
+    single = shown.filter(unsplit & pl.col("variance_of_mean").is_not_null()).height
+    negative = shown.filter(pl.col("from_problems") < 0).height
+    lines = caption(
+        "Variance of pass@1 = standard error squared; unbiased estimates, without an interval.",
+        count_sentence(shown, "problems", "problem"),
+        f"Not separable for {single:,}: no problem has two decided attempts." if single else None,
+        f"Left of 0 for {negative:,}: the estimate of that part is negative, so about 0." if negative else None,
+        f"Undefined for {undefined:,}." if undefined else None,
+        rest,
+    )
+    shown = with_labels(shown, "side").with_columns(
+        unsplit=pl.when(unsplit).then("variance_of_mean"),
+        from_problems=pl.when(~unsplit).then("from_problems"),
+        note=pl.struct("standard_error", "share_from_problems").map_elements(_note, return_dtype=pl.String),
+    )
+    return _chart(shown).properties(title=title("Where the uncertainty of pass@1 comes from", lines))
+
+
+def _note(row: dict[str, float | None]) -> str:
+    error, share = row["standard_error"], row["share_from_problems"]
+    if error is None:
+        return "undefined"
+    return f"SE {error:.3f}" + (f", {share:.0%} from problems" if share is not None else "")
+
+
+def _chart(rows: pl.DataFrame) -> alt.TopLevelMixin:
+    base = alt.Chart(data(rows)).encode(y=row_axis())
+    present = [name for name in _PARTS if rows[name].null_count() < rows.height]
+    parts = base.transform_fold([*present], as_=["part", "variance"]).transform_calculate(
+        source="".join(f"datum.part == '{name}' ? '{text}' : " for name, text in _PARTS.items()) + "''"
+    )
+    bars = parts.mark_bar(height={"band": 0.65}).encode(
+        x=alt.X("variance:Q", title="variance of pass@1", axis=alt.Axis(format="~g")),
+        color=alt.Color("source:N", title=None, sort=None, scale=alt.Scale(domain=[_PARTS[name] for name in present])),
+        order=alt.Order("source:N"),
+        tooltip=tooltip(
+            side="model",
+            source="part",
+            variance="variance|.3~g",
+            standard_error="standard error|.4f",
+            share_from_problems="share from problems|.1%",
+            problems="problems|,d",
+            attempts="attempts|,d",
+            samples="attempts per problem|.1f",
+        ),
+    )
+    notes = base.mark_text(align="left", dx=8, style="ink").encode(x=alt.value(WIDTH), text="note:N")
+    return alt.layer(bars, notes).properties(width=WIDTH, height=alt.Step(18))
