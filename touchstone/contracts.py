@@ -213,6 +213,27 @@ class Baselines(Schema):
     diagnostics = _text("The validator's messages on the unmodified problem.")
 
 
+class ProblemFiles(Schema):
+    oid = _id("Problem.")
+    path = String(description="The file that the problem is about, relative to the problem's files.")
+    bytes = _count("Size of the file.")
+    text = _text("The file as it was validated; null if it is empty or longer than `validation.kept_characters`.")
+
+
+class ValidatedFixes(Schema):
+    model = _id("Model that wrote the fix.", unique=False)
+    tier = _id("Tier of the attempt.", unique=False)
+    oid = _id("Problem that the fix is for.", unique=False)
+    iteration_id = _id("Identifier of the attempt at the problem.", unique=False)
+    diff = _text("Unified diff of the applied fix; null if it is longer than `validation.kept_characters`.")
+    diff_characters = _count("Length of the diff.")
+    tests = _text(
+        "Results by test as JSON: a list of `test`, `status` (passed, failed, skipped or no result) and `message`, "
+        "those that did not pass first; null if no test ran."
+    )
+    tests_left_out = _count("Tests beyond the first 2,000, which are left out.")
+
+
 class ValidatorNoise(Schema):
     oid = _id("Problem.", unique=False)
     validated = String(

@@ -107,6 +107,22 @@ def _validation() -> Iterator[Table]:
         code=code,
         in_snapshots=False,
     )
+    for name, schema, grain, made_with in (
+        ("problem_files", contracts.ProblemFiles, "problem with fixes to validate", "baselines"),
+        ("validated_fixes", contracts.ValidatedFixes, "attempt whose fix was applied and validated", "outcomes"),
+    ):
+        yield Table(
+            name,
+            schema,
+            grain,
+            "validation",
+            f"{stage}.{name}",
+            reads=(made_with,),
+            step=True,
+            code=code,
+            made_with=made_with,
+            in_snapshots=False,
+        )
 
 
 def _metrics() -> Iterator[Table]:

@@ -5,6 +5,7 @@ not at hand is null and says why in `missing`. Texts are bounded; nothing of a f
 """
 
 import difflib
+import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,7 +16,7 @@ import polars as pl
 from touchstone.errors import TouchstoneError
 from touchstone.ingest.fix_columns import FIX_COLUMNS
 from touchstone.ingest.fixes import sort_attempts
-from touchstone.names import file_key, name_of_key
+from touchstone.names import PROBLEMS_PART, file_key, name_of_key
 from touchstone.storage.files import parquet_files
 
 # Longer texts are cut, with a last line that says so.
@@ -23,6 +24,9 @@ MAX_CHARACTERS = 200_000
 
 # Columns of the input that hold what the model answered, most specific first.
 RESPONSE_COLUMNS = ("raw_response", "response", "llm_response", "completion")
+
+# Fixes that are unified diffs themselves.
+_DIFF_COLUMNS = ("fixed_diff", "model_patch")
 
 _KEY = ("model", "tier", "oid", "iteration_id")
 _MESSAGE_CHARACTERS = 200
@@ -206,8 +210,9 @@ class _Tables:
 
     def problem(self, table: str, oid: str) -> dict[str, Any] | None:
         """One row of a table by problem; None if there is none."""
-        file = self.folder / table / f"{table}.parquet"
-        return _first(pl.scan_parquet(file, glob=False), {"oid": oid}) if file.is_file() else None
+        files = [self.folder / table / f"{part}.parquet" for part in (table, PROBLEMS_PART)]
+        file = next((file for file in files if file.is_file()), None)
+        return None if file is None else _first(pl.scan_parquet(file, glob=False), {"oid": oid})
 
     def refuse_unknown(self, tier: str | None, oid: str) -> None:
         """Raise an error that says which part of a key is wrong."""
@@ -233,11 +238,23 @@ class _Texts:
 
     def __init__(self, tables: _Tables, key: dict[str, str], attempt: dict[str, Any], outcome: dict[str, Any]) -> None:
         self._tables, self._key, self._attempt, self._outcome = tables, key, attempt, outcome
+        self._kept = tables.row("validated_fixes", key)
+        self._file = tables.problem("problem_files", key["oid"])
         self.missing: dict[str, str] = {}
 
     def _first_text(self, columns: Sequence[str]) -> str | None:
         texts = (self._attempt.get(name) for name in columns)
         return next((text for text in texts if text and text.strip()), None)
+
+    def _not_applied(self) -> str:
+        """Why there is no applied fix."""
+        if self._outcome.get("validator") == "recorded":
+            return "the outcome was recorded in the input, so the fix was not applied here"
+        if self._attempt["fix_sha"] is None:
+            return "the input has no text of the fix"
+        if self._kept is None and self._outcome.get("applied"):
+            return "the run that made these results kept no diffs; run again"
+        return f"the fix was not applied: {self._outcome.get('diagnostics') or 'it was not validated'}"
 
     def fix(self) -> str | None:
         """The fix as it was written."""
@@ -248,17 +265,39 @@ class _Texts:
 
     def original(self) -> str | None:
         """The problem's file as it was validated."""
-        self.missing["original"] = "the run kept no original file"
+        if self._file is None:
+            self.missing["original"] = "the run read no files of this problem"
+        elif self._file["text"] is None:
+            path, size = self._file["path"], self._file["bytes"]
+            kept = "it is empty" if not size else f"with {size:,} bytes it is longer than validation.kept_characters"
+            self.missing["original"] = f"{path} was not kept: {kept}"
+        return bounded(self._file["text"]) if self._file is not None else None
+
+    def diff(self) -> str | None:
+        """The changes of the fix as it was applied; else those that it states itself, if it is a diff."""
+        if self._kept is not None and self._kept["diff"] is not None:
+            return bounded(self._kept["diff"])
+        stated = self._first_text(_DIFF_COLUMNS)
+        if stated is not None:
+            return bounded(stated)
+        if self._kept is None:
+            self.missing["diff"] = self._not_applied()
+        else:
+            length = self._kept["diff_characters"]
+            self.missing["diff"] = f"its {length:,} characters are more than validation.kept_characters"
         return None
 
     def fixed(self) -> str | None:
-        """The problem's file with the fix applied."""
-        self.missing["fixed"] = "the run kept no original file"
-        return None
-
-    def diff(self) -> str | None:
-        """The changes of the fix."""
-        self.missing["diff"] = "the run kept no original file"
+        """The problem's file with the fix applied: the original, changed by the diff."""
+        if self._kept is None:
+            self.missing["fixed"] = self._not_applied()
+        elif self._file is None or self._file["text"] is None or self._kept["diff"] is None:
+            self.missing["fixed"] = "the original or the diff was not kept"
+        else:
+            found = patched(self._file["path"], self._file["text"], self._kept["diff"])
+            if found is None:
+                self.missing["fixed"] = f"the diff does not apply to {self._file['path']} alone"
+            return bounded(found)
         return None
 
     def diagnostics_before(self) -> str | None:
@@ -275,15 +314,20 @@ class _Texts:
         found = self._outcome.get("diagnostics")
         if found is None:
             recorded = self._outcome.get("validator") == "recorded"
-            self.missing["diagnostics_after"] = (
-                "the outcome was recorded in the input" if recorded else "the validator said nothing"
-            )
+            reason = "the outcome was recorded in the input" if recorded else "the validator said nothing"
+            self.missing["diagnostics_after"] = reason
         return bounded(found)
 
     def tests(self) -> tuple[TestResult, ...]:
-        """Every test."""
-        self.missing["tests"] = "the run kept no results by test"
-        return ()
+        """Every test, those that did not pass first."""
+        if self._kept is None:
+            self.missing["tests"] = self._not_applied()
+        elif self._kept["tests"] is None:
+            self.missing["tests"] = "no test ran"
+        elif self._kept["tests_left_out"]:
+            self.missing["tests"] = f"{self._kept['tests_left_out']:,} further tests were left out"
+        stored = json.loads(self._kept["tests"]) if self._kept is not None and self._kept["tests"] else []
+        return tuple(TestResult(**one) for one in stored)
 
     def raw_response(self) -> str | None:
         """What the model answered."""
@@ -291,3 +335,21 @@ class _Texts:
         if found is None:
             self.missing["raw_response"] = f"the input has no column {' or '.join(RESPONSE_COLUMNS)}"
         return bounded(found)
+
+
+def patched(path: str, original: str, diff: str) -> str | None:
+    r"""The file after a diff that a run kept; None if the diff is not of this file alone.
+
+    >>> patched("a.py", "x = 1\n", "--- a/a.py\n+++ b/a.py\n@@ -1 +1 @@\n-x = 1\n+x = 2")
+    'x = 2\n'
+    """
+    from touchstone.validation.fixes.patching import apply_patches
+    from touchstone.validation.fixes.unified_diff import PatchError, parse_diff
+    from touchstone.validation.protocol import Tree
+
+    try:
+        changes, _ = apply_patches(Tree(Path(), (path,), {path: original.encode()}), parse_diff(diff))
+    except PatchError:
+        return None
+    content = changes.get(path) if changes.keys() == {path} else None
+    return None if content is None else content.decode("utf-8", "replace")
