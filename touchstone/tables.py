@@ -288,26 +288,20 @@ def _reliability() -> Iterator[Table]:
         reads=("validator_noise", *reads),
         settings=("intervals", "validation.exclude_flaky"),
     )
-    yield Table(
-        "reliability",
-        contracts.Reliability,
-        "model and tier",
-        group,
-        "touchstone.metrics.reliability:reliability",
-        reads=reads,
-        settings=("intervals",),
-        by_model=True,
-    )
-    yield Table(
-        "reliability_curve",
-        contracts.ReliabilityCurve,
-        "model, tier and k",
-        group,
-        "touchstone.metrics.reliability:reliability_curve",
-        reads=reads,
-        settings=("intervals",),
-        by_model=True,
-    )
+    for name, schema, grain in (
+        ("reliability", contracts.Reliability, "model and tier"),
+        ("reliability_curve", contracts.ReliabilityCurve, "model, tier and k"),
+    ):
+        yield Table(
+            name,
+            schema,
+            grain,
+            group,
+            f"touchstone.metrics.reliability:{name}",
+            reads=reads,
+            settings=("intervals",),
+            by_model=True,
+        )
 
 
 def _economics() -> Iterator[Table]:
@@ -349,26 +343,20 @@ def _comparison() -> Iterator[Table]:
         settings=_PAIR_SETTINGS,
         in_snapshots=False,
     )
-    yield Table(
-        "regressions",
-        contracts.Regressions,
-        "case that differs from the pinned baseline",
-        group,
-        f"{gate}.regressions",
-        reads=reads,
-        settings=("comparison.threshold", "comparison.score"),
-        in_snapshots=False,
-    )
-    yield Table(
-        "regression_counts",
-        contracts.RegressionCounts,
-        "model and tier of the run or of the pinned baseline",
-        group,
-        f"{gate}.regression_counts",
-        reads=reads,
-        settings=("comparison.threshold", "comparison.score"),
-        in_snapshots=False,
-    )
+    for name, schema, grain in (
+        ("regressions", contracts.Regressions, "case that differs from the pinned baseline"),
+        ("regression_counts", contracts.RegressionCounts, "model and tier of the run or of the pinned baseline"),
+    ):
+        yield Table(
+            name,
+            schema,
+            grain,
+            group,
+            f"{gate}.{name}",
+            reads=reads,
+            settings=("comparison.threshold", "comparison.score"),
+            in_snapshots=False,
+        )
 
 
 def _publish(tables: Sequence[Table]) -> Iterator[Table]:

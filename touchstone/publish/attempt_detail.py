@@ -114,7 +114,7 @@ def attempts_of(folder: Path, model: str, tier: str | None, oid: str) -> pl.Data
         *(*_KEY, "run_id", "suite", "status", "passed", "classification", "tests_passed", "tests_failed"),
         *("input_tokens", "output_tokens", "cost_usd", "duration_seconds", "latency_ms", "has_fix", "message"),
     )
-    found = sort_attempts(rows).select(order).collect()
+    found = _collected(sort_attempts(rows).select(order))
     if found.is_empty():
         tables.refuse_unknown(tier, oid)
     return found
@@ -157,8 +157,13 @@ def attempt_detail(folder: Path, model: str, tier: str, oid: str, iteration_id: 
         **measured,
         **validated,
         validation_seconds=outcome.get("duration_seconds"),
-        missing=texts.missing,
+        missing=texts.missing | _unmeasured(measured | {"cost_usd": scores.get("cost_usd", attempt["cost_usd"])}),
     )
+
+
+def _unmeasured(figures: dict[str, Any]) -> dict[str, str]:
+    reasons = {"cost_usd": "the input states no cost, and tokens or prices to compute it are missing"}
+    return {name: reasons.get(name, "not in the input") for name, value in figures.items() if value is None}
 
 
 def near(name: str, known: Iterable[str]) -> str:
@@ -229,8 +234,15 @@ def _names(keys: pl.DataFrame, column: str) -> list[str]:
 
 def _first(rows: pl.LazyFrame, key: dict[str, str]) -> dict[str, Any] | None:
     wanted = pl.all_horizontal(pl.col(name) == value for name, value in key.items())
-    found = rows.filter(wanted).head(1).collect()
+    found = _collected(rows.filter(wanted).head(1))
     return found.row(0, named=True) if found.height else None
+
+
+def _collected(rows: pl.LazyFrame) -> pl.DataFrame:
+    try:
+        return rows.collect()
+    except (OSError, pl.exceptions.PolarsError) as error:
+        raise TouchstoneError(f"the tables cannot be read ({str(error).splitlines()[0]}); run again") from None
 
 
 class _Texts:
@@ -250,7 +262,7 @@ class _Texts:
         """Why there is no applied fix."""
         if self._outcome.get("validator") == "recorded":
             return "the outcome was recorded in the input, so the fix was not applied here"
-        if self._attempt["fix_sha"] is None:
+        if self._attempt["fix_sha"] is None and self._outcome.get("applied") is None:
             return "the input has no text of the fix"
         if self._kept is None and self._outcome.get("applied"):
             return "the run that made these results kept no diffs; run again"
@@ -326,8 +338,12 @@ class _Texts:
             self.missing["tests"] = "no test ran"
         elif self._kept["tests_left_out"]:
             self.missing["tests"] = f"{self._kept['tests_left_out']:,} further tests were left out"
-        stored = json.loads(self._kept["tests"]) if self._kept is not None and self._kept["tests"] else []
-        return tuple(TestResult(**one) for one in stored)
+        try:
+            stored = json.loads(self._kept["tests"]) if self._kept is not None and self._kept["tests"] else []
+            return tuple(TestResult(one["test"], one["status"], one["message"]) for one in stored)
+        except (ValueError, TypeError, LookupError):
+            self.missing["tests"] = "what the run kept of them is damaged; run again"
+            return ()
 
     def raw_response(self) -> str | None:
         """What the model answered."""
