@@ -86,25 +86,25 @@ def materialized(evaluation: Evaluation, name: str, plot: Plot | None = None) ->
     return result(name, part, figures)
 
 
-def checks_of(table: str) -> dg.AssetChecksDefinition:
-    """The checks of one table. If a gate fails with an error, nothing that depends on the table is made.
+def checks_of(*tables: str) -> dg.AssetChecksDefinition:
+    """The checks of one or more tables. If a gate fails with an error, nothing that depends on its table is made.
 
     An error of any other check fails the step and therefore the run, but the other steps continue and publish.
     """
-    declared = {check.name: check for check in CHECKS if check.table == table}
+    declared = [check for check in CHECKS if check.table in tables]
 
     @dg.multi_asset_check(
-        name=f"{table}_checks",
-        specs=[_check_spec(check) for check in declared.values()],
-        op_tags=step_order(TABLES[table].group),
+        name=f"{tables[0]}_checks",
+        specs=[_check_spec(check) for check in declared],
+        op_tags=step_order(TABLES[tables[0]].group),
     )
     def step(evaluation: EvaluationParam) -> Iterator[dg.AssetCheckResult]:
         errors = []
-        for name, check in declared.items():
+        for check in declared:
             found = evaluation.check(check)
             yield check_result(check, found)
             if found.error and not found.passed and not check.gate:
-                errors.append(f"{table}.{name}: {found.message}")
+                errors.append(f"{check.full_name}: {found.message}")
         if errors:
             raise CheckFailed("; ".join(errors))
 

@@ -4,19 +4,22 @@
 Reading files belongs in `touchstone.ingest`.
 """
 
+from collections.abc import Iterator
+
 import dagster as dg
 
-from assets.common import EvaluationParam, checks_of, made, per_model, preview, table_spec
+from assets.common import EvaluationParam, checks_of, made, materialized, per_model, preview, table_spec
 from assets.models import register_models
 from touchstone.tables import TABLES
 
 
-@dg.multi_asset(specs=[table_spec(TABLES["problems"], "csv", "polars")])
-def problems(evaluation: EvaluationParam) -> dg.MaterializeResult[None]:
-    """The problems file, and the problems in files of other systems."""
+@dg.multi_asset(specs=[table_spec(TABLES["problems"], "csv", "polars"), table_spec(TABLES["problem_slices"])])
+def problems(evaluation: EvaluationParam) -> Iterator[dg.MaterializeResult[None]]:
+    """The problems file, and the problems in files of other systems; and the slices that they are in."""
     [part] = evaluation.materialize("problems").values()
     version = dg.DataVersion(evaluation.inputs.problems_version())
-    return dg.MaterializeResult(metadata=made("problems", part), data_version=version)
+    yield dg.MaterializeResult("problems", metadata=made("problems", part), data_version=version)
+    yield materialized(evaluation, "problem_slices")
 
 
 @dg.multi_asset(specs=[table_spec(TABLES["attempts"], "csv", "polars")])

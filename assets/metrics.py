@@ -14,4 +14,4 @@ def _by_k(table: "pl.DataFrame") -> Figures:
 
 
 pass_at_k_tables = derived_tables("metrics", {"pass_at_k": _by_k})
-pass_at_k_checks = checks_of("pass_at_k")
+pass_at_k_checks = checks_of("pass_at_k", "slices")

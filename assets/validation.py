@@ -3,11 +3,13 @@
 Most checks of this stage are gates: if one fails, no score is computed.
 """
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import dagster as dg
 
 from assets.common import EvaluationParam, Figures, checks_of, materialized, per_model, table_spec
+from touchstone.evaluation import Evaluation
 from touchstone.tables import TABLES
 
 if TYPE_CHECKING:
@@ -22,18 +24,27 @@ def validator_noise(evaluation: EvaluationParam) -> dg.MaterializeResult[None]:
     return materialized(evaluation, "validator_noise")
 
 
-@dg.multi_asset(specs=[table_spec(TABLES["baselines"], "python")])
-def baselines(evaluation: EvaluationParam) -> dg.MaterializeResult[None]:
-    """Validates the unmodified problems and their reference fixes."""
-    return materialized(evaluation, "baselines")
+@dg.multi_asset(specs=[table_spec(TABLES["baselines"], "python"), table_spec(TABLES["problem_files"], "parquet")])
+def baselines(evaluation: EvaluationParam) -> Iterator[dg.MaterializeResult[None]]:
+    """Validates the unmodified problems and their reference fixes, and keeps their files."""
+    yield materialized(evaluation, "baselines")
+    yield _kept_texts(evaluation, "problem_files")
 
 
-@dg.multi_asset(specs=[table_spec(TABLES["outcomes"])])
-def outcomes(evaluation: EvaluationParam) -> dg.MaterializeResult[None]:
-    """Validates the fixes, one part per model."""
+@dg.multi_asset(specs=[table_spec(TABLES["outcomes"]), table_spec(TABLES["validated_fixes"], "parquet")])
+def outcomes(evaluation: EvaluationParam) -> Iterator[dg.MaterializeResult[None]]:
+    """Validates the fixes, one part per model, and keeps their diffs and test results."""
     parts = evaluation.materialize("outcomes")
     counts = _counts(evaluation.store.scan("outcomes", list(parts)))
-    return per_model("outcomes", parts, {model: counts.get(model, _NO_OUTCOMES) for model in parts})
+    yield per_model("outcomes", parts, {model: counts.get(model, _NO_OUTCOMES) for model in parts})
+    yield _kept_texts(evaluation, "validated_fixes")
+
+
+def _kept_texts(evaluation: Evaluation, table: str) -> dg.MaterializeResult[None]:
+    """The result of a table that was written with another one."""
+    rows = sum(part.rows for part in evaluation.materialize(table).values())
+    version = dg.DataVersion(evaluation.store.fingerprint(table))
+    return dg.MaterializeResult(table, metadata={"dagster/row_count": rows}, data_version=version)
 
 
 def _counts(outcomes: "pl.LazyFrame") -> dict[str, Figures]:

@@ -148,7 +148,7 @@ def _column_lists(path: Path) -> Iterator[tuple[int, list[str]]]:
 
 
 def test_columns_are_listed_in_the_contracts_alone() -> None:
-    """No other module lists half of a table's columns."""
+    """No other module lists half of a table's columns; the columns of its key identify rows anywhere."""
     repeated = []
     for folder in ("touchstone", "assets", "pipelines"):
         for path in sorted((PROJECT / folder).rglob("*.py")):
@@ -157,8 +157,8 @@ def test_columns_are_listed_in_the_contracts_alone() -> None:
                 continue
             for line, columns in _column_lists(path):
                 for table in TABLES.values():
-                    known = set(table.dtypes)
-                    if set(columns) <= known and len(columns) * 2 >= len(known):
+                    known, listed = set(table.dtypes), set(columns)
+                    if listed <= known and not listed <= set(table.key) and len(columns) * 2 >= len(known):
                         repeated.append(f"{name}:{line} lists the columns of {table.name}: {columns}")
     assert not repeated
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self
 
-from touchstone.contracts import docstring_line
+from touchstone.contracts import PAIR_SETTINGS, docstring_line
 
 
 @dataclass(frozen=True)
@@ -111,6 +111,13 @@ CHECKS = (
     Check("tiers", f"{_METRICS}:missing_scores", ("attempt_scores",), ("scoring.composite.missing",)),
     Check("suite_scores", f"{_METRICS}:classes_add_up", ("suite_scores",)),
     Check("suite_scores", f"{_METRICS}:no_empty_suite", ("problems", "suite_scores")),
+    Check("slices", f"{_METRICS}:slices_add_up", ("slices", "pass_at_k")),
+    Check(
+        "slices",
+        "touchstone.compare.slice_leaders:best_in_slices",
+        ("problem_pass_at_k", "problems", "problem_slices"),
+        ("slices", *PAIR_SETTINGS),
+    ),
     Check(
         "regressions",
         "touchstone.compare.gate:Gate.holds_against_baseline",

@@ -22,6 +22,7 @@ from pydantic import (
 
 from touchstone.config_file import read_config_file
 from touchstone.errors import TouchstoneError
+from touchstone.slice_config import SliceSettings, listed_slices, require_distinct
 from touchstone.validation_config import ValidationSettings, expanded
 from touchstone.vocabulary import CLASSES, DEFAULT_TIER
 
@@ -247,6 +248,7 @@ class EvaluationConfig(_Section):
     intervals: IntervalSettings = IntervalSettings()
     comparison: ComparisonConfig = ComparisonConfig()
     scoring: Scoring = Scoring()
+    slices: list[SliceSettings] = []
     checks: CheckLimits = CheckLimits()
     publish: PublishSettings = PublishSettings()
 
@@ -268,6 +270,16 @@ class EvaluationConfig(_Section):
             if list(columns.values()).count(ours) > 1:
                 raise ValueError(f"two columns are renamed to '{ours}'; keep one")
         return columns
+
+    @field_validator("slices", mode="before")
+    @classmethod
+    def _columns_by_name(cls, slices: Any) -> Any:
+        return listed_slices(slices)
+
+    @field_validator("slices")
+    @classmethod
+    def _one_slice_each(cls, slices: list[SliceSettings]) -> list[SliceSettings]:
+        return require_distinct(slices)
 
     @field_validator("k_values")
     @classmethod

@@ -31,6 +31,19 @@ if TYPE_CHECKING:
     import polars as pl
 
 
+# The settings of paired tests, in the order in which they are passed.
+PAIR_SETTINGS = (
+    "comparison.alpha",
+    "comparison.relevant",
+    "comparison.power",
+    "comparison.permutations",
+    "intervals.seed",
+    "intervals.confidence",
+    "comparison.family",
+    "comparison.baseline_model",
+)
+
+
 def _id(description: str, *, key: bool = True, unique: bool = True) -> String:
     # The rule that a key is unique costs seconds at millions of rows, so the per-attempt tables mark
     # their key only as such (unique=False) and rely on ingest, which refuses duplicates.
@@ -87,6 +100,15 @@ class Problems(Schema):
     suite = String(description=f"Suite of the problem; `{DEFAULT_SUITE}` if not given.")
     cluster = _text("Group of problems that are not independent of each other; null if the problem is independent.")
     only_tier = _text("The only tier that the problem counts for; null if it counts for every tier.")
+
+
+class ProblemSlices(Schema):
+    slice = Int64(min=0, key=True, description="Place of the slice in the configuration, from 0.")
+    column = String(key=True, description="Column of the problems by which figures are split.")
+    position = _count("Place of the value among those of the slice, from 0.")
+    value = String(description="The problem's value: as in the column, or its bin, or its side of the cutoff.")
+    cutoff_model = _nullable_key("Model whose cutoff decides the value; null if it is the same for every model.")
+    oid = _id("Problem.", unique=False)
 
 
 class Attempts(Schema):
@@ -213,6 +235,27 @@ class Baselines(Schema):
     diagnostics = _text("The validator's messages on the unmodified problem.")
 
 
+class ProblemFiles(Schema):
+    oid = _id("Problem.")
+    path = String(description="The file that the problem is about, relative to the problem's files.")
+    bytes = _count("Size of the file.")
+    text = _text("The file as it was validated; null if it is empty or longer than `validation.kept_characters`.")
+
+
+class ValidatedFixes(Schema):
+    model = _id("Model that wrote the fix.", unique=False)
+    tier = _id("Tier of the attempt.", unique=False)
+    oid = _id("Problem that the fix is for.", unique=False)
+    iteration_id = _id("Identifier of the attempt at the problem.", unique=False)
+    diff = _text("Unified diff of the applied fix; null if it is longer than `validation.kept_characters`.")
+    diff_characters = _count("Length of the diff.")
+    tests = _text(
+        "Results by test as JSON: a list of `test`, `status` (passed, failed, skipped or no result) and `message`, "
+        "those that did not pass first; null if no test ran."
+    )
+    tests_left_out = _count("Tests beyond the first 2,000, which are left out.")
+
+
 class ValidatorNoise(Schema):
     oid = _id("Problem.", unique=False)
     validated = String(
@@ -257,6 +300,25 @@ class PassAtK(Schema):
     problems = _count("Problems in the benchmark.")
     attempted = _count("Problems with at least one decided attempt.")
     eligible = _count("Problems with at least k decided attempts.")
+
+
+class Slices(Schema):
+    model = _id("Model.")
+    tier = _id("Tier.")
+    column = _id("Column of the problems by which figures are split.")
+    value = String(
+        primary_key=True,
+        key=True,
+        description="Value of the column, its bin, or its side of the cutoff; among them `(missing)` and `no date`.",
+    )
+    problems = _count("Problems of the tier with this value.")
+    attempted = _count("Those with at least one decided attempt.")
+    attempts = _count("Decided attempts at them.")
+    pass_at_1 = _share("Mean pass@1 over the attempted problems; null if there are none.")
+    ci_low = _share("Lower end of the confidence interval of pass_at_1.")
+    ci_high = _share("Upper end of the confidence interval of pass_at_1.")
+    ci_method = _ci_method("pass_at_1")
+    ci_units = _count("Independent units behind the interval: problems, each cluster counted once.")
 
 
 def _figure(description: str, *, infinite: bool = False) -> Float64:

@@ -8,23 +8,12 @@ this module stays at the bottom of the package and loads fast.
 from collections.abc import Iterator, Sequence
 
 from touchstone import contracts
-from touchstone.contracts import Table
+from touchstone.contracts import PAIR_SETTINGS, Table
 
 _INPUT_COLUMNS = "Further columns of the input travel along as text."
 _PASS_COLUMNS = "One further column `pass_at_<k>` per configured k."
 _PASS_COLUMNS_WITH_INTERVALS = (
     "Further columns `pass_at_<k>`, `pass_at_<k>_ci_low` and `pass_at_<k>_ci_high` per configured k."
-)
-# The settings of paired tests, in the order in which they are passed.
-_PAIR_SETTINGS = (
-    "comparison.alpha",
-    "comparison.relevant",
-    "comparison.power",
-    "comparison.permutations",
-    "intervals.seed",
-    "intervals.confidence",
-    "comparison.family",
-    "comparison.baseline_model",
 )
 
 
@@ -38,6 +27,16 @@ def _ingest() -> Iterator[Table]:
         "ingest",
         f"{stage}.problems",
         extras=_INPUT_COLUMNS,
+        step=True,
+        code=code,
+    )
+    yield Table(
+        "problem_slices",
+        contracts.ProblemSlices,
+        "configured slice and problem, and model if it has a cutoff",
+        "ingest",
+        f"{stage}.problem_slices",
+        reads=("problems",),
         step=True,
         code=code,
     )
@@ -107,6 +106,22 @@ def _validation() -> Iterator[Table]:
         code=code,
         in_snapshots=False,
     )
+    for name, schema, grain, made_with in (
+        ("problem_files", contracts.ProblemFiles, "problem with fixes to validate", "baselines"),
+        ("validated_fixes", contracts.ValidatedFixes, "attempt whose fix was applied and validated", "outcomes"),
+    ):
+        yield Table(
+            name,
+            schema,
+            grain,
+            "validation",
+            f"{stage}.{name}",
+            reads=(made_with,),
+            step=True,
+            code=code,
+            made_with=made_with,
+            in_snapshots=False,
+        )
 
 
 def _metrics() -> Iterator[Table]:
@@ -132,6 +147,17 @@ def _metrics() -> Iterator[Table]:
         by_model=True,
     )
 
+    yield Table(
+        "slices",
+        contracts.Slices,
+        "model, tier and value of a column",
+        "metrics",
+        "touchstone.metrics.slices:slices",
+        reads=("problem_pass_at_k", "problems", "problem_slices"),
+        settings=("intervals",),
+        by_model=True,
+    )
+
 
 def _scores() -> Iterator[Table]:
     group = "scores"
@@ -141,7 +167,7 @@ def _scores() -> Iterator[Table]:
         "setting that the figures depend on",
         group,
         "touchstone.publish.settings:settings_table",
-        settings=("k_values", "problem_key", "intervals", "comparison", "scoring", "checks"),
+        settings=("k_values", "problem_key", "intervals", "comparison", "scoring", "slices", "checks"),
     )
     yield Table(
         "attempt_scores",
@@ -272,26 +298,20 @@ def _reliability() -> Iterator[Table]:
         reads=("validator_noise", *reads),
         settings=("intervals", "validation.exclude_flaky"),
     )
-    yield Table(
-        "reliability",
-        contracts.Reliability,
-        "model and tier",
-        group,
-        "touchstone.metrics.reliability:reliability",
-        reads=reads,
-        settings=("intervals",),
-        by_model=True,
-    )
-    yield Table(
-        "reliability_curve",
-        contracts.ReliabilityCurve,
-        "model, tier and k",
-        group,
-        "touchstone.metrics.reliability:reliability_curve",
-        reads=reads,
-        settings=("intervals",),
-        by_model=True,
-    )
+    for name, schema, grain in (
+        ("reliability", contracts.Reliability, "model and tier"),
+        ("reliability_curve", contracts.ReliabilityCurve, "model, tier and k"),
+    ):
+        yield Table(
+            name,
+            schema,
+            grain,
+            group,
+            f"touchstone.metrics.reliability:{name}",
+            reads=reads,
+            settings=("intervals",),
+            by_model=True,
+        )
 
 
 def _economics() -> Iterator[Table]:
@@ -321,38 +341,25 @@ def _comparison() -> Iterator[Table]:
         group,
         "touchstone.compare.pairs:model_comparison",
         reads=("problem_pass_at_k", "problems"),
-        settings=_PAIR_SETTINGS,
+        settings=PAIR_SETTINGS,
     )
-    yield Table(
-        "baseline_verdicts",
-        contracts.BaselineVerdicts,
-        "model and tier that the pinned baseline has too",
-        group,
-        f"{gate}.baseline_verdicts",
-        reads=reads,
-        settings=_PAIR_SETTINGS,
-        in_snapshots=False,
-    )
-    yield Table(
-        "regressions",
-        contracts.Regressions,
-        "case that differs from the pinned baseline",
-        group,
-        f"{gate}.regressions",
-        reads=reads,
-        settings=("comparison.threshold", "comparison.score"),
-        in_snapshots=False,
-    )
-    yield Table(
-        "regression_counts",
-        contracts.RegressionCounts,
-        "model and tier of the run or of the pinned baseline",
-        group,
-        f"{gate}.regression_counts",
-        reads=reads,
-        settings=("comparison.threshold", "comparison.score"),
-        in_snapshots=False,
-    )
+    by_case = ("comparison.threshold", "comparison.score")
+    for name, schema, grain, settings in (
+        (
+            "baseline_verdicts",
+            contracts.BaselineVerdicts,
+            "model and tier that the pinned baseline has too",
+            PAIR_SETTINGS,
+        ),
+        ("regressions", contracts.Regressions, "case that differs from the pinned baseline", by_case),
+        (
+            "regression_counts",
+            contracts.RegressionCounts,
+            "model and tier of the run or of the pinned baseline",
+            by_case,
+        ),
+    ):
+        yield Table(name, schema, grain, group, f"{gate}.{name}", reads=reads, settings=settings, in_snapshots=False)
 
 
 def _publish(tables: Sequence[Table]) -> Iterator[Table]:

@@ -93,6 +93,7 @@ class ValidationSettings(_Section):
     repeat_fixes: int = Field(100, ge=0, le=1_000_000)
     exclude_flaky: bool = False
     environments_dir: Path | None = None
+    kept_characters: int = Field(200_000, ge=0, le=10_000_000)
     limits: LimitSettings = LimitSettings()
     terraform: TerraformProgram = TerraformProgram()
     python: PythonProgram = PythonProgram()

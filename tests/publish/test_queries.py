@@ -121,6 +121,8 @@ ANSWERS: dict[str, tuple[str, list[tuple]]] = {
             ("nobody", 0, 1),
         ],
     ),
+    # Nothing is validated here; see test_attempt_detail.
+    "Which tests fail most": ("oid test attempts not_passed", []),
     "More problems or more samples": (
         "model tier plan problems samples extra_attempts extra_cost_usd advised",
         [

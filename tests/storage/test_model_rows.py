@@ -43,9 +43,11 @@ def attempts(first: int, count: int, luck: int) -> list[str]:
 
 
 def write_models(folder: Folder, models: Contents) -> Folder:
-    folder.configure(intervals={"replicates": 500})
+    cutoffs = {"column": "created", "cutoff": {"atlas": "2026-01-10", "cedar": "2025-01-01"}}
+    folder.configure(intervals={"replicates": 500}, slices=["cluster", cutoffs])
     clusters = [f"c{problem % CLUSTERS}" if problem < CLUSTERED else "" for problem in range(PROBLEMS)]
-    folder.problems("oid,filename,cluster\n" + "".join(f"p{n:03},f.py,{c}\n" for n, c in enumerate(clusters)))
+    lines = [f"p{n:03},f.py,{cluster},2026-01-{1 + n % 28:02}\n" for n, cluster in enumerate(clusters)]
+    folder.problems("oid,filename,cluster,created\n" + "".join(lines))
     for path in (folder.root / "fixes").glob("*_fixes.csv"):
         path.unlink()
     for model, content in models.items():

@@ -82,7 +82,7 @@ def compare_counts(counts: pl.LazyFrame, problems: pl.LazyFrame, settings: Compa
     cedar is worse than atlas by 87.5 points (95% CI 57.9 to 100.0, p = 0.016, 8 problems)
     """
     schema = TABLES["model_comparison"].dtypes
-    names, sides = _count_matrices(counts, problems)
+    names, sides = count_matrices(counts, problems)
     within_tiers, across_tiers = _pairs(names, settings)
     pairs = np.concatenate([within_tiers, across_tiers], axis=1)
     many = pairs.shape[1]
@@ -90,7 +90,7 @@ def compare_counts(counts: pl.LazyFrame, problems: pl.LazyFrame, settings: Compa
         return pl.DataFrame(schema=schema)
     lists = [PairList(sides, *within_tiers)] if within_tiers.size else []
     if across_tiers.size:
-        lists.append(PairList(_count_matrices(*_across_tiers(counts, problems))[1], *across_tiers))
+        lists.append(PairList(count_matrices(*_across_tiers(counts, problems))[1], *across_tiers))
     with track("comparing", many) if many >= _PROGRESS_FROM else nullcontext() as advance:
         results = compare_family(lists, settings, advance)
     kinds = pl.Series(["models", "tiers"]).gather(np.repeat([0, 1], [within_tiers.shape[1], across_tiers.shape[1]]))
@@ -139,7 +139,7 @@ def _across_tiers(problem_counts: pl.LazyFrame, problems: pl.LazyFrame) -> tuple
     return counts, tasks.select("cluster", oid="task").unique()
 
 
-def _count_matrices(problem_counts: pl.LazyFrame, problems: pl.LazyFrame) -> tuple[list[ModelTier], OutcomeMatrix]:
+def count_matrices(problem_counts: pl.LazyFrame, problems: pl.LazyFrame) -> tuple[list[ModelTier], OutcomeMatrix]:
     """Every model and tier, sorted, and their counts n and c as matrices."""
     clusters = problems.select("oid", pl.col("cluster").cast(pl.String))
     counts = problem_counts.select("model", "tier", "oid", pl.col("n", "c").cast(pl.Int64)).collect()

@@ -19,6 +19,7 @@ from touchstone.ingest.discovery import read_options
 from touchstone.ingest.fixes import IngestedAttempts, open_fixes, read_attempts, read_fixes, sort_attempts
 from touchstone.ingest.inputs import Inputs
 from touchstone.ingest.problems import derived_problems, read_problems, with_derived
+from touchstone.ingest.slice_values import problem_slices
 from touchstone.ingest.sources import NATIVE, Source
 from touchstone.ingest.sources_table import (
     Row,
@@ -88,6 +89,20 @@ class IngestStage:
         part = self.store.write("problems", problems, fingerprint, inputs=inputs)
         self.store.clear_scratch()
         return part
+
+    def problem_slices(self) -> Part:
+        """The value that every problem has in each configured slice."""
+        settings = [each.model_dump(mode="json") for each in self.config.slices]
+        made_from = [self.store.fingerprint("problems") if settings else None, settings]
+        fingerprint = digest(["problem_slices", made_from, table_code_version("problem_slices")])
+        current = self.store.current("problem_slices", fingerprint)
+        if current is not None:
+            return current
+        rows = pl.DataFrame(schema=TABLES["problem_slices"].dtypes)
+        if settings:
+            problems = self.store.scan_with_extras("problems").collect()
+            rows = problem_slices(problems, self.config.slices)
+        return self.store.write("problem_slices", rows.lazy(), fingerprint)
 
     def _read_problems(self, path: Path, content: str, fingerprint: str) -> pl.LazyFrame:
         """The rows of the problems file, with its refused rows and its line in `sources` written."""

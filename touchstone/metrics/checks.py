@@ -220,6 +220,16 @@ def classes_add_up(suite_scores: pl.LazyFrame) -> CheckResult:
     return CheckResult(wrong == 0, message, error=True, figures={"suites": suites.height, "wrong": wrong})
 
 
+def slices_add_up(slices: pl.LazyFrame, pass_at_k: pl.LazyFrame) -> CheckResult:
+    """The problems of a slice add up to those of the benchmark, for every model and tier."""
+    whole = pass_at_k.lazy().select("model", "tier", pl.col("problems").alias("whole")).unique()
+    sums = slices.lazy().group_by("model", "tier", "column").agg(pl.col("problems").sum())
+    found = sums.join(whole, on=["model", "tier"], how="left").collect()
+    wrong = found.filter(pl.col("problems").ne_missing(pl.col("whole"))).height
+    message = f"the problems of {counted(wrong, 'slice')} do not add up" if wrong else "every problem is in one value"
+    return CheckResult(wrong == 0, message, error=True, figures={"slices": found.height, "wrong": wrong})
+
+
 def no_empty_suite(problems: pl.LazyFrame, suite_scores: pl.LazyFrame) -> CheckResult:
     """Every suite of the problems file has a decided case."""
     empty = empty_suites(problems, suite_scores).collect()

@@ -96,9 +96,9 @@ def problem_pass_at_k(outcomes: pl.LazyFrame, k_values: Sequence[int]) -> pl.Laz
     return ordered.select(columns.names())
 
 
-def outcome_histogram(counts: pl.LazyFrame, problems: pl.LazyFrame) -> pl.LazyFrame:
-    """The number of problems per model, tier, cluster, n and c. A cluster with one problem only is null."""
-    keys = [*MODEL_TIER, "cluster", "n", "c"]
+def outcome_histogram(counts: pl.LazyFrame, problems: pl.LazyFrame, group: Sequence[str] = MODEL_TIER) -> pl.LazyFrame:
+    """The number of problems per group, cluster, n and c. A cluster with one problem only is null."""
+    keys = [*group, "cluster", "n", "c"]
     clustered = counts.join(shared_clusters(problems), on="oid", how="left")
     return clustered.group_by(keys).agg(problems=pl.len().cast(pl.Int64))
 
@@ -126,12 +126,12 @@ class OutcomeCounts(NamedTuple):
         return self if enough.all() else OutcomeCounts(*(column[enough] for column in self))
 
 
-def outcome_counts(histogram: pl.DataFrame) -> dict[GroupKey, OutcomeCounts]:
-    """The result of `outcome_histogram` as arrays, by model and tier."""
+def outcome_counts(histogram: pl.DataFrame, group: Sequence[str] = MODEL_TIER) -> dict[GroupKey, OutcomeCounts]:
+    """The result of `outcome_histogram` as arrays, by group."""
     cluster = pl.when(pl.col("cluster").is_null()).then(-1).otherwise(pl.col("cluster").rank("dense")).cast(pl.Int64)
-    ordered = histogram.sort(*MODEL_TIER, "cluster", "n", "c", nulls_last=False)
-    columns = ordered.select(*MODEL_TIER, cluster, "n", "c", "problems")
-    return {key: OutcomeCounts(*arrays) for key, arrays in arrays_by_group(columns, MODEL_TIER)}
+    ordered = histogram.sort(*group, "cluster", "n", "c", nulls_last=False)
+    columns = ordered.select(*group, cluster, "n", "c", "problems")
+    return {key: OutcomeCounts(*arrays) for key, arrays in arrays_by_group(columns, group)}
 
 
 def counts_by_group(problem_pass_at_k: pl.LazyFrame, problems: pl.LazyFrame) -> dict[GroupKey, OutcomeCounts]:
@@ -206,14 +206,15 @@ def summarise(
     by_k = {k: estimates(counts, k) for k in k_values}
     rows = [
         {"model": model, "tier": tier, "k": k}
-        | _figures(by_k[k][model, tier], int(counts[model, tier].problems.sum()), totals[tier], intervals)
+        | mean_figures(by_k[k][model, tier], int(counts[model, tier].problems.sum()), totals[tier], intervals)
         for model, tier in groups
         for k in k_values
     ]
     return pl.DataFrame(rows, schema=TABLES["pass_at_k"].dtypes)
 
 
-def _figures(found: Estimates, attempted: int, problems: int, intervals: IntervalSettings) -> dict[str, object]:
+def mean_figures(found: Estimates, attempted: int, problems: int, intervals: IntervalSettings) -> dict[str, object]:
+    """The means over problems with their interval, as the table `pass_at_k` has them."""
     weights = found.eligible.problems
     total = math.fsum(found.pass_at_k * weights)
     count = int(weights.sum())

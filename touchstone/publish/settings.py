@@ -10,6 +10,7 @@ import polars as pl
 from pydantic import BaseModel
 
 from touchstone.config import CheckLimits, ComparisonConfig, IntervalSettings, Scoring
+from touchstone.slice_config import SliceSettings
 
 
 def settings_table(
@@ -18,10 +19,12 @@ def settings_table(
     intervals: IntervalSettings,
     comparison: ComparisonConfig,
     scoring: Scoring,
+    slices: Sequence[SliceSettings],
     checks: CheckLimits,
 ) -> pl.LazyFrame:
     """The settings that the figures depend on. SQL macros take their weights and grades from here."""
     values: dict[str, object] = {"k_values": list(k_values), "problem_key": problem_key}
+    values["slices"] = [each.model_dump(mode="json", exclude_none=True) for each in slices]
     sections = {"intervals": intervals, "comparison": comparison, "scoring": scoring, "checks": checks}
     for name, section in sections.items():
         values |= dict(flat_settings(section, f"{name}."))

@@ -44,7 +44,7 @@ class PublishStage:
         # Where things lie and how many processes do the work make no other run.
         settings = self.config.model_dump(mode="json", exclude={"fixes_dir", "output_dir", "publish", "validation"})
         settings["validation"] = self.config.validation.model_dump(
-            mode="json", exclude={"workers", "cache_dir", "environments_dir"}
+            mode="json", exclude={"workers", "cache_dir", "environments_dir", "kept_characters"}
         )
         self.snapshot = create_snapshot(self.store, digest(settings), model_validators(self.store))
         kept = [snapshot.id for snapshot in list_snapshots(self.store.root)]

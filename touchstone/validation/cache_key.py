@@ -42,6 +42,7 @@ SETTINGS_LEFT_OUT = {
     "workers": "says how many processes share the work",
     "cache_dir": "says where reports are kept",
     "environments_dir": "the environment that a problem uses is part of the validator's identity",
+    "kept_characters": "says what is kept of a validation for people to look at",
     "limits": "the limits that follow from them are part of the key",
 }
 

@@ -4,13 +4,14 @@ Getting reports belongs in `session`; deciding a verdict belongs in `judging`.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from touchstone.validation.fixes.apply_fix import AppliedFix, Fix, NotApplied, apply_fix, choose_fix
 from touchstone.validation.judging.judged_tests import only_judged, unlike_recorded
 from touchstone.validation.judging.retrying import SETTLED
 from touchstone.validation.judging.verdicts import Verdict, compute_verdict, target_diagnostics
+from touchstone.validation.kept_texts import fix_columns
 from touchstone.validation.protocol import UNDECIDED, Problem, Report
 from touchstone.validation.runners import CannotJudge, hold_to_known_tests, runner_instead
 from touchstone.validation.session import CachedReport, Request, ValidationSession
@@ -20,6 +21,8 @@ from touchstone.validation_config import ValidationSettings
 from touchstone.vocabulary import Success
 
 _MAX_DIAGNOSTICS = 2000
+# Beside the columns of an outcome: the columns that `validated_fixes` has besides the key, if the fix was applied.
+KEPT = "kept"
 Row = dict[str, Any]
 # Tests that do not count, by problem.
 ExcludedTests = Mapping[str, frozenset[str]]
@@ -34,6 +37,8 @@ class PlannedAttempt:
     target: Target | NoTarget
     applied: AppliedFix | NotApplied | NoTarget
     request: Request | None = None
+    # What `validated_fixes` says of the fix, once it is known.
+    kept: Row = field(default_factory=dict)
 
 
 def baseline_rows(
@@ -130,7 +135,7 @@ def outcome_rows(
     validation: ValidationSession,
     excluded: ExcludedTests = NONE_EXCLUDED,
 ) -> list[Row]:
-    """One row per attempt, in order, and whether it is settled. Fixes that produce the same file are validated once."""
+    """One row per attempt, in order, with `SETTLED` and `KEPT`. Fixes that produce the same file are validated once."""
     attempts = list(attempts)
     attempted = {attempt["oid"] for attempt in attempts}
     wanted_targets = {oid: target for oid, target in targets.items() if oid in attempted}
@@ -190,7 +195,17 @@ def _outcome(
     known, problem = reports[plan.request.key], problems[attempt["oid"]]
     assert isinstance(problem, ValidatedProblem)
     report, verdict = judge_fix(known.report, plan.applied, problem, validation)
+    row[KEPT] = _kept_texts(plan, report, problem, validation.settings.kept_characters)
     return row | _validated_columns(replace(known, report=report), verdict, problem.target, validation)
+
+
+def _kept_texts(plan: PlannedAttempt, report: Report, known: ValidatedProblem, limit: int) -> Row:
+    """What is kept of an applied fix; computed once for the attempts that share it."""
+    if not plan.kept:
+        assert isinstance(plan.applied, AppliedFix)
+        after, before = (only_judged(one, known.target.problem) for one in (report, known.baseline))
+        plan.kept.update(fix_columns(known.target, plan.applied, after, before, limit))
+    return plan.kept
 
 
 def judge_fix(

@@ -1,11 +1,12 @@
 """The validation stage: attempts become the tables `validator_noise`, `baselines` and `outcomes`.
 
+Beside them, `problem_files` and `validated_fixes` keep texts for people to look at.
 Recorded outcomes are taken as they are, the other fixes are validated. How belongs in the modules beside this one,
 which are imported only if there is something to validate; here it is decided what is validated again.
 """
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -17,6 +18,7 @@ from touchstone.config import EvaluationConfig
 from touchstone.ingest.fix_columns import FIX_COLUMNS
 from touchstone.ingest.fixes import sort_attempts
 from touchstone.ingest.inputs import Inputs
+from touchstone.names import PROBLEMS_PART
 from touchstone.storage.batches import batches
 from touchstone.storage.code_version import table_code_version
 from touchstone.storage.store import Part, Store, digest
@@ -93,19 +95,36 @@ class ValidationStage:
         made_from = self.session.fingerprint(targets) if targets else None
         fingerprint = digest(["baselines", made_from, _plain(excluded), table_code_version("baselines")])
         current = self.store.current("baselines", fingerprint)
-        if current is not None and current.settled:
+        files = self.store.current("problem_files", fingerprint, PROBLEMS_PART)
+        if current is not None and current.settled and files is not None:
             return current
         rows: list[dict[str, Any]] = []
+        originals: list[dict[str, Any]] = []
         if targets:
+            from touchstone.validation.kept_texts import problem_file_rows
             from touchstone.validation.outcomes import baseline_rows
 
             rows = baseline_rows(targets, self.session, excluded)
+            originals = list(problem_file_rows(targets, self.config.validation.kept_characters))
+        kept = pl.LazyFrame(originals, schema=TABLES["problem_files"].dtypes)
+        self.store.write("problem_files", kept, fingerprint, PROBLEMS_PART)
         return self._write(
             "baselines", pl.DataFrame(rows, schema={**TABLES["baselines"].dtypes, SETTLED: pl.Boolean()}), fingerprint
         )
 
+    def problem_files(self) -> dict[str, Part]:
+        """The files that validated problems are about, as they came: what every fix was applied to."""
+        return self.store.all_parts("problem_files")
+
+    def validated_fixes(self) -> dict[str, Part]:
+        """What is kept of every fix that was applied and validated: its diff, and the result of each test."""
+        return self.store.all_parts("validated_fixes")
+
     def outcomes(self) -> dict[str, Part]:
         """The verdict on every attempt: passed, failed, or not decided."""
+        no_texts = digest(["validated_fixes", table_code_version("validated_fixes")])
+        if self.store.current("validated_fixes", no_texts, PROBLEMS_PART) is None:
+            self._keep_texts(None, no_texts, ())
         recorded = self._recorded_outcomes([model for model in self.inputs.models if self._fixes_of(model) is None])
         return {model: recorded.get(model) or self.outcomes_of(model) for model in self.inputs.each_model("outcomes")}
 
@@ -118,6 +137,8 @@ class ValidationStage:
         written: dict[str, Part] = {}
         for batch in batches(stale):
             outcomes = recorded_outcomes(self.store.scan("attempts", batch)).collect()
+            for model in batch:
+                self.store.remove("validated_fixes", model)
             written |= self.store.write_models("outcomes", outcomes, {model: made_from[model] for model in batch})
         return written | {model: part for model, part in parts.items() if part is not None}
 
@@ -141,15 +162,22 @@ class ValidationStage:
             return current
         recorded = recorded_outcomes(self.store.scan("attempts", [model]))
         if not targets:
+            self.store.remove("validated_fixes", model)
             return self.store.write("outcomes", recorded, fingerprint, model)
-        from touchstone.validation.outcomes import outcome_rows
+        from touchstone.validation.outcomes import KEPT, outcome_rows
 
         table = TABLES["outcomes"]
         judged = outcome_rows(rows.iter_rows(named=True), targets, self.session, excluded)
+        self._keep_texts(model, fingerprint, ({**row, **row[KEPT]} for row in judged if row.get(KEPT)))
         validated = pl.LazyFrame(judged, schema={**table.dtypes, SETTLED: pl.Boolean()})
         rest = recorded.select(list(table.dtypes)).join(validated, on=table.key, how="anti")
         every = sort_attempts(pl.concat([rest, validated], how="diagonal"))
         return self._write("outcomes", every.collect(), fingerprint, model)
+
+    def _keep_texts(self, model: str | None, fingerprint: str, rows: Iterable[dict[str, Any]]) -> None:
+        """Write what `validated_fixes` has of a model. Without one, an empty part, so that the table always exists."""
+        kept = pl.LazyFrame(list(rows), schema=TABLES["validated_fixes"].dtypes)
+        self.store.write("validated_fixes", kept, fingerprint, model or PROBLEMS_PART)
 
     @cached_property
     def session(self) -> "ValidationSession":

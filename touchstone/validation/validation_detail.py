@@ -1,8 +1,7 @@
 """One validation in full, for `touchstone validate`: the diff, both reports, each test and the verdict."""
 
-import difflib
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -10,10 +9,10 @@ from typing import Any, Literal
 from touchstone.config import EvaluationConfig, find_problems_csv
 from touchstone.errors import TouchstoneError
 from touchstone.regular_files import read_bytes
-from touchstone.validation.files.working_copy import is_executable
 from touchstone.validation.fixes.apply_fix import AppliedFix, Fix, FixKind, NotApplied, apply_fix, choose_fix
 from touchstone.validation.judging.judged_tests import only_judged
 from touchstone.validation.judging.verdicts import Verdict
+from touchstone.validation.kept_texts import applied_diff
 from touchstone.validation.noise import fix_subject, problem_subjects, repeated_rows
 from touchstone.validation.outcomes import ValidatedProblem, judge_fix, validate_problems
 from touchstone.validation.problem_rows import problem_rows
@@ -161,23 +160,10 @@ def _validate(validation: ValidationSession, problem: ValidatedProblem, path: Pa
         target=target,
         sandbox=validation.sandbox.name,
         fidelity=problem.baseline.fidelity,
-        diff="\n".join(_diff(target, applied)) if isinstance(applied, AppliedFix) else "",
+        diff="\n".join(applied_diff(target, applied)) if isinstance(applied, AppliedFix) else "",
         baseline=only_judged(problem.baseline, target.problem),
         report=only_judged(report, target.problem) if report is not None else None,
         cached=cached,
         verdict=verdict,
         success=settings.success,
     )
-
-
-def _diff(target: Target, applied: AppliedFix) -> Iterator[str]:
-    """The lines of a unified diff of all changed files."""
-    files = set(target.tree.files)
-    for path, content in applied.changes.items():
-        old = target.tree.read(path) if path in files else b""
-        names = (f"a/{path}" if path in files else "/dev/null", "/dev/null" if content is None else f"b/{path}")
-        before, after = (text.decode("utf-8", "replace").splitlines() for text in (old, content or b""))
-        executable = applied.executable.get(path) if content is not None else None
-        if executable is not None and not (path in files and is_executable(target.tree, path) == executable):
-            yield f"new mode {'100755' if executable else '100644'} {path}"
-        yield from difflib.unified_diff(before, after, *names, lineterm="")

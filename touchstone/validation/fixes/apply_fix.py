@@ -5,16 +5,13 @@ A fix that cannot be applied is an outcome with a reason, never an exception. Li
 In a fix of several files, these are the problem's lines in the problem's file.
 """
 
-import itertools
 import json
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
-from difflib import Match, SequenceMatcher
 from typing import Literal
 
 from touchstone.validation.fixes.extract_code import extract_code
+from touchstone.validation.fixes.line_diff import opcodes
 from touchstone.validation.fixes.patching import Changes, Modes, apply_patches
 from touchstone.validation.fixes.policy import changed_tests, hidden_module, layout_error, path_error
 from touchstone.validation.fixes.runner_settings import changed_settings
@@ -26,10 +23,6 @@ from touchstone.vocabulary import TestEdits
 FixKind = Literal["file", "block", "diff", "files", "edits"]
 
 MAX_FIX_BYTES = 2_000_000
-
-# difflib compares every pair of equal lines: without a limit, a fix that repeats one line would take minutes.
-_MAX_EQUAL_PAIRS = 200_000
-_MAX_STEPS = 3_000_000
 
 
 @dataclass(frozen=True)
@@ -268,7 +261,7 @@ def _range_after(original: bytes, content: bytes, problem: Problem) -> tuple[int
 
 def _spans_within(old: Sequence[bytes], new: Sequence[bytes], begin: int, stop: int) -> Iterator[tuple[int, int]]:
     """The spans of new lines that come from old lines begin..stop, including insertions next to them."""
-    for tag, old_begin, old_stop, new_begin, new_stop in _opcodes(old, new):
+    for tag, old_begin, old_stop, new_begin, new_stop in opcodes(old, new):
         if tag == "insert":
             if begin <= old_begin <= stop:
                 yield new_begin, new_stop
@@ -277,56 +270,3 @@ def _spans_within(old: Sequence[bytes], new: Sequence[bytes], begin: int, stop: 
                 yield new_begin + max(begin - old_begin, 0), new_stop - max(old_stop - stop, 0)
             else:
                 yield new_begin, new_stop
-
-
-def _opcodes(old: Sequence[bytes], new: Sequence[bytes]) -> Iterator[tuple[str, int, int, int, int]]:
-    """difflib's opcodes, computed after stripping the common prefix and suffix."""
-    shorter = min(len(old), len(new))
-    head = next((n for n in range(shorter) if old[n] != new[n]), shorter)
-    tail = next((n for n in range(shorter - head) if old[-1 - n] != new[-1 - n]), shorter - head)
-    old_middle, new_middle = old[head : len(old) - tail], new[head : len(new) - tail]
-    yield "equal", 0, head, 0, head
-    for tag, old_begin, old_stop, new_begin, new_stop in _middle_opcodes(old_middle, new_middle):
-        yield tag, head + old_begin, head + old_stop, head + new_begin, head + new_stop
-    yield "equal", len(old) - tail, len(old), len(new) - tail, len(new)
-
-
-def _middle_opcodes(old: Sequence[bytes], new: Sequence[bytes]) -> Sequence[tuple[str, int, int, int, int]]:
-    for autojunk in (False, True):
-        if _equal_pairs(old, new, autojunk=autojunk) <= _MAX_EQUAL_PAIRS:
-            with suppress(_TooMuchWorkError):
-                return _BoundedMatcher(old, new, autojunk=autojunk).get_opcodes()
-    return [("replace", 0, len(old), 0, len(new))]
-
-
-class _TooMuchWorkError(Exception):
-    """The comparison takes longer than it is worth."""
-
-
-class _BoundedMatcher(SequenceMatcher[bytes]):
-    """Compares lines, and gives up after `_MAX_STEPS`: interleaved lines would take quadratic time."""
-
-    def __init__(self, old: Sequence[bytes], new: Sequence[bytes], *, autojunk: bool) -> None:
-        super().__init__(None, old, new, autojunk=autojunk)
-        self._steps_left = _MAX_STEPS
-        counts = _compared_lines(new, autojunk=autojunk)
-        self._steps_before = list(itertools.accumulate((1 + counts[line] for line in old), initial=0))
-
-    def find_longest_match(self, alo: int = 0, ahi: int | None = None, blo: int = 0, bhi: int | None = None) -> Match:
-        """difflib's own; it looks at every pair of equal lines in the range."""
-        self._steps_left -= self._steps_before[-1 if ahi is None else ahi] - self._steps_before[alo]
-        if self._steps_left < 0:
-            raise _TooMuchWorkError
-        return super().find_longest_match(alo, ahi, blo, bhi)
-
-
-def _equal_pairs(old: Sequence[bytes], new: Sequence[bytes], *, autojunk: bool) -> int:
-    """How many pairs of lines difflib would compare."""
-    old_counts = Counter(old)
-    return sum(count * old_counts[line] for line, count in _compared_lines(new, autojunk=autojunk).items())
-
-
-def _compared_lines(new: Sequence[bytes], *, autojunk: bool) -> Counter[bytes]:
-    """How often each line occurs; `autojunk` skips lines that make up over 1% of a long file."""
-    most = len(new) // 100 + 1 if autojunk and len(new) >= 200 else len(new)
-    return Counter({line: count for line, count in Counter(new).items() if count <= most})

@@ -1,0 +1,371 @@
+"""One attempt in full, from the tables of a run: the fix, its diff, the diagnostics, every test, tokens, cost and time.
+
+Everything comes from the output folder, so results that were moved, or whose inputs are gone, show the same. What is
+not at hand is null and says why in `missing`. Texts are bounded; nothing of a fix is run or parsed.
+"""
+
+import difflib
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from touchstone.errors import TouchstoneError
+from touchstone.ingest.fix_columns import FIX_COLUMNS
+from touchstone.ingest.fixes import sort_attempts
+from touchstone.names import PROBLEMS_PART, file_key, name_of_key
+from touchstone.storage.files import parquet_files
+
+# Longer texts are cut, with a last line that says so.
+MAX_CHARACTERS = 200_000
+
+# Columns of the input that hold what the model answered, most specific first.
+RESPONSE_COLUMNS = ("raw_response", "response", "llm_response", "completion")
+
+# Fixes that are unified diffs themselves.
+_DIFF_COLUMNS = ("fixed_diff", "model_patch")
+
+_KEY = ("model", "tier", "oid", "iteration_id")
+_MESSAGE_CHARACTERS = 200
+
+
+@dataclass(frozen=True)
+class TestResult:
+    """One test after the fix: `passed`, `failed` or `skipped`, and what it said."""
+
+    __test__ = False  # not a test class, whatever pytest thinks of its name
+
+    test: str
+    status: str
+    message: str = ""
+
+
+@dataclass(frozen=True)
+class AttemptDetail:
+    """One attempt. A field that is None (or empty, for `tests`) is explained in `missing`, by its name.
+
+    `fix` is the fix as the model wrote it, `fixed` the problem's file with the fix applied. `duration_seconds` is the
+    model's time, `validation_seconds` the validator's.
+    """
+
+    model: str
+    tier: str
+    oid: str
+    iteration_id: str
+    suite: str
+    status: str
+    passed: bool | None
+    classification: str | None = None
+    run_id: str | None = None
+    fix: str | None = None
+    fix_sha: str | None = None
+    original: str | None = None
+    fixed: str | None = None
+    diff: str | None = None
+    diagnostics_before: str | None = None
+    diagnostics_after: str | None = None
+    tests: tuple[TestResult, ...] = ()
+    raw_response: str | None = None
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cost_usd: float | None = None
+    duration_seconds: float | None = None
+    latency_ms: float | None = None
+    validator: str | None = None
+    validator_version: str | None = None
+    runner: str | None = None
+    fidelity: str | None = None
+    sandbox: str | None = None
+    validation_seconds: float | None = None
+    missing: dict[str, str] = field(default_factory=dict)
+
+
+def attempts_of(folder: Path, model: str, tier: str | None, oid: str) -> pl.DataFrame:
+    """The attempts of a model at a problem, one row each, in order; `tier=None` is every tier.
+
+    Columns: the key, run_id, suite, status, passed, classification, tests_passed, tests_failed, input_tokens,
+    output_tokens, cost_usd, duration_seconds, latency_ms, has_fix, and message, the first line of the diagnostics.
+    """
+    tables = _Tables(folder, model)
+    of_problem = pl.col("oid") == oid if tier is None else (pl.col("oid") == oid) & (pl.col("tier") == tier)
+    attempts = tables.scan("attempts").filter(of_problem)
+    outcomes = tables.scan("outcomes").filter(of_problem)
+    scores = tables.scan("attempt_scores").filter(of_problem)
+    message = pl.col("diagnostics").str.split("\n").list.first().str.slice(0, _MESSAGE_CHARACTERS)
+    rows = (
+        attempts.select(
+            *_KEY,
+            "run_id",
+            "suite",
+            *("input_tokens", "output_tokens", "duration_seconds", "latency_ms"),
+            has_fix=pl.col("fix_sha").is_not_null(),
+        )
+        .join(
+            outcomes.select(*_KEY, "status", "passed", "tests_passed", "tests_failed", message=message),
+            on=_KEY,
+            how="left",
+        )
+        .join(scores.select(*_KEY, "classification", "cost_usd"), on=_KEY, how="left")
+    )
+    order = (
+        *(*_KEY, "run_id", "suite", "status", "passed", "classification", "tests_passed", "tests_failed"),
+        *("input_tokens", "output_tokens", "cost_usd", "duration_seconds", "latency_ms", "has_fix", "message"),
+    )
+    found = _collected(sort_attempts(rows).select(order))
+    if found.is_empty():
+        tables.refuse_unknown(tier, oid)
+    return found
+
+
+def attempt_detail(folder: Path, model: str, tier: str, oid: str, iteration_id: str) -> AttemptDetail:
+    """One attempt in full; an error that names near ones if there is no such attempt."""
+    tables = _Tables(folder, model)
+    key: dict[str, Any] = {"tier": tier, "oid": oid, "iteration_id": iteration_id}
+    attempt = tables.row("attempts", key)
+    if attempt is None:
+        known = attempts_of(folder, model, tier, oid)["iteration_id"].to_list()
+        raise TouchstoneError(
+            f"{model}, {tier}, {oid}: there is no attempt '{iteration_id}' ({near(iteration_id, known)})"
+        )
+    outcome, scores = tables.row("outcomes", key) or {}, tables.row("attempt_scores", key) or {}
+    texts = _Texts(tables, key, attempt, outcome)
+    measured = {name: attempt[name] for name in ("input_tokens", "output_tokens", "duration_seconds", "latency_ms")}
+    validated: dict[str, Any] = {
+        name: outcome.get(name) for name in ("validator", "validator_version", "runner", "fidelity", "sandbox")
+    }
+    return AttemptDetail(
+        model=model,
+        **key,
+        suite=attempt["suite"],
+        run_id=attempt["run_id"],
+        status=outcome.get("status", "validator_unavailable"),
+        passed=outcome.get("passed"),
+        classification=scores.get("classification") or attempt["classification"],
+        fix=texts.fix(),
+        fix_sha=attempt["fix_sha"],
+        original=texts.original(),
+        fixed=texts.fixed(),
+        diff=texts.diff(),
+        diagnostics_before=texts.diagnostics_before(),
+        diagnostics_after=texts.diagnostics_after(),
+        tests=texts.tests(),
+        raw_response=texts.raw_response(),
+        cost_usd=scores.get("cost_usd", attempt["cost_usd"]),
+        **measured,
+        **validated,
+        validation_seconds=outcome.get("duration_seconds"),
+        missing=texts.missing | _unmeasured(measured | {"cost_usd": scores.get("cost_usd", attempt["cost_usd"])}),
+    )
+
+
+def _unmeasured(figures: dict[str, Any]) -> dict[str, str]:
+    reasons = {"cost_usd": "the input states no cost, and tokens or prices to compute it are missing"}
+    return {name: reasons.get(name, "not in the input") for name, value in figures.items() if value is None}
+
+
+def near(name: str, known: Iterable[str]) -> str:
+    """A hint for a name that does not exist: the nearest one, else the first ones there are."""
+    names = list(known)
+    close = difflib.get_close_matches(name, names, n=1)
+    if close:
+        return f"did you mean '{close[0]}'?"
+    more = f" and {len(names) - 10:,} more" if len(names) > 10 else ""
+    return f"there are: {', '.join(names[:10])}{more}"
+
+
+def bounded(text: str | None, limit: int = MAX_CHARACTERS) -> str | None:
+    """The text, cut after so many characters with a last line that says so.
+
+    >>> bounded("abcdef", 4)
+    'abcd\\n[cut: 4 of 6 characters]'
+    """
+    if text is None or len(text) <= limit:
+        return text
+    return f"{text[:limit]}\n[cut: {limit:,} of {len(text):,} characters]"
+
+
+class _Tables:
+    """The tables of one model in an output folder."""
+
+    def __init__(self, folder: Path, model: str) -> None:
+        self.folder, self.model = folder / "tables", model
+        if not self.folder.is_dir():
+            raise TouchstoneError(f"{folder}: no results here (no folder 'tables'); run `touchstone run` first")
+        if not self._part("attempts").is_file():
+            known = [name_of_key(file.stem) for file in parquet_files(self.folder / "attempts")]
+            if not known:
+                raise TouchstoneError(f"{folder}: the results hold no attempts; snapshots and exports leave them out")
+            raise TouchstoneError(f"there is no model '{model}' ({near(model, known)})")
+
+    def _part(self, table: str) -> Path:
+        return self.folder / table / f"{file_key(self.model)}.parquet"
+
+    def scan(self, table: str) -> pl.LazyFrame:
+        """The model's rows of a table."""
+        return pl.scan_parquet(self._part(table), glob=False)
+
+    def row(self, table: str, key: dict[str, str]) -> dict[str, Any] | None:
+        """One row of the model's part of a table; None if there is none."""
+        if not self._part(table).is_file():
+            return None
+        return _first(self.scan(table), key)
+
+    def problem(self, table: str, oid: str) -> dict[str, Any] | None:
+        """One row of a table by problem; None if there is none."""
+        files = [self.folder / table / f"{part}.parquet" for part in (table, PROBLEMS_PART)]
+        file = next((file for file in files if file.is_file()), None)
+        return None if file is None else _first(pl.scan_parquet(file, glob=False), {"oid": oid})
+
+    def refuse_unknown(self, tier: str | None, oid: str) -> None:
+        """Raise an error that says which part of a key is wrong."""
+        keys = self.scan("attempts").select("tier", "oid").unique().collect()
+        if oid not in keys["oid"]:
+            raise TouchstoneError(f"{self.model}: no attempt at problem '{oid}' ({near(oid, _names(keys, 'oid'))})")
+        tiers = _names(keys.filter(pl.col("oid") == oid), "tier")
+        raise TouchstoneError(f"{self.model}, {oid}: no attempt of tier '{tier}' (tiers: {', '.join(tiers)})")
+
+
+def _names(keys: pl.DataFrame, column: str) -> list[str]:
+    return keys[column].unique().sort().to_list()
+
+
+def _first(rows: pl.LazyFrame, key: dict[str, str]) -> dict[str, Any] | None:
+    wanted = pl.all_horizontal(pl.col(name) == value for name, value in key.items())
+    found = _collected(rows.filter(wanted).head(1))
+    return found.row(0, named=True) if found.height else None
+
+
+def _collected(rows: pl.LazyFrame) -> pl.DataFrame:
+    try:
+        return rows.collect()
+    except (OSError, pl.exceptions.PolarsError) as error:
+        raise TouchstoneError(f"the tables cannot be read ({str(error).splitlines()[0]}); run again") from None
+
+
+class _Texts:
+    """The texts of one attempt; notes in `missing` why one is not at hand."""
+
+    def __init__(self, tables: _Tables, key: dict[str, str], attempt: dict[str, Any], outcome: dict[str, Any]) -> None:
+        self._tables, self._key, self._attempt, self._outcome = tables, key, attempt, outcome
+        self._kept = tables.row("validated_fixes", key)
+        self._file = tables.problem("problem_files", key["oid"])
+        self.missing: dict[str, str] = {}
+
+    def _first_text(self, columns: Sequence[str]) -> str | None:
+        texts = (self._attempt.get(name) for name in columns)
+        return next((text for text in texts if text and text.strip()), None)
+
+    def _not_applied(self) -> str:
+        """Why there is no applied fix."""
+        if self._outcome.get("validator") == "recorded":
+            return "the outcome was recorded in the input, so the fix was not applied here"
+        if self._attempt["fix_sha"] is None and self._outcome.get("applied") is None:
+            return "the input has no text of the fix"
+        if self._kept is None and self._outcome.get("applied"):
+            return "the run that made these results kept no diffs; run again"
+        return f"the fix was not applied: {self._outcome.get('diagnostics') or 'it was not validated'}"
+
+    def fix(self) -> str | None:
+        """The fix as it was written."""
+        found = self._first_text(FIX_COLUMNS)
+        if found is None:
+            self.missing["fix"] = "the input has no text of the fix"
+        return bounded(found)
+
+    def original(self) -> str | None:
+        """The problem's file as it was validated."""
+        if self._file is None:
+            self.missing["original"] = "the run read no files of this problem"
+        elif self._file["text"] is None:
+            path, size = self._file["path"], self._file["bytes"]
+            kept = "it is empty" if not size else f"with {size:,} bytes it is longer than validation.kept_characters"
+            self.missing["original"] = f"{path} was not kept: {kept}"
+        return bounded(self._file["text"]) if self._file is not None else None
+
+    def diff(self) -> str | None:
+        """The changes of the fix as it was applied; else those that it states itself, if it is a diff."""
+        if self._kept is not None and self._kept["diff"] is not None:
+            return bounded(self._kept["diff"])
+        stated = self._first_text(_DIFF_COLUMNS)
+        if stated is not None:
+            return bounded(stated)
+        if self._kept is None:
+            self.missing["diff"] = self._not_applied()
+        else:
+            length = self._kept["diff_characters"]
+            self.missing["diff"] = f"its {length:,} characters are more than validation.kept_characters"
+        return None
+
+    def fixed(self) -> str | None:
+        """The problem's file with the fix applied: the original, changed by the diff."""
+        if self._kept is None:
+            self.missing["fixed"] = self._not_applied()
+        elif self._file is None or self._file["text"] is None or self._kept["diff"] is None:
+            self.missing["fixed"] = "the original or the diff was not kept"
+        else:
+            found = patched(self._file["path"], self._file["text"], self._kept["diff"])
+            if found is None:
+                self.missing["fixed"] = f"the diff does not apply to {self._file['path']} alone"
+            return bounded(found)
+        return None
+
+    def diagnostics_before(self) -> str | None:
+        """What the validator said of the unmodified problem."""
+        baseline = self._tables.problem("baselines", self._key["oid"])
+        if baseline is None:
+            self.missing["diagnostics_before"] = "the problem was not validated in this run"
+        elif baseline["diagnostics"] is None:
+            self.missing["diagnostics_before"] = "the validator said nothing of the unmodified problem"
+        return bounded(baseline["diagnostics"]) if baseline is not None else None
+
+    def diagnostics_after(self) -> str | None:
+        """Why the verdict is what it is, and what the validator said of the fix."""
+        found = self._outcome.get("diagnostics")
+        if found is None:
+            recorded = self._outcome.get("validator") == "recorded"
+            reason = "the outcome was recorded in the input" if recorded else "the validator said nothing"
+            self.missing["diagnostics_after"] = reason
+        return bounded(found)
+
+    def tests(self) -> tuple[TestResult, ...]:
+        """Every test, those that did not pass first."""
+        if self._kept is None:
+            self.missing["tests"] = self._not_applied()
+        elif self._kept["tests"] is None:
+            self.missing["tests"] = "no test ran"
+        elif self._kept["tests_left_out"]:
+            self.missing["tests"] = f"{self._kept['tests_left_out']:,} further tests were left out"
+        try:
+            stored = json.loads(self._kept["tests"]) if self._kept is not None and self._kept["tests"] else []
+            return tuple(TestResult(one["test"], one["status"], one["message"]) for one in stored)
+        except (ValueError, TypeError, LookupError):
+            self.missing["tests"] = "what the run kept of them is damaged; run again"
+            return ()
+
+    def raw_response(self) -> str | None:
+        """What the model answered."""
+        found = self._first_text(RESPONSE_COLUMNS)
+        if found is None:
+            self.missing["raw_response"] = f"the input has no column {' or '.join(RESPONSE_COLUMNS)}"
+        return bounded(found)
+
+
+def patched(path: str, original: str, diff: str) -> str | None:
+    r"""The file after a diff that a run kept; None if the diff is not of this file alone.
+
+    >>> patched("a.py", "x = 1\n", "--- a/a.py\n+++ b/a.py\n@@ -1 +1 @@\n-x = 1\n+x = 2")
+    'x = 2\n'
+    """
+    from touchstone.validation.fixes.patching import apply_patches
+    from touchstone.validation.fixes.unified_diff import PatchError, parse_diff
+    from touchstone.validation.protocol import Tree
+
+    try:
+        changes, _ = apply_patches(Tree(Path(), (path,), {path: original.encode()}), parse_diff(diff))
+    except PatchError:
+        return None
+    content = changes.get(path) if changes.keys() == {path} else None
+    return None if content is None else content.decode("utf-8", "replace")
