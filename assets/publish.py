@@ -52,7 +52,21 @@ def problem_history(evaluation: EvaluationParam) -> dg.MaterializeResult[None]:
     )
 
 
-@dg.asset(group_name=GROUP, kinds={"duckdb", "parquet"}, deps=["problem_history", summary_pass_at_k, model_csvs])
+@dg.asset(group_name=GROUP, kinds={"html"}, deps=["problem_history"], op_tags=step_order(GROUP))
+def report(evaluation: EvaluationParam) -> dg.MaterializeResult[None]:
+    """The report on the run, one page that needs nothing else. `warehouse` publishes it."""
+    page = evaluation.publish.report()
+    size = page.stat().st_size if page is not None else 0
+    return dg.MaterializeResult(
+        metadata={"bytes": size}, data_version=dg.DataVersion(digest([evaluation.publish.version(), size > 0]))
+    )
+
+
+@dg.asset(
+    group_name=GROUP,
+    kinds={"duckdb", "parquet"},
+    deps=["problem_history", summary_pass_at_k, model_csvs, report],
+)
 def warehouse(context: dg.AssetExecutionContext, evaluation: EvaluationParam) -> dg.MaterializeResult[None]:
     """Publishes the run: tables, CSV files and the DuckDB file replace the previous ones in one step."""
 

@@ -220,11 +220,14 @@ class SyntheticSettings(_Section):
 
 
 class PublishSettings(_Section):
-    """What is written in addition to the tables, for other programs."""
+    """What is written in addition to the tables, for other programs and for people."""
 
     # DuckDB takes 2 s of CPU per table and million rows, more than everything else that is done with an attempt.
     warehouse_max_rows: int = Field(500_000, ge=0, le=_MAX_SEED)
     csv: Literal["auto", True, False] = "auto"
+    report: bool = True
+    # Attempts that the report shows in full: the diff of a fix, diagnostics and the model's answer take space.
+    report_cases_kb: int = Field(500, ge=0, le=100_000)
 
 
 class EvaluationConfig(_Section):

@@ -22,7 +22,7 @@ from touchstone.errors import TouchstoneError
 from touchstone.progress import report_stage, report_step, report_warning
 from touchstone.storage import model_rows
 from touchstone.storage.batches import batches, first_and_last
-from touchstone.storage.check_results import checked
+from touchstone.storage.check_results import checked, keep
 from touchstone.storage.code_version import module_code_version, table_code_version
 from touchstone.storage.store import Part, Store, digest
 from touchstone.tables import TABLES
@@ -203,6 +203,7 @@ class Evaluation:
         if "Gate." in check.made_by:
             # It depends on the baseline too, and writes a report.
             result: CheckResult = function(*(self.store.scan(name) for name in check.reads), *settings)
+            keep(self.store, check, result)
         else:
             version = digest([[_plain(value) for value in settings], module_code_version(check.module)])
             result = checked(self.store, check, version, lambda *frames: function(*frames, *settings))

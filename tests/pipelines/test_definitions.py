@@ -132,7 +132,8 @@ def test_the_shape_of_the_graph(defs: dg.Definitions) -> None:
             "validator_variance",
         ],
         "problem_history": ["history"],
-        "warehouse": ["model_csvs", "problem_history", "summary_pass_at_k"],
+        "report": ["problem_history"],
+        "warehouse": ["model_csvs", "problem_history", "report", "summary_pass_at_k"],
         "models": ["warehouse"],
     }
     groups = {key.to_user_string(): graph.get(key).group_name for key in graph.get_all_asset_keys()}

@@ -18,6 +18,7 @@ from touchstone.cli import (
     export,
     importing,
     inputs,
+    report,
     results,
     run,
     setup,
@@ -45,7 +46,20 @@ app = typer.Typer(
 )
 
 # Every command module defines `commands`, a Typer app; `--help` lists them in this order.
-for module in (run, inputs, results, show, export, chart, compare, importing, validation, environments, setup):
+for module in (
+    run,
+    inputs,
+    results,
+    report,
+    chart,
+    show,
+    export,
+    compare,
+    importing,
+    validation,
+    environments,
+    setup,
+):
     app.add_typer(module.commands)
 
 

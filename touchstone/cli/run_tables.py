@@ -122,7 +122,7 @@ def _publication(store: Store, outcome: "RunOutcome") -> list[str]:
 
 
 def _published_paths(store: Store) -> list[str]:
-    published = ("summary_pass_at_k.csv", "csv", "tables", "warehouse.duckdb")
+    published = ("summary_pass_at_k.csv", "csv", "tables", "warehouse.duckdb", "report.html")
     return [f"  {relative_path(store.root / name)}" for name in published if (store.root / name).exists()]
 
 

@@ -200,17 +200,17 @@ def _markdown(comparison: ComparisonReport) -> str:
         blocks += [f"<details><summary>{len(collapsed)} more</summary>", *collapsed, "</details>"]
     blocks.append(f"**{count_line(comparison)}** ({markdown_text(inputs_line(comparison))})")
     blocks += [markdown_paragraph(line) for line in comparison.notes]
-    for section in sections(comparison):
-        rules = ["---"] * len(section.names) + ["---:"] * len(section.numbers)
-        rows = [
-            [*section.names, *section.numbers],
-            rules,
-            *([markdown_text(cell) for cell in row] for row in section.rows),
-        ]
-        blocks += [f"#### {section.title}", "\n".join(f"| {' | '.join(row)} |" for row in rows)]
-        if section.more:
-            blocks.append(f"… and {section.more:,} more")
+    blocks += map(markdown_section, sections(comparison))
     return "\n\n".join(blocks) + "\n"
+
+
+def markdown_section(section: Section) -> str:
+    """A section as a heading and a table, in which all foreign text is inert."""
+    rules = ["---"] * len(section.names) + ["---:"] * len(section.numbers)
+    titles = [markdown_text(title) for title in (*section.names, *section.numbers)]
+    rows = [titles, rules, *([markdown_text(cell) for cell in row] for row in section.rows)]
+    blocks = [f"#### {markdown_text(section.title)}", "\n".join(f"| {' | '.join(row)} |" for row in rows)]
+    return "\n\n".join([*blocks, f"… and {section.more:,} more"] if section.more else blocks)
 
 
 # JSON, JUnit XML and SARIF

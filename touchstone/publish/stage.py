@@ -1,6 +1,7 @@
 """The publish stage: the tables of a finished run become a snapshot, a summary and a warehouse, switched in at once."""
 
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 
 import polars as pl
@@ -39,6 +40,13 @@ class PublishStage:
         self.store.require("outcomes", "pass_at_k")
         return write_model_csvs(self.store, self.config.publish.csv)
 
+    def report(self) -> Path | None:
+        """The report on the run; None if it is not wanted, or could not be drawn, which loses no results."""
+        # By its name: no table depends on the code of the report, which an import here would make it seem.
+        stage = import_module("touchstone.publish.report.stage")
+        page: Path | None = stage.write_report(self.store, self.config.publish, self.version())
+        return page
+
     def history(self) -> Part:
         """Every figure of every snapshot. Making it freezes the run as a snapshot first."""
         # Where things lie and how many processes do the work make no other run.
@@ -64,6 +72,7 @@ class PublishStage:
         """Write the CSV files and publish the run."""
         self.summary()
         self.model_csvs()
+        self.report()
         return self.publish()
 
     def publish(self) -> Warehouse:

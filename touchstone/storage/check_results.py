@@ -8,11 +8,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from touchstone.checks import Check, CheckResult
+from touchstone.checks import CHECKS, Check, CheckOutcome, CheckResult
 from touchstone.regular_files import read_json
 from touchstone.storage.files import replacing
 from touchstone.storage.model_rows import fingerprints, scan_models
-from touchstone.storage.store import Store
+from touchstone.storage.store import CHECKS_FOLDER, Store
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ def checked(store: Store, check: Check, version: str, run: Callable[..., CheckRe
     If a check with `by_model` passed and says the same of the models that changed, it says the same of all of them.
     """
     name = f"{check.table}.{check.name}"
-    path = store.draft / "checks" / f"{name}.json"
+    path = store.draft / CHECKS_FOLDER / f"{name}.json"
     made_from, models = fingerprints(store, name, check.reads, version)
     kept = _read(path)
     if kept is not None and kept.made_from == made_from:
@@ -58,3 +58,19 @@ def _write(path: Path, kept: _Kept) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     with replacing(path) as scratch:
         scratch.write_text(json.dumps(asdict(kept)))
+
+
+def keep(store: Store, check: Check, result: CheckResult) -> None:
+    """Keep the result of a check that runs every time, for who reads the results later."""
+    kept = CheckResult(result.passed, result.message, result.error, dict(result.figures))
+    _write(store.draft / CHECKS_FOLDER / f"{check.full_name}.json", _Kept("", {}, kept))
+
+
+def kept_outcomes(folder: Path) -> list[CheckOutcome]:
+    """The outcomes of the checks of the tables in a draft or published run, in the order of `CHECKS`.
+
+    Results of tables that are not there are from an earlier run.
+    """
+    due = [check for check in CHECKS if (folder / "tables" / check.table).is_dir()]
+    results = {check: _read(folder / CHECKS_FOLDER / f"{check.full_name}.json") for check in due}
+    return [CheckOutcome.of(check, kept.result) for check, kept in results.items() if kept is not None]

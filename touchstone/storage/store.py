@@ -1,10 +1,10 @@
 """The output folder: a draft that a run writes to, and published results that are replaced atomically.
 
 ```
-tables/ summary_pass_at_k.csv csv/ warehouse.duckdb    links into .store/current
+tables/ summary_pass_at_k.csv csv/ warehouse.duckdb report.html    links into .store/current
 .store/draft/tables/<table>/<part>.parquet        what the current run has made so far
 .store/draft/stamps/<table>/<part>.json           what each part was made from
-.store/published/<number>/                        a finished run: hard links to its tables, summary, warehouse
+.store/published/<number>/                        a finished run: hard links to its tables and files, and the warehouse
 .store/current                                    link to the published run; publishing replaces it
 .store/unpublished/tables                         tables of a run that a gate stopped, for `--draft`
 .store/run.json                                   what the published run depends on, if it can be skipped next time
@@ -46,7 +46,9 @@ SUMMARY = "summary_pass_at_k.csv"
 WAREHOUSE = "warehouse.duckdb"
 CSV_FOLDER = "csv"
 REPORT = "comparison.md"
-PUBLISHED_NAMES = ("tables", SUMMARY, WAREHOUSE, CSV_FOLDER)
+REPORT_PAGE = "report.html"
+CHECKS_FOLDER = "checks"
+PUBLISHED_NAMES = ("tables", SUMMARY, WAREHOUSE, CSV_FOLDER, REPORT_PAGE)
 _KEPT_GENERATIONS = 2
 _GENERATION = re.compile(r"published/\d+")
 
@@ -307,8 +309,7 @@ class Store:
         generation = published / str(numbers[-1] + 1 if numbers else 1)
         self._link_tables(TABLES, generation / "tables")
         link_or_copy(self.draft / SUMMARY, generation / SUMMARY)
-        for source in self._csv_files():
-            link_or_copy(source, generation / CSV_FOLDER / source.name)
+        self._link_files(generation, REPORT_PAGE, f"{CSV_FOLDER}/*.csv", f"{CHECKS_FOLDER}/*.json")
         fill(generation)
         replace_link(self.current_link, Path("published") / generation.name)
         for name in PUBLISHED_NAMES:
@@ -343,6 +344,11 @@ class Store:
         shutil.rmtree(self.unpublished, ignore_errors=True)
         made_along = [table.name for table in TABLES.values() if table.made_with in self._of_this_run]
         self._link_tables(sorted(self._of_this_run.union(made_along)), self.unpublished / "tables")
+        self._link_files(self.unpublished, f"{CHECKS_FOLDER}/*.json")
+
+    def _link_files(self, folder: Path, *patterns: str) -> None:
+        for source in (file for pattern in patterns for file in self.draft.glob(pattern)):
+            link_or_copy(source, folder / source.relative_to(self.draft))
 
     def _link_tables(self, tables: Iterable[str], folder: Path) -> None:
         for table in tables:

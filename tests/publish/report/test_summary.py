@@ -1,0 +1,193 @@
+"""The paragraph on top: every claim follows from a verdict, a table or a check, and none goes further."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.publish.report.results import Row, figure, outcome, pair, write_results
+from touchstone.publish.report.run import ReportedRun
+from touchstone.publish.report.summary import best, change, summary
+
+SETTINGS = [
+    {"key": "intervals.confidence", "value": "0.9"},
+    {"key": "comparison.relevant", "value": "0.05"},
+    {"key": "comparison.alpha", "value": "0.05"},
+]
+THREE = [figure("atlas", 0.7), figure("boreal", 0.6), figure("cedar", 0.5)]
+
+
+def said(root: Path, **tables: Any) -> str:
+    return " ".join(summary(ReportedRun(write_results(root, **{"settings": SETTINGS, **tables}))))
+
+
+def said_of_best(root: Path, **tables: Any) -> str:
+    return " ".join(best(ReportedRun(write_results(root, **{"settings": SETTINGS, **tables}))))
+
+
+# Who is best
+
+
+def test_a_model_is_best_only_if_it_is_better_than_every_other_by_the_verdicts(tmp_path: Path) -> None:
+    pairs = [pair("atlas", "boreal", "worse"), pair("cedar", "atlas", "better")]
+    assert said_of_best(tmp_path, pass_at_k=THREE, model_comparison=pairs) == (
+        "atlas is best: pass@1 0.700 (90% CI 0.600 to 0.800, 40 problems); it is better than both others "
+        "(pass@1 paired by problem, Holm-adjusted for 3 pairs)."
+    )
+
+
+@pytest.mark.parametrize("verdict", ["no evidence", "underpowered"])
+def test_a_model_that_cannot_be_told_from_the_next_is_not_best(tmp_path: Path, verdict: str) -> None:
+    pairs = [pair("atlas", "boreal", verdict), pair("atlas", "cedar", "worse")]
+    text = said_of_best(tmp_path, pass_at_k=THREE, model_comparison=pairs)
+    assert text.startswith(
+        "atlas has the highest pass@1 0.700 (90% CI 0.600 to 0.800, 40 problems), but the next model"
+    )
+    assert "cannot be told apart from it: boreal." in text
+    assert "It is better than cedar (pass@1 paired by problem, Holm-adjusted for 3 pairs)." in text
+    assert "These data would show a difference of 8.0 points or more." in text
+    assert "best" not in text and "significant" not in text
+
+
+def test_the_undecided_need_not_be_next_in_rank(tmp_path: Path) -> None:
+    pairs = [pair("atlas", "boreal", "worse"), pair("atlas", "cedar", "no evidence")]
+    text = said_of_best(tmp_path, pass_at_k=THREE, model_comparison=pairs)
+    assert "but cannot be told apart from cedar." in text and "It is better than boreal" in text
+
+
+def test_if_nothing_is_decided_no_model_can_be_told_apart(tmp_path: Path) -> None:
+    pairs = [pair("atlas", "boreal", "underpowered"), pair("atlas", "cedar", "underpowered")]
+    short = [row | {"units_needed": 9, "ci_units": 4, "minimum_detectable_effect": None} for row in pairs]
+    text = said_of_best(tmp_path, pass_at_k=THREE, model_comparison=short)
+    assert "but neither other model can be told apart from it" in text
+    assert "There is too little data: 4 problems cannot reach p ≤ 0.05 over 3 pairs; at least 9 are needed." in text
+
+
+def test_no_relevant_difference_is_a_finding_with_its_margin(tmp_path: Path) -> None:
+    pairs = [pair("atlas", "boreal", "no relevant difference"), pair("atlas", "cedar", "worse")]
+    text = said_of_best(tmp_path, pass_at_k=THREE, model_comparison=pairs)
+    assert "Any difference from boreal is smaller than 5 points." in text
+
+
+def test_a_leader_that_lost_a_pair_is_not_called_best(tmp_path: Path) -> None:
+    pairs = [pair("atlas", "boreal", "better"), pair("atlas", "cedar", "worse")]
+    text = said_of_best(tmp_path, pass_at_k=THREE, model_comparison=pairs)
+    assert "is best" not in text and "On the problems that both attempted, boreal did better than it." in text
+
+
+def test_models_that_were_not_compared_are_named(tmp_path: Path) -> None:
+    settings = [*SETTINGS, {"key": "comparison.baseline_model", "value": '"cedar"'}]
+    pairs = [pair("cedar", "atlas", "better"), pair("cedar", "boreal", "better")]
+    text = said_of_best(tmp_path, settings=settings, pass_at_k=THREE, model_comparison=pairs)
+    assert "It was not compared with boreal: all are compared with cedar instead." in text and "is best" not in text
+
+
+def test_each_tier_has_its_own_best_and_later_ones_are_counted(tmp_path: Path) -> None:
+    rows = [figure(model, rate, f"T{tier}") for tier in range(5) for model, rate in (("atlas", 0.7), ("boreal", 0.6))]
+    pairs = [pair("boreal", "atlas", "better", tier=f"T{tier}") for tier in range(5)]
+    text = said_of_best(tmp_path, pass_at_k=rows, model_comparison=pairs)
+    assert text.count("atlas is best at tier") == 3 and "The leaderboard has 2 more tiers." in text
+
+
+@pytest.mark.parametrize(
+    ("row", "expected"),
+    [
+        (figure("m", 0.5), "m is the only model: pass@1 0.500 (90% CI 0.400 to 0.600, 40 problems)."),
+        (
+            figure("m", 0.5, ci_low=None, ci_high=None, ci_method=None),
+            "m is the only model: pass@1 0.500 (no confidence interval, 40 problems).",
+        ),
+        (
+            figure("m", 0.5, ci_method="t-cluster", ci_units=7),
+            "m is the only model: pass@1 0.500 (90% CI 0.400 to 0.600, 40 problems in 7 clusters).",
+        ),
+        (figure("m", None, k=5), "No model has a pass@5: no problem has 5 decided attempts."),
+    ],
+)
+def test_one_model(tmp_path: Path, row: Row, expected: str) -> None:
+    assert said_of_best(tmp_path, pass_at_k=[row]) == expected
+
+
+def test_without_figures_it_says_so(tmp_path: Path) -> None:
+    assert said(tmp_path).startswith("There are no figures: no attempt was evaluated.")
+
+
+# What changed
+
+
+def test_without_a_baseline_nothing_is_said_about_change(tmp_path: Path) -> None:
+    assert list(change(ReportedRun(write_results(tmp_path)))) == [
+        "No baseline is pinned, so nothing is known about change."
+    ]
+
+
+def test_changes_are_what_the_verdicts_and_cases_say(tmp_path: Path) -> None:
+    verdicts = [
+        {"model": model, "tier": "T0", "baseline": "base-1", "verdict": verdict, "difference": difference}
+        for model, verdict, difference in (("a", "worse", -0.12), ("b", "no evidence", 0.01), ("c", "better", 0.2))
+    ]
+    counts = [{"model": "a", "tier": "T0", "regressions": 3, "expected_by_chance": 1.25, "improvements": 1, "lost": 1}]
+    run = ReportedRun(write_results(tmp_path, baseline_verdicts=verdicts, regression_counts=counts))
+    assert list(change(run)) == [
+        "Against the baseline base-1: a (by 12.0 points) is worse; c (by 20.0 points) is better; undecided for 1 of 3 "
+        "models.",
+        "3 cases regressed (1.2 expected by chance alone), 1 improved, 1 case lost (no decided attempt now).",
+    ]
+
+
+# What not to trust
+
+ONE = [figure("m", 0.5)]
+
+
+@pytest.mark.parametrize(
+    ("tables", "expected"),
+    [
+        (
+            {"outcomes": [outcome(), outcome(iteration="2", passed=None, fidelity=None)]},
+            "1 of 2 attempts (50.0%) could not be decided and counts neither as passed nor as failed.",
+        ),
+        (
+            {"pass_at_k": [figure("m", 0.5, attempted=30)]},
+            "1 of 1 model has problems without a decided attempt, which are left out.",
+        ),
+        (
+            {"pass_at_k": [figure("m", 0.5, problems=8)]},
+            "The sample is small: some figures rest on 8 independent units (problems, each cluster counted once).",
+        ),
+        (
+            {"pass_at_k": [figure("m", 0.5, ci_low=None, ci_high=None)]},
+            "1 of 1 pass@k figure has no confidence interval.",
+        ),
+        ({"quarantine": [{"reason": "ragged"}] * 2}, "2 rows were refused and are not counted."),
+        (
+            {"validator_noise": [{"oid": "a", "test": "t", "flaky": True}, {"oid": "a", "flaky": True}]},
+            "1 test of 1 problem is flaky.",
+        ),
+        ({"model_statistics": [{"model": "m", "unpriced_attempts": 3}]}, "Costs are unknown for 1 of 1 model."),
+        (
+            {"outcomes": [outcome(validator="recorded", fidelity="recorded")]},
+            "All outcomes are as the input files state them; nothing was validated here.",
+        ),
+        ({"outcomes": [outcome(fidelity="static")]}, "1 of 1 outcome comes from a partial check (static)."),
+    ],
+)
+def test_every_reservation_has_its_sentence(tmp_path: Path, tables: dict[str, Any], expected: str) -> None:
+    text = said(tmp_path, **{"pass_at_k": ONE, **tables})
+    assert expected in text and "Nothing speaks against" not in text
+
+
+def test_failed_checks_come_before_warnings(tmp_path: Path) -> None:
+    failed = {"passed": False, "message": "because", "error": True, "figures": {}}
+    checks = {"pass_at_k.coverage": failed, "outcomes.all_decided": failed | {"error": False}}
+    text = said(tmp_path, checks=checks, pass_at_k=ONE, outcomes=[outcome()])
+    assert "Do not trust the figures before reading why: 1 check failed (pass_at_k.coverage)." in text
+    assert "Read why: 1 check warned (outcomes.all_decided)." in text
+
+
+def test_with_no_reservation_it_says_what_that_rests_on(tmp_path: Path) -> None:
+    passed = {"passed": True, "message": "", "error": True, "figures": {}}
+    text = said(tmp_path, checks={"pass_at_k.coverage": passed}, pass_at_k=ONE, outcomes=[outcome()])
+    assert text.endswith(
+        "Nothing speaks against these figures: 1 of 1 check passed, no row was refused, and every attempt was decided."
+    )

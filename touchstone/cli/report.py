@@ -1,0 +1,89 @@
+"""`touchstone report`: the report on a run as a page or as Markdown."""
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from touchstone.cli.console import show_progress
+from touchstone.cli.options import DRAFT_OPTION, config_or_default, tables_folder
+from touchstone.cli.safe_output import print_data
+from touchstone.errors import TouchstoneError
+
+commands = typer.Typer()
+
+
+@commands.command()
+def report(
+    data: Annotated[
+        Path | None, typer.Option(help="Output folder of a run. [default: that of evaluation_config.json here]")
+    ] = None,
+    open_: Annotated[bool, typer.Option("--open", help="Open the page in the browser.")] = False,
+    format: Annotated[
+        Literal["html", "markdown"] | None,
+        typer.Option(help="A page, or Markdown for a pull request. [default: the one --save-to implies, else html]"),
+    ] = None,
+    save_to: Annotated[
+        Path | None, typer.Option(help="Write to this file. [default: report.html in DATA; Markdown is printed]")
+    ] = None,
+    draft: Annotated[bool, DRAFT_OPTION] = False,
+) -> None:
+    """Write the report on a run: one page that needs nothing else, or Markdown."""
+    folder = _output_folder() if data is None else data
+    wanted = format or ("markdown" if save_to is not None and save_to.suffix == ".md" else "html")
+    if wanted == "markdown":
+        _markdown(tables_folder(folder, draft).parent, save_to, open_=open_)
+        return
+    page = _page(folder, save_to, draft=draft)
+    print(page)
+    if open_:
+        import webbrowser
+
+        webbrowser.open(page.absolute().as_uri())
+
+
+def _output_folder() -> Path:
+    from touchstone.config import load_config
+
+    return load_config(config_or_default(None)).output_dir
+
+
+def _markdown(results: Path, save_to: Path | None, *, open_: bool) -> None:
+    from touchstone.publish.report import report_markdown
+
+    if open_:
+        raise TouchstoneError("--open is for the page: leave --format markdown out")
+    with show_progress("writing the report"):
+        text = report_markdown(results)
+    if save_to is None:
+        print_data(text)
+    else:
+        _save(text, save_to)
+
+
+def _page(folder: Path, save_to: Path | None, *, draft: bool) -> Path:
+    """The file of the page. The one that the run published is up to date and is not drawn again."""
+    from touchstone.publish.report import report_html
+    from touchstone.storage.store import REPORT_PAGE
+
+    results, place = tables_folder(folder, draft).parent, save_to or folder / REPORT_PAGE
+    if save_to is None and draft:
+        raise TouchstoneError(f"--draft: name the file with --save-to; {place} is about the published run")
+    if save_to is None and place.is_symlink() and place.is_file():
+        return place
+    with show_progress("drawing the report"):
+        text = report_html(results)
+    _save(text, place)
+    return place
+
+
+def _save(text: str, path: Path) -> None:
+    from touchstone.storage.files import replacing
+
+    if path.exists() and not path.is_file():
+        raise TouchstoneError(f"{path}: not a file")
+    try:
+        with replacing(path) as scratch:
+            scratch.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise TouchstoneError(f"{path}: {error.strerror or error}") from error

@@ -1,0 +1,116 @@
+"""Tables of the report: rows of cells, each with the text that it shows and the value that it is sorted by."""
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from touchstone.text import counted, visible
+
+# A page with more rows would be slow to open; whoever needs them has the table itself.
+_MAX_ROWS = 10_000
+# Shown before the script runs, on paper, and where scripts are off.
+_FIRST_ROWS = 25
+_LARGEST = 1e300
+
+Kind = Literal["text", "number", "verdict"]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What a cell shows, the number that it is sorted by if it is not sorted as text, and where it links to."""
+
+    text: str
+    order: float | None = None
+    link: str = ""
+
+    @property
+    def packed(self) -> object:
+        """The cell as JSON: its text, or a list of text, order and link."""
+        if self.link:
+            return [self.text, _finite(self.order), self.link]
+        return self.text if self.order is None else [self.text, _finite(self.order)]
+
+
+def _finite(value: float | None) -> float | None:
+    """A number that JSON has, short."""
+    if value is None or math.isnan(value):
+        return None
+    return float(f"{max(-_LARGEST, min(_LARGEST, value)):.6g}")
+
+
+def text(value: object) -> Cell:
+    """Any value as text; a dash if there is none."""
+    return Cell("-" if value is None else visible(str(value)))
+
+
+def count(value: int | None) -> Cell:
+    """A whole number."""
+    return Cell("-" if value is None else f"{value:,}", value)
+
+
+def figure(value: float | None, shown: str) -> Cell:
+    """A figure as it is shown, sorted by its value."""
+    return Cell(shown, value)
+
+
+@dataclass(frozen=True)
+class Column:
+    """The heading of a column and how its cells look and sort."""
+
+    title: str
+    kind: Kind = "number"
+
+
+@dataclass(frozen=True)
+class Grid:
+    """A table: `caption` says what a row is; `total` rows are in the table that it is `of`, of which some are shown."""
+
+    id: str
+    caption: str
+    columns: Sequence[Column]
+    rows: Sequence[Sequence[Cell]]
+    total: int
+    of: str = ""
+
+    @property
+    def first_rows(self) -> Sequence[Sequence[Cell]]:
+        """The rows that are in the page itself."""
+        return self.rows[:_FIRST_ROWS]
+
+    @property
+    def is_long(self) -> bool:
+        """Whether more rows follow those in the page itself."""
+        return len(self.rows) > _FIRST_ROWS
+
+    @property
+    def rest(self) -> str:
+        """A sentence on the rows that are left out; empty if none are."""
+        if self.total <= len(self.rows):
+            return ""
+        left_out = counted(self.total - len(self.rows), "more row is", "more rows are")
+        return f"The first {len(self.rows):,} of {self.total:,} rows; {left_out} in the table {self.of}."
+
+
+def grid(
+    id: str,
+    caption: str,
+    columns: Sequence[Column],
+    rows: Iterable[Sequence[Cell]],
+    *,
+    of: str = "",
+    total: int | None = None,
+) -> Grid:
+    """A table of at most as many rows as a page can hold; `total` if the rows are already cut."""
+    given = list(rows)
+    return Grid(id, caption, columns, given[:_MAX_ROWS], len(given) if total is None else total, of)
+
+
+def names(*titles: str) -> list[Column]:
+    """Columns of text."""
+    return [Column(title, "text") for title in titles]
+
+
+def numbers(*titles: str) -> list[Column]:
+    """Columns of figures."""
+    return [Column(title) for title in titles]

@@ -1,0 +1,105 @@
+"""The run that is reported: its tables, checks and snapshot, wherever the folder with them lies."""
+
+import json
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from touchstone.checks import CheckOutcome
+from touchstone.errors import TouchstoneError
+from touchstone.storage.check_results import kept_outcomes
+from touchstone.storage.files import parquet_files
+from touchstone.storage.snapshots import Snapshot, list_snapshots
+from touchstone.tables import TABLES
+
+Row = dict[str, Any]
+
+
+@dataclass
+class ReportedRun:
+    """The results in `folder`, which has `tables`. A table that was not made is empty: a gate may have stopped the run.
+
+    The folder may be an output folder, the draft of a run that is being published, or a copy of either.
+    """
+
+    folder: Path
+    # Where the page shows the attempts of a model, tier and problem, by these three.
+    case_links: dict[tuple[str, str, str], str] = field(default_factory=dict)
+    _tables: dict[str, pl.DataFrame] = field(init=False, default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if not (self.folder / "tables").is_dir():
+            raise TouchstoneError(f"{self.folder}: no results here; give the output folder of a run with --data")
+
+    def scan(self, name: str) -> pl.LazyFrame:
+        """The contract's columns of a table; those that a file of another version lacks are null."""
+        dtypes = TABLES[name].dtypes
+        files = parquet_files(self.folder / "tables" / name)
+        if not files:
+            return pl.LazyFrame(schema=dtypes)
+        return pl.scan_parquet(files, glob=False, schema=dtypes, extra_columns="ignore", missing_columns="insert")
+
+    def table(self, name: str) -> pl.DataFrame:
+        """All rows of a table that is small enough to be read whole."""
+        if name not in self._tables:
+            self._tables[name] = self.scan(name).collect()
+        return self._tables[name]
+
+    def has(self, name: str) -> bool:
+        """Whether there is such a table, in this version and in these results."""
+        return name in TABLES and bool(parquet_files(self.folder / "tables" / name))
+
+    @cached_property
+    def settings(self) -> dict[str, Any]:
+        """The settings that the figures depend on, by their dotted keys."""
+        return {key: json.loads(value) for key, value in self.table("settings").iter_rows()}
+
+    @property
+    def confidence(self) -> str:
+        """The confidence level of all intervals, such as `95%`."""
+        return f"{100 * float(self.settings.get('intervals.confidence', 0.95)):g}%"
+
+    @cached_property
+    def _store(self) -> Path:
+        """Where checks are kept: with the draft, or with the published run."""
+        return next((place for place in (self.folder / ".store/current", self.folder) if place.is_dir()), self.folder)
+
+    @cached_property
+    def checks(self) -> list[CheckOutcome]:
+        """The results of the checks; empty if they were not kept with the tables."""
+        return kept_outcomes(self._store)
+
+    @cached_property
+    def snapshot(self) -> Snapshot | None:
+        """The snapshot that froze these results; None if there is none."""
+        shown = self.scan("history").select("snapshot", "made_at").sort("made_at", "snapshot").last().collect()
+        found = {each.id: each for root in self._roots for each in list_snapshots(root)}
+        return found.get(shown["snapshot"][0]) if shown.height else None
+
+    @property
+    def _roots(self) -> tuple[Path, ...]:
+        """Where the snapshots may be: here, or in the output folder that a draft belongs to."""
+        return (self.folder, self.folder.parent.parent) if self.folder.parent.name == ".store" else (self.folder,)
+
+    @cached_property
+    def outcome_counts(self) -> pl.DataFrame:
+        """How many attempts ended how, per model and tier: status, passed, validator, fidelity and `len`."""
+        keys = ("model", "tier", "status", "passed", "validator", "fidelity")
+        return self.scan("outcomes").group_by(keys).len().sort(keys).collect()
+
+    @cached_property
+    def has_tiers(self) -> bool:
+        """Whether there is more than one tier."""
+        return self.table("pass_at_k")["tier"].n_unique() > 1
+
+    @cached_property
+    def sides(self) -> list[tuple[str, str]]:
+        """Every model and tier, best first by pass@k of the smallest k."""
+        rows = self.table("pass_at_k")
+        best_first = rows.filter(pl.col("k") == pl.col("k").min()).sort(
+            "pass_at_k", "model", "tier", descending=[True, False, False], nulls_last=True
+        )
+        return [(model, tier) for model, tier in best_first.select("model", "tier").iter_rows()]

@@ -1,0 +1,101 @@
+"use strict";
+// Draws tables and charts when they come into view, and opens what the address names.
+const data = JSON.parse(document.getElementById("report-data").textContent);
+const dark = matchMedia("(prefers-color-scheme: dark)");
+
+function load(name, ready) {
+  if (ready()) return;
+  const script = document.createElement("script");
+  script.textContent = document.getElementById(`${name}-source`).textContent;
+  document.head.append(script);
+}
+
+const part = (cell, place) => (Array.isArray(cell) ? cell[place] : place ? null : cell);
+
+function shown(cell) {
+  const text = document.createElement(part(cell, 2) ? "a" : "span");
+  text.textContent = part(cell, 0);
+  if (part(cell, 2)) text.href = part(cell, 2);
+  return text.outerHTML;
+}
+
+function columns(kinds) {
+  return kinds.map((kind, place) => ({
+    data: place,
+    type: kind === "number" ? "num" : "string",
+    className: kind,
+    render: (cell, type) =>
+      type === "display" ? shown(cell) : type === "filter" || kind !== "number" ? part(cell, 0) : part(cell, 1) ?? -Infinity,
+    createdCell: (td, cell) => kind === "verdict" && (td.dataset.value = part(cell, 0)),
+  }));
+}
+
+function drawTable(table, grid) {
+  load("datatables", () => window.DataTable);
+  const long = grid.rows.length > 25, searching = grid.rows.length > 12;
+  new DataTable(table, {
+    data: grid.rows, columns: columns(grid.kinds), order: [], autoWidth: false, deferRender: true,
+    paging: long, searching, pageLength: 25,
+    layout: { topStart: null, topEnd: searching ? "search" : null, bottomStart: long ? "info" : null, bottomEnd: long ? "paging" : null },
+    language: { search: "Search", searchPlaceholder: "" },
+  });
+}
+
+function drawChart(element) {
+  load("vega", () => window.vegaEmbed);
+  const { spec, canvas } = data.charts[element.dataset.chart];
+  const config = data.themes[dark.matches && !matchMedia("print").matches ? "dark" : "light"];
+  const options = { actions: false, ast: true, defaultStyle: false, renderer: canvas ? "canvas" : "svg", tooltip: { disableDefaultStyle: true } };
+  return vegaEmbed(element, { ...spec, config }, options);
+}
+
+function draw(element) {
+  if (element.dataset.drawn) return;
+  element.dataset.drawn = "yes";
+  if (element.dataset.chart) drawChart(element);
+  else if (data.grids[element.id].rows.length > 1) drawTable(element, data.grids[element.id]);
+}
+
+const waiting = document.querySelectorAll("table.grid, .chart");
+const seen = new IntersectionObserver((entries) => entries.forEach((entry) => entry.isIntersecting && draw(entry.target)), { rootMargin: "200px" });
+requestAnimationFrame(() => setTimeout(() => waiting.forEach((element) => seen.observe(element))));
+dark.addEventListener("change", () => document.querySelectorAll(".chart[data-drawn]").forEach(drawChart));
+addEventListener("beforeprint", () => {
+  document.querySelectorAll("details").forEach((details) => (details.open = true));
+  document.querySelectorAll(".chart").forEach(drawChart);
+});
+
+// The problems of one model, in a dialog
+const dialog = document.getElementById("model");
+
+function showModel(place) {
+  const { names, problems, means, n, c, links, left_out } = data.models;
+  const cases = new Map(links.filter((link) => link[0] === place).map((link) => [link[1], link[2]]));
+  const rows = problems.map((problem, at) => [problem, at]).filter(([, at]) => n[place][at] > 0).map(([problem, at]) => {
+    const rate = c[place][at] / n[place][at];
+    return [[problem, null, cases.get(at)], [`${c[place][at]} of ${n[place][at]}`, c[place][at]], [rate.toFixed(3), rate], [means[at]?.toFixed(3) ?? "-", means[at]]];
+  });
+  document.getElementById("model-title").textContent = names[place];
+  document.getElementById("model-note").textContent = `${rows.length.toLocaleString("en")} problems with a decided attempt, the hardest first.` +
+    (cases.size ? " A linked problem leads to its attempts." : "") + (left_out ? ` ${left_out.toLocaleString("en")} easier problems are in the table problem_statistics.` : "");
+  const table = document.createElement("table");
+  table.innerHTML = `<thead><tr>${["problem", "passed", "pass rate", "all models"].map((title) => `<th scope="col">${title}</th>`).join("")}</tr></thead>`;
+  dialog.querySelector(".scroll").replaceChildren(table);
+  drawTable(table, { kinds: ["text", "number", "number", "number"], rows });
+  if (!dialog.open) dialog.showModal();
+}
+
+function follow() {
+  const target = decodeURIComponent(location.hash.slice(1));
+  const model = /^model-(\d+)$/.exec(target);
+  if (model && data.models.names[model[1]] !== undefined) return showModel(Number(model[1]));
+  if (dialog.open) dialog.close();
+  const element = target && document.getElementById(target);
+  for (let open = element; open; open = open.parentElement) if (open.tagName === "DETAILS") open.open = true;
+  if (element?.tagName === "DETAILS") element.querySelector("summary").focus();
+  element?.scrollIntoView();
+}
+
+dialog.addEventListener("close", () => location.hash.startsWith("#model-") && history.replaceState(null, "", "#leaderboard"));
+addEventListener("hashchange", follow);
+if (location.hash) follow();
