@@ -47,5 +47,10 @@ def commented_config() -> Path:
     return _PACKAGED / "evaluation_config.toml"
 
 
+def queries_page() -> Path:
+    """The page of example queries, `docs/queries.md`."""
+    return _PACKAGED / "queries.md" if is_installed() else _CHECKOUT / "docs" / "queries.md"
+
+
 def _project() -> Path:
     return _PACKAGED if is_installed() else _CHECKOUT

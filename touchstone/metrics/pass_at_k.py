@@ -73,9 +73,13 @@ def problem_counts(problem_pass_at_k: pl.LazyFrame) -> pl.LazyFrame:
 
 def problem_pass_at_k(outcomes: pl.LazyFrame, k_values: Sequence[int]) -> pl.LazyFrame:
     """The table `problem_pass_at_k`: pass@k and pass^k per model, tier, problem and k."""
+    return pass_at_k_of_problems(count_outcomes(outcomes), k_values)
+
+
+def pass_at_k_of_problems(counts: pl.LazyFrame, k_values: Sequence[int]) -> pl.LazyFrame:
+    """The same from decided attempts n and passed attempts c per model, tier and problem."""
     columns = TABLES["problem_pass_at_k"].dtypes
     figures = {name: dtype for name, dtype in columns.items() if name not in PROBLEM_KEY}
-    counts = count_outcomes(outcomes)
 
     def evaluate(pairs: pl.DataFrame) -> pl.DataFrame:
         n, c = pairs["n"].to_numpy(), pairs["c"].to_numpy()

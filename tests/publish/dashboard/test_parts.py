@@ -1,0 +1,120 @@
+"""What the dashboard shows beside figures: attempts, comparisons, queries, files, and foreign text as text."""
+
+from pathlib import Path
+from types import SimpleNamespace
+
+import polars as pl
+import pytest
+
+from tests.conftest import Folder
+from tests.pipelines.test_run import evaluate
+from tests.publish.dashboard.conftest import ADDRESS, FORMULA, MARKUP, RIGHT_TO_LEFT, write_evaluation
+from touchstone.errors import TouchstoneError
+from touchstone.publish.dashboard import markup
+from touchstone.publish.dashboard.attempt_page import attempt_page
+from touchstone.publish.dashboard.downloads import csv_bytes, parquet_bytes
+from touchstone.publish.dashboard.drill_down import attempt_html, attempt_list
+from touchstone.publish.dashboard.example_queries import example_queries
+from touchstone.publish.dashboard.figures import problem_list
+from touchstone.publish.dashboard.run_tables import RunTables, run_folders
+from touchstone.publish.dashboard.selection import Filters, Selection
+from touchstone.publish.dashboard.side_by_side import Side, side_by_side
+from touchstone.publish.dashboard.sql_cell import run_sql, shown_rows
+
+TERMINAL = "\x1b[31mred"
+HOSTILE = (MARKUP, FORMULA, RIGHT_TO_LEFT, ADDRESS, TERMINAL, "<script>alert(1)</script>", '" onmouseover="alert(1)')
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_foreign_text_is_never_markup_a_link_or_a_control_character(name: str) -> None:
+    missing = dict.fromkeys(("diagnostics_before", "tests"), name)
+    detail = SimpleNamespace(
+        **dict.fromkeys(
+            ("model", "tier", "oid", "iteration_id", "suite", "status", "diff", "fix", "raw_response"), name
+        ),
+        **dict.fromkeys(("diagnostics_after", "classification", "run_id", "validator", "runner", "fidelity"), name),
+        **dict.fromkeys(("input_tokens", "output_tokens", "cost_usd", "duration_seconds", "latency_ms", "sandbox")),
+        **dict.fromkeys(("validator_version", "validation_seconds", "fix_sha", "diagnostics_before")),
+        passed=None,
+        missing=missing,
+        tests=(SimpleNamespace(test=name, status="failed", message=name),),
+    )
+    page = attempt_page(detail) + markup.listing([name]) + markup.table([name], [[name]], name) + markup.heading(name)
+    assert "<img" not in page and "<script" not in page and "\x1b" not in page and "\u202e" not in page
+    assert ' onmouseover="' not in page and "<a " not in page
+    assert "://" not in markup.cell(name).replace("\u2060:", "")
+
+
+def test_labels_of_choices_are_printable_and_distinct() -> None:
+    found = markup.labels(["", RIGHT_TO_LEFT, "a\\u202eb", None])
+    assert list(found) == ["(empty)", "a\\u202eb", "a\\u202eb (2)", "(no value)"]
+
+
+def test_a_diff_marks_its_lines_and_what_is_missing_says_why() -> None:
+    assert '<span class="added">+a</span><span class="removed">-b</span>' in markup.diff_block("+a\n-b", "diff")
+    assert markup.cell(float("nan")) == markup.cell(None) == "—"
+
+
+def test_files_are_safe_in_a_spreadsheet_and_exact_in_parquet(run: RunTables, tmp_path: Path) -> None:
+    rows = problem_list(Selection(run), "m", "T0")
+    assert b"\n'=cmd()," in csv_bytes(rows)
+    (tmp_path / "rows.parquet").write_bytes(parquet_bytes(rows))
+    assert pl.read_parquet(tmp_path / "rows.parquet").equals(rows)
+
+
+def test_a_query_answers_as_on_the_command_line(run: RunTables, tmp_path: Path) -> None:
+    result = run_sql(run, "SELECT '=1' AS a, 2 AS a, [1, 2] AS l")
+    assert csv_bytes(result) == b'a,a_1,l\n\'=1,2,"[1, 2]"\n'
+    assert shown_rows(result).rows() == [("=1", "2", "[1, 2]")]
+    (tmp_path / "rows.parquet").write_bytes(parquet_bytes(result))
+    assert pl.read_parquet(tmp_path / "rows.parquet")["l"].to_list() == [[1, 2]]
+
+
+@pytest.mark.parametrize(
+    "sql", ["DROP VIEW attempts", "SELECT * FROM read_text('/etc/hostname')", "SELECT 1; SELECT 2"]
+)
+def test_what_is_no_single_select_over_the_tables_is_refused_in_one_line(run: RunTables, sql: str) -> None:
+    with pytest.raises(TouchstoneError, match=r"^[^\n]+$"):
+        run_sql(run, sql)
+
+
+def test_the_example_queries_are_those_of_the_page(run: RunTables) -> None:
+    examples = example_queries()
+    assert {"Leaderboard", "Hardest problems", "What routing saves"} < set(examples) and len(examples) > 15
+    assert all(sql.startswith("SELECT") for sql in examples.values())
+
+
+def test_attempts_of_a_problem_and_those_of_a_snapshot(run: RunTables, filterable: Folder) -> None:
+    frozen = RunTables(list(run_folders(filterable.output).values())[1])
+    for each in (run, frozen):
+        rows = attempt_list(Selection(each), "m", "T0", MARKUP)
+        assert rows["iteration_id"].to_list() == ["1", "2", "3", "4"]
+        assert not {"model", "tier", "oid", "run_id"} & set(rows.columns), "said in the heading, or empty"
+    with pytest.raises(TouchstoneError, match="choose the published run"):
+        attempt_html(Selection(frozen), "m", "T0", MARKUP, "1")
+
+
+def test_two_models_side_by_side(run: RunTables) -> None:
+    found = side_by_side(Side(run, "m"), Side(run, "one-suite"), Filters(suites=("web",), tiers=("T0",)))
+    assert sum(found.counts.values()) == 8
+    assert set(found.cases["kind"]) <= {"regression", "improvement"} and found.cases["delta"].is_sorted()
+    assert "current" in found.verdicts[0]
+
+
+def test_two_runs_side_by_side(run: RunTables, tmp_path: Path) -> None:
+    changed = write_evaluation(tmp_path)
+    fixes = changed.root / "fixes" / "m_fixes.csv"
+    fixes.write_text(fixes.read_text().replace('"True"', '"False"'))
+    evaluate(changed)
+    found = side_by_side(Side(run), Side(RunTables(changed.output)), Filters())
+    assert set(found.cases["model"]) == {"m"} and found.counts["regression"] > 10
+    assert any("worse" in line for line in found.verdicts)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "reason"),
+    [("m", "m", "both sides are the same"), (None, "m", "choose a model on both sides"), ("m", "one-suite", "nothing")],
+)
+def test_sides_that_cannot_be_compared_say_why(run: RunTables, before: str | None, after: str, reason: str) -> None:
+    with pytest.raises(TouchstoneError, match=reason):
+        side_by_side(Side(run, before), Side(run, after), Filters(column="difficulty", values=("none",)))

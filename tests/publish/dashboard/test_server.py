@@ -1,0 +1,127 @@
+"""`touchstone explore`: who may use the server, what it leaves behind, and what it says when it cannot start."""
+
+import asyncio
+import os
+import re
+import signal
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import Command, Folder
+from tests.publish.test_query import fingerprint
+from touchstone.errors import TouchstoneError
+from touchstone.publish.dashboard import server
+
+
+def asked(host: str, headers: dict[str, str], kind: str = "http") -> list[dict[str, Any]]:
+    """What the guard sends for a request, in front of an app that says ok."""
+    sent: list[dict[str, Any]] = []
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": [(b"access-control-allow-origin", b"*")]})
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    scope = {"type": kind, "headers": [(name.encode(), value.encode()) for name, value in headers.items()]}
+    asyncio.run(server.guarded(app, host, 2718)(scope, None, send))  # type: ignore[arg-type]
+    return sent
+
+
+@pytest.mark.parametrize(
+    ("host", "headers", "status"),
+    [
+        ("127.0.0.1", {"host": "127.0.0.1:2718"}, 200),
+        ("127.0.0.1", {"host": "localhost:2718", "origin": "http://localhost:2718"}, 200),
+        ("::1", {"host": "[::1]:2718"}, 200),
+        ("127.0.0.1", {"host": "evil.example:2718"}, 403),
+        ("127.0.0.1", {"host": "127.0.0.1:2718", "origin": "http://evil.example"}, 403),
+        ("127.0.0.1", {"host": "127.0.0.1:2718", "origin": "http://127.0.0.1:9999"}, 403),
+        ("127.0.0.1", {"host": "127.0.0.1:2718", "origin": "null"}, 403),
+        ("127.0.0.1", {}, 403),
+        ("10.0.0.5", {"host": "10.0.0.5:2718"}, 200),
+        ("10.0.0.5", {"host": "evil.example:2718"}, 403),
+        ("0.0.0.0", {"host": "any.name:2718"}, 200),
+        ("0.0.0.0", {"host": "any.name:2718", "origin": "http://evil.example"}, 403),
+    ],
+)
+def test_only_the_dashboard_itself_may_ask(host: str, headers: dict[str, str], status: int) -> None:
+    assert asked(host, headers)[0]["status"] == status
+
+
+def test_a_foreign_page_gets_no_websocket() -> None:
+    [closed] = asked("127.0.0.1", {"host": "127.0.0.1:2718", "origin": "http://127.0.0.1:9999"}, "websocket")
+    assert closed["type"] == "websocket.close"
+
+
+def test_pages_may_load_nothing_from_elsewhere_and_no_site_may_read_them() -> None:
+    headers = dict(asked("127.0.0.1", {"host": "127.0.0.1:2718"})[0]["headers"])
+    assert b"http" not in headers[b"content-security-policy"]
+    assert b"access-control-allow-origin" not in headers
+
+
+def test_a_taken_port_is_named() -> None:
+    with server.listen("127.0.0.1", 0) as taken:
+        taken.listen()
+        port = taken.getsockname()[1]
+        with pytest.raises(TouchstoneError, match=f"port {port} on 127.0.0.1 cannot be used .*--port"):
+            server.listen("127.0.0.1", port)
+
+
+def test_results_that_are_not_there_are_told_in_one_line(touchstone: Command, tmp_path: Path) -> None:
+    missing = touchstone("explore", "--data", tmp_path / "nothing")
+    assert missing.returncode == 2 and "no tables here" in missing.stderr and missing.stderr.count("\n") == 1
+
+
+def test_without_marimo_the_command_says_how_to_get_it(
+    touchstone: Command, filterable: Folder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "marimo", None)
+    done = touchstone("explore", "--data", filterable.output)
+    assert done.returncode == 2
+    assert done.stderr == "error: the dashboard needs marimo: pip install 'touchstone[explore]'\n"
+
+
+@pytest.fixture
+def started(filterable: Folder, tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
+    """The command as a user starts it, with a home folder of its own."""
+    environment = {**os.environ, "HOME": str(tmp_path), "XDG_CONFIG_HOME": str(tmp_path / "config")}
+    command = [Path(sys.executable).with_name("touchstone"), "explore", "--data", filterable.output, "--port", "0"]
+    with subprocess.Popen(
+        [*command, "--no-open"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment,
+        cwd=tmp_path,
+    ) as process:
+        yield process
+        process.kill()
+
+
+def test_a_token_guards_the_page_and_ctrl_c_ends_it(
+    started: subprocess.Popen[str], filterable: Folder, tmp_path: Path
+) -> None:
+    before = fingerprint(filterable.output)
+    assert started.stdout is not None and started.stderr is not None
+    address = started.stdout.readline().split()[0]
+    assert re.fullmatch(r"http://127\.0\.0\.1:\d+/\?access_token=[\w-]{32}", address)
+    stranger = urllib.request.build_opener()
+    with stranger.open(address.partition("?")[0]) as login:
+        assert "/auth/login" in login.url and "Touchstone" not in login.read().decode()
+    with pytest.raises(urllib.error.HTTPError, match="403"):
+        stranger.open(urllib.request.Request(address, headers={"Host": "evil.example"}))
+    reader = urllib.request.build_opener(urllib.request.HTTPCookieProcessor())
+    with reader.open(address) as page:
+        assert "Touchstone" in page.read().decode()
+        assert page.headers["Content-Security-Policy"].startswith("default-src 'self'")
+    started.send_signal(signal.SIGINT)
+    assert (started.wait(), started.stderr.read()) == (0, "")
+    assert fingerprint(filterable.output) == before and not (tmp_path / "config").exists()

@@ -1,0 +1,146 @@
+"""Every table of a run under the filters of the dashboard.
+
+Models and tiers choose rows. Suites and slices choose attempts: then every figure is made again from the chosen ones,
+by the function that `tables` declares and with the settings of the run. A figure that refers to other models, such as
+an adjusted p-value or the probability of being cheapest, refers to all models of the run, shown or not.
+"""
+
+from dataclasses import dataclass
+from functools import lru_cache
+from operator import attrgetter
+
+import polars as pl
+
+from touchstone.contracts import conform, resolve
+from touchstone.errors import TouchstoneError
+from touchstone.metrics.keys import ATTEMPT_KEY, PROBLEM_KEY
+from touchstone.metrics.pass_at_k import outcome_histogram, pass_at_k_of_problems, problems_by_tier, summarise
+from touchstone.publish.dashboard.run_tables import RunTables
+from touchstone.tables import TABLES
+
+# They have a row per attempt and stay on disk.
+_BY_ATTEMPT = ("attempts", "outcomes", "attempt_scores")
+# About files and settings, not about attempts.
+_WHOLE_RUN = ("sources", "settings")
+_KEPT_TABLES = 64
+
+
+@dataclass(frozen=True)
+class Filters:
+    """What is shown; nothing chosen means everything. `values` are those of the problem column `column`."""
+
+    models: tuple[str, ...] = ()
+    tiers: tuple[str, ...] = ()
+    suites: tuple[str, ...] = ()
+    column: str | None = None
+    values: tuple[str | None, ...] = ()
+
+    @property
+    def of_attempts(self) -> "Filters":
+        """The filters that choose attempts, without those that choose rows."""
+        sliced = self.column is not None and bool(self.values)
+        return Filters(suites=self.suites, column=self.column if sliced else None, values=self.values if sliced else ())
+
+
+class Selection:
+    """The tables of a run under filters."""
+
+    def __init__(self, run: RunTables, filters: Filters | None = None) -> None:
+        self.run, self.filters = run, filters or Filters()
+
+    def frame(self, table: str) -> pl.LazyFrame:
+        """The rows of a table for the chosen models and tiers, from the chosen suites and slice."""
+        rows = _chosen(self.run, self.filters.of_attempts, table)
+        names = rows.collect_schema().names()
+        chosen = {"model": self.filters.models, "tier": self.filters.tiers}
+        for name in names:
+            # A comparison has two of each: model_a, model_b, tier_a and tier_b.
+            if wanted := chosen.get(name.removesuffix("_a").removesuffix("_b")):
+                rows = rows.filter(pl.col(name).is_in(wanted))
+        return rows
+
+    @property
+    def groups(self) -> list[tuple[str, str]]:
+        """The chosen models and tiers, attempted or not."""
+        models, tiers = self.filters.models, self.filters.tiers
+        return [
+            (model, tier)
+            for model, tier in self.run.groups
+            if (not models or model in models) and (not tiers or tier in tiers)
+        ]
+
+
+def _chosen(run: RunTables, filters: Filters, table: str) -> pl.LazyFrame:
+    """The rows of a table for all models and tiers. Those with a row per attempt are filtered as they are read."""
+    if table in _BY_ATTEMPT:
+        return _chosen_attempts(run, filters, table)
+    return _made(run, filters, table).lazy()
+
+
+@lru_cache(maxsize=_KEPT_TABLES)
+def _made(run: RunTables, filters: Filters, table: str) -> pl.DataFrame:
+    """A table without rows per attempt: as stored, or made again if attempts are chosen."""
+    if filters == Filters() or table in _WHOLE_RUN:
+        return run.scan(table).collect()
+    if table == "problems":
+        return _chosen_problems(run, filters)
+    if table == "problem_scores":
+        return run.problem_scores.filter(_in_suites(filters)).join(_in_slice(run, filters), on="oid", how="semi")
+    k_values, intervals = run.config.k_values, run.config.intervals
+    if table == "problem_pass_at_k":
+        return pass_at_k_of_problems(_counts(run, filters), k_values).collect()
+    if table == "pass_at_k":
+        # Every model and tier keeps its row: without attempts in the selection, its figures are undefined.
+        problems = _made(run, filters, "problems").lazy()
+        histogram = outcome_histogram(_counts(run, filters), problems).collect()
+        totals = problems_by_tier(problems, {tier for _, tier in run.groups})
+        return summarise(histogram, run.groups, totals, k_values, intervals)
+    return _made_as_declared(run, filters, table)
+
+
+def _made_as_declared(run: RunTables, filters: Filters, table: str) -> pl.DataFrame:
+    declared = TABLES[table]
+    if "." in declared.made_by.partition(":")[2]:
+        raise TouchstoneError(f"the table '{table}' is about whole runs; clear the filters of suites and slices")
+    frames = [_chosen(run, filters, name) for name in declared.reads]
+    settings = [attrgetter(key)(run.config) for key in declared.settings]
+    made: pl.LazyFrame = resolve(declared.made_by)(*frames, *settings)
+    return conform(made, declared).collect()
+
+
+def _counts(run: RunTables, filters: Filters) -> pl.LazyFrame:
+    """Decided attempts n and passed attempts c per model, tier and problem."""
+    scores = _made(run, filters, "problem_scores").lazy()
+    return scores.group_by(PROBLEM_KEY).agg(n=pl.col("decided").sum(), c=pl.col("passes").sum().cast(pl.Int64))
+
+
+def _chosen_problems(run: RunTables, filters: Filters) -> pl.DataFrame:
+    """The problems of the slice whose own suite is chosen, or that have an attempt in a chosen suite."""
+    attempted = _made(run, filters, "problem_scores").select("oid").unique()
+    sliced = run.problems.join(_in_slice(run, filters), on="oid", how="semi")
+    return sliced.filter(_in_suites(filters) | pl.col("oid").is_in(attempted["oid"].to_list()))
+
+
+def _chosen_attempts(run: RunTables, filters: Filters, table: str) -> pl.LazyFrame:
+    rows = run.scan(table)
+    if filters == Filters():
+        return rows
+    rows = rows.join(_in_slice(run, filters).lazy(), on="oid", how="semi")
+    if not filters.suites or "suite" in rows.collect_schema().names():
+        return rows.filter(_in_suites(filters))
+    keys = run.scan("attempt_scores").filter(_in_suites(filters)).select(ATTEMPT_KEY)
+    return rows.join(keys, on=ATTEMPT_KEY, how="semi")
+
+
+def _in_suites(filters: Filters) -> pl.Expr:
+    return pl.col("suite").is_in(filters.suites) if filters.suites else pl.lit(True)
+
+
+def _in_slice(run: RunTables, filters: Filters) -> pl.DataFrame:
+    """The ids of the problems with one of the chosen values."""
+    if filters.column is None:
+        return run.problems.select("oid")
+    value = pl.col(filters.column).cast(pl.String)
+    known = [each for each in filters.values if each is not None]
+    chosen = value.is_in(known)
+    return run.problems.filter(chosen | value.is_null() if None in filters.values else chosen).select("oid")

@@ -1,0 +1,127 @@
+"""The parts of the page that marimo draws: tables, choices, downloads and messages. None renders foreign text."""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+import marimo as mo
+import polars as pl
+
+from touchstone.errors import TouchstoneError
+from touchstone.publish.dashboard.charting import chart, chart_rows, chart_svg
+from touchstone.publish.dashboard.downloads import csv_bytes, parquet_bytes
+from touchstone.publish.dashboard.figures import descriptions
+from touchstone.publish.dashboard.markup import cell, labels, listing, paragraph
+from touchstone.publish.dashboard.selection import Selection
+from touchstone.publish.dashboard.side_by_side import SideBySide
+from touchstone.publish.dashboard.sql_cell import shown_rows
+from touchstone.text import counted
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_PAGE_ROWS = 15
+_THEMES = ("light", "dark")
+
+
+def rows_table(frame: pl.DataFrame, select: Literal["single"] | None = None) -> Any:
+    """A table to sort, search and turn over. Its value is the selected row as it is in the frame."""
+    numbers = [name for name, dtype in frame.schema.items() if dtype.is_numeric()]
+    return mo.ui.table(
+        frame,
+        selection=select,
+        page_size=_PAGE_ROWS,
+        pagination=frame.height > _PAGE_ROWS,
+        format_mapping=dict.fromkeys(frame.columns, cell),
+        text_justify_columns=dict.fromkeys(numbers, "right"),
+        header_tooltip=descriptions(frame.columns),
+        max_columns=None,
+        show_column_summaries=False,
+        show_data_types=False,
+        show_download=False,
+    )
+
+
+def selected(table: Any) -> dict[str, Any] | None:
+    """The selected row of a table; None if there is none."""
+    rows = table.value
+    return rows.row(0, named=True) if isinstance(rows, pl.DataFrame) and rows.height else None
+
+
+def choice(values: Iterable[str | None], label: str, kept: dict[str, Sequence[str]]) -> Any:
+    """Any number of values to choose from; none means all. What was chosen stays chosen in another run."""
+    options = labels(values)
+    before = [name for name in kept.get(label, ()) if name in options]
+
+    def keep(chosen: list[Any]) -> None:
+        kept[label] = [name for name, value in options.items() if value in chosen]
+
+    return mo.ui.multiselect(options, value=before, label=label, on_change=keep)
+
+
+def one_of(values: Iterable[str], label: str, kept: dict[str, Sequence[str]]) -> Any:
+    """One value to choose, or none; kept in the same way."""
+    options = labels(values)
+    before = next((name for name in kept.get(label, ()) if name in options), None)
+
+    def keep(chosen: str | None) -> None:
+        kept[label] = [name for name, value in options.items() if value == chosen]
+
+    return mo.ui.dropdown(options, value=before, label=label, allow_select_none=True, on_change=keep)
+
+
+def downloads(rows: "pl.DataFrame | pa.Table", name: str) -> Any:
+    """Buttons that save the rows as CSV and as Parquet; the files are made when they are asked for."""
+    return mo.hstack(
+        [
+            mo.download(lambda: csv_bytes(rows), filename=f"{name}.csv", mimetype="text/csv", label="CSV"),
+            mo.download(
+                lambda: parquet_bytes(rows),
+                filename=f"{name}.parquet",
+                mimetype="application/vnd.apache.parquet",
+                label="Parquet",
+            ),
+        ],
+        justify="start",
+    )
+
+
+def message(words: str, kind: str = "refused") -> Any:
+    """A line of plain text instead of what cannot be shown."""
+    return mo.Html(paragraph(words, kind))
+
+
+def or_message(make: Callable[[], Any]) -> Any:
+    """What is made, or one line that says why it cannot be."""
+    try:
+        return make()
+    except TouchstoneError as error:
+        return message(str(error))
+    except (OSError, pl.exceptions.PolarsError) as error:
+        return message(
+            f"the tables cannot be read; if a run has replaced them, reload this page ({type(error).__name__})"
+        )
+
+
+def chart_with_downloads(selection: Selection, name: str) -> Any:
+    """A chart in the colours of the page, its picture and its table to save."""
+    pictures = [
+        f'<div class="{theme}-only">{mo.as_html(chart(selection, name, theme)).text}</div>' for theme in _THEMES
+    ]
+    svg = mo.download(lambda: chart_svg(selection, name), filename=f"{name}.svg", mimetype="image/svg+xml", label="SVG")
+    rows = chart_rows(selection, name).collect()
+    return mo.vstack([mo.Html("".join(pictures)), mo.hstack([svg, downloads(rows, name)], justify="start")])
+
+
+def comparison(found: SideBySide) -> Any:
+    """The verdicts in words, the number of cases by kind, and the cases that changed."""
+    counts = ", ".join(f"{kind} {count:,}" for kind, count in found.counts.items())
+    words = mo.Html(listing([*found.verdicts, *found.remarks]) + paragraph(f"Cases: {counts}.", "n"))
+    if found.cases.is_empty():
+        return mo.vstack([words, message("No case changed.", "n")])
+    return mo.vstack([words, rows_table(found.cases), downloads(found.cases, "changed_cases")])
+
+
+def query_result(result: "pa.Table") -> Any:
+    """The rows that a query gave."""
+    count = message(counted(result.num_rows, "row"), "n")
+    return mo.vstack([count, rows_table(shown_rows(result)), downloads(result, "query")])
