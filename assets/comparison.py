@@ -5,7 +5,8 @@ The statistics belong in `touchstone.compare.pairs`, the gate's decision in `tou
 
 from typing import TYPE_CHECKING
 
-from assets.common import Figures, checks_of, derived_tables
+from assets.common import checks_of, derived_tables
+from assets.metadata import Figures
 from touchstone.vocabulary import VERDICTS
 
 if TYPE_CHECKING:

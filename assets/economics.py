@@ -3,7 +3,8 @@
 The formulas belong in `touchstone.metrics.economics` and `touchstone.metrics.routing`.
 """
 
-from assets.common import derived_tables, plotted
+from assets.common import derived_tables
+from assets.metadata import plotted
 
 economics_tables = derived_tables(
     "economics",

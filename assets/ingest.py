@@ -8,7 +8,8 @@ from collections.abc import Iterator
 
 import dagster as dg
 
-from assets.common import EvaluationParam, checks_of, made, materialized, per_model, preview, table_spec
+from assets.common import EvaluationParam, checks_of, materialized, table_spec
+from assets.metadata import made, per_model, shown_rows
 from assets.models import register_models
 from touchstone.tables import TABLES
 
@@ -36,7 +37,7 @@ def attempts(context: dg.AssetExecutionContext, evaluation: EvaluationParam) -> 
 def sources(evaluation: EvaluationParam) -> dg.MaterializeResult[None]:
     """How every file was handled. `attempts` writes the table; this asset shows it and carries its checks."""
     evaluation.materialize("sources")
-    table = evaluation.store.scan("sources").sort("source_file", "model").collect()
+    table = evaluation.store.scan("sources").collect()
     return dg.MaterializeResult(
         metadata={
             "dagster/row_count": table.height,
@@ -44,7 +45,7 @@ def sources(evaluation: EvaluationParam) -> dg.MaterializeResult[None]:
             "accepted": int(table["accepted"].sum()),
             "quarantined": int(table["quarantined"].sum()),
             **{f"files_{status}": files for status, files in table.group_by("status").len().sort("status").iter_rows()},
-            "preview": preview(table.lazy()),
+            "preview": shown_rows(table.lazy(), "sources"),
         },
         data_version=dg.DataVersion(evaluation.store.fingerprint("sources")),
     )
@@ -54,12 +55,12 @@ def sources(evaluation: EvaluationParam) -> dg.MaterializeResult[None]:
 def quarantine(evaluation: EvaluationParam) -> dg.MaterializeResult[None]:
     """The quarantined rows, counted by kind."""
     evaluation.materialize("quarantine")
-    table = evaluation.store.scan("quarantine").sort("source_file", "line").collect()
+    table = evaluation.store.scan("quarantine").collect()
     kinds = table.group_by("kind").len().sort("kind")
     return dg.MaterializeResult(
         metadata={
             "dagster/row_count": table.height,
-            "preview": preview(table.lazy()),
+            "preview": shown_rows(table.lazy(), "quarantine"),
             **{f"kind_{kind}": count for kind, count in kinds.iter_rows()},
         },
         data_version=dg.DataVersion(evaluation.store.fingerprint("quarantine")),
@@ -70,9 +71,9 @@ def quarantine(evaluation: EvaluationParam) -> dg.MaterializeResult[None]:
 def reported_figures(evaluation: EvaluationParam) -> dg.MaterializeResult[None]:
     """What other tools' files state, beside the same figure from the rows that were read."""
     evaluation.materialize("reported_figures")
-    table = evaluation.store.scan("reported_figures").sort("source_file", "model", "figure").collect()
+    table = evaluation.store.scan("reported_figures").collect()
     return dg.MaterializeResult(
-        metadata={"dagster/row_count": table.height, "preview": preview(table.lazy())},
+        metadata={"dagster/row_count": table.height, "preview": shown_rows(table.lazy(), "reported_figures")},
         data_version=dg.DataVersion(evaluation.store.fingerprint("reported_figures")),
     )
 

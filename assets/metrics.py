@@ -2,15 +2,17 @@
 
 from typing import TYPE_CHECKING
 
-from assets.common import Figures, checks_of, derived_tables
+from assets.common import checks_of, derived_tables
+from assets.metadata import Metadata, leaderboard_metadata
 
 if TYPE_CHECKING:
     import polars as pl
 
 
-def _by_k(table: "pl.DataFrame") -> Figures:
+def _by_k(table: "pl.DataFrame") -> Metadata:
     figures = table.select("model", "tier", "k", "pass_at_k")
-    return {f"{model} {tier} pass@{k}": value for model, tier, k, value in figures.iter_rows()}
+    numbers = {f"{model} {tier} pass@{k}": value for model, tier, k, value in figures.iter_rows()}
+    return {**leaderboard_metadata(table), **numbers}
 
 
 pass_at_k_tables = derived_tables("metrics", {"pass_at_k": _by_k})

@@ -7,7 +7,8 @@ from dataclasses import replace
 
 import dagster as dg
 
-from assets.common import EvaluationParam, materialized, preview, result, step_order, table_spec
+from assets.common import EvaluationParam, materialized, step_order, table_spec
+from assets.metadata import leaderboard_metadata, result
 from assets.models import published_models
 from touchstone.storage.store import WAREHOUSE, digest
 from touchstone.tables import TABLES
@@ -19,8 +20,9 @@ GROUP = "publish"
 def summary_pass_at_k(evaluation: EvaluationParam) -> dg.MaterializeResult[None]:
     """The summary CSV, one row per model. `warehouse` publishes it."""
     table = evaluation.publish.summary()
+    figures = evaluation.store.scan("pass_at_k").collect()
     return dg.MaterializeResult(
-        metadata={"dagster/row_count": table.height, "preview": preview(table.lazy())},
+        metadata={"dagster/row_count": table.height, **leaderboard_metadata(figures)},
         data_version=dg.DataVersion(evaluation.store.fingerprint("pass_at_k")),
     )
 
@@ -69,20 +71,17 @@ def report(evaluation: EvaluationParam) -> dg.MaterializeResult[None]:
 )
 def warehouse(context: dg.AssetExecutionContext, evaluation: EvaluationParam) -> dg.MaterializeResult[None]:
     """Publishes the run: tables, CSV files and the DuckDB file replace the previous ones in one step."""
-
-    from touchstone.publish.summary import summary
-
     published, store = evaluation.publish.publish(), evaluation.store
     for model in published_models(evaluation, context.instance):
         context.log_event(model)
     rows = sum(part.rows for table in TABLES for part in store.all_parts(table).values())
     return dg.MaterializeResult(
         metadata={
+            **leaderboard_metadata(store.scan("pass_at_k").collect()),
             "path": dg.MetadataValue.path(store.root / WAREHOUSE),
             "tables": ", ".join(published.tables),
             "left out (too many rows)": ", ".join(published.left_out) or "none",
             "rows": rows,
-            "leaderboard": preview(summary(store.scan("pass_at_k").collect()).lazy()),
         },
         data_version=dg.DataVersion(evaluation.publish.version()),
     )

@@ -3,7 +3,8 @@
 The formulas belong in `touchstone.metrics.reliability` and `touchstone.metrics.variance`.
 """
 
-from assets.common import derived_tables, plotted
+from assets.common import derived_tables
+from assets.metadata import plotted
 
 reliability_tables = derived_tables(
     "reliability",

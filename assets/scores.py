@@ -5,7 +5,8 @@ The formulas belong in `touchstone.metrics`; pass@k itself is in `assets.metrics
 
 from typing import TYPE_CHECKING
 
-from assets.common import Figures, checks_of, derived_tables, plotted
+from assets.common import checks_of, derived_tables
+from assets.metadata import Figures, plotted
 
 if TYPE_CHECKING:
     import polars as pl

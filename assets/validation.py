@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import dagster as dg
 
-from assets.common import EvaluationParam, Figures, checks_of, materialized, per_model, table_spec
+from assets.common import EvaluationParam, checks_of, materialized, table_spec
+from assets.metadata import Figures, per_model
 from touchstone.evaluation import Evaluation
 from touchstone.tables import TABLES
 

@@ -12,7 +12,8 @@ from typing import NoReturn
 
 import dagster as dg
 
-from assets.common import CheckFailed, parts_of
+from assets.common import CheckFailed
+from assets.metadata import parts_of
 from pipelines.definitions import CONFIG_VARIABLE, OUTPUT_VARIABLE, build_defs
 from pipelines.jobs import EVALUATE
 from pipelines.progress import LOGGER, progress_logger, stages_of

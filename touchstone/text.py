@@ -6,6 +6,7 @@ Foreign text comes from fixes, data files and names. `visible` and `visible_line
 
 import math
 import re
+from collections.abc import Callable
 
 _SIGNIFICANT_DIGITS = 5
 # They join the parts of an emoji or ligature; all other unprintable characters are shown as escapes.
@@ -35,6 +36,20 @@ def significant(value: float, digits: int = _SIGNIFICANT_DIGITS) -> str:
         return f"{value:.0f}"
     short = f"{value:.{digits}g}"
     return short if float(short) == value else f"{value:#.{digits}g}".rstrip(".")
+
+
+def estimate(value: float | None, low: float | None, high: float | None, show: Callable[[float], str]) -> str:
+    """A figure with its confidence interval, if it has one; an end that is unknown is an ellipsis.
+
+    >>> estimate(0.5, 0.25, math.inf, "{:.2f}".format), estimate(0.5, None, None, str), estimate(None, 0, 1, str)
+    ('0.50 [0.25, ∞]', '0.5', '-')
+    """
+    if value is None:
+        return "-"
+    if low is None and high is None:
+        return show(value)
+    ends = ["…" if end is None else re.sub("inf%?", "∞", show(end)) for end in (low, high)]
+    return f"{show(value)} [{', '.join(ends)}]"
 
 
 def counted(count: int, noun: str, plural: str | None = None) -> str:

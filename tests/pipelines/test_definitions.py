@@ -62,6 +62,12 @@ def execute(folder: Folder, instance: dg.DagsterInstance, **options: Any) -> dg.
     return job.execute_in_process(instance=instance, **options)
 
 
+def shown(value: Any) -> list[list[str]]:
+    """The rows of a table in metadata."""
+    assert isinstance(value, dg.TableMetadataValue)
+    return [list(record.data.values()) for record in value.records]
+
+
 def test_the_shape_of_the_graph(defs: dg.Definitions) -> None:
     graph = defs.resolve_asset_graph()
     shape = {
@@ -196,12 +202,18 @@ def test_what_a_run_tells_the_ui(defs: dg.Definitions, first_run: Run) -> None:
     assert {asset for asset, _ in events} == {key.to_user_string() for key in graph.get_all_asset_keys()}
     outcomes = events["outcomes", None].metadata
     assert outcomes["dagster/row_count"].value == 5
-    assert "| m | 4 | false | 1 |" in outcomes["models"].value and "| n | 1 | false | 1 |" in outcomes["models"].value
+    assert [row[:4] for row in shown(outcomes["models"])] == [["m", "4", "false", "1"], ["n", "1", "false", "1"]]
     assert events["models", "m"].metadata["T0 pass@1"].value == 0.25
     assert events["models", "n"].metadata["accepted"].value == 1
     figures = events["pass_at_k", None].metadata
     assert figures["m T0 pass@1"].value == 0.25
-    assert "| m | T0 | 1 | 0.25 |" in figures["preview"].value
+    assert [row[:3] for row in shown(figures["preview"])] == [
+        ["n", "T0", "1"], ["m", "T0", "1"], ["m", "T0", "2"], ["n", "T0", "2"],
+    ]  # fmt: skip
+    for asset in ("pass_at_k", "summary_pass_at_k", "warehouse"):
+        board = shown(events[asset, None].metadata["leaderboard"])
+        assert [row[:2] for row in board] == [["n", "T0"], ["m", "T0"]], "best first"
+        assert board[1][2].startswith("0.250 [0.0") and len(board[1][2]) == len("0.250 [0.001, 0.992]")
     columns = {column.name for column in events["problems", None].metadata["dagster/column_schema"].schema.columns}
     assert {"oid", "filename", "cluster"} <= columns
     failed = {check.check_name for check in result.get_asset_check_evaluations() if not check.passed}

@@ -1,9 +1,10 @@
 """How single figures look to people, on the terminal and in the report: rates, intervals, p-values, amounts."""
 
 import math
-import re
 from collections.abc import Mapping
 from typing import Any
+
+from touchstone.text import estimate
 
 
 def number(value: float | None) -> str:
@@ -24,13 +25,7 @@ def interval(row: Mapping[str, Any], prefix: str) -> str:
 
 def with_interval(row: Mapping[str, Any], figure: str, prefix: str, style: str) -> str:
     """A figure with its confidence interval, if it has one; an end that is unknown is an ellipsis."""
-    value, low, high = row[figure], row[f"{prefix}ci_low"], row[f"{prefix}ci_high"]
-    if value is None:
-        return "-"
-    if low is None and high is None:
-        return style.format(value)
-    ends = ["…" if end is None else re.sub("inf%?", "∞", style.format(end)) for end in (low, high)]
-    return f"{style.format(value)} [{', '.join(ends)}]"
+    return estimate(row[figure], row[f"{prefix}ci_low"], row[f"{prefix}ci_high"], style.format)
 
 
 def dollars(value: float | None) -> str:

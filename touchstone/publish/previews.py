@@ -1,0 +1,128 @@
+"""Tables as a page shows the first rows of them: best or worst first, figures rounded, an interval in one cell.
+
+What a page makes of the cells belongs to the page: they are plain text, without control characters.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+
+from touchstone.text import estimate, significant, visible
+
+ROWS = 10
+LEADERBOARD_ROWS = 200
+NO_VALUE = "-"
+_DIGITS = 3
+_WIDTH = 80
+
+# Which rows come first where the keys say nothing: those that are read first. A minus sorts descending.
+_ORDER = {
+    "sources": ("source_file", "model"),
+    "quarantine": ("source_file", "line"),
+    "reported_figures": ("source_file", "model", "figure"),
+    "pass_at_k": ("k", "-pass_at_k", "model", "tier"),
+    "tiers": ("-composite_median", "model", "tier"),
+    "run_scores": ("-overall_score", "model", "tier"),
+    "suite_scores": ("suite", "-score", "model", "tier"),
+    "problem_frontier": ("mean_pass_rate", "oid"),
+    "economics": ("cost_of_pass", "model", "tier"),
+    "routing_policies": ("-saving",),
+    "variance_split": ("-standard_error", "model", "tier"),
+    "reliability": ("-flip_rate", "model", "tier"),
+    "model_comparison": ("p_adjusted", "model_a", "tier_a", "model_b", "tier_b"),
+    "baseline_verdicts": ("p_adjusted", "model", "tier"),
+    "regressions": ("delta", "model", "tier", "oid"),
+    "slices": ("column", "value", "-pass_at_1", "model", "tier"),
+}
+
+
+@dataclass(frozen=True)
+class Preview:
+    """The first rows of a table as text, and how many rows there are."""
+
+    columns: list[str]
+    rows: list[list[str]]
+    total: int
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether rows are left out."""
+        return len(self.rows) < self.total
+
+
+def preview(frame: pl.LazyFrame, table: str = "", most: int = ROWS) -> Preview:
+    """The first rows of a table, in an order that suits it.
+
+    >>> preview(pl.LazyFrame({"model": ["m"], "score": [2 / 3], "score_ci_low": [.5], "score_ci_high": [.75]}))
+    Preview(columns=['model', 'score'], rows=[['m', '0.667 [0.5, 0.75]']], total=1)
+    """
+    schema = frame.collect_schema()
+    intervals = dict(_intervals(schema))
+    hidden = {end for ends in intervals.values() for end in ends}
+    shown = [name for name in schema if name not in hidden]
+    total = int(frame.select(pl.len()).collect().item())
+    first = _sorted(frame, _ORDER.get(table, ()), schema.names()).head(most).collect()
+    rows = [
+        [_cell(row[name], *(row[end] for end in intervals.get(name, ()))) for name in shown]
+        for row in first.iter_rows(named=True)
+    ]
+    return Preview([visible(name) for name in shown], rows, total)
+
+
+def leaderboard(pass_at_k: pl.DataFrame, most: int = LEADERBOARD_ROWS) -> Preview:
+    """Models with their pass@k and confidence intervals, best first.
+
+    >>> row = {"model": "m", "tier": "T0", "k": 1, "pass_at_k": 2 / 3, "ci_low": .5, "ci_high": .75,
+    ...        "attempted": 9, "problems": 10}
+    >>> leaderboard(pl.DataFrame([row])).rows
+    [['m', 'T0', '0.667 [0.500, 0.750]', '9/10']]
+    """
+    ks = pass_at_k["k"].unique().sort().to_list()
+    columns = ["model", "tier", *(f"pass@{k}" for k in ks), "attempted"]
+    best_first = pass_at_k.filter(pl.col("k") == min(ks, default=1)).sort(
+        "pass_at_k", "model", "tier", descending=[True, False, False], nulls_last=True
+    )
+    by_model = pass_at_k.sort("k").rows_by_key(["model", "tier"], named=True, include_key=True)
+    rows = []
+    for model, tier in best_first.select("model", "tier").head(most).iter_rows():
+        figures = by_model[model, tier]
+        shown = [estimate(row["pass_at_k"], row["ci_low"], row["ci_high"], "{:.3f}".format) for row in figures]
+        attempted = f"{figures[0]['attempted']}/{figures[0]['problems']}"
+        rows.append([visible(model), visible(tier), *shown, attempted])
+    return Preview(columns, rows, best_first.height)
+
+
+def _intervals(schema: pl.Schema) -> Iterator[tuple[str, tuple[str, str]]]:
+    """The figures that have a confidence interval: the one that it is named after, else the one before it."""
+    names = schema.names()
+    for place, low in enumerate(names):
+        prefix, found, _ = low.rpartition("ci_low")
+        figure = prefix.removesuffix("_") or names[place - 1]
+        if found and f"{prefix}ci_high" in schema and schema.get(figure) == pl.Float64:
+            yield figure, (low, f"{prefix}ci_high")
+
+
+def _sorted(frame: pl.LazyFrame, order: Sequence[str], names: Sequence[str]) -> pl.LazyFrame:
+    keys = [key for key in order if key.removeprefix("-") in names]
+    if not keys:
+        return frame
+    descending = [key.startswith("-") for key in keys]
+    return frame.sort([key.removeprefix("-") for key in keys], descending=descending, nulls_last=True)
+
+
+def _cell(value: Any, low: float | None = None, high: float | None = None) -> str:
+    if isinstance(value, float):
+        return estimate(value, low, high, _rounded)
+    if value is None:
+        return NO_VALUE
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    text = visible(re.sub(r"[\r\n]+", " ", str(value)[: 2 * _WIDTH]))
+    return text if len(text) <= _WIDTH else f"{text[: _WIDTH - 1]}…"
+
+
+def _rounded(value: float) -> str:
+    return significant(value, _DIGITS)
