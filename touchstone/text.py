@@ -8,6 +8,7 @@ import math
 import re
 
 _SIGNIFICANT_DIGITS = 5
+_NOT_FINITE = {math.inf: "Infinity", -math.inf: "-Infinity"}
 # They join the parts of an emoji or ligature; all other unprintable characters are shown as escapes.
 _JOINERS = "\u200c\u200d"
 
@@ -35,6 +36,18 @@ def significant(value: float, digits: int = _SIGNIFICANT_DIGITS) -> str:
         return f"{value:.0f}"
     short = f"{value:.{digits}g}"
     return short if float(short) == value else f"{value:#.{digits}g}".rstrip(".")
+
+
+def json_number(value: float) -> float | str | None:
+    """A figure for JSON, which has only finite ones: infinity as text, and undefined (NaN) as null.
+
+    `float` in Python and `Number` in JavaScript read the text back. Null would be wrong: the cost of pass of a model
+    that never passes is known to be infinite.
+
+    >>> json_number(0.5), json_number(-math.inf), json_number(math.nan)
+    (0.5, '-Infinity', None)
+    """
+    return value if math.isfinite(value) else _NOT_FINITE.get(value)
 
 
 def counted(count: int, noun: str, plural: str | None = None) -> str:
