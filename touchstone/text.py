@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable
 
 _SIGNIFICANT_DIGITS = 5
+_NOT_FINITE = {math.inf: "Infinity", -math.inf: "-Infinity"}
 # They join the parts of an emoji or ligature; all other unprintable characters are shown as escapes.
 _JOINERS = "\u200c\u200d"
 
@@ -50,6 +51,18 @@ def estimate(value: float | None, low: float | None, high: float | None, show: C
         return show(value)
     ends = ["…" if end is None else re.sub("inf%?", "∞", show(end)) for end in (low, high)]
     return f"{show(value)} [{', '.join(ends)}]"
+
+
+def json_number(value: float) -> float | str | None:
+    """A figure for JSON, which has only finite ones: infinity as text, and undefined (NaN) as null.
+
+    `float` in Python and `Number` in JavaScript read the text back. Null would be wrong: the cost of pass of a model
+    that never passes is known to be infinite.
+
+    >>> json_number(0.5), json_number(-math.inf), json_number(math.nan)
+    (0.5, '-Infinity', None)
+    """
+    return value if math.isfinite(value) else _NOT_FINITE.get(value)
 
 
 def counted(count: int, noun: str, plural: str | None = None) -> str:

@@ -10,7 +10,8 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
-from touchstone.cli.fitted_table import UNLIMITED, Column, FittedTable, names, numbers, prose
+from touchstone.cli.compact_layout import Column
+from touchstone.cli.fitted_table import UNLIMITED, FittedTable, names, numbers, prose
 from touchstone.text import significant
 
 LONG_NAME = "provider-" + "x" * 80 + "-20250929"

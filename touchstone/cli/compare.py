@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from touchstone.cli.console import print_messages, show_progress
-from touchstone.cli.options import DATA_OPTION, MultiValueCommand
+from touchstone.cli.options import DATA_OPTION, JSON_OPTION, QUIET_OPTION, MultiValueCommand, as_format
 from touchstone.cli.safe_output import print_data
 from touchstone.errors import TouchstoneError
 
@@ -61,6 +61,8 @@ def compare(
     fail_on_verdict: Annotated[
         Literal["worse"] | None, typer.Option(help="Exit with 1 if a model is worse than its baseline.")
     ] = None,
+    as_json: Annotated[bool, JSON_OPTION] = False,
+    quiet: Annotated[bool, QUIET_OPTION] = False,
 ) -> None:
     """Compare two evaluations: which cases regressed or improved, and whether the difference is significant."""
     from touchstone.cli.comparison_text import comparison_text, show_comparison
@@ -69,7 +71,8 @@ def compare(
     from touchstone.publish.formats import REPORT_SUFFIXES, file_format
     from touchstone.storage.files import replacing
 
-    shown_as = format or "text"
+    chosen = as_format(format, as_json)
+    shown_as = chosen or "text"
     saved_as = file_format(save_to, format, REPORT_SUFFIXES) if save_to is not None else None
     given = {
         "threshold": threshold,
@@ -80,13 +83,13 @@ def compare(
     }
     old, new = _two_inputs(inputs or [], baseline, current)
     options, settings = _comparison_settings(config, models=model or (), tiers=tier or (), **given)
-    with show_progress("comparing"):
+    with show_progress("comparing", quiet=quiet):
         comparison = compare_evaluations(old, new, options, settings)
-    if shown_as == "text":
-        show_comparison(comparison.report)
-    else:
+    if shown_as != "text":
         print_data(format_report(comparison.report, shown_as))
-    print_messages("note", comparison.notes)
+    elif chosen or not quiet:
+        show_comparison(comparison.report)
+    print_messages("note", comparison.notes, quiet)
     if save_to is not None:
         saved_as = saved_as or shown_as
         report = comparison.report
@@ -132,25 +135,37 @@ def _comparison_settings(config: Path | None, **given: Any) -> "tuple[CompareOpt
 def snapshots(
     context: typer.Context,
     data: Annotated[Path | None, typer.Option(help="Output folder whose snapshots to list.")] = None,
+    as_json: Annotated[bool, JSON_OPTION] = False,
+    quiet: Annotated[bool, QUIET_OPTION] = False,
 ) -> None:
     """Manage snapshots: finished runs, frozen so that any two can be compared."""
     if context.invoked_subcommand is None:
         if data is None:
             raise TouchstoneError("pass --data DIR to list the snapshots of an output folder, or --help for more")
-        list_snapshots(data)
+        list_snapshots(data, as_json, quiet)
 
 
 @snapshot_commands.command("list")
-def list_snapshots(data: Annotated[Path, DATA_OPTION]) -> None:
+def list_snapshots(
+    data: Annotated[Path, DATA_OPTION],
+    as_json: Annotated[bool, JSON_OPTION] = False,
+    quiet: Annotated[bool, QUIET_OPTION] = False,
+) -> None:
     """List the snapshots, newest first, with their pins."""
-    from touchstone.cli.tables import show_snapshots
     from touchstone.storage import snapshots as stored
 
     found, unreadable = stored.list_snapshots(data), stored.explain_unreadable(data)
     if not found and not unreadable:
         raise TouchstoneError(f"{data}: there are no snapshots; every finished `touchstone run` makes one")
-    show_snapshots(found, stored.pins(data))
-    print_messages("warning", unreadable)
+    if as_json:
+        from touchstone.cli.json_output import print_json, snapshots_document
+
+        print_json(snapshots_document(reversed(found), stored.pins(data)))
+    elif not quiet:
+        from touchstone.cli.tables import show_snapshots
+
+        show_snapshots(found, stored.pins(data))
+    print_messages("warning", unreadable, quiet)
 
 
 @snapshot_commands.command("pin")

@@ -8,7 +8,7 @@ import io
 from rich.console import Console
 from rich.text import Text
 
-from touchstone.cli.fitted_table import UNLIMITED, FittedTable, SafeConsole, names, numbers, terminal
+from touchstone.cli.fitted_table import UNLIMITED, FittedTable, SafeConsole, names, numbers, print_line, terminal
 from touchstone.compare.report import ComparisonReport, Section, count_line, inputs_line, sections
 from touchstone.text import visible
 
@@ -19,11 +19,11 @@ def show_comparison(report: ComparisonReport, console: Console | None = None) ->
     """Print the report; tables are fitted to the width of the console."""
     console = console or terminal()
     for line in report.verdict_lines:
-        console.print(Text(visible(line), style="bold"), soft_wrap=True)
-    console.print(Text(count_line(report)), soft_wrap=True)
-    console.print(Text(visible(inputs_line(report)), style="dim"), soft_wrap=True)
+        print_line(console, line, "bold")
+    print_line(console, count_line(report))
+    print_line(console, inputs_line(report), "dim")
     for line in report.notes:
-        console.print(Text(visible(line)), soft_wrap=True)
+        print_line(console, line)
     for section in sections(report):
         console.print()
         console.print(Text(section.title, style=_STYLES.get(section.title, "bold")))

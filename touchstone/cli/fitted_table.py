@@ -1,16 +1,17 @@
-"""Tables on the terminal that never truncate a figure or a name. Their contents belong in `tables` and `*_tables`.
+"""Tables on the terminal that never truncate a figure. Their contents belong in `tables` and `*_tables`.
 
 A table too wide for the terminal first wraps: headers at `_` and spaces, intervals onto a second line, long text, and
 names longer than a third of the width. If that is not enough, the last columns are hidden and named below the table.
-Piped output has no width, so nothing is wrapped or hidden.
+A `compact` table has a line per row instead: `compact_layout` chooses what is shown, and long names are shortened.
+Piped output has no width, so nothing is wrapped, shortened or hidden.
 """
 
 import re
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import accumulate, zip_longest
-from typing import Any, Literal, NamedTuple, TextIO
+from typing import Any, NamedTuple, TextIO
 
 from rich.box import HEAVY_HEAD
 from rich.cells import cell_len, chop_cells
@@ -19,41 +20,65 @@ from rich.segment import Segment, Segments
 from rich.style import Style
 from rich.text import Text
 
+from touchstone.cli.compact_layout import (
+    BAR_WIDTH,
+    COLUMN_OVERHEAD,
+    TABLE_OVERHEAD,
+    Column,
+    Kind,
+    Layout,
+    compact_layout,
+    without_interval,
+)
 from touchstone.cli.safe_output import safe
+from touchstone.cli.short_names import shortened
 from touchstone.text import visible, visible_lines
 
-Kind = Literal["name", "number", "text"]
 Line = str | Text
 
 # Wider than any table: the console of a pipe or file.
 UNLIMITED = 10**9
+_ANY_HEIGHT = 25
 
 _NARROWEST_TEXT = 20
 _NARROWEST_NAME = 10
-# Each column has a border and a space on either side; the last border closes the table.
-_COLUMN_OVERHEAD, _TABLE_OVERHEAD = 3, 1
+_EIGHTHS = " ▏▎▍▌▋▊▉█"
+_ASCII_EIGHTHS = str.maketrans(_EIGHTHS, "    #####")
 
 
-class Column(NamedTuple):
-    """A column. A `name` stays on one line if possible, a `number` is never broken, `text` wraps first."""
-
-    header: str
-    kind: Kind = "text"
-
-
-def names(*headers: str) -> list[Column]:
+def names(*headers: str, rank: int = 0) -> list[Column]:
     """Columns of names: models, tiers, ids."""
-    return [Column(header, "name") for header in headers]
+    return [Column(header, "name", rank) for header in headers]
 
 
-def numbers(*headers: str) -> list[Column]:
-    """Right-aligned columns of figures. `0.5 [0.4, 0.6]` may wrap before the bracket."""
-    return [Column(header, "number") for header in headers]
+def labels(*headers: str, rank: int = 0) -> list[Column]:
+    """Columns of words from a fixed vocabulary, and of ids to copy: never shortened."""
+    return [Column(header, "label", rank) for header in headers]
 
 
-def prose(*headers: str) -> list[Column]:
+def numbers(*headers: str, rank: int = 0) -> list[Column]:
+    """Right-aligned columns of figures. `0.5 [0.4, 0.6]` may wrap before the bracket, unless the table is compact."""
+    return [Column(header, "number", rank) for header in headers]
+
+
+def prose(*headers: str, rank: int = 0) -> list[Column]:
     """Columns of running text."""
-    return [Column(header, "text") for header in headers]
+    return [Column(header, "text", rank) for header in headers]
+
+
+def bars(header: str = "", rank: int = 0) -> list[Column]:
+    """A column of bars, drawn on a terminal only."""
+    return [Column(header, "bar", rank)]
+
+
+def bar(share: float | None) -> str:
+    """A bar for a share of 1, in eighths of a character; empty if the share is unknown.
+
+    >>> bar(0.5), bar(0.26), bar(None)
+    ('█████     ', '██▋       ', '          ')
+    """
+    eighths = round(8 * BAR_WIDTH * min(max(share or 0.0, 0.0), 1.0))
+    return (_EIGHTHS[8] * (eighths // 8) + _EIGHTHS[eighths % 8]).ljust(BAR_WIDTH)[:BAR_WIDTH]
 
 
 @dataclass
@@ -67,11 +92,13 @@ class FittedTable:
     lines_between_rows: bool = False
     # Wrap long names further rather than leave out a column of figures.
     keep_figures: bool = False
+    # A line per row, and columns left out by their rank.
+    compact: bool = False
     rows: list[tuple[Line, ...]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         # Before widths are measured: an escape is longer than what it stands for.
-        self.columns = [Column(visible(header), kind) for header, kind in self.columns]
+        self.columns = [column._replace(header=visible(column.header)) for column in self.columns]
 
     def add_row(self, *cells: Line) -> None:
         """Add one row, with one cell per column."""
@@ -81,21 +108,63 @@ class FittedTable:
 
     def print(self, screen: Console) -> None:
         """Print the table; columns that do not fit are hidden and named below it."""
-        widths = self.fitted_widths(screen.width)
+        drawn = [place for place, column in enumerate(self.columns) if column.kind != "bar" or screen.width < UNLIMITED]
+        table = self._of_columns(drawn)
+        layout = table.layout(screen.width)
         if self.title:
-            screen.print(Text(self.title, style="italic"))
+            print_line(screen, self.title, "italic")
         # No cropping: a single column may be wider than the terminal, which then wraps it.
-        screen.print(Segments(self._grid(screen, widths)), crop=False, end="")
-        hidden = [column.header for column in self.columns[len(widths) :]]
-        missing = f"not shown: {', '.join(hidden)}; {self.hint}" if hidden else ""
-        for line in filter(None, (self.caption, missing)):
-            screen.print(Text(line, style="dim"))
+        shown = table._of_columns(list(layout.widths))
+        shown.rows = [_fitted(row, layout) for row in shown.rows]
+        if self.compact:
+            shown._shorten_names(list(layout.widths.values()))
+        screen.print(Segments(shown._grid(screen, list(layout.widths.values()))), crop=False, end="")
+        for line in (*self.caption.split("\n"), table._missing(layout)):
+            if line:
+                print_line(screen, line, "dim")
+
+    def layout(self, width: int) -> Layout:
+        """The columns that fit, and their widths."""
+        if not self.compact:
+            return Layout(dict(enumerate(self.fitted_widths(width))))
+        cells = [[str(row[place]) for row in self.rows] for place in range(len(self.columns))]
+        return compact_layout(self.columns, cells, width)
+
+    def _of_columns(self, places: Sequence[int]) -> "FittedTable":
+        rows = [tuple(row[place] for place in places) for row in self.rows]
+        return replace(self, columns=[self.columns[place] for place in places], rows=rows)
+
+    def _shorten_names(self, widths: Sequence[int]) -> None:
+        """Shorten names in the middle, in the same way in columns of the same width."""
+        places = [place for place, column in enumerate(self.columns) if column.kind == "name"]
+        short = {}
+        for width in {widths[place] for place in places}:
+            same = [place for place in places if widths[place] == width]
+            short[width] = shortened(sorted({str(row[place]) for row in self.rows for place in same}), width)
+        for number, row in enumerate(self.rows):
+            cells = list(row)
+            for place in places:
+                if isinstance(cell := cells[place], str):
+                    cells[place] = short[widths[place]][cell]
+            self.rows[number] = tuple(cells)
+
+    def _missing(self, layout: Layout) -> str:
+        """What is not shown, in words."""
+        hidden = [
+            column.header
+            for place, column in enumerate(self.columns)
+            if place not in layout.widths and column.kind != "bar"
+        ]
+        without = [self.columns[place].header for place in sorted(layout.bare)]
+        if without:
+            hidden.append(f"the {'interval' if len(without) == 1 else 'intervals'} of {', '.join(without)}")
+        return f"not shown: {', '.join(hidden)}; {self.hint}" if hidden else ""
 
     def fitted_widths(self, width: int) -> list[int]:
         """The widths of the leading columns that fit; at least one."""
-        room = width - _TABLE_OVERHEAD
+        room = width - TABLE_OVERHEAD
         sizes = [self._size(place) for place in range(len(self.columns))]
-        if sum(size.natural + _COLUMN_OVERHEAD for size in sizes) <= room:
+        if sum(size.natural + COLUMN_OVERHEAD for size in sizes) <= room:
             return [size.natural for size in sizes]
         # Wrap names further if otherwise no figure would fit beside them.
         for longest_name in (max(width // 3, _NARROWEST_TEXT), 0):
@@ -104,11 +173,11 @@ class FittedTable:
             kinds = [column.kind for column in self.columns[:shown]]
             if shown == len(sizes) or ("number" in kinds and not self.keep_figures):
                 break
-        spare = room - sum(least[:shown]) - _COLUMN_OVERHEAD * shown
+        spare = room - sum(least[:shown]) - COLUMN_OVERHEAD * shown
         return _widened(least[:shown], [size.natural for size in sizes], kinds, max(spare, 0))
 
     def _size(self, place: int) -> "_Size":
-        header, kind = self.columns[place]
+        header, kind, _ = self.columns[place]
         cells = {str(row[place]) for row in self.rows}
         longest = max(map(_longest_line, cells), default=0)
         longest_piece = max((cell_len(piece.rstrip()) for cell in cells for piece in _pieces(cell, kind)), default=0)
@@ -119,7 +188,7 @@ class FittedTable:
                 # A word too long for one line anyway may be broken anywhere.
                 word = longest_piece if longest_piece <= _NARROWEST_TEXT else 0
                 least = max(word, min(longest, _NARROWEST_NAME))
-            case "text":
+            case _:
                 least = min(longest, _NARROWEST_TEXT)
         header_piece = max((cell_len(piece.rstrip()) for piece in _pieces(header, "name")), default=0)
         name = longest if kind == "name" else 0
@@ -141,8 +210,18 @@ class FittedTable:
             if place and between:
                 yield Segment(box.get_row(spans, "row") + "\n")
             cells = [_fold(screen, cell, width, kind) for cell, width, kind in zip(row, widths, kinds, strict=False)]
+            if screen.options.ascii_only:
+                cells = [[_in_ascii(line) for line in cell] for cell in cells]
             yield from _drawn_row(screen, edges, cells, widths, kinds)
         yield Segment(box.get_bottom(spans) + "\n")
+
+
+def _fitted(row: tuple[Line, ...], layout: Layout) -> tuple[Line, ...]:
+    """The cells as a compact table shows them: figures for which there is too little room without their interval."""
+    return tuple(
+        without_interval(str(cell)) if place in layout.bare else cell
+        for place, cell in zip(layout.widths, row, strict=True)
+    )
 
 
 def _drawn_row(
@@ -160,7 +239,8 @@ def _drawn_row(
             before, after = (space, "") if kind == "number" else ("", space)
             yield Segment((between if place else left) + " " + before)
             if isinstance(line, Text):
-                yield from line.render(screen)
+                # A text without spans leaves its own style to the caller.
+                yield from Segment.apply_style(line.render(screen), screen.get_style(line.style))
             else:
                 yield Segment(line, style)
             yield Segment(after + " ")
@@ -184,7 +264,10 @@ def terminal(stderr: bool = False) -> Console:
 class SafeConsole(Console):
     """A console that colours its own text and escapes control characters in all of it."""
 
-    def __init__(self, stream: TextIO, **options: Any) -> None:
+    def __init__(self, stream: TextIO, *, width: int | None = None, **options: Any) -> None:
+        # Without a height, rich takes a dumb terminal for one of 80 columns, whatever the width.
+        height = None if width is None else _ANY_HEIGHT
+        options |= {"width": width, "height": height}
         super().__init__(file=safe(stream, styled=True), highlight=False, emoji=False, **options)
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterator[Segment]:
@@ -193,9 +276,20 @@ class SafeConsole(Console):
             yield segment if segment.control else segment._replace(text=visible_lines(segment.text))
 
 
+def print_line(screen: Console, line: str, style: str = "") -> None:
+    """Print a line of text, wrapped between words to the width of the console; no figure or interval is broken."""
+    for folded in _folded(visible(line), screen.width, "text"):
+        screen.print(Text(folded, style=style), soft_wrap=True)
+
+
+def _in_ascii(line: Line) -> Line:
+    """The cell with a bar of `#`, for a terminal without Unicode."""
+    return line.translate(_ASCII_EIGHTHS) if isinstance(line, str) else line
+
+
 def _leading(widths: Sequence[int], room: int) -> int:
     """How many of the first columns fit; at least one."""
-    ends = accumulate(width + _COLUMN_OVERHEAD for width in widths)
+    ends = accumulate(width + COLUMN_OVERHEAD for width in widths)
     return max(sum(end <= room for end in ends), 1)
 
 
@@ -222,11 +316,14 @@ def _longest_line(cell: str) -> int:
     return max(map(cell_len, cell.split("\n")))
 
 
-# Where a cell may wrap: a figure before its interval, a name after a separator, text between words.
+# Where a cell may wrap: a figure before its interval, a name after a separator, words and text between words.
 _PIECES: dict[Kind, re.Pattern[str]] = {
     "number": re.compile(r"\[[^\]]*\] *|(?:[<>≤≥] )?[^ \[]+ *|\[ *| +"),
     "name": re.compile(r"[^-_./ ]*[-_./ ]+|[^-_./ ]+"),
-    "text": re.compile(r"[^ ]+ *| +"),
+    "label": re.compile(r"[^ ]+ *| +"),
+    "bar": re.compile(r".+"),
+    # An interval and a bounded p-value stay together here too.
+    "text": re.compile(r"\[[^\]]{0,40}\][^ ]* *|(?:[<>≤≥] )?[^ ]+ *| +"),
 }
 
 

@@ -18,6 +18,8 @@ SCORE_OPTION = typer.Option(
     "--scorer", "--score", metavar="NAME", help="Which score of files that have several, such as Inspect logs."
 )
 DATA_OPTION = typer.Option(help="Output folder of a run.")
+QUIET_OPTION = typer.Option("--quiet", "-q", help="Print only errors; with --json or --format, the result too.")
+JSON_OPTION = typer.Option("--json", help="Print the result as one JSON document, figures unrounded.")
 DRAFT_OPTION = typer.Option("--draft", help="Read the tables of the last run, which a gate kept from being published.")
 
 
@@ -55,6 +57,13 @@ def tables_folder(data: Path, draft: bool) -> Path:
     found = draft_tables(data)
     print("note: a gate blocked this run; its tables are not published", file=sys.stderr)
     return found
+
+
+def as_format(format: str | None, as_json: bool) -> str | None:
+    """The format that --format and --json, which is short for --format json, ask for."""
+    if as_json and format not in (None, "json"):
+        raise TouchstoneError(f"--json and --format {format} contradict each other; leave one of them out")
+    return "json" if as_json else format
 
 
 def require_file_for_parquet(format: str | None, save_to: Path | None) -> None:

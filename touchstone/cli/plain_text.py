@@ -4,19 +4,41 @@ from collections.abc import Sequence
 
 import polars as pl
 
+from touchstone.cli.short_names import cell_width, shortened
 from touchstone.text import counted_of, visible
 
+_SHORTEST_NAME = 8
 
-def summary_text(summary: pl.DataFrame, k_values: Sequence[int]) -> str:
-    """Models and their pass@k in aligned columns, rows numbered from 0; three to six decimals, as a column needs."""
+
+def summary_text(summary: pl.DataFrame, k_values: Sequence[int], width: int | None = None) -> str:
+    """Models and their pass@k in aligned columns, rows numbered from 0; three to six decimals, as a column needs.
+
+    On a terminal of so many columns, long names are shortened, and values of k that do not fit are named below.
+    """
     names = [name for name in ("LLM", "tier") if name in summary.columns] + [f"pass@{k}" for k in k_values]
     columns = [["", *(str(row) for row in range(summary.height))]]
     columns += [[name, *_cells(summary[name])] for name in names]
-    widths = [max(map(_width, column)) for column in columns]
-    padded = [
-        [" " * (width - _width(cell)) + cell for cell in column] for column, width in zip(columns, widths, strict=True)
-    ]
-    return "\n".join("  ".join(row).rstrip() for row in zip(*padded, strict=True))
+    hidden = []
+    if width is not None:
+        shown = _fitting(columns, width)
+        hidden = names[shown - 1 :]
+        columns = columns[:shown]
+        room = width - sum(_width(column) + 2 for place, column in enumerate(columns) if place != 1)
+        short = shortened(columns[1][1:], max(room, _SHORTEST_NAME))
+        columns[1] = [columns[1][0], *(short[name] for name in columns[1][1:])]
+    padded = [[" " * (_width(column) - cell_width(cell)) + cell for cell in column] for column in columns]
+    lines = ["  ".join(row).rstrip() for row in zip(*padded, strict=True)]
+    return "\n".join([*lines, *([f"not shown: {', '.join(hidden)}"] if hidden else [])])
+
+
+def _fitting(columns: Sequence[Sequence[str]], width: int) -> int:
+    """How many of the first columns fit beside names that are shortened as far as possible; at least three."""
+    least = [_width(column) for column in columns]
+    least[1] = min(least[1], _SHORTEST_NAME)
+    shown = len(columns)
+    while shown > 3 and sum(least[:shown]) + 2 * (shown - 1) > width:
+        shown -= 1
+    return shown
 
 
 def explain_nulls(table: pl.DataFrame) -> list[str]:
@@ -36,13 +58,8 @@ def explain_nulls(table: pl.DataFrame) -> list[str]:
     return lines
 
 
-def _width(cell: str) -> int:
-    """Terminal columns that the text occupies."""
-    if cell.isascii():
-        return len(cell)
-    from rich.cells import cell_len
-
-    return cell_len(cell)
+def _width(column: Sequence[str]) -> int:
+    return max(map(cell_width, column))
 
 
 def _cells(column: pl.Series) -> list[str]:

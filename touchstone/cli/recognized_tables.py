@@ -36,7 +36,13 @@ def show_recognized(screen: Console, found: list[RecognizedSource], discovery: D
 def sources_table(found: list[RecognizedSource]) -> FittedTable:
     """Each file or folder with its format, models, problems and attempts."""
     table = FittedTable(
-        [*names("file"), *prose("format", "models"), *numbers("problems", "attempts", "refused")],
+        [
+            *names("file"),
+            *prose("format", rank=2),
+            *prose("models", rank=1),
+            *numbers("problems", "attempts", "refused"),
+        ],
+        compact=True,
         title="recognized",
     )
     for each in found[:_MAX_ROWS]:
@@ -57,10 +63,10 @@ def figures_table(discovery: Discovery) -> FittedTable:
     """The figures that the files state, beside the same from the rows that were read."""
     figures = reported_figures_frame(discovery).sort("source_file", "model", "suite", "figure")
     explained = figures.head(_MAX_ROWS)["note"].null_count() < min(figures.height, _MAX_ROWS)
-    columns = [*names("file", "model", "figure"), *numbers("reported", "recomputed")]
+    columns = [*names("file", rank=2), *names("model"), *prose("figure"), *numbers("reported", "recomputed")]
     if explained:
-        columns += prose("why ours differs")
-    table = FittedTable(columns, title="figures of the tools")
+        columns += prose("why ours differs", rank=1)
+    table = FittedTable(columns, title="figures of the tools", compact=True)
     rows = figures.with_columns(figure=pl.concat_str("suite", "figure", separator=" ", ignore_nulls=True))
     for row in rows.head(_MAX_ROWS).iter_rows(named=True):
         numbers_shown = ("-" if row[name] is None else f"{row[name]:.4g}" for name in ("reported", "recomputed"))

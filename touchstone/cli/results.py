@@ -1,5 +1,7 @@
 """Commands that give figures: `pass-at-k` from CSV files; `sql` and `tables` from the output of a run."""
 
+import shutil
+import sys
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated, Literal
@@ -10,8 +12,11 @@ from touchstone.cli.console import print_messages, show_progress
 from touchstone.cli.options import (
     DATA_OPTION,
     DRAFT_OPTION,
+    JSON_OPTION,
+    QUIET_OPTION,
     SCORE_OPTION,
     MultiValueCommand,
+    as_format,
     require_file_for_parquet,
     tables_folder,
 )
@@ -39,7 +44,11 @@ def pass_at_k(
         typer.Option(metavar="K…", help="Values of k: 1 5 10, or 1,5,10. [default: 1 5 10; those that fit for PATH…]"),
     ] = None,
     save_to: Annotated[Path | None, typer.Option(help="Also write the summary CSV to this file.")] = None,
-    format: Annotated[Literal["table", "csv", "json"], typer.Option(help="Output format.")] = "table",
+    format: Annotated[
+        Literal["table", "csv", "json"] | None, typer.Option(help="Output format. [default: table]")
+    ] = None,
+    as_json: Annotated[bool, JSON_OPTION] = False,
+    quiet: Annotated[bool, QUIET_OPTION] = False,
 ) -> None:
     """Compute pass@k straight from files, without Dagster."""
     from touchstone.cli.plain_text import explain_nulls, summary_text
@@ -52,7 +61,8 @@ def pass_at_k(
 
     given = parse_k_values(k_values) if k_values else None
     large = sum(path.stat().st_size for path in [*(fixes_csv or []), *(paths or [])] if path.is_file()) > _LARGE
-    with show_progress("reading") if large else nullcontext():
+    shown_as = as_format(format, as_json)
+    with show_progress("reading", quiet=quiet) if large else nullcontext():
         if paths:
             if fixes_csv:
                 raise TouchstoneError("give either PATH… or --fixes-csv, not both")
@@ -63,15 +73,17 @@ def pass_at_k(
         else:
             ks = given or [1, 5, 10]
             result = calculate(problems_csv, fixes_csv, ks, IntervalSettings())
-    if format == "json":
+    if shown_as == "json":
         print_data(result.table.write_json() + "\n")
-    elif format == "csv":
+    elif shown_as == "csv":
         print_data(csv_text(summary(result.table).lazy()))
-    else:
-        print(summary_text(summary(result.table), ks))
+    elif not quiet or shown_as == "table":
+        width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+        print(summary_text(summary(result.table), ks, width))
     if save_to is not None:
         write_summary(result.table, save_to)
-    print_messages("note", [*result.notes, *explain_nulls(result.table), *explain_refusals(result.quarantine)])
+    notes = [*result.notes, *explain_nulls(result.table), *explain_refusals(result.quarantine)]
+    print_messages("note", notes, quiet)
     print_messages("error", result.unreadable)
     if result.unreadable:
         raise typer.Exit(2)

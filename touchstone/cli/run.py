@@ -8,13 +8,20 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from touchstone.cli.console import show_progress
-from touchstone.cli.options import CONFIG_OPTION, SCORE_OPTION, MultiValueCommand, config_or_default
+from touchstone.cli.console import print_messages, show_progress
+from touchstone.cli.options import (
+    CONFIG_OPTION,
+    JSON_OPTION,
+    QUIET_OPTION,
+    SCORE_OPTION,
+    MultiValueCommand,
+    config_or_default,
+)
 from touchstone.errors import TouchstoneError
 
 if TYPE_CHECKING:
     from touchstone.config import EvaluationConfig
-    from touchstone.evaluation import Evaluation
+    from touchstone.evaluation import Evaluation, RunOutcome
     from touchstone.publish.up_to_date import PublishedRun
 
 _UI_HOST = "127.0.0.1"
@@ -49,11 +56,13 @@ def run(
             help="Run even if nothing changed since the published run; unlike --fresh, reuse what is up to date.",
         ),
     ] = False,
+    as_json: Annotated[bool, JSON_OPTION] = False,
+    quiet: Annotated[bool, QUIET_OPTION] = False,
 ) -> None:
     """Run a whole evaluation: ingest, validate, score, publish. If nothing changed, show the published results."""
     gc.set_threshold(_NEW_OBJECTS_PER_COLLECTION, *gc.get_threshold()[1:])
     config, is_new = _configuration(paths or [], config, output_dir, score)
-    with show_progress("reading the configuration", stages=True):
+    with show_progress("reading the configuration", stages=True, quiet=quiet):
         published = None if only or accept or fresh or force or is_new else _find_up_to_date(config, output_dir)
         if published is None:
             from touchstone.evaluation import Evaluation
@@ -65,23 +74,53 @@ def run(
                 report_step("looking for fixes files")
                 evaluation.inputs.require_only(only or [], "--only")
     if published is not None:
-        from touchstone.cli.run_tables import show_published
-
-        show_published(*published)
+        _report_published(*published, as_json, quiet)
         return
     if paths:
-        _introduce(evaluation, config, is_new)
-    with show_progress("loading Dagster", stages=True):
+        _introduce(evaluation, config, is_new, silent=as_json or quiet)
+    with show_progress("loading Dagster", stages=True, quiet=quiet):
         from pipelines.launch import run_evaluation
 
         # What is imported stays; no later collection looks at it.
         gc.freeze()
         with evaluation.store.lock():
             outcome = run_evaluation(evaluation, config)
-    from touchstone.cli.run_tables import show_run
-
-    show_run(evaluation.config, evaluation.store, outcome)
+    _report(evaluation, outcome, as_json, quiet)
     raise typer.Exit(outcome.exit_code)
+
+
+def _report(evaluation: "Evaluation", outcome: "RunOutcome", as_json: bool, quiet: bool) -> None:
+    """Print the results, or with --json and --quiet what went wrong."""
+    if not as_json and not quiet:
+        from touchstone.cli.run_tables import show_run
+
+        show_run(evaluation.config, evaluation.store, outcome)
+        return
+    print_messages("error", outcome.failures)
+    failed = (check for check in outcome.checks if check.error and not check.passed)
+    print_messages("error", (f"check failed {check.name}: {check.message}" for check in failed))
+    if as_json:
+        from touchstone.cli.json_output import print_json, run_document
+
+        facts = {"exit_code": outcome.exit_code, "published": outcome.published, "up_to_date": False}
+        scan = None if outcome.failures or outcome.stopped else evaluation.store.scan
+        folder = evaluation.config.output_dir
+        print_json(run_document(scan, outcome.checks, folder, **facts, failures=list(outcome.failures)))
+
+
+def _report_published(config: "EvaluationConfig", published: "PublishedRun", as_json: bool, quiet: bool) -> None:
+    """Print the published results, which are up to date."""
+    if as_json:
+        from touchstone.cli.json_output import print_json, run_document
+        from touchstone.storage.store import Store
+
+        scan = Store(config.output_dir).scan_published
+        facts = {"exit_code": 0, "published": True, "up_to_date": True, "failures": []}
+        print_json(run_document(scan, published.checks, config.output_dir, **facts))
+    elif not quiet:
+        from touchstone.cli.run_tables import show_published
+
+        show_published(config, published)
 
 
 def _configuration(
@@ -99,7 +138,7 @@ def _configuration(
     return config_with_results(paths, output_dir, score)
 
 
-def _introduce(evaluation: "Evaluation", config_file: Path, is_new: bool) -> None:
+def _introduce(evaluation: "Evaluation", config_file: Path, is_new: bool, silent: bool) -> None:
     """Print what was recognized; choose the k values of a new configuration by the attempts that there are."""
     from touchstone.cli.cells import relative_path
     from touchstone.cli.fitted_table import terminal
@@ -107,12 +146,14 @@ def _introduce(evaluation: "Evaluation", config_file: Path, is_new: bool) -> Non
     from touchstone.ingest.implied_config import with_fitting_k
     from touchstone.ingest.recognized import recognized_sources
 
-    with show_progress("counting attempts"):
+    with show_progress("counting attempts", quiet=silent):
         found = recognized_sources(evaluation.inputs.discovery, evaluation.config)
-    show_recognized(terminal(), found, evaluation.inputs.discovery)
+    if not silent:
+        show_recognized(terminal(), found, evaluation.inputs.discovery)
     if is_new:
         evaluation.config = with_fitting_k(config_file, max((each.most_attempts for each in found), default=1))
-        print(f"settings: {relative_path(config_file)}; edit it to change them")
+        if not silent:
+            print(f"settings: {relative_path(config_file)}; edit it to change them")
 
 
 def _find_up_to_date(config_file: Path, output_dir: Path | None) -> "tuple[EvaluationConfig, PublishedRun] | None":

@@ -13,7 +13,8 @@ from rich.markup import escape
 from rich.text import Text
 
 from touchstone.cli.cells import dollars, interval, number, p_value, relative_path, with_interval
-from touchstone.cli.fitted_table import FittedTable, names, numbers, terminal
+from touchstone.cli.compact_layout import Column
+from touchstone.cli.fitted_table import FittedTable, bar, bars, labels, names, numbers, terminal
 from touchstone.cli.input_tables import show_inputs
 from touchstone.compare.verdicts import describe_shortage
 from touchstone.storage.store import Store
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
     from touchstone.config import EvaluationConfig
     from touchstone.evaluation import RunOutcome
     from touchstone.publish.up_to_date import PublishedRun
+
+# The rank of what is left out first on a narrow terminal.
+LAST = 100
 
 _MAX_SUITES = 6
 _MAX_ROWS = 30
@@ -129,9 +133,13 @@ def _published_paths(store: Store) -> list[str]:
 def leaderboard(pass_at_k: pl.DataFrame) -> FittedTable:
     """Models with their pass@k and confidence intervals, best first."""
     ks = pass_at_k["k"].unique().sort().to_list()
+    headline, *others = (f"pass@{k}" for k in ks)
+    further = [column for rank, header in enumerate(others, 2) for column in numbers(header, rank=rank)]
+    columns = [*names("model"), *tier_column(pass_at_k["tier"]), *numbers(headline), *bars(rank=1), *further]
     table = FittedTable(
-        [*names("model", "tier"), *numbers(*(f"pass@{k}" for k in ks), "attempted"), *names("CI method")],
+        [*columns, *numbers("attempted", rank=LAST - 2), *labels("CI method", rank=LAST - 1)],
         title="pass@k: mean over problems [confidence interval]",
+        compact=True,
     )
     best_first = pass_at_k.filter(pl.col("k") == ks[0]).sort(
         "pass_at_k", "model", "tier", descending=[True, False, False], nulls_last=True
@@ -141,8 +149,14 @@ def leaderboard(pass_at_k: pl.DataFrame) -> FittedTable:
         rows = by_model[model, tier]
         first = rows[0]
         cells = [with_interval(row, "pass_at_k", "", "{:.3f}") for row in rows]
+        cells.insert(1, bar(first["pass_at_k"]))
         table.add_row(model, tier, *cells, f"{first['attempted']}/{first['problems']}", first["ci_method"] or "-")
     return table
+
+
+def tier_column(tiers: pl.Series) -> list[Column]:
+    """The column of tiers: part of a row's name if there are several, else the first to be left out."""
+    return labels("tier", rank=0 if tiers.n_unique() > 1 else LAST)
 
 
 def tier_table(tiers: pl.DataFrame, cross_tier: pl.DataFrame) -> FittedTable:
@@ -150,7 +164,17 @@ def tier_table(tiers: pl.DataFrame, cross_tier: pl.DataFrame) -> FittedTable:
     frontier = dict(cross_tier.select("model", "frontier_tier").iter_rows())
     marked = "* the model's cheapest tier that passes" if any(frontier.values()) else ""
     table = FittedTable(
-        [*names("model", "tier", "grade"), *numbers("scored", "composite", "uplift", "pass rate", "cost of pass")],
+        [
+            *names("model"),
+            *tier_column(tiers["tier"]),
+            *labels("grade"),
+            *numbers("scored", rank=5),
+            *numbers("composite"),
+            *numbers("uplift", rank=4),
+            *numbers("pass rate", rank=3),
+            *numbers("cost of pass", rank=2),
+        ],
+        compact=True,
         title="tiers: grade of the median composite score [confidence interval]",
         caption=(marked + _and_more(tiers.height, "tiers")).strip(),
     )
@@ -189,8 +213,11 @@ def suite_table(suites: pl.DataFrame, runs: pl.DataFrame) -> FittedTable:
             f"{counted(undecided, 'case without an outcome counts', 'cases without an outcome count')} as not passed; "
             "decided_score leaves them out"
         )
+    columns = [*names("model"), *tier_column(runs["tier"]), *(names("run") if len(group) > 2 else [])]
+    columns += [column for rank, suite in enumerate(shown, 1) for column in numbers(suite, rank=rank)]
     table = FittedTable(
-        [*names(*(part.removesuffix("_id") for part in group)), *numbers(*shown, "overall")],
+        [*columns, *numbers("overall")],
+        compact=True,
         title="suites: mean accuracy, and the unweighted mean over suites",
         caption=("\n".join(more) + _and_more(runs.height, "run_scores")).strip(),
     )
@@ -215,8 +242,10 @@ def comparison_table(pairs: pl.DataFrame, alpha: float = 0.05, confidence: float
     adjusted = [f"adjusted {100 * (1 - alpha):g}% CI", "adjusted p"] if pairs["pairs"].max() != 1 else []
     own = [f"{100 * confidence:g}% CI", "p"]
     figures = [*(adjusted or own), "min. detectable effect", *(own if adjusted else [])]
+    ranked = [column for rank, figure in enumerate(figures, 1) for column in numbers(figure, rank=rank)]
     table = FittedTable(
-        [*names("model", "baseline", "verdict"), *numbers("difference", *figures)],
+        [*names("model", "baseline"), *labels("verdict"), *numbers("difference"), *ranked],
+        compact=True,
         title="paired comparison by problem: difference in pass@1",
         caption=_comparison_caption(pairs, alpha),
     )

@@ -4,6 +4,7 @@
 sequences, through `SafeConsole` (in `fitted_table`), and only data in a format for programs goes into a pipe unchanged.
 """
 
+import codecs
 import sys
 from typing import Any, TextIO, cast
 
@@ -11,6 +12,9 @@ from touchstone.text import visible_lines, without_commands
 
 # Longer than the part of a line that makes it a command.
 _LONGEST_COMMAND = 40
+
+# What we write ourselves beyond ASCII, for terminals that have only that.
+_IN_ASCII = str.maketrans({"…": "~", "→": "->", "≤": "<=", "≥": ">=", "∞": "inf", "±": "+-", "×": "x", "−": "-"})
 
 
 class SafeStream:
@@ -24,7 +28,7 @@ class SafeStream:
     def write(self, text: str) -> int:
         """Write the text, made safe."""
         safe = text if self._styled else visible_lines(text)
-        written = without_commands(self._line + safe)
+        written = without_commands(self._line + _encodable(safe, self.stream))
         self.stream.write(written[len(self._line) :])
         line = written.rpartition("\n")[2]
         self._line = line if len(line) <= _LONGEST_COMMAND else f"…{line[-_LONGEST_COMMAND:]}"
@@ -33,6 +37,18 @@ class SafeStream:
     def __getattr__(self, name: str) -> Any:
         """Everything else is the stream's own."""
         return getattr(self.stream, name)
+
+
+def _encodable(text: str, stream: TextIO) -> str:
+    """The text as the stream can write it: beyond its encoding, our own signs become ASCII and others escapes."""
+    encoding = getattr(stream, "encoding", None) or "utf-8"
+    if text.isascii() or codecs.lookup(encoding).name.startswith("utf"):
+        return text
+    try:
+        text.encode(encoding)
+    except UnicodeEncodeError:
+        return text.translate(_IN_ASCII).encode(encoding, "backslashreplace").decode(encoding)
+    return text
 
 
 def guard_output() -> None:
@@ -49,8 +65,17 @@ def safe(stream: TextIO, *, styled: bool = False) -> TextIO:
 
 
 def print_data(text: str) -> None:
-    """Print data in a format for programs: unchanged into a pipe or file, made safe on a terminal."""
-    (sys.stdout if sys.stdout.isatty() else _unguarded(sys.stdout)).write(text)
+    """Print data in a format for programs: unchanged and in UTF-8 into a pipe or file, made safe on a terminal."""
+    if sys.stdout.isatty():
+        sys.stdout.write(text)
+        return
+    stream = _unguarded(sys.stdout)
+    stream.flush()
+    if hasattr(stream, "buffer"):
+        stream.buffer.write(text.encode("utf-8", "replace"))
+        stream.buffer.flush()
+    else:
+        stream.write(text)
 
 
 def _unguarded(stream: Any) -> TextIO:

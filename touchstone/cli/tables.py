@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
 
-from touchstone.cli.fitted_table import Column, FittedTable, names, numbers, prose, terminal
+from touchstone.cli.compact_layout import Column
+from touchstone.cli.fitted_table import FittedTable, labels, names, numbers, prose, terminal
 from touchstone.text import counted, visible
 
 if TYPE_CHECKING:
@@ -43,7 +44,8 @@ def show_snapshots(snapshots: Sequence["Snapshot"], pinned: Mapping[str, str]) -
     pinned_as: dict[str, list[str]] = {}
     for pin, identity in pinned.items():
         pinned_as.setdefault(identity, []).append(pin)
-    table = FittedTable([*names("snapshot", "created (UTC)", "pinned as"), *numbers("inputs"), *prose("validators")])
+    columns = [*labels("snapshot"), *labels("created (UTC)", rank=2), *names("pinned as", rank=1)]
+    table = FittedTable([*columns, *numbers("inputs", rank=3), *prose("validators", rank=4)], compact=True)
     for snapshot in reversed(snapshots):
         pins = ", ".join(sorted(pinned_as.get(snapshot.id, [])))
         files = counted(len(snapshot.inputs), "file")

@@ -4,7 +4,6 @@ Running a query belongs in `touchstone.publish.query`, file name suffixes in `to
 """
 
 import json
-import math
 import re
 from collections.abc import Iterator
 from datetime import date, time
@@ -19,14 +18,13 @@ from touchstone.errors import TouchstoneError
 from touchstone.publish.latex import latex_table
 from touchstone.publish.views import one_line
 from touchstone.storage.files import replacing, spreadsheet_safe
-from touchstone.text import markdown_text, significant
+from touchstone.text import json_number, markdown_text, significant
 
 ColumnKind = Literal["name", "number", "text"]
 
 FORMATS = ("csv", "json", "latex", "markdown", "parquet")
 
 _BATCH_ROWS = 20_000
-_NOT_FINITE = {math.inf: "Infinity", -math.inf: "-Infinity"}
 
 
 def iter_rows(table: pa.Table) -> Iterator[tuple[Any, ...]]:
@@ -144,14 +142,10 @@ def _cell(value: Any) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """Convert the value to JSON's types. NaN becomes null, infinity the string "Infinity" or "-Infinity".
-
-    `float` in Python and `Number` in JavaScript read these strings back. Null would be wrong: the cost of pass of a
-    model that never passes is known to be infinite.
-    """
+    """Convert the value to JSON's types."""
     match value:
         case float():
-            return value if math.isfinite(value) else _NOT_FINITE.get(value)
+            return json_number(value)
         case Decimal():
             return int(value) if value == value.to_integral_value() else float(value)
         case date() | time():
