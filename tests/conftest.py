@@ -1,7 +1,6 @@
 """What the tests share: small input folders made of real files, and the command line as a user calls it."""
 
 import functools
-import gc
 import io
 import json
 import os
@@ -11,7 +10,7 @@ import shutil
 import subprocess
 import sys
 import sysconfig
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,8 +19,9 @@ from unittest.mock import patch
 
 import filelock
 import pytest
-from _pytest.doctest import DoctestModule
 from hypothesis import settings
+
+from tests import collecting
 
 # The same examples every time on a desk; others in every run of CI, where a failure names the seed that repeats it.
 # `make test-nightly` tries many more.
@@ -31,9 +31,6 @@ settings.register_profile("nightly", deadline=None, max_examples=200, print_blob
 settings.load_profile("ci" if os.environ.get("CI") else "desk")
 
 PROJECT = Path(__file__).parent.parent
-
-# Collecting makes a million objects that stay: looking among them for garbage takes each worker two seconds.
-gc.disable()
 
 
 @dataclass
@@ -240,6 +237,7 @@ def pytest_configure(config: pytest.Config) -> None:
     """Choose a seed in CI, before hypothesis reads it; the workers of xdist are given the same options."""
     if os.environ.get("CI") and config.getoption("hypothesis_seed") is None:
         config.option.hypothesis_seed = str(random.SystemRandom().randrange(2**32))
+    config.pluginmanager.register(collecting)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
@@ -247,28 +245,3 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     seed = config.getoption("hypothesis_seed")
     if seed is not None:
         terminalreporter.write_line(f"hypothesis seed {seed}; repeat with --hypothesis-seed={seed}")
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_collect_file() -> Generator[None, list[pytest.Collector], list[pytest.Collector]]:
-    """Look for examples in the package only: to search every object of the tests takes each worker a second."""
-    found = yield
-    return [collector for collector in found if not isinstance(collector, DoctestModule)]
-
-
-def pytest_collection_finish() -> None:
-    """Let the collector look at what the tests make, and not at what collecting has made."""
-    gc.freeze()
-    gc.enable()
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Whole runs first: the longest of them would otherwise be left to one core at the end."""
-    long = (
-        "tests/test_installed.py",
-        "tests/pipelines/test_progress.py",
-        "tests/pipelines/",
-        "tests/compare/test_gate.py",
-    )
-    places = {name: place for place, name in enumerate(long)}
-    items.sort(key=lambda item: next((places[name] for name in long if item.nodeid.startswith(name)), len(long)))

@@ -41,7 +41,9 @@ def test_the_difference_and_its_p_value_are_those_of_an_independent_test(tmp_pat
     means = [np.mean(passes, axis=1) for passes in (new, old)]
     independent = permutation_test(
         means,
-        lambda a, b: np.mean(a - b),
+        lambda a, b, axis: np.mean(a - b, axis=axis),
+        vectorized=True,
+        batch=1_000,
         permutation_type="samples",
         n_resamples=RESAMPLES,
         rng=np.random.default_rng(0),

@@ -1,0 +1,60 @@
+"""Collecting the tests: each worker of xdist finds all of them, so what it need not do is left out."""
+
+import gc
+import sys
+from collections.abc import Generator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from _pytest.assertion import rewrite
+from _pytest.doctest import DoctestModule
+
+TESTS = Path(__file__).parent
+
+# Collecting makes a million objects that stay: looking among them for garbage takes each worker two seconds.
+gc.disable()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if config.args_source is config.ArgsSource.TESTPATHS and hasattr(config, "workerinput"):
+        _rewrite_own_share(config, config.workerinput)
+
+
+def _rewrite_own_share(config: pytest.Config, worker: dict[str, Any]) -> None:
+    """Rewrite the assertions of some test files, for all workers: in a new clone, each would rewrite all of them."""
+    if sys.dont_write_bytecode:
+        return
+    number = int(worker["workerid"].removeprefix("gw"))
+    for path in sorted(TESTS.rglob("test_*.py"))[number :: worker["workercount"]]:
+        cached = rewrite.get_cache_dir(path) / f"{path.stem}{rewrite.PYC_TAIL}"
+        if not cached.exists() and rewrite.try_makedirs(cached.parent):
+            source_hash, code = rewrite._rewrite_test(path, config)
+            rewrite._write_pyc(config.stash[rewrite.assertstate_key], code, source_hash, cached)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collect_file(file_path: Path) -> Generator[None, list[pytest.Collector], list[pytest.Collector]]:
+    """Look for examples only where there are some, and not in the tests: to search every object takes seconds."""
+    found = yield
+    if file_path.is_relative_to(TESTS) or b">>> " not in file_path.read_bytes():
+        return [collector for collector in found if not isinstance(collector, DoctestModule)]
+    return found
+
+
+def pytest_collection_finish() -> None:
+    """Let the collector look at what the tests make, and not at what collecting has made."""
+    gc.freeze()
+    gc.enable()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Whole runs first: the longest of them would otherwise be left to one core at the end."""
+    long = (
+        "tests/test_installed.py",
+        "tests/pipelines/test_progress.py",
+        "tests/pipelines/",
+        "tests/compare/test_gate.py",
+    )
+    places = {name: place for place, name in enumerate(long)}
+    items.sort(key=lambda item: next((places[name] for name in long if item.nodeid.startswith(name)), len(long)))
