@@ -76,11 +76,14 @@ class FamilyResults:
 
     def rows(self) -> Iterator[PairResult]:
         """The result of each pair."""
-        # All fields but the last, which no pair has by itself.
-        columns = [self.columns[field.name] for field in fields(PairResult)[:-1]]
-        for start in range(0, len(columns[0]), _ROWS):
-            for row in zip(*(_with_nulls(column[start : start + _ROWS]) for column in columns), strict=True):
+        for start in range(0, len(self.columns["difference"]), _ROWS):
+            for row in zip(*self.part(slice(start, start + _ROWS)).values(), strict=True):
                 yield PairResult(*row)
+
+    def part(self, here: slice) -> dict[str, list[Any]]:
+        """The columns of some pairs in the order of `PairResult`, with None for what is undefined."""
+        # All fields but the last, which no pair has by itself.
+        return {field.name: _with_nulls(self.columns[field.name][here]) for field in fields(PairResult)[:-1]}
 
 
 def compare_family(

@@ -14,7 +14,6 @@ problem, or the cluster if compared problems share one (`inference.paired_units`
 
 from collections.abc import Sequence
 from contextlib import nullcontext
-from itertools import islice
 from operator import attrgetter
 from typing import Any
 
@@ -23,7 +22,8 @@ import polars as pl
 
 from touchstone.compare.families import ComparisonSettings, FamilyResults, PairList, compare_family
 from touchstone.compare.keys import ModelTier
-from touchstone.compare.verdicts import PairResult, sentence
+from touchstone.compare.sentences import sentence, sentences
+from touchstone.compare.verdicts import PairResult
 from touchstone.config import EvaluationConfig, require_baseline_model
 from touchstone.inference.paired_units import Integers, OutcomeMatrix, outcome_matrix
 from touchstone.metrics.pass_at_k import problem_counts
@@ -115,9 +115,12 @@ def _table(
 
 def _sentences(results: FamilyResults, labels: Sequence[str], pairs: Integers) -> pl.Series:
     """A sentence on each pair; few of them are Python objects at a time, which take more memory."""
-    rows = zip(results.rows(), *pairs, strict=True)
-    lines = (sentence(result, labels[a], labels[b]) for result, a, b in rows)
-    return pl.concat([pl.Series(some) for some in iter(lambda: list(islice(lines, _SENTENCES)), [])])
+    texts = []
+    for start in range(0, pairs.shape[1], _SENTENCES):
+        here = slice(start, start + _SENTENCES)
+        names_a, names_b = ([labels[place] for place in places[here]] for places in pairs)
+        texts.append(pl.Series(list(sentences(results.part(here), names_a, names_b))))
+    return pl.concat(texts)
 
 
 def _across_tiers(problem_counts: pl.LazyFrame, problems: pl.LazyFrame) -> tuple[pl.LazyFrame, pl.LazyFrame]:
