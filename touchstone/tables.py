@@ -322,6 +322,7 @@ def _comparison() -> Iterator[Table]:
         "touchstone.compare.pairs:model_comparison",
         reads=("problem_pass_at_k", "problems"),
         settings=_PAIR_SETTINGS,
+        keeps_results=True,
     )
     yield Table(
         "baseline_verdicts",
