@@ -896,7 +896,8 @@ class Table:
 
     `per_model` tables have a part per model. With `by_model` there is one part for all models, sorted by model, but the
     rows of a model depend only on that model's rows of what is read, so that only changed models are made again. The
-    function of a table with `reuses_previous` also takes `previous` and `unchanged`; see `storage.model_rows`.
+    function of a table with `reuses_previous` also takes `previous` and `unchanged`; see `storage.model_rows`. That of
+    one with `keeps_results` takes `kept`; see `storage.kept_results`.
     """
 
     name: str
@@ -910,6 +911,7 @@ class Table:
     per_model: bool = False
     by_model: bool = False
     reuses_previous: bool = False
+    keeps_results: bool = False
     step: bool = False
     made_with: str | None = None
     code: tuple[str, ...] = ()

@@ -176,7 +176,8 @@ class Evaluation:
     def _made(self, table: Table, models: Sequence[str] | None = None) -> "pl.LazyFrame":
         """The rows of a table, made from those of all models or of some."""
         frames = [self.store.scan(name, models) for name in table.reads]
-        made: pl.LazyFrame = self._function(table.made_by)(*frames, *self._settings(table))
+        kept = {"kept": self.store.kept_results(table.name)} if table.keeps_results else {}
+        made: pl.LazyFrame = self._function(table.made_by)(*frames, *self._settings(table), **kept)
         return made
 
     def _materialize_changed_models(self, table: Table) -> Part:

@@ -5,7 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from touchstone.compare.verdicts import PairResult, sentence, units_shortage, verdicts
+from touchstone.compare.sentences import sentence
+from touchstone.compare.verdicts import PairResult, units_shortage, verdicts
 
 
 def result_with(**figures: object) -> PairResult:

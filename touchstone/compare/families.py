@@ -11,14 +11,14 @@ own interval.
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from touchstone.compare.measured_pairs import PairList, measure
 from touchstone.compare.verdicts import PairResult, verdicts
 from touchstone.inference.detectable import effect_sizes, minimum_detectable_effects, units_needed
 from touchstone.inference.difference_limits import Texts, each_once
-from touchstone.inference.hypergeometric_saddlepoint import attempt_kinds
 from touchstone.inference.multiplicity import (
     Correction,
     Family,
@@ -28,9 +28,12 @@ from touchstone.inference.multiplicity import (
     count_rejections,
 )
 from touchstone.inference.paired_intervals import consistent_with_test, difference_intervals, widen_to_margins
-from touchstone.inference.paired_moments import PairMoments, pair_chunks, pair_moments
-from touchstone.inference.paired_tests import exact_tests, paired_tests, smallest_p
-from touchstone.inference.paired_units import Booleans, Floats, Integers, OutcomeMatrix
+from touchstone.inference.paired_moments import PairMoments, pair_chunks
+from touchstone.inference.paired_tests import PairedTests, exact_tests, smallest_p
+from touchstone.inference.paired_units import Booleans, Floats
+
+if TYPE_CHECKING:
+    from touchstone.storage.kept_results import KeptResults
 
 # Pairs whose figures are Python objects at a time.
 _ROWS = 4096
@@ -53,22 +56,6 @@ class ComparisonSettings:
 
 
 @dataclass(frozen=True)
-class PairList:
-    """Pairs of sides of one matrix, by their rows."""
-
-    matrix: OutcomeMatrix
-    first: Integers
-    second: Integers
-
-    def overlaps(self) -> tuple[Integers, Integers, Integers]:
-        """For each pair, how many problems both have attempted, only the first, and only the second."""
-        decided = self.matrix.decided.astype(np.float64)
-        shared = (decided @ decided.T)[self.first, self.second].astype(np.int64)
-        each = np.count_nonzero(self.matrix.decided, axis=1)
-        return shared, each[self.first] - shared, each[self.second] - shared
-
-
-@dataclass(frozen=True)
 class FamilyResults:
     """The columns of all pairs, named as in `PairResult`. Undefined is None, or NaN in a column of floats."""
 
@@ -76,22 +63,30 @@ class FamilyResults:
 
     def rows(self) -> Iterator[PairResult]:
         """The result of each pair."""
-        # All fields but the last, which no pair has by itself.
-        columns = [self.columns[field.name] for field in fields(PairResult)[:-1]]
-        for start in range(0, len(columns[0]), _ROWS):
-            for row in zip(*(_with_nulls(column[start : start + _ROWS]) for column in columns), strict=True):
+        for start in range(0, len(self.columns["difference"]), _ROWS):
+            for row in zip(*self.part(slice(start, start + _ROWS)).values(), strict=True):
                 yield PairResult(*row)
+
+    def part(self, here: slice) -> dict[str, list[Any]]:
+        """The columns of some pairs in the order of `PairResult`, with None for what is undefined."""
+        # All fields but the last, which no pair has by itself.
+        return {field.name: _with_nulls(self.columns[field.name][here]) for field in fields(PairResult)[:-1]}
 
 
 def compare_family(
-    lists: Sequence[PairList], settings: ComparisonSettings, advance: Callable[[int], None] | None = None
+    lists: Sequence[PairList],
+    settings: ComparisonSettings,
+    advance: Callable[[int], None] | None = None,
+    kept: "KeptResults | None" = None,
 ) -> FamilyResults:
-    """Compare all these pairs, corrected for their number."""
+    """Compare all these pairs, corrected for their number. What `kept` has of them is not computed again."""
     problems, only_a, only_b = (np.concatenate(part) for part in zip(*(each.overlaps() for each in lists), strict=True))
     testable = problems > 0
-    lists = [PairList(each.matrix, each.first[here], each.second[here]) for each, here in _split(lists, testable)]
+    lists = [each.selected(here) for each, here in _split(lists, testable)]
     rule = correction_for(int(testable.sum()), settings.alpha, settings.family)
-    moments, tests, p_values = _measure(lists, settings, rule, advance)
+    draws = max(settings.permutations, math.ceil(_DRAWS_PER_LEVEL / rule.test_level))
+    measured_pairs = measure(lists, draws, settings.seed, advance, kept)
+    moments, tests, p_values = measured_pairs.moments, *_decided_tests(lists, measured_pairs.tests, settings, draws)
     if settings.family == "fdr":
         # The level that this correction requires of a pair depends on the p-values of the others.
         found = count_rejections(p_values, settings.alpha, settings.family)
@@ -138,22 +133,11 @@ def _split(lists: Sequence[PairList], column: Booleans) -> Iterator[tuple[PairLi
     return zip(lists, np.split(column, ends[:-1]), strict=True)
 
 
-def _measure(
-    lists: Sequence[PairList], settings: ComparisonSettings, rule: Correction, advance: Callable[[int], None] | None
-) -> tuple[PairMoments, Texts, Floats]:
-    """The moments of all pairs, and the names and p-values of their tests."""
-    draws = max(settings.permutations, math.ceil(_DRAWS_PER_LEVEL / rule.test_level))
-    moments, tests = [], []
-    for each in lists:
-        kinds = attempt_kinds(each.matrix)
-        for chunk in pair_chunks(each.matrix, each.first, each.second):
-            moments.append(pair_moments(chunk))
-            tests.append(paired_tests(chunk, kinds, draws, settings.seed))
-            if advance:
-                advance(len(chunk.first))
-    names, p_values, error = (
-        np.concatenate([getattr(test, name) for test in tests]) for name in ("names", "p_values", "error")
-    )
+def _decided_tests(
+    lists: Sequence[PairList], tests: PairedTests, settings: ComparisonSettings, draws: int
+) -> tuple[Texts, Floats]:
+    """The names and p-values of the tests, exact wherever a decision could turn on it."""
+    names, p_values, error = tests.names, tests.p_values, tests.error
     while (near := _near_a_level(p_values, error, settings)).any():
         exact = [
             exact_tests(chunk, np.arange(len(chunk.first)), draws, settings.seed)
@@ -162,7 +146,7 @@ def _measure(
         ]
         names[near], p_values[near] = (np.concatenate(part) for part in zip(*exact, strict=True))
         error[near] = 0.0
-    return PairMoments.joined(moments), names, p_values
+    return names, p_values
 
 
 def _near_a_level(p_values: Floats, error: Floats, settings: ComparisonSettings) -> Booleans:

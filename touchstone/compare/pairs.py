@@ -14,21 +14,25 @@ problem, or the cluster if compared problems share one (`inference.paired_units`
 
 from collections.abc import Sequence
 from contextlib import nullcontext
-from itertools import islice
 from operator import attrgetter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
 
-from touchstone.compare.families import ComparisonSettings, FamilyResults, PairList, compare_family
+from touchstone.compare.families import ComparisonSettings, FamilyResults, compare_family
 from touchstone.compare.keys import ModelTier
-from touchstone.compare.verdicts import PairResult, sentence
+from touchstone.compare.measured_pairs import PairList
+from touchstone.compare.sentences import sentence, sentences
+from touchstone.compare.verdicts import PairResult
 from touchstone.config import EvaluationConfig, require_baseline_model
 from touchstone.inference.paired_units import Integers, OutcomeMatrix, outcome_matrix
 from touchstone.metrics.pass_at_k import problem_counts
 from touchstone.progress import track
 from touchstone.tables import TABLES
+
+if TYPE_CHECKING:
+    from touchstone.storage.kept_results import KeptResults
 
 __all__ = [
     "ComparisonSettings", "PairResult", "compare_all", "compare_counts", "compare_pair", "compare_pairs", "sentence",
@@ -64,16 +68,26 @@ def compare_pairs(pairs: Sequence[pl.DataFrame], settings: ComparisonSettings) -
     return list(compare_family([PairList(_pair_matrix(pair), first, second) for pair in pairs], settings).rows())
 
 
-def compare_all(problem_pass_at_k: pl.LazyFrame, problems: pl.LazyFrame, settings: ComparisonSettings) -> pl.LazyFrame:
+def compare_all(
+    problem_pass_at_k: pl.LazyFrame,
+    problems: pl.LazyFrame,
+    settings: ComparisonSettings,
+    kept: "KeptResults | None" = None,
+) -> pl.LazyFrame:
     """The table `model_comparison`, from the tables of a run; see `compare_counts`."""
-    return compare_counts(problem_counts(problem_pass_at_k), problems, settings).lazy()
+    return compare_counts(problem_counts(problem_pass_at_k), problems, settings, kept).lazy()
 
 
-def compare_counts(counts: pl.LazyFrame, problems: pl.LazyFrame, settings: ComparisonSettings) -> pl.DataFrame:
+def compare_counts(
+    counts: pl.LazyFrame,
+    problems: pl.LazyFrame,
+    settings: ComparisonSettings,
+    kept: "KeptResults | None" = None,
+) -> pl.DataFrame:
     """Compare all pairs of models within each tier, and of tiers within each model, corrected for their number.
 
     `counts` has model, tier, oid, n, c; `problems` has oid and cluster. In the family `baseline`, only the
-    baseline model as a with every other model of each tier as b.
+    baseline model as a with every other model of each tier as b. What `kept` has from the last run is not computed.
 
     >>> counts = pl.LazyFrame({"model": ["atlas"] * 8 + ["cedar"] * 8, "tier": "T0", "oid": list("abcdefgh") * 2,
     ...                        "n": 1, "c": [1] * 8 + [0] * 7 + [1]})
@@ -92,7 +106,7 @@ def compare_counts(counts: pl.LazyFrame, problems: pl.LazyFrame, settings: Compa
     if across_tiers.size:
         lists.append(PairList(count_matrices(*_across_tiers(counts, problems))[1], *across_tiers))
     with track("comparing", many) if many >= _PROGRESS_FROM else nullcontext() as advance:
-        results = compare_family(lists, settings, advance)
+        results = compare_family(lists, settings, advance, kept)
     kinds = pl.Series(["models", "tiers"]).gather(np.repeat([0, 1], [within_tiers.shape[1], across_tiers.shape[1]]))
     return _table(names, kinds, pairs, results, schema)
 
@@ -115,9 +129,12 @@ def _table(
 
 def _sentences(results: FamilyResults, labels: Sequence[str], pairs: Integers) -> pl.Series:
     """A sentence on each pair; few of them are Python objects at a time, which take more memory."""
-    rows = zip(results.rows(), *pairs, strict=True)
-    lines = (sentence(result, labels[a], labels[b]) for result, a, b in rows)
-    return pl.concat([pl.Series(some) for some in iter(lambda: list(islice(lines, _SENTENCES)), [])])
+    texts = []
+    for start in range(0, pairs.shape[1], _SENTENCES):
+        here = slice(start, start + _SENTENCES)
+        names_a, names_b = ([labels[place] for place in places[here]] for places in pairs)
+        texts.append(pl.Series(list(sentences(results.part(here), names_a, names_b))))
+    return pl.concat(texts)
 
 
 def _across_tiers(problem_counts: pl.LazyFrame, problems: pl.LazyFrame) -> tuple[pl.LazyFrame, pl.LazyFrame]:
@@ -184,9 +201,11 @@ def _pairs(sides: Sequence[ModelTier], settings: ComparisonSettings) -> tuple[In
     return within_tiers, pairs[:, models[0] == models[1]]
 
 
-def model_comparison(problem_pass_at_k: pl.LazyFrame, problems: pl.LazyFrame, *settings: Any) -> pl.LazyFrame:
+def model_comparison(
+    problem_pass_at_k: pl.LazyFrame, problems: pl.LazyFrame, *settings: Any, kept: "KeptResults | None" = None
+) -> pl.LazyFrame:
     """All pairs of models in a tier and of tiers of a model, compared problem by problem, with a verdict on each."""
-    return compare_all(problem_pass_at_k, problems, ComparisonSettings(*settings))
+    return compare_all(problem_pass_at_k, problems, ComparisonSettings(*settings), kept)
 
 
 def comparison_settings(config: EvaluationConfig) -> ComparisonSettings:

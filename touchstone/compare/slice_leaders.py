@@ -13,9 +13,11 @@ import numpy as np
 import polars as pl
 
 from touchstone.checks import CheckResult
-from touchstone.compare.families import ComparisonSettings, PairList, compare_family
+from touchstone.compare.families import ComparisonSettings, compare_family
+from touchstone.compare.measured_pairs import PairList
 from touchstone.compare.pairs import count_matrices
-from touchstone.compare.verdicts import PairResult, sentence
+from touchstone.compare.sentences import sentence
+from touchstone.compare.verdicts import PairResult
 from touchstone.metrics.pass_at_k import problem_counts
 from touchstone.metrics.slices import in_slices
 from touchstone.slice_config import SliceSettings

@@ -1,6 +1,6 @@
-"""The result of comparing two models, its verdict, and the sentence that reports it.
+"""The result of comparing two models, and its verdict.
 
-The statistics are computed in `pairs`; this module only interprets them.
+The statistics are computed in `pairs`; this module only interprets them. `sentences` reports them.
 """
 
 from dataclasses import dataclass
@@ -60,7 +60,12 @@ class PairResult:
     @property
     def clustered(self) -> bool:
         """Whether the units are clusters of problems."""
-        return (self.method or "").endswith("-cluster")
+        return is_clustered(self.method)
+
+
+def is_clustered(method: str | None) -> bool:
+    """Whether the units of an interval of this method are clusters of problems."""
+    return (method or "").endswith("-cluster")
 
 
 def verdicts(
@@ -93,32 +98,6 @@ def verdicts(
     return np.asarray(known[np.select(conditions, range(4), 4)], dtype=object)
 
 
-def sentence(result: PairResult, name_a: str, name_b: str) -> str:
-    """The result in one line. Rates and differences are in percentage points.
-
-    >>> result = PairResult(40, 0, 0, difference=-0.121, ci_low=-0.203, ci_high=-0.04, p_value=0.0015, p_adjusted=0.004,
-    ...                     pairs=3, adjusted_ci_low=-0.222, adjusted_ci_high=-0.021, verdict="worse")
-    >>> print(sentence(result, "atlas", "cedar").replace("; ", ";\\n"))
-    cedar is worse than atlas by 12.1 points (95% CI 4.0 to 20.3, p = 0.002;
-    adjusted for 3 pairs: 95% CI 2.1 to 22.2, p = 0.004;
-    40 problems)
-    """
-    if result.difference is None or result.ci_low is None or result.ci_high is None:
-        return f"{name_b} and {name_a} cannot be compared: no problem was decided for both"
-    if result.same_attempts:
-        return f"every attempt of {name_b} ended as in {name_a} ({_problems(result)})"
-    if result.verdict in ("better", "worse"):
-        size = _points(abs(result.difference))
-        return f"{name_b} is {result.verdict} than {name_a} by {size} points ({_evidence(result)})"
-    seen = f"difference {_points(result.difference, sign=True)} points ({_evidence(result)})"
-    if result.verdict == "no relevant difference":
-        margin = _points(result.relevant).removesuffix(".0")
-        return f"no relevant difference between {name_b} and {name_a}: {seen}, within {margin} points either way"
-    if result.verdict == "underpowered":
-        return f"too little data to tell {name_b} from {name_a}: {seen}; {_why_underpowered(result)}"
-    return f"no evidence that {name_b} differs from {name_a}: {seen}; {_detectable(result)}"
-
-
 def units_shortage(result: PairResult) -> str | None:
     """Why no difference can be significant and how many units it takes; None if there are enough.
 
@@ -137,45 +116,3 @@ def describe_shortage(units: int, needed: int, *, pairs: int, alpha: float, clus
     over = f" over {pairs:,} pairs" if pairs > 1 else ""
     few = counted(units, "cluster" if clustered else "problem")
     return f"{few} cannot reach p ≤ {alpha:g}{over}; at least {needed:,} are needed"
-
-
-def _evidence(result: PairResult) -> str:
-    own = f"{_interval(result, result.ci_low, result.ci_high, result.confidence)}, {_chance(result.p_value)}"
-    parts = [own]
-    if result.pairs > 1:
-        rate = ", false discovery rate" if result.correction != "holm" else ""
-        interval = _interval(result, result.adjusted_ci_low, result.adjusted_ci_high, 1 - result.alpha)
-        parts.append(f"adjusted for {result.pairs:,} pairs{rate}: {interval}, {_chance(result.p_adjusted)}")
-    units = f" in {counted(result.units, 'cluster')}" if result.clustered else ""
-    return ("; " if len(parts) > 1 else ", ").join([*parts, f"{_problems(result)}{units}"])
-
-
-def _interval(result: PairResult, low: float | None, high: float | None, confidence: float) -> str:
-    if low is None or high is None:
-        return "no CI"
-    ends = (-high, -low) if result.verdict == "worse" else (low, high)
-    return f"{100 * confidence:g}% CI {_points(ends[0])} to {_points(ends[1])}"
-
-
-def _chance(p: float | None) -> str:
-    return "no p" if p is None else "p < 0.001" if p < 0.001 else f"p = {p:.3f}"
-
-
-def _problems(result: PairResult) -> str:
-    return counted(result.problems, "problem")
-
-
-def _why_underpowered(result: PairResult) -> str:
-    return units_shortage(result) or _detectable(result)
-
-
-def _detectable(result: PairResult) -> str:
-    effect = result.minimum_detectable_effect
-    if effect is None:
-        return "no difference is sure enough to be found, however large"
-    return f"minimum detectable effect {_points(effect).removesuffix('.0')} points"
-
-
-def _points(difference: float, *, sign: bool = False) -> str:
-    points = f"{100 * difference:+.1f}" if sign else f"{100 * difference:.1f}"
-    return "0.0" if points in ("-0.0", "+0.0") else points

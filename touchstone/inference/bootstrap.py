@@ -115,11 +115,12 @@ def resampled_means(values: Floats, counts: Integers, settings: IntervalSettings
     strata = len(drawn) - 1
     places = np.cumsum(counts)[:-1] * (strata / units)
     below = places.astype(np.int64)
-    up_to = drawn[below].astype(np.float64)
-    between = np.flatnonzero(places > below)
-    rest = (places - below)[between, None]
-    up_to[between] += rest * (drawn[below[between] + 1] - up_to[between])
-    means: Floats = values[-1] - np.diff(values) @ up_to / units
+    # Draws up to a place between two strata are interpolated, so each step in value has a weight at both.
+    steps, rest = np.diff(values), places - below
+    weights = np.bincount(below, steps * (1 - rest), strata + 1)
+    weights += np.bincount(below + 1, steps * rest, strata + 1)
+    used = np.flatnonzero(weights)
+    means: Floats = values[-1] - weights[used] @ drawn[used].astype(np.float64) / units
     if strata == units:
         return means
     mean = math.fsum(values * counts) / units

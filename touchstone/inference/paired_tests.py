@@ -44,6 +44,8 @@ _MAX_DRAWS = 2**25
 # denominator, where the continuity correction by half a pass may be too large.
 _ERROR, _UNEQUAL_ERROR = 0.1, 0.25
 _SMALL_DENOMINATOR = 64
+# The tests with random signs.
+MONTE_CARLO = ("permutation", "permutation-cluster")
 
 
 @dataclass(frozen=True)

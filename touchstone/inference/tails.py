@@ -162,15 +162,31 @@ def _distribution(terms: DiscreteTerms) -> Floats:
         kinds = order[done : done + (max(1, _BLOCK // max(1, len(frequencies))) if done else 1)]
         done += len(kinds)
         factors = _characteristic(terms, kinds, frequencies, points)
-        counts = terms.counts[kinds]
-        if counts.max() > 1:
-            factors = factors ** counts[:, None]
-        values *= factors.prod(axis=0)
+        values *= _powers(factors, terms.counts[kinds]).prod(axis=0)
         kept = np.abs(values) > _NEGLIGIBLE
         frequencies, values = frequencies[kept], values[kept]
     spectrum = np.zeros(points // 2 + 1, dtype=np.complex128)
     spectrum[frequencies] = np.conj(values)
     return np.maximum(np.fft.irfft(spectrum, points), 0.0)
+
+
+def _powers(bases: Complex, exponents: Integers) -> Complex:
+    """Each row to the power of its exponent, at least 1, by squaring: numpy takes ten times as long from 100 on.
+
+    >>> _powers(np.array([[1j, 2.0], [1j, 2.0]]), np.array([2, 5])).tolist()
+    [[(-1+0j), (4+0j)], [1j, (32+0j)]]
+    """
+    powers = np.ones_like(bases)
+    while True:
+        odd = exponents % 2 == 1
+        if odd.all():
+            powers *= bases
+        elif odd.any():
+            powers[odd] *= bases[odd]
+        exponents = exponents // 2
+        if not exponents.any():
+            return powers
+        bases = bases * bases
 
 
 def _characteristic(terms: DiscreteTerms, kinds: Integers, frequencies: Integers, points: int) -> Complex:

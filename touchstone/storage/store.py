@@ -33,7 +33,9 @@ from touchstone.errors import TouchstoneError
 from touchstone.names import file_key, name_of_key
 from touchstone.storage.batches import blocks
 from touchstone.storage.checked_files import PART_OF_MODEL, require_contract, write_checked
+from touchstone.storage.code_version import table_code_version
 from touchstone.storage.files import link_or_copy, parquet_files, refuse_links, replace_link, replacing
+from touchstone.storage.kept_results import KeptResults
 from touchstone.storage.lock import lock_folder
 from touchstone.storage.small_parts import SmallParts, scan_files
 from touchstone.storage.stamps import Listings, Stamps
@@ -283,6 +285,10 @@ class Store:
         """Remove a part if it exists."""
         self._unstamp(table, part)
         self._path(table, part).unlink(missing_ok=True)
+
+    def kept_results(self, table: str) -> KeptResults:
+        """What the function of a table keeps for the next run."""
+        return KeptResults(_file(self.draft, "kept", f"{table}.parquet"), table_code_version(table))
 
     def scratch(self, name: str) -> Path:
         """A path for a temporary file of the current run."""
