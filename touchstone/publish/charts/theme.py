@@ -90,5 +90,5 @@ def themed(chart: "alt.TopLevelMixin", theme: str) -> "alt.TopLevelMixin":
 
     top: Any = chart
     described = " ".join([top.title.text, *top.title.subtitle])
-    coloured: alt.TopLevelMixin = top.properties(config=alt.Config.from_dict(config(theme)), description=described)
+    coloured: alt.TopLevelMixin = top.properties(config=alt.Config(**config(theme)), description=described)
     return coloured
