@@ -18,7 +18,7 @@ def test_the_list_has_every_chart_with_its_table(touchstone: Command) -> None:
 @pytest.mark.parametrize(
     ("suffix", "start"),
     [
-        ("svg", b"<svg"),
+        ("svg", b'<svg role="img" aria-label="Leaderboard n = '),
         ("json", b"{"),
         ("PNG", b"\x89PNG"),
     ],

@@ -52,12 +52,14 @@ def interval_dots(
     points = base.transform_filter(f"isValid(datum.{figure})").encode(x=alt.X(f"{figure}:Q", scale=scale, axis=axis))
     if by is not None:
         points = points.encode(shape=alt.Shape(f"{by}:N", legend=None))
+    filled = points.transform_filter("datum.has_interval").mark_point(filled=True, size=_POINT, opacity=1)
     layers = [
         bars.encode(x=alt.X("bar_low:Q", scale=scale, axis=axis), x2="bar_high:Q"),
-        points.transform_filter("datum.has_interval").mark_point(filled=True, size=_POINT, opacity=1),
-        points.transform_filter("!datum.has_interval").mark_point(filled=False, size=_POINT, opacity=1, style="hollow"),
+        filled,
         plain.mark_text(align="left", style="ink", dx=8).encode(x=alt.value(WIDTH), text="figure:N"),
     ]
+    if rows[low].null_count():
+        layers.append(points.transform_filter("!datum.has_interval").mark_point(size=_POINT, opacity=1, style="hollow"))
     if zero:
         line = alt.Chart(alt.InlineData(values=[{"zero": 0}])).mark_rule(style="guide", strokeDash=[3, 3])
         layers.insert(0, line.encode(x=alt.X("zero:Q", scale=scale, axis=axis)))
