@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from tests.conftest import nightly_but
+from tests.conftest import PROJECT, nightly_but
 from tests.publish.charts.tables import HOSTILE, TABLE_OF, names, problem_statistics
 from touchstone.contracts import resolve
 from touchstone.errors import TouchstoneError
@@ -149,6 +149,12 @@ def test_one_and_many_models_can_be_read(name: str, models: int) -> None:
 def test_hostile_names_are_escaped_in_the_picture(name: str) -> None:
     picture = svg(draw(name, TABLE_OF[name]([HOSTILE, "=cmd()", "m"])))
     assert "<script" not in picture and "\x1b" not in picture and "\u202e" not in picture
+
+
+def test_every_chart_is_documented_with_its_table() -> None:
+    page = (PROJECT / "docs" / "charts.md").read_text()
+    documented = dict(re.findall(r"^\| `(\w+)` \| `(\w+)` \|", page, re.MULTILINE))
+    assert documented == {chart.name: chart.table for chart in CHARTS.values()}
 
 
 def test_an_unknown_chart_suggests_the_near_one() -> None:

@@ -47,14 +47,15 @@ _COMFORTABLE = 30
 
 
 def pairwise_verdicts(frame: pl.LazyFrame, *, top: int = 150) -> alt.TopLevelMixin:
-    """The verdict on the model of the row against that of the column, the best model first."""
+    """The verdict on the model of the row against that of the column, the best model of each tier first."""
     pairs = rows_of(frame, _COLUMNS, "model_comparison")
     several = pl.concat([pairs["tier_a"], pairs["tier_b"]]).n_unique() > 1
     for side in ("a", "b"):
         name = pl.format("{} · {}", f"model_{side}", f"tier_{side}") if several else pl.col(f"model_{side}")
         pairs = pairs.with_columns(name.alias(side))
     cells = _both_ways(pairs)
-    order = cells.group_by("row").agg(pl.col("rate").mean()).sort("rate", "row", descending=[True, False])
+    rates = cells.group_by("tier", "row").agg(pl.col("rate").mean())
+    order = rates.sort("tier", "rate", "row", descending=[False, True, False])
     kept, rest = first_rows(order, top, "model_comparison")
     names = kept["row"].to_list()
     cells = cells.filter(pl.col("row").is_in(names) & pl.col("column").is_in(names))
@@ -79,6 +80,7 @@ def _both_ways(pairs: pl.DataFrame) -> pl.DataFrame:
     shared = [pl.col("p_adjusted").alias("p"), pl.col("problems").alias("n")]
     verdict = pl.col("verdict")
     forth = pairs.select(
+        pl.col("tier_b").alias("tier"),
         pl.col("b").alias("row"),
         pl.col("a").alias("column"),
         pl.col("rate_b").alias("rate"),
@@ -87,6 +89,7 @@ def _both_ways(pairs: pl.DataFrame) -> pl.DataFrame:
         *shared,
     )
     back = pairs.select(
+        pl.col("tier_a").alias("tier"),
         pl.col("a").alias("row"),
         pl.col("b").alias("column"),
         pl.col("rate_a").alias("rate"),
