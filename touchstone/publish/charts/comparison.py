@@ -7,6 +7,7 @@ import polars as pl
 
 from touchstone.publish.charts import NothingToDraw
 from touchstone.publish.charts.frames import (
+    LABEL_LENGTH,
     caption,
     count_sentence,
     distinct_labels,
@@ -46,14 +47,15 @@ _COMFORTABLE = 30
 
 
 def pairwise_verdicts(frame: pl.LazyFrame, *, top: int = 150) -> alt.TopLevelMixin:
-    """The verdict on the model of the row against that of the column, the best model first."""
+    """The verdict on the model of the row against that of the column, the best model of each tier first."""
     pairs = rows_of(frame, _COLUMNS, "model_comparison")
     several = pl.concat([pairs["tier_a"], pairs["tier_b"]]).n_unique() > 1
     for side in ("a", "b"):
         name = pl.format("{} · {}", f"model_{side}", f"tier_{side}") if several else pl.col(f"model_{side}")
         pairs = pairs.with_columns(name.alias(side))
     cells = _both_ways(pairs)
-    order = cells.group_by("row").agg(pl.col("rate").mean()).sort("rate", "row", descending=[True, False])
+    rates = cells.group_by("tier", "row").agg(pl.col("rate").mean())
+    order = rates.sort("tier", "rate", "row", descending=[False, True, False])
     kept, rest = first_rows(order, top, "model_comparison")
     names = kept["row"].to_list()
     cells = cells.filter(pl.col("row").is_in(names) & pl.col("column").is_in(names))
@@ -68,10 +70,9 @@ def pairwise_verdicts(frame: pl.LazyFrame, *, top: int = 150) -> alt.TopLevelMix
         "Blank: not compared." if cells.height < len(names) * (len(names) - 1) else None,
         rest,
     )
-    labels = list(distinct_labels(map(visible, names), 36 if len(names) <= _COMFORTABLE else 20).values())
     place = {name: nth for nth, name in enumerate(names)}
     numbered = cells.with_columns(pl.col("row", "column").replace_strict(place, return_dtype=pl.Int64))
-    return _matrix(numbered, labels).properties(title=title("Model against model", lines))
+    return _matrix(numbered, names).properties(title=title("Model against model", lines))
 
 
 def _both_ways(pairs: pl.DataFrame) -> pl.DataFrame:
@@ -79,6 +80,7 @@ def _both_ways(pairs: pl.DataFrame) -> pl.DataFrame:
     shared = [pl.col("p_adjusted").alias("p"), pl.col("problems").alias("n")]
     verdict = pl.col("verdict")
     forth = pairs.select(
+        pl.col("tier_b").alias("tier"),
         pl.col("b").alias("row"),
         pl.col("a").alias("column"),
         pl.col("rate_b").alias("rate"),
@@ -87,6 +89,7 @@ def _both_ways(pairs: pl.DataFrame) -> pl.DataFrame:
         *shared,
     )
     back = pairs.select(
+        pl.col("tier_a").alias("tier"),
         pl.col("a").alias("row"),
         pl.col("b").alias("column"),
         pl.col("rate_a").alias("rate"),
@@ -97,10 +100,11 @@ def _both_ways(pairs: pl.DataFrame) -> pl.DataFrame:
     return pl.concat([forth, back])
 
 
-def _matrix(cells: pl.DataFrame, labels: list[str]) -> alt.TopLevelMixin:
+def _matrix(cells: pl.DataFrame, names: list[str]) -> alt.TopLevelMixin:
     present = [verdict for verdict in VERDICTS if verdict in set(cells["verdict"])]
     number = {verdict: nth for nth, verdict in enumerate(present)}
-    small = len(labels) > _COMFORTABLE
+    small = len(names) > _COMFORTABLE
+    labels = list(distinct_labels(names, 20 if small else LABEL_LENGTH).values())
     rows = cells.select(
         "row", "column", pl.col("verdict").replace_strict(number, return_dtype=pl.Int64).alias("v"), "d", "p", "n"
     ).sort("row", "column")
@@ -108,11 +112,15 @@ def _matrix(cells: pl.DataFrame, labels: list[str]) -> alt.TopLevelMixin:
     base = (
         alt.Chart(numbers(rows))
         .transform_calculate(
-            row_name="pair_names[datum.row]", column_name="pair_names[datum.column]", verdict="pair_verdicts[datum.v]"
+            row_label="pair_labels[datum.row]",
+            column_label="pair_labels[datum.column]",
+            row_name="pair_names[datum.row]",
+            column_name="pair_names[datum.column]",
+            verdict="pair_verdicts[datum.v]",
         )
         .encode(
-            x=alt.X("column_name:N", title=None, scale=alt.Scale(domain=labels), axis=_axis(small, -90)),
-            y=alt.Y("row_name:N", title=None, scale=alt.Scale(domain=labels), axis=_axis(small, 0)),
+            x=alt.X("column_label:N", title=None, scale=alt.Scale(domain=labels), axis=_axis(small, -90)),
+            y=alt.Y("row_label:N", title=None, scale=alt.Scale(domain=labels), axis=_axis(small, 0)),
         )
     )
     colours = alt.Scale(domain=present, range=[_COLOURS[verdict] for verdict in present])
@@ -126,22 +134,22 @@ def _matrix(cells: pl.DataFrame, labels: list[str]) -> alt.TopLevelMixin:
         n="shared problems|,d",
     )
     layers = [
-        base.mark_rect(aria=False).encode(
-            color=alt.Color(
-                "verdict:N", scale=colours, legend=alt.Legend(title="row against column", symbolType="square")
-            ),
+        base.mark_rect().encode(
+            color=alt.Color("verdict:N", scale=colours, legend=_LEGEND),
             tooltip=tips,
         ),
-        base.mark_point(aria=False, filled=True, size=12 if small else 60, opacity=1).encode(
-            shape=alt.Shape("verdict:N", scale=shapes, legend=alt.Legend(title="", symbolStrokeColor="#888888")),
+        base.mark_point(filled=True, size=12 if small else 60, opacity=1).encode(
+            shape=alt.Shape("verdict:N", scale=shapes, legend=_LEGEND),
             color=alt.value("#000000"),
         ),
     ]
     step = alt.Step(9 if small else 24)
-    params = [alt.param(name="pair_names", value=labels), alt.param(name="pair_verdicts", value=present)]
+    looked_up = {"pair_labels": labels, "pair_names": list(map(visible, names)), "pair_verdicts": present}
+    params = [alt.param(name=name, value=value) for name, value in looked_up.items()]
     return alt.layer(*layers).properties(width=step, height=step).add_params(*params)
 
 
+_LEGEND = alt.Legend(title="row against column", symbolStrokeColor="#777777", symbolStrokeWidth=0.7, symbolSize=90)
 # Okabe-Ito blue, vermilion and green, lightened so that a black symbol is readable on them; the rest are greys.
 _COLOURS: Final = {
     "better": "#7FBBE3",
@@ -155,7 +163,7 @@ _SHAPES: Final = {
     "better": "triangle-up",
     "worse": "triangle-down",
     "no relevant difference": "M-.8,-.6H.8V-.2H-.8ZM-.8,.2H.8V.6H-.8Z",
-    "no evidence": "M-.25,-.25H.25V.25H-.25Z",
+    "no evidence": "M-.35,-.35H.35V.35H-.35Z",
     "underpowered": "cross",
 }
 

@@ -3,7 +3,7 @@
 import altair as alt
 import polars as pl
 
-from touchstone.publish.charts.frames import data
+from touchstone.publish.charts.frames import data, padded
 from touchstone.publish.charts.theme import WIDTH
 
 UNDEFINED = "undefined"
@@ -39,7 +39,7 @@ def interval_dots(
     A point without an interval is open and has no bar; a row without a figure has only its text. A bar whose end is
     infinite runs to the end of the axis. Values of `by` differ in colour and shape. `zero` marks 0 with a line.
     """
-    ends = _domain(rows, figure, low, high, zero=zero)
+    ends = padded(rows[figure], rows[low], rows[high], pl.Series([0.0] if zero else []))
     rows = rows.with_columns(
         pl.col(low).clip(*ends).alias("bar_low"),
         pl.col(high).clip(*ends).alias("bar_high"),
@@ -47,28 +47,20 @@ def interval_dots(
     )
     plain = alt.Chart(data(rows)).encode(y=row_axis(), tooltip=tooltip)
     base = plain if by is None else plain.encode(color=alt.Color(f"{by}:N", legend=None))
-    scale = alt.Scale(domain=list(ends), nice=False, zero=False)
+    scale = alt.Scale(domain=ends, nice=False, zero=False)
     bars = base.transform_filter("datum.has_interval").mark_rule(strokeWidth=2)
     points = base.transform_filter(f"isValid(datum.{figure})").encode(x=alt.X(f"{figure}:Q", scale=scale, axis=axis))
     if by is not None:
         points = points.encode(shape=alt.Shape(f"{by}:N", legend=None))
+    filled = points.transform_filter("datum.has_interval").mark_point(filled=True, size=_POINT, opacity=1)
     layers = [
         bars.encode(x=alt.X("bar_low:Q", scale=scale, axis=axis), x2="bar_high:Q"),
-        points.transform_filter("datum.has_interval").mark_point(filled=True, size=_POINT, opacity=1),
-        points.transform_filter("!datum.has_interval").mark_point(filled=False, size=_POINT, opacity=1, style="hollow"),
+        filled,
         plain.mark_text(align="left", style="ink", dx=8).encode(x=alt.value(WIDTH), text="figure:N"),
     ]
+    if rows[low].null_count():
+        layers.append(points.transform_filter("!datum.has_interval").mark_point(size=_POINT, opacity=1, style="hollow"))
     if zero:
         line = alt.Chart(alt.InlineData(values=[{"zero": 0}])).mark_rule(style="guide", strokeDash=[3, 3])
         layers.insert(0, line.encode(x=alt.X("zero:Q", scale=scale, axis=axis)))
     return alt.layer(*layers).properties(width=WIDTH, height=alt.Step(_STEP))
-
-
-def _domain(rows: pl.DataFrame, *columns: str, zero: bool) -> tuple[float, float]:
-    """The ends of the axis: every finite value with a little space."""
-    values = [value for column in columns for value in rows[column].drop_nulls() if abs(value) != float("inf")]
-    if zero or not values:
-        values.append(0.0)
-    low, high = min(values), max(values)
-    space = (high - low) * 0.04 or 0.05
-    return low - space, high + space

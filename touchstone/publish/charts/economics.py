@@ -11,6 +11,7 @@ from touchstone.publish.charts.frames import (
     count_sentence,
     data,
     named,
+    padded,
     rows_of,
     title,
     tooltip,
@@ -71,7 +72,10 @@ def _chart(rows: pl.DataFrame) -> alt.TopLevelMixin:
         scale=alt.Scale(type="log", domain=[low, high], nice=False),
         axis=alt.Axis(format="$~r", values=_log_ticks(low, high)),
     )
-    y = alt.Y("pass_rate:Q", title="pass rate", scale=alt.Scale(zero=False, padding=14), axis=alt.Axis(format=".2f"))
+    # The space for names may go beyond 0 and 1, where no rate is.
+    rates = alt.Scale(domain=padded(rows["pass_rate"], share=0.08), nice=False, zero=False)
+    possible = alt.Axis(format=".3~f", labelExpr="datum.value < 0 || datum.value > 1 ? '' : datum.label")
+    y = alt.Y("pass_rate:Q", title="pass rate", scale=rates, axis=possible)
     tips = tooltip(
         side="model",
         pass_rate="pass rate|.4f",

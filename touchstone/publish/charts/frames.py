@@ -1,5 +1,6 @@
 """What all charts do with their table: names for axes, rows that fit, figures as JSON, captions."""
 
+import math
 import textwrap
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
@@ -63,11 +64,9 @@ def with_side(rows: pl.DataFrame, model: str = "model", tier: str = "tier", into
 
 
 def with_labels(rows: pl.DataFrame, column: str, into: str = "label", length: int = LABEL_LENGTH) -> pl.DataFrame:
-    """Add a short label for the names in a column, which become printable themselves."""
+    """Add a short label for the names in a column."""
     labels = distinct_labels(rows[column].to_list(), length)
-    label = pl.col(column).replace_strict(labels, return_dtype=pl.String)
-    printable = pl.col(column).map_elements(visible, return_dtype=pl.String)
-    return rows.with_columns(label.alias(into), printable.alias(column))
+    return rows.with_columns(pl.col(column).replace_strict(labels, return_dtype=pl.String).alias(into))
 
 
 def first_rows(rows: pl.DataFrame, top: int, table: str, noun: str = "model") -> tuple[pl.DataFrame, str | None]:
@@ -126,14 +125,26 @@ def count_sentence(rows: pl.DataFrame, column: str, noun: str, per: str = "") ->
     return f"n = {several}{counted(high, noun)}{per and ' per '}{per}."
 
 
+def padded(*columns: pl.Series, share: float = 0.04) -> list[float]:
+    """The ends of an axis: all finite values with a little space.
+
+    >>> padded(pl.Series([0.5, 1.0]), pl.Series([None, 1.5])), padded(pl.Series([1.0]))
+    ([0.46, 1.54], [0.95, 1.05])
+    """
+    values = [value for column in columns for value in column.drop_nulls() if math.isfinite(value)] or [0.0]
+    space = (max(values) - min(values)) * share or 0.05
+    return [min(values) - space, max(values) + space]
+
+
 def data(rows: pl.DataFrame) -> "alt.InlineData":
-    """The rows as JSON, in which no number is infinite."""
+    """The rows as JSON, in which no number is infinite and no text has control characters."""
     import altair as alt
 
-    finite = rows.with_columns(
-        pl.when(column.is_finite()).then(column) for column in map(pl.col, rows.select(pl.col(pl.Float64)).columns)
+    numbers, strings = pl.col(pl.Float64), pl.col(pl.String)
+    safe = rows.with_columns(
+        pl.when(numbers.is_finite()).then(numbers), strings.map_elements(visible, return_dtype=pl.String)
     )
-    return alt.InlineData(values=finite.to_dicts())
+    return alt.InlineData(values=safe.to_dicts())
 
 
 def numbers(rows: pl.DataFrame) -> "alt.InlineData":

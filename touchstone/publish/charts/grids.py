@@ -5,23 +5,24 @@ from typing import Any
 import altair as alt
 import polars as pl
 
-from touchstone.publish.charts.frames import numbers
+from touchstone.publish.charts.frames import LABEL_LENGTH, distinct_labels, numbers
 from touchstone.publish.charts.theme import RAMP
+from touchstone.text import visible
 
 # More rows or columns than these would not fit a page, nor their cells a page's size.
 MAX_ROWS, MAX_COLUMNS = 150, 100
 _WITH_FIGURES = 16
 _COMFORTABLE = 40
-# Letters that fit a column.
-_SHORT = 9
+# Letters that fit above a column, and those that fit when they are turned.
+_SHORT, _COLUMN_LENGTH = 9, 24
 # The share of the ramp's length from which dark text is easier to read than light text, on cividis.
 _BRIGHT = 0.55
 
 
 def grid(
     cells: pl.DataFrame,
-    rows: list[str],
-    columns: list[str],
+    row_names: list[str],
+    column_names: list[str],
     *,
     legend: str,
     form: str,
@@ -29,17 +30,20 @@ def grid(
     x: dict[str, Any] | None = None,
     top: float = 1.0,
 ) -> alt.TopLevelMixin:
-    """Cells `row`, `column` (numbers of a label), `value` and what the tooltips need, coloured from 0 to `top`.
+    """Cells `row`, `column` (numbers of a name), `value` and what the tooltips need, coloured from 0 to `top`.
 
-    Names are kept once and looked up, so that the size of a large grid is that of its figures.
+    Names are kept once and looked up, as `row_name` and `column_name`, so that a large grid is as small as its figures.
     """
+    row_labels = distinct_labels(row_names)
+    column_labels = distinct_labels(column_names, LABEL_LENGTH if len(column_names) > _COMFORTABLE else _COLUMN_LENGTH)
+    rows, columns = list(row_labels.values()), list(column_labels.values())
     base = (
         alt.Chart(numbers(cells))
-        .transform_lookup(lookup="row", from_=_names("row", rows))
-        .transform_lookup(lookup="column", from_=_names("column", columns))
+        .transform_lookup(lookup="row", from_=_names("row", row_labels))
+        .transform_lookup(lookup="column", from_=_names("column", column_labels))
         .encode(
-            x=alt.X("column_name:N", sort=columns, title=None, axis=_column_axis(columns), **(x or {})),
-            y=alt.Y("row_name:N", sort=rows, title=None, axis=_row_axis(rows)),
+            x=alt.X("column_label:N", sort=columns, title=None, axis=_column_axis(columns), **(x or {})),
+            y=alt.Y("row_label:N", sort=rows, title=None, axis=_row_axis(rows)),
         )
     )
     colour = alt.Color(
@@ -48,21 +52,23 @@ def grid(
         scale=alt.Scale(scheme=RAMP, domain=[0, top], clamp=True),
         legend=alt.Legend(format=form, gradientLength=180, gradientThickness=10, orient="top"),
     )
-    layers: list[alt.Chart] = [base.mark_rect(aria=False).encode(color=colour, tooltip=tooltip)]
+    layers: list[alt.Chart] = [base.mark_rect().encode(color=colour, tooltip=tooltip)]
     if len(columns) <= _WITH_FIGURES and len(rows) <= MAX_ROWS:
         ink = alt.condition(f"datum.value > {_BRIGHT * top}", alt.value("#000000"), alt.value("#FFFFFF"))
-        texts = base.transform_filter("isValid(datum.value)").mark_text(
-            aria=False, fontSize=9 if len(rows) > _COMFORTABLE else 11
-        )
+        texts = base.transform_filter("isValid(datum.value)").mark_text(fontSize=9 if len(rows) > _COMFORTABLE else 11)
         layers.append(texts.encode(text=alt.Text("value:Q", format=form), color=ink))
     width = 58 if len(columns) <= _WITH_FIGURES else 16 if len(columns) <= _COMFORTABLE else 7
     height = 22 if len(rows) <= _COMFORTABLE else 12
     return alt.layer(*layers).properties(width=alt.Step(width), height=alt.Step(height))
 
 
-def _names(field: str, names: list[str]) -> alt.LookupData:
-    known = [{field: place, f"{field}_name": name} for place, name in enumerate(names)]
-    return alt.LookupData(data=alt.InlineData(values=known), key=field, fields=[f"{field}_name"])
+def _names(field: str, labels: dict[str, str]) -> alt.LookupData:
+    """What the cells' numbers stand for: the label on the axis, and the whole name for the tooltip."""
+    known = [
+        {field: place, f"{field}_label": label, f"{field}_name": visible(name)}
+        for place, (name, label) in enumerate(labels.items())
+    ]
+    return alt.LookupData(data=alt.InlineData(values=known), key=field, fields=[f"{field}_label", f"{field}_name"])
 
 
 def _row_axis(rows: list[str]) -> alt.Axis:

@@ -7,7 +7,6 @@ from touchstone.publish.charts import NothingToDraw
 from touchstone.publish.charts.frames import (
     caption,
     count_sentence,
-    distinct_labels,
     first_rows,
     rows_of,
     title,
@@ -15,7 +14,7 @@ from touchstone.publish.charts.frames import (
     with_side,
 )
 from touchstone.publish.charts.grids import MAX_COLUMNS, MAX_ROWS, grid
-from touchstone.text import counted, visible
+from touchstone.text import counted
 from touchstone.vocabulary import CLASSES, PASS_CLASS
 
 _SUITE_COLUMNS = ("model", "tier", "suite", "cases", "passed", "ci_method", "ci_units")
@@ -173,8 +172,8 @@ def _grid(
     )
     return grid(
         shown.sort("row", "column"),
-        list(distinct_labels(map(visible, rows)).values()),
-        list(distinct_labels(map(visible, columns), 60 if len(columns) > 40 else 24).values()),
+        rows,
+        columns,
         legend=legend,
         form=form,
         tooltip=tooltip(row_name="model", column_name=column if column != "column" else "problem", **tips),

@@ -53,7 +53,7 @@ def history(
         sentence,
     )
     rows = with_labels(rows.join(judged, on=["model", "tier"], how="left"), "side", length=28)
-    rows = rows.with_columns(end=pl.concat_str("label", pl.col("symbol").fill_null("")))
+    rows = rows.with_columns(end=pl.concat_str("label", "judged", separator=" ", ignore_nulls=True))
     name = f"pass@{rows['item'][0]}" if (of, figure) == ("pass_at_k", "pass_at_k") else figure
     chart = series_lines(
         rows,
@@ -117,17 +117,13 @@ def _ranked(rows: pl.DataFrame, snapshots: pl.DataFrame) -> pl.DataFrame:
 
 def _verdicts(verdicts: pl.LazyFrame | pl.DataFrame | None) -> tuple[pl.DataFrame, str | None]:
     """The verdict of every model and tier with its symbol, and a sentence that explains them."""
-    schema = {"model": pl.String, "tier": pl.String, "verdict": pl.String, "symbol": pl.String}
-    rows = verdicts.lazy().select("model", "tier", "baseline", "verdict").collect() if verdicts is not None else None
-    if rows is None or rows.is_empty():
-        return pl.DataFrame(schema=schema), None
-    symbol = pl.lit("  ") + pl.col("verdict").replace_strict(SYMBOLS, return_dtype=pl.String)
-    present = [verdict for verdict in SYMBOLS if verdict in set(rows["verdict"])]
-    meaning = ", ".join(f"{SYMBOLS[verdict]} {verdict}" for verdict in present)
+    rows = pl.DataFrame(schema=dict.fromkeys(("model", "tier", "baseline", "verdict"), pl.String))
+    if verdicts is not None:
+        rows = verdicts.lazy().select(rows.columns).collect()
+    symbol = pl.col("verdict").replace_strict(SYMBOLS, return_dtype=pl.String)
+    judged = rows.select("model", "tier", "verdict", pl.format("({} {})", symbol, "verdict").alias("judged"))
     baseline = ", ".join(visible(name) for name in sorted(rows["baseline"].unique()))
-    return rows.with_columns(
-        symbol=symbol
-    ), f"After the name, the gate's verdict on this run against {baseline}: {meaning}."
+    return judged, f"In brackets: the gate's verdict on this run against {baseline}." if rows.height else None
 
 
 def _snapshot_axis(snapshots: pl.DataFrame) -> alt.X:

@@ -42,7 +42,7 @@ def leaderboard(frame: pl.LazyFrame, *, k: int | None = None, top: int = 50) -> 
         "pass_at_k",
         "ci_low",
         "ci_high",
-        axis=alt.Axis(title=f"pass@{k}", format=".2f"),
+        axis=alt.Axis(title=f"pass@{k}", format=".2f", tickCount=8),
         by="tier" if shown["tier"].n_unique() > 1 else None,
         tooltip=tooltip(
             side="model",

@@ -1,11 +1,9 @@
 """Line charts of many series: the first few in colour with their names at the end, the others thin and grey."""
 
-import math
-
 import altair as alt
 import polars as pl
 
-from touchstone.publish.charts.frames import data
+from touchstone.publish.charts.frames import data, padded
 from touchstone.publish.charts.theme import DASHES, SHAPES, WIDTH
 
 HIGHLIGHTED = 6
@@ -32,7 +30,7 @@ def series_lines(
     first = rows.filter(pl.col("rank") < HIGHLIGHTED).sort("rank", maintain_order=True)
     others = rows.filter(pl.col("rank") >= HIGHLIGHTED)
     names = first["label"].unique(maintain_order=True).to_list()
-    ends = _domain(rows[y], first["low"], first["high"])
+    ends = padded(rows[y], first["low"], first["high"])
     height = alt.Y(f"{y}:Q", title=y_title, scale=alt.Scale(domain=ends, nice=False, zero=False))
     colour = alt.Color("label:N", scale=alt.Scale(domain=names), legend=None)
     dash = alt.StrokeDash("label:N", scale=alt.Scale(domain=names, range=DASHES[: len(names)]), legend=None)
@@ -68,16 +66,9 @@ def _end_labels(
     last = rows.filter(pl.col(y).is_finite()).group_by("label", maintain_order=True).last()
     gap = _LINE_HEIGHT / _HEIGHT * (ends[1] - ends[0])
     last = last.with_columns(pl.Series("text_y", spread(last[y].to_list(), gap, *ends), dtype=pl.Float64))
-    base = alt.Chart(data(last)).encode(y=alt.Y("text_y:Q", scale=alt.Scale(domain=ends)), color=colour)
-    symbol = base.mark_point(filled=True, size=45, opacity=1).encode(x=alt.value(WIDTH + 12), shape=shape)
-    return symbol, base.mark_text(align="left", dx=8).encode(x=alt.value(WIDTH + 12), text="end:N")
-
-
-def _domain(*columns: pl.Series) -> list[float]:
-    values = [value for column in columns for value in column.drop_nulls() if math.isfinite(value)]
-    low, high = min(values, default=0.0), max(values, default=1.0)
-    space = (high - low) * 0.04 or 0.05
-    return [low - space, high + space]
+    base = alt.Chart(data(last)).encode(x=alt.value(WIDTH + 12), y=alt.Y("text_y:Q", scale=alt.Scale(domain=ends)))
+    symbols = base.mark_point(filled=True, size=45, opacity=1).encode(color=colour, shape=shape)
+    return symbols, base.mark_text(align="left", dx=8, style="ink").encode(text="end:N")
 
 
 def spread(values: list[float], gap: float, low: float, high: float) -> list[float]:

@@ -40,7 +40,14 @@ h1 {{ position: absolute; clip-path: inset(50%); width: 1px; height: 1px; overfl
 const spec = {spec}, themes = {themes}, dark = matchMedia("(prefers-color-scheme: dark)");
 const actions = {{export: true, source: false, compiled: false, editor: false}};
 const options = {{mode: "vega-lite", renderer: "{renderer}", actions}};
-const show = () => vegaEmbed("#chart", {{...spec, config: (dark.matches && themes.dark) || themes.light}}, options);
+const named = () => {{
+  document.querySelector("#chart summary").setAttribute("aria-label", "Save the chart");
+  const picture = document.querySelector("#chart .marks");
+  picture.setAttribute("role", "img");
+  picture.setAttribute("aria-label", spec.description);
+}};
+const shown = () => ({{...spec, config: (dark.matches && themes.dark) || themes.light}});
+const show = () => vegaEmbed("#chart", shown(), options).then(named);
 dark.addEventListener("change", show);
 show();
 </script>
@@ -58,8 +65,10 @@ def vega_lite(chart: "alt.TopLevelMixin") -> dict[str, Any]:
 
 
 def svg(chart: "alt.TopLevelMixin") -> str:
-    """The chart as SVG."""
-    return vl_convert.vegalite_to_svg(vega_lite(chart), allowed_base_urls=[])
+    """The chart as SVG, described for screen readers."""
+    spec = vega_lite(chart)
+    picture = vl_convert.vegalite_to_svg(spec, allowed_base_urls=[])
+    return picture.replace("<svg ", f'<svg role="img" aria-label="{markup.escape(spec.get("description", ""))}" ', 1)
 
 
 def png(chart: "alt.TopLevelMixin", scale: float = 2) -> bytes:

@@ -78,7 +78,7 @@ def _panel(rows: pl.DataFrame, column: str, names: list[str], *, legend: bool) -
     base = alt.Chart(data(rows)).encode(
         y=alt.Y(
             "row:N",
-            title=visible(column),
+            title=None,
             sort=list(dict.fromkeys(labels.values())),
             axis=alt.Axis(ticks=False, domain=False),
         ),
@@ -98,12 +98,14 @@ def _panel(rows: pl.DataFrame, column: str, names: list[str], *, legend: bool) -
         attempts="attempts|,d",
     )
     shape = alt.Shape("label:N", sort=names, scale=alt.Scale(domain=names, range=SHAPES[: len(names)]), legend=shown)
+    heading = alt.TitleParams(text=visible(column), fontSize=12, offset=4)
     return alt.layer(
         base.mark_rule(strokeWidth=1.5).encode(x=alt.X("ci_low:Q", scale=scale, axis=axis), x2="ci_high:Q"),
         base.mark_point(filled=True, size=45, opacity=1).encode(
             x=alt.X("pass_at_1:Q", scale=scale, axis=axis), shape=shape, tooltip=tips
         ),
     ).properties(
+        title=heading,
         width=WIDTH,
         height=alt.Step(11 if len(names) > 1 else 18, **{"for": "offset" if len(names) > 1 else "position"}),
     )

@@ -48,7 +48,9 @@ def config(theme: str) -> dict[str, Any]:
         "font": FONT,
         "padding": 12,
         "view": {"stroke": None},
-        "mark": {"color": _SERIES[theme][0]},
+        # Vega would name every mark for screen readers, empty ones too: they get the description of the chart instead.
+        "aria": False,
+        "mark": {"color": _SERIES[theme][0], "aria": False},
         "rule": {"color": _SERIES[theme][0]},
         "text": {"fontSize": 11},
         "title": {
@@ -90,5 +92,5 @@ def themed(chart: "alt.TopLevelMixin", theme: str) -> "alt.TopLevelMixin":
 
     top: Any = chart
     described = " ".join([top.title.text, *top.title.subtitle])
-    coloured: alt.TopLevelMixin = top.properties(config=alt.Config.from_dict(config(theme)), description=described)
+    coloured: alt.TopLevelMixin = top.properties(config=alt.Config(**config(theme)), description=described)
     return coloured

@@ -62,7 +62,7 @@ def tier_uplift(frame: pl.LazyFrame, *, top: int = 50) -> alt.TopLevelMixin:
         "uplift",
         "uplift_ci_low",
         "uplift_ci_high",
-        axis=alt.Axis(title="uplift over the baseline tier", format="+%"),
+        axis=alt.Axis(title="uplift over the baseline tier", format="+%", tickCount=8),
         by="tier" if shown["tier"].n_unique() > 1 else None,
         zero=True,
         tooltip=tooltip(

@@ -31,6 +31,7 @@ _COLUMNS = (
     "share_from_problems",
 )
 _PARTS = {"from_problems": "choice of problems", "from_samples": "randomness of attempts", "unsplit": "not separable"}
+_SHADES = {"from_problems": 1, "from_samples": 0.45, "unsplit": 0.25}
 
 
 def variance_split(frame: pl.LazyFrame, *, top: int = 50) -> alt.TopLevelMixin:
@@ -72,9 +73,12 @@ def _chart(rows: pl.DataFrame) -> alt.TopLevelMixin:
     parts = base.transform_fold([*present], as_=["part", "variance"]).transform_calculate(
         source="".join(f"datum.part == '{name}' ? '{text}' : " for name, text in _PARTS.items()) + "''"
     )
+    shades = alt.Scale(domain=[_PARTS[name] for name in present], range=[_SHADES[name] for name in present])
     bars = parts.mark_bar(height={"band": 0.65}).encode(
         x=alt.X("variance:Q", title="variance of pass@1", axis=alt.Axis(format="~g")),
-        color=alt.Color("source:N", title=None, sort=None, scale=alt.Scale(domain=[_PARTS[name] for name in present])),
+        # Lightness tells the parts apart in greyscale too.
+        color=alt.Color("source:N", title=None, scale=alt.Scale(domain=[_PARTS[name] for name in present])),
+        opacity=alt.Opacity("source:N", title=None, scale=shades),
         order=alt.Order("source:N"),
         tooltip=tooltip(
             side="model",

@@ -1,0 +1,175 @@
+"""Charts say what their tables say: costs, heat maps, the funnel, verdicts, history and slices."""
+
+import csv
+import io
+import itertools
+from typing import Any
+
+import polars as pl
+import pytest
+
+from tests.publish.charts.tables import (
+    economics,
+    history,
+    model_comparison,
+    names,
+    outcomes,
+    pass_at_k,
+    problem_statistics,
+    slices,
+    suite_scores,
+    tiers,
+    variance_split,
+)
+from tests.publish.charts.test_charts import caption
+from tests.publish.charts.test_leaderboard import values
+from touchstone.publish.charts import NothingToDraw, draw, spec
+from touchstone.publish.charts.lines import spread
+
+
+def cells(drawn: dict[str, Any]) -> list[dict[str, float]]:
+    """The numbers of a grid, which are kept as CSV."""
+    (text,) = (text for text in drawn["datasets"].values() if isinstance(text, str))
+    return [{name: float(cell) for name, cell in row.items()} for row in csv.DictReader(io.StringIO(text))]
+
+
+def test_costs_that_no_axis_shows_are_stated() -> None:
+    unknown, infinite = pl.Series([None, 0.1, 0.2, 0.0]), pl.Series([None, 1.0, float("inf"), 0.0])
+    table = economics(["unpriced", "good", "failing", "free"]).with_columns(
+        cost_per_attempt=unknown, cost_of_pass=infinite, pass_rate=pl.Series([0.5, 0.5, 0.0, 0.5])
+    )
+    drawn = spec("cost_quality", table)
+    assert {row["side"] for row in values(drawn)} == {"good", "failing"}
+    said = caption(drawn)
+    assert "Infinite cost of a pass (nothing passes): failing." in said
+    assert "Cost 0, left of any log axis: free." in said
+    assert "Not shown, cost unknown: unpriced." in said
+
+
+def test_without_any_known_cost_there_is_nothing_to_draw() -> None:
+    with pytest.raises(NothingToDraw, match="no model of the table 'economics' has a known cost above 0"):
+        draw("cost_quality", economics(["m"]).with_columns(cost_per_attempt=pl.lit(None, pl.Float64)))
+
+
+def test_the_baseline_tier_alone_has_no_uplift_to_draw() -> None:
+    with pytest.raises(NothingToDraw, match="no tier beside the baseline tier"):
+        draw("tier_uplift", tiers(["m"]).filter(pl.col("tier") == "T0"))
+
+
+def test_a_few_problems_have_a_column_each() -> None:
+    table = problem_statistics(["a", "b"], 3)
+    drawn = spec("problem_heatmap", table)
+    rates = sorted((table["c"] / table["n"]).to_list())
+    assert sorted(cell["value"] for cell in cells(drawn)) == pytest.approx(rates)
+
+
+def test_many_problems_are_averaged_by_difficulty() -> None:
+    table = problem_statistics(["a", "b"], 1_000)
+    drawn = spec("problem_heatmap", table)
+    shown = cells(drawn)
+    assert len(shown) == 2 * 100 and {cell["n"] for cell in shown} == {50}
+    assert sum(cell["c"] for cell in shown) == table["c"].sum()
+    assert "Every column is the mean of 10 problems of like difficulty or fewer." in caption(drawn)
+    columns = [sum(cell["value"] for cell in shown if cell["column"] == column) for column in range(100)]
+    assert columns == sorted(columns), "hardest on the left"
+
+
+def test_cells_without_a_decided_attempt_are_counted() -> None:
+    table = problem_statistics(["a", "b"], 2).with_columns(n=pl.Series([0, 5, 5, 5]), c=pl.Series([0, 1, 2, 3]))
+    assert "1 cell without a decided attempt" in caption(spec("problem_heatmap", table))
+
+
+def test_runs_of_a_suite_are_pooled() -> None:
+    runs = pl.concat([suite_scores(["m"], 1).with_columns(cases=pl.lit(count), passed=pl.lit(2)) for count in (4, 12)])
+    drawn = spec("suite_heatmap", runs)
+    assert [cell["value"] for cell in cells(drawn)] == [4 / 16]
+    assert "Several runs of a model are pooled." in caption(drawn)
+
+
+def test_classes_of_failure_are_shares_of_all_attempts() -> None:
+    table = suite_scores(["m"], 2).with_columns(class_fail=pl.lit(3), class_timeout=pl.lit(1), class_none=pl.lit(1))
+    drawn = spec("failure_classes", table)
+    assert [cell["value"] for cell in cells(drawn)] == [6 / 20, 2 / 20]
+    assert "Without a class, in no column: 2 attempts." in caption(drawn)
+
+
+def test_the_funnel_keeps_what_is_unknown_apart() -> None:
+    drawn = spec("outcome_funnel", outcomes(["a", "b"]))
+    reached = {row["label"]: row["attempts"] for row in values(drawn) if row["known"] == "yes"}
+    assert reached == {"attempts": 8, "decided": 6, "applied": 4, "compiled": 2, "passed": 2}
+    unknown = {row["label"]: row["attempts"] for row in values(drawn) if row["known"] != "yes"}
+    assert unknown == {"compiled": 2}
+    assert "Undecided: 2, neither passed nor failed." in caption(drawn)
+
+
+def test_a_stage_that_nothing_records_is_left_out() -> None:
+    table = outcomes(["m"]).with_columns(applied=pl.lit(None, pl.Boolean))
+    drawn = spec("outcome_funnel", table)
+    assert "applied" not in {row["label"] for row in values(drawn)}
+    assert "Not recorded for any attempt: applied." in caption(drawn)
+
+
+def test_the_funnel_of_one_model() -> None:
+    assert "n = 4 attempts of b" in caption(spec("outcome_funnel", outcomes(["a", "b"]), model="b"))
+
+
+def test_verdicts_are_symmetric() -> None:
+    drawn = spec("pairwise_verdicts", model_comparison(names(5)))
+    verdicts = next(param["value"] for param in drawn["params"] if param["name"] == "pair_verdicts")
+    opposite = {"better": "worse", "worse": "better", "no evidence": "no evidence"}
+    matrix = {(cell["row"], cell["column"]): (verdicts[int(cell["v"])], cell["d"]) for cell in cells(drawn)}
+    assert len(matrix) == 5 * 4
+    for (row, column), (verdict, difference) in matrix.items():
+        assert matrix[column, row] == (opposite[verdict], -difference)
+    assert all(row < column for (row, column), (verdict, _) in matrix.items() if verdict == "better"), "best first"
+
+
+def test_what_was_not_compared_is_said_to_be_blank() -> None:
+    pairs = model_comparison(["a", "b", "c"]).head(2)
+    assert "Blank: not compared." in caption(spec("pairwise_verdicts", pairs))
+
+
+def test_history_shows_the_figure_of_every_snapshot_and_the_verdict_of_the_gate() -> None:
+    table = history(["a", "b"], 4)
+    judged = {"model": ["a"], "tier": ["T0"], "baseline": ["s1"], "verdict": ["worse"]}
+    drawn = spec("history", table, verdicts=pl.DataFrame(judged))
+    shown = {(row["side"], row["snapshot"]): (row["value"], row["low"], row["high"]) for row in values(drawn)}
+    wide = table.pivot("figure", index=["model", "snapshot"], values="value")
+    assert shown == {
+        (row["model"], row["snapshot"]): (row["pass_at_k"], row["ci_low"], row["ci_high"])
+        for row in wide.iter_rows(named=True)
+    }
+    assert {row["end"] for row in values(drawn)} == {"a (▼ worse)", "b"}
+    assert "4 snapshots. n = 8 problems." in caption(drawn) and "against s1" in caption(drawn)
+
+
+def test_a_figure_that_history_lacks_is_named() -> None:
+    with pytest.raises(NothingToDraw, match="no figure 'uplift' of the table 'tiers'"):
+        draw("history", history(["m"]), of="tiers", figure="uplift")
+
+
+def test_points_without_enough_attempts_are_counted() -> None:
+    table = pass_at_k(["m"], [1, 5]).with_columns(pass_at_k=pl.Series([0.5, None]))
+    assert "1 of 2 points are undefined" in caption(spec("pass_at_k_curves", table))
+
+
+def test_a_negative_part_of_the_variance_is_explained() -> None:
+    table = variance_split(["a", "b"]).with_columns(
+        from_problems=pl.Series([-0.1, None]), from_samples=pl.Series([0.2, None])
+    )
+    said = caption(spec("variance_split", table))
+    assert "Left of 0 for 1" in said and "Not separable for 1" in said
+
+
+def test_slices_show_the_best_models_and_state_the_rest() -> None:
+    drawn = spec("slices", slices(names(134)))
+    assert len({row["side"] for row in values(drawn)}) == 6
+    assert "Shown: the best 6 of 134 models." in caption(drawn)
+
+
+def test_labels_keep_their_order_and_distance() -> None:
+    places = spread([0.95, 0.94, 0.945, 0.2], 0.1, 0, 1)
+    assert sorted(range(4), key=lambda place: -places[place]) == [0, 2, 1, 3]
+    in_order = sorted(places)
+    assert all(high - low >= 0.0999 for low, high in itertools.pairwise(in_order))
+    assert 0 <= min(places) <= max(places) <= 1
