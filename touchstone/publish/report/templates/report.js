@@ -29,6 +29,7 @@ function columns(kinds) {
     data: place,
     type: kind === "number" ? "num" : "string",
     className: kind,
+    orderSequence: kind === "number" ? ["desc", "asc"] : ["asc", "desc"],
     render: (cell, type) =>
       type === "display" ? shown(cell) : type === "filter" || kind !== "number" ? part(cell, 0) : order(cell),
     createdCell: (td, cell) => {
