@@ -8,6 +8,7 @@ import polars as pl
 
 from touchstone.checks import CHECKS
 from touchstone.contracts import Table
+from touchstone.names import file_key
 from touchstone.tables import TABLES
 
 Row = dict[str, Any]
@@ -24,7 +25,7 @@ def write_results(root: Path, checks: dict[str, Row] | None = None, **tables: li
         folder = root / "tables" / name
         folder.mkdir(parents=True)
         for (part,), each in parts.items():
-            each.write_parquet(folder / f"{part}.parquet")
+            each.write_parquet(folder / f"{file_key(str(part))}.parquet")
     for name, result in (checks or {}).items():
         assert name in {check.full_name for check in CHECKS}
         file = root / "checks" / f"{name}.json"

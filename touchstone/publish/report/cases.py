@@ -170,7 +170,7 @@ def _attempt(run: ReportedRun, row: Row, *, in_full: bool) -> Attempt:
         "-" if None in tests else f"{tests[0]:,} of {sum(tests):,}",
         *("-" if count is None else f"{count:,}" for count in tokens),
         dollars(row["cost_usd"]),
-        "-" if seconds is None else f"{seconds:.3g} s",
+        "-" if seconds is None else f"{seconds:.1f} s",
     ]
     passed = {True: "passed", False: "failed", None: "undecided"}[row["passed"]]
     status = passed if row["status"] in (None, passed) else f"{passed} ({row['status'].replace('_', ' ')})"

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import polars as pl
 
 from touchstone.publish.report.run import ReportedRun
-from touchstone.text import counted, counted_of, visible
+from touchstone.text import counted, counted_of
 
 _MOST_NAMED = 3
 # Below this many independent units, a textbook calls a sample small.
@@ -82,7 +82,7 @@ def _refused(run: ReportedRun) -> Iterator[str]:
         yield f"{counted(refused, 'row was', 'rows were')} refused and {'is' if refused == 1 else 'are'} not counted."
     unread = run.table("sources").filter(pl.col("status") == "refused")["source_file"].unique().sort().to_list()
     if unread:
-        names = ", ".join(visible(name) for name in unread[:_MOST_NAMED])
+        names = ", ".join(unread[:_MOST_NAMED])
         more = f" and {len(unread) - _MOST_NAMED:,} more" if len(unread) > _MOST_NAMED else ""
         yield f"{counted(len(unread), 'file')} could not be read: {names}{more}."
 

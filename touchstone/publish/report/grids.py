@@ -1,6 +1,7 @@
 """Tables of the report: rows of cells, each with the text that it shows and the value that it is sorted by."""
 
 import math
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -12,6 +13,8 @@ _MAX_ROWS = 10_000
 # Shown before the script runs, on paper, and where scripts are off.
 _FIRST_ROWS = 25
 _LARGEST = 1e300
+
+_NUMBER = re.compile(r"[+-]?\d")
 
 Kind = Literal["text", "number", "verdict"]
 
@@ -26,10 +29,13 @@ class Cell:
 
     @property
     def packed(self) -> object:
-        """The cell as JSON: its text, or a list of text, order and link."""
+        """The cell as JSON: its text, or a list of text, order and link if the text does not say all."""
         if self.link:
             return [self.text, _finite(self.order), self.link]
-        return self.text if self.order is None else [self.text, _finite(self.order)]
+        # The script reads the order from a text that starts with a number.
+        if self.order is None or _NUMBER.match(self.text.replace(",", "").replace("$", "")):
+            return self.text
+        return [self.text, _finite(self.order)]
 
 
 def _finite(value: float | None) -> float | None:

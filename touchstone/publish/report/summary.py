@@ -23,7 +23,8 @@ _OPEN = ("no evidence", "underpowered")
 
 def summary(run: ReportedRun) -> list[str]:
     """The sentences of the paragraph, in order."""
-    return [*best(run), *change(run), *caveats(run)]
+    # Names and other foreign texts are in all of them.
+    return [visible(sentence) for sentence in (*best(run), *change(run), *caveats(run))]
 
 
 # Who is best, and how sure that is
@@ -40,7 +41,7 @@ def best(run: ReportedRun) -> Iterator[str]:
     )
     tiers = sorted(ranked["tier"].unique())
     for tier in tiers[:_MOST_TIERS]:
-        at = f" at tier {visible(tier)}" if len(tiers) > 1 else ""
+        at = f" at tier {tier}" if len(tiers) > 1 else ""
         yield from _best_of_tier(run, ranked.filter(pl.col("tier") == tier).to_dicts(), at)
     if len(tiers) > _MOST_TIERS:
         yield f"The leaderboard has {counted(len(tiers) - _MOST_TIERS, 'more tier')}."
@@ -48,7 +49,7 @@ def best(run: ReportedRun) -> Iterator[str]:
 
 def _best_of_tier(run: ReportedRun, ranked: list[Row], at: str) -> Iterator[str]:
     leader, others = ranked[0], [row["model"] for row in ranked[1:]]
-    name, figure = visible(leader["model"]), f"pass@{leader['k']}"
+    name, figure = leader["model"], f"pass@{leader['k']}"
     if leader["pass_at_k"] is None:
         needed = counted(leader["k"], "decided attempt")
         yield f"No model has a {figure}{at}: no problem has {needed}."
@@ -74,7 +75,7 @@ def _standing(run: ReportedRun, leader: Row, others: Sequence[str], at: str, sho
     pairs = _pairs_of(run, leader)
     verdict = {row["other"]: row["verdict"] for row in pairs}
     groups = {kind: [other for other in others if verdict.get(other) in kinds] for kind, kinds in _GROUPS.items()}
-    beaten, undecided, name = groups["beaten"], [*groups["alike"], *groups["open"]], visible(leader["model"])
+    beaten, undecided, name = groups["beaten"], [*groups["alike"], *groups["open"]], leader["model"]
     how = _adjusted(pairs)
     if len(beaten) == len(others):
         yield f"{name} is best{at}: {shown}; it is better than {_every(beaten)} ({how})."
@@ -144,7 +145,7 @@ def _reservations(
     uncompared = [other for other in others if other not in {row["other"] for row in pairs}]
     if uncompared:
         baseline = run.settings.get("comparison.baseline_model")
-        why = f": all are compared with {visible(baseline)} instead" if baseline else ""
+        why = f": all are compared with {baseline} instead" if baseline else ""
         yield f"It was not compared with {_some(uncompared)}{why}."
 
 
@@ -154,9 +155,7 @@ def _points(low: float, high: float) -> str:
 
 
 def _every(models: Sequence[str]) -> str:
-    return (
-        visible(models[0]) if len(models) == 1 else f"{'both' if len(models) == 2 else f'all {len(models):,}'} others"
-    )
+    return models[0] if len(models) == 1 else f"{'both' if len(models) == 2 else f'all {len(models):,}'} others"
 
 
 def _every_other(beaten: Sequence[str], others: Sequence[str]) -> str:
@@ -165,7 +164,7 @@ def _every_other(beaten: Sequence[str], others: Sequence[str]) -> str:
 
 def _some(names: Sequence[str], noun: str = "more") -> str:
     """Names, of which at most a few are spelled out."""
-    shown = [visible(name) for name in names[:_MOST_NAMES]]
+    shown = list(names[:_MOST_NAMES])
     rest = len(names) - len(shown)
     if rest:
         return f"{', '.join(shown)} and {rest:,} {noun}"
@@ -181,7 +180,7 @@ def change(run: ReportedRun) -> Iterator[str]:
     if verdicts.is_empty() and counts.is_empty():
         yield "No baseline is pinned, so nothing is known about change."
         return
-    baseline = f" {visible(verdicts['baseline'][0])}" if verdicts.height else ""
+    baseline = f" {verdicts['baseline'][0]}" if verdicts.height else ""
     found = [
         f"{_sides(rows, run)} {'is' if rows.height == 1 else 'are'} {verdict}"
         for verdict in ("worse", "better")

@@ -12,6 +12,11 @@ function load(name, ready) {
 
 const part = (cell, place) => (Array.isArray(cell) ? cell[place] : place ? null : cell);
 
+function order(cell) {
+  const value = part(cell, 1) ?? parseFloat(part(cell, 0).replace(/[$,]/g, ""));
+  return Number.isNaN(value) ? -Infinity : value;
+}
+
 function shown(cell) {
   const text = document.createElement(part(cell, 2) ? "a" : "span");
   text.textContent = part(cell, 0);
@@ -24,9 +29,13 @@ function columns(kinds) {
     data: place,
     type: kind === "number" ? "num" : "string",
     className: kind,
+    orderSequence: kind === "number" ? ["desc", "asc"] : ["asc", "desc"],
     render: (cell, type) =>
-      type === "display" ? shown(cell) : type === "filter" || kind !== "number" ? part(cell, 0) : part(cell, 1) ?? -Infinity,
-    createdCell: (td, cell) => kind === "verdict" && (td.dataset.value = part(cell, 0)),
+      type === "display" ? shown(cell) : type === "filter" || kind !== "number" ? part(cell, 0) : order(cell),
+    createdCell: (td, cell) => {
+      td.classList.toggle("short", part(cell, 0).length < 25);
+      if (kind === "verdict") td.dataset.value = part(cell, 0);
+    },
   }));
 }
 
@@ -43,10 +52,12 @@ function drawTable(table, grid) {
 
 function drawChart(element) {
   load("vega", () => window.vegaEmbed);
-  const { spec, canvas } = data.charts[element.dataset.chart];
+  const { spec, packed, canvas } = data.charts[element.dataset.chart];
   const config = data.themes[dark.matches && !matchMedia("print").matches ? "dark" : "light"];
-  const options = { actions: false, ast: true, defaultStyle: false, renderer: canvas ? "canvas" : "svg", tooltip: { disableDefaultStyle: true } };
-  return vegaEmbed(element, { ...spec, config }, options);
+  const options = { actions: false, ast: true, defaultStyle: false, renderer: canvas ? "canvas" : "svg", tooltip: { disableDefaultStyle: true }, logLevel: 1 };
+  const unpack = ([columns, rows]) => rows.map((row) => Object.fromEntries(columns.map((name, at) => [name, row[at]])));
+  const datasets = Object.fromEntries(Object.entries(packed).map(([name, rows]) => [name, unpack(rows)]));
+  return vegaEmbed(element, { ...spec, datasets, config }, options);
 }
 
 function draw(element) {
@@ -70,10 +81,11 @@ const dialog = document.getElementById("model");
 
 function showModel(place) {
   const { names, problems, means, n, c, links, left_out } = data.models;
+  const attempts = (at) => (Array.isArray(n[place]) ? n[place][at] : n[place]);
   const cases = new Map(links.filter((link) => link[0] === place).map((link) => [link[1], link[2]]));
-  const rows = problems.map((problem, at) => [problem, at]).filter(([, at]) => n[place][at] > 0).map(([problem, at]) => {
-    const rate = c[place][at] / n[place][at];
-    return [[problem, null, cases.get(at)], [`${c[place][at]} of ${n[place][at]}`, c[place][at]], [rate.toFixed(3), rate], [means[at]?.toFixed(3) ?? "-", means[at]]];
+  const rows = problems.map((problem, at) => [problem, at]).filter(([, at]) => c[place][at] >= 0).map(([problem, at]) => {
+    const rate = c[place][at] / attempts(at);
+    return [[problem, null, cases.get(at)], [`${c[place][at]} of ${attempts(at)}`, c[place][at]], [rate.toFixed(3), rate], [means[at]?.toFixed(3) ?? "-", means[at]]];
   });
   document.getElementById("model-title").textContent = names[place];
   document.getElementById("model-note").textContent = `${rows.length.toLocaleString("en")} problems with a decided attempt, the hardest first.` +
