@@ -38,7 +38,7 @@ def test_neither_a_function_nor_a_comparison_imports_dagster(evaluated: Folder) 
 @pytest.mark.nightly
 def test_evaluate_publishes_what_the_command_does(folder: Folder) -> None:
     results = touchstone.evaluate(folder.config)
-    assert results.passed and len(results.checks) == 24
+    assert results.passed and len(results.checks) == 26
     assert results["pass_at_k"].sort("k")["pass_at_k"].to_list() == [0.25, 0.5]
     assert (folder.output / "summary_pass_at_k.csv").is_file()
     assert (folder.output / "warehouse.duckdb").is_file()
@@ -48,7 +48,7 @@ def test_evaluate_publishes_what_the_command_does(folder: Folder) -> None:
 def test_results_are_a_mapping_of_tables(finished: Folder) -> None:
     results = touchstone.load_results(str(finished.output))
     assert "tiers" in results and "nothing" not in results
-    assert len(results) == len(list(results)) == 35
+    assert len(results) == len(list(results)) == 39
     assert isinstance(results.scan("attempts"), pl.LazyFrame)
     with pytest.raises(KeyError):
         results["nothing"]

@@ -59,6 +59,19 @@ def test_output_dir_can_be_replaced(tmp_path: Path) -> None:
             {"scoring": {"suites": {"weights": {"s": 1e30}}}},
             "scoring.suites.weights: the weight of suite 's' must be from 0 to 1,000,000, got 1e+30",
         ),
+        ({"slices": "difficulty"}, "slices: Input should be a valid list (got 'difficulty')"),
+        ({"slices": ["a", {"column": "a", "bins": [1]}]}, "slices: the column 'a' is listed twice; keep one"),
+        ({"slices": [f"c{n}" for n in range(21)]}, "slices: give at most 20 slices, got 21"),
+        ({"slices": [{"column": "a", "bins": [1, 1]}]}, "slices.0.bins: bins must ascend, got [1.0, 1.0]"),
+        ({"slices": [{"column": "a", "bin": [1]}]}, "unknown key 'slices.0.bin'"),
+        (
+            {"slices": [{"column": "a", "cutoff": {"m": "2025-13-01"}}]},
+            "slices.0.cutoff.m: Input should be a valid date",
+        ),
+        (
+            {"slices": [{"column": "a", "bins": [1], "cutoff": {"m": "2025-12-01"}}]},
+            "slices.0: the slice 'a' has bins and a cutoff; keep one",
+        ),
         ({"intervals": {"confidence": 95}}, "intervals.confidence: Input should be less than 1 (got 95)"),
     ],
 )

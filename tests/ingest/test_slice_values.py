@@ -5,9 +5,13 @@ from typing import Any
 import polars as pl
 import pytest
 
+from tests.conftest import Folder
+from touchstone.config import load_config
 from touchstone.errors import TouchstoneError
+from touchstone.evaluation import Evaluation
 from touchstone.ingest.slice_values import problem_slices
 from touchstone.slice_config import SliceSettings
+from touchstone.storage.store import Part
 
 
 def values(cells: list[str | None], column: str = "x", **settings: Any) -> dict[str, list[str]]:
@@ -52,7 +56,7 @@ def test_dates_on_either_side_of_the_cutoff() -> None:
 
 
 def test_a_cutoff_is_each_models_own() -> None:
-    cut = SliceSettings(column="day", cutoff={"new": "2026-01-01", "old": "2024-01-01"})  # type: ignore[dict-item]
+    cut = SliceSettings.model_validate({"column": "day", "cutoff": {"new": "2026-01-01", "old": "2024-01-01"}})
     rows = problem_slices(pl.DataFrame({"oid": ["p"], "day": ["2025-01-01"]}), [cut])
     assert rows.select("cutoff_model", "value").rows() == [("new", "before cutoff"), ("old", "after cutoff")]
 
@@ -93,3 +97,20 @@ def test_an_unknown_column_is_answered_with_those_there_are() -> None:
     message = r"no column 'dificulty' \(did you mean 'difficulty'\? columns: filename, difficulty, extension, folder\)"
     with pytest.raises(TouchstoneError, match=message):
         problem_slices(problems, [SliceSettings(column="dificulty")])
+
+
+def test_a_run_refuses_an_unknown_column_before_it_reads_attempts_and_makes_again_only_what_changed(
+    folder: Folder,
+) -> None:
+    def part_of(*slices: str) -> Part:
+        folder.configure(slices=list(slices))
+        evaluation = Evaluation(load_config(folder.config))
+        evaluation.materialize("problems")
+        [part] = evaluation.materialize("problem_slices").values()
+        return part
+
+    with pytest.raises(TouchstoneError, match="the problems have no column 'kind'"):
+        part_of("kind")
+    assert not (folder.output / ".store" / "draft" / "tables" / "attempts").exists()
+    assert [part_of(*slices).reused for slices in (("extension",), ("extension",), ("folder",))] == [False, True, False]
+    assert part_of().rows == 0

@@ -100,7 +100,7 @@ def test_every_figure_of_a_model_and_tier_has_a_history(twice: Folder) -> None:
         if (
             {"model", "tier"} <= set(table.key)
             and "oid" not in table.key
-            and name not in ("history", "baseline_verdicts", "regression_counts", "validator_variance")
+            and name not in ("history", "baseline_verdicts", "regression_counts", "slices", "validator_variance")
         ):
             numbers = [
                 column for column, dtype in table.dtypes.items() if dtype.is_numeric() and column not in table.key

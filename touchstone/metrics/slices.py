@@ -78,15 +78,17 @@ def _problems(members: pl.DataFrame, problems: pl.LazyFrame, groups: pl.DataFram
 def _figures(
     groups: Mapping[GroupKey, OutcomeCounts], totals: Mapping[GroupKey, int], intervals: IntervalSettings
 ) -> list[dict[str, object]]:
-    rows = []
-    for key, found in estimates(groups, 1).items():
+    rows = {}
+    # Slices with equally many problems one after the other, because they share their bootstrap resamples.
+    by_size = sorted(estimates(groups, 1).items(), key=lambda item: int(item[1].eligible.problems.sum()))
+    for key, found in by_size:
         model, tier, _, column, _, value = key
         attempted = int(found.eligible.problems.sum())
         figures = mean_figures(found, attempted, totals[key], intervals)
-        rows.append(
+        rows[key] = (
             {"model": model, "tier": tier, "column": column, "value": value, "problems": totals[key]}
             | {"attempted": attempted, "attempts": int((found.eligible.n * found.eligible.problems).sum())}
             | {"pass_at_1": figures["pass_at_k"]}
             | {name: figure for name, figure in figures.items() if name.startswith("ci_")}
         )
-    return rows
+    return [rows[key] for key in groups]
