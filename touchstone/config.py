@@ -8,7 +8,7 @@ import difflib
 import re
 from collections.abc import Iterable
 from pathlib import Path, PurePath
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
     BaseModel,
@@ -224,6 +224,10 @@ class PublishSettings(_Section):
     # DuckDB takes 2 s of CPU per table and million rows, more than everything else that is done with an attempt.
     warehouse_max_rows: int = Field(500_000, ge=0, le=_MAX_SEED)
     csv: Literal["auto", True, False] = "auto"
+    # For the Dagster UI: pictures on the pages of assets, who answers for them, and when the summary counts as old.
+    charts: bool = True
+    owners: list[Annotated[str, Field(pattern=r"^(team:[\w.-]+|[^@\s]+@[^@\s]+\.[^@\s]+)$")]] = ["team:evaluation"]
+    fresh_days: float | None = Field(14, gt=0.01, le=36_500)
 
 
 class EvaluationConfig(_Section):
