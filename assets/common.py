@@ -8,14 +8,18 @@ from collections.abc import Iterator, Mapping
 
 import dagster as dg
 
-from assets.metadata import Plot, per_model, result, table_metadata
+from assets.metadata import Plot, chart_metadata, per_model, result, rounded, table_metadata
 from touchstone.checks import CHECKS, Check, CheckResult, GateResult
 from touchstone.contracts import Table
 from touchstone.evaluation import Evaluation
 from touchstone.progress import report_step
 from touchstone.tables import TABLES
+from touchstone.text import markdown_paragraph, visible
 
 EvaluationParam = dg.ResourceParam[Evaluation]
+
+# Tags of a run.
+SNAPSHOT, VERDICT = "touchstone/snapshot", "touchstone/verdict"
 
 _STAGES = list(dict.fromkeys(table.group for table in TABLES.values()))
 
@@ -51,12 +55,14 @@ def derived_tables(group: str, plots: Mapping[str, Plot] | None = None) -> dg.As
         for table in tables:
             if dg.AssetKey(table.name) in context.selected_asset_keys:
                 report_step(table.name)
-                yield materialized(evaluation, table.name, (plots or {}).get(table.name))
+                yield materialized(context, evaluation, table.name, (plots or {}).get(table.name))
 
     return step
 
 
-def materialized(evaluation: Evaluation, name: str, plot: Plot | None = None) -> dg.MaterializeResult[None]:
+def materialized(
+    context: dg.AssetExecutionContext, evaluation: Evaluation, name: str, plot: Plot | None = None
+) -> dg.MaterializeResult[None]:
     """Materialize a table if stale, and return its metadata for the UI."""
     parts = evaluation.materialize(name)
     if TABLES[name].per_model:
@@ -64,8 +70,9 @@ def materialized(evaluation: Evaluation, name: str, plot: Plot | None = None) ->
     import polars as pl
 
     [part] = parts.values()
+    chart = chart_metadata(context, name, part) if evaluation.config.publish.charts else {}
     figures = plot(pl.read_parquet(part.path)) if plot else {}
-    return result(name, part, figures)
+    return result(name, part, {**chart, **figures})
 
 
 def checks_of(*tables: str) -> dg.AssetChecksDefinition:
@@ -80,10 +87,12 @@ def checks_of(*tables: str) -> dg.AssetChecksDefinition:
         specs=[_check_spec(check) for check in declared],
         op_tags=step_order(TABLES[tables[0]].group),
     )
-    def step(evaluation: EvaluationParam) -> Iterator[dg.AssetCheckResult]:
+    def step(context: dg.AssetCheckExecutionContext, evaluation: EvaluationParam) -> Iterator[dg.AssetCheckResult]:
         errors = []
         for check in declared:
             found = evaluation.check(check)
+            if isinstance(found, GateResult):
+                context.instance.add_run_tags(context.run.run_id, {VERDICT: gate_verdict(found)})
             yield check_result(check, found)
             if found.error and not found.passed and not check.gate:
                 errors.append(f"{check.full_name}: {found.message}")
@@ -104,6 +113,13 @@ class CheckFailed(dg.Failure):
         super().__init__(description, allow_retries=False)
 
 
+def gate_verdict(found: GateResult) -> str:
+    """What the comparison with the baseline says, in words to filter runs by."""
+    if found.baseline is None:
+        return "no baseline"
+    return "passed" if found.passed else "failed" if found.error else "warning"
+
+
 def check_result(check: Check, found: CheckResult) -> dg.AssetCheckResult:
     """A check's result for Dagster, with the report if it is a `GateResult`."""
     report = {}
@@ -119,6 +135,7 @@ def check_result(check: Check, found: CheckResult) -> dg.AssetCheckResult:
         check_name=check.name,
         asset_key=dg.AssetKey(check.table),
         severity=dg.AssetCheckSeverity.ERROR if found.error else dg.AssetCheckSeverity.WARN,
-        description=found.message,
-        metadata={**found.figures, **report},
+        # The UI takes it for Markdown, and the names in it for tags, links and pictures.
+        description=markdown_paragraph(found.message),
+        metadata={**{visible(name): value for name, value in rounded(found.figures).items()}, **report},
     )

@@ -15,12 +15,12 @@ from touchstone.tables import TABLES
 
 
 @dg.multi_asset(specs=[table_spec(TABLES["problems"], "csv", "polars"), table_spec(TABLES["problem_slices"])])
-def problems(evaluation: EvaluationParam) -> Iterator[dg.MaterializeResult[None]]:
+def problems(context: dg.AssetExecutionContext, evaluation: EvaluationParam) -> Iterator[dg.MaterializeResult[None]]:
     """The problems file, and the problems in files of other systems; and the slices that they are in."""
     [part] = evaluation.materialize("problems").values()
     version = dg.DataVersion(evaluation.inputs.problems_version())
     yield dg.MaterializeResult("problems", metadata=made("problems", part), data_version=version)
-    yield materialized(evaluation, "problem_slices")
+    yield materialized(context, evaluation, "problem_slices")
 
 
 @dg.multi_asset(specs=[table_spec(TABLES["attempts"], "csv", "polars")])

@@ -7,14 +7,15 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import dagster as dg
+from dagster._core.definitions.data_version import DATA_VERSION_TAG
 
+from touchstone.publish.inline_charts import INLINE, inline_chart
 from touchstone.storage.store import Part, digest
 from touchstone.tables import TABLES
+from touchstone.text import visible
 
 if TYPE_CHECKING:
     import polars as pl
-
-    from touchstone.publish.previews import Preview
 
 Metadata = dict[str, Any]
 Figures = Mapping[str, int | float | None]
@@ -24,6 +25,8 @@ Plot = Callable[["pl.DataFrame"], Mapping[str, Any]]
 # Metadata of an asset: whether its table was already up to date, or how many models' parts were.
 REUSED = "unchanged_and_reused"
 PARTS_MADE, PARTS_REUSED = "models_made", "models_reused"
+
+CHART, LEADERBOARD = "chart", "leaderboard"
 
 _MAX_MODELS = 200
 
@@ -40,13 +43,19 @@ def column_schema(table: str, part: Part | None = None) -> dg.TableSchema:
 
         present = pl.read_parquet_schema(part.path)
         extras = [name for name in present if name not in contract.dtypes]
-        columns += [dg.TableColumn(name, str(present[name]), description=contract.extras) for name in extras]
+        columns += [dg.TableColumn(visible(name), str(present[name]), description=contract.extras) for name in extras]
     return dg.TableSchema(columns)
 
 
 def table_metadata(table: str) -> Metadata:
     """The metadata of a table before it is materialized."""
-    return {"dagster/column_schema": column_schema(table), "grain": f"one row per {TABLES[table].grain}"}
+    declared = TABLES[table]
+    return {
+        "dagster/column_schema": column_schema(table),
+        "grain": f"one row per {declared.grain}",
+        "made_by": declared.made_by,
+        **({"settings": ", ".join(declared.settings)} if declared.settings else {}),
+    }
 
 
 def made(table: str, part: Part) -> Metadata:
@@ -63,35 +72,61 @@ def made(table: str, part: Part) -> Metadata:
     }
 
 
-def shown_rows(frame: "pl.LazyFrame", table: str, most: int | None = None) -> dg.TableMetadataValue:
-    """The first rows of a table, as the UI shows it on the page of its asset."""
+def shown_rows(frame: "pl.LazyFrame", table: str, most: int | None = None) -> dg.MarkdownMetadataValue:
+    """The first rows of a table in Markdown, which the UI puts behind a link from 1,000 characters on.
+
+    Most tables are wider than the panel beside the graph, where a table of Dagster would hide everything else.
+    """
     from touchstone.publish.previews import ROWS, preview
 
-    return table_value(preview(frame, table, most or ROWS))
+    return dg.MetadataValue.md(preview(frame, table, most or ROWS).markdown)
 
 
 def leaderboard_metadata(pass_at_k: "pl.DataFrame") -> Metadata:
-    """The leaderboard, the methods of its confidence intervals, and how many rows it leaves out."""
+    """The leaderboard as a table that the UI shows at once, the methods of its intervals, and what it leaves out."""
     from touchstone.publish.previews import leaderboard
 
     board = leaderboard(pass_at_k)
     cut = {"leaderboard_rows": f"the best {len(board.rows):,} of {board.total:,}"} if board.is_cut else {}
     methods = sorted(pass_at_k["ci_method"].drop_nulls().unique())
-    return {"leaderboard": table_value(board), **cut, "confidence_intervals": ", ".join(methods) or "none"}
-
-
-def table_value(preview: "Preview") -> dg.TableMetadataValue:
-    """A table that the UI shows at once, as text. Markdown of 1,000 characters or more would be behind a link."""
-    records = [dg.TableRecord(dict(zip(preview.columns, row, strict=True))) for row in preview.rows]
-    return dg.MetadataValue.table(records, dg.TableSchema([dg.TableColumn(name) for name in preview.columns]))
+    records = [dg.TableRecord(dict(zip(board.columns, row, strict=True))) for row in board.rows]
+    schema = dg.TableSchema([dg.TableColumn(name) for name in board.columns])
+    return {
+        LEADERBOARD: dg.MetadataValue.table(records, schema),
+        **cut,
+        "confidence_intervals": ", ".join(methods) or "none",
+    }
 
 
 def result(table: str, part: Part, figures: Mapping[str, Any]) -> dg.MaterializeResult[None]:
-    """The result of a table with one part."""
-    shown = {name: value for name, value in figures.items() if value is not None}
-    return dg.MaterializeResult(
-        asset_key=table, metadata={**made(table, part), **shown}, data_version=dg.DataVersion(part.fingerprint)
-    )
+    """The result of a table with one part: its leaderboard or chart first, its numbers last."""
+    first = {name: figures[name] for name in (CHART, LEADERBOARD) if name in figures}
+    metadata = {**first, **made(table, part), **rounded(figures)}
+    return dg.MaterializeResult(asset_key=table, metadata=metadata, data_version=dg.DataVersion(part.fingerprint))
+
+
+def rounded(figures: Mapping[str, Any]) -> Metadata:
+    """Figures with as many digits as people read and compare; those that are undefined are left out.
+
+    >>> rounded({"a": 2 / 3, "b": None, "c": 0.00012345678, "d": 7})
+    {'a': 0.6667, 'c': 0.0001235, 'd': 7}
+    """
+    short = {name: float(f"{value:.4g}") for name, value in figures.items() if isinstance(value, float)}
+    return {name: short.get(name, value) for name, value in figures.items() if value is not None}
+
+
+def chart_metadata(context: dg.AssetExecutionContext, table: str, part: Part) -> Metadata:
+    """The chart of a table, if it has one: that of the last run if the table is the same, else drawn anew."""
+    if table not in INLINE:
+        return {}
+    last = context.instance.get_latest_materialization_event(dg.AssetKey(table))
+    known = last.asset_materialization if last else None
+    if known and (known.tags or {}).get(DATA_VERSION_TAG) == part.fingerprint and CHART in known.metadata:
+        return {CHART: known.metadata[CHART]}
+    import polars as pl
+
+    drawn = inline_chart(table, pl.read_parquet(part.path))
+    return {CHART: dg.MetadataValue.md(drawn)} if drawn else {}
 
 
 def plotted(names: Sequence[str], figures: Sequence[str]) -> Plot:
@@ -99,7 +134,9 @@ def plotted(names: Sequence[str], figures: Sequence[str]) -> Plot:
 
     def plot(table: "pl.DataFrame") -> Figures:
         rows = table.select(*names, *figures).iter_rows(named=True)
-        return {f"{' '.join(str(row[each]) for each in names)} {name}": row[name] for row in rows for name in figures}
+        return {
+            visible(" ".join([*(str(row[of]) for of in names), name])): row[name] for row in rows for name in figures
+        }
 
     return plot
 

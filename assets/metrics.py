@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 from assets.common import checks_of, derived_tables
 from assets.metadata import Metadata, leaderboard_metadata
+from touchstone.text import visible
 
 if TYPE_CHECKING:
     import polars as pl
@@ -11,7 +12,7 @@ if TYPE_CHECKING:
 
 def _by_k(table: "pl.DataFrame") -> Metadata:
     figures = table.select("model", "tier", "k", "pass_at_k")
-    numbers = {f"{model} {tier} pass@{k}": value for model, tier, k, value in figures.iter_rows()}
+    numbers = {visible(f"{model} {tier} pass@{k}"): value for model, tier, k, value in figures.iter_rows()}
     return {**leaderboard_metadata(table), **numbers}
 
 

@@ -8,8 +8,10 @@ one in the asset `models`. Nothing computes it; publishing a run reports a mater
 import dagster as dg
 from dagster._core.definitions.data_version import DATA_VERSION_TAG
 
+from assets.metadata import rounded
 from touchstone.evaluation import Evaluation
 from touchstone.storage.store import digest
+from touchstone.text import visible
 
 PARTITIONS = "models"
 
@@ -17,6 +19,7 @@ models = dg.AssetSpec(
     "models",
     deps=["warehouse"],
     group_name="publish",
+    kinds={"polars"},
     description="Every model that has a fixes file, with its last published figures.",
     partitions_def=dg.DynamicPartitionsDefinition(name=PARTITIONS),
 )
@@ -41,11 +44,13 @@ def published_models(evaluation: Evaluation, instance: dg.DagsterInstance) -> li
     figures = evaluation.store.scan("pass_at_k").select("model", "tier", "k", "pass_at_k").collect()
     shown: dict[str, dict[str, float]] = {model: counts[model] for model in figures["model"].unique().sort()}
     for model, tier, k, value in figures.drop_nulls().iter_rows():
-        shown[model][f"{tier} pass@{k}"] = value
+        shown[model][visible(f"{tier} pass@{k}")] = value
     versions = {model: digest(seen) for model, seen in shown.items()}
     known = _known_versions(instance)
     return [
-        dg.AssetMaterialization(models.key, partition=model, metadata=seen, tags={DATA_VERSION_TAG: versions[model]})
+        dg.AssetMaterialization(
+            models.key, partition=model, metadata=rounded(seen), tags={DATA_VERSION_TAG: versions[model]}
+        )
         for model, seen in shown.items()
         if known.get(model) != versions[model]
     ]

@@ -3,12 +3,15 @@
 Making the files belongs in `touchstone.publish`, their location in `touchstone.storage`.
 """
 
+import shlex
 from dataclasses import replace
+from importlib.util import find_spec
+from pathlib import Path
 
 import dagster as dg
 
-from assets.common import EvaluationParam, materialized, step_order, table_spec
-from assets.metadata import leaderboard_metadata, result
+from assets.common import SNAPSHOT, EvaluationParam, materialized, step_order, table_spec
+from assets.metadata import Metadata, leaderboard_metadata, result
 from assets.models import published_models
 from touchstone.storage.store import WAREHOUSE, digest
 from touchstone.tables import TABLES
@@ -37,9 +40,9 @@ def model_csvs(evaluation: EvaluationParam) -> dg.MaterializeResult[None]:
 
 
 @dg.multi_asset(specs=[table_spec(TABLES["history"], "parquet")])
-def history(evaluation: EvaluationParam) -> dg.MaterializeResult[None]:
+def history(context: dg.AssetExecutionContext, evaluation: EvaluationParam) -> dg.MaterializeResult[None]:
     """Freezes the run as a snapshot."""
-    made = materialized(evaluation, "history")
+    made = materialized(context, evaluation, "history")
     snapshot = evaluation.publish.snapshot
     return made._replace(metadata={**(made.metadata or {}), "snapshot": snapshot.id if snapshot else None})
 
@@ -74,10 +77,13 @@ def warehouse(context: dg.AssetExecutionContext, evaluation: EvaluationParam) ->
     published, store = evaluation.publish.publish(), evaluation.store
     for model in published_models(evaluation, context.instance):
         context.log_event(model)
+    if evaluation.publish.snapshot is not None:
+        context.instance.add_run_tags(context.run.run_id, {SNAPSHOT: evaluation.publish.snapshot.id})
     rows = sum(part.rows for table in TABLES for part in store.all_parts(table).values())
     return dg.MaterializeResult(
         metadata={
             **leaderboard_metadata(store.scan("pass_at_k").collect()),
+            **_where_to_look(store.root),
             "path": dg.MetadataValue.path(store.root / WAREHOUSE),
             "tables": ", ".join(published.tables),
             "left out (too many rows)": ", ".join(published.left_out) or "none",
@@ -85,3 +91,13 @@ def warehouse(context: dg.AssetExecutionContext, evaluation: EvaluationParam) ->
         },
         data_version=dg.DataVersion(evaluation.publish.version()),
     )
+
+
+def _where_to_look(results: Path) -> Metadata:
+    """The report, if the run has one, and the command of the dashboard, if it is installed."""
+    report = results / "report.html"
+    has_dashboard = find_spec("touchstone.publish.dashboard") is not None
+    return {
+        **({"report": dg.MetadataValue.path(report)} if report.exists() else {}),
+        **({"dashboard": f"touchstone explore --data {shlex.quote(str(results))}"} if has_dashboard else {}),
+    }

@@ -20,15 +20,15 @@ _NO_OUTCOMES: Figures = {"passed": 0, "undecided": 0, "validated_here": 0, "cach
 
 
 @dg.multi_asset(specs=[table_spec(TABLES["validator_noise"], "python")])
-def validator_noise(evaluation: EvaluationParam) -> dg.MaterializeResult[None]:
+def validator_noise(context: dg.AssetExecutionContext, evaluation: EvaluationParam) -> dg.MaterializeResult[None]:
     """Validates problems, reference fixes and some fixes several times, if the configuration asks for it."""
-    return materialized(evaluation, "validator_noise")
+    return materialized(context, evaluation, "validator_noise")
 
 
 @dg.multi_asset(specs=[table_spec(TABLES["baselines"], "python"), table_spec(TABLES["problem_files"], "parquet")])
-def baselines(evaluation: EvaluationParam) -> Iterator[dg.MaterializeResult[None]]:
+def baselines(context: dg.AssetExecutionContext, evaluation: EvaluationParam) -> Iterator[dg.MaterializeResult[None]]:
     """Validates the unmodified problems and their reference fixes, and keeps their files."""
-    yield materialized(evaluation, "baselines")
+    yield materialized(context, evaluation, "baselines")
     yield _kept_texts(evaluation, "problem_files")
 
 

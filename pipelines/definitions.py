@@ -1,7 +1,13 @@
 """The Dagster definitions. Tests and `touchstone run` call `build_defs` too."""
 
+import contextlib
 import logging
 import os
+from collections.abc import Iterable
+from datetime import timedelta
+from functools import partial
+from pathlib import Path
+from typing import Any
 
 import dagster as dg
 from dagster._core.definitions.definitions_load_context import DefinitionsLoadContext, DefinitionsLoadType
@@ -12,6 +18,7 @@ from pipelines.jobs import evaluate
 from pipelines.resources import EvaluationResource
 from pipelines.schedules import nightly
 from pipelines.sensors import fixes_folder
+from touchstone.config import PublishSettings, load_config
 from touchstone.errors import TouchstoneError
 from touchstone.project_files import sample_config
 
@@ -19,11 +26,14 @@ CONFIG_VARIABLE = "TOUCHSTONE_CONFIG"
 OUTPUT_VARIABLE = "TOUCHSTONE_OUTPUT_DIR"
 
 
-def build_defs(evaluation: EvaluationResource | dg.ResourceDefinition) -> dg.Definitions:
-    """All definitions, with the given evaluation as resource."""
+def build_defs(
+    evaluation: EvaluationResource | dg.ResourceDefinition, shown: PublishSettings | None = None
+) -> dg.Definitions:
+    """All definitions, with the given evaluation as resource. `shown` says who owns them and when they are old."""
     stages = [ingest, validation, metrics, scores, reliability, economics, comparison, publish]
+    assets: Iterable[Any] = [*dg.load_assets_from_modules(stages), models]
     return dg.Definitions(
-        assets=[*dg.load_assets_from_modules(stages), models],
+        assets=dg.map_asset_specs(partial(_maintained, shown=shown or PublishSettings()), assets),
         asset_checks=dg.load_asset_checks_from_modules(stages),
         jobs=[evaluate],
         schedules=[nightly],
@@ -31,6 +41,16 @@ def build_defs(evaluation: EvaluationResource | dg.ResourceDefinition) -> dg.Def
         resources={"evaluation": evaluation},
         executor=dg.in_process_executor,
     )
+
+
+def _maintained(spec: dg.AssetSpec, shown: PublishSettings) -> dg.AssetSpec:
+    """An asset with its owners; the summary also with the age at which it is out of date."""
+    spec = spec.replace_attributes(owners=shown.owners)
+    if spec.key != publish.summary_pass_at_k.key or shown.fresh_days is None:
+        return spec
+    age = timedelta(days=shown.fresh_days)
+    policy = dg.FreshnessPolicy.time_window(fail_window=age, warn_window=age / 2)
+    return spec.replace_attributes(freshness_policy=policy)
 
 
 @dg.definitions
@@ -43,7 +63,14 @@ def defs() -> dg.Definitions:
     # Not when a run's process reloads the definitions: the run registers the models that it reads.
     if DefinitionsLoadContext.get().load_type == DefinitionsLoadType.INITIALIZATION and "DAGSTER_HOME" in os.environ:
         _register_models(evaluation)
-    return build_defs(evaluation)
+    return build_defs(evaluation, _publish_settings(evaluation))
+
+
+def _publish_settings(evaluation: EvaluationResource) -> PublishSettings | None:
+    """The settings, unless the configuration cannot be read: a run says what is wrong with it."""
+    with contextlib.suppress(TouchstoneError):
+        return load_config(Path(evaluation.config_file)).publish
+    return None
 
 
 def _register_models(evaluation: EvaluationResource) -> None:

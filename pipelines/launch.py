@@ -7,6 +7,7 @@ import re
 import signal
 import socket
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import NoReturn
 
@@ -80,7 +81,7 @@ def run_evaluation(evaluation: Evaluation, config_file: Path, instance: dg.Dagst
     logging.getLogger("sqlalchemy.pool").setLevel(logging.CRITICAL + 1)
     os.environ.setdefault(*_EVENT_BATCH)
     report_step("starting the run")
-    defs = build_defs(prepared(evaluation))
+    defs = build_defs(prepared(evaluation), evaluation.config.publish)
     job = defs.resolve_job_def(EVALUATE).with_logger_defs({LOGGER: progress_logger(stages_of(defs))})
     with instance or dg.DagsterInstance.get() as dagster:
         _fail_orphaned_runs(dagster)
@@ -90,7 +91,7 @@ def run_evaluation(evaluation: Evaluation, config_file: Path, instance: dg.Dagst
             run_config={"loggers": {LOGGER: {}}},
             raise_on_error=False,
         )
-        return _read_outcome(outcome)
+        return _read_outcome(outcome, evaluation.checked)
 
 
 def _fail_orphaned_runs(instance: dg.DagsterInstance) -> None:
@@ -116,14 +117,10 @@ def _this_process(process: int) -> str:
     return f"{socket.gethostname()}/{process}"
 
 
-def _read_outcome(outcome: dg.ExecuteInProcessResult) -> RunOutcome:
+def _read_outcome(outcome: dg.ExecuteInProcessResult, checked: Mapping[str, CheckOutcome]) -> RunOutcome:
+    # Dagster has the messages as Markdown.
     checks = [
-        CheckOutcome(
-            f"{evaluation.asset_key.to_user_string()}.{evaluation.check_name}",
-            evaluation.passed,
-            evaluation.severity == dg.AssetCheckSeverity.ERROR,
-            evaluation.description or "",
-        )
+        checked[f"{evaluation.asset_key.to_user_string()}.{evaluation.check_name}"]
         for evaluation in outcome.get_asset_check_evaluations()
     ]
     made = [event.materialization for event in outcome.get_asset_materialization_events()]

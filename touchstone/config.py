@@ -8,7 +8,7 @@ import difflib
 import re
 from collections.abc import Iterable
 from pathlib import Path, PurePath
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
     BaseModel,
@@ -228,6 +228,10 @@ class PublishSettings(_Section):
     report: bool = True
     # Attempts that the report shows in full: the diff of a fix, diagnostics and the model's answer take space.
     report_cases_kb: int = Field(500, ge=0, le=100_000)
+    # For the Dagster UI: pictures on the pages of assets, who answers for them, and when the summary counts as old.
+    charts: bool = True
+    owners: list[Annotated[str, Field(pattern=r"^(team:[\w.-]+|[^@\s]+@[^@\s]+\.[^@\s]+)$")]] = ["team:evaluation"]
+    fresh_days: float | None = Field(14, gt=0.01, le=36_500)
 
 
 class EvaluationConfig(_Section):

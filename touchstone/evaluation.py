@@ -197,6 +197,11 @@ class Evaluation:
         )
         return self.store.write(table.name, frame, fingerprint, models=models)
 
+    @property
+    def checked(self) -> Mapping[str, CheckOutcome]:
+        """The outcomes of the checks that have run, by their full names."""
+        return self._checked
+
     def check(self, check: Check) -> CheckResult:
         """Run a check on the tables as they are in the draft."""
         self.store.require(*(name for name in check.reads if name not in ("sources", "quarantine")))

@@ -10,7 +10,7 @@ from typing import Any
 
 import polars as pl
 
-from touchstone.text import estimate, significant, visible
+from touchstone.text import estimate, markdown_text, significant, visible
 
 ROWS = 10
 LEADERBOARD_ROWS = 200
@@ -46,6 +46,12 @@ class Preview:
     columns: list[str]
     rows: list[list[str]]
     total: int
+
+    @property
+    def markdown(self) -> str:
+        """The rows as a table in Markdown, in which nothing is markup."""
+        names, *rows = ([markdown_text(cell) for cell in line] for line in [self.columns, *self.rows])
+        return "\n".join(f"| {' | '.join(line)} |" for line in [names, ["---"] * len(names), *rows])
 
     @property
     def is_cut(self) -> bool:
