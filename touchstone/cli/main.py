@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from touchstone import __version__
-from touchstone.cli import compare, environments, export, importing, inputs, results, run, setup, validation
+from touchstone.cli import compare, environments, export, importing, inputs, plan, results, run, setup, validation
 from touchstone.cli.safe_output import guard_output
 from touchstone.errors import TouchstoneError
 
@@ -33,7 +33,7 @@ app = typer.Typer(
 )
 
 # Every command module defines `commands`, a Typer app; `--help` lists them in this order.
-for module in (run, inputs, results, export, compare, importing, validation, environments, setup):
+for module in (run, inputs, results, export, compare, plan, importing, validation, environments, setup):
     app.add_typer(module.commands)
 
 
