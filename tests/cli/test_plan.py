@@ -1,4 +1,4 @@
-"""`touchstone plan` as a user calls it: from assumptions, from the sample's results, and where nothing can be planned."""
+"""`touchstone plan` as a user calls it: from assumptions, from results, and where nothing can be planned."""
 
 import json
 import shlex
