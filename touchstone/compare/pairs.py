@@ -65,7 +65,7 @@ def compare_pairs(pairs: Sequence[pl.DataFrame], settings: ComparisonSettings) -
     if not pairs:
         return []
     first, second = np.array([0]), np.array([1])
-    return list(compare_family([PairList(_pair_matrix(pair), first, second) for pair in pairs], settings).rows())
+    return list(compare_family([PairList(pair_matrix(pair), first, second) for pair in pairs], settings).rows())
 
 
 def compare_all(
@@ -177,7 +177,8 @@ def count_matrices(problem_counts: pl.LazyFrame, problems: pl.LazyFrame) -> tupl
     )
 
 
-def _pair_matrix(counts: pl.DataFrame) -> OutcomeMatrix:
+def pair_matrix(counts: pl.DataFrame) -> OutcomeMatrix:
+    """The counts of one pair, given as to `compare_pair`."""
     counts = counts.sort("oid")
     columns = [[f"{count}_a", f"{count}_b"] for count in ("n", "c")]
     n, c = (counts.select(pl.col(names).cast(pl.Int64).fill_null(0)).to_numpy().T for names in columns)

@@ -103,13 +103,18 @@ def units_needed(alpha: float) -> int:
 
 
 def minimum_detectable_effects(
-    pairs: PairMoments, alpha: float, power: float, confidence: float
+    pairs: PairMoments, alpha: float, power: float, confidence: float, estimated_from: float | None = None
 ) -> tuple[Floats, Texts]:
-    """Minimum detectable effect of each pair at this level and power, and its method; NaN and None if there is none."""
+    """Minimum detectable effect of each pair at this level and power, and its method; NaN and None if there is none.
+
+    The standard errors were estimated from as many units as the pairs have, unless from `estimated_from` others:
+    infinitely many if they are assumed.
+    """
     needed = units_needed(alpha)
     enough = (pairs.units >= needed) & ~np.isnan(pairs.degrees)
     degrees = np.where(enough, pairs.degrees, np.nan)
-    multiple = each_once(partial(_required_standard_errors, alpha=alpha, power=power), degrees, pairs.units)
+    required = partial(_required_standard_errors, alpha=alpha, power=power, estimated_from=estimated_from)
+    multiple = each_once(required, degrees, pairs.units)
     floor = _error_floors(pairs, needed, confidence)
     passing = pass_rate_moments(pairs)
     found = [_solve_effects(pairs, rates, floor, multiple) for rates in (passing, passing.of_failing())]
@@ -127,7 +132,9 @@ def minimum_detectable_effects(
     return effect, methods
 
 
-def _required_standard_errors(degrees: float, units: int, alpha: float, power: float) -> float:
+def _required_standard_errors(
+    degrees: float, units: int, alpha: float, power: float, estimated_from: float | None = None
+) -> float:
     """How many estimated standard errors an effect must have to be found with this power.
 
     The textbook's sum of two t quantiles takes the estimate for the true standard error. With few units the power,
@@ -136,24 +143,33 @@ def _required_standard_errors(degrees: float, units: int, alpha: float, power: f
     """
     tails = [t_critical(freedom, 1 - alpha) for freedom in (degrees, units - 1)]
     powers = [math.copysign(t_critical(freedom, abs(2 * power - 1)), power - 0.5) for freedom in (degrees, units - 1)]
-    return (tails[0] + powers[0]) * _corrected_multiple(units - 1, tails[1], power) / (tails[1] + powers[1])
+    corrected = _corrected_multiple(units - 1, (estimated_from or units) - 1, tails[1], power)
+    return (tails[0] + powers[0]) * corrected / (tails[1] + powers[1])
 
 
-def _corrected_multiple(degrees: int, critical: float, power: float) -> float:
+def _corrected_multiple(degrees: int, degrees_at_hand: float, critical: float, power: float) -> float:
     """The x for which P(Z > critical * s - x * s') equals the power, for estimated standard errors s and s'.
 
     s is that of the new test and s' that of the data at hand. Both are chi variables over the root of their degrees of
-    freedom, with mean c and variance 1 - c^2, and the difference is approximately normal:
-    (x - critical) c = z sqrt(1 + (1 - c^2) (critical^2 + x^2)).
+    freedom, with means c and c' and variances 1 - c^2 and 1 - c'^2, and the difference is approximately normal:
+    x c' - critical c = z sqrt(1 + (1 - c^2) critical^2 + (1 - c'^2) x^2).
     """
-    c = math.sqrt(2 / degrees) * math.exp(math.lgamma((degrees + 1) / 2) - math.lgamma(degrees / 2))
-    z, variance = NormalDist().inv_cdf(power), 1 - c * c
-    leading = c * c - z * z * variance
+    c, at_hand = _mean_chi(degrees), _mean_chi(degrees_at_hand)
+    z = NormalDist().inv_cdf(power)
+    leading = at_hand**2 - z * z * (1 - at_hand**2)
     if leading <= 0:
         return math.inf
-    constant = (c * critical) ** 2 - z * z * (1 + variance * critical**2)
-    root = math.sqrt(max(0.0, (c * c * critical) ** 2 - leading * constant))
-    return (c * c * critical + math.copysign(root, z)) / leading
+    constant = (c * critical) ** 2 - z * z * (1 + (1 - c * c) * critical**2)
+    middle = c * at_hand * critical
+    root = math.sqrt(max(0.0, middle**2 - leading * constant))
+    return (middle + math.copysign(root, z)) / leading
+
+
+def _mean_chi(degrees: float) -> float:
+    """The mean of a chi variable over the root of its degrees of freedom."""
+    if math.isinf(degrees):
+        return 1.0
+    return math.sqrt(2 / degrees) * math.exp(math.lgamma((degrees + 1) / 2) - math.lgamma(degrees / 2))
 
 
 def _solve_effects(pairs: PairMoments, rates: PassRateMoments, floor: Floats, multiple: Floats) -> Floats:

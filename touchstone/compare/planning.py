@@ -1,0 +1,213 @@
+"""A plan for a paired comparison: from data or assumptions to the mixes of problems and attempts that are enough.
+
+The formulas belong in `touchstone.inference.planning`, the estimates from data in `plan_data`.
+"""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import polars as pl
+
+from touchstone.compare.keys import MODEL_TIER, ModelTier
+from touchstone.compare.plan_data import PlanData, paired_data, single_data
+from touchstone.errors import TouchstoneError
+from touchstone.inference.planning import (
+    FEWEST_UNITS,
+    Costs,
+    Goal,
+    Mix,
+    Population,
+    assumed_population,
+    attempts_needed,
+    detectable_at_best,
+    mixes,
+)
+from touchstone.storage.files import parquet_files
+from touchstone.text import counted
+
+ATTEMPTS = (1, 2, 3, 5, 10, 20)
+CORRELATION = 0.5
+CLUSTER_SHARE = 0.2
+
+
+@dataclass(frozen=True)
+class PlanRequest:
+    """What to plan for, and either `data` with the names of models in it, or the rate and icc to assume."""
+
+    goal: Goal
+    data: Path | None = None
+    model: str | None = None
+    against: str | None = None
+    tier: str | None = None
+    rate: float | None = None
+    icc: float | None = None
+    correlation: float | None = None
+    clusters: int | None = None
+    cluster_share: float | None = None
+    problems: int | None = None
+    attempts: tuple[int, ...] = ()
+    cost_per_attempt: float | None = None
+    cost_per_problem: float = 0.0
+
+
+@dataclass(frozen=True)
+class FixedBenchmark:
+    """What a benchmark that cannot grow allows: the attempts per problem that are enough, and the limit of more."""
+
+    problems: int
+    attempts_needed: int | None
+    detectable_at_best: float | None
+
+
+@dataclass(frozen=True)
+class ComparisonPlan:
+    """The mixes, in words what they rest on, and what the data at hand, or the fixed benchmark, can detect."""
+
+    goal: Goal
+    population: Population
+    assumptions: list[str]
+    mixes: list[Mix]
+    today: PlanData | None = None
+    fixed: FixedBenchmark | None = None
+    notes: list[str] = field(default_factory=list)
+
+
+def make_plan(request: PlanRequest) -> ComparisonPlan:
+    """The plan for a request."""
+    _require_consistent(request)
+    if request.data is None:
+        population, assumptions, today, costs = *_assumed(request), None, None
+    else:
+        population, assumptions, today, costs = _from_data(request, request.data)
+    request.goal.require_possible(population.rate)
+    if request.cost_per_attempt is not None:
+        costs = (request.cost_per_attempt, request.cost_per_attempt)
+    attempts, notes = request.attempts or ATTEMPTS, []
+    if population.attempt_variance is None and any(m > 1 for m in attempts):
+        attempts = (1,)
+        notes.append("the data has one attempt per problem, which does not tell what more of them would bring")
+    found = mixes(
+        population,
+        sorted(set(attempts)),
+        request.goal,
+        Costs(costs, 0.0 if request.problems else request.cost_per_problem),
+        request.problems,
+    )
+    fixed = None if request.problems is None else _fixed(population, request.problems, request.goal)
+    return ComparisonPlan(
+        request.goal, population, assumptions, found, today, fixed, notes + _cautions(population, found)
+    )
+
+
+def _require_consistent(request: PlanRequest) -> None:
+    given = [request.rate, request.icc, request.clusters, request.cluster_share]
+    if request.data is not None and any(value is not None for value in given):
+        raise TouchstoneError("--data gives the pass rate, icc and clusters; leave out --rate, --icc and --clusters")
+    if request.data is None and (request.rate is None or request.icc is None):
+        raise TouchstoneError("say what to plan from: --data DIR, or --rate and --icc")
+    if request.data is None and any((request.model, request.against, request.tier)):
+        raise TouchstoneError("--model, --against and --tier name what is in --data DIR")
+    if request.cluster_share is not None and request.clusters is None:
+        raise TouchstoneError("--cluster-share goes with --clusters")
+    if any(m < 1 for m in request.attempts):
+        raise TouchstoneError("--attempts-per-problem must be at least 1")
+    if min(request.cost_per_problem, request.cost_per_attempt or 0.0) < 0:
+        raise TouchstoneError("a cost cannot be negative")
+
+
+def _assumed(request: PlanRequest) -> tuple[Population, list[str]]:
+    correlation = CORRELATION if request.correlation is None else request.correlation
+    share = CLUSTER_SHARE if request.cluster_share is None else request.cluster_share
+    rate, icc = request.rate or 0.0, request.icc or 0.0
+    population = assumed_population(rate, icc, correlation, request.clusters, share if request.clusters else 0.0)
+    words = [
+        f"assumed: pass rate {rate:g}, {icc:.0%} of the variance of an attempt between problems (icc)",
+        _correlation_in_words(correlation, assumed=request.correlation is None),
+    ]
+    if request.clusters is not None:
+        default = " (the default)" if request.cluster_share is None else ""
+        words.append(
+            f"assumed: {request.clusters} clusters, which hold {share:.0%}{default} of the variance between problems"
+        )
+    return population, words
+
+
+def _correlation_in_words(correlation: float, assumed: bool) -> str:
+    default = "; the default, so set --correlation if you know better" if assumed else ""
+    return f"assumed: correlation {correlation:g} of the two models' pass rates over problems{default}"
+
+
+def _from_data(
+    request: PlanRequest, folder: Path
+) -> tuple[Population, list[str], PlanData, tuple[float, float] | None]:
+    counts, problems = (_scan(folder, name) for name in ("problem_pass_at_k", "problems"))
+    sides = _sides(request, sorted(counts.select(*MODEL_TIER).unique().collect().iter_rows()))
+    if len(sides) == 1:
+        correlation = CORRELATION if request.correlation is None else request.correlation
+        data = single_data(counts, problems, sides[0], correlation)
+        words = [_correlation_in_words(correlation, assumed=request.correlation is None)]
+    else:
+        if request.correlation is not None:
+            raise TouchstoneError("--correlation is estimated from the two models in the data; leave it out")
+        data = paired_data(counts, problems, sides[0], sides[1], request.goal)
+        words = []
+    names = " and ".join(" ".join(side) for side in sides)
+    size = counted(data.problems, "problem")
+    units = round(data.population.estimated_from)
+    inside = f" in {counted(units, 'cluster')}" if units < data.problems else ""
+    known = f", correlation {data.correlation:.2f} of their pass rates" if data.correlation is not None else ""
+    words.insert(0, f"estimated from {names}: {size}{inside}, pass rate {data.population.rate:.3f}{known}")
+    return data.population, words, data, _costs(folder, sides)
+
+
+def _sides(request: PlanRequest, found: list[ModelTier]) -> list[ModelTier]:
+    """The one or two models to plan for."""
+    tiers = sorted({tier for _, tier in found})
+    if request.tier is None and len(tiers) > 1:
+        raise TouchstoneError(f"the data has several tiers; add --tier, one of {', '.join(tiers)}")
+    models = [model for model, tier in found if request.tier in (None, tier)]
+    named = [name for name in (request.model, request.against) if name is not None]
+    for name in named:
+        if name not in models:
+            raise TouchstoneError(f"there is no model '{name}' in the data; models: {', '.join(models) or 'none'}")
+    chosen = named or models
+    if not 1 <= len(chosen) <= 2 or len(set(chosen)) < len(chosen):
+        raise TouchstoneError(f"name the two models: --model A --against B; models: {', '.join(models) or 'none'}")
+    return [next(side for side in found if side[0] == name and request.tier in (None, side[1])) for name in chosen]
+
+
+def _scan(folder: Path, table: str) -> pl.LazyFrame:
+    files = parquet_files(folder / "tables" / table)
+    if not files:
+        raise TouchstoneError(f"{folder}: no results here (no table '{table}'); run `touchstone run` first")
+    return pl.concat([pl.scan_parquet(file, glob=False) for file in files], how="diagonal")
+
+
+def _costs(folder: Path, sides: list[ModelTier]) -> tuple[float, float] | None:
+    """Dollars per attempt of both models; a single one stands for both. None if any is unknown."""
+    table = _scan(folder, "economics").select(*MODEL_TIER, "cost_per_attempt").collect()
+    known = {(model, tier): cost for model, tier, cost in table.iter_rows()}
+    costs = [known.get(side) for side in sides]
+    return None if None in costs else (float(costs[0] or 0.0), float(costs[-1] or 0.0))
+
+
+def _fixed(population: Population, problems: int, goal: Goal) -> FixedBenchmark:
+    if population.attempt_variance is None:
+        return FixedBenchmark(problems, None, None)
+    return FixedBenchmark(
+        problems, attempts_needed(population, problems, goal), detectable_at_best(population, problems, goal)
+    )
+
+
+def _cautions(population: Population, found: list[Mix]) -> list[str]:
+    """What makes the plan less certain than it looks."""
+    lines = []
+    sizes = [mix.problems / population.cluster_size for mix in found if mix.problems is not None]
+    units = population.clusters or min(sizes, default=None)
+    if units is not None and units <= FEWEST_UNITS:
+        lines.append(f"with {FEWEST_UNITS} or fewer units the power is approximate: a test has few possible p-values")
+    if population.estimated_from < 30:
+        lines.append(
+            f"the variance was estimated from {population.estimated_from:.0f} units, so the plan allows for its error"
+        )
+    return lines

@@ -1,0 +1,92 @@
+"""The trade-off of a plan: problems against attempts per problem, and what each mix costs.
+
+Its table is not one of a run but the mixes of `touchstone plan`, so it is not listed among the charts of a run.
+"""
+
+import altair as alt
+import polars as pl
+
+_WIDTH, _HEIGHT = 520, 200
+_X = alt.X("attempts_per_problem:O", title="attempts per problem and model", axis=alt.Axis(labelAngle=0))
+
+
+def plan_tradeoff(frame: pl.LazyFrame) -> alt.TopLevelMixin:
+    """Each mix with the problems that it takes and its cost; for a fixed benchmark, with the difference it finds."""
+    rows = frame.collect().with_columns(cost=pl.col("cost_usd").is_not_null())
+    effect, power = rows["effect"][0], rows["power"][0]
+    enough = rows.filter(pl.col("problems").is_not_null())
+    fixed = enough.height > 1 and enough["problems"].n_unique() == 1
+    panels = [_found(enough, effect) if fixed else _problems(enough)]
+    if enough["cost"].any():
+        panels.append(_costs(enough, "enough" if fixed else "cheapest"))
+    goal = f"a difference of {effect:g} in pass@1 with probability {power:g} (paired test over problems)"
+    lines = [
+        f"Goal, dashed: {goal}. n = {enough['problems'][0]:,} problems, all there are."
+        if fixed
+        else f"To find {goal}.",
+        *_left_out(rows.height - enough.height),
+    ]
+    costs = ", and what it costs" if len(panels) > 1 else ""
+    title = alt.TitleParams(text=f"Problems or attempts: what is enough{costs}", subtitle=lines)
+    return alt.vconcat(*panels, spacing=24).properties(title=title)
+
+
+def _left_out(many: int) -> list[str]:
+    return [f"For {many} of the numbers of attempts, no number of problems is enough."] if many else []
+
+
+def _problems(rows: pl.DataFrame) -> alt.LayerChart | alt.FacetChart:
+    # Room for the labels; the values are written beside the points, so the many lines of a log axis are not needed.
+    fewest, most = float(rows["problems"].min()) / 1.5, float(rows["problems"].max()) * 1.5  # type: ignore[arg-type]
+    scale = alt.Scale(type="log", domain=[fewest, most], nice=False)
+    y = alt.Y(
+        "problems:Q", title="problems needed (log)", scale=scale, axis=alt.Axis(grid=False, tickCount=3, format=",")
+    )
+    return _labelled(rows, y, pl.col("problems").map_elements(lambda many: f"{many:,}", return_dtype=pl.String))
+
+
+def _found(rows: pl.DataFrame, effect: float) -> alt.LayerChart | alt.FacetChart:
+    y = alt.Y("detectable:Q", title="smallest difference found", scale=alt.Scale(domainMin=0))
+    label = pl.col("detectable").map_elements(lambda found: f"{found:.3f}", return_dtype=pl.String)
+    goal = alt.Chart(_data(pl.DataFrame({"goal": [effect]}))).mark_rule(strokeDash=[4, 3]).encode(y="goal:Q")
+    return _labelled(rows, y, label, goal)
+
+
+def _labelled(rows: pl.DataFrame, y: alt.Y, label: pl.Expr, *below: alt.Chart) -> alt.LayerChart | alt.FacetChart:
+    base = alt.Chart(_data(rows.with_columns(label=label)), width=_WIDTH, height=_HEIGHT).encode(x=_X, y=y)
+    return alt.layer(
+        *below,
+        base.mark_line(strokeWidth=2),
+        base.mark_point(filled=True, size=70, opacity=1).encode(tooltip=_tooltip()),
+        base.mark_text(dy=-12, style="ink").encode(text="label:N"),
+    )
+
+
+def _costs(rows: pl.DataFrame, word: str) -> alt.LayerChart | alt.FacetChart:
+    """Bars of cost; the cheapest mix that is enough is named by the word, not only coloured."""
+    label = pl.format(
+        "{}{}",
+        pl.col("cost_usd").map_elements(lambda cost: f"${cost:,.2f}", return_dtype=pl.String),
+        pl.when("cheapest").then(pl.lit(f", {word}")).otherwise(pl.lit("")),
+    )
+    y = alt.Y("cost_usd:Q", title="cost in dollars, both models")
+    base = alt.Chart(_data(rows.with_columns(label=label)), width=_WIDTH, height=_HEIGHT * 0.7).encode(x=_X, y=y)
+    shade = alt.condition(alt.datum.cheapest, alt.value(1.0), alt.value(0.45))
+    return alt.layer(
+        base.mark_bar(size=36).encode(opacity=shade, tooltip=_tooltip()),
+        base.mark_text(dy=-8, style="ink").encode(text="label:N"),
+    )
+
+
+def _tooltip() -> list[alt.Tooltip]:
+    return [
+        alt.Tooltip("attempts_per_problem:O", title="attempts per problem"),
+        alt.Tooltip("problems:Q", title="problems", format=","),
+        alt.Tooltip("total_attempts:Q", title="attempts of both models", format=","),
+        alt.Tooltip("cost_usd:Q", title="cost", format="$,.2f"),
+        alt.Tooltip("detectable:Q", title="difference found", format=".3f"),
+    ]
+
+
+def _data(rows: pl.DataFrame) -> alt.InlineData:
+    return alt.InlineData(values=rows.to_dicts())
