@@ -231,6 +231,7 @@ class TestRealToolchain:
         broken = {"src/lib.rs": LIBRARY.replace("a + b", "a +")}
         assert self.report(validator, tmp_path / "broken", broken).status == "failed"
 
+    @pytest.mark.nightly
     def test_a_harness_of_its_own_does_not_count(self, validator: RustValidator, tmp_path: Path) -> None:
         manifest = MANIFEST + '[[test]]\nname = "whole"\nharness = false\n'
         files = {"Cargo.toml": manifest, "tests/whole.rs": 'fn main() { println!("adds: test"); }\n'}
