@@ -222,6 +222,25 @@ def _packages_are_read_once() -> Iterator[None]:
         yield
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _sandboxes_are_probed_once() -> Iterator[None]:
+    """A sandbox that holds once holds for every test, and to probe it takes each validation a tenth of a second."""
+    from touchstone.validation.sandbox import probe
+
+    holding: dict[type[probe.Backend], probe.ProbeResult] = {}
+
+    def probe_once(backend: probe.Backend, scratch: Path) -> probe.ProbeResult:
+        known = holding.get(type(backend)) if backend.missing() is None else None
+        result = known or probe_backend(backend, scratch)
+        if result.failure is None:
+            holding[type(backend)] = result
+        return result
+
+    probe_backend = probe.probe_backend
+    with patch.object(probe, "probe_backend", probe_once):
+        yield
+
+
 def command_environment(tmp_path: Path) -> dict[str, str]:
     """The environment of a command under test: its Dagster instance lies in the test's own folder."""
     home = tmp_path / "dagster_home"

@@ -44,10 +44,11 @@ def test_a_worse_model_fails_the_gate_and_the_report_says_why(job: Job) -> None:
 @pytest.mark.parametrize(
     ("inputs", "code"),
     [
-        ({"fail-on": "none"}, 0),
-        ({"baseline": SIDES["paths"], "paths": SIDES["baseline"], "fail-on": "worse, regression"}, 0),
+        pytest.param({"fail-on": "none"}, 0, id="no gate", marks=pytest.mark.nightly),
+        pytest.param(
+            {"baseline": SIDES["paths"], "paths": SIDES["baseline"], "fail-on": "worse, regression"}, 0, id="better"
+        ),
     ],
-    ids=["no gate", "better"],
 )
 def test_the_gate_fails_on_what_it_is_told_to(job: Job, inputs: dict[str, str], code: int) -> None:
     ended = job.run(**SIDES | inputs)
@@ -58,9 +59,10 @@ def test_the_gate_fails_on_what_it_is_told_to(job: Job, inputs: dict[str, str], 
 @pytest.mark.parametrize(
     ("inputs", "message"),
     [
-        (
+        pytest.param(
             SIDES | {"baseline": "gone.csv"},
             "error: gone.csv: no such file or folder; to name a snapshot, add --data DIR",
+            marks=pytest.mark.nightly,
         ),
         ({"config": "gone.json"}, "error: gone.json: no such config file"),
         ({"mode": "compare"}, "error: mode compare needs a baseline and one path to compare with it"),

@@ -66,6 +66,7 @@ def test_a_folder_that_is_one_source_is_up_to_date_with_its_results_inside(touch
     assert "up to date" in touchstone("run", tmp_path / "runs", dagster=False).stdout
 
 
+@pytest.mark.nightly
 def test_files_of_several_folders_are_written_beside_the_folder_that_holds_them(
     touchstone: Command, tmp_path: Path
 ) -> None:
@@ -79,6 +80,7 @@ def test_files_of_several_folders_are_written_beside_the_folder_that_holds_them(
     assert (tmp_path / "in" / RESULTS_FOLDER / "summary_pass_at_k.csv").is_file()
 
 
+@pytest.mark.nightly
 def test_another_score_and_another_output_folder(touchstone: Command, logs: Path, tmp_path: Path) -> None:
     out = tmp_path / "elsewhere" / "results"
     done = touchstone("run", logs / "dict.eval", "--score", "lint_ok", "--output-dir", out, dagster=False)

@@ -82,6 +82,7 @@ def test_every_file_in_the_folder_is_accounted_for(folder: Folder, touchstone: C
     )
 
 
+@pytest.mark.nightly
 def test_a_folder_in_which_everything_is_evaluated_passes_the_check(evaluated: Folder) -> None:
     folder = evaluated
     (found,) = [check for check in evaluate(folder).checks if check.name == "sources.files_accounted_for"]

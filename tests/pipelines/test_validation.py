@@ -236,6 +236,7 @@ def test_recorded_outcomes_need_no_sandbox(repairs: Folder, monkeypatch: pytest.
     assert validate(repairs)["validator"].to_list() == ["recorded"]
 
 
+@pytest.mark.nightly
 def test_always_validates_what_has_an_outcome_too(repairs: Folder) -> None:
     repairs.fixes("m", table(("oid", "iteration_id", "fixed_code", "passed"), ("p", 1, WRONG, "true")))
     repairs.configure(clones_dir="clones", k_values=[1], validation={"mode": "always"})

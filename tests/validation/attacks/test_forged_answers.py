@@ -171,7 +171,9 @@ WAITING, WORKING = "half a frame", "a deep class"
 
 
 class TestForgedReports:
-    @pytest.mark.parametrize("what", FRAMES)
+    @pytest.mark.parametrize(
+        "what", [pytest.param(what, marks=pytest.mark.nightly) if what == WORKING else what for what in FRAMES]
+    )
     def test_frames_that_nobody_asked_for(self, arena: Arena, what: str) -> None:
         frames = FRAMES[what]
         at_import = f"{SEND}{frames}\ndef add(a, b): return 0.5\n"

@@ -62,7 +62,13 @@ ATTACKS: dict[str, str | bytes] = {
 }
 
 
-@pytest.mark.parametrize("what", ATTACKS)
+# Each takes the parser a second or two.
+LONG = ("half a megabyte of blocks", "heredocs that look endless", "conditions")
+
+
+@pytest.mark.parametrize(
+    "what", [pytest.param(what, marks=pytest.mark.nightly) if what in LONG else what for what in ATTACKS]
+)
 def test_a_file_that_wants_to_break_the_parser(validator: HclValidator, what: str) -> None:
     report = validate(validator, ATTACKS[what])
     assert report.status not in ("passed", "sandbox_error", "validator_unavailable"), report

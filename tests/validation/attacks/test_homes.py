@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.validation.attacks.arena import LIMITS, PROBE, PROBE_TESTS, Arena
-from tests.validation.attacks.conftest import SECRET, sandbox_runner
+from tests.validation.attacks.conftest import SECRET, USED, sandbox_runner
 from tests.validation.attacks.ordinary_user import run_as_ordinary_user, run_in_readable_python
 from touchstone.validation.sandbox.interpreters import interpreter
 from touchstone.validation.validators.python import PythonSettings, PythonValidator
@@ -26,7 +26,7 @@ def home(tmp_path: Path) -> Path:
     return home
 
 
-@pytest.fixture(params=["bubblewrap", "landlock"])
+@pytest.fixture(params=USED)
 def at_home(request: pytest.FixtureRequest, tmp_path: Path, home: Path) -> Iterator[Arena]:
     arena = Arena(sandbox_runner(request.param, tmp_path / "scratch"))
     settings = PythonSettings(interpreter=home / "bin" / "python", lint=False)

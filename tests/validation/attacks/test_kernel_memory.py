@@ -70,6 +70,7 @@ def test_socket_buffers_of_many_processes(arena: Arena) -> None:
     assert report.status == "memory_limit"
 
 
+@pytest.mark.nightly
 def test_hundreds_of_thousands_of_empty_files(arena: Arena) -> None:
     report = arena.cheat(
         f"""

@@ -321,7 +321,8 @@ class TestDisk:
 
 
 class TestTime:
-    @pytest.mark.parametrize("when", ["import", pytest.param("call", marks=pytest.mark.nightly)])
+    @pytest.mark.nightly
+    @pytest.mark.parametrize("when", ["import", "call"])
     def test_an_endless_loop_that_ignores_signals(self, arena: Arena, when: str) -> None:
         report = arena.cheat(f"""
             import signal

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.validation.attacks.conftest import USED
 from tests.validation.environments.support import FILES, SOLUTION, TESTS, install, write_wheel
 from tests.validation.isolated_runner.support import job_of, report_on
 from touchstone.errors import TouchstoneError
@@ -41,7 +42,7 @@ def environment(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPat
     return folder / "env"
 
 
-@pytest.fixture(scope="module", params=["bubblewrap", "landlock"])
+@pytest.fixture(scope="module", params=USED)
 def validator(
     request: pytest.FixtureRequest, environment: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[PythonValidator]:

@@ -31,7 +31,7 @@ def validator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PythonValida
 
 @pytest.fixture
 def impatient(tmp_path: Path) -> Iterator[PythonValidator]:
-    yield from made(tmp_path, "auto", Limits(seconds=1.5))
+    yield from made(tmp_path, "auto", Limits(seconds=0.7))
 
 
 @pytest.fixture

@@ -168,7 +168,7 @@ class TestReports:
         report = report_on(impatient, job_of(files, "solution.py"))
         assert (report.status, report.compiled) == ("timeout", True)
         assert report.tests == {"test_a": True, "test_b": False, "test_c": False}
-        assert report.duration_seconds > 1.4
+        assert report.duration_seconds > 0.6
         good = files | {"solution.py": "def forever(): pass"}
         assert report_on(impatient, job_of(good, "solution.py")).status == "passed"
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.validation.validators.support import job_of, report_on, tree_of
-from touchstone.validation.judging.verdicts import Verdict, compute_verdict
+from touchstone.validation.judging.verdicts import compute_verdict
 from touchstone.validation.protocol import Job, Report
 from touchstone.validation.sandbox.command import Limits, Sandbox
 from touchstone.validation.validators.command import CommandSettings, CommandValidator
@@ -29,21 +29,29 @@ def test_two():
 """
 
 
-@pytest.fixture
-def job(tmp_path: Path) -> Job:
-    return job_of(tree_of(tmp_path, {"shop.py": BROKEN, "test_shop.py": TESTS}), "shop.py")
+@pytest.fixture(scope="module")
+def job(tmp_path_factory: pytest.TempPathFactory) -> Job:
+    tree = tree_of(tmp_path_factory.mktemp("shop"), {"shop.py": BROKEN, "test_shop.py": TESTS})
+    return job_of(tree, "shop.py")
 
 
 def reports(sandbox: Sandbox, job: Job, *fixes: str, arguments: tuple[str, ...] = PYTEST) -> list[Report]:
     settings = CommandSettings(arguments, readable=READABLE, environment=ENVIRONMENT)
     validator = CommandValidator(sandbox, LIMITS, settings)
-    trees = [job.tree, *(job.tree.with_file("shop.py", text.encode()) for text in fixes)]
+    trees = [job.tree.with_file("shop.py", text.encode()) for text in fixes]
     return [report_on(validator, Job(job.problem, tree)) for tree in trees]
 
 
-def verdict(sandbox: Sandbox, job: Job, fix: str, success: Success = "plausible") -> Verdict:
-    baseline, report = reports(sandbox, job, fix)
-    return compute_verdict(baseline, report, job.problem, 1, 2, success)
+@pytest.fixture(scope="module")
+def baseline(sandbox: Sandbox, job: Job) -> Report:
+    (report,) = reports(sandbox, job, BROKEN)
+    return report
+
+
+@pytest.fixture(scope="module")
+def wrong(sandbox: Sandbox, job: Job) -> Report:
+    (report,) = reports(sandbox, job, "def total(prices):\n    return 7\n")
+    return report
 
 
 @pytest.mark.parametrize(
@@ -55,18 +63,22 @@ def verdict(sandbox: Sandbox, job: Job, fix: str, success: Success = "plausible"
     ],
     ids=["at import", "in a test", "at exit"],
 )
-def test_ending_the_process_with_zero_is_no_pass(sandbox: Sandbox, job: Job, fix: str) -> None:
-    assert verdict(sandbox, job, fix).status in ("failed", "no_report")
+def test_ending_the_process_with_zero_is_no_pass(sandbox: Sandbox, job: Job, baseline: Report, fix: str) -> None:
+    (report,) = reports(sandbox, job, fix)
+    assert compute_verdict(baseline, report, job.problem, 1, 2, "plausible").status in ("failed", "no_report")
 
 
 @pytest.mark.parametrize("success", ["plausible", "clean", "fixed", "strict_block", "strict_module"])
-def test_a_run_that_fails_in_other_words_has_fixed_nothing(sandbox: Sandbox, job: Job, success: Success) -> None:
-    judged = verdict(sandbox, job, "def total(prices):\n    return 7\n", success)
+def test_a_run_that_fails_in_other_words_has_fixed_nothing(
+    job: Job, baseline: Report, wrong: Report, success: Success
+) -> None:
+    judged = compute_verdict(baseline, wrong, job.problem, 1, 2, success)
     assert (judged.status, judged.fixed) == ("failed", False)
 
 
-def test_the_right_fix_passes(sandbox: Sandbox, job: Job) -> None:
-    assert verdict(sandbox, job, RIGHT).status == "passed"
+def test_the_right_fix_passes(sandbox: Sandbox, job: Job, baseline: Report) -> None:
+    (report,) = reports(sandbox, job, RIGHT)
+    assert compute_verdict(baseline, report, job.problem, 1, 2, "plausible").status == "passed"
 
 
 UNITTEST = (sys.executable, "-m", "unittest", "-q", "checks")
@@ -82,5 +94,5 @@ class Checks(unittest.TestCase):
 def test_unittest_that_is_ended_early_is_no_pass(sandbox: Sandbox, job: Job) -> None:
     job = Job(job.problem, job.tree.with_file("checks.py", CHECKS.encode()))
     leaving = "import os\nos._exit(0)\n"
-    statuses = [report.status for report in reports(sandbox, job, RIGHT, leaving, arguments=UNITTEST)]
+    statuses = [report.status for report in reports(sandbox, job, BROKEN, RIGHT, leaving, arguments=UNITTEST)]
     assert statuses == ["failed", "passed", "no_report"]

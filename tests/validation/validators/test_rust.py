@@ -189,11 +189,19 @@ class TestRealToolchain:
                 assert!(Command::new("/bin/echo").arg("a line of a child's").status().unwrap().success());
                 Command::new("/bin/sleep").arg("1000").spawn().unwrap();
             }
+            #[test]
+            fn the_reporting_process_is_closed() {
+                let parent = std::os::unix::process::parent_id();
+                for file in ["fd/1", "environ", "mem"] {
+                    assert!(std::fs::File::open(format!("/proc/{parent}/{file}")).is_err(), "{file}");
+                }
+            }
         }
         """
         report = self.report(validator, tmp_path, {"src/lib.rs": library}, ("adds", "tests::panics"))
         assert (report.status, report.compiled, report.note) == ("passed", True, ""), report
-        names = {"adds", "adds_zero", "tests::panics", "tests::starts_others", "src/lib.rs - add (line 1)"}
+        names = {"adds", "adds_zero", "src/lib.rs - add (line 1)"}
+        names |= {f"tests::{name}" for name in ("panics", "starts_others", "the_reporting_process_is_closed")}
         assert report.tests == dict.fromkeys(names, True)
         assert report.lint_warnings == 1
 
@@ -217,11 +225,13 @@ class TestRealToolchain:
         assert [each.test for each in report.diagnostics] == ["adds", "adds_much"]
         assert "assertion `left == right` failed" in report.diagnostics[0].detail
 
+    @pytest.mark.nightly
     def test_a_broken_crate_takes_nothing_from_a_good_one(self, validator: RustValidator, tmp_path: Path) -> None:
         assert self.report(validator, tmp_path / "good", {}).status == "passed"
         broken = {"src/lib.rs": LIBRARY.replace("a + b", "a +")}
         assert self.report(validator, tmp_path / "broken", broken).status == "failed"
 
+    @pytest.mark.nightly
     def test_a_harness_of_its_own_does_not_count(self, validator: RustValidator, tmp_path: Path) -> None:
         manifest = MANIFEST + '[[test]]\nname = "whole"\nharness = false\n'
         files = {"Cargo.toml": manifest, "tests/whole.rs": 'fn main() { println!("adds: test"); }\n'}
@@ -249,19 +259,6 @@ class TestRealToolchain:
         assert (report.status, report.consistent) == ("no_report", False)
         assert "changed while it was being tested" in report.note
 
-    def test_the_reporting_process_is_closed_to_tests(self, validator: RustValidator, tmp_path: Path) -> None:
-        tests = """\
-        #[test]
-        fn parent_is_closed() {
-            let parent = std::os::unix::process::parent_id();
-            for file in ["fd/1", "environ", "mem"] {
-                assert!(std::fs::File::open(format!("/proc/{parent}/{file}")).is_err(), "{file}");
-            }
-        }
-        """
-        report = self.report(validator, tmp_path, {"tests/whole.rs": tests})
-        assert report.status == "passed", report
-
     def test_a_member_of_a_workspace(self, validator: RustValidator, tmp_path: Path) -> None:
         members = {f"demo/{path}": text for path, text in crate({"src/lib.rs": "pub fn add() -> i32 {}\n"}).items()}
         tree = tree_of(tmp_path, {**members, "Cargo.toml": '[workspace]\nmembers = ["demo"]\nresolver = "2"\n'})
@@ -281,6 +278,7 @@ class TestRealToolchain:
         report = self.report(validator, tmp_path, files)
         assert (report.status, report.lint_warnings) == ("passed", 0), report
 
+    @pytest.mark.nightly
     def test_many_tests(self, validator: RustValidator, tmp_path: Path) -> None:
         names = [f"a_test_with_quite_a_long_name_so_that_the_list_of_all_gets_long_{number}" for number in range(200)]
         report = self.report(
