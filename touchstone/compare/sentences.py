@@ -53,9 +53,7 @@ def sentences(columns: Mapping[str, Sequence[Any]], names_a: Sequence[str], name
 def _undecided(verdict: str, a: str, b: str, seen: str, power: tuple[Any, ...], relevant: float) -> str:
     """The sentence for a pair without a significant difference."""
     if verdict == "no relevant difference":
-        [margin] = _points([relevant])
-        within = f"within {_whole(margin or '')} points either way"
-        return f"no relevant difference between {b} and {a}: {seen}, {within}"
+        return f"no relevant difference between {b} and {a}: {seen}, within {_margin(relevant)} points either way"
     effect, units, needed, pairs, alpha, method = power
     if verdict == "underpowered":
         start = f"too little data to tell {b} from {a}: {seen}"
@@ -101,6 +99,11 @@ def _intervals(
             yield f"{_percent(level)} CI {_negated(most)} to {_negated(least)}"
         else:
             yield f"{_percent(level)} CI {least} to {most}"
+
+
+@lru_cache
+def _margin(relevant: float) -> str:
+    return _whole(*filter(None, _points([relevant])))
 
 
 @lru_cache

@@ -9,6 +9,7 @@ import functools
 import operator
 from collections.abc import Iterator, Mapping
 
+import numpy as np
 import polars as pl
 
 from touchstone.ingest import cells
@@ -46,7 +47,7 @@ def clean_batches(tables: Mapping[str, TextTable]) -> Iterator[dict[str, TextTab
 def read_clean_files(tables: Mapping[str, TextTable], problems: pl.LazyFrame, key: str = "oid") -> pl.DataFrame:
     """The attempts of the models whose file is clean, each model's sorted by key; `tables` is a batch of files."""
     try:
-        rows = _typed_rows(tables, problems, key).collect()
+        rows = _with_model(_typed_rows(tables, problems, key).collect(), tables)
     except (pl.exceptions.PolarsError, OSError):
         # A row is too long, or a file is gone; the careful reader finds out which.
         return pl.DataFrame(schema={"model": pl.String})
@@ -59,15 +60,14 @@ def read_clean_files(tables: Mapping[str, TextTable], problems: pl.LazyFrame, ke
 
 
 def _typed_rows(tables: Mapping[str, TextTable], problems: pl.LazyFrame, key: str) -> pl.LazyFrame:
-    """The rows of all files with their model, problem and whether a rule refuses them."""
+    """The rows of all files with their path, problem and whether a rule refuses them."""
     some = next(iter(tables.values()))
     rules = [
         cells.spelled_boolean(rule.column) if rule.kind == "bad_boolean" else rule for rule in rules_for(some, key)
     ]
     columns = {rule.column: rule.value for rule in rules} | extra_columns(some, rules, key)
-    models = {str(table.path): model for model, table in tables.items()}
     rows = scan_text([table.path for table in tables.values()], some.columns, include_file_paths=_PATH).select(
-        pl.col(_PATH).replace_strict(models, return_dtype=pl.String).alias(_MODEL),
+        _PATH,
         functools.reduce(operator.or_, (rule.refused for rule in rules)).alias(_DOUBT),
         *(value.alias(name) for name, value in columns.items()),
     )
@@ -75,6 +75,15 @@ def _typed_rows(tables: Mapping[str, TextTable], problems: pl.LazyFrame, key: st
         rows = rows.with_columns(tier=pl.lit(DEFAULT_TIER))
     known = problems.select("oid", pl.col("suite").alias(PROBLEM_SUITE), pl.lit(True).alias(_KNOWN))
     return rows.rename({key: "oid"}).join(known, on="oid", how="left", maintain_order="left")
+
+
+def _with_model(rows: pl.DataFrame, tables: Mapping[str, TextTable]) -> pl.DataFrame:
+    """The rows with their model in place of their path, looked up once per run of rows from the same file."""
+    models = {str(table.path): model for model, table in tables.items()}
+    runs = rows[_PATH].rle().struct.unnest()
+    names = runs.select(pl.col("value").replace_strict(models, return_dtype=pl.String)).to_series()
+    places = np.repeat(np.arange(runs.height), runs["len"].to_numpy())
+    return rows.drop(_PATH).with_columns(names.gather(places).alias(_MODEL))
 
 
 def _doubtful_models(rows: pl.DataFrame, tables: Mapping[str, TextTable]) -> list[str]:
