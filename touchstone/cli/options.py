@@ -52,9 +52,7 @@ def tables_folder(data: Path, draft: bool) -> Path:
     """The folder of the published tables, or with `--draft` of those that a gate kept from being published."""
     if not draft:
         return data / "tables"
-    from touchstone.storage.store import draft_tables
-
-    found = draft_tables(data)
+    found = _draft_tables(data)
     print("note: a gate blocked this run; its tables are not published", file=sys.stderr)
     return found
 
@@ -70,3 +68,14 @@ def require_file_for_parquet(format: str | None, save_to: Path | None) -> None:
     """Refuse to print Parquet."""
     if format == "parquet" and save_to is None:
         raise TouchstoneError("--format parquet needs --save-to FILE")
+
+
+def _draft_tables(root: Path) -> Path:
+    """The folder of the tables of a run stopped by a gate; an error if the last run was published."""
+    from touchstone.storage.store import Store
+
+    store = Store(root)
+    if not store.unpublished.is_dir():
+        published = "the last run was published; leave out --draft"
+        raise TouchstoneError(f"{root}: {published if store.has_published else 'no run here was stopped by a gate'}")
+    return store.unpublished / "tables"

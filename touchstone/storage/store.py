@@ -394,12 +394,3 @@ def digest(value: object) -> str:
     True
     """
     return hashlib.sha256(json.dumps(value, sort_keys=True, default=str).encode()).hexdigest()
-
-
-def draft_tables(root: Path) -> Path:
-    """The folder of the tables of a run stopped by a gate; an error if the last run was published."""
-    store = Store(root)
-    if not store.unpublished.is_dir():
-        published = "the last run was published; leave out --draft"
-        raise TouchstoneError(f"{root}: {published if store.has_published else 'no run here was stopped by a gate'}")
-    return store.unpublished / "tables"
