@@ -25,12 +25,12 @@ def show_attempts(attempts: "pl.DataFrame") -> None:
     screen, first = terminal(), attempts.row(0, named=True)
     title = f"{first['model']}, problem {first['oid']}: {counted(attempts.height, 'attempt')}"
     table = FittedTable(
-        [*names("tier", "attempt", "outcome"), *numbers("tests", "cost", "seconds"), *prose("message")],
+        [*names("tier", "attempt", "outcome"), *numbers("tests passed", "cost", "seconds"), *prose("message")],
         title=visible(title),
     )
     for row in attempts.iter_rows(named=True):
         ran, failed = row["tests_passed"], row["tests_failed"]
-        tests = "-" if ran is None or failed is None else f"{ran} of {ran + failed}"
+        tests = "-" if ran is None or failed is None else f"{ran}/{ran + failed}"
         cells = (row["tier"], row["iteration_id"], _outcome(row["status"]), tests, dollars(row["cost_usd"]))
         table.add_row(*cells, number(row["duration_seconds"]), row["message"] or "")
     table.print(screen)
