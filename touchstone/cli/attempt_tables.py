@@ -25,7 +25,7 @@ def show_attempts(attempts: "pl.DataFrame") -> None:
     screen, first = terminal(), attempts.row(0, named=True)
     title = f"{first['model']}, problem {first['oid']}: {counted(attempts.height, 'attempt')}"
     table = FittedTable(
-        [*names("tier", "attempt", "outcome"), *numbers("tests passed", "cost", "seconds"), *prose("message")],
+        [*names("tier", "attempt", "outcome"), *numbers("tests", "cost", "seconds"), *prose("message")],
         title=visible(title),
     )
     for row in attempts.iter_rows(named=True):
