@@ -17,7 +17,7 @@ def test_a_list_of_attempts_and_one_in_full(finished_repairs: Folder, touchstone
     data = ("--data", finished_repairs.output)
     listed = touchstone("show", "m", "p", *data, columns=columns, terminal=True)
     assert listed.returncode == 0 and "m, problem p: 5 attempts" in listed.stdout
-    assert "1 of 2" in listed.stdout and ("the fix is empty" if columns > 60 else "not shown: message") in listed.stdout
+    assert "1/2" in listed.stdout and ("the fix is empty" if columns > 60 else "not shown: message") in listed.stdout
     one = touchstone("show", "m", "p", "3", *data, columns=columns, terminal=True)
     assert "m, T0, problem p, attempt 3: failed" in one.stdout
     assert "+    return a * b" in one.stdout and "test_zero" in one.stdout

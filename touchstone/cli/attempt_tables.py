@@ -30,7 +30,7 @@ def show_attempts(attempts: "pl.DataFrame") -> None:
     )
     for row in attempts.iter_rows(named=True):
         ran, failed = row["tests_passed"], row["tests_failed"]
-        tests = "-" if ran is None or failed is None else f"{ran} of {ran + failed}"
+        tests = "-" if ran is None or failed is None else f"{ran}/{ran + failed}"
         cells = (row["tier"], row["iteration_id"], _outcome(row["status"]), tests, dollars(row["cost_usd"]))
         table.add_row(*cells, number(row["duration_seconds"]), row["message"] or "")
     table.print(screen)

@@ -16,6 +16,7 @@ import polars as pl
 from touchstone.errors import TouchstoneError
 from touchstone.ingest.fix_columns import FIX_COLUMNS
 from touchstone.ingest.fixes import sort_attempts
+from touchstone.ingest.sources import NATIVE
 from touchstone.names import PROBLEMS_PART, file_key, name_of_key
 from touchstone.storage.files import parquet_files
 
@@ -219,6 +220,14 @@ class _Tables:
         file = next((file for file in files if file.is_file()), None)
         return None if file is None else _first(pl.scan_parquet(file, glob=False), {"oid": oid})
 
+    def unread(self, what: str) -> str | None:
+        """Why a text is missing if the attempts come from files of other tools, of which not every text is read."""
+        if not self._part("sources").is_file():
+            return None
+        formats = _collected(self.scan("sources").select("format").unique())["format"].drop_nulls().sort().to_list()
+        others = [name for name in formats if name != NATIVE]
+        return f"no {what} was read from the {' and '.join(others)} file" if others else None
+
     def refuse_unknown(self, tier: str | None, oid: str) -> None:
         """Raise an error that says which part of a key is wrong."""
         keys = self.scan("attempts").select("tier", "oid").unique().collect()
@@ -272,7 +281,7 @@ class _Texts:
         """The fix as it was written."""
         found = self._first_text(FIX_COLUMNS)
         if found is None:
-            self.missing["fix"] = "the input has no text of the fix"
+            self.missing["fix"] = self._tables.unread("text of the fix") or "the input has no text of the fix"
         return bounded(found)
 
     def original(self) -> str | None:
@@ -349,7 +358,8 @@ class _Texts:
         """What the model answered."""
         found = self._first_text(RESPONSE_COLUMNS)
         if found is None:
-            self.missing["raw_response"] = f"the input has no column {' or '.join(RESPONSE_COLUMNS)}"
+            no_column = f"the input has no column {' or '.join(RESPONSE_COLUMNS)}"
+            self.missing["raw_response"] = self._tables.unread("response") or no_column
         return bounded(found)
 
 

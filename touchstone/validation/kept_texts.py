@@ -54,16 +54,13 @@ def applied_diff(target: Target, applied: AppliedFix) -> Iterator[str]:
 
 def _tests(report: Report, baseline: Report) -> Iterator[dict[str, str]]:
     """Every test, those that did not pass first. A test of the unmodified problem may have lost its result."""
-    messages = {found.test: _message(found.summary, found.detail) for found in report.diagnostics if found.test}
+    # The summary only repeats the name of the test.
+    messages = {found.test: _text(found.detail or found.summary) for found in report.diagnostics if found.test}
     results = dict.fromkeys([*baseline.tests, *baseline.skipped], "no result")
     results |= dict.fromkeys(report.skipped, "skipped")
     results |= {name: "passed" if passed else "failed" for name, passed in report.tests.items()}
     for name, status in sorted(results.items(), key=lambda item: (item[1] == "passed", item[0])):
         yield {"test": _text(name), "status": status, "message": messages.get(name, "") if status != "passed" else ""}
-
-
-def _message(summary: str, detail: str) -> str:
-    return _text(": ".join(filter(None, (summary, detail))))
 
 
 def _text(text: str) -> str:
