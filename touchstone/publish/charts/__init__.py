@@ -71,8 +71,8 @@ def draw(
     try:
         return themed(resolve(chart.draw)(frame.lazy(), **options), theme)
     except pl.exceptions.ColumnNotFoundError as error:
-        column = str(error).splitlines()[0]
-        raise TouchstoneError(f"the chart '{name}' needs the table '{chart.table}': no column {column}") from error
+        reason = str(error).splitlines()[0].partition(";")[0]
+        raise TouchstoneError(f"the chart '{name}' needs the table '{chart.table}': {reason}") from error
 
 
 def spec(

@@ -152,8 +152,8 @@ def _matrix(cells: pl.DataFrame, names: list[str]) -> alt.TopLevelMixin:
 _LEGEND = alt.Legend(title="row against column", symbolStrokeColor="#777777", symbolStrokeWidth=0.7, symbolSize=90)
 # Okabe-Ito blue, vermilion and green, lightened so that a black symbol is readable on them; the rest are greys.
 _COLOURS: Final = {
-    "better": "#7FBBE3",
-    "worse": "#F0A06A",
+    "better": "#9CCBEC",
+    "worse": "#E98A45",
     "no relevant difference": "#A6DCC9",
     "no evidence": "#E8E8E8",
     "underpowered": "#C4C4C4",

@@ -126,12 +126,14 @@ def count_sentence(rows: pl.DataFrame, column: str, noun: str, per: str = "") ->
 
 
 def padded(*columns: pl.Series, share: float = 0.04) -> list[float]:
-    """The ends of an axis: all finite values with a little space.
+    """The ends of an axis: all finite values with a little space; 0 and 1 without any.
 
-    >>> padded(pl.Series([0.5, 1.0]), pl.Series([None, 1.5])), padded(pl.Series([1.0]))
-    ([0.46, 1.54], [0.95, 1.05])
+    >>> padded(pl.Series([0.5, 1.0]), pl.Series([None, 1.5])), padded(pl.Series([1.0])), padded(pl.Series([None]))
+    ([0.46, 1.54], [0.95, 1.05], [0.0, 1.0])
     """
-    values = [value for column in columns for value in column.drop_nulls() if math.isfinite(value)] or [0.0]
+    values = [value for column in columns for value in column.drop_nulls() if math.isfinite(value)]
+    if not values:
+        return [0.0, 1.0]
     space = (max(values) - min(values)) * share or 0.05
     return [min(values) - space, max(values) + space]
 

@@ -68,7 +68,7 @@ def _note(row: dict[str, float | None]) -> str:
 
 
 def _chart(rows: pl.DataFrame) -> alt.TopLevelMixin:
-    base = alt.Chart(data(rows)).encode(y=row_axis())
+    base = alt.Chart(data(rows)).encode(y=row_axis(rows))
     present = [name for name in _PARTS if rows[name].null_count() < rows.height]
     parts = base.transform_fold([*present], as_=["part", "variance"]).transform_calculate(
         source="".join(f"datum.part == '{name}' ? '{text}' : " for name, text in _PARTS.items()) + "''"
