@@ -40,7 +40,7 @@ def test_best_first_and_undefined_last() -> None:
     shown = spec("leaderboard", table)
     assert [row["label"] for row in values(shown)] == ["high", "low", "none"]
     assert [row["figure"] for row in values(shown)] == ["0.750", "0.250", "undefined"]
-    assert "Undefined for 1: no problem has 1 decided attempts." in caption(shown)
+    assert "Undefined for 1: no problem has 1 decided attempt." in caption(shown)
 
 
 def test_without_any_interval_all_points_are_open() -> None:

@@ -10,6 +10,7 @@ from touchstone.publish.charts.frames import (
     first_rows,
     interval_sentence,
     rows_of,
+    side_noun,
     title,
     tooltip,
     with_labels,
@@ -59,7 +60,7 @@ def pass_hat_k(frame: pl.LazyFrame, *, top: int = 12) -> alt.TopLevelMixin:
     """The chance that one of k attempts passes (pass@k) against the chance that all do (pass^k), a panel per model."""
     rows = _ranked(with_side(rows_of(frame, _HAT_COLUMNS, "reliability_curve")), "pass_hat_k")
     sides = rows.select("side", "rank").unique().sort("rank")
-    kept, rest = first_rows(sides, top, "reliability_curve")
+    kept, rest = first_rows(sides, top, "reliability_curve", side_noun(rows))
     rows = with_labels(rows.join(kept, on="side", how="semi"), "side", length=28)
     lines = caption(
         "Solid, circles: pass@k, at least one of k attempts passes; dashed, squares: pass^k, all k pass.",
