@@ -7,7 +7,7 @@ import pytest
 
 from tests.conftest import PROJECT, Folder
 
-HEAVY = {"dagster", "dataframely", "duckdb", "numpy", "polars", "pyarrow", "rich", "scipy", "sqlalchemy"}
+HEAVY = {"altair", "dagster", "dataframely", "duckdb", "numpy", "polars", "pyarrow", "rich", "scipy", "sqlalchemy"}
 FIXES = PROJECT / "data" / "sample"
 LOG = PROJECT / "tests" / "ingest" / "adapters" / "files" / "inspect" / "letters.eval"
 
@@ -28,6 +28,7 @@ def test_the_command_line_starts_with_nothing_heavy() -> None:
     ("line", "needed"),
     [
         ("doctor", {"rich"}),
+        pytest.param("chart --list", set(), marks=pytest.mark.nightly),
         pytest.param("snapshots list --data OUT", {"rich"}, marks=pytest.mark.nightly),
         pytest.param("tables --data OUT", {"duckdb", "rich"}, marks=pytest.mark.nightly),
         pytest.param("sql --data OUT SELECT+1", {"numpy", "pyarrow", "rich"}, marks=pytest.mark.nightly),

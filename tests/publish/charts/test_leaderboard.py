@@ -1,5 +1,6 @@
 """The leaderboard and the dot plots like it: what is drawn of a figure, its interval, and of what is undefined."""
 
+import re
 from typing import Any
 
 import polars as pl
@@ -8,8 +9,9 @@ from hypothesis import strategies as st
 
 from tests.conftest import fewer_examples
 from tests.publish.charts.tables import names, pass_at_k, tiers
-from tests.publish.charts.test_charts import caption
-from touchstone.publish.charts import spec
+from tests.publish.charts.test_charts import caption, texts
+from touchstone.publish.charts import draw, spec
+from touchstone.publish.charts.rendering import svg
 
 SHARES = st.none() | st.floats(0, 1)
 
@@ -38,7 +40,7 @@ def test_best_first_and_undefined_last() -> None:
     shown = spec("leaderboard", table)
     assert [row["label"] for row in values(shown)] == ["high", "low", "none"]
     assert [row["figure"] for row in values(shown)] == ["0.750", "0.250", "undefined"]
-    assert "Undefined for 1: no problem has 1 decided attempts." in caption(shown)
+    assert "Undefined for 1: no problem has 1 decided attempt." in caption(shown)
 
 
 def test_without_any_interval_all_points_are_open() -> None:
@@ -49,6 +51,14 @@ def test_without_any_interval_all_points_are_open() -> None:
     drawn = spec("leaderboard", table)
     assert "No confidence interval of pass@1 is defined." in caption(drawn)
     assert not any(row["has_interval"] for row in values(drawn))
+
+
+def test_a_missing_interval_does_not_move_a_row() -> None:
+    table = pass_at_k(["third", "first", "second"], [1]).with_columns(
+        pass_at_k=pl.Series([0.2, 0.6, 0.4]), ci_low=pl.Series([None, None, 0.3]), ci_high=pl.Series([None, None, 0.5])
+    )
+    shown = texts(svg(draw("leaderboard", table)))
+    assert re.findall("first|second|third", shown) == ["first", "second", "third"]
 
 
 def test_some_models_without_an_interval_are_counted() -> None:

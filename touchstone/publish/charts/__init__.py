@@ -41,7 +41,7 @@ _PACKAGE = "touchstone.publish.charts"
 _ALL = (
     Chart("leaderboard", "Leaderboard", "pass_at_k", f"{_PACKAGE}.leaderboard:leaderboard"),
     Chart("pass_at_k_curves", "pass@k by number of attempts", "pass_at_k", f"{_PACKAGE}.curves:pass_at_k_curves"),
-    Chart("pass_hat_k", "pass@k against pass^k", "reliability_curve", f"{_PACKAGE}.curves:pass_hat_k"),
+    Chart("pass_hat_k", "pass@k and pass^k", "reliability_curve", f"{_PACKAGE}.curves:pass_hat_k"),
     Chart("cost_quality", "Cost and quality", "economics", f"{_PACKAGE}.economics:cost_quality"),
     Chart("tier_uplift", "Uplift by tier", "tiers", f"{_PACKAGE}.tiers:tier_uplift"),
     Chart("suite_heatmap", "Score by suite", "suite_scores", f"{_PACKAGE}.heatmaps:suite_heatmap"),
@@ -71,8 +71,8 @@ def draw(
     try:
         return themed(resolve(chart.draw)(frame.lazy(), **options), theme)
     except pl.exceptions.ColumnNotFoundError as error:
-        column = str(error).splitlines()[0]
-        raise TouchstoneError(f"the chart '{name}' needs the table '{chart.table}': no column {column}") from error
+        reason = str(error).splitlines()[0].partition(";")[0]
+        raise TouchstoneError(f"the chart '{name}' needs the table '{chart.table}': {reason}") from error
 
 
 def spec(

@@ -14,8 +14,10 @@ from touchstone.publish.charts.frames import (
     first_rows,
     numbers,
     rows_of,
+    side_noun,
     title,
     tooltip,
+    with_side,
 )
 from touchstone.text import counted, visible
 from touchstone.vocabulary import VERDICTS
@@ -49,14 +51,15 @@ _COMFORTABLE = 30
 def pairwise_verdicts(frame: pl.LazyFrame, *, top: int = 150) -> alt.TopLevelMixin:
     """The verdict on the model of the row against that of the column, the best model of each tier first."""
     pairs = rows_of(frame, _COLUMNS, "model_comparison")
-    several = pl.concat([pairs["tier_a"], pairs["tier_b"]]).n_unique() > 1
-    for side in ("a", "b"):
-        name = pl.format("{} · {}", f"model_{side}", f"tier_{side}") if several else pl.col(f"model_{side}")
-        pairs = pairs.with_columns(name.alias(side))
+    both = [pairs.select(model=f"model_{side}", tier=f"tier_{side}") for side in "ab"]
+    sides = with_side(pl.concat(both).unique(maintain_order=True))
+    for side in "ab":
+        named = sides.rename({"model": f"model_{side}", "tier": f"tier_{side}", "side": side})
+        pairs = pairs.join(named, on=[f"model_{side}", f"tier_{side}"])
     cells = _both_ways(pairs)
     rates = cells.group_by("tier", "row").agg(pl.col("rate").mean())
     order = rates.sort("tier", "rate", "row", descending=[False, True, False])
-    kept, rest = first_rows(order, top, "model_comparison")
+    kept, rest = first_rows(order, top, "model_comparison", side_noun(order))
     names = kept["row"].to_list()
     cells = cells.filter(pl.col("row").is_in(names) & pl.col("column").is_in(names))
     if cells.is_empty():
@@ -152,8 +155,8 @@ def _matrix(cells: pl.DataFrame, names: list[str]) -> alt.TopLevelMixin:
 _LEGEND = alt.Legend(title="row against column", symbolStrokeColor="#777777", symbolStrokeWidth=0.7, symbolSize=90)
 # Okabe-Ito blue, vermilion and green, lightened so that a black symbol is readable on them; the rest are greys.
 _COLOURS: Final = {
-    "better": "#7FBBE3",
-    "worse": "#F0A06A",
+    "better": "#9CCBEC",
+    "worse": "#E98A45",
     "no relevant difference": "#A6DCC9",
     "no evidence": "#E8E8E8",
     "underpowered": "#C4C4C4",

@@ -10,6 +10,7 @@ from touchstone.publish.charts.frames import (
     first_rows,
     interval_sentence,
     rows_of,
+    side_noun,
     title,
     tooltip,
     with_labels,
@@ -25,16 +26,17 @@ _PANEL_WIDTH, _PANEL_HEIGHT, _PANEL_COLUMNS = 190, 130, 3
 def pass_at_k_curves(frame: pl.LazyFrame) -> alt.TopLevelMixin:
     """pass@k along k with its interval as a band, in colour for the models with the best pass@k at the smallest k."""
     rows = _ranked(with_side(rows_of(frame, _AT_COLUMNS, "pass_at_k")), "pass_at_k")
+    rows = rows.with_columns(position="k")
     shown = rows.filter(pl.col("rank") < HIGHLIGHTED)
     others = rows["side"].n_unique() - shown["side"].n_unique()
     undefined = rows["pass_at_k"].null_count()
     lines = caption(
         count_sentence(shown, "eligible", "problem"),
-        interval_sentence(shown.drop_nulls("pass_at_k"), "pass@k", mark=interval_mark(shown), missing=None),
+        interval_sentence(shown.drop_nulls("pass_at_k"), "pass@k", mark=interval_mark(rows), missing=None),
         f"In colour: the best {HIGHLIGHTED} at the smallest k; grey: the other {others:,}." if others else None,
         f"{undefined:,} of {rows.height:,} points are undefined: too few attempts for that k." if undefined else None,
     )
-    rows = with_labels(rows, "side").with_columns(low="ci_low", high="ci_high", end="label", position="k")
+    rows = with_labels(rows, "side").with_columns(low="ci_low", high="ci_high", end="label")
     chart = series_lines(
         rows,
         _k_axis(rows, "position"),
@@ -58,7 +60,7 @@ def pass_hat_k(frame: pl.LazyFrame, *, top: int = 12) -> alt.TopLevelMixin:
     """The chance that one of k attempts passes (pass@k) against the chance that all do (pass^k), a panel per model."""
     rows = _ranked(with_side(rows_of(frame, _HAT_COLUMNS, "reliability_curve")), "pass_hat_k")
     sides = rows.select("side", "rank").unique().sort("rank")
-    kept, rest = first_rows(sides, top, "reliability_curve")
+    kept, rest = first_rows(sides, top, "reliability_curve", side_noun(rows))
     rows = with_labels(rows.join(kept, on="side", how="semi"), "side", length=28)
     lines = caption(
         "Solid, circles: pass@k, at least one of k attempts passes; dashed, squares: pass^k, all k pass.",
@@ -119,5 +121,7 @@ def _k_axis(rows: pl.DataFrame, field: str = "k") -> alt.X:
     """The axis of k: logarithmic where it spans more than a factor of ten."""
     present, log = sorted(set(rows["k"].to_list())), _spans_tens(rows)
     ticks = [k for k in present if str(k).rstrip("0") in ("1", "2", "5")] if log else present
-    scale = alt.Scale(type="log" if log else "linear", zero=False, nice=False, padding=12)
+    # A single k has no span of its own.
+    domain = alt.Undefined if len(present) > 1 else [present[0] - 0.5, present[0] + 0.5]
+    scale = alt.Scale(type="log" if log else "linear", domain=domain, zero=False, nice=False, padding=12)
     return alt.X(f"{field}:Q", title="k", scale=scale, axis=alt.Axis(values=ticks, format="d", grid=False))

@@ -11,10 +11,11 @@ _STEP = 18
 _POINT = 60
 
 
-def row_axis() -> alt.Y:
-    """A row for every label, in the order of the data."""
+def row_axis(rows: pl.DataFrame) -> alt.Y:
+    """A row for every label, in the order of the rows: left to itself, Vega takes that of the first layer's marks."""
     axis = alt.Axis(grid=False, ticks=False, domain=False, labelPadding=8)
-    return alt.Y("label:N", sort=None, title=None, axis=axis)
+    labels = rows["label"].unique(maintain_order=True).to_list()
+    return alt.Y("label:N", title=None, axis=axis, scale=alt.Scale(domain=labels))
 
 
 def figure_text(column: str, form: str = "{:.3f}") -> pl.Expr:
@@ -45,7 +46,7 @@ def interval_dots(
         pl.col(high).clip(*ends).alias("bar_high"),
         pl.col(low).is_not_null().alias("has_interval"),
     )
-    plain = alt.Chart(data(rows)).encode(y=row_axis(), tooltip=tooltip)
+    plain = alt.Chart(data(rows)).encode(y=row_axis(rows), tooltip=tooltip)
     base = plain if by is None else plain.encode(color=alt.Color(f"{by}:N", legend=None))
     scale = alt.Scale(domain=ends, nice=False, zero=False)
     bars = base.transform_filter("datum.has_interval").mark_rule(strokeWidth=2)

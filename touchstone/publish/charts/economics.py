@@ -51,7 +51,9 @@ def cost_quality(frame: pl.LazyFrame) -> alt.TopLevelMixin:
     lines = caption(
         count_sentence(shown, "problems", "problem"),
         "Filled points joined by a line: the Pareto front, no other model is both cheaper and better.",
-        f"Cost of a pass in the tooltip, CI: {methods}." if methods else "No confidence interval is defined.",
+        f"Intervals of the cost of a pass ({methods}): tooltips, table economics."
+        if methods
+        else "No confidence interval is defined.",
         f"Infinite cost of a pass (nothing passes): {named(never['side'])}." if never.height else None,
         f"Cost 0, left of any log axis: {named(free['side'])}." if free.height else None,
         f"Not shown, cost unknown: {named(unknown['side'])}." if unknown.height else None,

@@ -57,10 +57,18 @@ def distinct_labels(names: Iterable[str], length: int = LABEL_LENGTH) -> dict[st
     return labels
 
 
-def with_side(rows: pl.DataFrame, model: str = "model", tier: str = "tier", into: str = "side") -> pl.DataFrame:
-    """Add the name of each row's model, with its tier if there are several."""
-    several = rows[tier].n_unique() > 1
-    return rows.with_columns((pl.format("{} · {}", model, tier) if several else pl.col(model)).alias(into))
+def with_side(rows: pl.DataFrame) -> pl.DataFrame:
+    """Add the name of each row's model, with its tier if there are several; different pairs have different names.
+
+    >>> with_side(pl.DataFrame({"model": ["a", "a · b"], "tier": ["b · c", "c"]}))["side"].to_list()
+    ['a · b · c #1', 'a · b · c #2']
+    """
+    if rows["tier"].n_unique() <= 1:
+        return rows.with_columns(side="model")
+    named = rows.with_columns(pl.format("{} · {}", "model", "tier").alias("side"))
+    if named["side"].n_unique() == named.select("model", "tier").n_unique():
+        return named
+    return named.with_columns(pl.format("{} #{}", "side", pl.struct("model", "tier").rank("dense")).alias("side"))
 
 
 def with_labels(rows: pl.DataFrame, column: str, into: str = "label", length: int = LABEL_LENGTH) -> pl.DataFrame:
@@ -69,15 +77,21 @@ def with_labels(rows: pl.DataFrame, column: str, into: str = "label", length: in
     return rows.with_columns(pl.col(column).replace_strict(labels, return_dtype=pl.String).alias(into))
 
 
-def first_rows(rows: pl.DataFrame, top: int, table: str, noun: str = "model") -> tuple[pl.DataFrame, str | None]:
+def first_rows(
+    rows: pl.DataFrame, top: int, table: str, noun: tuple[str, str] = ("model", "models")
+) -> tuple[pl.DataFrame, str | None]:
     """The first rows, and a sentence about the others if there are any."""
     rest = rows.height - top
     if rest <= 0:
         return rows, None
     verb = "is" if rest == 1 else "are"
-    return rows.head(
-        top
-    ), f"Shown: the first {top} of {counted(rows.height, noun)}; the other {rest:,} {verb} in the table {table}."
+    total = counted(rows.height, *noun)
+    return rows.head(top), f"Shown: the first {top} of {total}; the other {rest:,} {verb} in the table {table}."
+
+
+def side_noun(rows: pl.DataFrame) -> tuple[str, str]:
+    """What a side is called: a model, or a model in one of its tiers if there are several."""
+    return ("model", "models") if rows["tier"].n_unique() <= 1 else ("model-tier pair", "model-tier pairs")
 
 
 def caption(*sentences: str | None) -> list[str]:
@@ -126,12 +140,14 @@ def count_sentence(rows: pl.DataFrame, column: str, noun: str, per: str = "") ->
 
 
 def padded(*columns: pl.Series, share: float = 0.04) -> list[float]:
-    """The ends of an axis: all finite values with a little space.
+    """The ends of an axis: all finite values with a little space; 0 and 1 without any.
 
-    >>> padded(pl.Series([0.5, 1.0]), pl.Series([None, 1.5])), padded(pl.Series([1.0]))
-    ([0.46, 1.54], [0.95, 1.05])
+    >>> padded(pl.Series([0.5, 1.0]), pl.Series([None, 1.5])), padded(pl.Series([1.0])), padded(pl.Series([None]))
+    ([0.46, 1.54], [0.95, 1.05], [0.0, 1.0])
     """
-    values = [value for column in columns for value in column.drop_nulls() if math.isfinite(value)] or [0.0]
+    values = [value for column in columns for value in column.drop_nulls() if math.isfinite(value)]
+    if not values:
+        return [0.0, 1.0]
     space = (max(values) - min(values)) * share or 0.05
     return [min(values) - space, max(values) + space]
 

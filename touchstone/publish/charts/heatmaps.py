@@ -9,6 +9,7 @@ from touchstone.publish.charts.frames import (
     count_sentence,
     first_rows,
     rows_of,
+    side_noun,
     title,
     tooltip,
     with_side,
@@ -27,8 +28,8 @@ def suite_heatmap(frame: pl.LazyFrame, *, top: int = MAX_ROWS) -> alt.TopLevelMi
     every = with_side(rows_of(frame, _SUITE_COLUMNS, "suite_scores"))
     pooled = every.group_by("side", "suite").agg(pl.col("cases", "passed").sum(), pl.col("ci_units").max())
     cells = pooled.with_columns(value=pl.col("passed") / pl.col("cases"))
-    sides, rest = first_rows(_order(cells, "side", descending=True), top, "suite_scores")
-    suites, fewer = first_rows(_order(cells, "suite"), MAX_COLUMNS, "suite_scores", "suite")
+    sides, rest = first_rows(_order(cells, "side", descending=True), top, "suite_scores", side_noun(every))
+    suites, fewer = first_rows(_order(cells, "suite"), MAX_COLUMNS, "suite_scores", ("suite", "suites"))
     runs = every.height > cells.height
     methods = ", ".join(sorted(every["ci_method"].drop_nulls().unique()))
     lines = caption(
@@ -64,7 +65,7 @@ def failure_classes(frame: pl.LazyFrame, *, top: int = MAX_ROWS) -> alt.TopLevel
     )
     cells = cells.with_columns(value=pl.col("attempts") / pl.col("cases"))
     order = totals.select("side", pl.sum_horizontal(*counts).truediv("cases").alias("failed")).sort("failed", "side")
-    sides, rest = first_rows(order, top, "suite_scores")
+    sides, rest = first_rows(order, top, "suite_scores", side_noun(every))
     classes = cells.group_by("class").agg(pl.col("attempts").sum()).sort("attempts", "class", descending=[True, False])
     unclassified = int(totals["class_none"].sum())
     lines = caption(
@@ -97,8 +98,8 @@ def problem_heatmap(frame: pl.LazyFrame, *, top: int = MAX_ROWS) -> alt.TopLevel
     cells = cells.filter(pl.col("n") > 0).with_columns(value=pl.col("c") / pl.col("n"))
     if cells.is_empty():
         raise NothingToDraw("nothing to draw: no problem of the table 'problem_statistics' has a decided attempt")
-    problems = _order(cells, "oid")
-    sides, rest = first_rows(_order(cells, "side", descending=True), top, "problem_statistics")
+    problems, noun = _order(cells, "oid"), side_noun(cells)
+    sides, rest = first_rows(_order(cells, "side", descending=True), top, "problem_statistics", noun)
     merged = problems.height > MAX_COLUMNS
     cells, columns = (
         _by_difficulty(cells, problems) if merged else (cells.with_columns(column="oid"), problems["oid"].to_list())

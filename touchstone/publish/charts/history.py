@@ -42,7 +42,7 @@ def history(
     judged, sentence = _verdicts(verdicts)
     shown = rows.filter(pl.col("rank") < HIGHLIGHTED)
     others = rows["side"].n_unique() - shown["side"].n_unique()
-    mark = interval_mark(shown)
+    mark = interval_mark(rows)
     lines = caption(
         f"{counted(snapshots.height, 'snapshot')}.",
         count_sentence(shown.drop_nulls("n"), "n", "problem") if shown["n"].count() else None,

@@ -11,11 +11,13 @@ from touchstone.publish.charts.frames import (
     first_rows,
     interval_sentence,
     rows_of,
+    side_noun,
     title,
     tooltip,
     with_labels,
     with_side,
 )
+from touchstone.text import counted
 
 _COLUMNS = ("model", "tier", "k", "pass_at_k", "ci_low", "ci_high", "ci_method", "ci_units", "eligible")
 
@@ -27,13 +29,13 @@ def leaderboard(frame: pl.LazyFrame, *, k: int | None = None, top: int = 50) -> 
     rows = rows.filter(pl.col("k") == k).sort("pass_at_k", "side", descending=[True, False], nulls_last=True)
     if rows.is_empty():
         raise NothingToDraw(f"nothing to draw: the table 'pass_at_k' has no rows with k = {k}")
-    shown, rest = first_rows(rows, top, "pass_at_k")
+    shown, rest = first_rows(rows, top, "pass_at_k", side_noun(rows))
     defined = shown.filter(pl.col("pass_at_k").is_not_null())
     undefined = shown.height - defined.height
     lines = caption(
         count_sentence(shown, "eligible", "problem"),
         interval_sentence(defined, f"pass@{k}"),
-        f"Undefined for {undefined:,}: no problem has {k} decided attempts." if undefined else None,
+        f"Undefined for {undefined:,}: no problem has {counted(k, 'decided attempt')}." if undefined else None,
         rest,
     )
     shown = with_labels(shown, "side").with_columns(figure_text("pass_at_k"))

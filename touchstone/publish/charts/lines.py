@@ -9,14 +9,18 @@ from touchstone.publish.charts.theme import DASHES, SHAPES, WIDTH
 HIGHLIGHTED = 6
 _HEIGHT = 340
 _LINE_HEIGHT = 14
-_BANDS = 3
+# More bands cover each other, more bars are not read one by one.
+_BANDS, _BARS = 3, 72
 # Of the axis, between the bars of two series.
 _APART = 0.007
 
 
 def interval_mark(rows: pl.DataFrame) -> str:
-    """What intervals look like: bands, or bars where more bands would cover each other."""
-    return "Bands" if rows["side"].n_unique() <= _BANDS else "Bars"
+    """What the intervals of the series in colour look like: bands if they are few or long, else bars side by side."""
+    first = rows.filter(pl.col("rank") < HIGHLIGHTED)
+    series, positions = first["side"].n_unique(), first["position"].n_unique()
+    few = series <= _BANDS or series * positions > _BARS
+    return "Bands" if few and positions > 1 else "Bars"
 
 
 def series_lines(
@@ -35,9 +39,13 @@ def series_lines(
     colour = alt.Color("label:N", scale=alt.Scale(domain=names), legend=None)
     dash = alt.StrokeDash("label:N", scale=alt.Scale(domain=names, range=DASHES[: len(names)]), legend=None)
     shape = alt.Shape("label:N", scale=alt.Scale(domain=names, range=SHAPES[: len(names)]), legend=None)
-    banded = len(names) <= _BANDS
+    banded = interval_mark(rows) == "Bands"
     base = alt.Chart(data(first if banded else _beside(first, len(names), log))).encode(x=x, color=colour)
-    spans = base.mark_area(opacity=0.15) if banded else base.mark_rule(strokeWidth=1.3, opacity=0.7)
+    spans = (
+        base.mark_area(opacity=0.15 if len(names) <= _BANDS else 0.08)
+        if banded
+        else base.mark_rule(strokeWidth=1.3, opacity=0.7)
+    )
     layers: list[alt.Chart] = [
         spans.encode(y=alt.Y("low:Q", scale=alt.Scale(domain=ends)), y2="high:Q"),
         base.mark_line(strokeWidth=2).encode(y=height, strokeDash=dash),
@@ -56,7 +64,7 @@ def _beside(rows: pl.DataFrame, series: int, log: bool) -> pl.DataFrame:
     low, high = min(rows["position"]), max(rows["position"])
     if log:
         return rows.with_columns((position * (high / low) ** (steps * _APART)).alias("position"))
-    return rows.with_columns((position + (high - low) * steps * _APART).alias("position"))
+    return rows.with_columns((position + ((high - low) or 1) * steps * _APART).alias("position"))
 
 
 def _end_labels(

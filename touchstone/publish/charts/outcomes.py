@@ -72,7 +72,7 @@ def _chart(stages: list[tuple[str, int, int]]) -> alt.TopLevelMixin:
             if count or part == _REACHED
         ]
     )
-    base = alt.Chart(data(rows)).encode(y=row_axis())
+    base = alt.Chart(data(rows)).encode(y=row_axis(rows))
     bars = base.encode(
         x=alt.X("start:Q", title="attempts", axis=alt.Axis(format=",d", tickMinStep=1, tickCount=5)),
         x2="end:Q",

@@ -10,6 +10,7 @@ from touchstone.publish.charts.frames import (
     distinct_labels,
     interval_sentence,
     rows_of,
+    side_noun,
     title,
     tooltip,
     with_labels,
@@ -17,7 +18,7 @@ from touchstone.publish.charts.frames import (
 )
 from touchstone.publish.charts.lines import HIGHLIGHTED
 from touchstone.publish.charts.theme import SHAPES, WIDTH
-from touchstone.text import visible
+from touchstone.text import counted, visible
 
 _COLUMNS = (
     "model",
@@ -57,7 +58,7 @@ def slices(frame: pl.LazyFrame, *, top: int = HIGHLIGHTED, column: str | None = 
         count_sentence(shown, "problems", "problem", "point"),
         interval_sentence(shown.drop_nulls("pass_at_1"), "pass@1", missing="points without a bar have none"),
         f"Undefined, not drawn: {undefined:,}." if undefined else None,
-        f"Shown: the best {len(sides)} of {order.height} models." if others else None,
+        f"Shown: the best {len(sides)} of {counted(order.height, *side_noun(rows))}." if others else None,
         f"Only the {_VALUES} largest values of a column are shown; {left_out:,} more are in the table slices."
         if left_out
         else None,

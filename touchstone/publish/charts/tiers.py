@@ -11,6 +11,7 @@ from touchstone.publish.charts.frames import (
     first_rows,
     interval_sentence,
     rows_of,
+    side_noun,
     title,
     tooltip,
     with_labels,
@@ -40,7 +41,7 @@ def tier_uplift(frame: pl.LazyFrame, *, top: int = 50) -> alt.TopLevelMixin:
         raise NothingToDraw("nothing to draw: the table 'tiers' has no tier beside the baseline tier")
     baselines = sorted(every.filter(baseline)["tier"].unique())
     rows = rows.sort("uplift", "side", descending=[True, False], nulls_last=True)
-    shown, rest = first_rows(rows, top, "tiers")
+    shown, rest = first_rows(rows, top, "tiers", side_noun(every))
     defined = shown.drop_nulls("uplift")
     open_ended = defined["uplift_ci_high"].is_infinite().sum()
     lines = caption(

@@ -11,6 +11,7 @@ from touchstone.publish.charts.frames import (
     data,
     first_rows,
     rows_of,
+    side_noun,
     title,
     tooltip,
     with_labels,
@@ -38,7 +39,7 @@ def variance_split(frame: pl.LazyFrame, *, top: int = 50) -> alt.TopLevelMixin:
     """The variance of pass@1 in two parts, largest first. More attempts reduce only the second, more problems both."""
     rows = with_side(rows_of(frame, _COLUMNS, "variance_split"))
     rows = rows.sort("variance_of_mean", "side", descending=[True, False], nulls_last=True)
-    shown, rest = first_rows(rows, top, "variance_split")
+    shown, rest = first_rows(rows, top, "variance_split", side_noun(rows))
     if shown["variance_of_mean"].null_count() == shown.height:
         raise NothingToDraw("nothing to draw: the table 'variance_split' has no variance (it takes two problems)")
     undefined, unsplit = shown["variance_of_mean"].null_count(), pl.col("from_samples").is_null()
@@ -68,7 +69,7 @@ def _note(row: dict[str, float | None]) -> str:
 
 
 def _chart(rows: pl.DataFrame) -> alt.TopLevelMixin:
-    base = alt.Chart(data(rows)).encode(y=row_axis())
+    base = alt.Chart(data(rows)).encode(y=row_axis(rows))
     present = [name for name in _PARTS if rows[name].null_count() < rows.height]
     parts = base.transform_fold([*present], as_=["part", "variance"]).transform_calculate(
         source="".join(f"datum.part == '{name}' ? '{text}' : " for name, text in _PARTS.items()) + "''"
