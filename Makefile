@@ -10,7 +10,7 @@ export UV_COMPILE_BYTECODE := 1
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup sandbox chromium run demo ui test test-browser test-nightly check format docs sample lock bench clean
+.PHONY: help setup sandbox chromium run demo ui test test-browser screenshots test-nightly check format docs sample lock bench clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -57,7 +57,10 @@ chromium: ## install Chromium, the browser of the tests, where it is missing and
 		{ apt-get update && apt-get install --yes chromium; } >/dev/null 2>&1; } || true
 
 test-browser: $(READY) sandbox chromium ## the report, the dashboard and the Dagster UI in a real browser
-	@$(BIN)/pytest -m browser -n 2 -rs tests/browser
+	@$(BIN)/pytest -m browser -n 2 --dist loadfile -rs tests/browser # a file has one server
+
+screenshots: $(READY) sandbox chromium ## take the pictures of docs/ui.md and README.md anew
+	@$(BIN)/python -m tests.browser.screenshots
 
 check: $(READY) ## format, lint, types, generated files
 	@$(BIN)/ruff format --check .

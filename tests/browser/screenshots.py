@@ -1,0 +1,95 @@
+"""The pictures of docs/ui.md and README.md, taken anew: `make screenshots`. Look at each before you commit it."""
+
+import os
+import re
+import subprocess
+import sysconfig
+import tempfile
+from pathlib import Path
+
+from playwright.sync_api import FloatRect, Locator, Page
+
+from tests.browser.conftest import PATIENCE_MS, launched_browser
+from tests.conftest import PROJECT
+from tests.ui_server import served
+
+IMAGES = PROJECT / "docs" / "images"
+TOUCHSTONE = Path(sysconfig.get_path("scripts")) / "touchstone"
+_SETTLE_MS = 3000
+_MARGIN = 20
+
+
+def main() -> None:
+    environment = {name: value for name, value in os.environ.items() if name != "DAGSTER_HOME"}
+    with tempfile.TemporaryDirectory(prefix="touchstone-") as folder:
+        demo = Path(folder) / "demo"
+
+        def call(*arguments: str, cwd: Path) -> None:
+            subprocess.run([TOUCHSTONE, *arguments], cwd=cwd, env=environment, check=True, capture_output=True)
+
+        call("init", "demo", cwd=demo.parent)
+        call("run", "--config", "evaluation_config.json", cwd=demo)
+        call("snapshots", "pin", "latest", "baseline", "--data", "results", cwd=demo)
+        call("run", "--force", "--config", "evaluation_config.json", cwd=demo)
+        with served([TOUCHSTONE, "ui"], environment, demo) as server, launched_browser() as browser:
+            context = browser.new_context(viewport={"width": 1600, "height": 900})
+            context.set_default_timeout(PATIENCE_MS)
+            take_all(context.new_page(), f"http://127.0.0.1:{server.port}")
+
+
+def take_all(page: Page, ui: str) -> None:
+    IMAGES.mkdir(exist_ok=True)
+    take_graph(page, ui)
+    take_asset(page, ui)
+    page.goto(f"{ui}/assets/quarantine?view=checks&checkDetail=quarantine_share")
+    page.get_by_text("Evaluation result").wait_for()
+    take(page, "check")
+    page.goto(f"{ui}/runs")
+    page.get_by_text("touchstone/verdict: passed").wait_for()
+    take(page, "runs")
+    page.locator("a[href^='/runs/']").first.click()
+    page.get_by_text("RUN_SUCCESS").wait_for()
+    take(page, "run")
+
+
+def take_graph(page: Page, ui: str) -> None:
+    page.goto(f"{ui}/asset-groups")
+    groups = page.locator("svg foreignObject.group")
+    groups.get_by_text("publish").wait_for()
+    page.wait_for_timeout(_SETTLE_MS)
+    boxes = groups.evaluate_all("all => all.map(each => each.getBoundingClientRect())")
+    left, top = (min(box[edge] for box in boxes) - _MARGIN for edge in ("left", "top"))
+    # The zoom bar begins right of the last group.
+    right, bottom = max(box["right"] for box in boxes), max(box["bottom"] for box in boxes) + _MARGIN
+    clip = FloatRect(x=left, y=top, width=right - left, height=bottom - top)
+    page.screenshot(path=IMAGES.parent / "graph.png", clip=clip)
+    groups.get_by_text("metrics").click()
+    page.locator("svg foreignObject").get_by_text("pass_at_k", exact=True).click()
+    page.get_by_text("View in Asset Catalog").wait_for()
+    take(page, "graph")
+
+
+def take_asset(page: Page, ui: str) -> None:
+    page.goto(f"{ui}/assets/pass_at_k")
+    board = metadata(page, "leaderboard")
+    board.wait_for()
+    board.evaluate("row => row.scrollIntoView({block: 'center'})")
+    take(page, "asset")
+    metadata(page, "chart").get_by_text("[Show Markdown]").click()
+    page.get_by_role("img", name="Leaderboard").wait_for()
+    take(page, "chart")
+
+
+def metadata(page: Page, key: str) -> Locator:
+    """The row of the asset's page that shows a piece of metadata."""
+    return page.locator("tr", has=page.locator("td:first-child", has_text=re.compile(f"^{re.escape(key)}$"))).first
+
+
+def take(page: Page, name: str) -> None:
+    # What moves must stand still, and nothing says when it does.
+    page.wait_for_timeout(_SETTLE_MS)
+    page.screenshot(path=IMAGES / f"{name}.png")
+
+
+if __name__ == "__main__":
+    main()
