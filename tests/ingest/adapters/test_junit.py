@@ -210,7 +210,7 @@ def test_a_file_that_cannot_be_used_is_refused_in_one_line(tmp_path: Path, text:
     assert "\n" not in str(error.value)
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=40)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=damaged((FILES / "node.xml").read_bytes()))
 def test_a_damaged_file_is_read_or_refused(tmp_path: Path, data: bytes) -> None:
     path = tmp_path / "report.xml"

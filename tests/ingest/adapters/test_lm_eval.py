@@ -216,7 +216,7 @@ def test_an_aggregate_that_is_no_mean_is_not_recomputed(tmp_path: Path) -> None:
     assert (figure.reported, figure.recomputed) == (0.7, None) and "aggregated by median" in str(figure.note)
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=40)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=damaged(samples("fix_gen").read_bytes()), beside=st.booleans())
 def test_a_damaged_file_is_read_or_refused(tmp_path: Path, data: bytes, beside: bool) -> None:
     name = f"results_{TIME}.json" if beside else samples("fix_gen").name

@@ -192,7 +192,7 @@ def parquet_bytes() -> bytes:
     return buffer.getvalue()
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=40)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=damaged(parquet_bytes()))
 def test_a_damaged_parquet_file_is_read_or_refused(tmp_path: Path, data: bytes) -> None:
     path = tmp_path / "m.parquet"
@@ -201,7 +201,7 @@ def test_a_damaged_parquet_file_is_read_or_refused(tmp_path: Path, data: bytes) 
     assert table is None or table.frame.height >= 0
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=20)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=damaged("".join(json.dumps(row) + "\n" for row in ROWS).encode()))
 def test_a_damaged_file_of_lines_is_read_or_refused(tmp_path: Path, data: bytes) -> None:
     path = tmp_path / "m.jsonl"
