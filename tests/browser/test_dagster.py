@@ -77,7 +77,6 @@ def test_from_the_graph_to_an_asset_its_checks_and_the_run(ui: str, page: Page) 
 
 
 def test_an_asset_shows_its_chart(ui: str, page: Page) -> None:
-    pytest.importorskip("touchstone.publish.charts")
     page.goto(f"{ui}/assets/pass_at_k")
     metadata(page, "chart").get_by_text("[Show Markdown]").click()
     picture = page.get_by_role("img", name="Leaderboard")

@@ -3,16 +3,15 @@
 import base64
 
 import polars as pl
-import pytest
 
 from touchstone.publish import inline_charts
+from touchstone.publish.charts import CHARTS
 from touchstone.publish.inline_charts import INLINE, inline_chart
 from touchstone.tables import TABLES
 
 
 def test_every_chart_belongs_to_a_table_that_is_made() -> None:
-    charts = pytest.importorskip("touchstone.publish.charts")
-    assert {table: charts.CHARTS[name].table for table, name in INLINE.items()} == {table: table for table in INLINE}
+    assert {table: CHARTS[name].table for table, name in INLINE.items()} == {table: table for table in INLINE}
     assert INLINE.keys() <= TABLES.keys()
 
 
@@ -21,7 +20,6 @@ def test_a_table_without_rows_has_no_picture() -> None:
 
 
 def test_a_picture_that_fails_or_is_too_large_leaves_a_note() -> None:
-    pytest.importorskip("touchstone.publish.charts")
     assert (inline_chart("pass_at_k", None) or "").startswith("not drawn: ")  # type: ignore[arg-type]
     assert inline_charts._picture("A", "x" * 60_000, "touchstone chart a") == "larger than 60 kB; touchstone chart a"
 

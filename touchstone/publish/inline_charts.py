@@ -1,14 +1,13 @@
 """Charts as pictures inside Markdown, for a page that has no files beside it: that of an asset in the Dagster UI.
 
-Drawing belongs in `touchstone.publish.charts`, which is imported when a picture is drawn: Altair alone takes a second.
+Drawing belongs in `touchstone.publish.charts`, which imports Altair when a picture is drawn: that takes a second.
 """
 
 import base64
 import re
-from importlib import import_module
 from typing import TYPE_CHECKING
 
-from touchstone.errors import TouchstoneError
+from touchstone.publish.charts import CHARTS, NothingToDraw, draw
 from touchstone.text import markdown_text, visible
 
 if TYPE_CHECKING:
@@ -29,16 +28,16 @@ _UNSHOWN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\u202a-\u202e\u2066-\u2069]")
 
 def inline_chart(table: str, frame: "pl.DataFrame") -> str | None:
     """The chart of a table as an SVG picture in Markdown, or why there is none; null if there is nothing to draw."""
+    chart = CHARTS[INLINE[table]]
     try:
-        charts = import_module("touchstone.publish.charts")
-        rendering = import_module("touchstone.publish.charts.rendering")
-        chart = charts.CHARTS[INLINE[table]]
-        svg: str = rendering.svg(charts.draw(chart.name, frame))
-    except (TouchstoneError, ModuleNotFoundError):
+        from touchstone.publish.charts.rendering import svg
+
+        picture = svg(draw(chart.name, frame))
+    except NothingToDraw:
         return None
     except Exception as error:  # A picture must not fail the run.
         return f"not drawn: {markdown_text(visible(str(error))[:200])}"
-    return _picture(chart.title, svg, f"touchstone chart {chart.name}")
+    return _picture(chart.title, picture, f"touchstone chart {chart.name}")
 
 
 def _picture(title: str, svg: str, command: str) -> str:
