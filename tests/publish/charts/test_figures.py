@@ -167,6 +167,11 @@ def test_slices_show_the_best_models_and_state_the_rest() -> None:
     assert "Shown: the best 6 of 134 models." in caption(drawn)
 
 
+def test_the_n_of_a_slice_is_the_problems_with_a_decided_attempt() -> None:
+    assert "n = 3 problems per point." in caption(spec("slices", slices(["m"]).with_columns(attempted=pl.lit(3))))
+    assert "n = 4 problems per point." in caption(spec("slices", slices(["m"])))
+
+
 def test_labels_keep_their_order_and_distance() -> None:
     places = spread([0.95, 0.94, 0.945, 0.2], 0.1, 0, 1)
     assert sorted(range(4), key=lambda place: -places[place]) == [0, 2, 1, 3]
