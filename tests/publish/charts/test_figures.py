@@ -143,6 +143,17 @@ def test_history_shows_the_figure_of_every_snapshot_and_the_verdict_of_the_gate(
     assert "4 snapshots. n = 8 problems." in caption(drawn) and "against s1" in caption(drawn)
 
 
+def test_history_of_another_figure_names_it_and_its_n() -> None:
+    table = history(["m"]).with_columns(
+        table=pl.lit("suite_scores"),
+        item=pl.lit("python"),
+        figure=pl.col("figure").replace({"pass_at_k": "score", "eligible": "cases"}),
+    )
+    drawn = spec("history", table, of="suite_scores")
+    assert drawn["title"]["text"] == "score of suite_scores, python over snapshots"
+    assert "n = 8 attempts." in caption(drawn)
+
+
 def test_a_figure_that_history_lacks_is_named() -> None:
     with pytest.raises(NothingToDraw, match="no figure 'uplift' of the table 'tiers'"):
         draw("history", history(["m"]), of="tiers", figure="uplift")
