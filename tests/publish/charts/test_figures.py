@@ -143,6 +143,17 @@ def test_history_shows_the_figure_of_every_snapshot_and_the_verdict_of_the_gate(
     assert "4 snapshots. n = 8 problems." in caption(drawn) and "against s1" in caption(drawn)
 
 
+def test_history_of_another_figure_names_it_and_its_n() -> None:
+    table = history(["m"]).with_columns(
+        table=pl.lit("suite_scores"),
+        item=pl.lit("python"),
+        figure=pl.col("figure").replace({"pass_at_k": "score", "eligible": "cases"}),
+    )
+    drawn = spec("history", table, of="suite_scores")
+    assert drawn["title"]["text"] == "score of suite_scores, python over snapshots"
+    assert "n = 8 attempts." in caption(drawn)
+
+
 def test_a_figure_that_history_lacks_is_named() -> None:
     with pytest.raises(NothingToDraw, match="no figure 'uplift' of the table 'tiers'"):
         draw("history", history(["m"]), of="tiers", figure="uplift")
@@ -165,6 +176,11 @@ def test_slices_show_the_best_models_and_state_the_rest() -> None:
     drawn = spec("slices", slices(names(134)))
     assert len({row["side"] for row in values(drawn)}) == 6
     assert "Shown: the best 6 of 134 models." in caption(drawn)
+
+
+def test_the_n_of_a_slice_is_the_problems_with_a_decided_attempt() -> None:
+    assert "n = 3 problems per point." in caption(spec("slices", slices(["m"]).with_columns(attempted=pl.lit(3))))
+    assert "n = 4 problems per point." in caption(spec("slices", slices(["m"])))
 
 
 def test_labels_keep_their_order_and_distance() -> None:

@@ -20,7 +20,8 @@ _MAIN_FIGURE: Final = {
     "economics": "cost_of_pass",
     "reliability_curve": "pass_hat_k",
 }
-_COUNTS: Final = ("eligible", "problems", "attempts", "cases")
+# What a figure is over: the first of these columns that its table has.
+_COUNTS: Final = {"eligible": "problem", "problems": "problem", "attempts": "attempt", "cases": "attempt"}
 
 
 def history(
@@ -45,7 +46,7 @@ def history(
     mark = interval_mark(rows)
     lines = caption(
         f"{counted(snapshots.height, 'snapshot')}.",
-        count_sentence(shown.drop_nulls("n"), "n", "problem") if shown["n"].count() else None,
+        count_sentence(shown.drop_nulls("n"), "n", shown["noun"][0]) if shown["n"].count() else None,
         f"{mark}: the confidence interval stored with each snapshot; its method is in the table {of}."
         if shown["low"].count()
         else "No confidence interval is stored.",
@@ -54,7 +55,7 @@ def history(
     )
     rows = with_labels(rows.join(judged, on=["model", "tier"], how="left"), "side", length=28)
     rows = rows.with_columns(end=pl.concat_str("label", "judged", separator=" ", ignore_nulls=True))
-    name = f"pass@{rows['item'][0]}" if (of, figure) == ("pass_at_k", "pass_at_k") else figure
+    name = _title(of, figure, visible(rows["item"][0]))
     chart = series_lines(
         rows,
         _snapshot_axis(snapshots),
@@ -74,6 +75,12 @@ def history(
     return chart.properties(title=title(f"{name} over snapshots", lines))
 
 
+def _title(of: str, figure: str, item: str) -> str:
+    if (of, figure) == ("pass_at_k", "pass_at_k"):
+        return f"pass@{item}"
+    return f"{figure} of {of}" + (f", {item}" if item else "")
+
+
 def _figures(frame: pl.LazyFrame, of: str, figure: str, item: str | None) -> pl.DataFrame:
     """One row per snapshot, model and tier: the figure, its interval, and n."""
     low, high = ("ci_low", "ci_high") if _MAIN_FIGURE.get(of) == figure else (f"{figure}_ci_low", f"{figure}_ci_high")
@@ -90,7 +97,7 @@ def _figures(frame: pl.LazyFrame, of: str, figure: str, item: str | None) -> pl.
         first = min(long.filter(pl.col("figure") == figure)["item"], key=lambda text: (len(text), text))
         long = long.filter(pl.col("item") == first)
     wide = long.pivot("figure", index=["snapshot", "made_at", "model", "tier", "item"], values="value")
-    counts = [pl.col(name) for name in _COUNTS if name in wide.columns]
+    count = next((name for name in _COUNTS if name in wide.columns), None)
     return wide.select(
         "snapshot",
         "made_at",
@@ -102,7 +109,8 @@ def _figures(frame: pl.LazyFrame, of: str, figure: str, item: str | None) -> pl.
             (pl.col(old) if old in wide.columns else pl.lit(None, pl.Float64)).alias(new)
             for old, new in ((low, "low"), (high, "high"))
         ),
-        (pl.coalesce(counts) if counts else pl.lit(None, pl.Float64)).cast(pl.Int64).alias("n"),
+        (pl.lit(None) if count is None else pl.col(count)).cast(pl.Int64).alias("n"),
+        pl.lit(_COUNTS.get(count or "", "")).alias("noun"),
     )
 
 

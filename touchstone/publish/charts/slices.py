@@ -37,7 +37,10 @@ _VALUES = 20
 
 def slices(frame: pl.LazyFrame, *, top: int = HIGHLIGHTED, column: str | None = None) -> alt.TopLevelMixin:
     """pass@1 with intervals by the values of each slice column, for the models that do best over all slices."""
-    rows = rows_of(frame if column is None else frame.filter(pl.col("column") == column), _COLUMNS, "slices")
+    wanted = frame if column is None else frame.filter(pl.col("column") == column)
+    # The figure is a mean over the problems with a decided attempt; older tables do not count them apart.
+    behind = "attempted" if "attempted" in frame.collect_schema().names() else "problems"
+    rows = rows_of(wanted.with_columns(n=behind), (*_COLUMNS, "n"), "slices")
     rows = with_side(rows).with_columns(pl.col("value").fill_null("(none)"))
     order = (
         rows.group_by("side")
@@ -55,7 +58,7 @@ def slices(frame: pl.LazyFrame, *, top: int = HIGHLIGHTED, column: str | None = 
     shown = rows.filter(pl.col("side").is_in(sides)).join(largest, on=["column", "value"], how="semi")
     undefined = shown["pass_at_1"].null_count()
     lines = caption(
-        count_sentence(shown, "problems", "problem", "point"),
+        count_sentence(shown, "n", "problem", "point"),
         interval_sentence(shown.drop_nulls("pass_at_1"), "pass@1", missing="points without a bar have none"),
         f"Undefined, not drawn: {undefined:,}." if undefined else None,
         f"Shown: the best {len(sides)} of {counted(order.height, *side_noun(rows))}." if others else None,
@@ -63,7 +66,8 @@ def slices(frame: pl.LazyFrame, *, top: int = HIGHLIGHTED, column: str | None = 
         if left_out
         else None,
     )
-    shown = with_labels(shown, "side", length=28)
+    places = largest.select("column", "value", place=pl.int_range(pl.len()))
+    shown = with_labels(shown.join(places, on=["column", "value"]).sort("place", "side"), "side", length=28)
     names = [distinct_labels(sides, 28)[side] for side in sides]
     panels = [
         _panel(shown.filter(pl.col("column") == name), str(name), names, legend=not place)
@@ -81,7 +85,7 @@ def _panel(rows: pl.DataFrame, column: str, names: list[str], *, legend: bool) -
             "row:N",
             title=None,
             sort=list(dict.fromkeys(labels.values())),
-            axis=alt.Axis(ticks=False, domain=False),
+            axis=alt.Axis(ticks=False, domain=False, labelPadding=6),
         ),
         yOffset=alt.YOffset("label:N", sort=names),
         color=alt.Color("label:N", sort=names, scale=alt.Scale(domain=names), legend=shown),
@@ -95,11 +99,11 @@ def _panel(rows: pl.DataFrame, column: str, names: list[str], *, legend: bool) -
         ci_low="CI low|.4f",
         ci_high="CI high|.4f",
         ci_method="CI method",
-        problems="problems|,d",
+        n="problems|,d",
         attempts="attempts|,d",
     )
     shape = alt.Shape("label:N", sort=names, scale=alt.Scale(domain=names, range=SHAPES[: len(names)]), legend=shown)
-    heading = alt.TitleParams(text=visible(column), fontSize=12, offset=4)
+    heading = alt.TitleParams(text=visible(column), fontSize=12, offset=4, frame="group")
     return alt.layer(
         base.mark_rule(strokeWidth=1.5).encode(x=alt.X("ci_low:Q", scale=scale, axis=axis), x2="ci_high:Q"),
         base.mark_point(filled=True, size=45, opacity=1).encode(
