@@ -1,40 +1,30 @@
 """The pictures of docs/ui.md and README.md, taken anew: `make screenshots`. Look at each before you commit it."""
 
-import os
 import re
-import subprocess
-import sysconfig
 import tempfile
 from pathlib import Path
 
 from playwright.sync_api import FloatRect, Locator, Page
 
 from tests.browser.conftest import PATIENCE_MS, launched_browser
+from tests.browser.demo import Demo
 from tests.conftest import PROJECT
-from tests.ui_server import served
 
 IMAGES = PROJECT / "docs" / "images"
-TOUCHSTONE = Path(sysconfig.get_path("scripts")) / "touchstone"
 _SETTLE_MS = 3000
 _MARGIN = 20
 
 
 def main() -> None:
-    environment = {name: value for name, value in os.environ.items() if name != "DAGSTER_HOME"}
     with tempfile.TemporaryDirectory(prefix="touchstone-") as folder:
-        demo = Path(folder) / "demo"
-
-        def call(*arguments: str, cwd: Path) -> None:
-            subprocess.run([TOUCHSTONE, *arguments], cwd=cwd, env=environment, check=True, capture_output=True)
-
-        call("init", "demo", cwd=demo.parent)
-        call("run", "--config", "evaluation_config.json", cwd=demo)
-        call("snapshots", "pin", "latest", "baseline", "--data", "results", cwd=demo)
-        call("run", "--force", "--config", "evaluation_config.json", cwd=demo)
-        with served([TOUCHSTONE, "ui"], environment, demo) as server, launched_browser() as browser:
+        demo = Demo(Path(folder))
+        demo.run()
+        demo.call("snapshots", "pin", "latest", "baseline", "--data", "results")
+        demo.run("--force")
+        with demo.ui() as address, launched_browser() as browser:
             context = browser.new_context(viewport={"width": 1600, "height": 900})
             context.set_default_timeout(PATIENCE_MS)
-            take_all(context.new_page(), f"http://127.0.0.1:{server.port}")
+            take_all(context.new_page(), address)
 
 
 def take_all(page: Page, ui: str) -> None:

@@ -1,20 +1,16 @@
 """The Dagster UI in a real browser: from the graph to an asset, its checks and the run, and names that are markup."""
 
 import csv
-import os
 import re
-import subprocess
-import sysconfig
 from collections.abc import Iterator
-from pathlib import Path
 from urllib.parse import quote
 
 import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import serious_violations
+from tests.browser.demo import Demo
 from tests.browser.screenshots import metadata
-from tests.ui_server import served
 
 pytestmark = pytest.mark.browser
 
@@ -28,23 +24,14 @@ CLASS = "![x](http://192.0.2.1/x.png)"
 @pytest.fixture(scope="module")
 def ui(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The address of the UI after a run of the sample, with one more model whose names are markup."""
-    folder = tmp_path_factory.mktemp("ui")
-    touchstone = Path(sysconfig.get_path("scripts")) / "touchstone"
-    environment = {name: value for name, value in os.environ.items() if name != "DAGSTER_HOME"}
-
-    def call(*arguments: str, cwd: Path) -> None:
-        done = subprocess.run([touchstone, *arguments], cwd=cwd, env=environment, capture_output=True, text=True)
-        assert done.returncode == 0, done.stdout + done.stderr
-
-    call("init", "demo", cwd=folder)
-    demo = folder / "demo"
-    with (demo / "data" / f"{MODEL}_fixes.csv").open("w", newline="", encoding="utf-8") as file:
+    demo = Demo(tmp_path_factory.mktemp("ui"))
+    with (demo.folder / "data" / f"{MODEL}_fixes.csv").open("w", newline="", encoding="utf-8") as file:
         rows = [["oid", "iteration_id", "tier", "classification", "plausible_fix"]]
         rows += [[f"py-{number:03}", TIER, TIER, CLASS, "false"] for number in range(1, 11)]
         csv.writer(file).writerows(rows)
-    call("run", "--config", "evaluation_config.json", cwd=demo)
-    with served([touchstone, "ui"], environment, demo) as server:
-        yield f"http://127.0.0.1:{server.port}"
+    demo.run()
+    with demo.ui() as address:
+        yield address
 
 
 def test_from_the_graph_to_an_asset_its_checks_and_the_run(ui: str, page: Page) -> None:
