@@ -161,6 +161,7 @@ def test_dark_follows_the_system(opened: Page) -> None:
 @has_charts
 def test_charts_are_printed_in_light_colours(opened: Page) -> None:
     opened.emulate_media(color_scheme="dark")
+    opened.locator("#chart-leaderboard").scroll_into_view_if_needed()
     label = opened.locator("#chart-leaderboard svg text", has_text="model-00").first
     on_screen = label.get_attribute("fill")
     opened.evaluate("dispatchEvent(new Event('beforeprint'))")
