@@ -158,6 +158,18 @@ def test_dark_follows_the_system(opened: Page) -> None:
     assert opened.evaluate(colour) != light
 
 
+@has_charts
+def test_charts_are_printed_in_light_colours(opened: Page) -> None:
+    opened.emulate_media(color_scheme="dark")
+    opened.locator("#chart-leaderboard").scroll_into_view_if_needed()
+    label = opened.locator("#chart-leaderboard svg text", has_text="model-00").first
+    on_screen = label.get_attribute("fill")
+    opened.evaluate("dispatchEvent(new Event('beforeprint'))")
+    expect(label).not_to_have_attribute("fill", str(on_screen))
+    opened.evaluate("dispatchEvent(new Event('afterprint'))")
+    expect(label).to_have_attribute("fill", str(on_screen))
+
+
 def test_print_opens_every_section(opened: Page) -> None:
     pdf = opened.pdf(format="A4")
     assert pdf.startswith(b"%PDF") and len(pdf) > 20_000

@@ -124,13 +124,16 @@ def test_without_a_baseline_nothing_is_said_about_change(tmp_path: Path) -> None
 def test_changes_are_what_the_verdicts_and_cases_say(tmp_path: Path) -> None:
     verdicts = [
         {"model": model, "tier": "T0", "baseline": "base-1", "verdict": verdict, "difference": difference}
-        for model, verdict, difference in (("a", "worse", -0.12), ("b", "no evidence", 0.01), ("c", "better", 0.2))
+        for model, verdict, difference in (("a", "worse", -0.12), ("b", "worse", -0.2), ("c", "better", 0.2))
     ]
+    undecided = {"model": "d", "tier": "T0", "baseline": "base-1", "verdict": "no evidence", "wins": 1}
+    same = {"model": "e", "tier": "T0", "baseline": "base-1", "verdict": "underpowered", "ties": 40}
+    verdicts += [undecided, same]
     counts = [{"model": "a", "tier": "T0", "regressions": 3, "expected_by_chance": 1.25, "improvements": 1, "lost": 1}]
     run = ReportedRun(write_results(tmp_path, baseline_verdicts=verdicts, regression_counts=counts))
     assert list(change(run)) == [
-        "Against the baseline base-1: a (by 12.0 points) is worse; c (by 20.0 points) is better; undecided for 1 of 3 "
-        "models.",
+        "Against the baseline base-1: b and a (by 12.0 to 20.0 points) are worse; c (by 20.0 points) is better; "
+        "equal on every problem for 1 of 5 models; undecided for 1 of 5 models.",
         "3 cases regressed (1.2 expected by chance alone), 1 improved, 1 case lost (no decided attempt now).",
     ]
 
@@ -181,8 +184,8 @@ def test_failed_checks_come_before_warnings(tmp_path: Path) -> None:
     failed = {"passed": False, "message": "because", "error": True, "figures": {}}
     checks = {"pass_at_k.coverage": failed, "outcomes.all_decided": failed | {"error": False}}
     text = said(tmp_path, checks=checks, pass_at_k=ONE, outcomes=[outcome()])
-    assert "Do not trust the figures before reading why: 1 check failed (pass_at_k.coverage)." in text
-    assert "Read why: 1 check warned (outcomes.all_decided)." in text
+    assert "1 check failed (pass_at_k.coverage): read why before you trust the figures." in text
+    assert " 1 check warned (outcomes.all_decided)." in text
 
 
 def test_with_no_reservation_it_says_what_that_rests_on(tmp_path: Path) -> None:

@@ -144,11 +144,13 @@ def _attempt_rows(run: ReportedRun, keys: Sequence[CaseKey]) -> dict[CaseKey, li
     wanted = pl.LazyFrame(keys, schema=list(_KEY), orient="row")
     each = [*_KEY, "iteration_id"]
     tokens = ("input_tokens", "output_tokens", "fix_sha")
-    attempts = run.scan("attempts").join(wanted, on=_KEY).select(*each, *tokens)
-    outcomes = run.scan("outcomes").join(wanted, on=_KEY)
-    scores = run.scan("attempt_scores").join(wanted, on=_KEY)
+    models = {model for model, _, _ in keys}
+    attempts, outcomes, scores = (
+        run.scan(table, models).join(wanted, on=_KEY) for table in ("attempts", "outcomes", "attempt_scores")
+    )
     rows = (
-        attempts.join(outcomes.drop("duration_seconds"), on=each, how="left")
+        attempts.select(*each, *tokens)
+        .join(outcomes.drop("duration_seconds"), on=each, how="left")
         .join(scores.select(*each, "cost_usd", "duration_seconds", "classification"), on=each, how="left")
         .sort(*_KEY, pl.col("iteration_id").cast(pl.Int64, strict=False), "iteration_id")
     )

@@ -34,8 +34,8 @@ def _checks(run: ReportedRun) -> Iterator[str]:
         if names:
             more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
             listed = ", ".join(names[:_MOST_NAMED])
-            verb = "Do not trust the figures before reading why" if is_error else "Read why"
-            yield f"{verb}: {counted(len(names), 'check')} {words} ({listed}{more})."
+            advice = ": read why before you trust the figures" if is_error else ""
+            yield f"{counted(len(names), 'check')} {words} ({listed}{more}){advice}."
 
 
 def _outcomes(run: ReportedRun) -> Iterator[str]:

@@ -182,7 +182,8 @@ def suites(run: ReportedRun) -> Iterator[Grid]:
         ),
         of="run_scores",
     )
-    yield _classes(run, scores)
+    if any(scores[name].sum() for name in scores.columns if name.startswith("class_") and name != "class_none"):
+        yield _classes(run, scores)
 
 
 def _classes(run: ReportedRun, scores: pl.DataFrame) -> Grid:

@@ -1,6 +1,7 @@
 """The run that is reported: its tables, checks and snapshot, wherever the folder with them lies."""
 
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -10,6 +11,7 @@ import polars as pl
 
 from touchstone.checks import CheckOutcome
 from touchstone.errors import TouchstoneError
+from touchstone.names import file_key
 from touchstone.storage.check_results import kept_outcomes
 from touchstone.storage.files import parquet_files
 from touchstone.storage.snapshots import Snapshot, list_snapshots
@@ -34,10 +36,16 @@ class ReportedRun:
         if not (self.folder / "tables").is_dir():
             raise TouchstoneError(f"{self.folder}: no results here; give the output folder of a run with --data")
 
-    def scan(self, name: str) -> pl.LazyFrame:
-        """The contract's columns of a table; those that a file of another version lacks are null."""
+    def scan(self, name: str, models: Iterable[str] | None = None) -> pl.LazyFrame:
+        """The contract's columns of a table; those that a file of another version lacks are null.
+
+        Of a table that has a file per model, `models` are the only ones that are read.
+        """
         dtypes = TABLES[name].dtypes
         files = parquet_files(self.folder / "tables" / name)
+        if models is not None:
+            wanted = {file_key(model) for model in models}
+            files = [file for file in files if file.stem in wanted]
         if not files:
             return pl.LazyFrame(schema=dtypes)
         return pl.scan_parquet(files, glob=False, schema=dtypes, extra_columns="ignore", missing_columns="insert")

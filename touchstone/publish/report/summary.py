@@ -186,15 +186,20 @@ def change(run: ReportedRun) -> Iterator[str]:
         for verdict in ("worse", "better")
         if (rows := verdicts.filter(pl.col("verdict") == verdict)).height
     ]
-    for words, kinds in (("no relevant difference", ("no relevant difference",)), ("undecided", _OPEN)):
-        if many := verdicts.filter(pl.col("verdict").is_in(kinds)).height:
-            found.append(f"{words} for {many:,} of {counted(verdicts.height, _unit(run))}")
+    equal = (pl.col("wins") == 0) & (pl.col("losses") == 0) & (pl.col("ties") > 0)
+    for words, rows in (
+        ("equal on every problem", verdicts.filter(equal)),
+        ("no relevant difference", verdicts.filter(~equal, pl.col("verdict") == "no relevant difference")),
+        ("undecided", verdicts.filter(~equal, pl.col("verdict").is_in(_OPEN))),
+    ):
+        if rows.height:
+            found.append(f"{words} for {rows.height:,} of {_models(verdicts.height, run)}")
     yield f"Against the baseline{baseline}: {'; '.join(found) or 'no model is in both'}."
     yield f"{_changed_cases(counts)}."
 
 
-def _unit(run: ReportedRun) -> str:
-    return "model and tier" if run.has_tiers else "model"
+def _models(count: int, run: ReportedRun) -> str:
+    return counted(count, "model and tier", "models and tiers") if run.has_tiers else counted(count, "model")
 
 
 def _sides(rows: pl.DataFrame, run: ReportedRun) -> str:
@@ -202,7 +207,7 @@ def _sides(rows: pl.DataFrame, run: ReportedRun) -> str:
         f"{row['model']} {row['tier']}" if run.has_tiers else row["model"]
         for row in rows.sort("difference").iter_rows(named=True)
     ]
-    by = [f"{100 * abs(value):.1f}" for value in rows.sort("difference")["difference"]]
+    by = [f"{value:.1f}" for value in sorted(100 * abs(value) for value in rows["difference"])]
     sizes = f" (by {by[0]} points)" if len(by) == 1 else f" (by {by[0]} to {by[-1]} points)"
     return _some(named) + sizes
 

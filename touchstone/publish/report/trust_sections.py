@@ -118,7 +118,9 @@ def checks(run: ReportedRun) -> Iterator[Grid]:
                 for check in order
             ),
         )
-    refused = run.table("quarantine")
+    refused, total = pl.collect_all(
+        [run.scan("quarantine").drop("raw").head(_MAX_QUARANTINE), run.scan("quarantine").select(pl.len())]
+    )
     if refused.height:
         yield grid(
             "quarantine-table",
@@ -126,10 +128,10 @@ def checks(run: ReportedRun) -> Iterator[Grid]:
             [*names("file"), *numbers("line"), *names("kind", "reason")],
             (
                 [text(row["source_file"]), count(row["line"]), text(row["kind"]), text(row["reason"])]
-                for row in refused.head(_MAX_QUARANTINE).iter_rows(named=True)
+                for row in refused.iter_rows(named=True)
             ),
             of="quarantine",
-            total=refused.height,
+            total=total.item(),
         )
 
 

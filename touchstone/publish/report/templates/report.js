@@ -50,10 +50,10 @@ function drawTable(table, grid) {
   });
 }
 
-function drawChart(element) {
+function drawChart(element, theme) {
   load("vega", () => window.vegaEmbed);
   const { spec, packed, canvas } = data.charts[element.dataset.chart];
-  const config = data.themes[dark.matches && !matchMedia("print").matches ? "dark" : "light"];
+  const config = data.themes[theme ?? (dark.matches ? "dark" : "light")];
   const options = { actions: false, ast: true, defaultStyle: false, renderer: canvas ? "canvas" : "svg", tooltip: { disableDefaultStyle: true }, logLevel: 1 };
   const unpack = ([columns, rows]) => rows.map((row) => Object.fromEntries(columns.map((name, at) => [name, row[at]])));
   const datasets = Object.fromEntries(Object.entries(packed).map(([name, rows]) => [name, unpack(rows)]));
@@ -68,12 +68,17 @@ function draw(element) {
 }
 
 const waiting = document.querySelectorAll("table.grid, .chart");
-const seen = new IntersectionObserver((entries) => entries.forEach((entry) => entry.isIntersecting && draw(entry.target)), { rootMargin: "200px" });
+const seen = new IntersectionObserver((entries) => entries.forEach((entry) => entry.isIntersecting && draw(entry.target)), { rootMargin: "0px 0px 300px 0px" });
 requestAnimationFrame(() => setTimeout(() => waiting.forEach((element) => seen.observe(element))));
-dark.addEventListener("change", () => document.querySelectorAll(".chart[data-drawn]").forEach(drawChart));
+const redraw = () => document.querySelectorAll(".chart[data-drawn]").forEach((chart) => drawChart(chart));
+dark.addEventListener("change", redraw);
+addEventListener("afterprint", redraw);
 addEventListener("beforeprint", () => {
   document.querySelectorAll("details").forEach((details) => (details.open = true));
-  document.querySelectorAll(".chart").forEach(drawChart);
+  document.querySelectorAll(".chart").forEach((chart) => {
+    chart.dataset.drawn = "yes";
+    drawChart(chart, "light");
+  });
 });
 
 // The problems of one model, in a dialog
