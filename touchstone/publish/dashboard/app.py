@@ -35,7 +35,7 @@ def title():
 
 @app.cell
 def run_choice(folders):
-    run_name = mo.ui.dropdown(list(folders), value=next(iter(folders)), label="Run or snapshot")
+    run_name = mo.ui.dropdown(list(folders), value=next(iter(folders)), label="Run")
     return (run_name,)
 
 

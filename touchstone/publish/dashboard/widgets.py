@@ -139,7 +139,9 @@ class _Picture:
 
 def _picture(drawn: dict[str, Any], theme: str) -> str:
     picture = mo.as_html(_Picture(drawn)).text
-    return f'<div class="{theme}-only" role="img" aria-label="{text(description(drawn))}">{picture}</div>'
+    # On a phone it scrolls, so the keyboard must reach it.
+    label = text(description(drawn))
+    return f'<div class="{theme}-only" role="img" tabindex="0" aria-label="{label}">{picture}</div>'
 
 
 def side_choices(runs: Sequence[str], models: Iterable[str]) -> Any:
