@@ -22,21 +22,6 @@ from touchstone.publish.charts.frames import (
 from touchstone.text import counted, visible
 from touchstone.vocabulary import VERDICTS
 
-_COLUMNS = (
-    "model_a",
-    "tier_a",
-    "model_b",
-    "tier_b",
-    "problems",
-    "rate_a",
-    "rate_b",
-    "difference",
-    "ci_method",
-    "p_adjusted",
-    "correction",
-    "pairs",
-    "verdict",
-)
 _OPPOSITE: Final = {"better": "worse", "worse": "better"}
 SYMBOLS: Final = {
     "better": "▲",
@@ -50,7 +35,24 @@ _COMFORTABLE = 30
 
 def pairwise_verdicts(frame: pl.LazyFrame, *, top: int = 150) -> alt.TopLevelMixin:
     """The verdict on the model of the row against that of the column, the best model of each tier first."""
-    pairs = rows_of(frame, _COLUMNS, "model_comparison")
+    pairs = rows_of(
+        frame.select(
+            "model_a",
+            "tier_a",
+            "model_b",
+            "tier_b",
+            "problems",
+            "rate_a",
+            "rate_b",
+            "difference",
+            "ci_method",
+            "p_adjusted",
+            "correction",
+            "pairs",
+            "verdict",
+        ),
+        "model_comparison",
+    )
     both = [pairs.select(model=f"model_{side}", tier=f"tier_{side}") for side in "ab"]
     sides = with_side(pl.concat(both).unique(maintain_order=True))
     for side in "ab":

@@ -18,14 +18,20 @@ from touchstone.publish.charts.frames import (
 )
 from touchstone.publish.charts.lines import HIGHLIGHTED, interval_mark, series_lines
 
-_AT_COLUMNS = ("model", "tier", "k", "pass_at_k", "ci_low", "ci_high", "ci_method", "eligible")
-_HAT_COLUMNS = ("model", "tier", "k", "pass_at_k", "pass_hat_k", "ci_low", "ci_high", "ci_method", "eligible")
 _PANEL_WIDTH, _PANEL_HEIGHT, _PANEL_COLUMNS = 190, 130, 3
 
 
 def pass_at_k_curves(frame: pl.LazyFrame) -> alt.TopLevelMixin:
     """pass@k along k with its interval as a band, in colour for the models with the best pass@k at the smallest k."""
-    rows = _ranked(with_side(rows_of(frame, _AT_COLUMNS, "pass_at_k")), "pass_at_k")
+    rows = _ranked(
+        with_side(
+            rows_of(
+                frame.select("model", "tier", "k", "pass_at_k", "ci_low", "ci_high", "ci_method", "eligible"),
+                "pass_at_k",
+            )
+        ),
+        "pass_at_k",
+    )
     rows = rows.with_columns(position="k")
     shown = rows.filter(pl.col("rank") < HIGHLIGHTED)
     others = rows["side"].n_unique() - shown["side"].n_unique()
@@ -58,7 +64,17 @@ def pass_at_k_curves(frame: pl.LazyFrame) -> alt.TopLevelMixin:
 
 def pass_hat_k(frame: pl.LazyFrame, *, top: int = 12) -> alt.TopLevelMixin:
     """The chance that one of k attempts passes (pass@k) against the chance that all do (pass^k), a panel per model."""
-    rows = _ranked(with_side(rows_of(frame, _HAT_COLUMNS, "reliability_curve")), "pass_hat_k")
+    rows = _ranked(
+        with_side(
+            rows_of(
+                frame.select(
+                    "model", "tier", "k", "pass_at_k", "pass_hat_k", "ci_low", "ci_high", "ci_method", "eligible"
+                ),
+                "reliability_curve",
+            )
+        ),
+        "pass_hat_k",
+    )
     sides = rows.select("side", "rank").unique().sort("rank")
     kept, rest = first_rows(sides, top, "reliability_curve", side_noun(rows))
     rows = with_labels(rows.join(kept, on="side", how="semi"), "side", length=28)

@@ -20,26 +20,30 @@ from touchstone.publish.charts.frames import (
 )
 from touchstone.publish.charts.theme import WIDTH
 
-_COLUMNS = (
-    "model",
-    "tier",
-    "problems",
-    "pass_rate",
-    "cost_per_attempt",
-    "cost_of_pass",
-    "ci_low",
-    "ci_high",
-    "ci_method",
-    "pareto",
-    "pareto_probability",
-)
 _HEIGHT = 340
 _LABELLED = 12
 
 
 def cost_quality(frame: pl.LazyFrame) -> alt.TopLevelMixin:
     """Pass rate against cost per attempt on a log axis, with the Pareto front as a step line."""
-    rows = with_side(rows_of(frame, _COLUMNS, "economics")).sort("cost_per_attempt", "side")
+    rows = with_side(
+        rows_of(
+            frame.select(
+                "model",
+                "tier",
+                "problems",
+                "pass_rate",
+                "cost_per_attempt",
+                "cost_of_pass",
+                "ci_low",
+                "ci_high",
+                "ci_method",
+                "pareto",
+                "pareto_probability",
+            ),
+            "economics",
+        )
+    ).sort("cost_per_attempt", "side")
     unknown = rows.filter(pl.col("cost_per_attempt").is_null() | pl.col("pass_rate").is_null())
     known = rows.join(unknown, on="side", how="anti")
     free = known.filter(pl.col("cost_per_attempt") == 0)

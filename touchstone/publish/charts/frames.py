@@ -17,9 +17,9 @@ LABEL_LENGTH = 36
 _CAPTION_WIDTH = 110
 
 
-def rows_of(frame: pl.LazyFrame, columns: Iterable[str], table: str) -> pl.DataFrame:
-    """The columns of a table that a chart needs, unless it is empty."""
-    rows = frame.select(list(columns)).collect()
+def rows_of(frame: pl.LazyFrame, table: str) -> pl.DataFrame:
+    """The columns of a table that a chart selects, unless it is empty."""
+    rows = frame.collect()
     if rows.is_empty():
         raise NothingToDraw(f"nothing to draw: the table '{table}' has no rows")
     return rows

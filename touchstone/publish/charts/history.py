@@ -84,8 +84,7 @@ def _title(of: str, figure: str, item: str) -> str:
 def _figures(frame: pl.LazyFrame, of: str, figure: str, item: str | None) -> pl.DataFrame:
     """One row per snapshot, model and tier: the figure, its interval, and n."""
     low, high = ("ci_low", "ci_high") if _MAIN_FIGURE.get(of) == figure else (f"{figure}_ci_low", f"{figure}_ci_high")
-    columns = ("snapshot", "made_at", "table", "model", "tier", "item", "figure", "value")
-    kept = frame.select(columns).filter(
+    kept = frame.select("snapshot", "made_at", "table", "model", "tier", "item", "figure", "value").filter(
         pl.col("table") == of,
         pl.col("figure").is_in([figure, low, high, *_COUNTS]),
         pl.lit(True) if item is None else pl.col("item") == item,
@@ -96,7 +95,7 @@ def _figures(frame: pl.LazyFrame, of: str, figure: str, item: str | None) -> pl.
     if item is None:
         first = min(long.filter(pl.col("figure") == figure)["item"], key=lambda text: (len(text), text))
         long = long.filter(pl.col("item") == first)
-    wide = long.pivot("figure", index=["snapshot", "made_at", "model", "tier", "item"], values="value")
+    wide = long.drop("table").pivot("figure", values="value")
     count = next((name for name in _COUNTS if name in wide.columns), None)
     return wide.select(
         "snapshot",

@@ -19,12 +19,15 @@ from touchstone.publish.charts.frames import (
 )
 from touchstone.text import counted
 
-_COLUMNS = ("model", "tier", "k", "pass_at_k", "ci_low", "ci_high", "ci_method", "ci_units", "eligible")
-
 
 def leaderboard(frame: pl.LazyFrame, *, k: int | None = None, top: int = 50) -> alt.TopLevelMixin:
     """pass@k with intervals, best first; the smallest k of the table if none is given."""
-    rows = with_side(rows_of(frame, _COLUMNS, "pass_at_k"))
+    rows = with_side(
+        rows_of(
+            frame.select("model", "tier", "k", "pass_at_k", "ci_low", "ci_high", "ci_method", "ci_units", "eligible"),
+            "pass_at_k",
+        )
+    )
     k = min(rows["k"]) if k is None else k
     rows = rows.filter(pl.col("k") == k).sort("pass_at_k", "side", descending=[True, False], nulls_last=True)
     if rows.is_empty():

@@ -20,18 +20,6 @@ from touchstone.publish.charts.lines import HIGHLIGHTED
 from touchstone.publish.charts.theme import SHAPES, WIDTH
 from touchstone.text import counted, visible
 
-_COLUMNS = (
-    "model",
-    "tier",
-    "column",
-    "value",
-    "problems",
-    "attempts",
-    "pass_at_1",
-    "ci_low",
-    "ci_high",
-    "ci_method",
-)
 _VALUES = 20
 
 
@@ -40,7 +28,22 @@ def slices(frame: pl.LazyFrame, *, top: int = HIGHLIGHTED, column: str | None = 
     wanted = frame if column is None else frame.filter(pl.col("column") == column)
     # The figure is a mean over the problems with a decided attempt; older tables do not count them apart.
     behind = "attempted" if "attempted" in frame.collect_schema().names() else "problems"
-    rows = rows_of(wanted.with_columns(n=behind), (*_COLUMNS, "n"), "slices")
+    rows = rows_of(
+        wanted.select(
+            "model",
+            "tier",
+            "column",
+            "value",
+            "problems",
+            "attempts",
+            "pass_at_1",
+            "ci_low",
+            "ci_high",
+            "ci_method",
+            n=behind,
+        ),
+        "slices",
+    )
     rows = with_side(rows).with_columns(pl.col("value").fill_null("(none)"))
     order = (
         rows.group_by("side")

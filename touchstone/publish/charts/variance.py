@@ -19,25 +19,29 @@ from touchstone.publish.charts.frames import (
 )
 from touchstone.publish.charts.theme import WIDTH
 
-_COLUMNS = (
-    "model",
-    "tier",
-    "problems",
-    "attempts",
-    "samples",
-    "standard_error",
-    "variance_of_mean",
-    "from_problems",
-    "from_samples",
-    "share_from_problems",
-)
 _PARTS = {"from_problems": "choice of problems", "from_samples": "randomness of attempts", "unsplit": "not separable"}
 _SHADES = {"from_problems": 1, "from_samples": 0.45, "unsplit": 0.25}
 
 
 def variance_split(frame: pl.LazyFrame, *, top: int = 50) -> alt.TopLevelMixin:
     """The variance of pass@1 in two parts, largest first. More attempts reduce only the second, more problems both."""
-    rows = with_side(rows_of(frame, _COLUMNS, "variance_split"))
+    rows = with_side(
+        rows_of(
+            frame.select(
+                "model",
+                "tier",
+                "problems",
+                "attempts",
+                "samples",
+                "standard_error",
+                "variance_of_mean",
+                "from_problems",
+                "from_samples",
+                "share_from_problems",
+            ),
+            "variance_split",
+        )
+    )
     rows = rows.sort("variance_of_mean", "side", descending=[True, False], nulls_last=True)
     shown, rest = first_rows(rows, top, "variance_split", side_noun(rows))
     if shown["variance_of_mean"].null_count() == shown.height:

@@ -6,16 +6,17 @@ from typing import Any
 
 import polars as pl
 
+from touchstone.publish.dashboard.run_tables import RunTables
 from touchstone.publish.dashboard.selection import Selection
 
 _CHARTS = "touchstone.publish.charts"
 
 
-def chart_titles() -> dict[str, str]:
-    """The names of the charts by their titles."""
+def chart_titles(run: RunTables) -> dict[str, str]:
+    """The names of the charts by their titles, of those whose table the run has."""
     if find_spec(_CHARTS) is None:
         return {}
-    return {chart.title: name for name, chart in import_module(_CHARTS).CHARTS.items()}
+    return {chart.title: name for name, chart in import_module(_CHARTS).CHARTS.items() if run.has(chart.table)}
 
 
 def chart_rows(selection: Selection, name: str) -> pl.LazyFrame:
@@ -23,12 +24,29 @@ def chart_rows(selection: Selection, name: str) -> pl.LazyFrame:
     return selection.frame(import_module(_CHARTS).CHARTS[name].table)
 
 
-def chart(selection: Selection, name: str, theme: str) -> Any:
-    """A chart of the selection in Altair, in the theme `light` or `dark`."""
-    return import_module(_CHARTS).draw(name, chart_rows(selection, name), theme=theme)
+def chart(selection: Selection, name: str, theme: str) -> dict[str, Any]:
+    """A chart of the selection as Vega-Lite, in the theme `light` or `dark`."""
+    return dict(import_module(f"{_CHARTS}.rendering").vega_lite(_drawn(selection, name, theme)))
 
 
 def chart_svg(selection: Selection, name: str) -> bytes:
     """A chart of the selection as SVG, in the colours of paper."""
-    svg: str = import_module(f"{_CHARTS}.rendering").svg(chart(selection, name, "light"))
+    svg: str = import_module(f"{_CHARTS}.rendering").svg(_drawn(selection, name, "light"))
     return svg.encode()
+
+
+def description(chart: dict[str, Any]) -> str:
+    """The title and caption of a chart.
+
+    >>> description({"title": {"text": "Leaderboard", "subtitle": ["n = 8 problems."]}})
+    'Leaderboard n = 8 problems.'
+    """
+    title = chart.get("title", {})
+    return " ".join([title.get("text", "Chart"), *title.get("subtitle", [])])
+
+
+def _drawn(selection: Selection, name: str, theme: str) -> Any:
+    charts = import_module(_CHARTS)
+    others = charts.CHARTS[name].beside.items()
+    beside = {option: selection.frame(table) for option, table in others if selection.run.has(table)}
+    return charts.draw(name, chart_rows(selection, name), theme=theme, **beside)

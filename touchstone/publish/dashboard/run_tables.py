@@ -12,9 +12,10 @@ from touchstone.metrics.keys import MODEL_TIER
 from touchstone.publish.export import scan_table
 from touchstone.publish.views import require_tables, table_files
 from touchstone.storage.snapshots import list_snapshots, pins
+from touchstone.tables import TABLES
 
 # Columns of a problem that are no slices: its names, and what has a filter of its own.
-_NOT_SLICES = ("oid", "filename", "suite", "only_tier")
+_NOT_SLICES = TABLES["problems"].dtypes.keys() - {"cluster"}
 # A list of more values helps nobody; SQL can group by any column.
 _MOST_VALUES = 200
 

@@ -86,12 +86,8 @@ def serve(data: Path, host: str, listening: socket.socket, announce: Callable[[s
 def _marimo_app(token: str) -> "ASGIApp":
     import marimo
 
-    builder = marimo.create_asgi_app(quiet=True, include_code=False, token=token, html_head=_head())
+    builder = marimo.create_asgi_app(quiet=True, include_code=False, token=token)
     return builder.with_app(path="/", root=str(_APP)).build()
-
-
-def _head() -> str:
-    return f"<style>{_APP.with_name('app.css').read_text()}</style>"
 
 
 def guarded(app: "ASGIApp", host: str, port: int) -> "ASGIApp":
