@@ -156,7 +156,7 @@ def leaderboard(pass_at_k: pl.DataFrame) -> FittedTable:
 
 def tier_column(tiers: pl.Series) -> list[Column]:
     """The column of tiers: part of a row's name if there are several, else the first to be left out."""
-    return labels("tier", rank=0 if tiers.n_unique() > 1 else LAST)
+    return names("tier", rank=0 if tiers.n_unique() > 1 else LAST)
 
 
 def tier_table(tiers: pl.DataFrame, cross_tier: pl.DataFrame) -> FittedTable:
