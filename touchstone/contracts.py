@@ -50,7 +50,8 @@ def _id(description: str, *, key: bool = True, unique: bool = True) -> String:
     return String(
         primary_key=key and unique,
         min_length=1,
-        max_length=MAX_ID_LENGTH,
+        # In characters, as ingest counts; `max_length` counts bytes, of which other scripts have several.
+        check=lambda column: column.str.len_chars() <= MAX_ID_LENGTH,
         key=key,
         description=description,
     )

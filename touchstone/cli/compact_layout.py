@@ -23,6 +23,7 @@ COLUMN_OVERHEAD, TABLE_OVERHEAD = 3, 1
 
 _NARROWEST_NAME = 8
 _NARROWEST_TEXT = 20
+_LONGEST_HEADER_WORD = 12
 _INTERVAL = re.compile(r" \[[^\]]*\]")
 
 
@@ -113,7 +114,8 @@ class _Size(NamedTuple):
 
 def _size(column: Column, texts: Sequence[str]) -> _Size:
     header = cell_width(column.header)
-    header_word = max(map(cell_width, re.split(r"(?<=[_ ])", column.header)), default=0)
+    # A header, such as the name of a suite, wraps between words, or anywhere if a word is long.
+    header_word = min(max(map(cell_width, re.split(r"(?<=[_ ])", column.header)), default=0), _LONGEST_HEADER_WORD)
     longest = max((cell_width(line) for text in texts for line in text.split("\n")), default=0)
     match column.kind:
         case "bar":

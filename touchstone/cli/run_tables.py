@@ -134,8 +134,8 @@ def leaderboard(pass_at_k: pl.DataFrame) -> FittedTable:
     """Models with their pass@k and confidence intervals, best first."""
     ks = pass_at_k["k"].unique().sort().to_list()
     headline, *others = (f"pass@{k}" for k in ks)
-    further = [column for rank, header in enumerate(others, 2) for column in numbers(header, rank=rank)]
-    columns = [*names("model"), *tier_column(pass_at_k["tier"]), *numbers(headline), *bars(rank=1), *further]
+    further = [column for rank, header in enumerate(others, 1) for column in numbers(header, rank=rank)]
+    columns = [*names("model"), *tier_column(pass_at_k["tier"]), *numbers(headline), *bars(rank=LAST - 3), *further]
     table = FittedTable(
         [*columns, *numbers("attempted", rank=LAST - 2), *labels("CI method", rank=LAST - 1)],
         title="pass@k: mean over problems [confidence interval]",
@@ -156,7 +156,7 @@ def leaderboard(pass_at_k: pl.DataFrame) -> FittedTable:
 
 def tier_column(tiers: pl.Series) -> list[Column]:
     """The column of tiers: part of a row's name if there are several, else the first to be left out."""
-    return labels("tier", rank=0 if tiers.n_unique() > 1 else LAST)
+    return names("tier", rank=0 if tiers.n_unique() > 1 else LAST)
 
 
 def tier_table(tiers: pl.DataFrame, cross_tier: pl.DataFrame) -> FittedTable:
