@@ -86,6 +86,10 @@ def test_a_table_about_whole_runs_says_that_it_cannot_be_filtered(run: RunTables
         Selection(run, Filters(suites=("web",))).frame(table)
 
 
+def test_what_a_run_found_out_about_a_problem_holds_in_any_selection(run: RunTables) -> None:
+    assert Selection(run, Filters(suites=("web",))).frame("baselines").collect().is_empty()
+
+
 @pytest.mark.parametrize("table", ["outcomes", "attempts", "attempt_scores"])
 def test_rows_of_attempts_follow_the_filters(run: RunTables, table: str) -> None:
     chosen = Selection(run, Filters(suites=("web",), column="difficulty", values=("easy",), tiers=("T0",)))

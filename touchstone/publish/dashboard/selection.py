@@ -101,6 +101,9 @@ def _made(run: RunTables, filters: Filters, table: str) -> pl.DataFrame:
 def _made_as_declared(run: RunTables, filters: Filters, table: str) -> pl.DataFrame:
     declared = TABLES[table]
     if "." in declared.made_by.partition(":")[2]:
+        # Made by a stage of a run from more than tables; but what it says of one problem holds in any selection.
+        if "oid" in declared.dtypes and "model" not in declared.dtypes:
+            return run.scan(table).collect().join(_made(run, filters, "problems"), on="oid", how="semi")
         raise TouchstoneError(f"the table '{table}' is about whole runs; clear the filters of suites and slices")
     frames = [_chosen(run, filters, name) for name in declared.reads]
     settings = [attrgetter(key)(run.config) for key in declared.settings]

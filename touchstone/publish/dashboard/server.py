@@ -6,6 +6,7 @@ requests that another origin makes, and names that only DNS rebinding would give
 nothing from anywhere else, whatever a name or a fix contains.
 """
 
+import atexit
 import os
 import secrets
 import socket
@@ -142,6 +143,7 @@ def open_in_browser(address: str) -> None:
         page.write(
             f'<!doctype html><meta http-equiv="refresh" content="0; url={address}"><a href="{address}">dashboard</a>'
         )
+    atexit.register(Path(page.name).unlink, missing_ok=True)
     webbrowser.open(Path(page.name).as_uri())
 
 
