@@ -251,5 +251,5 @@ def test_two_files_for_one_model_are_not_mixed(folder: Folder, other: str) -> No
 
 def test_every_table_with_attempts_is_recognised_as_an_export() -> None:
     per_attempt = {name for name, table in TABLES.items() if "iteration_id" in table.dtypes}
-    assert per_attempt == {"attempts", "validator_noise", "outcomes", "attempt_scores"}
+    assert per_attempt == {"attempts", "validator_noise", "outcomes", "validated_fixes", "attempt_scores"}
     assert all("model" in TABLES[name].dtypes for name in per_attempt)
