@@ -4,7 +4,6 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal
 
@@ -103,8 +102,6 @@ def test_from_the_leaderboard_to_one_attempt(dashboard: Page) -> None:
     expect(dashboard.get_by_role("heading", name=f"Attempts at {MARKUP}")).to_be_visible()
     expect(table(dashboard, 2).get_by_role("row")).to_have_count(5)
     select_row(table(dashboard, 2), "3")
-    if find_spec("touchstone.publish.attempt_detail") is None:
-        pytest.skip("this version cannot show one attempt")
     expect(dashboard.get_by_role("heading", name=f"{MARKUP}, attempt 3: ")).to_be_visible()
     expect(dashboard.get_by_role("heading", name="Diff of the fix")).to_be_visible()
     assert serious_violations(dashboard) == []
@@ -121,8 +118,6 @@ def test_foreign_names_are_text(dashboard: Page) -> None:
 
 
 def test_charts_follow_the_filters(dashboard: Page) -> None:
-    if find_spec("touchstone.publish.charts") is None:
-        pytest.skip("this version has no charts")
     open_view(dashboard, "Charts")
     expect(dashboard.get_by_role("img", name="Leaderboard n = 8 to 16 problems.")).to_be_visible()
     choose(dashboard, "Suites", "web")

@@ -1,7 +1,6 @@
 """The report in a real browser: tables, charts, the way to an attempt, phone, dark, print, accessibility."""
 
 from collections.abc import Callable
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -13,7 +12,6 @@ from touchstone.publish.report import report_html
 
 pytestmark = pytest.mark.browser
 
-has_charts = pytest.mark.skipif(find_spec("touchstone.publish.charts") is None, reason="this version has no charts")
 MODELS = [f"model-{place:02}" for place in range(30)]
 OIDS = [f"problem-{place}" for place in range(14)]
 
@@ -112,7 +110,6 @@ def test_escape_closes_the_dialog_and_the_address_leads_to_a_case(opened: Page, 
     expect(opened.locator("#case-2")).to_have_attribute("open", "")
 
 
-@has_charts
 def test_charts_are_drawn_in_view_and_have_tooltips(opened: Page) -> None:
     chart = opened.locator("#chart-leaderboard")
     later = opened.locator("#chart-problem_heatmap")
@@ -158,7 +155,6 @@ def test_dark_follows_the_system(opened: Page) -> None:
     assert opened.evaluate(colour) != light
 
 
-@has_charts
 def test_charts_are_printed_in_light_colours(opened: Page) -> None:
     opened.emulate_media(color_scheme="dark")
     opened.locator("#chart-leaderboard").scroll_into_view_if_needed()

@@ -121,7 +121,6 @@ def test_the_models_in_the_data_must_be_named(touchstone: Command, sample_result
 
 
 def test_the_trade_off_as_a_chart(touchstone: Command, tmp_path: Path) -> None:
-    pytest.importorskip("touchstone.publish.charts.theme")
     file = tmp_path / "plan.svg"
     done = touchstone(*ASSUMED, "--cost-per-attempt", 0.02, "--save-to", file, "--quiet")
     assert done.returncode == 0 and done.stdout == ""

@@ -1,38 +1,34 @@
 """The charts of `publish.charts`, drawn from the tables under the filters."""
 
-from importlib import import_module
-from importlib.util import find_spec
 from typing import Any
 
+import altair as alt
 import polars as pl
 
+from touchstone.publish.charts import CHARTS, ThemeName, draw
+from touchstone.publish.charts.rendering import svg, vega_lite
 from touchstone.publish.dashboard.run_tables import RunTables
 from touchstone.publish.dashboard.selection import Selection
-
-_CHARTS = "touchstone.publish.charts"
 
 
 def chart_titles(run: RunTables) -> dict[str, str]:
     """The names of the charts by their titles, of those whose table the run has."""
-    if find_spec(_CHARTS) is None:
-        return {}
-    return {chart.title: name for name, chart in import_module(_CHARTS).CHARTS.items() if run.has(chart.table)}
+    return {chart.title: name for name, chart in CHARTS.items() if run.has(chart.table)}
 
 
 def chart_rows(selection: Selection, name: str) -> pl.LazyFrame:
     """The table that a chart shows, under the filters."""
-    return selection.frame(import_module(_CHARTS).CHARTS[name].table)
+    return selection.frame(CHARTS[name].table)
 
 
-def chart(selection: Selection, name: str, theme: str) -> dict[str, Any]:
+def chart(selection: Selection, name: str, theme: ThemeName) -> dict[str, Any]:
     """A chart of the selection as Vega-Lite, in the theme `light` or `dark`."""
-    return dict(import_module(f"{_CHARTS}.rendering").vega_lite(_drawn(selection, name, theme)))
+    return vega_lite(_drawn(selection, name, theme))
 
 
 def chart_svg(selection: Selection, name: str) -> bytes:
     """A chart of the selection as SVG, in the colours of paper."""
-    svg: str = import_module(f"{_CHARTS}.rendering").svg(_drawn(selection, name, "light"))
-    return svg.encode()
+    return svg(_drawn(selection, name, "light")).encode()
 
 
 def description(chart: dict[str, Any]) -> str:
@@ -45,8 +41,7 @@ def description(chart: dict[str, Any]) -> str:
     return " ".join([title.get("text", "Chart"), *title.get("subtitle", [])])
 
 
-def _drawn(selection: Selection, name: str, theme: str) -> Any:
-    charts = import_module(_CHARTS)
-    others = charts.CHARTS[name].beside.items()
+def _drawn(selection: Selection, name: str, theme: ThemeName) -> alt.TopLevelMixin:
+    others = CHARTS[name].beside.items()
     beside = {option: selection.frame(table) for option, table in others if selection.run.has(table)}
-    return charts.draw(name, chart_rows(selection, name), theme=theme, **beside)
+    return draw(name, chart_rows(selection, name), theme=theme, **beside)

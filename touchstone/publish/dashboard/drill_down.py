@@ -1,15 +1,12 @@
 """From a problem of the leaderboard's row to one attempt: the list of attempts, and the page of one of them."""
 
-from importlib import import_module
-from importlib.util import find_spec
-
 import polars as pl
 
 from touchstone.errors import TouchstoneError
+from touchstone.publish.attempt_detail import attempt_detail, attempts_of
 from touchstone.publish.dashboard.attempt_page import attempt_page
 from touchstone.publish.dashboard.selection import Selection
 
-_DETAIL = "touchstone.publish.attempt_detail"
 _OF_SCORES = (
     *("iteration_id", "run_id", "suite", "pass_rate", "classification", "cost_usd"),
     *("duration_seconds", "latency_ms", "total_tokens", "composite_score", "code_score"),
@@ -19,8 +16,8 @@ _OF_SCORES = (
 def attempt_list(selection: Selection, model: str, tier: str, oid: str) -> pl.DataFrame:
     """The attempts of a model at a problem in a tier. Those of a snapshot have scores only."""
     suites = selection.filters.suites
-    if find_spec(_DETAIL) is not None and selection.run.has("attempts"):
-        rows: pl.DataFrame = import_module(_DETAIL).attempts_of(selection.run.folder, model, tier, oid)
+    if selection.run.has("attempts"):
+        rows = attempts_of(selection.run.folder, model, tier, oid)
     else:
         of_problem = (pl.col("model") == model) & (pl.col("tier") == tier) & (pl.col("oid") == oid)
         rows = selection.run.scan("attempt_scores").filter(of_problem).select(_OF_SCORES).collect()
@@ -34,6 +31,4 @@ def attempt_html(selection: Selection, model: str, tier: str, oid: str, iteratio
     """One attempt in full."""
     if not selection.run.has("attempts"):
         raise TouchstoneError("a snapshot keeps scores, not the texts of attempts; choose the published run")
-    if find_spec(_DETAIL) is None:
-        raise TouchstoneError("this version cannot show one attempt")
-    return attempt_page(import_module(_DETAIL).attempt_detail(selection.run.folder, model, tier, oid, iteration_id))
+    return attempt_page(attempt_detail(selection.run.folder, model, tier, oid, iteration_id))

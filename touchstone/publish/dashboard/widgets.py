@@ -8,6 +8,7 @@ import marimo as mo
 import polars as pl
 
 from touchstone.errors import TouchstoneError
+from touchstone.publish.charts import ThemeName
 from touchstone.publish.dashboard.charting import chart, chart_rows, chart_svg, description
 from touchstone.publish.dashboard.downloads import csv_bytes, parquet_bytes
 from touchstone.publish.dashboard.figures import descriptions
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 Kept = dict[str, Sequence[str]]
 
 _PAGE_ROWS = 15
-_THEMES = ("light", "dark")
+_THEMES: tuple[ThemeName, ...] = ("light", "dark")
 
 
 def rows_table(frame: pl.DataFrame, select: Literal["single"] | None = None) -> Any:

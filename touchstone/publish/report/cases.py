@@ -6,13 +6,12 @@ decided in `page`, by their size.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from importlib import import_module
-from importlib.util import find_spec
 from itertools import chain, zip_longest
 from typing import Any
 
 import polars as pl
 
+from touchstone.publish.attempt_detail import attempt_detail
 from touchstone.publish.figures import dollars, number
 from touchstone.publish.report.run import ReportedRun, Row
 from touchstone.text import counted, visible, visible_lines
@@ -22,7 +21,6 @@ _MAX_OF_KIND = 12
 _LEADERS = 3
 _MAX_ATTEMPTS = 20
 # Attempts of a case that are shown in full: the first that failed, and the first that passed.
-_DETAILS = "touchstone.publish.attempt_detail"
 _MAX_CHARACTERS = 8_000
 _KEY = ("model", "tier", "oid")
 # Texts of an attempt, in the order in which they are shown.
@@ -185,10 +183,7 @@ def _attempt(run: ReportedRun, row: Row, *, in_full: bool) -> Attempt:
 
 def _detail(run: ReportedRun, row: Row) -> dict[str, Any]:
     """All that the results hold about an attempt, by name."""
-    if find_spec(_DETAILS) is None:
-        return {**row, "diagnostics_after": row["diagnostics"]}
-    found = import_module(_DETAILS).attempt_detail(run.folder, *_key(row), row["iteration_id"])
-    return dict(vars(found))
+    return dict(vars(attempt_detail(run.folder, *_key(row), row["iteration_id"])))
 
 
 def _full(attempt: Attempt, detail: dict[str, Any]) -> Attempt:

@@ -4,18 +4,14 @@ import csv
 import io
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from importlib import import_module
-from importlib.util import find_spec
-from typing import Any
-
-import polars as pl
+from typing import Any, get_args
 
 from touchstone.contracts import resolve
 from touchstone.progress import report_warning
+from touchstone.publish.charts import CHARTS, Chart, NothingToDraw, ThemeName
 from touchstone.publish.report.run import ReportedRun
 from touchstone.text import visible
 
-_CHARTS = "touchstone.publish.charts"
 # A chart with more rows is drawn on a canvas: as many elements would make the page slow.
 _CANVAS_FROM = 3_000
 
@@ -41,43 +37,43 @@ class DrawnChart:
 
 def drawn_charts(run: ReportedRun, names: Sequence[str]) -> Iterator[DrawnChart]:
     """The charts of these names that there is something to draw for."""
-    if find_spec(_CHARTS) is None:
-        return
-    charts = import_module(_CHARTS)
-    for name in names:
-        if name not in charts.CHARTS or not run.has(charts.CHARTS[name].table):
+    for chart in map(CHARTS.__getitem__, names):
+        if not run.has(chart.table):
             continue
         try:
-            spec = _vega_lite(charts.CHARTS[name].draw, run.scan(charts.CHARTS[name].table))
-            yield _packed(name, charts.CHARTS[name].title, spec)
-        except charts.NothingToDraw:
+            yield _packed(chart, _vega_lite(chart, run))
+        except NothingToDraw:
             continue
         except Exception as error:  # one chart less is no reason to have no report
-            report_warning(f"the report lacks the chart '{name}': {type(error).__name__}: {error}")
+            report_warning(f"the report lacks the chart '{chart.name}': {type(error).__name__}: {error}")
 
 
 def themes() -> dict[str, Spec]:
     """The look of all charts, light and dark."""
-    config = import_module(f"{_CHARTS}.theme").config
-    return {name: {**config(name), "background": "transparent"} for name in ("light", "dark")}
+    from touchstone.publish.charts.theme import config
+
+    return {name: {**config(name), "background": "transparent"} for name in get_args(ThemeName)}
 
 
 def vega_script() -> str:
     """Vega, Vega-Lite and Vega-Embed as one script."""
-    script: str = import_module(f"{_CHARTS}.rendering").javascript()
-    return script
+    from touchstone.publish.charts.rendering import javascript
+
+    return javascript()
 
 
-def _vega_lite(function: str, frame: pl.LazyFrame) -> Spec:
+def _vega_lite(chart: Chart, run: ReportedRun) -> Spec:
     """A chart without a theme: checking the theme with every chart takes as long as the rest."""
     from altair.utils.schemapi import debug_mode
 
+    from touchstone.publish.charts.rendering import vega_lite
+
+    beside = {option: run.scan(table) for option, table in chart.beside.items() if run.has(table)}
     with debug_mode(False):
-        spec: Spec = import_module(f"{_CHARTS}.rendering").vega_lite(resolve(function)(frame))
-    return spec
+        return vega_lite(resolve(chart.draw)(run.scan(chart.table), **beside))
 
 
-def _packed(name: str, title: str, spec: Spec) -> DrawnChart:
+def _packed(chart: Chart, spec: Spec) -> DrawnChart:
     """The chart without title and caption, which the page shows as text, and with its data as columns and rows."""
     given = spec.pop("title", None) or {}
     given = given if isinstance(given, dict) else {"text": given}
@@ -86,7 +82,7 @@ def _packed(name: str, title: str, spec: Spec) -> DrawnChart:
     spec.pop("config", None)
     parsed = dict(_take_formats(spec))
     data = {key: _columns(rows, parsed.get(key, {})) for key, rows in spec.pop("datasets", {}).items()}
-    return DrawnChart(name, visible(text or title), visible(caption), spec, data)
+    return DrawnChart(chart.name, visible(text or chart.title), visible(caption), spec, data)
 
 
 def _take_formats(node: Any) -> Iterator[tuple[str, dict[str, str]]]:
