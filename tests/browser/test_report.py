@@ -4,7 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Locator, Page, expect
 
 from tests.browser.conftest import serious_violations
 from tests.publish.report.results import Row, figure, outcome, pair, write_results
@@ -61,24 +61,25 @@ def opened(page: Page, report: Path) -> Page:
     return page
 
 
-def first_cell(page: Page, table: str = "leaderboard-table") -> str:
-    return page.locator(f"#{table} tbody tr").first.locator("td").first.inner_text()
+def first_cell(page: Page, table: str = "leaderboard-table") -> Locator:
+    return page.locator(f"#{table} tbody tr").first.locator("td").first
 
 
 def test_tables_sort_search_and_turn_pages(opened: Page) -> None:
-    assert first_cell(opened) == "model-00"
+    expect(first_cell(opened)).to_have_text("model-00")
     rate = opened.locator("#leaderboard-table thead th", has_text="pass@1")
     rate.click()
-    assert first_cell(opened) == "model-00", "by the figure, the highest first"
+    expect(rate, "by the figure, the highest first").to_have_attribute("aria-sort", "descending")
+    expect(first_cell(opened)).to_have_text("model-00")
     rate.get_by_role("button").press("Enter")
-    assert first_cell(opened) == "model-29", "by keyboard, the lowest first"
+    expect(first_cell(opened), "by keyboard, the lowest first").to_have_text("model-29")
     opened.get_by_label("Search").first.fill("model-17")
     expect(opened.locator("#leaderboard-table tbody tr")).to_have_count(1)
     opened.get_by_label("Search").first.fill("")
     rate.click()
     expect(opened.locator("#leaderboard .dt-info")).to_have_text("Showing 1 to 25 of 30 entries")
     opened.locator("#leaderboard .dt-paging-button.next").click()
-    assert first_cell(opened) == "model-25"
+    expect(first_cell(opened)).to_have_text("model-25")
 
 
 def test_from_a_model_to_an_attempt_by_keyboard(opened: Page) -> None:
