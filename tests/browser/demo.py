@@ -1,4 +1,4 @@
-"""A new project in a folder of its own, as `touchstone init` makes it, with a Dagster home beside its results."""
+"""A new project in a folder of its own, as `touchstone init` makes it, and what serves its results to a browser."""
 
 import os
 import subprocess
@@ -35,3 +35,15 @@ class Demo:
         """The address of the Dagster UI, while it is served."""
         with served([_TOUCHSTONE, "ui"], self._environment, self.folder) as server:
             yield f"http://127.0.0.1:{server.port}"
+
+
+@contextmanager
+def explored(results: Path) -> Iterator[str]:
+    """The address that `touchstone explore` prints, while it is served."""
+    command = [_TOUCHSTONE, "explore", "--data", results, "--port", "0", "--no-open"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        try:
+            yield process.stdout.readline().split()[0]
+        finally:
+            process.kill()

@@ -1,4 +1,4 @@
-"""The pictures of docs/ui.md and README.md, taken anew: `make screenshots`. Look at each before you commit it."""
+"""The pictures of README.md and docs/, taken anew: `make screenshots`. Look at each before you commit it."""
 
 import re
 import tempfile
@@ -7,7 +7,7 @@ from pathlib import Path
 from playwright.sync_api import FloatRect, Locator, Page
 
 from tests.browser.conftest import PATIENCE_MS, launched_browser
-from tests.browser.demo import Demo
+from tests.browser.demo import Demo, explored
 from tests.conftest import PROJECT
 
 IMAGES = PROJECT / "docs" / "images"
@@ -24,10 +24,28 @@ def main() -> None:
         with demo.ui() as address, launched_browser() as browser:
             context = browser.new_context(viewport={"width": 1600, "height": 900})
             context.set_default_timeout(PATIENCE_MS)
-            take_all(context.new_page(), address)
+            take_dagster(context.new_page(), address)
+        with explored(demo.folder / "results") as address, launched_browser() as browser:
+            context = browser.new_context()
+            context.set_default_timeout(PATIENCE_MS)
+            take_pages(context.new_page(), demo.folder / "results" / "report.html", address)
 
 
-def take_all(page: Page, ui: str) -> None:
+def take_pages(page: Page, report: Path, dashboard: str) -> None:
+    page.set_viewport_size({"width": 1100, "height": 1120})
+    page.goto(report.as_uri())
+    page.locator("#leaderboard .vega-embed").first.wait_for()
+    take(page, "report")
+    page.set_viewport_size({"width": 1100, "height": 860})
+    page.goto(dashboard)
+    page.get_by_role("heading", name="Leaderboard").wait_for()
+    first = page.locator("marimo-table").first.get_by_role("row").nth(1)
+    first.get_by_role("checkbox").click()
+    page.get_by_role("heading", name="Problems of").wait_for()
+    take(page, "explore")
+
+
+def take_dagster(page: Page, ui: str) -> None:
     IMAGES.mkdir(exist_ok=True)
     take_graph(page, ui)
     take_asset(page, ui)

@@ -1,8 +1,6 @@
 """The dashboard as a reader uses it: filters, drill-down, charts, two models side by side, SQL and files."""
 
 import re
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal
@@ -12,6 +10,7 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.conftest import serious_violations
+from tests.browser.demo import explored
 from tests.conftest import Folder
 from tests.publish.dashboard.conftest import ADDRESS, FORMULA, MARKUP, PROBLEMS, filterable  # noqa: F401
 from tests.publish.test_query import fingerprint
@@ -31,11 +30,8 @@ expect.set_options(timeout=PATIENCE)
 def address(filterable: Folder) -> Iterator[str]:  # noqa: F811
     """The address that the command prints. Nothing under the results may change while it is open."""
     before = fingerprint(filterable.output)
-    command = [Path(sys.executable).with_name("touchstone"), "explore", "--data", filterable.output, "--port", "0"]
-    with subprocess.Popen([*command, "--no-open"], stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        yield process.stdout.readline().split()[0]
-        process.kill()
+    with explored(filterable.output) as found:
+        yield found
     assert fingerprint(filterable.output) == before
 
 
