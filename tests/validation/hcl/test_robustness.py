@@ -1,6 +1,6 @@
 """Any bytes give findings or a refusal, never another exception; valid modules stay valid under harmless edits."""
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.validation.hcl.recordings import Recording, recordings
@@ -41,6 +41,8 @@ def test_any_bytes(files: dict[str, bytes]) -> None:
 
 
 @given(st.lists(PIECES | st.binary(max_size=4), max_size=30), PATHS)
+@example([b"::"], "main.tf.json")
+@example([b'{"": 1, "a"'], "main.tf.json")
 def test_any_pieces_of_the_language(pieces: list[bytes], path: str) -> None:
     check_any({path: b"".join(pieces)})
 

@@ -99,7 +99,8 @@ def broken_json_addresses(text: SourceText) -> Iterator[Address]:
     for token in _JSON_TOKEN.findall(text.data):
         if token == b":":
             path[-1] = last
-            keys.append(tuple(filter(None, path)))
+            if any(path):
+                keys.append(tuple(filter(None, path)))
         elif token in (b"[", b"{"):
             depth += 1
             path.append("")
