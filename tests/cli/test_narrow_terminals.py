@@ -16,7 +16,7 @@ from tests.conftest import Command
 from touchstone.cli.fitted_table import UNLIMITED, FittedTable, SafeConsole, print_line
 from touchstone.cli.plain_text import summary_text
 from touchstone.cli.run_tables import comparison_table, leaderboard, suite_table, tier_table
-from touchstone.cli.short_names import cell_width, shortened
+from touchstone.publish.short_names import cell_width, shortened
 
 WIDTHS = (40, 60, 80, 120, 200)
 FIGURE = re.compile(r"^(?:-|[+-]?\d\.\d{3})(?: \[[+-]?(?:\d\.\d{3}|…|∞), [+-]?(?:\d\.\d{3}|…|∞)\])?$")

@@ -13,7 +13,7 @@ import pytest
 
 from tests.conftest import Command, Folder, copy_of, made_once
 from tests.pipelines.test_retrying import evaluation_of, table
-from tests.pipelines.test_run import evaluate, failed, start_without_dagster, summary
+from tests.pipelines.test_run import evaluate, start_without_dagster, summary
 from tests.processes import descendants, wait_until_gone
 from touchstone.config import load_config
 from touchstone.evaluation import Evaluation
@@ -244,60 +244,6 @@ def test_always_validates_what_has_an_outcome_too(repairs: Folder) -> None:
 
 
 # The gates
-
-
-def stopped(folder: Folder, gate: str) -> str:
-    outcome = evaluate(folder)
-    assert outcome.stopped and outcome.exit_code == 1 and not outcome.failures
-    assert not (folder.output / "summary_pass_at_k.csv").exists()
-    return failed(outcome)[gate]
-
-
-def test_a_problem_without_its_error_stops_the_scores(repairs: Folder) -> None:
-    (repairs.root / "clones" / "calc" / "calc.py").write_text(GOOD)
-    message = stopped(repairs, "baselines.baselines_fail_as_recorded")
-    assert "1 of 1 problem: validation does not show the recorded error (for example p" in message
-
-
-@pytest.mark.nightly
-def test_a_reference_fix_that_fails_stops_the_scores(repairs: Folder) -> None:
-    repairs.problems(table(COLUMNS, ("p", "calc.py", "calc", WRONG)))
-    assert "rejects the reference fix (for example p: " in stopped(repairs, "baselines.reference_fixes_pass")
-
-
-@pytest.mark.nightly
-def test_too_many_undecided_outcomes_stop_the_scores(repairs: Folder) -> None:
-    repairs.problems(table(COLUMNS, ("p", "calc.py", "calc", GOOD), ("q", "gone.py", "calc", "")))
-    lines = [("p", 1, GOOD), ("q", 1, GOOD)]
-    repairs.fixes("m", table(("oid", "iteration_id", "fixed_code"), *lines))
-    message = stopped(repairs, "outcomes.undecided_share")
-    assert "1 of 2 fixes given to validators was not decided (validator_unavailable 1:" in message
-    assert "gone.py" in message
-
-
-@pytest.mark.nightly
-def test_figures_of_two_fidelities_stop_the_scores(repairs: Folder) -> None:
-    lines = [("p", 1, GOOD, ""), ("p", 2, GOOD, "true")]
-    repairs.fixes("m", table(("oid", "iteration_id", "fixed_code", "passed"), *lines))
-    message = stopped(repairs, "outcomes.one_fidelity")
-    assert "m T0: full, recorded" in message
-
-
-@pytest.mark.nightly
-def test_untrusted_problems_may_be_allowed_and_are_then_left_out(repairs: Folder) -> None:
-    good = repairs.root / "clones" / "good"
-    good.mkdir()
-    (good / "calc.py").write_text(GOOD)
-    (good / "test_calc.py").write_text(TESTS)
-    repairs.problems(table(COLUMNS, ("p", "calc.py", "calc", GOOD), ("q", "calc.py", "good", "")))
-    repairs.fixes("m", table(("oid", "iteration_id", "fixed_code"), ("p", 1, GOOD), ("q", 1, GOOD)))
-    limits = {"max_untrusted_share": 0.5, "max_undecided_share": 0.5}
-    repairs.configure(clones_dir="clones", k_values=[1], checks=limits)
-    assert evaluate(repairs).exit_code == 0
-    assert outcomes(repairs)["passed"].to_list() == [True, None]
-
-
-# Independence and resumption
 
 
 def many_fixes(folder: Folder, count: int, sleep: float = 0.0) -> None:

@@ -7,8 +7,8 @@ from rich.console import Console
 from rich.syntax import Syntax
 from rich.text import Text
 
-from touchstone.cli.cells import dollars, number
 from touchstone.cli.fitted_table import FittedTable, names, numbers, prose, terminal
+from touchstone.publish.figures import dollars, number
 from touchstone.text import counted, visible, visible_lines
 
 if TYPE_CHECKING:

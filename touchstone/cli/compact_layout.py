@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
-from touchstone.cli.short_names import cell_width
+from touchstone.publish.short_names import cell_width
 
 Kind = Literal["name", "label", "number", "bar", "text"]
 

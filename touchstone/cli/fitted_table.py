@@ -31,7 +31,7 @@ from touchstone.cli.compact_layout import (
     without_interval,
 )
 from touchstone.cli.safe_output import safe
-from touchstone.cli.short_names import shortened
+from touchstone.publish.short_names import shortened
 from touchstone.text import visible, visible_lines
 
 Line = str | Text

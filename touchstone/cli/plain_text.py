@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from touchstone.cli.short_names import cell_width, shortened
+from touchstone.publish.short_names import cell_width, shortened
 from touchstone.text import counted_of, visible
 
 _SHORTEST_NAME = 8

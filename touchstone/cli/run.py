@@ -140,9 +140,9 @@ def _configuration(
 
 def _introduce(evaluation: "Evaluation", config_file: Path, is_new: bool, silent: bool) -> None:
     """Print what was recognized; choose the k values of a new configuration by the attempts that there are."""
-    from touchstone.cli.cells import relative_path
     from touchstone.cli.fitted_table import terminal
     from touchstone.cli.recognized_tables import show_recognized
+    from touchstone.cli.relative_paths import relative_path
     from touchstone.ingest.implied_config import with_fitting_k
     from touchstone.ingest.recognized import recognized_sources
 

@@ -12,11 +12,12 @@ from rich.console import Console
 from rich.markup import escape
 from rich.text import Text
 
-from touchstone.cli.cells import dollars, interval, number, p_value, relative_path, with_interval
 from touchstone.cli.compact_layout import Column
 from touchstone.cli.fitted_table import FittedTable, bar, bars, labels, names, numbers, terminal
 from touchstone.cli.input_tables import show_inputs
+from touchstone.cli.relative_paths import relative_path
 from touchstone.compare.verdicts import describe_shortage
+from touchstone.publish.figures import dollars, interval, number, p_value, with_interval
 from touchstone.storage.store import Store
 from touchstone.text import counted, counted_of
 

@@ -9,8 +9,8 @@ from rich.markup import escape
 from rich.syntax import Syntax
 from rich.text import Text
 
-from touchstone.cli.cells import relative_path
 from touchstone.cli.fitted_table import FittedTable, names, numbers, prose, terminal
+from touchstone.cli.relative_paths import relative_path
 from touchstone.text import counted, counted_of, visible
 
 if TYPE_CHECKING:

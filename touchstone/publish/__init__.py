@@ -1,4 +1,4 @@
-"""What people read: summary and model CSVs, the DuckDB warehouse, SQL over the tables, exports, the data dictionary.
+"""What people read: summary, warehouse and SQL, charts, report, dashboard, exports, the data dictionary.
 
 Everything here is derived from finished tables. Computing a figure belongs in `metrics` or `compare`, deciding where
 the tables lie in `storage`, and printing to a terminal in `cli`.

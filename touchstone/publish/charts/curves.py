@@ -4,17 +4,17 @@ import altair as alt
 import polars as pl
 
 from touchstone.publish.charts.frames import (
+    INTERVAL_TIPS,
     caption,
     count_sentence,
     data,
     first_rows,
     interval_sentence,
-    rows_of,
     side_noun,
+    side_rows,
     title,
     tooltip,
     with_labels,
-    with_side,
 )
 from touchstone.publish.charts.lines import HIGHLIGHTED, interval_mark, series_lines
 
@@ -24,12 +24,7 @@ _PANEL_WIDTH, _PANEL_HEIGHT, _PANEL_COLUMNS = 190, 130, 3
 def pass_at_k_curves(frame: pl.LazyFrame) -> alt.TopLevelMixin:
     """pass@k along k with its interval as a band, in colour for the models with the best pass@k at the smallest k."""
     rows = _ranked(
-        with_side(
-            rows_of(
-                frame.select("model", "tier", "k", "pass_at_k", "ci_low", "ci_high", "ci_method", "eligible"),
-                "pass_at_k",
-            )
-        ),
+        side_rows(frame, "pass_at_k", "k", "pass_at_k", "ci_low", "ci_high", "ci_method", "eligible"),
         "pass_at_k",
     )
     rows = rows.with_columns(position="k")
@@ -53,9 +48,7 @@ def pass_at_k_curves(frame: pl.LazyFrame) -> alt.TopLevelMixin:
             side="model",
             k="k|d",
             pass_at_k="pass@k|.4f",
-            ci_low="CI low|.4f",
-            ci_high="CI high|.4f",
-            ci_method="CI method",
+            **INTERVAL_TIPS,
             eligible="problems|,d",
         ),
     )
@@ -65,13 +58,8 @@ def pass_at_k_curves(frame: pl.LazyFrame) -> alt.TopLevelMixin:
 def pass_hat_k(frame: pl.LazyFrame, *, top: int = 12) -> alt.TopLevelMixin:
     """The chance that one of k attempts passes (pass@k) against the chance that all do (pass^k), a panel per model."""
     rows = _ranked(
-        with_side(
-            rows_of(
-                frame.select(
-                    "model", "tier", "k", "pass_at_k", "pass_hat_k", "ci_low", "ci_high", "ci_method", "eligible"
-                ),
-                "reliability_curve",
-            )
+        side_rows(
+            frame, "reliability_curve", "k", "pass_at_k", "pass_hat_k", "ci_low", "ci_high", "ci_method", "eligible"
         ),
         "pass_hat_k",
     )

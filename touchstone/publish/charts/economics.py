@@ -12,11 +12,10 @@ from touchstone.publish.charts.frames import (
     data,
     named,
     padded,
-    rows_of,
+    side_rows,
     title,
     tooltip,
     with_labels,
-    with_side,
 )
 from touchstone.publish.charts.theme import WIDTH
 
@@ -26,23 +25,18 @@ _LABELLED = 12
 
 def cost_quality(frame: pl.LazyFrame) -> alt.TopLevelMixin:
     """Pass rate against cost per attempt on a log axis, with the Pareto front as a step line."""
-    rows = with_side(
-        rows_of(
-            frame.select(
-                "model",
-                "tier",
-                "problems",
-                "pass_rate",
-                "cost_per_attempt",
-                "cost_of_pass",
-                "ci_low",
-                "ci_high",
-                "ci_method",
-                "pareto",
-                "pareto_probability",
-            ),
-            "economics",
-        )
+    rows = side_rows(
+        frame,
+        "economics",
+        "problems",
+        "pass_rate",
+        "cost_per_attempt",
+        "cost_of_pass",
+        "ci_low",
+        "ci_high",
+        "ci_method",
+        "pareto",
+        "pareto_probability",
     ).sort("cost_per_attempt", "side")
     unknown = rows.filter(pl.col("cost_per_attempt").is_null() | pl.col("pass_rate").is_null())
     known = rows.join(unknown, on="side", how="anti")

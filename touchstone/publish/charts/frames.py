@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from touchstone.publish.charts import NothingToDraw
+from touchstone.publish.short_names import shortened
 from touchstone.text import counted, visible
 
 if TYPE_CHECKING:
@@ -25,36 +26,26 @@ def rows_of(frame: pl.LazyFrame, table: str) -> pl.DataFrame:
     return rows
 
 
-def shortened(name: str, length: int = LABEL_LENGTH) -> str:
-    """A name on one line, cut in the middle if it is long.
-
-    >>> shortened("a" * 20 + "b" * 20, 9)
-    'aaaa…bbbb'
-    """
-    name = visible(name)
-    if len(name) <= length:
-        return name
-    tail = (length - 1) // 2
-    return f"{name[: length - 1 - tail]}…{name[-tail:]}"
+def side_rows(frame: pl.LazyFrame, table: str, *columns: str) -> pl.DataFrame:
+    """The columns of a table that a chart needs, with the name of each row's model and tier as `side`."""
+    return with_side(rows_of(frame.select("model", "tier", *columns), table))
 
 
 def distinct_labels(names: Iterable[str], length: int = LABEL_LENGTH) -> dict[str, str]:
-    """A short label for every name, numbered where two would be the same.
+    r"""A short label for every name; no two are the same, or their rows would be drawn as one.
 
-    >>> distinct_labels(["a" * 9 + "1" + "a" * 9, "a" * 9 + "2" + "a" * 9], 7).values()
-    dict_values(['aaa…aaa', 'aaa…aaa (2)'])
+    >>> list(distinct_labels(["provider-model-a-20250929", "provider-model-b-20250929"], 13).values())
+    ['pr…a-20250929', 'pr…b-20250929']
+    >>> list(distinct_labels(["\t", r"\t"]).values())
+    ['\\t', '\\t (2)']
     """
-    labels: dict[str, str] = {}
-    taken: set[str] = set()
+    shown: dict[str, str] = {}
     for name in dict.fromkeys(names):
-        label = first = shortened(name, length)
-        number = 1
-        while label in taken:
-            number += 1
-            label = f"{first} ({number})"
-        taken.add(label)
-        labels[name] = label
-    return labels
+        text = visible(name)
+        while text in shown:
+            text += " (2)"
+        shown[text] = name
+    return {shown[text]: label for text, label in shortened(shown, length).items()}
 
 
 def with_side(rows: pl.DataFrame) -> pl.DataFrame:
@@ -123,7 +114,7 @@ def named(names: Iterable[str], limit: int = 5) -> str:
     >>> named(["a", "b", "c"], 2)
     'a, b and 1 more'
     """
-    short = [shortened(name) for name in names]
+    short = list(distinct_labels(names).values())
     rest = len(short) - limit
     return ", ".join(short[:limit]) + (f" and {rest:,} more" if rest > 0 else "")
 
@@ -177,6 +168,10 @@ def title(text: str, lines: list[str]) -> "alt.TitleParams":
     import altair as alt
 
     return alt.TitleParams(text=text, subtitle=lines)
+
+
+# The part of a tooltip that tells of the interval in the columns `ci_low` and `ci_high`.
+INTERVAL_TIPS = {"ci_low": "CI low|.4f", "ci_high": "CI high|.4f", "ci_method": "CI method"}
 
 
 def tooltip(**fields: str) -> "list[alt.Tooltip]":

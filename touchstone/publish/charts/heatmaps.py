@@ -8,11 +8,10 @@ from touchstone.publish.charts.frames import (
     caption,
     count_sentence,
     first_rows,
-    rows_of,
     side_noun,
+    side_rows,
     title,
     tooltip,
-    with_side,
 )
 from touchstone.publish.charts.grids import MAX_COLUMNS, MAX_ROWS, grid
 from touchstone.text import counted
@@ -23,9 +22,7 @@ _FAILURES = (*(name for name in CLASSES if name != PASS_CLASS), "other")
 
 def suite_heatmap(frame: pl.LazyFrame, *, top: int = MAX_ROWS) -> alt.TopLevelMixin:
     """The score of every model in every suite, the best model on top, the hardest suite on the left."""
-    every = with_side(
-        rows_of(frame.select("model", "tier", "suite", "cases", "passed", "ci_method", "ci_units"), "suite_scores")
-    )
+    every = side_rows(frame, "suite_scores", "suite", "cases", "passed", "ci_method", "ci_units")
     pooled = every.group_by("side", "suite").agg(pl.col("cases", "passed").sum(), pl.col("ci_units").max())
     cells = pooled.with_columns(value=pl.col("passed") / pl.col("cases"))
     sides, rest = first_rows(_order(cells, "side", descending=True), top, "suite_scores", side_noun(every))
@@ -55,7 +52,7 @@ def suite_heatmap(frame: pl.LazyFrame, *, top: int = MAX_ROWS) -> alt.TopLevelMi
 def failure_classes(frame: pl.LazyFrame, *, top: int = MAX_ROWS) -> alt.TopLevelMixin:
     """The share of a model's attempts in every class of failure, the model that fails least on top."""
     counts = [f"class_{name}" for name in _FAILURES]
-    every = with_side(rows_of(frame.select("model", "tier", "cases", "class_none", *counts), "suite_scores"))
+    every = side_rows(frame, "suite_scores", "cases", "class_none", *counts)
     totals = every.group_by("side").agg(pl.col("cases", "class_none", *counts).sum())
     present = [name for name in _FAILURES if totals[f"class_{name}"].sum() > 0]
     if not present:
@@ -93,7 +90,7 @@ def problem_heatmap(frame: pl.LazyFrame, *, top: int = MAX_ROWS) -> alt.TopLevel
 
     More problems than fit are put together by difficulty: a column is then the mean over neighbouring problems.
     """
-    cells = with_side(rows_of(frame.select("model", "tier", "oid", "n", "c"), "problem_statistics"))
+    cells = side_rows(frame, "problem_statistics", "oid", "n", "c")
     undecided = cells.filter(pl.col("n") == 0).height
     cells = cells.filter(pl.col("n") > 0).with_columns(value=pl.col("c") / pl.col("n"))
     if cells.is_empty():

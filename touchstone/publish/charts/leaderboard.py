@@ -6,28 +6,23 @@ import polars as pl
 from touchstone.publish.charts import NothingToDraw
 from touchstone.publish.charts.dots import figure_text, interval_dots
 from touchstone.publish.charts.frames import (
+    INTERVAL_TIPS,
     caption,
     count_sentence,
     first_rows,
     interval_sentence,
-    rows_of,
     side_noun,
+    side_rows,
     title,
     tooltip,
     with_labels,
-    with_side,
 )
 from touchstone.text import counted
 
 
 def leaderboard(frame: pl.LazyFrame, *, k: int | None = None, top: int = 50) -> alt.TopLevelMixin:
     """pass@k with intervals, best first; the smallest k of the table if none is given."""
-    rows = with_side(
-        rows_of(
-            frame.select("model", "tier", "k", "pass_at_k", "ci_low", "ci_high", "ci_method", "ci_units", "eligible"),
-            "pass_at_k",
-        )
-    )
+    rows = side_rows(frame, "pass_at_k", "k", "pass_at_k", "ci_low", "ci_high", "ci_method", "ci_units", "eligible")
     k = min(rows["k"]) if k is None else k
     rows = rows.filter(pl.col("k") == k).sort("pass_at_k", "side", descending=[True, False], nulls_last=True)
     if rows.is_empty():
@@ -52,9 +47,7 @@ def leaderboard(frame: pl.LazyFrame, *, k: int | None = None, top: int = 50) -> 
         tooltip=tooltip(
             side="model",
             figure=f"pass@{k}",
-            ci_low="CI low|.4f",
-            ci_high="CI high|.4f",
-            ci_method="CI method",
+            **INTERVAL_TIPS,
             eligible="problems|,d",
             ci_units="independent units|,d",
         ),

@@ -10,32 +10,26 @@ from touchstone.publish.charts.frames import (
     count_sentence,
     first_rows,
     interval_sentence,
-    rows_of,
     side_noun,
+    side_rows,
     title,
     tooltip,
     with_labels,
-    with_side,
 )
 
 
 def tier_uplift(frame: pl.LazyFrame, *, top: int = 50) -> alt.TopLevelMixin:
     """Relative change of the median composite score against the model's baseline tier, largest first."""
-    every = with_side(
-        rows_of(
-            frame.select(
-                "model",
-                "tier",
-                "ci_units",
-                "composite_median",
-                "uplift",
-                "uplift_ci_low",
-                "uplift_ci_high",
-                "uplift_ci_method",
-                "uplift_reason",
-            ),
-            "tiers",
-        )
+    every = side_rows(
+        frame,
+        "tiers",
+        "ci_units",
+        "composite_median",
+        "uplift",
+        "uplift_ci_low",
+        "uplift_ci_high",
+        "uplift_ci_method",
+        "uplift_reason",
     )
     # The baseline tier is the only one with an uplift, no interval and no reason for the lack of one.
     baseline = pl.col("uplift").is_not_null() & pl.col("uplift_ci_low").is_null() & pl.col("uplift_reason").is_null()

@@ -10,12 +10,11 @@ from touchstone.publish.charts.frames import (
     count_sentence,
     data,
     first_rows,
-    rows_of,
     side_noun,
+    side_rows,
     title,
     tooltip,
     with_labels,
-    with_side,
 )
 from touchstone.publish.charts.theme import WIDTH
 
@@ -25,22 +24,17 @@ _SHADES = {"from_problems": 1, "from_samples": 0.45, "unsplit": 0.25}
 
 def variance_split(frame: pl.LazyFrame, *, top: int = 50) -> alt.TopLevelMixin:
     """The variance of pass@1 in two parts, largest first. More attempts reduce only the second, more problems both."""
-    rows = with_side(
-        rows_of(
-            frame.select(
-                "model",
-                "tier",
-                "problems",
-                "attempts",
-                "samples",
-                "standard_error",
-                "variance_of_mean",
-                "from_problems",
-                "from_samples",
-                "share_from_problems",
-            ),
-            "variance_split",
-        )
+    rows = side_rows(
+        frame,
+        "variance_split",
+        "problems",
+        "attempts",
+        "samples",
+        "standard_error",
+        "variance_of_mean",
+        "from_problems",
+        "from_samples",
+        "share_from_problems",
     )
     rows = rows.sort("variance_of_mean", "side", descending=[True, False], nulls_last=True)
     shown, rest = first_rows(rows, top, "variance_split", side_noun(rows))

@@ -1,12 +1,13 @@
 """The charts of `publish.charts`, drawn from the tables under the filters."""
 
-from typing import Any
+from typing import Any, get_args
 
 import altair as alt
 import polars as pl
 
 from touchstone.publish.charts import CHARTS, ThemeName, draw
 from touchstone.publish.charts.rendering import svg, vega_lite
+from touchstone.publish.charts.theme import config
 from touchstone.publish.dashboard.run_tables import RunTables
 from touchstone.publish.dashboard.selection import Selection
 
@@ -21,14 +22,15 @@ def chart_rows(selection: Selection, name: str) -> pl.LazyFrame:
     return selection.frame(CHARTS[name].table)
 
 
-def chart(selection: Selection, name: str, theme: ThemeName) -> dict[str, Any]:
-    """A chart of the selection as Vega-Lite, in the theme `light` or `dark`."""
-    return vega_lite(_drawn(selection, name, theme))
+def charts_by_theme(selection: Selection, name: str) -> dict[ThemeName, dict[str, Any]]:
+    """A chart of the selection as Vega-Lite, light and dark: drawn once, because only `config` differs."""
+    drawn = vega_lite(_drawn(selection, name))
+    return {theme: {**drawn, "config": config(theme)} for theme in get_args(ThemeName)}
 
 
 def chart_svg(selection: Selection, name: str) -> bytes:
     """A chart of the selection as SVG, in the colours of paper."""
-    return svg(_drawn(selection, name, "light")).encode()
+    return svg(_drawn(selection, name)).encode()
 
 
 def description(chart: dict[str, Any]) -> str:
@@ -41,7 +43,7 @@ def description(chart: dict[str, Any]) -> str:
     return " ".join([title.get("text", "Chart"), *title.get("subtitle", [])])
 
 
-def _drawn(selection: Selection, name: str, theme: ThemeName) -> alt.TopLevelMixin:
+def _drawn(selection: Selection, name: str) -> alt.TopLevelMixin:
     others = CHARTS[name].beside.items()
     beside = {option: selection.frame(table) for option, table in others if selection.run.has(table)}
-    return draw(name, chart_rows(selection, name), theme=theme, **beside)
+    return draw(name, chart_rows(selection, name), theme="light", **beside)

@@ -8,8 +8,7 @@ import marimo as mo
 import polars as pl
 
 from touchstone.errors import TouchstoneError
-from touchstone.publish.charts import ThemeName
-from touchstone.publish.dashboard.charting import chart, chart_rows, chart_svg, description
+from touchstone.publish.dashboard.charting import chart_rows, chart_svg, charts_by_theme, description
 from touchstone.publish.dashboard.downloads import csv_bytes, parquet_bytes
 from touchstone.publish.dashboard.figures import descriptions
 from touchstone.publish.dashboard.markup import cell, labels, listing, paragraph, text
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
 Kept = dict[str, Sequence[str]]
 
 _PAGE_ROWS = 15
-_THEMES: tuple[ThemeName, ...] = ("light", "dark")
 
 
 def rows_table(frame: pl.DataFrame, select: Literal["single"] | None = None) -> Any:
@@ -122,7 +120,7 @@ def _reason(error: Exception) -> str:
 
 def chart_with_downloads(selection: Selection, name: str) -> Any:
     """A chart in the colours of the page, its picture and its table to save."""
-    pictures = [_picture(chart(selection, name, theme), theme) for theme in _THEMES]
+    pictures = [_picture(drawn, theme) for theme, drawn in charts_by_theme(selection, name).items()]
     svg = mo.download(lambda: chart_svg(selection, name), filename=f"{name}.svg", mimetype="image/svg+xml", label="SVG")
     rows = chart_rows(selection, name).collect()
     return mo.vstack([mo.Html("".join(pictures)), mo.hstack([svg, downloads(rows, name)], justify="start")])

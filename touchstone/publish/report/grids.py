@@ -8,7 +8,7 @@ from typing import Literal
 
 from touchstone.text import counted, visible
 
-# A page with more rows would be slow to open; whoever needs them has the table itself.
+# More rows would make the page slow to open; all of them are in the table itself.
 _MAX_ROWS = 10_000
 # Shown before the script runs, on paper, and where scripts are off.
 _FIRST_ROWS = 25

@@ -40,7 +40,7 @@ def _split(content: bytes) -> list[bytes]:
 
 def _hunks(before: Sequence[bytes], after: Sequence[bytes]) -> list[list[Opcode]]:
     matcher: SequenceMatcher[bytes] = SequenceMatcher(None, [], [])
-    # difflib groups the opcodes that it has, whoever found them.
+    # difflib groups any opcodes, also those that another matcher found.
     matcher.opcodes = _merged(opcodes(before, after))  # type: ignore[attr-defined]
     grouped: Iterator[list[Opcode]] = matcher.get_grouped_opcodes(_CONTEXT_LINES)  # type: ignore[assignment]
     return [hunk for hunk in grouped if any(tag != "equal" for tag, *_ in hunk)]
