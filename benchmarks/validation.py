@@ -29,9 +29,9 @@ import terraform_modules
 from rich.console import Console
 from rich.table import Table
 
+from touchstone.config.validation import PythonProgram, ValidationSettings
 from touchstone.validation.session import ValidationSession
 from touchstone.validation.targets import Target, Targets
-from touchstone.validation_config import PythonProgram, ValidationSettings
 
 WORKLOAD_NAMES = ("python", "pytest", "hcl", "terraform")
 SAMPLE = 20

@@ -49,8 +49,8 @@ def test_folders_and_what_everything_shares() -> None:
     entries = {path.stem for path in (PROJECT / "touchstone").iterdir() if not path.name.startswith((".", "__py"))}
     folders = {"cli", "publish", "compare", "metrics", "validation", "inference", "ingest", "storage", "project"}
     shared = {"config", "contracts", "errors", "names", "progress", "project_files", "tables", "text", "checks"}
-    shared |= {"columns", "config_file", "regular_files", "slice_config"}
-    assert entries - folders <= shared | {"__init__", "api", "evaluation", "validation_config", "vocabulary", "py"}
+    shared |= {"columns", "regular_files", "vocabulary"}
+    assert entries - folders <= shared | {"__init__", "api", "evaluation", "py"}
 
 
 @pytest.mark.parametrize("folder", sorted(path for path in Path(PROJECT / "touchstone").rglob("__init__.py")), ids=str)

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from touchstone.config import load_config
+from touchstone.config.validation import ValidationSettings
 from touchstone.errors import TouchstoneError
 from touchstone.ingest.discovery import discover
 from touchstone.ingest.fixes import read_fixes
@@ -15,7 +16,6 @@ from touchstone.ingest.problems import read_problems
 from touchstone.validation.outcomes import baseline_rows
 from touchstone.validation.session import ValidationSession
 from touchstone.validation.targets import Targets
-from touchstone.validation_config import ValidationSettings
 
 SCRIPT: dict[str, Any] = runpy.run_path(str(Path(__file__).parents[2] / "benchmarks" / "python_problems.py"))
 PROBLEMS = list(SCRIPT["make_problems"]())

@@ -8,7 +8,7 @@ import pytest
 from tests.conftest import PROJECT, call_here
 from touchstone.cli.init import write_project
 from touchstone.config import DEFAULT_PRICES, EvaluationConfig, load_config
-from touchstone.validation_config import ValidationSettings
+from touchstone.config.validation import ValidationSettings
 
 SAMPLE = PROJECT / "data" / "sample"
 

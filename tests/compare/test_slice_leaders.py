@@ -6,10 +6,10 @@ from tests.metrics.test_slices import problems
 from touchstone.checks import CheckResult
 from touchstone.compare.slice_leaders import best_in_slices
 from touchstone.config import EvaluationConfig
+from touchstone.config.slices import SliceSettings
 from touchstone.contracts import PAIR_SETTINGS
 from touchstone.ingest.slice_values import problem_slices
 from touchstone.metrics.pass_at_k import problem_pass_at_k
-from touchstone.slice_config import SliceSettings
 
 DEFAULTS = EvaluationConfig.model_validate({"fixes_dir": ".", "output_dir": "."})
 KIND = SliceSettings(column="kind")

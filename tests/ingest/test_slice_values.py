@@ -7,10 +7,10 @@ import pytest
 
 from tests.conftest import Folder
 from touchstone.config import load_config
+from touchstone.config.slices import SliceSettings
 from touchstone.errors import TouchstoneError
 from touchstone.evaluation import Evaluation
 from touchstone.ingest.slice_values import problem_slices
-from touchstone.slice_config import SliceSettings
 from touchstone.storage.store import Part
 
 

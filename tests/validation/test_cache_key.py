@@ -9,6 +9,7 @@ from typing import Any, get_args
 
 import pytest
 
+from touchstone.config.validation import ValidationSettings, ValidatorName
 from touchstone.validation.cache_key import (
     PROBLEM_FIELDS_LEFT_OUT,
     SETTINGS_LEFT_OUT,
@@ -22,7 +23,6 @@ from touchstone.validation.sandbox.backends import Unsandboxed
 from touchstone.validation.sandbox.command import Limits
 from touchstone.validation.sandbox.runner import SandboxRunner
 from touchstone.validation.validators.python import PythonSettings, PythonValidator
-from touchstone.validation_config import ValidationSettings, ValidatorName
 
 PROBLEM = Problem("p1", "a.py", Path("/one"), "code", resource_schema="{}", tests=("test_a.py",))
 

@@ -4,13 +4,13 @@ from pathlib import Path
 
 import pytest
 
+from touchstone.config.validation import LimitSettings, ValidationSettings
 from touchstone.validation.protocol import Job, Problem, Tree
 from touchstone.validation.registry import VALIDATORS, ValidatorRegistry, language_of, limits_for, validator_for
 from touchstone.validation.sandbox.backends import Unsandboxed
 from touchstone.validation.sandbox.command import Limits
 from touchstone.validation.sandbox.runner import SandboxRunner
 from touchstone.validation.validators.rust import RUST_LIMITS
-from touchstone.validation_config import LimitSettings, ValidationSettings
 
 
 @pytest.fixture

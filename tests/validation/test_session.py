@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from touchstone.config.validation import ValidationSettings
 from touchstone.validation.cache import ReportCache
 from touchstone.validation.session import Request, ValidationSession
 from touchstone.validation.targets import Target, Targets
-from touchstone.validation_config import ValidationSettings
 
 # A program that writes down every file that it is given, and accepts those that do not say no.
 JUDGE = '#!/bin/sh\ncat "$1" >> {folder}/log; echo >> {folder}/log\n! grep -q no "$1"\n'

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from touchstone.config.validation import ValidationSettings
 from touchstone.validation.targets import NoTarget, Target, Targets
-from touchstone.validation_config import ValidationSettings
 
 
 @pytest.fixture

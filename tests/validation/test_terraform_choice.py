@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from tests.validation.sandbox.conftest import need
+from touchstone.config.validation import ValidationSettings
 from touchstone.progress import set_display
 from touchstone.validation.outcomes import baseline_rows, outcome_rows
 from touchstone.validation.session import ValidationSession
 from touchstone.validation.targets import Targets
 from touchstone.validation.terraform_choice import TerraformChoice, choose_terraform_validator
-from touchstone.validation_config import ValidationSettings
 
 # Finds `unclosed` to be a syntax error, an undeclared variable, and providers other than `here` missing.
 PROGRAM = r"""#!/bin/sh

@@ -55,8 +55,8 @@ def validators(
     """List the sandboxes and validators usable on this machine, and how to get the others."""
     from touchstone.cli.validation_tables import show_inventory
     from touchstone.config import load_config
+    from touchstone.config.validation import ValidationSettings
     from touchstone.validation.capabilities import probe_capabilities
-    from touchstone.validation_config import ValidationSettings
 
     settings = load_config(config).validation if config is not None else ValidationSettings()
     with show_progress("trying sandboxes and validators"):

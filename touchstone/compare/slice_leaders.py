@@ -18,9 +18,9 @@ from touchstone.compare.measured_pairs import PairList
 from touchstone.compare.pairs import count_matrices
 from touchstone.compare.sentences import sentence
 from touchstone.compare.verdicts import PairResult
+from touchstone.config.slices import SliceSettings
 from touchstone.metrics.pass_at_k import problem_counts
 from touchstone.metrics.slices import in_slices
-from touchstone.slice_config import SliceSettings
 from touchstone.text import counted, counted_of
 
 _MOST_SHOWN = 3

@@ -7,7 +7,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from touchstone.config import EvaluationConfig, load_config
-from touchstone.config_file import read_config_file
+from touchstone.config.file import read_config_file
 from touchstone.errors import TouchstoneError
 from touchstone.storage.files import replacing
 

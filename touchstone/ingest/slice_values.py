@@ -10,8 +10,8 @@ from itertools import pairwise
 
 import polars as pl
 
+from touchstone.config.slices import SliceSettings
 from touchstone.errors import TouchstoneError
-from touchstone.slice_config import SliceSettings
 from touchstone.tables import TABLES
 
 MISSING, NOT_A_NUMBER = "(missing)", "(not a number)"

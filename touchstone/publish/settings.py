@@ -10,7 +10,7 @@ import polars as pl
 from pydantic import BaseModel
 
 from touchstone.config import CheckLimits, ComparisonConfig, IntervalSettings, Scoring
-from touchstone.slice_config import SliceSettings
+from touchstone.config.slices import SliceSettings
 
 
 def settings_table(

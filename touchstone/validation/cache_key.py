@@ -14,9 +14,9 @@ import sys
 from pathlib import Path
 from typing import Any, get_args
 
+from touchstone.config.validation import ValidationSettings, ValidatorName
 from touchstone.validation.protocol import Problem, Validator
 from touchstone.validation.sandbox.command import Limits
-from touchstone.validation_config import ValidationSettings, ValidatorName
 
 PROBLEM_FIELDS_LEFT_OUT = {
     "oid": "names the problem in the outcomes; no validator sees it",

@@ -4,11 +4,11 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
+from touchstone.config.validation import ValidationSettings
 from touchstone.errors import TouchstoneError
 from touchstone.validation.registry import DEFAULT_VALIDATORS, VALIDATORS, ValidatorRegistry
 from touchstone.validation.sandbox.probe import BACKENDS, INSTALL, choose_sandbox, probe_backend
 from touchstone.validation.terraform_choice import LANGUAGE
-from touchstone.validation_config import ValidationSettings
 
 _TERRAFORM_USE = {
     "terraform": "terraform, where all problems initialise offline",

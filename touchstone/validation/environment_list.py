@@ -4,11 +4,11 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from touchstone.config.validation import ValidationSettings
 from touchstone.validation.environments import environment_name
 from touchstone.validation.prepare_environments import prepared_environments
 from touchstone.validation.sandbox.interpreters import interpreter
 from touchstone.validation.targets import NoTarget, Target
-from touchstone.validation_config import ValidationSettings
 
 
 @dataclass(frozen=True)

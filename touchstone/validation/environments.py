@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from touchstone.config.validation import ValidationSettings
 from touchstone.validation.protocol import Problem, Tree
 from touchstone.validation.sandbox.interpreters import Interpreter, interpreter
-from touchstone.validation_config import ValidationSettings
 
 # Written last, into an environment that `touchstone environments prepare` made.
 ABOUT = "environment.json"

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from touchstone.config.validation import ValidationSettings
 from touchstone.validation.fixes.apply_fix import AppliedFix, Fix, NotApplied, apply_fix, choose_fix
 from touchstone.validation.judging.judged_tests import only_judged, unlike_recorded
 from touchstone.validation.judging.retrying import SETTLED
@@ -17,7 +18,6 @@ from touchstone.validation.runners import CannotJudge, hold_to_known_tests, runn
 from touchstone.validation.session import CachedReport, Request, ValidationSession
 from touchstone.validation.targets import NoTarget, Target
 from touchstone.validation.validators.python import PYTEST
-from touchstone.validation_config import ValidationSettings
 from touchstone.vocabulary import Success
 
 _MAX_DIAGNOSTICS = 2000

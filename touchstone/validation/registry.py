@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from multiprocessing.sharedctypes import Synchronized
 from pathlib import Path
 
+from touchstone.config.validation import LimitSettings, ValidationSettings
 from touchstone.errors import TouchstoneError
 from touchstone.validation.cache import ReportCache
 from touchstone.validation.files.open_beneath import UnsafePathError
@@ -24,7 +25,6 @@ from touchstone.validation.validators.hcl import HclValidator
 from touchstone.validation.validators.python import PythonSettings, PythonValidator
 from touchstone.validation.validators.rust import RUST_LIMITS, RustSettings, RustValidator
 from touchstone.validation.validators.terraform import PROVIDER_LIMITS, TerraformSettings, TerraformValidator
-from touchstone.validation_config import LimitSettings, ValidationSettings
 
 LANGUAGES = {".tf": "terraform", ".tf.json": "terraform", ".tofu": "terraform", ".py": "python", ".rs": "rust"}
 # For Terraform, the one that is always there; `terraform_choice` prefers Terraform itself.

@@ -7,10 +7,10 @@ runner says about the unmodified problem and its reference fix. Both are trusted
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from touchstone.config.validation import ValidationSettings
 from touchstone.validation.protocol import Diagnostic, Problem, Report, Tree
 from touchstone.validation.validators.python import ISOLATED, PYTEST
 from touchstone.validation.validators.python_runner import isolated_obstacle
-from touchstone.validation_config import ValidationSettings
 
 _FINISHED = ("passed", "failed")
 

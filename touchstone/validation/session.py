@@ -16,6 +16,7 @@ from multiprocessing.sharedctypes import Synchronized
 from pathlib import Path
 from typing import Self
 
+from touchstone.config.validation import ValidationSettings
 from touchstone.progress import track
 from touchstone.validation.cache import ReportCache
 from touchstone.validation.cache_key import conditions_key, report_key
@@ -34,7 +35,6 @@ from touchstone.validation.sandbox.runner import SandboxRunner
 from touchstone.validation.targets import Target
 from touchstone.validation.validators.common import unavailable
 from touchstone.validation.workers import ProcessWorkers, SerialWorkers, Workers
-from touchstone.validation_config import ValidationSettings
 
 _MAX_BATCH_SIZE = 100
 # Below this many jobs, starting processes costs more time than it saves.

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from touchstone.config.validation import ValidationSettings
 from touchstone.validation.environments import NoEnvironment, find_environment
 from touchstone.validation.files.locate_files import UnusableFiles, locate
 from touchstone.validation.files.working_copy import HashedTree, list_files
@@ -14,7 +15,6 @@ from touchstone.validation.judging.judged_tests import read_names
 from touchstone.validation.protocol import Problem, Tree
 from touchstone.validation.registry import language_of, validator_for
 from touchstone.validation.runners import CannotJudge, choose_runner
-from touchstone.validation_config import ValidationSettings
 
 # The columns of the problems file that control validation.
 COLUMNS = (

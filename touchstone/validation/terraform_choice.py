@@ -9,12 +9,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from touchstone.config.validation import ValidationSettings
 from touchstone.progress import report_warning
 from touchstone.validation.protocol import Report
 from touchstone.validation.registry import DEFAULT_VALIDATORS, language_of
 from touchstone.validation.session import ValidationSession
 from touchstone.validation.targets import Target, Targets
-from touchstone.validation_config import ValidationSettings
 
 LANGUAGE = "terraform"
 _TERRAFORM, _STATIC = "terraform", DEFAULT_VALIDATORS[LANGUAGE]

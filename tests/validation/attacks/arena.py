@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tests.validation.attacks.system_calls import numbers
+from touchstone.config.validation import ValidationSettings
 from touchstone.validation.outcomes import outcome_rows
 from touchstone.validation.protocol import Job, Problem, Report, Tree
 from touchstone.validation.sandbox.command import Limits
@@ -22,7 +23,6 @@ from touchstone.validation.sandbox.runner import SandboxRunner
 from touchstone.validation.session import ValidationSession
 from touchstone.validation.targets import Targets
 from touchstone.validation.validators.python import PythonSettings, PythonValidator
-from touchstone.validation_config import ValidationSettings
 
 MILLION = 2**20
 LIMITS = Limits(seconds=1.2, memory_bytes=192 * MILLION, disk_bytes=16 * MILLION, processes=12, open_files=128)

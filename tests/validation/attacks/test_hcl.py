@@ -13,13 +13,13 @@ import pytest
 from tests.conftest import PROJECT
 from tests.validation.attacks.arena import job_of
 from tests.validation.attacks.conftest import USED, sandbox_runner
+from touchstone.config.validation import ValidationSettings
 from touchstone.validation.outcomes import outcome_rows
 from touchstone.validation.protocol import Report
 from touchstone.validation.sandbox.command import Limits
 from touchstone.validation.session import ValidationSession
 from touchstone.validation.targets import Target, Targets
 from touchstone.validation.validators.hcl import HclValidator
-from touchstone.validation_config import ValidationSettings
 
 SAMPLE = PROJECT / "data" / "sample" / "terraform"
 REQUIRED = '\nterraform {\n  required_providers {\n    forge = {\n      source = "other/forge"\n    }\n  }\n}\n'

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from tests.validation.attacks.conftest import SECRET
+from touchstone.config.validation import ValidationSettings
 from touchstone.validation.files.locate_files import UnusableFiles
 from touchstone.validation.files.working_copy import file_hashes, list_files, write_working_copy
 from touchstone.validation.protocol import Tree
 from touchstone.validation.targets import NoTarget, Target, Targets
-from touchstone.validation_config import ValidationSettings
 
 
 @pytest.fixture

@@ -17,6 +17,7 @@ import pytest
 from tests.conftest import Command
 from tests.validation.environments.support import SOLUTION, TESTS, install, write_wheel
 from touchstone.config import load_config
+from touchstone.config.validation import PythonProgram, ValidationSettings
 from touchstone.errors import TouchstoneError
 from touchstone.validation.environments import environment_name, read_requirements
 from touchstone.validation.outcomes import outcome_rows
@@ -24,7 +25,6 @@ from touchstone.validation.prepare_environments import InstallOptions, prepare, 
 from touchstone.validation.sandbox.interpreters import interpreter
 from touchstone.validation.session import ValidationSession
 from touchstone.validation.targets import NoTarget, Target, Targets
-from touchstone.validation_config import PythonProgram, ValidationSettings
 
 LIBRARY = interpreter().library
 BROKEN = "def answer():\n    return 0\n"

@@ -15,12 +15,12 @@ from types import ModuleType
 from typing import Any
 
 from tests.validation.hcl.recordings import TERRAFORM, comparable, recordings
+from touchstone.config.validation import ValidationSettings
 from touchstone.validation.hcl import blocks, check_module, evaluation, files, module, references
 from touchstone.validation.outcomes import outcome_rows
 from touchstone.validation.protocol import Diagnostic
 from touchstone.validation.session import ValidationSession
 from touchstone.validation.targets import Targets
-from touchstone.validation_config import ValidationSettings
 
 SAMPLE = Path(__file__).parents[3] / "data" / "sample" / "terraform"
 

@@ -11,11 +11,11 @@ import pytest
 
 from tests.validation.pytest_runner.problem_set import DATACLASSES, FILES, FIXTURES, PROBLEMS
 from touchstone.api import evaluate
+from touchstone.config.validation import LimitSettings, PythonProgram, ValidationSettings
 from touchstone.errors import TouchstoneError
 from touchstone.validation.outcomes import outcome_rows
 from touchstone.validation.session import ValidationSession
 from touchstone.validation.targets import Targets
-from touchstone.validation_config import LimitSettings, PythonProgram, ValidationSettings
 
 Rows = dict[tuple[str, str, str], dict[str, Any]]
 

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
+from touchstone.config.validation import LimitSettings, PythonProgram, ValidationSettings
 from touchstone.validation.outcomes import outcome_rows
 from touchstone.validation.protocol import Problem, Tree
 from touchstone.validation.session import ValidationSession
 from touchstone.validation.targets import NoTarget, Targets
 from touchstone.validation.validators.python_runner import isolated_obstacle
-from touchstone.validation_config import LimitSettings, PythonProgram, ValidationSettings
 
 CODE = "def add(a, b):\n    return a + b\n"
 

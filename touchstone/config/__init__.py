@@ -1,7 +1,8 @@
 """The evaluation's configuration: one JSON or TOML file, checked before anything runs.
 
 Every weight, limit, k value and path that a user may change is a field here. Paths are relative to the
-configuration file. Reading the data they point to belongs in `touchstone.ingest`.
+configuration file. `file` reads it, `validation` and `slices` are its larger sections. Reading the data that the paths
+point to belongs in `touchstone.ingest`.
 """
 
 import difflib
@@ -20,10 +21,10 @@ from pydantic import (
     model_validator,
 )
 
-from touchstone.config_file import read_config_file
+from touchstone.config.file import read_config_file
+from touchstone.config.slices import SliceSettings, listed_slices, require_distinct
+from touchstone.config.validation import ValidationSettings, expanded
 from touchstone.errors import TouchstoneError
-from touchstone.slice_config import SliceSettings, listed_slices, require_distinct
-from touchstone.validation_config import ValidationSettings, expanded
 from touchstone.vocabulary import CLASSES, DEFAULT_TIER
 
 _MAX_WEIGHT = 1_000_000
