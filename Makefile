@@ -10,10 +10,10 @@ export UV_COMPILE_BYTECODE := 1
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup sandbox chromium run demo ui test test-browser screenshots test-nightly check format docs sample lock bench clean
+.PHONY: help setup sandbox chromium run demo ui test test-installed test-browser screenshots test-nightly check format docs sample lock bench clean
 
 help: ## this list
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
 setup: $(READY) ## make the environment in .venv
 
@@ -48,6 +48,9 @@ ui: $(READY) sandbox ## the Dagster UI on http://127.0.0.1:3000
 
 test: $(READY) sandbox ## run the tests
 	@$(BIN)/pytest -n 3 --dist worksteal
+
+test-installed: $(READY) ## the built wheel in an environment and a folder of its own
+	@$(BIN)/pytest -m 'installed and not nightly' tests/test_installed.py
 
 test-nightly: $(READY) sandbox ## long simulations, many examples of every property, further whole runs, kills at any moment, crowded processors
 	@$(BIN)/pytest -m 'nightly or hypothesis' --hypothesis-profile nightly -n 2 --dist worksteal -rP

@@ -51,7 +51,6 @@ def pytest_collection_finish() -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Whole runs first: the longest of them would otherwise be left to one core at the end."""
     long = (
-        "tests/test_installed.py",
         "tests/pipelines/test_progress.py",
         "tests/pipelines/",
         "tests/compare/test_gate.py",

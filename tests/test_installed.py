@@ -17,6 +17,7 @@ from pipelines.launch import dagster_home
 from tests.conftest import PROJECT, call_here
 from tests.ui_server import PARTITIONS, PATIENCE_SECONDS, served
 
+pytestmark = pytest.mark.installed
 MODELS = ["atlas-large", "boreal-mini", "cedar-coder"]
 FIGURES = [
     ("atlas-large", "T0", 0.690855),
