@@ -30,9 +30,7 @@ def model_statistics(
         "avg_code_score": ("code_sum", "code_count"),
     }
     units = sums_by_unit(problem_scores, problems, MODEL_TIER, averages)
-    table = (
-        _overall(problem_scores).join(_pass_columns(pass_at_k, k_values), on=MODEL_TIER, how="left").sort(MODEL_TIER)
-    )
+    table = overall(problem_scores).join(_pass_columns(pass_at_k, k_values), on=MODEL_TIER, how="left").sort(MODEL_TIER)
     found = table.with_columns(pl.col("ci_units").fill_null(0)).collect()
     for name in averages:
         found = join_intervals(found, mean_intervals(units, MODEL_TIER, name, intervals, f"{name}_"), MODEL_TIER)
@@ -51,8 +49,8 @@ def _pass_columns(pass_at_k: pl.LazyFrame, k_values: Sequence[int]) -> pl.LazyFr
     return smallest.join(pass_at_k.group_by(MODEL_TIER).agg(columns), on=MODEL_TIER)
 
 
-def _overall(problem_scores: pl.LazyFrame) -> pl.LazyFrame:
-    """The figures over attempts, without intervals."""
+def overall(problem_scores: pl.LazyFrame) -> pl.LazyFrame:
+    """The figures of `model_statistics` over attempts, without pass@k and without intervals."""
     unpriced, tokens = pl.col("attempts").sum() - pl.col("cost_count").sum(), pl.col("tokens_sum")
     return problem_scores.group_by(MODEL_TIER).agg(
         attempts=pl.col("attempts").sum(),

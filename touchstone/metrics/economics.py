@@ -128,11 +128,8 @@ def economics(problem_scores: pl.LazyFrame, problems: pl.LazyFrame, settings: In
     >>> table.select("model", "cost_of_pass", "on_frontier", "frontier_probability").rows()
     [('a', 0.2, True, None), ('b', 0.3, False, None)]
     """
-    indexed = index_problems(problems.select("oid", "cluster"))
-    outcomes = problem_outcomes(problem_scores, indexed)
-    cluster = indexed["cluster"]
+    outcomes, cluster, sums = _sums(problem_scores, problems, settings)
     intervals = _intervals(outcomes, cluster, settings)
-    sums = resampling_sums(outcomes, cluster, settings)
     point = Estimates.from_sums(sums.sum(axis=0))
     frontier, pareto = cheapest(point.cost_of_pass), pareto_optimal(point.cost, point.rate)
     probabilities = _Probabilities.from_sums(sums, unit_counts(outcomes, cluster), settings)
@@ -161,6 +158,24 @@ def economics(problem_scores: pl.LazyFrame, problems: pl.LazyFrame, settings: In
             }
         )
     return pl.LazyFrame(rows, schema=TABLES["economics"].dtypes)
+
+
+def cost_of_pass_by_entry(
+    problem_scores: pl.LazyFrame, problems: pl.LazyFrame, settings: IntervalSettings
+) -> pl.LazyFrame:
+    """The column `cost_of_pass` of the table `economics` alone, without the bootstrap that the others need."""
+    outcomes, _, sums = _sums(problem_scores, problems, settings)
+    point = Estimates.from_sums(sums.sum(axis=0))
+    return outcomes.entries.lazy().with_columns(cost_of_pass=pl.Series(point.cost_of_pass).fill_nan(None))
+
+
+def _sums(
+    problem_scores: pl.LazyFrame, problems: pl.LazyFrame, settings: IntervalSettings
+) -> tuple[ProblemOutcomes, pl.Series, Floats]:
+    """The outcomes, the clusters of the problems, and the sums to resample."""
+    indexed = index_problems(problems.select("oid", "cluster"))
+    outcomes = problem_outcomes(problem_scores, indexed)
+    return outcomes, indexed["cluster"], resampling_sums(outcomes, indexed["cluster"], settings)
 
 
 @dataclass(frozen=True)

@@ -197,11 +197,12 @@ def summarise(
     groups: Sequence[tuple[str, str]],
     problems: int | Mapping[str, int],
     k_values: Sequence[int],
-    intervals: IntervalSettings,
+    intervals: IntervalSettings | None,
 ) -> pl.DataFrame:
     """pass@k with its interval per model, tier and k, for all the given groups, attempted or not.
 
-    `problems` is the number of problems, for all tiers or by tier.
+    `problems` is the number of problems, for all tiers or by tier. Without `intervals`, which take most of the time,
+    the columns of intervals are null.
     """
     totals = problems if isinstance(problems, Mapping) else {tier: problems for _, tier in groups}
     attempted = outcome_counts(histogram.filter(pl.col("n") > 0))
@@ -217,19 +218,21 @@ def summarise(
     return pl.DataFrame(rows, schema=TABLES["pass_at_k"].dtypes)
 
 
-def mean_figures(found: Estimates, attempted: int, problems: int, intervals: IntervalSettings) -> dict[str, object]:
+def mean_figures(
+    found: Estimates, attempted: int, problems: int, intervals: IntervalSettings | None
+) -> dict[str, object]:
     """The means over problems with their interval, as the table `pass_at_k` has them."""
     weights = found.eligible.problems
     total = math.fsum(found.pass_at_k * weights)
     count = int(weights.sum())
     counted = count + problems - attempted
-    interval = mean_interval(found.pass_at_k, weights, found.eligible.clusters, intervals)
+    interval = intervals and mean_interval(found.pass_at_k, weights, found.eligible.clusters, intervals)
     return {
         "pass_at_k": _clip(total / count) if count else None,
-        "ci_low": interval.low,
-        "ci_high": interval.high,
-        "ci_method": interval.method,
-        "ci_units": interval.units,
+        "ci_low": interval and interval.low,
+        "ci_high": interval and interval.high,
+        "ci_method": interval and interval.method,
+        "ci_units": interval and interval.units,
         "pass_at_k_all": _clip(total / counted) if counted else None,
         "pass_hat_k": _clip(math.fsum(found.pass_hat_k * weights) / count) if count else None,
         "problems": problems,

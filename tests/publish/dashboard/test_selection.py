@@ -47,6 +47,25 @@ def test_a_filter_gives_what_the_chosen_problems_alone_give(
     assert leaderboard(chosen).rows() == leaderboard(Selection(alone)).rows()
 
 
+@pytest.mark.parametrize("filters", [Filters(suites=("web",)), Filters(suites=("<b>core</b>",), tiers=("T1",))])
+def test_the_leaderboard_has_the_figures_of_the_tables_but_draws_no_sample(
+    run: RunTables, filters: Filters, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(*_: object) -> None:
+        raise AssertionError("the leaderboard shows nothing that needs the bootstrap over all models")
+
+    tables = Selection(RunTables(run.folder), filters)
+    pass_at_1 = tables.frame("pass_at_k").filter(k=1).collect()
+    others = [tables.frame(name).collect() for name in ("model_statistics", "economics")]
+    monkeypatch.setattr("touchstone.metrics.economics.bootstrap_sums", refused)
+    board = leaderboard(Selection(RunTables(run.folder), filters)).sort("model", "tier")
+    for table in (pass_at_1.rename({"pass_at_k": "pass_at_1"}), *others):
+        shared = [name for name in table.columns if name in board.columns and not name.startswith("ci_")]
+        rows = board.join(table, on=["model", "tier"], how="semi").select(shared)
+        assert_frame_equal(rows, table.select(shared), check_exact=True)
+    assert_frame_equal(board.select("^ci_.*$"), pass_at_1.select("^ci_.*$").select(board.select("^ci_.*$").columns))
+
+
 def test_models_and_tiers_choose_rows_and_change_no_figure(run: RunTables) -> None:
     chosen = Selection(run, Filters(models=("m",), tiers=("T1",)))
     published = run.scan("pass_at_k").filter(pl.col("model") == "m", pl.col("tier") == "T1").collect()

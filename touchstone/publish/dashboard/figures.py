@@ -4,7 +4,7 @@ import polars as pl
 
 from touchstone.metrics.aggregates import pass_column
 from touchstone.metrics.keys import MODEL_TIER
-from touchstone.publish.dashboard.selection import Selection
+from touchstone.publish.dashboard.selection import Selection, leaderboard_figures
 from touchstone.tables import TABLES
 from touchstone.text import counted
 
@@ -15,7 +15,8 @@ def leaderboard(selection: Selection) -> pl.DataFrame:
     """pass@k with the interval of the smallest k, costs and counts per model and tier; best first, undefined last."""
     k_values = selection.run.config.k_values
     first, *others = k_values
-    figures = selection.frame("pass_at_k").collect()
+    everyone, costs = leaderboard_figures(selection.run, selection.filters.of_attempts)
+    figures = selection.of_groups(everyone.lazy()).collect()
 
     def of(k: int, *columns: str) -> pl.DataFrame:
         return figures.filter(pl.col("k") == k).select(*MODEL_TIER, pl.col("pass_at_k").alias(pass_column(k)), *columns)
@@ -23,16 +24,13 @@ def leaderboard(selection: Selection) -> pl.DataFrame:
     rows = of(first, *_INTERVAL, "eligible", "problems")
     for k in others:
         rows = rows.join(of(k), on=MODEL_TIER, how="left")
-    statistics = selection.frame("model_statistics").select(*MODEL_TIER, "attempts", "total_cost_usd", "avg_latency_ms")
-    costs = selection.frame("economics").select(*MODEL_TIER, "cost_of_pass")
-    joined = rows.lazy().join(statistics, on=MODEL_TIER, how="left").join(costs, on=MODEL_TIER, how="left")
     order = [*MODEL_TIER, pass_column(first), *_INTERVAL[:2], *map(pass_column, others), "eligible", "attempts"]
     order += ["cost_of_pass", "total_cost_usd", "avg_latency_ms", "problems", *_INTERVAL[2:]]
     return (
-        joined.with_columns(pl.col("attempts").fill_null(0))
+        rows.join(costs, on=MODEL_TIER, how="left")
+        .with_columns(pl.col("attempts").fill_null(0))
         .select(order)
         .sort(pass_column(first), *MODEL_TIER, descending=[True, False, False], nulls_last=True)
-        .collect()
     )
 
 

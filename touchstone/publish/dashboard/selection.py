@@ -5,15 +5,19 @@ by the function that `tables` declares and with the settings of the run. A figur
 an adjusted p-value or the probability of being cheapest, refers to all models of the run, shown or not.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from operator import attrgetter
 
 import polars as pl
 
+from touchstone.config import IntervalSettings
 from touchstone.contracts import conform, resolve
 from touchstone.errors import TouchstoneError
-from touchstone.metrics.keys import ATTEMPT_KEY, PROBLEM_KEY
+from touchstone.metrics.aggregates import overall
+from touchstone.metrics.economics import cost_of_pass_by_entry
+from touchstone.metrics.keys import ATTEMPT_KEY, MODEL_TIER, PROBLEM_KEY
 from touchstone.metrics.pass_at_k import outcome_histogram, pass_at_k_of_problems, problems_by_tier, summarise
 from touchstone.publish.dashboard.run_tables import RunTables
 from touchstone.tables import TABLES
@@ -50,7 +54,10 @@ class Selection:
 
     def frame(self, table: str) -> pl.LazyFrame:
         """The rows of a table for the chosen models and tiers, from the chosen suites and slice."""
-        rows = _chosen(self.run, self.filters.of_attempts, table)
+        return self.of_groups(_chosen(self.run, self.filters.of_attempts, table))
+
+    def of_groups(self, rows: pl.LazyFrame) -> pl.LazyFrame:
+        """The rows of the chosen models and tiers."""
         names = rows.collect_schema().names()
         chosen = {"model": self.filters.models, "tier": self.filters.tiers}
         for name in names:
@@ -86,16 +93,43 @@ def _made(run: RunTables, filters: Filters, table: str) -> pl.DataFrame:
         return _chosen_problems(run, filters)
     if table == "problem_scores":
         return run.problem_scores.filter(_in_suites(filters)).join(_in_slice(run, filters), on="oid", how="semi")
-    k_values, intervals = run.config.k_values, run.config.intervals
     if table == "problem_pass_at_k":
-        return pass_at_k_of_problems(_counts(run, filters), k_values).collect()
+        return pass_at_k_of_problems(_counts(run, filters), run.config.k_values).collect()
     if table == "pass_at_k":
-        # Every model and tier keeps its row: without attempts in the selection, its figures are undefined.
-        problems = _made(run, filters, "problems").lazy()
-        histogram = outcome_histogram(_counts(run, filters), problems).collect()
-        totals = problems_by_tier(problems, {tier for _, tier in run.groups})
-        return summarise(histogram, run.groups, totals, k_values, intervals)
+        return _pass_at_k(run, filters, dict.fromkeys(run.config.k_values, run.config.intervals))
     return _made_as_declared(run, filters, table)
+
+
+def _pass_at_k(run: RunTables, filters: Filters, intervals: Mapping[int, IntervalSettings | None]) -> pl.DataFrame:
+    """pass@k per model, tier and k, with the intervals of each k if its settings are given.
+
+    Every model and tier keeps its row: without attempts in the selection, its figures are undefined.
+    """
+    problems = _made(run, filters, "problems").lazy()
+    histogram = outcome_histogram(_counts(run, filters), problems).collect()
+    totals = problems_by_tier(problems, {tier for _, tier in run.groups})
+    by_k = [summarise(histogram, run.groups, totals, [k], settings) for k, settings in intervals.items()]
+    return pl.concat(by_k).sort(*MODEL_TIER, "k")
+
+
+@lru_cache(maxsize=_KEPT_TABLES)
+def leaderboard_figures(run: RunTables, filters: Filters) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """What the leaderboard shows of `pass_at_k`, and of `model_statistics` and `economics`, for all models and tiers.
+
+    If attempts are chosen, only this is made again. The other columns of these tables take several times as long: they
+    need a bootstrap over all models, and an interval per figure.
+    """
+    if filters == Filters():
+        statistics, costs = (_made(run, filters, table).lazy() for table in ("model_statistics", "economics"))
+        figures = _made(run, filters, "pass_at_k")
+    else:
+        scores, problems = (_made(run, filters, table).lazy() for table in ("problem_scores", "problems"))
+        statistics, costs = overall(scores), cost_of_pass_by_entry(scores, problems, run.config.intervals)
+        first, *others = run.config.k_values
+        figures = _pass_at_k(run, filters, {first: run.config.intervals} | dict.fromkeys(others))
+    attempts = statistics.select(*MODEL_TIER, "attempts", "total_cost_usd", "avg_latency_ms")
+    joined = attempts.join(costs.select(*MODEL_TIER, "cost_of_pass"), on=MODEL_TIER, how="left")
+    return figures, joined.collect()
 
 
 def _made_as_declared(run: RunTables, filters: Filters, table: str) -> pl.DataFrame:
