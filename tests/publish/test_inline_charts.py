@@ -24,6 +24,11 @@ def test_a_picture_that_fails_or_is_too_large_leaves_a_note() -> None:
     assert inline_charts._picture("A", "x" * 60_000, "touchstone chart a") == "larger than 60 kB; touchstone chart a"
 
 
+def test_a_chart_that_would_be_too_large_is_not_drawn() -> None:
+    pairs = pl.DataFrame({"model_a": ["a"] * 8_911})
+    assert inline_chart("model_comparison", pairs) == "larger than 60 kB; touchstone chart pairwise_verdicts"
+
+
 def test_no_control_character_is_in_a_picture() -> None:
     picture = inline_charts._picture("A [b]", "a\x1b\u202eb", "")
     title, _, data = picture.partition("](data:image/svg+xml;base64,")

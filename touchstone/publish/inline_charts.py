@@ -22,6 +22,8 @@ INLINE = {
 }
 # Dagster keeps the text in its history twice, in every run that changes the table.
 MAX_BYTES = 60_000
+# Tables with more rows are not drawn: a pair takes two cells of 280 bytes each, and drawing 9,000 pairs takes seconds.
+_MAX_ROWS = {"model_comparison": 200}
 # No XML may have the control characters; the others turn the text around them.
 _UNSHOWN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\u202a-\u202e\u2066-\u2069]")
 
@@ -29,7 +31,10 @@ _UNSHOWN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\u202a-\u202e\u2066-\u2069]")
 def inline_chart(table: str, frame: "pl.DataFrame") -> str | None:
     """The chart of a table as an SVG picture in Markdown, or why there is none; null if there is nothing to draw."""
     chart = CHARTS[INLINE[table]]
+    command = f"touchstone chart {chart.name}"
     try:
+        if frame.height > _MAX_ROWS.get(table, frame.height):
+            return _too_large(command)
         from touchstone.publish.charts.rendering import svg
 
         picture = svg(draw(chart.name, frame))
@@ -37,7 +42,7 @@ def inline_chart(table: str, frame: "pl.DataFrame") -> str | None:
         return None
     except Exception as error:  # A picture must not fail the run.
         return f"not drawn: {markdown_text(visible(str(error))[:200])}"
-    return _picture(chart.title, picture, f"touchstone chart {chart.name}")
+    return _picture(chart.title, picture, command)
 
 
 def _picture(title: str, svg: str, command: str) -> str:
@@ -48,5 +53,9 @@ def _picture(title: str, svg: str, command: str) -> str:
     """
     data = base64.b64encode(_UNSHOWN.sub("\ufffd", svg).encode()).decode()
     if len(data) > MAX_BYTES:
-        return f"larger than {MAX_BYTES // 1000} kB; {command}"
+        return _too_large(command)
     return f"![{markdown_text(title)}](data:image/svg+xml;base64,{data})"
+
+
+def _too_large(command: str) -> str:
+    return f"larger than {MAX_BYTES // 1000} kB; {command}"
