@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from touchstone.errors import InputFileError
 from touchstone.ingest.csv_rows import (
     LINE,
-    MAX_COLUMNS,
     ROW_ERROR,
     careful_rows,
     open_table,
@@ -20,6 +19,7 @@ from touchstone.ingest.csv_rows import (
     raw_rows,
     read_header,
 )
+from touchstone.ingest.limits import MAX_COLUMNS
 
 cell = st.text(alphabet="ab1 ,\"\n\r;'é\t", max_size=6)
 plain_cell = st.text(alphabet="ab1 ;'é\t=.", max_size=6)

@@ -82,7 +82,7 @@ def test_the_problem_key_is_a_required_column(folder: Folder) -> None:
         ("broken.json", "{", "broken JSON at line 1 column 2"),
         ("lines.jsonl", "1\n", "not in a known format"),
         ("claude.tsv", "a\tb\n", ".tsv files are not read; save it as CSV"),
-        ("claude_fixes.csv.gz", b"\x1f\x8b\x08", ".gz files are not read; save it as CSV"),
+        ("claude.txt.gz", b"\x1f\x8b\x08", "of .gz files, those named .csv.gz and .jsonl.gz are read"),
         ("claude.xlsx", b"PK", ".xlsx files are not read; save it as CSV"),
         ("claude_fixes.csv.bak", ROW, "it looks like a fixes file, but its name does not end in .csv"),
         ("claude_fixes", ROW.replace(",", "\t"), "it looks like a fixes file, but its name does not end in .csv"),

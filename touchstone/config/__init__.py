@@ -22,6 +22,7 @@ from pydantic import (
 )
 
 from touchstone.config.file import read_config_file
+from touchstone.config.input_limits import InputLimits
 from touchstone.config.slices import SliceSettings, listed_slices, require_distinct
 from touchstone.config.validation import ValidationSettings, expanded
 from touchstone.errors import TouchstoneError
@@ -34,6 +35,7 @@ _MAX_K_VALUES = 100
 _MAX_REPLICATES = 1_000_000
 _MAX_ROWS = 10_000_000
 _MAX_SEED = 2**63 - 1
+PROBLEMS_FORMS = (".csv", ".csv.gz", ".csv.zst", ".jsonl", ".jsonl.gz", ".jsonl.zst", ".parquet")
 
 
 class _Section(BaseModel):
@@ -252,6 +254,7 @@ class EvaluationConfig(_Section):
     data_type: Literal["all", "synthetic", "real"] = "all"
     generate_synthetic_data: bool = False
     synthetic: SyntheticSettings = SyntheticSettings()
+    input_limits: InputLimits = InputLimits()
     validation: ValidationSettings = ValidationSettings()
     intervals: IntervalSettings = IntervalSettings()
     comparison: ComparisonConfig = ComparisonConfig()
@@ -357,8 +360,9 @@ def _require_folder(key: str, path: Path) -> None:
 
 
 def first_problems_csv(config: EvaluationConfig) -> Path | None:
-    """`problems.csv` beside the fixes or in the output folder, if there is one."""
-    return next((place for place in _problem_places(config) if place.is_file()), None)
+    """The problems file beside the fixes or in the output folder, if there is one; `problems.csv` comes first."""
+    forms = (place.with_suffix(form) for place in _problem_places(config) for form in PROBLEMS_FORMS)
+    return next((place for place in forms if place.is_file()), None)
 
 
 def find_problems_csv(config: EvaluationConfig) -> Path:

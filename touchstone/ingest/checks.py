@@ -4,7 +4,7 @@ import polars as pl
 
 from touchstone.checks import CheckResult
 from touchstone.config import CheckLimits
-from touchstone.ingest.fixes import keys_increase
+from touchstone.ingest.fixes import keys_increase_streamed
 from touchstone.tables import TABLES
 from touchstone.text import counted, counted_of
 from touchstone.vocabulary import FILE_STATUSES
@@ -92,7 +92,7 @@ def figures_reproduced(reported_figures: pl.LazyFrame) -> CheckResult:
 
 def unique_keys(attempts: pl.LazyFrame) -> CheckResult:
     """No two attempts share a key."""
-    repeated = 0 if keys_increase(attempts) else _repeated_keys(attempts)
+    repeated = 0 if keys_increase_streamed(attempts) else _repeated_keys(attempts)
     message = (
         f"{counted(repeated, 'key is', 'keys are')} used by more than one attempt"
         if repeated

@@ -15,20 +15,21 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TextIO, TypeVar
 
 import numpy as np
 import polars as pl
 from polars.io.plugins import register_io_source
 
 from touchstone.errors import InputFileError
+from touchstone.ingest.compressed import STILL_WRITTEN, open_input, open_text
+from touchstone.ingest.limits import MAX_COLUMNS, TOO_LARGE, limits, too_long
 from touchstone.regular_files import require_regular
 
 LINE = "__line"
 ROW_ERROR = "__broken"
+ROW_ERROR_KIND = "__kind"
 MAX_RAW_LENGTH = 2000
-# Tables, views and checks take longer than in proportion to the number of columns.
-MAX_COLUMNS = 10_000
 # How many columns a message lists.
 _NAMED_COLUMNS = 30
 _CHUNK = 1 << 20
@@ -45,13 +46,17 @@ csv.field_size_limit(min(sys.maxsize, 2**31 - 1))
 
 @dataclass(frozen=True)
 class TextTable:
-    """A CSV file with its header; `plain` says which reader it needs, `lines` and `size` count lines and bytes."""
+    """A CSV file with its header; `plain` says which reader it needs, `lines` and `size` count lines and bytes.
+
+    `complete` says whether the last line ends: a file that is being written may end anywhere.
+    """
 
     path: Path
     columns: tuple[str, ...]
     plain: bool
     lines: int
     size: int = 0
+    complete: bool = True
 
 
 @dataclass
@@ -65,14 +70,23 @@ class _ByteCounts:
     paired_returns: int = 0
     last_byte: int = 10
     size: int = 0
+    # Bytes since the last line end, and the longest line that does not lie within one chunk.
+    unended: int = 0
+    longest: int = 0
 
     @property
     def lines(self) -> int:
         return self.newlines + (self.last_byte != 10)
 
     def is_plain(self, width: int) -> bool:
-        fits = self.separators == self.lines * (width - 1)
+        fits = self.separators == self.lines * (width - 1) and self.longest <= limits().cell_bytes
         return fits and not self.quotes and self.returns == self.paired_returns
+
+    def measure_lines(self, buffer: bytearray, size: int) -> None:
+        """Add a chunk to the length of the longest line."""
+        first = buffer.find(b"\n", 0, size)
+        self.longest = max(self.longest, self.unended + (size if first < 0 else first))
+        self.unended = self.unended + size if first < 0 else size - 1 - buffer.rfind(b"\n", 0, size)
 
 
 def open_table(path: Path, renames: Mapping[str, str] | None = None) -> TextTable:
@@ -80,14 +94,15 @@ def open_table(path: Path, renames: Mapping[str, str] | None = None) -> TextTabl
     with readable(path):
         counts = _count_bytes(path)
     columns = read_header(path, renames)
-    return TextTable(path, columns, counts.is_plain(len(columns)), counts.lines, counts.size)
+    plain, complete = counts.is_plain(len(columns)), counts.last_byte == 10
+    return TextTable(path, columns, plain, counts.lines, counts.size, complete)
 
 
 def read_header(path: Path, renames: Mapping[str, str] | None = None) -> tuple[str, ...]:
     """The column names of a CSV file, renamed if asked to; raises `InputFileError` if there are none."""
     try:
-        with readable(path), path.open(encoding="utf-8-sig", newline="") as file:
-            header = next(csv.reader(file), [])
+        with readable(path), open_text(path) as file:
+            header = next(csv.reader(_bounded_lines(path, file)), [])
     except csv.Error as error:
         raise InputFileError(f"{path}: the header cannot be read ({error})") from None
     except UnicodeDecodeError:
@@ -186,7 +201,8 @@ def _other_separator(columns: Sequence[str]) -> str:
 def plain_rows(table: TextTable) -> pl.LazyFrame:
     """The rows of a plain file, scanned by Polars. Collecting raises a Polars error if a row is too long."""
     frame = scan_text([table.path], table.columns, row_index_name=LINE, row_index_offset=2)
-    return frame.with_columns(pl.col(LINE).cast(pl.Int64), pl.lit(None, pl.String).alias(ROW_ERROR))
+    nothing = pl.lit(None, pl.String)
+    return frame.with_columns(pl.col(LINE).cast(pl.Int64), nothing.alias(ROW_ERROR_KIND), nothing.alias(ROW_ERROR))
 
 
 def scan_text(paths: Sequence[Path], columns: Sequence[str], **options: Any) -> pl.LazyFrame:
@@ -199,7 +215,7 @@ def scan_text(paths: Sequence[Path], columns: Sequence[str], **options: Any) -> 
 
 def careful_rows(table: TextTable) -> pl.LazyFrame:
     """The rows of any file, read by the csv module; `ROW_ERROR` says why a row does not fit the header."""
-    schema = {LINE: pl.Int64, ROW_ERROR: pl.String, **dict.fromkeys(table.columns, pl.String)}
+    schema = {LINE: pl.Int64, **dict.fromkeys((ROW_ERROR_KIND, ROW_ERROR, *table.columns), pl.String)}
 
     def batches(
         with_columns: list[str] | None, predicate: pl.Expr | None, n_rows: int | None, batch_size: int | None
@@ -249,7 +265,7 @@ def _count_bytes(path: Path) -> _ByteCounts:
     counts = _ByteCounts()
     buffer = bytearray(_CHUNK)
     view = np.frombuffer(buffer, dtype=np.uint8)
-    with path.open("rb", buffering=0) as file:
+    with open_input(path) as file:
         while size := file.readinto(buffer):
             seen = view[:size]
             if seen.max() > 127 or decoder.getstate() != (b"", 0):
@@ -266,6 +282,7 @@ def _count_bytes(path: Path) -> _ByteCounts:
             if buffer.find(b"\r", 0, size) >= 0:
                 counts.returns += buffer.count(b"\r", 0, size)
                 counts.paired_returns += buffer.count(b"\r\n", 0, size)
+            counts.measure_lines(buffer, size)
             counts.last_byte = buffer[size - 1]
             counts.size += size
     try:
@@ -278,15 +295,19 @@ def _count_bytes(path: Path) -> _ByteCounts:
 def _records(table: TextTable) -> Iterator[tuple[int, str, list[str] | csv.Error]]:
     """Every row after the header: the line it starts on, its text, and its cells or the error in them."""
     consumed: list[str] = []
-    with table.path.open(encoding="utf-8-sig", newline="") as file:
+    with open_text(table.path) as file:
 
         def recorded_lines() -> Iterator[str]:
-            for text in file:
+            length = 0
+            for text in _bounded_lines(table.path, file, start):
+                length = len(text) if not consumed else length + len(text)
+                if length > limits().row_bytes:
+                    raise _too_long_row(table.path, start)
                 consumed.append(text)
                 yield text
 
-        reader = csv.reader(recorded_lines(), strict=True)
         start = 1
+        reader = csv.reader(recorded_lines(), strict=True)
         while True:
             consumed.clear()
             cells: list[str] | csv.Error
@@ -296,24 +317,43 @@ def _records(table: TextTable) -> Iterator[tuple[int, str, list[str] | csv.Error
                 return
             except csv.Error as error:
                 if "unexpected end of data" in str(error):
-                    raise InputFileError(f"{table.path}: the quote opened at line {start} is never closed") from None
+                    raise InputFileError(
+                        f"{table.path}: the quote opened at line {start} is never closed; {STILL_WRITTEN}"
+                    ) from None
                 cells = error
             if start > 1:
                 yield start, "".join(consumed), cells
             start += len(consumed)
 
 
+def _bounded_lines(path: Path, file: TextIO, start: int = 1) -> Iterator[str]:
+    """The lines of a file, of which none is read that is longer than a row may be."""
+    most = limits().row_bytes
+    while text := file.readline(most + 1):
+        if len(text) > most:
+            raise _too_long_row(path, start)
+        start += 1
+        yield text
+
+
+def _too_long_row(path: Path, line: int) -> InputFileError:
+    return InputFileError(f"{path}, line {line}: " + too_long("the row", limits().row_mb, "row_mb"))
+
+
 def _cells(table: TextTable) -> Iterator[tuple[int, Row]]:
     """The length and the cells of every row that is not blank."""
     width = len(table.columns)
     nothing = (None,) * width
+    longest = limits().cell_bytes
     for line, raw, cells in _records(table):
         if isinstance(cells, csv.Error):
-            yield len(raw), (line, f"malformed quotes ({cells})", *nothing)
+            yield len(raw), (line, "ragged", f"malformed quotes ({cells})", *nothing)
+        elif len(raw) > longest // 4 and any(len(cell.encode()) > longest for cell in cells):
+            yield 0, (line, TOO_LARGE, too_long("a cell", limits().cell_mb, "cell_mb"), *nothing)
         elif len(cells) == width:
-            yield len(raw), (line, None, *(cell or None for cell in cells))
+            yield len(raw), (line, None, None, *(cell or None for cell in cells))
         elif raw.strip():
-            yield len(raw), (line, f"{len(cells)} cells where the header has {width}", *nothing)
+            yield len(raw), (line, "ragged", f"{len(cells)} cells where the header has {width}", *nothing)
 
 
 def _batched(rows: Iterator[tuple[int, Row]], size: int) -> Iterator[list[Row]]:

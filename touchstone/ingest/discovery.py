@@ -19,23 +19,26 @@ from touchstone.ingest.adapters import (
     detect_format,
     read_as,
     why_unknown,
+    why_unpack,
 )
 from touchstone.ingest.adapters.adapter import NotEvaluatedError
 from touchstone.ingest.adapters.folders import files_in
 from touchstone.ingest.adapters.plain import exported_table, why_not_plain
 from touchstone.ingest.adapters.swebench import predictions, submission
+from touchstone.ingest.compressed import damage_of, data_suffix, open_input
 from touchstone.ingest.csv_rows import LINE, ROW_ERROR, read_header
 from touchstone.ingest.fixes import require_fixes_columns
 from touchstone.ingest.input_paths import input_paths, label_of
 from touchstone.ingest.problems import problem_ids
 from touchstone.ingest.sources import NATIVE, Source, is_named_fixes, model_of
 from touchstone.names import check_model_name
-from touchstone.regular_files import open_regular, read_bytes
+from touchstone.regular_files import read_bytes
 from touchstone.storage.store import CSV_FOLDER, SUMMARY, WAREHOUSE
 from touchstone.vocabulary import OUTCOMES_CSV_COLUMNS, FileStatus
 
 _READ_SUFFIXES = (".csv", ".json", ".jsonl", ".ndjson")
-_ARCHIVES = (".bz2", ".gz", ".tar", ".xz", ".zip", ".zst")
+_ARCHIVES = (".bz2", ".tar", ".xz", ".zip")
+_COMPRESSED = (".gz", ".zst")
 _SHEETS = (".ods", ".tab", ".tsv", ".xls", ".xlsx")
 _DATABASES = (".arrow", ".avro", ".db", ".duckdb", ".feather", ".orc", ".sqlite")
 _READ_IF_KNOWN = (".eval", ".parquet", ".traj", ".xml")
@@ -204,15 +207,23 @@ def _classified(path: Path, config: EvaluationConfig) -> _Classified:
         return _Classified("ignored", "a hidden file")
     if path.exists() and not path.is_file():
         return _Classified("ignored", "not a regular file")
-    suffix = path.suffix.lower()
+    suffix = data_suffix(path)
     if suffix in _READ_SUFFIXES:
         seen = _status_of_output(path) if suffix == ".csv" else _status_of_config(path)
-        return seen if seen.status is not None else _results(detect_format(path, read_options(config)))
+        if seen.status is not None:
+            return seen
+        kind = detect_format(path, read_options(config))
+        damage = damage_of(path) if kind is None and suffix != ".csv" else ""
+        return _Classified("refused", damage) if damage else _results(kind)
     kind = detect_format(path, read_options(config))
     if kind is not None:
         return _results(kind)
     if suffix in (*_ARCHIVES, *_SHEETS, *_DATABASES):
         return _Classified("unknown", f"{suffix} files are not read; save it as CSV")
+    if path.suffix.lower() in _COMPRESSED:
+        return _Classified(
+            "unknown", f"of {path.suffix} files, those named .csv{path.suffix} and .jsonl{path.suffix} are read"
+        )
     if suffix in _READ_IF_KNOWN:
         return _Classified("unknown", why_not_plain(path, read_options(config)) or NOT_KNOWN)
     if _looks_like_fixes(path, config):
@@ -261,8 +272,8 @@ def _status_of_config(path: Path) -> _Classified:
 
 def _why_not_fixes(path: Path, config: EvaluationConfig) -> str:
     """Why a file with a readable suffix holds no attempts; empty if it does."""
-    if path.suffix.lower() != ".csv":
-        return why_not_plain(path, read_options(config)) or why_unknown(path)
+    if data_suffix(path) != ".csv":
+        return why_unpack(path) or why_not_plain(path, read_options(config)) or why_unknown(path)
     try:
         columns = read_header(path, config.columns)
         about_files = not {"filename", "test_command"}.isdisjoint(columns)
@@ -277,9 +288,9 @@ def _why_not_fixes(path: Path, config: EvaluationConfig) -> str:
 def _looks_like_fixes(path: Path, config: EvaluationConfig) -> bool:
     """Whether the first line has the columns of a fixes file, whatever the name and the separator."""
     try:
-        with open_regular(path) as file:
+        with open_input(path) as file:
             line = file.readline(1 << 16).decode("utf-8-sig")
-    except (OSError, UnicodeDecodeError):
+    except (OSError, UnicodeDecodeError, InputFileError):
         return False
     wanted = {config.problem_key, "iteration_id"}
     return any(wanted.issubset(name.strip(' "\r\n') for name in line.split(mark)) for mark in _SEPARATORS)

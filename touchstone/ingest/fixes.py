@@ -12,6 +12,7 @@ import polars as pl
 
 from touchstone.errors import InputFileError
 from touchstone.ingest import cells
+from touchstone.ingest.compressed import STILL_WRITTEN
 from touchstone.ingest.csv_rows import LINE, TextTable, open_table, require_columns, unused_column_name
 from touchstone.ingest.fix_columns import (
     AMOUNT_COLUMNS,
@@ -30,6 +31,7 @@ from touchstone.vocabulary import DEFAULT_SUITE, DEFAULT_TIER, MAX_AMOUNT, PASS_
 
 ATTEMPT_KEY = ["tier", "oid", "iteration_id"]
 PROBLEM_SUITE = "__problem_suite"
+_BATCH_ROWS = 500_000
 
 # Columns of the attempts table that are computed here; an input column of that name is kept under another one.
 _RESERVED = ("model", "fix_sha")
@@ -43,6 +45,7 @@ class IngestedAttempts:
     quarantine: pl.DataFrame
     rows: int
     accepted: int
+    notes: tuple[str, ...] = ()
 
 
 def open_fixes(path: Path, key: str = "oid", renames: Mapping[str, str] | None = None) -> TextTable:
@@ -121,9 +124,14 @@ def read_attempts(
 
     refused = [*typed.refusals, *unknown, *duplicates]
     attempts = as_attempts(rows.join(known, on="oid", how="left"), pl.lit(model))
-    return IngestedAttempts(
-        sort_attempts(attempts), quarantine_frame(table, refused), typed.rows, typed.rows - len(refused)
-    )
+    quarantine, notes = quarantine_frame(table, refused), file_notes(table)
+    return IngestedAttempts(sort_attempts(attempts), quarantine, typed.rows, typed.rows - len(refused), notes)
+
+
+def file_notes(table: InputTable) -> tuple[str, ...]:
+    """What a user should know about a file that was read: its last row may be half of what will be written."""
+    ends_early = isinstance(table, TextTable) and not table.complete
+    return (f"the last line has no end; {STILL_WRITTEN}",) if ends_early else ()
 
 
 def _unknown_problems(rows: pl.LazyFrame, known: pl.LazyFrame) -> list[Refusal]:
@@ -222,6 +230,17 @@ def keys_increase(attempts: pl.LazyFrame, model: str = "model") -> bool:
         value, previous = pl.col(name), pl.col(name).shift(1)
         rises = (value > previous) | ((value == previous) & rises)
     return bool(firsts.select(rises.fill_null(True).all()).collect(engine="streaming").item())
+
+
+def keys_increase_streamed(attempts: pl.LazyFrame) -> bool:
+    """The same as `keys_increase`, with a bounded number of rows in memory."""
+    last: list[pl.DataFrame] = []
+    keys = attempts.select("model", *ATTEMPT_KEY)
+    for rows in keys.collect_batches(maintain_order=True, chunk_size=_BATCH_ROWS, engine="streaming"):
+        if not keys_increase(pl.concat([*last, rows]).lazy()):
+            return False
+        last = [rows.tail(1)] if rows.height else last
+    return True
 
 
 def repeats_previous(*columns: str) -> pl.Expr:

@@ -12,7 +12,9 @@ from touchstone.config import EvaluationConfig, find_problems_csv, first_problem
 from touchstone.errors import InputFileError, TouchstoneError
 from touchstone.ingest.discovery import Discovery, candidates, discover
 from touchstone.ingest.input_paths import files_of_source, input_files, label_of
+from touchstone.ingest.limits import use_limits
 from touchstone.ingest.sources import ContentHashes
+from touchstone.ingest.unchanged import ChangedWhileReadError, mark_of
 from touchstone.progress import report_step
 from touchstone.storage.store import digest
 
@@ -21,25 +23,35 @@ class Inputs:
     """The files that a configuration names, looked up once and hashed at most once."""
 
     def __init__(self, config: EvaluationConfig, hashes: Path) -> None:
+        use_limits(config.input_limits)
         self.config = config
         self.hashes = ContentHashes(hashes)
         self._hashes_of_read: dict[Path, str] = {}
 
     @cached_property
     def discovery(self) -> Discovery:
-        """The fixes files by model, and the rows of other systems' files."""
-        before = {file: _changed_at(file) for file in input_files(self.config)}
+        """The fixes files by model, and the rows of other systems' files; read again once if one changes meanwhile."""
+        try:
+            return self._discover()
+        except ChangedWhileReadError:
+            return self._discover()
+
+    def _discover(self) -> Discovery:
+        before = {file: mark_of(file) for file in input_files(self.config)}
         started = time.time_ns()
         found = discover(self.config)
         for path, table in found.adapter_tables.items():
             for file in table.files or (path,):
                 # These rows are read now and used later. Keeping their hash with them makes sure that bytes written in
                 # between are never taken for those of the old rows.
-                self._hashes_of_read[file] = self.hashes.of(file)
-                changed = _changed_at(file)
+                try:
+                    self._hashes_of_read[file] = self.hashes.of(file)
+                except OSError:
+                    raise ChangedWhileReadError(file) from None
+                mark = mark_of(file)
                 # A file beside an input is not one itself; it must not have changed since the start.
-                if changed != before[file] if file in before else changed is None or changed > started:
-                    raise TouchstoneError(f"{file}: changed while it was being read; run again")
+                if mark != before[file] if file in before else mark is None or max(mark[1:3]) > started:
+                    raise ChangedWhileReadError(file)
         return found
 
     @property
@@ -104,8 +116,8 @@ class Inputs:
 
     def require_unchanged(self, path: Path, content: str) -> None:
         """Refuse what was read from a source whose bytes are no longer those that were hashed before."""
-        if self.source_hash(path) != content:
-            raise InputFileError(f"{path}: changed while it was being read; run again")
+        if self.hash_or_none(path) != content:
+            raise ChangedWhileReadError(path)
 
     def save_hashes(self) -> None:
         """Keep the hashes, so that an untouched file need not be read again."""
@@ -135,10 +147,3 @@ class Inputs:
         for model in only:
             if model not in models:
                 raise TouchstoneError(f"{option} {model}: no such model; there are: {', '.join(models)}")
-
-
-def _changed_at(path: Path) -> int | None:
-    try:
-        return path.stat().st_ctime_ns
-    except OSError:
-        return None

@@ -7,19 +7,18 @@ from pathlib import Path
 import polars as pl
 
 from touchstone.errors import InputFileError
+from touchstone.ingest.adapters.plain import read_problem_table
 from touchstone.ingest.adapters.table import AdapterTable
 from touchstone.ingest.cells import Rule, identifier
 from touchstone.ingest.csv_rows import (
     LINE,
     ROW_ERROR,
-    TextTable,
     open_table,
-    read_rows,
     require_columns,
     unused_column_name,
 )
 from touchstone.ingest.quarantine import quarantine_frame
-from touchstone.ingest.typed_rows import drop_refused, find_duplicates, read_typed_rows
+from touchstone.ingest.typed_rows import InputTable, drop_refused, find_duplicates, read_any_rows, read_typed_rows
 from touchstone.vocabulary import DEFAULT_SUITE, DEFAULT_TIER, MAX_ID_LENGTH
 
 
@@ -32,9 +31,9 @@ class IngestedProblems:
     rows: int
 
 
-def open_problems(path: Path, key: str = "oid", renames: Mapping[str, str] | None = None) -> TextTable:
-    """Open a problems CSV; raises `InputFileError` if it lacks a column that every problem needs."""
-    table = open_table(path, renames)
+def open_problems(path: Path, key: str = "oid", renames: Mapping[str, str] | None = None) -> InputTable:
+    """Open a problems file; raises `InputFileError` if it lacks a column that every problem needs."""
+    table = read_problem_table(path, renames or {}) or open_table(path, renames)
     # A problem with its own test command may be about a whole folder.
     require_columns(path, table.columns, key, *(() if "test_command" in table.columns else ("filename",)))
     return table
@@ -43,7 +42,7 @@ def open_problems(path: Path, key: str = "oid", renames: Mapping[str, str] | Non
 def read_problems(
     path: Path, scratch: Path, key: str = "oid", renames: Mapping[str, str] | None = None
 ) -> IngestedProblems:
-    """Read `problems.csv`; `key` is the column that names the problem. Refuses a file whose key is not unique."""
+    """Read the problems file; `key` is the column that names the problem. Refuses a file whose key is not unique."""
     table = open_problems(path, key, renames)
     cluster = next((name for name in ("cluster", "project_name") if name in table.columns), None)
     rules: list[Rule] = [identifier(key)]
@@ -74,7 +73,8 @@ def read_problems(
 
 def problem_ids(path: Path, key: str = "oid") -> frozenset[str]:
     """The ids in a problems file; a row that is refused elsewhere may be among them."""
-    ids = read_rows(open_problems(path, key), lambda rows: rows.select(key).collect())
+    table = open_problems(path, key)
+    ids = read_any_rows(table, lambda rows: rows.select(key).collect())
     return frozenset(ids[key].drop_nulls())
 
 
@@ -111,4 +111,6 @@ def _problems_of_records(table: AdapterTable) -> pl.DataFrame:
 
     tier = given("tier").fill_null(DEFAULT_TIER) if table.tier_bound else pl.lit(None, pl.String)
     named = table.rows.filter(pl.col(ROW_ERROR).is_null() & pl.col("oid").is_not_null())
-    return named.select("oid", given("suite"), given("cluster"), only_tier=tier).unique().collect(engine="streaming")
+    problems = named.select("oid", given("suite"), given("cluster"), only_tier=tier).unique()
+    with table.reading():
+        return problems.collect(engine="streaming")

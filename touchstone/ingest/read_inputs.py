@@ -11,9 +11,12 @@ from touchstone.errors import InputFileError, TouchstoneError
 from touchstone.ingest.combining import combine
 from touchstone.ingest.discovery import Discovery, discover
 from touchstone.ingest.fixes import IngestedAttempts, read_attempts, read_fixes
+from touchstone.ingest.input_paths import input_files
+from touchstone.ingest.limits import use_limits
 from touchstone.ingest.problems import derived_problems, read_problems, with_derived
 from touchstone.ingest.sources import NATIVE, Source
 from touchstone.ingest.sources_table import quarantine_without_model
+from touchstone.ingest.unchanged import read_unchanged
 from touchstone.progress import report_step
 from touchstone.tables import TABLES
 
@@ -34,7 +37,20 @@ class InputRows:
 
 
 def read_inputs(config: EvaluationConfig, scratch: Path) -> InputRows:
-    """Read the inputs of a configuration. A model whose files cannot be read is noted and the others go on."""
+    """Read the inputs of a configuration. A model whose files cannot be read is noted and the others go on.
+
+    Read again once if a file changes meanwhile.
+    """
+    use_limits(config.input_limits)
+    problems = config.problems_csv or first_problems_csv(config)
+
+    def files() -> list[Path]:
+        return [*input_files(config), *([problems] if problems is not None else [])]
+
+    return read_unchanged(files, lambda: _read_once(config, scratch))
+
+
+def _read_once(config: EvaluationConfig, scratch: Path) -> InputRows:
     discovery = discover(config)
     problems, refused = _problems(config, discovery, scratch)
     rows = InputRows(discovery, problems, quarantine=[*refused, quarantine_without_model(discovery)])

@@ -8,6 +8,7 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
+from touchstone.ingest.compressed import table_stem, uncompressed_name
 from touchstone.names import name_of_key
 from touchstone.regular_files import open_regular, read_json
 from touchstone.storage.files import replacing
@@ -39,14 +40,14 @@ class Source:
 
 
 def model_of(path: Path) -> str:
-    """The model of a fixes file: the file name without extension, known prefix and known suffix.
+    """The model of a fixes file: the file name without extensions, known prefix and known suffix.
 
     >>> [model_of(Path(name)) for name in ("out/gemini_synthetic_fixes.csv", "gpt-4_outcomes.csv", "claude.csv")]
     ['gemini', 'gpt-4', 'claude']
-    >>> model_of(Path("llm_fullfile_repair_results_gemini.csv"))
-    'gemini'
+    >>> [model_of(Path(name)) for name in ("llm_fullfile_repair_results_gemini.csv", "gemini_fixes.jsonl.gz")]
+    ['gemini', 'gemini']
     """
-    name = path.name[: -len(".csv")] if path.name.lower().endswith(".csv") else path.name
+    name = table_stem(path)
     for prefix in _PREFIXES:
         name = name[len(prefix) :] if name.lower().startswith(prefix) else name
     suffix = next((each for each in _SUFFIXES if name.lower().endswith(each)), "")
@@ -56,10 +57,10 @@ def model_of(path: Path) -> str:
 def is_named_fixes(path: Path) -> bool:
     """Whether a file is meant as a fixes file by its name, so that a defect in it is an error.
 
-    >>> is_named_fixes(Path("m_fixes.csv")), is_named_fixes(Path("m_outcomes.csv"))
-    (True, False)
+    >>> is_named_fixes(Path("m_fixes.csv")), is_named_fixes(Path("m_fixes.csv.gz")), is_named_fixes(Path("m.csv"))
+    (True, True, False)
     """
-    return path.name.lower().endswith("_fixes.csv")
+    return uncompressed_name(path).lower().endswith("_fixes.csv")
 
 
 class ContentHashes:

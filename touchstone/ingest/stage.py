@@ -16,7 +16,7 @@ from touchstone.ingest.clean_files import clean_batches, read_clean_files
 from touchstone.ingest.combining import combine
 from touchstone.ingest.csv_rows import TextTable
 from touchstone.ingest.discovery import read_options
-from touchstone.ingest.fixes import IngestedAttempts, open_fixes, read_attempts, read_fixes, sort_attempts
+from touchstone.ingest.fixes import IngestedAttempts, file_notes, open_fixes, read_attempts, read_fixes, sort_attempts
 from touchstone.ingest.inputs import Inputs
 from touchstone.ingest.problems import derived_problems, read_problems, with_derived
 from touchstone.ingest.slice_values import problem_slices
@@ -32,6 +32,7 @@ from touchstone.ingest.sources_table import (
     reported_figures_frame,
     sources_frame,
 )
+from touchstone.ingest.unchanged import ChangedWhileReadError, read_unchanged
 from touchstone.names import PROBLEMS_PART, REFUSED_PART
 from touchstone.progress import report_step
 from touchstone.storage.batches import block_sizes, first_and_last
@@ -106,7 +107,8 @@ class IngestStage:
 
     def _read_problems(self, path: Path, content: str, fingerprint: str) -> pl.LazyFrame:
         """The rows of the problems file, with its refused rows and its line in `sources` written."""
-        read = read_problems(path, self.store.scratch("problems.parquet"), self.config.problem_key, self.config.columns)
+        scratch, key = self.store.scratch("problems.parquet"), self.config.problem_key
+        read = read_unchanged(lambda: [path], lambda: read_problems(path, scratch, key, self.config.columns))
         self.inputs.require_unchanged(path, content)
         self.store.write("quarantine", read.quarantine.lazy(), fingerprint, PROBLEMS_PART)
         row = problems_row(path, content, read.rows, read.rows - read.quarantine.height)
@@ -140,7 +142,8 @@ class IngestStage:
     def _attempts_of(self, models: Sequence[str]) -> dict[str, Part]:
         """The attempts of each model: clean files are read many at once, any other one by itself."""
         self.store.require("problems")
-        settings = [self.config.problem_key, self.config.score, self.config.junit_pattern]
+        limits = self.config.input_limits.model_dump()
+        settings = [self.config.problem_key, self.config.score, self.config.junit_pattern, limits]
         made_from = [self.store.fingerprint("problems"), settings, table_code_version("attempts")]
         changed = {model: self._files_of(model, made_from) for model in models if not self._is_kept(model)}
         parts = {model: self.store.current("attempts", files.fingerprint, model) for model, files in changed.items()}
@@ -149,8 +152,7 @@ class IngestStage:
         for place, model in enumerate(models, start=1):
             if model in stale and model not in clean:
                 report_step(f"attempts of {model} ({place} of {len(models)})")
-                # Looked up again, because the file may have changed since.
-                clean[model] = self._read_model(model, self._files_of(model, made_from))
+                clean[model] = self._read_changing(model, made_from)
         return {
             model: clean.get(model) or parts.get(model) or self.store.require_part("attempts", model)
             for model in models
@@ -183,10 +185,13 @@ class IngestStage:
         for batch in clean_batches(tables):
             report_step(f"attempts of {first_and_last(list(batch))}")
             attempts = read_clean_files(batch, problems, self.config.problem_key)
-            parts |= self._write_clean({model: stale[model] for model in batch}, attempts)
+            notes = {model: file_notes(table) for model, table in batch.items()}
+            parts |= self._write_clean({model: stale[model] for model in batch}, attempts, notes)
         return parts
 
-    def _write_clean(self, batch: Mapping[str, ModelFiles], attempts: pl.DataFrame) -> dict[str, Part]:
+    def _write_clean(
+        self, batch: Mapping[str, ModelFiles], attempts: pl.DataFrame, notes: Mapping[str, Sequence[str]]
+    ) -> dict[str, Part]:
         """Write the attempts of clean files; not those of a file that changed while it was read."""
         found = block_sizes(attempts["model"])
         rows = {model: count for model, count in found.items() if self._unchanged(batch[model])}
@@ -198,7 +203,7 @@ class IngestStage:
             self.store.remove("quarantine", model)
         made_from = {model: batch[model].fingerprint for model in rows}
         sources = [
-            evaluated_row(source, batch[model].contents[source.name], count, count)
+            evaluated_row(source, batch[model].contents[source.name], count, count, notes[model])
             for model, count in rows.items()
             for source in batch[model].sources
         ]
@@ -210,13 +215,28 @@ class IngestStage:
     def _unchanged(self, files: ModelFiles) -> bool:
         return all(self.inputs.hash_or_none(path) == content for path, content in files.hashes.items())
 
-    def _read_model(self, model: str, files: ModelFiles) -> Part:
-        errors, parts = [], []
+    def _read_changing(self, model: str, made_from: object) -> Part:
+        """Read a model's files as they are now, and once more if one of them changes meanwhile."""
+        try:
+            return self._read_model(model, self._files_of(model, made_from), refuse_changed=False)
+        except ChangedWhileReadError:
+            return self._read_model(model, self._files_of(model, made_from), refuse_changed=True)
+
+    def _read_model(self, model: str, files: ModelFiles, *, refuse_changed: bool) -> Part:
+        errors: list[str | None] = []
+        parts: list[IngestedAttempts] = []
         for place, source in enumerate(files.sources):
             scratch = self.store.scratch(f"fixes-{place}.parquet")
-            error, read = self._read_source(source, files.hashes[source.path], scratch)
-            errors.append(error)
-            parts.append(read)
+            content = files.hashes[source.path]
+            try:
+                errors.append(None)
+                parts.append(self._read_source(source, content, scratch))
+            except InputFileError as error:
+                changed = self.inputs.hash_or_none(source.path) != content or isinstance(error, ChangedWhileReadError)
+                if changed and not refuse_changed:
+                    raise ChangedWhileReadError(source.path) from None
+                errors[-1] = str(error)
+                parts.append(no_attempts(source, str(error)))
         combined = combine(model, files.sources, parts)
         parts = combined.parts
         if combined.conflict is not None:
@@ -246,26 +266,22 @@ class IngestStage:
         if error is not None:
             return refused_row(source, content, error)
         table = self.inputs.discovery.adapter_tables.get(source.path)
-        notes = [*(table.notes if table is not None else ()), *([note] if note else [])]
+        notes = [*(table.notes if table is not None else read.notes), *([note] if note else [])]
         return evaluated_row(source, content or self.inputs.source_hash(source.path), read.rows, read.accepted, notes)
 
-    def _read_source(self, source: Source, content: str | None, scratch: Path) -> tuple[str | None, IngestedAttempts]:
-        """The error that keeps a source from being used, if any, and its attempts."""
+    def _read_source(self, source: Source, content: str | None, scratch: Path) -> IngestedAttempts:
+        """The attempts of a source; `InputFileError` says why it cannot be used."""
         problems = self.store.scan_with_extras("problems")
-        try:
-            content = content or self.inputs.source_hash(source.path)
-            if source.format == NATIVE:
-                key, renames = self.config.problem_key, self.config.columns
-                read = read_fixes(source.path, source.model, problems, scratch, key, renames)
-            else:
-                table = self.inputs.discovery.adapter_tables[source.path].for_model(source.model)
-                read = read_attempts(table, source.model, problems, scratch)
-            self.inputs.require_unchanged(source.path, content)
-        except InputFileError as error:
-            reason = str(error)
-            return reason, no_attempts(source, reason)
+        content = content or self.inputs.source_hash(source.path)
+        if source.format == NATIVE:
+            key, renames = self.config.problem_key, self.config.columns
+            read = read_fixes(source.path, source.model, problems, scratch, key, renames)
+        else:
+            table = self.inputs.discovery.adapter_tables[source.path].for_model(source.model)
+            read = read_attempts(table, source.model, problems, scratch)
+        self.inputs.require_unchanged(source.path, content)
         named = read.quarantine.with_columns(source_file=pl.lit(source.name))
-        return None, replace(read, quarantine=named)
+        return replace(read, quarantine=named)
 
     @property
     def removal_warning(self) -> str:

@@ -4,21 +4,23 @@ The rows are kept in a scratch Parquet file, so that the input is parsed only on
 in `problems` and `fixes`.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 import polars as pl
 
 from touchstone.ingest import cells
-from touchstone.ingest.adapters.table import ROW_ERROR_KIND, AdapterTable
-from touchstone.ingest.csv_rows import LINE, ROW_ERROR, TextTable, read_rows
+from touchstone.ingest.adapters.table import AdapterTable
+from touchstone.ingest.csv_rows import LINE, ROW_ERROR, ROW_ERROR_KIND, TextTable, read_rows
 from touchstone.ingest.quarantine import Refusal
 
 _REFUSAL_COLUMNS = (ROW_ERROR_KIND, ROW_ERROR, cells.REFUSED_BY, cells.REFUSED_CELL)
 _COUNT = "__count"
 
 InputTable = TextTable | AdapterTable
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
@@ -41,13 +43,7 @@ def read_typed_rows(
         typed = rows.select(LINE, ROW_ERROR_KIND, ROW_ERROR, *cells.first_refusal(rules), *named)
         typed.sink_parquet(scratch, compression="lz4", statistics=False)
 
-    if isinstance(table, AdapterTable):
-        with table.reading():
-            sink(table.rows)
-    else:
-        # In a CSV file a row that cannot be split into cells is ragged.
-        read_rows(table, lambda rows: sink(rows.with_columns(pl.lit("ragged").alias(ROW_ERROR_KIND))))
-
+    read_any_rows(table, sink)
     written = pl.scan_parquet(scratch, glob=False)
     is_accepted = pl.col(ROW_ERROR).is_null() & (pl.col(cells.REFUSED_BY) == 0)
     refused = written.filter(~is_accepted).select(LINE, *_REFUSAL_COLUMNS).collect()
@@ -59,6 +55,14 @@ def read_typed_rows(
     ]
     rows = written.select(pl.len()).collect().item()
     return TypedRows(written.filter(is_accepted).drop(_REFUSAL_COLUMNS), refusals, rows)
+
+
+def read_any_rows(table: InputTable, consume: Callable[[pl.LazyFrame], Result]) -> Result:
+    """Pass the rows of a table to `consume`, whichever reader it comes from."""
+    if isinstance(table, TextTable):
+        return read_rows(table, consume)
+    with table.reading():
+        return consume(table.rows)
 
 
 def drop_refused(rows: pl.LazyFrame, refusals: Sequence[Refusal]) -> pl.LazyFrame:

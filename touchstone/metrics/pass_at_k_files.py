@@ -10,12 +10,14 @@ import polars as pl
 
 from touchstone.config import EvaluationConfig, IntervalSettings, sorted_k_values
 from touchstone.errors import InputFileError, TouchstoneError
+from touchstone.ingest.csv_rows import TextTable
 from touchstone.ingest.fast_histogram import fast_histogram
 from touchstone.ingest.fixes import open_fixes, read_fixes
 from touchstone.ingest.implied_config import fitting_ks
 from touchstone.ingest.problems import open_problems, read_problems
 from touchstone.ingest.read_inputs import read_inputs
 from touchstone.ingest.sources import model_of
+from touchstone.ingest.unchanged import read_unchanged
 from touchstone.metrics.pass_at_k import count_outcomes, outcome_histogram, summarise
 from touchstone.names import check_model_name
 from touchstone.progress import report_step
@@ -39,7 +41,17 @@ class Calculation:
 def calculate(
     problems_csv: Path, fixes_csvs: Sequence[Path], k_values: Sequence[int], intervals: IntervalSettings
 ) -> Calculation:
-    """pass@k of every file's model. A file that cannot be read is noted and the others go on."""
+    """pass@k of every file's model. A file that cannot be read is noted and the others go on.
+
+    Read again once if a file changes meanwhile.
+    """
+    files = [problems_csv, *fixes_csvs]
+    return read_unchanged(lambda: files, lambda: _calculate(problems_csv, fixes_csvs, k_values, intervals))
+
+
+def _calculate(
+    problems_csv: Path, fixes_csvs: Sequence[Path], k_values: Sequence[int], intervals: IntervalSettings
+) -> Calculation:
     by_model = _by_model(fixes_csvs)
     parts: list[pl.DataFrame] = []
     done = Calculation(pl.DataFrame())
@@ -121,9 +133,10 @@ class _Reader:
         self.quarantine: list[pl.DataFrame] = []
 
     def histogram(self, path: Path, model: str) -> tuple[pl.DataFrame, int]:
-        quick = fast_histogram(self._table, open_fixes(path), model)
-        if quick is not None:
-            return quick
+        if isinstance(self._table, TextTable):
+            quick = fast_histogram(self._table, open_fixes(path), model)
+            if quick is not None:
+                return quick
         problems = self._careful_problems()
         read = read_fixes(path, model, problems.lazy(), self._scratch / "fixes.parquet")
         self.quarantine.append(read.quarantine)

@@ -171,10 +171,10 @@ def test_an_exported_table_is_not_read_back(tmp_path: Path) -> None:
 
 def test_parquet_files_larger_than_the_limits_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = write(tmp_path, ROWS, "parquet")
-    monkeypatch.setattr(parquet_files, "_MAX_GROUP_ROWS", 1)
+    monkeypatch.setattr(parquet_files, "PARQUET_GROUP_ROWS", 1)
     with pytest.raises(InputFileError, match=r"a row group of 2 rows and .* is too large .* write smaller row groups"):
         read_adapted(path)
-    monkeypatch.setattr(parquet_files, "_MAX_ROWS", 1)
+    monkeypatch.setattr(parquet_files, "PARQUET_ROWS", 1)
     with pytest.raises(InputFileError, match="2 rows; at most 1 are read"):
         read_adapted(path)
 

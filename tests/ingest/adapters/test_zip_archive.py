@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 from tests.ingest.adapters.inspect_files import REAL
+from touchstone.config.input_limits import InputLimits
 from touchstone.errors import InputFileError
 from touchstone.ingest.adapters import zip_archive
 from touchstone.ingest.adapters.zip_archive import DamagedMemberError, ZipArchive
@@ -97,7 +98,7 @@ def test_a_member_that_is_longer_than_it_says(tmp_path: Path) -> None:
 
 
 def test_a_bomb(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(zip_archive, "_ALWAYS_ALLOWED_BYTES", 1 << 20)
+    monkeypatch.setattr(zip_archive, "limits", lambda: InputLimits(unpack_free_mb=1))
     with pytest.raises(InputFileError, match="unpacks to over 250 times its size"):
         read(archive(tmp_path / "a.zip", content=bytes(20 << 20)), "../a/é.json")
 

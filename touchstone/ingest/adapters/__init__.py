@@ -28,6 +28,7 @@ __all__ = [
     "read_adapted",
     "read_as",
     "why_unknown",
+    "why_unpack",
 ]
 
 # The first that recognizes a file reads it, so formats with more particular marks come first. Each is imported when its
@@ -88,7 +89,8 @@ def detect_format(path: Path, options: ReadOptions | None = None) -> str | None:
     """The format of a file or folder, detected from its content; None for a native CSV and anything else."""
     given = options or ReadOptions()
     head = Head(path, given.columns, given.problem_key)
-    return next((adapter.format for adapter in adapters() if adapter.recognizes(head)), None)
+    asked = (each for each in adapters() if each.reads_compressed) if head.is_compressed else adapters()
+    return next((adapter.format for adapter in asked if adapter.recognizes(head)), None)
 
 
 def read_adapted(path: Path, options: ReadOptions | None = None) -> AdapterTable:
@@ -106,6 +108,13 @@ def read_as(name: str, path: Path, options: ReadOptions | None = None) -> Adapte
     except RefusedRecordError as refusal:
         # What is wrong outside of any record is wrong with the file.
         raise InputFileError(f"{path}: {refusal.reason}") from None
+
+
+def why_unpack(path: Path) -> str:
+    """As what a compressed file could be read if it were unpacked; empty if as nothing, or if it is not compressed."""
+    head = Head(path)
+    found = next((each for each in adapters() if each.recognizes(head)), None) if head.is_compressed else None
+    return f"{found.title}: not read while compressed; unpack the file" if found else ""
 
 
 def why_unknown(path: Path) -> str:

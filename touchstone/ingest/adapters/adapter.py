@@ -43,3 +43,5 @@ class Adapter:
     title: str
     recognizes: Callable[[Head], bool]
     read: Callable[[Path, ReadOptions], AdapterTable]
+    # Others look for files beside theirs, or take names from theirs.
+    reads_compressed: bool = False

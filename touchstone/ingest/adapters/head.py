@@ -11,7 +11,8 @@ from functools import cached_property
 from itertools import islice
 from pathlib import Path
 
-from touchstone.regular_files import open_regular
+from touchstone.errors import InputFileError
+from touchstone.ingest.compressed import is_compressed, open_input
 
 LIST = "[]"
 
@@ -51,12 +52,17 @@ class Head:
         if self.is_folder:
             return b""
         try:
-            with open_regular(self.path) as file:
+            with open_input(self.path) as file:
                 start = file.read(_START_BYTES)
                 is_json = start.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] in (b"{", b"[")
                 return start + file.read(_JSON_BYTES - len(start)) if is_json else start
-        except OSError:
+        except (OSError, InputFileError):
             return b""
+
+    @cached_property
+    def is_compressed(self) -> bool:
+        """Whether the file is compressed; its data and text are those that it unpacks to."""
+        return not self.is_folder and is_compressed(self.path)
 
     @cached_property
     def text(self) -> str:

@@ -3,19 +3,25 @@
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from itertools import count
 from pathlib import Path
 
 from touchstone.errors import InputFileError
 from touchstone.ingest.adapters.json_values import object_of, shown_json
 from touchstone.ingest.adapters.lossless_json import DECODER, Number
 from touchstone.ingest.adapters.table import RefusedRecordError
+from touchstone.ingest.compressed import open_input
 from touchstone.ingest.csv_rows import MAX_RAW_LENGTH, decoded, readable
+from touchstone.ingest.limits import TOO_LARGE, limits, too_long
+
+LINES_SUFFIXES = (".jsonl", ".ndjson")
+_CHUNK = 1 << 20
 
 
 def read_text(path: Path) -> str:
     """The text of a file that is not empty."""
-    with readable(path):
-        text = decoded(path, path.read_bytes())
+    with readable(path), open_input(path) as file:
+        text = decoded(path, file.read())
     if not text.strip():
         raise InputFileError(f"{path}: the file is empty")
     return text
@@ -57,15 +63,38 @@ def parse_document(path: Path, text: str, *, unique_keys: bool = False) -> objec
         raise InputFileError(f"{path}: the JSON is nested too deeply") from None
 
 
+class OverlongLine(str):
+    """The start of a line that is longer than a row may be, which `parse_line` refuses."""
+
+
 def numbered_lines(path: Path) -> Iterator[tuple[int, str]]:
     """Every line that is not blank. Only `\\n` ends a line: JSON strings may contain other line separators."""
-    offset = 0
-    with readable(path), path.open("rb") as file:
-        for number, data in enumerate(file, start=1):
-            text = decoded(path, data, offset).strip(" \t\r\n")
-            offset += len(data)
+    offset, most = 0, limits().row_bytes
+    with readable(path), open_input(path) as file:
+        for number in count(1):
+            data = file.readline(most + 1)
+            if not data:
+                return
+            length = len(data)
+            if length > most:
+                text: str = OverlongLine(data[:MAX_RAW_LENGTH].decode("utf-8", "replace"))
+                while data and not data.endswith(b"\n"):
+                    data = file.readline(most)
+                    length += len(data)
+            else:
+                text = decoded(path, data, offset).strip(" \t\r\n")
+            offset += length
             if text:
                 yield number, text
+
+
+def unended_line(path: Path) -> int | None:
+    """The number of the last line if nothing ends it, as in a file that is being written."""
+    lines, last = 0, b"\n"
+    with readable(path), open_input(path) as file:
+        for chunk in iter(lambda: file.read(_CHUNK), b""):
+            lines, last = lines + chunk.count(b"\n"), chunk[-1:]
+    return None if last == b"\n" else lines + 1
 
 
 def raw_values(values: Iterable[tuple[int, object]], places: set[int]) -> dict[int, str]:
@@ -80,6 +109,8 @@ def raw_lines(path: Path, lines: set[int]) -> dict[int, str]:
 
 def parse_line(text: str, what: str = "result") -> dict[str, object]:
     """The object on one line; `what` names it in the reason for which another value is refused."""
+    if isinstance(text, OverlongLine):
+        raise RefusedRecordError(TOO_LARGE, too_long("the line", limits().row_mb, "row_mb"))
     try:
         value = DECODER.decode(text)
     except json.JSONDecodeError as error:

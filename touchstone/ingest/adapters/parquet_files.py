@@ -11,16 +11,22 @@ from pathlib import Path
 import polars as pl
 
 from touchstone.errors import InputFileError
-from touchstone.ingest.adapters.table import ROW_ERROR_KIND, first_line
-from touchstone.ingest.csv_rows import LINE, MAX_RAW_LENGTH, ROW_ERROR, readable
+from touchstone.ingest.adapters.table import first_line
+from touchstone.ingest.csv_rows import LINE, MAX_RAW_LENGTH, ROW_ERROR, ROW_ERROR_KIND, readable
+from touchstone.ingest.limits import (
+    MAX_COLUMNS,
+    PARQUET_CELLS_PER_BYTE,
+    PARQUET_FOOTER_BYTES,
+    PARQUET_FREE_CELLS,
+    PARQUET_GROUP_BYTES,
+    PARQUET_GROUP_ROWS,
+    PARQUET_ROWS,
+    TOO_LARGE,
+    limits,
+    too_long,
+)
 
 MAGIC = b"PAR1"
-# Ten times the largest evaluation that was ever tried.
-_MAX_ROWS = 100_000_000
-# A row group is decoded at once: this many rows of it, or bytes before compression.
-_MAX_GROUP_ROWS = 20_000_000
-_MAX_GROUP_BYTES = 4 << 30
-_MAX_FOOTER_BYTES = 64 << 20
 _BROKEN = (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError)
 
 
@@ -31,31 +37,48 @@ def schema_names(path: Path) -> list[str]:
 
     try:
         with readable(path), path.open("rb") as file:
-            _check_footer(path, file.seek(0, 2), file.seek(-8, 2) and file.read(8))
+            size = file.seek(0, 2)
+            _check_footer(path, size, file.seek(-8, 2) and file.read(8))
             metadata = pq.ParquetFile(path).metadata
             groups = [metadata.row_group(place) for place in range(metadata.num_row_groups)]
             names = [str(name) for name in metadata.schema.to_arrow_schema().names]
     except (pa.ArrowException, ValueError, OverflowError, RecursionError) as error:
         raise InputFileError(f"{path}: broken Parquet ({first_line(error)})") from None
-    if metadata.num_rows > _MAX_ROWS:
-        raise InputFileError(f"{path}: {metadata.num_rows:,} rows; at most {_MAX_ROWS:,} are read")
+    # Decoding follows the row groups, whatever the footer says of the whole file.
+    rows = max(metadata.num_rows, sum(group.num_rows for group in groups))
+    _check_rows(path, rows, rows * len(names), size)
     for group in groups:
-        if group.num_rows > _MAX_GROUP_ROWS or group.total_byte_size > _MAX_GROUP_BYTES:
-            raise InputFileError(
-                f"{path}: a row group of {group.num_rows:,} rows and {group.total_byte_size:,} bytes is too large "
-                f"(at most {_MAX_GROUP_ROWS:,} rows and {_MAX_GROUP_BYTES:,} bytes); write smaller row groups"
-            )
-    twice = next((name for name in names if names.count(name) > 1), None) if len(names) <= 10_000 else "…"
+        _check_group(path, group.num_rows, group.total_byte_size)
+    twice = next((name for name in names if names.count(name) > 1), None) if len(names) <= MAX_COLUMNS else "…"
     if twice is not None:
         raise InputFileError(f"{path}: the column '{twice}' appears twice, or there are too many columns")
     return names
+
+
+def _check_rows(path: Path, rows: int, cells: int, size: int) -> None:
+    if rows > PARQUET_ROWS:
+        raise InputFileError(f"{path}: {rows:,} rows; at most {PARQUET_ROWS:,} are read")
+    if cells > PARQUET_FREE_CELLS + PARQUET_CELLS_PER_BYTE * size:
+        raise InputFileError(
+            f"{path}: {size:,} bytes claim to hold {rows:,} rows, over {PARQUET_CELLS_PER_BYTE:,} cells a byte"
+        )
+
+
+def _check_group(path: Path, rows: int, size: int) -> None:
+    if rows < 0 or size < 0:
+        raise InputFileError(f"{path}: broken Parquet (a row group of {rows:,} rows and {size:,} bytes)")
+    if rows > PARQUET_GROUP_ROWS or size > PARQUET_GROUP_BYTES:
+        raise InputFileError(
+            f"{path}: a row group of {rows:,} rows and {size:,} bytes is too large "
+            f"(at most {PARQUET_GROUP_ROWS:,} rows and {PARQUET_GROUP_BYTES:,} bytes); write smaller row groups"
+        )
 
 
 def _check_footer(path: Path, size: int, end: bytes | int) -> None:
     length = int.from_bytes(end[:4], "little") if isinstance(end, bytes) else -1
     if not isinstance(end, bytes) or end[4:] != MAGIC or length + 12 > size:
         raise InputFileError(f"{path}: broken Parquet (the end is missing)")
-    if length > _MAX_FOOTER_BYTES:
+    if length > PARQUET_FOOTER_BYTES:
         raise InputFileError(f"{path}: broken Parquet (its footer has {length:,} bytes)")
 
 
@@ -69,11 +92,25 @@ def scan_parquet_text(path: Path, names: Sequence[str]) -> pl.LazyFrame:
             for ours, (theirs, dtype) in zip(names, schema.items(), strict=True)
         ]
         rows = scan.select(cells).with_row_index(LINE, offset=1)
-        rows.select(pl.all().null_count()).collect(engine="streaming")
+        longest = _longest_cell(rows)
     except _BROKEN as error:
         raise InputFileError(f"{path}: broken Parquet ({first_line(error)})") from None
-    nothing = pl.lit(None, pl.String)
-    return rows.with_columns(pl.col(LINE).cast(pl.Int64), nothing.alias(ROW_ERROR_KIND), nothing.alias(ROW_ERROR))
+    too_large = pl.lit(False)
+    if longest > limits().cell_bytes:
+        too_large = pl.any_horizontal(pl.col(name).str.len_bytes() > limits().cell_bytes for name in names)
+    reason = too_long("a cell", limits().cell_mb, "cell_mb")
+    return rows.with_columns(
+        pl.col(LINE).cast(pl.Int64),
+        pl.when(too_large).then(pl.lit(TOO_LARGE)).alias(ROW_ERROR_KIND),
+        pl.when(too_large).then(pl.lit(reason)).alias(ROW_ERROR),
+    )
+
+
+def _longest_cell(rows: pl.LazyFrame) -> int:
+    """The bytes of the longest cell; every cell is decoded, so that what can be read now can be read later."""
+    cells = pl.all().exclude(LINE)
+    decoded = rows.select(cells.str.len_bytes().max().fill_null(0)).collect(engine="streaming")
+    return max(decoded.row(0), default=0)
 
 
 def raw_parquet(path: Path, rows: set[int]) -> dict[int, str]:

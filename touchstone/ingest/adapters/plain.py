@@ -7,6 +7,7 @@ for a CSV, unless there is a column `llm_name` or `model`: then the file may hav
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
@@ -14,24 +15,25 @@ import polars as pl
 from touchstone.errors import InputFileError
 from touchstone.ingest.adapters.adapter import Adapter, ReadOptions
 from touchstone.ingest.adapters.head import Head
-from touchstone.ingest.adapters.json_files import numbered_lines, parse_line, raw_lines
+from touchstone.ingest.adapters.json_files import LINES_SUFFIXES, numbered_lines, parse_line, raw_lines
 from touchstone.ingest.adapters.json_values import text_of
 from touchstone.ingest.adapters.parquet_files import MAGIC, raw_parquet, scan_parquet_text, schema_names
 from touchstone.ingest.adapters.table import (
     NAME_COLUMN,
-    ROW_ERROR_KIND,
     AdapterTable,
     Cells,
     RawReader,
     RefusedRecordError,
     adapter_table,
 )
-from touchstone.ingest.csv_rows import LINE, ROW_ERROR, rename_columns
+from touchstone.ingest.compressed import data_suffix
+from touchstone.ingest.csv_rows import LINE, ROW_ERROR, ROW_ERROR_KIND, rename_columns
+from touchstone.ingest.limits import MAX_KEYS, TOO_LARGE, limits, too_long
 from touchstone.ingest.sources import model_of
+from touchstone.ingest.unchanged import mark_of
 
 _OID = "oid"
 _MODEL_COLUMNS = (NAME_COLUMN, "model")
-_MAX_COLUMNS = 1000
 _BATCH_ROWS = 20_000
 # Records with the same keys in the same order share their column names.
 _MAX_SHAPES = 10_000
@@ -41,28 +43,49 @@ _Row = tuple[int, str | None, str | None, Cells]
 
 def read_json_lines(path: Path, options: ReadOptions | None = None) -> AdapterTable:
     """Read one record per line into rows of text cells."""
-    frames = [_frame(batch) for batch in _batches(path, _renames(options or ReadOptions()))]
+    rows, names = _json_rows(path, _renames(options or ReadOptions()))
+    return _table(path, "jsonl", rows, names, raw_lines)
+
+
+def read_parquet(path: Path, options: ReadOptions | None = None) -> AdapterTable:
+    """Scan a Parquet file as rows of text cells; it may be larger than memory."""
+    mark = mark_of(path)
+    rows, names = _parquet_rows(path, _renames(options or ReadOptions()))
+    return replace(_table(path, "parquet", rows, names, raw_parquet), scanned=mark)
+
+
+def read_problem_table(path: Path, renames: Mapping[str, str]) -> AdapterTable | None:
+    """A list of problems as JSON Lines or Parquet; None for a file with another name."""
+    suffix, mark = data_suffix(path), mark_of(path)
+    if suffix == ".parquet":
+        rows, names = _parquet_rows(path, renames)
+        return AdapterTable(path, "parquet", tuple(names), rows, raw_parquet, scanned=mark)
+    if suffix in LINES_SUFFIXES:
+        rows, names = _json_rows(path, renames)
+        return AdapterTable(path, "jsonl", tuple(names), rows, raw_lines)
+    return None
+
+
+def _json_rows(path: Path, renames: Mapping[str, str]) -> tuple[pl.LazyFrame, list[str]]:
+    frames = [_frame(batch) for batch in _batches(path, renames)]
     if not frames:
         raise InputFileError(f"{path}: the file is empty")
     frame = pl.concat(frames, how="diagonal")
     if len(frame.columns) == len(_OWN):
         raise InputFileError(f"{path}: no line is a record (line {frame[LINE][0]}: {frame[ROW_ERROR][0]})")
-    return _table(path, "jsonl", frame.lazy(), frame.columns[len(_OWN) :], raw_lines)
+    return frame.lazy(), frame.columns[len(_OWN) :]
 
 
-def read_parquet(path: Path, options: ReadOptions | None = None) -> AdapterTable:
-    """Scan a Parquet file as rows of text cells; it may be larger than memory."""
-    renames = _renames(options or ReadOptions())
+def _parquet_rows(path: Path, renames: Mapping[str, str]) -> tuple[pl.LazyFrame, Sequence[str]]:
     names = rename_columns(schema_names(path), renames)
-    rows = scan_parquet_text(path, names)
-    return _table(path, "parquet", rows, names, raw_parquet)
+    return scan_parquet_text(path, names), names
 
 
 def why_not_plain(path: Path, options: ReadOptions) -> str:
     """Which column a plain table lacks; empty if the file is no such table."""
     try:
         head = Head(path, options.columns, options.problem_key)
-        lines = head.first_record if path.suffix.lower() in (".jsonl", ".ndjson") else {}
+        lines = head.first_record if data_suffix(path) in LINES_SUFFIXES else {}
         names = schema_names(path) if head.data.startswith(MAGIC) else list(lines)
         table = exported_table(names)
         if table is not None:
@@ -109,7 +132,7 @@ def _recognizes_lines(head: Head) -> bool:
 
 
 PARQUET = Adapter("parquet", "a Parquet table of attempts", _recognizes_parquet, read_parquet)
-JSON_LINES = Adapter("jsonl", "a JSON Lines table of attempts", _recognizes_lines, read_json_lines)
+JSON_LINES = Adapter("jsonl", "a JSON Lines table of attempts", _recognizes_lines, read_json_lines, True)
 
 
 def _require(path: Path, columns: Sequence[str]) -> None:
@@ -131,9 +154,13 @@ def _renames(options: ReadOptions) -> dict[str, str]:
 def _batches(path: Path, renames: Mapping[str, str]) -> Iterator[list[_Row]]:
     batch: list[_Row] = []
     shapes: dict[tuple[str, ...], tuple[str, ...]] = {}
+    most = limits().cell_bytes
     for line, text in numbered_lines(path):
         try:
-            batch.append((line, None, None, _cells(parse_line(text, "record"), renames, shapes)))
+            cells = _cells(parse_line(text, "record"), renames, shapes)
+            if len(text) > most // 4 and any(cell and len(cell.encode()) > most for cell in cells.values()):
+                raise RefusedRecordError(TOO_LARGE, too_long("a cell", limits().cell_mb, "cell_mb"))
+            batch.append((line, None, None, cells))
         except RefusedRecordError as refusal:
             batch.append((line, refusal.kind, refusal.reason, {}))
         if len(batch) >= _BATCH_ROWS:
@@ -171,12 +198,12 @@ def _frame(rows: Sequence[_Row]) -> pl.DataFrame:
 
 def _table(path: Path, kind: str, rows: pl.LazyFrame, names: Sequence[str], raw_reader: RawReader) -> AdapterTable:
     """Complete rows of cells with their model; raises if a column is missing that every attempt needs."""
-    if len(names) > _MAX_COLUMNS:
-        raise InputFileError(f"{path}: {len(names):,} columns; at most {_MAX_COLUMNS:,} are read")
+    if len(names) > MAX_KEYS:
+        raise InputFileError(f"{path}: {len(names):,} columns; at most {MAX_KEYS:,} are read")
     _require(path, names)
     column = next((name for name in _MODEL_COLUMNS if name in names), None)
     if column is None:
-        rows = rows.with_columns(pl.lit(model_of(path.with_suffix(".csv"))).alias(NAME_COLUMN))
+        rows = rows.with_columns(pl.lit(model_of(path)).alias(NAME_COLUMN))
     else:
         missing = pl.when(pl.col(column).is_null() & pl.col(ROW_ERROR).is_null())
         rows = rows.with_columns(

@@ -16,10 +16,11 @@ import polars as pl
 
 from touchstone.ingest.adapters.adapter import Adapter
 from touchstone.ingest.adapters.head import Head
-from touchstone.ingest.adapters.table import ROW_ERROR_KIND, AdapterTable, adapter_table, carried_name
+from touchstone.ingest.adapters.table import AdapterTable, adapter_table, carried_name
 from touchstone.ingest.csv_rows import (
     LINE,
     ROW_ERROR,
+    ROW_ERROR_KIND,
     TextTable,
     open_table,
     raw_rows,
@@ -106,9 +107,6 @@ def _refusal() -> list[pl.Expr]:
     two = pl.format("the oid '{}' stands for different experiments, tiers and subtests", "__oid")
     reason = pl.coalesce(ROW_ERROR, *missing, pl.when(ambiguous).then(two))
     kind = (
-        pl.when(pl.col(ROW_ERROR).is_not_null())
-        .then(pl.lit("ragged"))
-        .when(reason.is_not_null())
-        .then(pl.lit("bad_id"))
+        pl.when(pl.col(ROW_ERROR).is_not_null()).then(ROW_ERROR_KIND).when(reason.is_not_null()).then(pl.lit("bad_id"))
     )
     return [kind.alias(ROW_ERROR_KIND), reason.alias(ROW_ERROR)]

@@ -12,15 +12,14 @@ from pathlib import Path
 import polars as pl
 
 from touchstone.errors import InputFileError, TouchstoneError
-from touchstone.ingest.csv_rows import LINE, ROW_ERROR
+from touchstone.ingest.csv_rows import LINE, ROW_ERROR, ROW_ERROR_KIND
+from touchstone.ingest.limits import MAX_KEYS
+from touchstone.ingest.unchanged import ChangedWhileReadError, Mark, mark_of
 from touchstone.names import check_model_name
 
-ROW_ERROR_KIND = "__kind"
 MODEL = "__model"
 OWN_COLUMNS = (LINE, ROW_ERROR_KIND, ROW_ERROR, MODEL)
 NAME_COLUMN = "llm_name"
-
-_MAX_COLUMNS = 1000
 
 Cells = dict[str, str | None]
 RawReader = Callable[[Path, set[int]], dict[int, str]]
@@ -61,6 +60,8 @@ class AdapterTable:
     # The files that were read, if `path` is a folder or others beside it were needed.
     files: tuple[Path, ...] = ()
     figures: tuple[ReportedFigure, ...] = ()
+    # Of a file whose rows are read each time they are used: what it was when it was opened.
+    scanned: Mark | None = None
     # What a user should know about the file: what was left out, and which of several readings was chosen.
     notes: tuple[str, ...] = ()
 
@@ -72,7 +73,8 @@ class AdapterTable:
 
     def models(self) -> list[str]:
         """The names of the models in the file."""
-        names = self.rows.select(pl.col(MODEL).drop_nulls().unique()).collect(engine="streaming")
+        with self.reading():
+            names = self.rows.select(pl.col(MODEL).drop_nulls().unique()).collect(engine="streaming")
         return names[MODEL].sort().to_list()
 
     def for_model(self, model: str) -> "AdapterTable":
@@ -84,8 +86,15 @@ class AdapterTable:
         """Turn errors of reading the rows, of which a scanned file may have some, into an `InputFileError`."""
         try:
             yield
-        except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
+        except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
+            self._require_unchanged()
             raise InputFileError(f"{self.path}: cannot be read ({first_line(error)})") from None
+        self._require_unchanged()
+
+    def _require_unchanged(self) -> None:
+        """Polars keeps the footer of a scanned file, so rows of another file would be read by the wrong one."""
+        if self.scanned is not None and mark_of(self.path) != self.scanned:
+            raise ChangedWhileReadError(self.path)
 
     def raw(self, lines: set[int]) -> dict[int, str]:
         """The text of the records at these lines, truncated to `MAX_RAW_LENGTH` characters."""
@@ -155,10 +164,8 @@ def table_from_records(
     shared = shared or {}
     cells = [record.cells for record in records]
     columns = tuple(dict.fromkeys((*native, *shared, *_all_names(cells))))
-    if len(columns) > _MAX_COLUMNS:
-        raise InputFileError(
-            f"{path}: its records have {len(columns)} different keys; at most {_MAX_COLUMNS} can be read"
-        )
+    if len(columns) > MAX_KEYS:
+        raise InputFileError(f"{path}: its records have {len(columns)} different keys; at most {MAX_KEYS} can be read")
     data: dict[str, list[int] | list[str | None]] = {
         LINE: [record.line for record in records],
         ROW_ERROR_KIND: [record.kind for record in records],

@@ -13,16 +13,11 @@ from pathlib import Path
 from typing import IO, NamedTuple
 
 from touchstone.errors import InputFileError
+from touchstone.ingest.limits import ZIP_DIRECTORY_BYTES, ZIP_MEMBER_BYTES, limits, too_much_unpacked
 
 STORED, DEFLATED, ZSTANDARD = 0, 8, 93
 
 _CHUNK = 1 << 20
-# 600,000 members with names of 60 characters; the directory is the only part of an archive that is kept in memory.
-_MAX_DIRECTORY_BYTES = 64 << 20
-_MAX_MEMBER_BYTES = 4 << 30
-# Transcripts repeat themselves and shrink to a fiftieth; a bomb shrinks to a thousandth or less.
-_MAX_RATIO = 250
-_ALWAYS_ALLOWED_BYTES = 256 << 20
 
 _END = struct.Struct("<4s4H2LH")
 _END_64_LOCATOR = struct.Struct("<4sLQL")
@@ -65,14 +60,14 @@ class ZipArchive:
         self._refuse_overlaps(entries)
         self.members = {entry.name: entry for entry in entries}
         self.repeated = len(entries) - len(self.members)
-        self._budget = _ALWAYS_ALLOWED_BYTES + _MAX_RATIO * self._size
+        self._budget = limits().unpacked_bytes(self._size)
 
     def chunks(self, name: str) -> Iterator[bytes]:
         """The content of a member, at most 1 MiB at a time; raises `DamagedMemberError` if it is not intact."""
         member = self.members[name]
-        if member.size > _MAX_MEMBER_BYTES:
+        if member.size > ZIP_MEMBER_BYTES:
             raise InputFileError(
-                f"{self.path}: {name!r} has {member.size:,} bytes; at most {_MAX_MEMBER_BYTES:,} are read"
+                f"{self.path}: {name!r} has {member.size:,} bytes; at most {ZIP_MEMBER_BYTES:,} are read"
             )
         checksum = length = 0
         try:
@@ -83,7 +78,7 @@ class ZipArchive:
                 if length > member.size:
                     raise DamagedMemberError(f"{self.path}: {name!r} is longer than the ZIP file says")
                 if self._budget < 0:
-                    raise InputFileError(f"{self.path}: unpacks to over {_MAX_RATIO} times its size; not read")
+                    raise too_much_unpacked(self.path)
                 yield chunk
         except (zlib.error, struct.error, EOFError) as error:
             raise DamagedMemberError(f"{self.path}: {name!r} is damaged ({error})") from None
@@ -122,9 +117,9 @@ class ZipArchive:
         if locator >= 0 and self._read(locator, 4) == b"PK\x06\x07":
             end_64 = _END_64_LOCATOR.unpack(self._read(locator, _END_64_LOCATOR.size))[2]
             *_, size, offset = _END_64.unpack(self._read(end_64, _END_64.size))
-        if size > _MAX_DIRECTORY_BYTES:
+        if size > ZIP_DIRECTORY_BYTES:
             raise InputFileError(
-                f"{self.path}: its ZIP directory has {size:,} bytes; at most {_MAX_DIRECTORY_BYTES:,} are read"
+                f"{self.path}: its ZIP directory has {size:,} bytes; at most {ZIP_DIRECTORY_BYTES:,} are read"
             )
         return self._read(offset, size), offset
 
