@@ -13,6 +13,7 @@ import dagster as dg
 from assets.common import SNAPSHOT, EvaluationParam, materialized, step_order, table_spec
 from assets.metadata import Metadata, leaderboard_metadata, result
 from assets.models import published_models
+from touchstone.locations import shown
 from touchstone.storage.store import WAREHOUSE, digest
 from touchstone.tables import TABLES
 
@@ -84,7 +85,7 @@ def warehouse(context: dg.AssetExecutionContext, evaluation: EvaluationParam) ->
         metadata={
             **leaderboard_metadata(store.scan("pass_at_k").collect()),
             **_where_to_look(store.root),
-            "path": dg.MetadataValue.path(store.root / WAREHOUSE),
+            "path": dg.MetadataValue.path(shown(str(store.root / WAREHOUSE))),
             "tables": ", ".join(published.tables),
             "left out (too many rows)": ", ".join(published.left_out) or "none",
             "rows": rows,
@@ -98,6 +99,6 @@ def _where_to_look(results: Path) -> Metadata:
     report = results / "report.html"
     has_dashboard = find_spec("touchstone.publish.dashboard") is not None
     return {
-        **({"report": dg.MetadataValue.path(report)} if report.exists() else {}),
-        **({"dashboard": f"touchstone explore --data {shlex.quote(str(results))}"} if has_dashboard else {}),
+        **({"report": dg.MetadataValue.path(shown(str(report)))} if report.exists() else {}),
+        **({"dashboard": f"touchstone explore --data {shlex.quote(shown(str(results)))}"} if has_dashboard else {}),
     }

@@ -49,7 +49,7 @@ def test_folders_and_what_everything_shares() -> None:
     entries = {path.stem for path in (PROJECT / "touchstone").iterdir() if not path.name.startswith((".", "__py"))}
     folders = {"cli", "publish", "compare", "metrics", "validation", "inference", "ingest", "storage", "project"}
     shared = {"config", "contracts", "errors", "names", "progress", "project_files", "tables", "text", "checks"}
-    shared |= {"columns", "regular_files", "vocabulary"}
+    shared |= {"columns", "locations", "regular_files", "vocabulary"}
     assert entries - folders <= shared | {"__init__", "api", "evaluation", "py"}
 
 

@@ -3,19 +3,21 @@
 Each function does what a command does, with Polars frames instead of files and tables on the screen.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import polars as pl
 
 from touchstone.errors import TouchstoneError
+from touchstone.locations import is_working_copy, output_location
 from touchstone.storage.files import parquet_files
 
 if TYPE_CHECKING:
     from touchstone.checks import CheckOutcome
     from touchstone.compare.compare import ComparisonResult
+    from touchstone.storage.output_folders import Wanted
 
 PathLike = str | Path
 
@@ -43,6 +45,8 @@ class Results(Mapping[str, pl.DataFrame]):
 
     folder: Path
     checks: "Sequence[CheckOutcome]" = ()
+    # Downloads published files, for results in object storage.
+    fetch: "Callable[[Wanted], Path] | None" = field(default=None, repr=False, compare=False)
 
     def __getitem__(self, table: str) -> pl.DataFrame:
         return self.scan(table).collect()
@@ -55,6 +59,8 @@ class Results(Mapping[str, pl.DataFrame]):
 
     def scan(self, table: str) -> pl.LazyFrame:
         """A table as a lazy frame, for those that are large."""
+        if self.fetch is not None:
+            self.fetch(lambda path: path.startswith(f"tables/{table}/"))
         files = parquet_files(self._tables / table)
         if not files:
             raise KeyError(table)
@@ -96,18 +102,24 @@ def evaluate(config: PathLike, *, output_dir: PathLike | None = None, only: Sequ
     if outcome.stopped:
         failed = [f"{check.name}: {check.message}" for check in outcome.checks if check.error and not check.passed]
         raise TouchstoneError(f"nothing was published: {'; '.join(failed)}")
-    return Results(evaluation.config.output_dir, outcome.checks)
+    return replace(load_results(evaluation.config.output_dir), checks=outcome.checks)
 
 
 def load_results(folder: PathLike) -> Results:
-    """The published tables in an output folder, or those of a snapshot.
+    """The published tables in an output folder, local or in object storage, or those of a snapshot.
 
     >>> import touchstone
     >>> touchstone.load_results("nowhere")
     Traceback (most recent call last):
     touchstone.errors.TouchstoneError: nowhere: no results here (no folder 'tables'); run `touchstone run` first
     """
-    found = Results(Path(folder))
+    place = output_location(folder)
+    if is_working_copy(place):
+        from touchstone.storage.remote_store import View
+
+        view = View(place)
+        return Results(view.folder, fetch=view.fetch)
+    found = Results(place)
     if not (found.folder / "tables").is_dir():
         raise TouchstoneError(f"{folder}: no results here (no folder 'tables'); run `touchstone run` first")
     return found

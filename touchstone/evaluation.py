@@ -24,6 +24,7 @@ from touchstone.storage import model_rows
 from touchstone.storage.batches import batches, first_and_last
 from touchstone.storage.check_results import checked, keep
 from touchstone.storage.code_version import module_code_version, table_code_version
+from touchstone.storage.output_folders import open_store
 from touchstone.storage.store import Part, Store, digest
 from touchstone.tables import TABLES
 
@@ -55,7 +56,7 @@ class Evaluation:
     _checked: dict[str, CheckOutcome] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.store = Store(self.config.output_dir)
+        self.store = open_store(self.config.output_dir)
 
     @classmethod
     def load(
@@ -67,8 +68,14 @@ class Evaluation:
         accept: bool = False,
         fresh: bool = False,
     ) -> Self:
-        """The evaluation that a configuration file describes; writes the synthetic data that it asks for."""
+        """The evaluation that a configuration file describes; writes the synthetic data that it asks for.
+
+        Inputs in object storage are downloaded.
+        """
+        from touchstone.ingest.input_paths import fetch_inputs
+
         config = load_config(config_file, output_dir)
+        fetch_inputs(config)
         if config.generate_synthetic_data:
             from touchstone.ingest.synthetic import generate_if_asked
 

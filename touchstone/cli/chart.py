@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 import typer
 
 from touchstone.cli.console import show_progress
-from touchstone.cli.options import DRAFT_OPTION, tables_folder
+from touchstone.cli.options import DATA_OPTION, DRAFT_OPTION, tables_folder
 from touchstone.errors import TouchstoneError
 
 _SUFFIXES = {".svg": "svg", ".png": "png", ".html": "html", ".htm": "html", ".json": "json"}
@@ -17,7 +17,7 @@ commands = typer.Typer()
 @commands.command()
 def chart(
     name: Annotated[str | None, typer.Argument(help="Name of a chart; --list shows them.")] = None,
-    data: Annotated[Path | None, typer.Option(help="Output folder of a run.")] = None,
+    data: Annotated[Path | None, DATA_OPTION] = None,
     save_to: Annotated[Path | None, typer.Option(help="File to write: .svg, .png, .html or .json (Vega-Lite).")] = None,
     theme: Annotated[
         Literal["light", "dark"] | None,

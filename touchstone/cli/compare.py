@@ -6,7 +6,15 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from touchstone.cli.console import print_messages, show_progress
-from touchstone.cli.options import DATA_OPTION, JSON_OPTION, QUIET_OPTION, MultiValueCommand, as_format
+from touchstone.cli.options import (
+    DATA_OPTION,
+    JSON_OPTION,
+    QUIET_OPTION,
+    MultiValueCommand,
+    as_format,
+    data_option,
+    input_option,
+)
 from touchstone.cli.safe_output import print_data
 from touchstone.errors import TouchstoneError
 
@@ -34,9 +42,9 @@ def compare(
         Path | None,
         typer.Option(help="Take scoring, problems and comparison settings from this config; options override it."),
     ] = None,
-    data: Annotated[Path | None, typer.Option(help="Output folder to look up snapshots in.")] = None,
+    data: Annotated[Path | None, data_option("Output folder to look up snapshots in.")] = None,
     problems_csv: Annotated[
-        Path | None, typer.Option(help="Problems file for a fixes CSV. [default: the one beside it]")
+        Path | None, input_option("Problems file for a fixes CSV. [default: the one beside it]")
     ] = None,
     threshold: Annotated[
         float | None, typer.Option(help="A case that drops by more than this is a regression. [default: 0.05]")
@@ -134,7 +142,7 @@ def _comparison_settings(config: Path | None, **given: Any) -> "tuple[CompareOpt
 @snapshot_commands.callback()
 def snapshots(
     context: typer.Context,
-    data: Annotated[Path | None, typer.Option(help="Output folder whose snapshots to list.")] = None,
+    data: Annotated[Path | None, data_option("Output folder whose snapshots to list.")] = None,
     as_json: Annotated[bool, JSON_OPTION] = False,
     quiet: Annotated[bool, QUIET_OPTION] = False,
 ) -> None:
@@ -153,7 +161,9 @@ def list_snapshots(
 ) -> None:
     """List the snapshots, newest first, with their pins."""
     from touchstone.storage import snapshots as stored
+    from touchstone.storage.output_folders import of_snapshot_list, results_folder
 
+    data = results_folder(data, of_snapshot_list)
     found, unreadable = stored.list_snapshots(data), stored.explain_unreadable(data)
     if not found and not unreadable:
         raise TouchstoneError(f"{data}: there are no snapshots; every finished `touchstone run` makes one")
@@ -175,9 +185,12 @@ def pin_snapshot(
     data: Annotated[Path, DATA_OPTION],
 ) -> None:
     """Pin a snapshot under a name, such as baseline. An existing pin of that name moves."""
+    from touchstone.storage.output_folders import editing
     from touchstone.storage.snapshots import pin
 
-    print(f"{name} is now {pin(data, snapshot, name).id}")
+    with editing(data) as folder:
+        pinned = pin(folder, snapshot, name)
+    print(f"{name} is now {pinned.id}")
 
 
 @snapshot_commands.command("prune")
@@ -186,9 +199,14 @@ def prune_snapshots(
     keep: Annotated[int, typer.Option(min=1, help="Number of newest snapshots to keep, besides the pinned ones.")],
 ) -> None:
     """Delete old snapshots that are not pinned."""
+    from touchstone.storage.output_folders import editing, sweep
     from touchstone.storage.snapshots import explain_unreadable, prune
     from touchstone.text import counted
 
-    removed = prune(data, keep)
+    with editing(data) as folder:
+        removed = prune(folder, keep)
     print(f"{counted(len(removed), 'snapshot')} removed" + (f": {', '.join(removed)}" if removed else ""))
+    swept = sweep(data)
+    if swept:
+        print(f"{counted(swept, 'unused object')} removed")
     print_messages("warning", explain_unreadable(data))

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 
+from touchstone.locations import shown
 from touchstone.progress import Bar, set_display
 
 
@@ -57,4 +58,4 @@ class _NoDisplay:
 def print_messages(level: str, messages: Iterable[str], quiet: bool = False) -> None:
     """Print each message on a line of its own, as `note: …`, `warning: …` or `error: …`; errors are never quiet."""
     for message in messages if level == "error" or not quiet else ():
-        print(f"{level}: {message}", file=sys.stderr)
+        print(f"{level}: {shown(message)}", file=sys.stderr)

@@ -27,7 +27,9 @@ def explore(
     """Explore the results in the browser. Stop with Ctrl-C."""
     from touchstone.publish.dashboard.server import is_loopback, listen, open_in_browser, serve
     from touchstone.publish.views import require_tables
+    from touchstone.storage.output_folders import of_any_run, results_folder
 
+    data = results_folder(data, of_any_run)
     require_tables(data / "tables")
     try:
         import marimo  # noqa: F401

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from touchstone.cli.console import show_progress
-from touchstone.cli.options import JSON_OPTION, QUIET_OPTION, SCORE_OPTION
+from touchstone.cli.options import JSON_OPTION, QUIET_OPTION, SCORE_OPTION, input_argument
 from touchstone.errors import TouchstoneError
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ commands = typer.Typer()
 
 @commands.command("inspect-files")
 def inspect_files(
-    paths: Annotated[list[Path] | None, typer.Argument(metavar="PATH…", help="Files and folders.")] = None,
+    paths: Annotated[list[Path] | None, input_argument("Files and folders.")] = None,
     score: Annotated[str | None, SCORE_OPTION] = None,
     formats: Annotated[bool, typer.Option("--formats", help="List the formats that can be read.")] = False,
     as_json: Annotated[bool, JSON_OPTION] = False,

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from touchstone import __version__
 from touchstone.cli.safe_output import print_data
+from touchstone.locations import shown
 from touchstone.text import json_number
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ def run_document(
 ) -> dict[str, object]:
     """The result of a run: how it ended, its checks, and the rows of `RUN_TABLES`; null without `scan`."""
     tables = {name: None if scan is None else scan(name).collect().to_dicts() for name in RUN_TABLES}
-    head = {"touchstone": __version__, "output_dir": str(output_dir), **facts}
+    head = {"touchstone": __version__, "output_dir": shown(str(output_dir)), **facts}
     return {**head, "checks": [asdict(check) for check in checks], **tables}
 
 

@@ -27,6 +27,7 @@ from touchstone.cli import (
     show,
     validation,
 )
+from touchstone.cli.options import LocalPathsCommand
 from touchstone.cli.safe_output import guard_output
 from touchstone.errors import TouchstoneError
 
@@ -47,6 +48,18 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
+
+def _with_local_paths(commands: typer.Typer) -> typer.Typer:
+    """The commands, each refusing addresses where it needs a local path."""
+    for command in commands.registered_commands:
+        if command.cls is None or not issubclass(command.cls, LocalPathsCommand):
+            command.cls = LocalPathsCommand
+    for group in commands.registered_groups:
+        if group.typer_instance is not None:
+            _with_local_paths(group.typer_instance)
+    return commands
+
+
 # Every command module defines `commands`, a Typer app; `--help` lists them in this order.
 for module in (
     run,
@@ -64,7 +77,7 @@ for module in (
     environments,
     setup,
 ):
-    app.add_typer(module.commands)
+    app.add_typer(_with_local_paths(module.commands))
 
 
 def _print_version(requested: bool) -> None:

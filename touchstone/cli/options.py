@@ -8,6 +8,7 @@ import typer
 from typer.core import TyperCommand
 
 from touchstone.errors import TouchstoneError
+from touchstone.locations import input_location, output_location, refuse_address
 
 _DEFAULT_CONFIG = Path("evaluation_config.json")
 
@@ -17,13 +18,44 @@ CONFIG_OPTION = typer.Option(
 SCORE_OPTION = typer.Option(
     "--scorer", "--score", metavar="NAME", help="Which score of files that have several, such as Inspect logs."
 )
-DATA_OPTION = typer.Option(help="Output folder of a run.")
+_PLACE: dict[str, Any] = {"metavar": "<path or address>"}
+
+
+def data_option(help: str) -> Any:
+    """An option that takes an output folder, local or in object storage; gives its local path."""
+    return typer.Option(parser=output_location, help=help, **_PLACE)
+
+
+def input_option(help: str, metavar: str = "<path or address>") -> Any:
+    """An option that takes input files, local or in object storage; gives the local path."""
+    return typer.Option(parser=input_location, help=help, metavar=metavar)
+
+
+def input_argument(help: str) -> Any:
+    """The same as an argument."""
+    return typer.Argument(parser=input_location, metavar="PATH…", help=help)
+
+
+DATA_OPTION = data_option("Output folder of a run.")
 QUIET_OPTION = typer.Option("--quiet", "-q", help="Print only errors; with --json or --format, the result too.")
 JSON_OPTION = typer.Option("--json", help="Print the result as one JSON document, figures unrounded.")
 DRAFT_OPTION = typer.Option("--draft", help="Read the tables of the last run, which a gate kept from being published.")
 
 
-class MultiValueCommand(TyperCommand):
+class LocalPathsCommand(TyperCommand):
+    """A command whose other paths must be local: `s3://…` must not become a folder called `s3:`."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Refuse addresses before the command runs."""
+        for param in self.params:
+            value = ctx.params.get(param.name)
+            for each in value if isinstance(value, list) else [value]:
+                if isinstance(each, Path):
+                    refuse_address(each, max(param.opts, key=len))
+        return super().invoke(ctx)
+
+
+class MultiValueCommand(LocalPathsCommand):
     """A command whose repeatable options take several values at once: `--k-values 1 5 10`."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
@@ -51,7 +83,9 @@ def config_or_default(config: Path | None) -> Path:
 def tables_folder(data: Path, draft: bool) -> Path:
     """The folder of the published tables, or with `--draft` of those that a gate kept from being published."""
     if not draft:
-        return data / "tables"
+        from touchstone.storage.output_folders import results_folder
+
+        return results_folder(data) / "tables"
     found = _draft_tables(data)
     print("note: a gate blocked this run; its tables are not published", file=sys.stderr)
     return found

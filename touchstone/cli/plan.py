@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from touchstone.cli.console import print_messages, show_progress
-from touchstone.cli.options import JSON_OPTION, QUIET_OPTION, MultiValueCommand
+from touchstone.cli.options import JSON_OPTION, QUIET_OPTION, MultiValueCommand, data_option
 from touchstone.errors import TouchstoneError
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ def plan(
     power: Annotated[float, typer.Option(help="Probability of finding it.")] = 0.8,
     alpha: Annotated[float, typer.Option(help="Significance level of the test.")] = 0.05,
     pairs: Annotated[int, typer.Option(min=1, help="Number of pairs that the test will be corrected for.")] = 1,
-    data: Annotated[Path | None, typer.Option(help="Estimate everything from this output folder of a run.")] = None,
+    data: Annotated[Path | None, data_option("Estimate everything from this output folder of a run.")] = None,
     model: Annotated[str | None, typer.Option(help="A model in the data. [default: the only two models]")] = None,
     against: Annotated[str | None, typer.Option(help="The model to compare it with.")] = None,
     tier: Annotated[str | None, typer.Option(help="The tier of both. [default: the only one]")] = None,
@@ -60,13 +60,14 @@ def plan(
     """Say how many problems and attempts a comparison of two models needs, what each mix costs, and what is enough."""
     from touchstone.compare.planning import PlanRequest, make_plan
     from touchstone.inference.planning import Goal
+    from touchstone.storage.output_folders import results_folder
 
     format = _chart_format(save_to)
     with show_progress("planning", quiet=quiet):
         found = make_plan(
             PlanRequest(
                 goal=Goal(detect, power, alpha / pairs),
-                data=data, model=model, against=against, tier=tier,
+                data=data and results_folder(data), model=model, against=against, tier=tier,
                 rate=rate, icc=icc, correlation=correlation, clusters=clusters, cluster_share=cluster_share,
                 problems=problems, attempts=tuple(attempts_per_problem or ()),
                 cost_per_attempt=cost_per_attempt, cost_per_problem=cost_per_problem,

@@ -2,10 +2,12 @@
 
 from pathlib import Path
 
+from touchstone.locations import shown
 
-def relative_path(path: Path) -> Path:
-    """The path relative to the current folder, if it is inside."""
+
+def relative_path(path: Path) -> str:
+    """The path relative to the current folder, if it is inside; the address if it stands for one."""
     try:
-        return path.relative_to(Path.cwd())
+        return str(path.relative_to(Path.cwd()))
     except ValueError:
-        return path
+        return shown(str(path))

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 import typer
 
 from touchstone.cli.console import show_progress
-from touchstone.cli.options import DRAFT_OPTION, config_or_default, tables_folder
+from touchstone.cli.options import DRAFT_OPTION, config_or_default, data_option, tables_folder
 from touchstone.cli.safe_output import print_data
 from touchstone.errors import TouchstoneError
 
@@ -16,7 +16,7 @@ commands = typer.Typer()
 @commands.command()
 def report(
     data: Annotated[
-        Path | None, typer.Option(help="Output folder of a run. [default: that of evaluation_config.json here]")
+        Path | None, data_option("Output folder of a run. [default: that of evaluation_config.json here]")
     ] = None,
     open_: Annotated[bool, typer.Option("--open", help="Open the page in the browser.")] = False,
     format: Annotated[
@@ -66,10 +66,12 @@ def _page(folder: Path, save_to: Path | None, *, draft: bool) -> Path:
     from touchstone.publish.report import report_html
     from touchstone.storage.store import REPORT_PAGE
 
-    results, place = tables_folder(folder, draft).parent, save_to or folder / REPORT_PAGE
+    results = tables_folder(folder, draft).parent
+    place = save_to or (folder if draft else results) / REPORT_PAGE
     if save_to is None and draft:
         raise TouchstoneError(f"--draft: name the file with --save-to; {place} is about the published run")
-    if save_to is None and place.is_symlink() and place.is_file():
+    is_published = place.is_symlink() or results != folder
+    if save_to is None and is_published and place.is_file():
         return place
     with show_progress("drawing the report"):
         text = report_html(results)

@@ -17,11 +17,14 @@ from touchstone.cli.options import (
     SCORE_OPTION,
     MultiValueCommand,
     as_format,
+    input_argument,
+    input_option,
     require_file_for_parquet,
     tables_folder,
 )
 from touchstone.cli.safe_output import print_data
 from touchstone.errors import TouchstoneError
+from touchstone.locations import is_mirror
 
 # Bytes of CSV that take about a second to read. Below that, importing the live display would take longer than the work.
 _LARGE = 100_000_000
@@ -31,12 +34,10 @@ commands = typer.Typer()
 
 @commands.command("pass-at-k", cls=MultiValueCommand)
 def pass_at_k(
-    paths: Annotated[
-        list[Path] | None, typer.Argument(metavar="PATH…", help="Files and folders with results of any known format.")
-    ] = None,
-    problems_csv: Annotated[Path | None, typer.Option(help="The problems file of fixes CSVs.")] = None,
+    paths: Annotated[list[Path] | None, input_argument("Files and folders with results of any known format.")] = None,
+    problems_csv: Annotated[Path | None, input_option("The problems file of fixes CSVs.")] = None,
     fixes_csv: Annotated[
-        list[Path] | None, typer.Option(metavar="FILE…", help="One or more <model>_fixes.csv files.")
+        list[Path] | None, input_option("One or more <model>_fixes.csv files.", metavar="FILE…")
     ] = None,
     score: Annotated[str | None, SCORE_OPTION] = None,
     k_values: Annotated[
@@ -60,6 +61,12 @@ def pass_at_k(
     from touchstone.publish.summary import summary, write_summary
 
     given = parse_k_values(k_values) if k_values else None
+    named = [*(fixes_csv or []), *([problems_csv] if problems_csv is not None else [])]
+    if any(map(is_mirror, named)):
+        from touchstone.storage.input_mirror import fetch
+
+        with show_progress("downloading", quiet=quiet):
+            fetch(named)
     large = sum(path.stat().st_size for path in [*(fixes_csv or []), *(paths or [])] if path.is_file()) > _LARGE
     shown_as = as_format(format, as_json)
     with show_progress("reading", quiet=quiet) if large else nullcontext():

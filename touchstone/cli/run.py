@@ -16,8 +16,11 @@ from touchstone.cli.options import (
     SCORE_OPTION,
     MultiValueCommand,
     config_or_default,
+    data_option,
+    input_argument,
 )
 from touchstone.errors import TouchstoneError
+from touchstone.locations import is_working_copy
 
 if TYPE_CHECKING:
     from touchstone.config import EvaluationConfig
@@ -34,13 +37,10 @@ commands = typer.Typer()
 @commands.command(cls=MultiValueCommand)
 def run(
     paths: Annotated[
-        list[Path] | None,
-        typer.Argument(
-            metavar="PATH…", help="Files and folders with results of any known format, instead of a config."
-        ),
+        list[Path] | None, input_argument("Files and folders with results of any known format, instead of a config.")
     ] = None,
     config: Annotated[Path | None, CONFIG_OPTION] = None,
-    output_dir: Annotated[Path | None, typer.Option(help="Output folder, instead of the config's output_dir.")] = None,
+    output_dir: Annotated[Path | None, data_option("Output folder, instead of the config's output_dir.")] = None,
     score: Annotated[str | None, SCORE_OPTION] = None,
     only: Annotated[list[str] | None, typer.Option(metavar="MODEL…", help="Re-evaluate only these models.")] = None,
     accept: Annotated[
@@ -153,15 +153,19 @@ def _introduce(evaluation: "Evaluation", config_file: Path, is_new: bool, silent
     if is_new:
         evaluation.config = with_fitting_k(config_file, max((each.most_attempts for each in found), default=1))
         if not silent:
-            print(f"settings: {relative_path(config_file)}; edit it to change them")
+            # The settings of a working copy are a local file, whatever its folder stands for.
+            is_local = not is_working_copy(config_file.parent)
+            print(f"settings: {relative_path(config_file) if is_local else config_file}; edit it to change them")
 
 
 def _find_up_to_date(config_file: Path, output_dir: Path | None) -> "tuple[EvaluationConfig, PublishedRun] | None":
     """The configuration and the published run, if running again would change nothing. Dagster is not imported."""
     from touchstone.config import load_config
+    from touchstone.ingest.input_paths import fetch_inputs
     from touchstone.publish.up_to_date import up_to_date
 
     config = load_config(config_file, output_dir)
+    fetch_inputs(config)
     published = up_to_date(config)
     return None if published is None else (config, published)
 

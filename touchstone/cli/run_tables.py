@@ -17,6 +17,7 @@ from touchstone.cli.fitted_table import FittedTable, bar, bars, labels, names, n
 from touchstone.cli.input_tables import show_inputs
 from touchstone.cli.relative_paths import relative_path
 from touchstone.compare.verdicts import describe_shortage
+from touchstone.locations import address_of
 from touchstone.publish.figures import dollars, interval, number, p_value, with_interval
 from touchstone.storage.store import Store
 from touchstone.text import counted, counted_of
@@ -127,6 +128,9 @@ def _publication(store: Store, outcome: "RunOutcome") -> list[str]:
 
 
 def _published_paths(store: Store) -> list[str]:
+    in_objects = address_of(store.root)
+    if in_objects is not None:
+        return [f"  {in_objects}"]
     published = ("summary_pass_at_k.csv", "csv", "tables", "warehouse.duckdb", "report.html")
     return [f"  {relative_path(store.root / name)}" for name in published if (store.root / name).exists()]
 

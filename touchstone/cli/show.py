@@ -30,7 +30,9 @@ def show(
 ) -> None:
     """Show the attempts of a model at a problem, or one attempt in full: diff, diagnostics, tests, cost."""
     from touchstone.publish.attempt_detail import attempt_detail, attempts_of
+    from touchstone.storage.output_folders import results_folder
 
+    data = results_folder(data)
     listed = attempts_of(data, model, tier, problem)
     if attempt is None:
         if as_json:

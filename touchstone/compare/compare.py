@@ -19,7 +19,9 @@ from touchstone.compare.report import ComparisonReport
 from touchstone.compare.validation_differences import validation_differences
 from touchstone.errors import TouchstoneError
 from touchstone.ingest.quarantine import explain_refusals
-from touchstone.storage.snapshots import explain_unreadable, find
+from touchstone.locations import address
+from touchstone.storage.output_folders import find_snapshot, of_snapshot_list, results_folder
+from touchstone.storage.snapshots import explain_unreadable
 from touchstone.vocabulary import VERDICTS
 
 if TYPE_CHECKING:
@@ -141,10 +143,10 @@ def verdict_lines(verdicts: Iterable[tuple[str, str, str, str]]) -> list[str]:
 def _open(name: str, options: CompareOptions) -> ComparisonInput:
     """Open an existing path, else the snapshot of that name."""
     if _is_snapshot_name(name, options) and options.data is not None:
-        snapshot = find(options.data, name)
+        snapshot = find_snapshot(options.data, name)
         label = name if name == snapshot.id else f"{name} ({snapshot.id})"
         return replace(open_input(str(snapshot.folder)), label=label)
-    if name.strip() and not Path(name).exists():
+    if name.strip() and address(name) is None and not Path(name).exists():
         raise TouchstoneError(f"{name}: no such file or folder; to name a snapshot, add --data DIR")
     return open_input(name, options.problems_csv, options.scoring, options.problem_key, options.scorer, options.columns)
 
@@ -170,14 +172,14 @@ def _renamed(evaluation: ComparisonInput, model: str, options: CompareOptions) -
 
 
 def _is_snapshot_name(name: str, options: CompareOptions) -> bool:
-    return options.data is not None and not Path(name).exists()
+    return options.data is not None and address(name) is None and not Path(name).exists()
 
 
 def _unread_snapshots(baseline: str, current: str, options: CompareOptions) -> list[str]:
     """Notes on unreadable snapshots, which change what `latest` and `previous` refer to."""
     if options.data is None or not any(_is_snapshot_name(name, options) for name in (baseline, current)):
         return []
-    return explain_unreadable(options.data)
+    return explain_unreadable(results_folder(options.data, of_snapshot_list))
 
 
 def _selected_scores(evaluation: ComparisonInput, options: CompareOptions) -> pl.LazyFrame:

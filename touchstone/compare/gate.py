@@ -21,6 +21,7 @@ from touchstone.compare.report import ComparisonReport, format_report
 from touchstone.compare.validation_differences import validation_differences
 from touchstone.config import ComparisonConfig
 from touchstone.inference.exact import exact_sum
+from touchstone.locations import shown
 from touchstone.storage.files import replacing
 from touchstone.storage.snapshots import Snapshot, explain_unreadable, find_if_known
 from touchstone.storage.store import REPORT, Store
@@ -146,7 +147,7 @@ class Gate:
 
     def _nothing_pinned(self) -> GateResult:
         name = self.config.baseline
-        command = f"touchstone snapshots pin latest {name} --data {self.store.root}"
+        command = f"touchstone snapshots pin latest {name} --data {shown(str(self.store.root))}"
         return GateResult(True, f"no snapshot is pinned as '{name}', so nothing was compared; to pin one: {command}")
 
 

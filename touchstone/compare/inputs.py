@@ -15,7 +15,9 @@ import polars as pl
 
 from touchstone.compare.regressions import SCORE_COLUMNS
 from touchstone.errors import TouchstoneError
+from touchstone.locations import is_mirror
 from touchstone.storage.files import parquet_files
+from touchstone.storage.output_folders import folder_at
 from touchstone.storage.snapshots import read_snapshot
 from touchstone.validation.validators_used import SCHEMA, recorded_validators, snapshot_validators, validators_used
 
@@ -53,12 +55,16 @@ def open_input(
     Traceback (most recent call last):
     touchstone.errors.TouchstoneError: nowhere: no such file or folder
     """
-    path = Path(text)
+    path = folder_at(text)
     if not text.strip() or not path.exists():
         raise TouchstoneError(f"{text or 'the empty name'}: no such file or folder")
     if path.is_dir() and ((path / "tables").exists() or (path / "snapshots").exists()):
         return _open_folder(text, path)
     settings: dict[str, object] = {"problem_key": problem_key, "columns": dict(columns or {})}
+    if problems_csv is not None and is_mirror(problems_csv):
+        from touchstone.storage.input_mirror import fetch
+
+        fetch([problems_csv])
     if problems_csv is not None:
         settings["problems_csv"] = problems_csv
     return _open_files(text, path, scoring, score, settings)

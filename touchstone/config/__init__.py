@@ -23,9 +23,11 @@ from pydantic import (
 
 from touchstone.config.file import read_config_file
 from touchstone.config.input_limits import InputLimits
+from touchstone.config.places import local_places, refuse_addresses, require_folder, require_local
 from touchstone.config.slices import SliceSettings, listed_slices, require_distinct
 from touchstone.config.validation import ValidationSettings, expanded
 from touchstone.errors import TouchstoneError
+from touchstone.locations import output_location
 from touchstone.vocabulary import CLASSES, DEFAULT_TIER
 
 _MAX_WEIGHT = 1_000_000
@@ -331,8 +333,12 @@ def sorted_k_values(values: list[int]) -> list[int]:
 def load_config(path: Path, output_dir: Path | None = None) -> EvaluationConfig:
     """Read and check a configuration file; `output_dir` overrides the one in the file."""
     data = read_config_file(path)
-    if output_dir is not None:
-        data["output_dir"] = str(expanded(output_dir).absolute())
+    try:
+        if output_dir is not None:
+            data["output_dir"] = str(expanded(output_location(output_dir)).absolute())
+        data |= local_places(data)
+    except TouchstoneError as error:
+        raise TouchstoneError(f"{path}: {error}") from None
     try:
         config = EvaluationConfig.model_validate(data)
     except ValidationError as error:
@@ -344,19 +350,16 @@ def load_config(path: Path, output_dir: Path | None = None) -> EvaluationConfig:
             for name in ("fixes_dir", "output_dir", "problems_csv", "clones_dir")
             if (value := getattr(config, name)) is not None
         }
-        _require_folder("output_dir", absolute["output_dir"])
+        refuse_addresses(config)
+        require_folder("output_dir", absolute["output_dir"])
+        require_local("output_dir", absolute["output_dir"])
+        if config.generate_synthetic_data:
+            require_local("generate_synthetic_data writes to fixes_dir", absolute["fixes_dir"])
         return config.model_copy(
             update={**absolute, "validation": config.validation.anchored(base, absolute["output_dir"])}
         )
     except TouchstoneError as error:
         raise TouchstoneError(f"{path}: {error}") from None
-
-
-def _require_folder(key: str, path: Path) -> None:
-    """Raise an error if the folder cannot be created because it, or one of its parents, is a file."""
-    for place in (path, *path.parents):
-        if place.is_file():
-            raise TouchstoneError(f"{key}: {place} is a file, not a folder")
 
 
 def first_problems_csv(config: EvaluationConfig) -> Path | None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from touchstone.config import EvaluationConfig, load_config
 from touchstone.config.file import read_config_file
 from touchstone.errors import TouchstoneError
+from touchstone.locations import address_of, input_location, is_mirror
 from touchstone.storage.files import replacing
 
 RESULTS_FOLDER = "touchstone-results"
@@ -23,16 +24,23 @@ def implied_settings(
     """The place of the implied configuration, and its content.
 
     Results go into a folder beside the files, or into the folder if one is given. The configuration lies with them, so
-    that it can be edited and used with `--config`.
+    that it can be edited and used with `--config`. Results of files in object storage go into the current folder.
     """
+    if any(map(is_mirror, paths)):
+        from touchstone.storage.input_mirror import fetch
+
+        fetch(paths)
     missing = next((path for path in paths if not path.exists()), None)
     if missing is not None:
         raise TouchstoneError(f"{missing}: no such file or folder")
     places = [path.resolve() for path in paths]
     root = Path(os.path.commonpath([place if place.is_dir() else place.parent for place in places]))
-    output = output_dir.absolute() if output_dir is not None else root / RESULTS_FOLDER
+    if any(map(is_mirror, paths)) and not is_mirror(root):
+        raise TouchstoneError("the paths have no folder in common; name files of one bucket, or local ones")
+    beside = Path.cwd() if is_mirror(root) else root
+    output = output_dir.absolute() if output_dir is not None else beside / RESULTS_FOLDER
     settings: dict[str, object] = {
-        "fixes_dir": os.path.relpath(root, output),
+        "fixes_dir": address_of(root) or os.path.relpath(root, output),
         "inputs": sorted({place.relative_to(root).as_posix() for place in places}),
         "output_dir": ".",
     }
@@ -42,7 +50,7 @@ def implied_settings(
 def implied_config(paths: Sequence[Path], score: str | None = None) -> EvaluationConfig:
     """The configuration itself, for commands that write nothing."""
     place, settings = implied_settings(paths, score=score)
-    root = (place.parent / str(settings["fixes_dir"])).resolve()
+    root = (place.parent / input_location(str(settings["fixes_dir"]))).resolve()
     return EvaluationConfig.model_validate(settings | {"fixes_dir": root, "output_dir": place.parent})
 
 
@@ -54,8 +62,10 @@ def config_with_results(
     A folder that has a configuration is evaluated by that. A configuration from an earlier run of the same paths stays
     as it is, with whatever was edited in it.
     """
-    if len(paths) == 1 and (paths[0] / CONFIG_NAME).is_file() and output_dir is None and score is None:
-        return paths[0] / CONFIG_NAME, False
+    own = paths[0] / CONFIG_NAME
+    # The paths in a configuration are relative to it, so one in object storage is not used.
+    if len(paths) == 1 and own.is_file() and not is_mirror(own) and output_dir is None and score is None:
+        return own, False
     place, settings = implied_settings(paths, output_dir, score)
     if place.is_file():
         known = read_config_file(place)

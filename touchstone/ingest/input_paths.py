@@ -11,11 +11,23 @@ from pathlib import Path
 
 from touchstone.config import EvaluationConfig
 from touchstone.errors import TouchstoneError
+from touchstone.locations import is_mirror
 
 # A folder of logs has thousands of files; a hundred thousand are a home directory, given by mistake.
 _MAX_ENTRIES = 100_000
 # Never results, and large.
 _SKIPPED_FOLDERS = frozenset({"__pycache__", "node_modules", "site-packages"})
+
+
+def fetch_inputs(config: EvaluationConfig) -> None:
+    """Download what changed of the inputs in object storage. Local inputs are read where they are."""
+    root, problems = config.fixes_dir, config.problems_csv
+    if is_mirror(root) or (problems is not None and is_mirror(problems)):
+        from touchstone.storage.input_mirror import fetch
+
+        named = [root / name for name in config.inputs] or [root]
+        beside = [root / "problems.csv"] if problems is None else []
+        fetch([*named, *([problems] if problems is not None else [])], beside, config.output_dir)
 
 
 def input_paths(config: EvaluationConfig) -> list[Path]:

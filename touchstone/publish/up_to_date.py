@@ -29,6 +29,7 @@ from touchstone.ingest.sources import SETTLE_NS, ContentHashes
 from touchstone.regular_files import read_json
 from touchstone.storage.code_version import package_code_version
 from touchstone.storage.files import replacing
+from touchstone.storage.output_folders import is_latest
 from touchstone.storage.snapshots import FOLDER, MANIFEST, PINS, find_if_known
 from touchstone.storage.store import PUBLISHED_NAMES, REPORT, Store, digest
 from touchstone.validation.files.file_identity import files_in
@@ -61,6 +62,8 @@ def up_to_date(config: EvaluationConfig) -> PublishedRun | None:
         if record["tools"] is not None and record["tools"] != _tools(config, map(Path, record["tools"]["paths"])):
             return None
         if record["results"] != _results(store, record["baseline"]):
+            return None
+        if not is_latest(store.root):
             return None
         checks = [CheckOutcome(**check) for check in record["checks"]]
         return PublishedRun(str(record["made_at"]), checks)

@@ -317,16 +317,19 @@ class Store:
         link_or_copy(self.draft / SUMMARY, generation / SUMMARY)
         self._link_files(generation, REPORT_PAGE, f"{CSV_FOLDER}/*.csv", f"{CHECKS_FOLDER}/*.json")
         fill(generation)
+        self._switch_to(generation)
+        for number in numbers[: -(_KEPT_GENERATIONS - 1)]:
+            shutil.rmtree(published / str(number), ignore_errors=True)
+        shutil.rmtree(self.unpublished, ignore_errors=True)
+        return generation
+
+    def _switch_to(self, generation: Path) -> None:
         replace_link(self.current_link, Path("published") / generation.name)
         for name in PUBLISHED_NAMES:
             if (generation / name).exists():
                 replace_link(self.root / name, Path(".store/current") / name)
             elif (self.root / name).is_symlink():
                 (self.root / name).unlink()
-        for number in numbers[: -(_KEPT_GENERATIONS - 1)]:
-            shutil.rmtree(published / str(number), ignore_errors=True)
-        shutil.rmtree(self.unpublished, ignore_errors=True)
-        return generation
 
     def _csv_files(self) -> list[Path]:
         return sorted((self.draft / CSV_FOLDER).glob("*.csv"))

@@ -1,0 +1,112 @@
+"""Output folders, local or in object storage: the store of a run, the folder to read results from, and changes to it.
+
+Local ones pay nothing for the others: what talks to object storage is imported for an address only.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from touchstone.locations import address, input_location, is_working_copy, output_location
+from touchstone.storage.snapshots import FOLDER, Snapshot, find
+from touchstone.storage.store import WAREHOUSE, Store
+
+# What the next run reuses, which no reader needs.
+DRAFT = ".store/draft/"
+
+Wanted = Callable[[str], bool]
+
+
+def open_store(root: Path) -> Store:
+    """The store of an output folder, local or the working copy of one in object storage."""
+    if not is_working_copy(root):
+        return Store(root)
+    from touchstone.storage.remote_store import RemoteStore
+
+    return RemoteStore(root)
+
+
+def is_latest(root: Path) -> bool:
+    """Whether what is published in an output folder is what its working copy has; always, for a local one."""
+    if not is_working_copy(root):
+        return True
+    from touchstone.storage.remote_store import RemoteStore
+
+    return RemoteStore(root).is_latest()
+
+
+def of_run(path: str) -> bool:
+    """Whether a published file is read by commands about the published run."""
+    if path.startswith(f"{FOLDER}/"):
+        return of_snapshot_list(path)
+    return not path.startswith((DRAFT, "csv/", WAREHOUSE))
+
+
+def of_snapshot_list(path: str) -> bool:
+    """Whether a published file tells which snapshots there are."""
+    return path.startswith(f"{FOLDER}/") and "/tables/" not in path
+
+
+def of_any_run(path: str) -> bool:
+    """Whether a published file belongs to the published run or a snapshot."""
+    return of_run(path) or path.startswith(f"{FOLDER}/")
+
+
+def results_folder(root: Path, wanted: Wanted = of_run) -> Path:
+    """The folder to read results from: the output folder itself, or a view of published objects, those wanted."""
+    if not is_working_copy(root):
+        return root
+    from touchstone.storage.remote_store import View
+
+    return View(root).fetch(wanted)
+
+
+def find_snapshot(root: Path, name: str) -> Snapshot:
+    """A snapshot by its name, see `snapshots.find`, with its tables."""
+    if not is_working_copy(root):
+        return find(root, name)
+    from touchstone.storage.remote_store import View
+
+    view = View(root)
+    snapshot = find(view.fetch(of_snapshot_list), name)
+    view.fetch(lambda path: path.startswith(f"{FOLDER}/{snapshot.id}/"))
+    return snapshot
+
+
+def folder_at(text: str) -> Path:
+    """The local path of what is at a path or address: results of a run if any are published there, else files."""
+    if address(text) is None:
+        return Path(text)
+    from touchstone.storage.input_mirror import fetch
+    from touchstone.storage.remote_store import View, is_published
+
+    root, files = output_location(text), input_location(text)
+    if is_published(root):
+        return View(root).fetch(of_run)
+    fetch([files])
+    return files
+
+
+@contextmanager
+def editing(root: Path) -> Iterator[Path]:
+    """An output folder whose snapshots are to be changed; in object storage, the change is published at the end."""
+    if not is_working_copy(root):
+        yield root
+        return
+    from touchstone.storage.remote_store import RemoteStore, nothing_here
+
+    store = RemoteStore(root)
+    with store.lock():
+        if not store.has_published:
+            raise nothing_here(root)
+        yield root
+        store.publish_changes()
+
+
+def sweep(root: Path) -> int:
+    """Remove objects that are no longer published; returns their number. A local folder has none."""
+    if not is_working_copy(root):
+        return 0
+    from touchstone.storage.remote_store import RemoteStore
+
+    return RemoteStore(root).objects.sweep()
