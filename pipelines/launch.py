@@ -21,7 +21,7 @@ from pipelines.progress import LOGGER, progress_logger, stages_of
 from pipelines.resources import prepared
 from touchstone.checks import CheckOutcome
 from touchstone.config import load_config
-from touchstone.errors import TouchstoneError
+from touchstone.errors import TouchstoneError, explain
 from touchstone.evaluation import Evaluation, RunOutcome
 from touchstone.progress import report_step
 from touchstone.project_files import dagster_settings, sample_config, sample_output, workspace_file
@@ -151,8 +151,9 @@ def _innermost(error: object) -> str:
         error = cause
     message = str(getattr(error, "message", error)).strip()
     # Messages written for the user need no class name prefix.
-    message = re.sub(r"^touchstone\.errors\.\w+: ", "", message)
-    return message.splitlines()[0] if message else "unknown error"
+    plain = re.sub(r"^touchstone\.errors\.\w+: ", "", message)
+    explained = explain(message) if plain == message else None
+    return explained or (plain.splitlines()[0] if plain else "unknown error")
 
 
 def start_ui(config_file: Path | None, host: str, port: int) -> NoReturn:

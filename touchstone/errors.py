@@ -1,6 +1,20 @@
 """Errors shown to the user: one line that says what is wrong, where, and what to do."""
 
+import re
+
 from touchstone.locations import shown
+
+_SPACE = "no space left on the disk; free some and try again"
+_READ_ONLY = "the file system is read-only; make it writable or choose another folder with --output-dir"
+_MEMORY = "out of memory; give the process more, or validate and read on fewer workers (validation.workers)"
+# What Python, Polars, DuckDB and SQLite say if the machine cannot do what is asked of it.
+_MACHINE = (
+    (re.compile(r"No space left on device|os error 28|Disk quota exceeded|database or disk is full"), _SPACE),
+    (re.compile(r"Read-only file system|os error 30|readonly database"), _READ_ONLY),
+    (re.compile(r"Permission denied|os error 13"), "permission denied; give this user access to it"),
+    (re.compile(r"MemoryError|Cannot allocate memory|os error 12|Out of Memory Error"), _MEMORY),
+)
+_PATH = re.compile(r"""['"](/[^'"]+)['"]""")
 
 
 class TouchstoneError(Exception):
@@ -15,3 +29,17 @@ class TouchstoneError(Exception):
 
 class InputFileError(TouchstoneError):
     """A file that cannot be read. Only its own model fails; the other models continue."""
+
+
+def explain(message: str) -> str | None:
+    """What the machine cannot do and what to do about it, if that is what an error message says; else None.
+
+    >>> explain("OSError: [Errno 28] No space left on device: '/out/.store/draft/a.parquet'")
+    '/out/.store/draft/a.parquet: no space left on the disk; free some and try again'
+    >>> explain("KeyError: 'a'")
+    """
+    for pattern, remedy in _MACHINE:
+        if pattern.search(message):
+            path = _PATH.search(message)
+            return f"{path[1]}: {remedy}" if path else remedy
+    return None

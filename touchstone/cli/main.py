@@ -29,7 +29,7 @@ from touchstone.cli import (
 )
 from touchstone.cli.options import LocalPathsCommand
 from touchstone.cli.safe_output import guard_output
-from touchstone.errors import TouchstoneError
+from touchstone.errors import TouchstoneError, explain
 
 # Smaller chunks in flight: the same speed at 10 million rows with half the memory. Polars reads these on import.
 _POLARS_SETTINGS = {"POLARS_CSV_CHUNK_SIZE": "2000000", "POLARS_GROUP_BY_NUM_PARTITIONS": "32"}
@@ -127,6 +127,9 @@ def _fail_unexpectedly(error: Exception) -> int:
     if os.environ.get("TOUCHSTONE_DEBUG"):
         raise error
     message = " ".join(str(error).split()) or "no message"
+    explained = explain(f"{type(error).__name__}: {message}")
+    if explained is not None:
+        return _fail(explained)
     return _fail(f"{type(error).__name__}: {message} (set TOUCHSTONE_DEBUG=1 for the traceback)")
 
 

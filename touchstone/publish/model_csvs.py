@@ -15,7 +15,7 @@ from touchstone.names import file_key
 from touchstone.publish.csv_files import write_csv
 from touchstone.publish.summary import write_summary
 from touchstone.regular_files import read_json
-from touchstone.storage.files import replacing
+from touchstone.storage.files import file_mark, is_as_written, replacing
 from touchstone.storage.store import CSV_FOLDER, Store, digest
 from touchstone.vocabulary import OUTCOMES_CSV_COLUMNS
 
@@ -53,17 +53,18 @@ def write_model_csvs(store: Store, wanted: Literal["auto"] | bool, max_rows: int
         if path.name not in made:
             path.unlink()
     with replacing(stamps) as scratch:
-        scratch.write_text(json.dumps(made))
+        scratch.write_text(json.dumps({name: [each, *file_mark(folder / name)] for name, each in made.items()}))
     return sorted(made)
 
 
-def _known(stamps: Path) -> dict[str, str]:
-    """What the files were made from; nothing if that is missing or damaged."""
+def _known(stamps: Path) -> dict[str, list[object]]:
+    """What the files were made from, and their marks; nothing if that is missing or damaged."""
     try:
         known = read_json(stamps)
     except (OSError, ValueError):
         return {}
-    return known if isinstance(known, dict) else {}
+    entries = known.items() if isinstance(known, dict) else ()
+    return {name: entry for name, entry in entries if isinstance(entry, list)}
 
 
 def outcomes_table(outcomes: pl.LazyFrame) -> pl.LazyFrame:
@@ -71,5 +72,6 @@ def outcomes_table(outcomes: pl.LazyFrame) -> pl.LazyFrame:
     return outcomes.rename({"passed": "plausible_fix"}).select(OUTCOMES_CSV_COLUMNS)
 
 
-def _is_current(path: Path, content: dict[str, str], known: dict[str, str]) -> bool:
-    return path.is_file() and known.get(path.name) == content[path.name]
+def _is_current(path: Path, content: dict[str, str], known: dict[str, list[object]]) -> bool:
+    made_from, *mark = known.get(path.name, [None])
+    return made_from == content[path.name] and is_as_written(path, mark)

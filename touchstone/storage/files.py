@@ -1,15 +1,17 @@
-"""Atomic file replacement, hard links, folders without links, and text that is safe to open in a spreadsheet."""
+"""Atomic file replacement, marks of written files, hard links, folders without links, and text for spreadsheets."""
 
+import hashlib
 import os
 import re
 import shutil
 import stat
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
 from touchstone.errors import TouchstoneError
+from touchstone.regular_files import open_regular
 
 # A spreadsheet treats a text cell that starts with one of these as a formula.
 FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
@@ -24,6 +26,24 @@ def replacing(path: Path) -> Iterator[Path]:
         scratch.replace(path)
     finally:
         scratch.unlink(missing_ok=True)
+
+
+def file_mark(path: Path) -> list[object]:
+    """Identifies a file as it was written: its size, time of modification and SHA-256."""
+    with open_regular(path) as file:
+        status = os.fstat(file.fileno())
+        return [status.st_size, status.st_mtime_ns, hashlib.file_digest(file, "sha256").hexdigest()]
+
+
+def is_as_written(path: Path, mark: object) -> bool:
+    """Whether a file still has its `file_mark`; it is read only if its time is another, as in a copied folder."""
+    try:
+        status = path.stat()
+        if not isinstance(mark, list) or mark[:1] != [status.st_size]:
+            return False
+        return mark[1:2] == [status.st_mtime_ns] or mark[2:] == file_mark(path)[2:]
+    except OSError:
+        return False
 
 
 def link_or_copy(source: Path, target: Path) -> None:
@@ -43,18 +63,23 @@ def replace_link(path: Path, target: Path) -> None:
         scratch.symlink_to(target)
 
 
-def refuse_links(folder: Path, allowed: Mapping[Path, re.Pattern[str]] | None = None) -> None:
+def refuse_links(folder: Path, allowed: Mapping[Path, re.Pattern[str]] | None = None) -> list[Path]:
     """Raise an error if a folder is a link, or holds a link or anything else than folders and regular files.
 
     An output folder may come from elsewhere, and what is written through a link inside it ends up outside. `allowed`
-    has the links that touchstone makes, each with the targets it may have.
+    has the links that touchstone makes, each with the targets it may have. Returns the temporary files and folders,
+    which may be links too: nothing is ever written to one that is there already.
     """
+    temporary: list[Path] = []
     if folder.is_symlink():
         raise TouchstoneError(f"{folder}: is a link; links in an output folder are not followed, so remove it")
     folders = [str(folder)] if folder.is_dir() else []
     while folders:
         with os.scandir(folders.pop()) as entries:
             for entry in entries:
+                if entry.name.startswith(".") and entry.name.endswith(".tmp"):
+                    temporary.append(Path(entry.path))
+                    continue
                 # Nearly all of what may be tens of thousands of entries is a file.
                 if entry.is_file(follow_symlinks=False):
                     continue
@@ -65,6 +90,16 @@ def refuse_links(folder: Path, allowed: Mapping[Path, re.Pattern[str]] | None = 
                 if target is None or not entry.is_symlink() or not target.fullmatch(str(Path(entry.path).readlink())):
                     what = "a link" if entry.is_symlink() else "not a regular file"
                     raise TouchstoneError(f"{entry.path}: is {what}; touchstone made no such thing here, so remove it")
+    return temporary
+
+
+def remove_leftovers(temporary: Iterable[Path], spared: Collection[Path]) -> None:
+    """Remove temporary files and folders of killed runs, but no file in the folders that are spared."""
+    for path in temporary:
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path, ignore_errors=True)
+        elif path.parent not in spared:
+            path.unlink(missing_ok=True)
 
 
 def parquet_files(folder: Path) -> list[Path]:

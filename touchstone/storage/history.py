@@ -4,12 +4,15 @@
 because a snapshot never changes: a run adds one file, however many snapshots there are.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import polars as pl
 import polars.selectors as cs
 
 from touchstone.contracts import Table
+from touchstone.errors import TouchstoneError, explain
 from touchstone.storage.files import parquet_files, replacing
 from touchstone.storage.snapshots import Snapshot, list_snapshots
 from touchstone.storage.store import Part, Store, digest
@@ -27,12 +30,17 @@ def history(root: Path) -> pl.LazyFrame:
 
 
 def _kept_figures(snapshot: Snapshot) -> pl.LazyFrame:
-    """A snapshot's figures, collected once because a snapshot never changes."""
+    """A snapshot's figures, collected once because a snapshot never changes; again if that file is damaged."""
     path = snapshot.folder / _FIGURES
-    if not path.is_file():
-        with replacing(path) as scratch:
-            _gather_figures(snapshot).write_parquet(scratch)
-    return pl.scan_parquet(path, glob=False)
+    with suppress(OSError, pl.exceptions.PolarsError):
+        kept = pl.read_parquet(path, glob=False)
+        if kept.schema == TABLES["history"].dtypes and set(kept["snapshot"]) <= {snapshot.id}:
+            return kept.lazy()
+    with _named_if_damaged(snapshot):
+        figures = _gather_figures(snapshot)
+    with replacing(path) as scratch:
+        figures.write_parquet(scratch)
+    return figures.lazy()
 
 
 def _gather_figures(snapshot: Snapshot) -> pl.DataFrame:
@@ -81,7 +89,23 @@ def update_problem_history(store: Store) -> dict[str, Part]:
 def _problem_part(store: Store, snapshot: Snapshot) -> Part:
     fingerprint = digest([snapshot.id, snapshot.fingerprint, {name: str(kind) for name, kind in _schema().items()}])
     current = store.current(_PROBLEM_HISTORY, fingerprint, snapshot.id)
-    return current or store.write(_PROBLEM_HISTORY, _problem_figures(snapshot), fingerprint, snapshot.id)
+    if current is not None:
+        return current
+    with _named_if_damaged(snapshot):
+        return store.write(_PROBLEM_HISTORY, _problem_figures(snapshot), fingerprint, snapshot.id)
+
+
+@contextmanager
+def _named_if_damaged(snapshot: Snapshot) -> Iterator[None]:
+    """Say which snapshot to delete if its tables cannot be read."""
+    try:
+        yield
+    except (OSError, ValueError, pl.exceptions.PolarsError) as error:
+        message = " ".join(str(error).split())[:200]
+        raise TouchstoneError(
+            explain(message)
+            or f"{snapshot.folder}: a table of this snapshot is damaged ({message}); delete the folder and run again"
+        ) from None
 
 
 def _problem_figures(snapshot: Snapshot) -> pl.LazyFrame:

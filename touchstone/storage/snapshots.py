@@ -7,15 +7,18 @@ snapshots/<id>/figures.parquet            its figures per model and tier in long
 snapshots/pins.json                       pinned names
 ```
 
-A snapshot is written under a temporary name, renamed, and never changed. Fast commands import this module, so what
-only `create_snapshot` needs is imported there.
+A snapshot is written under a temporary name, renamed, and never changed. Its time is that of the clock, or a second
+after the last snapshot if the clock went back, so that sorting by time is sorting by run. Fast commands import this
+module, so what only `create_snapshot` needs is imported there.
 """
 
+import calendar
 import json
 import platform
 import shutil
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -35,6 +38,7 @@ FOLDER = "snapshots"
 MANIFEST = "manifest.json"
 RESERVED = ("latest", "previous")
 PINS = "pins.json"
+_TIME = "%Y-%m-%dT%H:%M:%SZ"
 # Tables whose parts are made from input files.
 _READ_FROM_FILES = ("problems", "attempts")
 
@@ -76,18 +80,18 @@ def create_snapshot(store: "Store", config_hash: str, validation: "pl.DataFrame"
     fingerprint = digest([config_hash, {name: store.fingerprint(name) for name in tables}])
     last = next(iter(reversed(list_snapshots(store.root))), None)
     if last is not None and last.fingerprint == fingerprint:
+        for name in tables:
+            _link_table(store, name, last.tables / name)
         return last
-    now = time.time()
-    made_at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(now))
-    identity = f"{time.strftime('%Y%m%d-%H%M%S', time.gmtime(now))}-{fingerprint[:8]}"
-    folder = store.root / FOLDER / identity
-    scratch = folder.with_name(f".{identity}.tmp")
+    now = _next_time(store.root, last, fingerprint)
+    folder = _folder(store.root, now, fingerprint)
+    scratch = folder.with_name(f".{folder.name}.tmp")
     shutil.rmtree(scratch, ignore_errors=True)
     rows = {name: _link_table(store, name, scratch / "tables" / name) for name in tables}
     made = Snapshot(
-        id=identity,
+        id=folder.name,
         folder=folder,
-        made_at=made_at,
+        made_at=time.strftime(_TIME, time.gmtime(now)),
         fingerprint=fingerprint,
         config_hash=config_hash,
         inputs=store.inputs(*_READ_FROM_FILES),
@@ -101,11 +105,30 @@ def create_snapshot(store: "Store", config_hash: str, validation: "pl.DataFrame"
     return made
 
 
+def _next_time(root: Path, last: Snapshot | None, fingerprint: str) -> float:
+    """Now, but after the last snapshot, and at no time that a folder, readable or not, has in its name."""
+    now = time.time()
+    with suppress(ValueError):
+        if last is not None:
+            now = max(now, calendar.timegm(time.strptime(last.made_at, _TIME)) + 1)
+    while _folder(root, now, fingerprint).exists():
+        now += 1
+    return now
+
+
+def _folder(root: Path, now: float, fingerprint: str) -> Path:
+    return root / FOLDER / f"{time.strftime('%Y%m%d-%H%M%S', time.gmtime(now))}-{fingerprint[:8]}"
+
+
 def _link_table(store: "Store", table: str, target: Path) -> int:
+    """Link the parts of a table, in place of files that somebody damaged or removed; returns the number of rows."""
     rows = 0
-    target.parent.mkdir(parents=True, exist_ok=True)
     for made in store.all_parts(table).values():
-        link_or_copy(made.path, target / made.path.name)
+        linked = target / made.path.name
+        if not linked.exists() or not linked.samefile(made.path):
+            target.mkdir(parents=True, exist_ok=True)
+            with replacing(linked) as scratch:
+                link_or_copy(made.path, scratch)
         rows += made.rows
     return rows
 

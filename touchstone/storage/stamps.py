@@ -10,10 +10,19 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from touchstone.regular_files import read_json
+from touchstone.storage.files import is_as_written
 
 T = TypeVar("T")
 
-_KINDS = {"rows": int, "fingerprint": str, "made_from": str, "inputs": dict, "models": dict, "settled": bool}
+_KINDS = {
+    "rows": int,
+    "fingerprint": str,
+    "made_from": str,
+    "inputs": dict,
+    "models": dict,
+    "settled": bool,
+    "file": list,
+}
 
 
 class Stamps:
@@ -21,6 +30,7 @@ class Stamps:
 
     def __init__(self) -> None:
         self._read: dict[Path, tuple[tuple[int, ...], dict[str, Any] | None]] = {}
+        self._intact: dict[Path, tuple[object, ...]] = {}
 
     def of(self, path: Path) -> dict[str, Any] | None:
         """What the stamp says; None if it is missing or damaged, so that its part is made again."""
@@ -34,6 +44,19 @@ class Stamps:
         if known is None or known[0] != version:
             known = self._read[path] = (version, _read_stamp(path))
         return known[1]
+
+    def matches(self, path: Path, mark: list[object]) -> bool:
+        """Whether the file of a part is as it was written: one that somebody damaged is made again."""
+        try:
+            status = path.stat()
+        except OSError:
+            return False
+        version = (status.st_ino, status.st_mtime_ns, status.st_size, *mark)
+        if self._intact.get(path) != version:
+            if not is_as_written(path, mark):
+                return False
+            self._intact[path] = version
+        return True
 
 
 # A folder that others change twice within a tick of the file system's clock shows the first time only.

@@ -34,7 +34,15 @@ from touchstone.names import file_key, name_of_key
 from touchstone.storage.batches import blocks
 from touchstone.storage.checked_files import PART_OF_MODEL, require_contract, write_checked
 from touchstone.storage.code_version import table_code_version
-from touchstone.storage.files import link_or_copy, parquet_files, refuse_links, replace_link, replacing
+from touchstone.storage.files import (
+    file_mark,
+    link_or_copy,
+    parquet_files,
+    refuse_links,
+    remove_leftovers,
+    replace_link,
+    replacing,
+)
 from touchstone.storage.kept_results import KeptResults
 from touchstone.storage.lock import lock_folder
 from touchstone.storage.small_parts import SmallParts, scan_files
@@ -51,7 +59,6 @@ REPORT = "comparison.md"
 REPORT_PAGE = "report.html"
 CHECKS_FOLDER = "checks"
 PUBLISHED_NAMES = ("tables", SUMMARY, WAREHOUSE, CSV_FOLDER, REPORT_PAGE)
-_KEPT_GENERATIONS = 2
 _GENERATION = re.compile(r"published/\d+")
 
 
@@ -96,14 +103,21 @@ class Store:
     @contextmanager
     def lock(self, wait_seconds: float = 0) -> Iterator[None]:
         """Lock the folder for one run. The lock ends with its process and is reentrant within it."""
-        self.refuse_links()
+        leftovers = self.refuse_links()
         with lock_folder(self._home, f"{self.root}: another run is writing here", wait_seconds):
+            # Commands without the lock write pins and hashes.
+            remove_leftovers(leftovers, spared=(self.draft, self.root / "snapshots"))
             yield
 
-    def refuse_links(self) -> None:
-        """Raise an error if the folder holds links that touchstone did not make: a run would write through them."""
+    def refuse_links(self) -> list[Path]:
+        """Raise an error if the folder holds links of somebody else: a run would write through them.
+
+        Returns the temporary files and folders in it.
+        """
+        found = [path for name in PUBLISHED_NAMES for path in self.root.glob(f".{name}.*.tmp")]
         for name in (".store", "snapshots", "cache"):
-            refuse_links(self.root / name, {self.current_link: _GENERATION})
+            found += refuse_links(self.root / name, {self.current_link: _GENERATION})
+        return found
 
     # Parts of tables
 
@@ -111,18 +125,10 @@ class Store:
         """The part; None if it is missing, incomplete, or has the columns of another version."""
         path = self._path(table, part)
         made = self._stamps.of(self._stamp(table, part))
-        if made is None or made.get("columns") != _columns(table) or not path.is_file():
+        if made is None or made.get("columns") != _columns(table) or not self._stamps.matches(path, made["file"]):
             return None
-        return Part(
-            path,
-            made["rows"],
-            made["fingerprint"],
-            reused=True,
-            inputs=made["inputs"],
-            made_from=made["made_from"],
-            settled=made["settled"],
-            models=made["models"],
-        )
+        same = {name: made[name] for name in ("inputs", "made_from", "settled", "models")}
+        return Part(path, made["rows"], made["fingerprint"], reused=True, **same)
 
     def current(self, table: str, made_from: str, part: str | None = None) -> Part | None:
         """The part if it was made from `made_from`, else None. `reused` is false for parts that this store wrote."""
@@ -210,6 +216,7 @@ class Store:
                 "inputs": dict(written.inputs),
                 "models": dict(written.models),
                 "columns": _columns(table),
+                "file": file_mark(written.path),
             }
             scratch.write_text(json.dumps(stamped))
         self._written[written.path] = written.made_from
@@ -307,19 +314,22 @@ class Store:
     # Publishing
 
     def publish(self, fill: Callable[[Path], None]) -> Path:
-        """Link the draft as a new generation, let `fill` add files, and switch to it with one rename."""
+        """Link the draft as a new generation, let `fill` add files, and switch to it with one rename.
+
+        The last one stays for those who are reading it.
+        """
         published = self._home / "published"
         published.mkdir(parents=True, exist_ok=True)
         self._refuse_foreign_files()
         numbers = sorted(int(path.name) for path in published.iterdir() if path.name.isdigit())
-        generation = published / str(numbers[-1] + 1 if numbers else 1)
+        generation, last = published / str(numbers[-1] + 1 if numbers else 1), self.generation
         self._link_tables(TABLES, generation / "tables")
         link_or_copy(self.draft / SUMMARY, generation / SUMMARY)
         self._link_files(generation, REPORT_PAGE, f"{CSV_FOLDER}/*.csv", f"{CHECKS_FOLDER}/*.json")
         fill(generation)
         self._switch_to(generation)
-        for number in numbers[: -(_KEPT_GENERATIONS - 1)]:
-            shutil.rmtree(published / str(number), ignore_errors=True)
+        for name in {str(number) for number in numbers} - {last}:
+            shutil.rmtree(published / name, ignore_errors=True)
         shutil.rmtree(self.unpublished, ignore_errors=True)
         return generation
 

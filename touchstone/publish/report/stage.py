@@ -11,7 +11,7 @@ from touchstone.progress import report_step, report_warning
 from touchstone.publish.report import report_html
 from touchstone.regular_files import read_json
 from touchstone.storage.code_version import package_code_version
-from touchstone.storage.files import replacing
+from touchstone.storage.files import file_mark, is_as_written, replacing
 from touchstone.storage.store import CHECKS_FOLDER, REPORT_PAGE, Store, digest
 
 _STAMP = "report.json"
@@ -28,7 +28,8 @@ def write_report(store: Store, settings: PublishSettings, tables: str) -> Path |
         page.unlink(missing_ok=True)
         return None
     made_from = digest([tables, settings.report_cases_kb, _checks(store), _code_version()])
-    if page.is_file() and _read(stamp) == made_from:
+    kept = _read(stamp)
+    if kept.get("made_from") == made_from and is_as_written(page, kept.get("file")):
         return page
     report_step("drawing the report")
     stamp.unlink(missing_ok=True)
@@ -41,7 +42,7 @@ def write_report(store: Store, settings: PublishSettings, tables: str) -> Path |
         report_warning(f"there is no {REPORT_PAGE}: {words}; the results are complete, `touchstone report` tries again")
         return None
     with replacing(stamp) as scratch:
-        scratch.write_text(json.dumps({"made_from": made_from}))
+        scratch.write_text(json.dumps({"made_from": made_from, "file": file_mark(page)}))
     return page
 
 
@@ -57,9 +58,10 @@ def _code_version() -> list[str]:
     return [package_code_version(), digest(texts), *(version(name) for name in _LIBRARIES)]
 
 
-def _read(stamp: Path) -> str | None:
+def _read(stamp: Path) -> dict[str, Any]:
+    """What the page was made from, and its mark; nothing if that is missing or damaged."""
     try:
-        found: str | None = read_json(stamp)["made_from"]
-    except (OSError, ValueError, LookupError, TypeError):
-        return None
-    return found
+        found = read_json(stamp)
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}

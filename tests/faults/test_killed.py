@@ -1,0 +1,30 @@
+"""SIGKILL before any file operation of a run: the last results stay, the next run repairs, nothing is doubled."""
+
+import signal
+
+import pytest
+
+from tests.faults.conftest import Changed
+from tests.faults.harness import run
+from tests.faults.hooks import Fault
+
+SHARES = 8
+
+
+def assert_survives(changed: Changed, fault: Fault) -> None:
+    folder = changed.copy()
+    assert run(folder, fault).code == -signal.SIGKILL
+    changed.assert_whole(folder)
+    changed.assert_repaired_by_the_next_run(folder)
+
+
+@pytest.mark.parametrize("before", ["manifest.json", ".store/current"])
+def test_killed_while_publishing(changed: Changed, before: str) -> None:
+    assert_survives(changed, Fault("kill", path=before))
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("share", range(SHARES))
+def test_killed_before_any_file_operation(changed: Changed, share: int) -> None:
+    for at in range(1 + share, len(changed.operations) + 1, SHARES):
+        assert_survives(changed, Fault("kill", at))
