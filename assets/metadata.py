@@ -10,7 +10,7 @@ import dagster as dg
 from dagster._core.definitions.data_version import DATA_VERSION_TAG
 
 from touchstone.publish.inline_charts import INLINE, inline_chart
-from touchstone.storage.store import Part, digest
+from touchstone.storage.parts import Part, digest
 from touchstone.tables import TABLES
 from touchstone.text import visible
 

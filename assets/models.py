@@ -10,7 +10,7 @@ from dagster._core.definitions.data_version import DATA_VERSION_TAG
 
 from assets.metadata import rounded
 from touchstone.evaluation import Evaluation
-from touchstone.storage.store import digest
+from touchstone.storage.parts import digest
 from touchstone.text import visible
 
 PARTITIONS = "models"

@@ -14,7 +14,8 @@ from assets.common import SNAPSHOT, EvaluationParam, materialized, step_order, t
 from assets.metadata import Metadata, leaderboard_metadata, result
 from assets.models import published_models
 from touchstone.locations import shown
-from touchstone.storage.store import WAREHOUSE, digest
+from touchstone.storage.parts import digest
+from touchstone.storage.store import WAREHOUSE
 from touchstone.tables import TABLES
 
 GROUP = "publish"

@@ -26,7 +26,7 @@ from touchstone.evaluation import Evaluation, RunOutcome
 from touchstone.progress import report_step
 from touchstone.project_files import dagster_settings, sample_config, sample_output, workspace_file
 from touchstone.storage.files import refuse_links
-from touchstone.storage.store import digest
+from touchstone.storage.parts import digest
 
 PROCESS = "touchstone/process"
 _FAILED_CHECKS = ("DagsterAssetCheckFailedError", CheckFailed.__name__)

@@ -25,7 +25,8 @@ from touchstone.storage.batches import batches, first_and_last
 from touchstone.storage.check_results import checked, keep
 from touchstone.storage.code_version import module_code_version, table_code_version
 from touchstone.storage.output_folders import open_store
-from touchstone.storage.store import Part, Store, digest
+from touchstone.storage.parts import Part, digest
+from touchstone.storage.store import Store
 from touchstone.tables import TABLES
 
 if TYPE_CHECKING:

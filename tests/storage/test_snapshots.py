@@ -234,7 +234,7 @@ def test_a_file_that_changes_while_it_is_read_is_not_used(folder: Folder, monkey
     evaluation.materialize("problems")
     assert evaluation.ingest.attempts_of("m").rows == 0
     (reason,) = evaluation.store.scan("sources", ["m"]).collect()["reason"]
-    assert reason == f"{path}: changed while it was being read; run again"
+    assert reason == f"{path}: changed while it was being read; run again when nothing writes to it"
 
 
 def test_a_clean_file_that_changes_while_it_is_read_is_read_again(

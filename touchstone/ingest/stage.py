@@ -37,7 +37,8 @@ from touchstone.names import PROBLEMS_PART, REFUSED_PART
 from touchstone.progress import report_step
 from touchstone.storage.batches import block_sizes, first_and_last
 from touchstone.storage.code_version import table_code_version
-from touchstone.storage.store import Part, Store, digest
+from touchstone.storage.parts import Part, digest
+from touchstone.storage.store import Store
 from touchstone.tables import TABLES
 
 

@@ -14,8 +14,9 @@ from touchstone.publish.summary import write_summary
 from touchstone.publish.warehouse import Content, Warehouse, publish_warehouse
 from touchstone.storage.code_version import table_code_version
 from touchstone.storage.history import history, update_problem_history
+from touchstone.storage.parts import Part, digest
 from touchstone.storage.snapshots import Snapshot, create_snapshot, list_snapshots
-from touchstone.storage.store import SUMMARY, WAREHOUSE, Part, Store, digest
+from touchstone.storage.store import SUMMARY, WAREHOUSE, Store
 from touchstone.tables import TABLES
 
 # Tables with more rows are updated in the warehouse, not copied anew; in smaller ones the order of rows stays.

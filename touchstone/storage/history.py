@@ -14,8 +14,9 @@ import polars.selectors as cs
 from touchstone.contracts import Table
 from touchstone.errors import TouchstoneError, explain
 from touchstone.storage.files import parquet_files, replacing
+from touchstone.storage.parts import Part, digest
 from touchstone.storage.snapshots import Snapshot, list_snapshots
-from touchstone.storage.store import Part, Store, digest
+from touchstone.storage.store import Store
 from touchstone.tables import TABLES
 
 _FIGURES = "figures.parquet"

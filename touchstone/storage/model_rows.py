@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 from touchstone.contracts import Table, conform
 from touchstone.storage.batches import blocks
-from touchstone.storage.store import Store, digest
+from touchstone.storage.parts import digest
+from touchstone.storage.store import Store
 from touchstone.tables import TABLES
 
 if TYPE_CHECKING:

@@ -28,6 +28,7 @@ from touchstone.errors import TouchstoneError
 from touchstone.names import check_name
 from touchstone.regular_files import read_json
 from touchstone.storage.files import link_or_copy, replacing
+from touchstone.storage.parts import digest
 
 if TYPE_CHECKING:
     import polars as pl
@@ -73,7 +74,6 @@ def create_snapshot(store: "Store", config_hash: str, validation: "pl.DataFrame"
 
     `validation` lists the validators that decided the outcomes.
     """
-    from touchstone.storage.store import digest
     from touchstone.tables import TABLES
 
     tables = [table.name for table in TABLES.values() if table.in_snapshots]

@@ -16,14 +16,13 @@ a stamp never describes another version of the part. What a table contains is de
 `metrics`.
 """
 
-import hashlib
 import json
 import os
 import re
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -45,6 +44,7 @@ from touchstone.storage.files import (
 )
 from touchstone.storage.kept_results import KeptResults
 from touchstone.storage.lock import lock_folder
+from touchstone.storage.parts import Part, digest
 from touchstone.storage.small_parts import SmallParts, scan_files
 from touchstone.storage.stamps import Listings, Stamps
 from touchstone.tables import TABLES
@@ -60,25 +60,6 @@ REPORT_PAGE = "report.html"
 CHECKS_FOLDER = "checks"
 PUBLISHED_NAMES = ("tables", SUMMARY, WAREHOUSE, CSV_FOLDER, REPORT_PAGE)
 _GENERATION = re.compile(r"published/\d+")
-
-
-@dataclass(frozen=True)
-class Part:
-    """A part of a table in the draft; `inputs` has the SHA-256 of the files that it was read from.
-
-    `fingerprint` identifies its content: tables that read it are made again when it changes. For most parts it equals
-    `made_from`, the hash of what the part was made from. A part that is not `settled` may differ when made again.
-    `models` identifies each model's rows of a table that is made model by model.
-    """
-
-    path: Path
-    rows: int
-    fingerprint: str
-    reused: bool
-    inputs: Mapping[str, str] = field(default_factory=dict)
-    made_from: str = ""
-    settled: bool = True
-    models: Mapping[str, str] = field(default_factory=dict)
 
 
 class Store:
@@ -398,12 +379,3 @@ def _file(folder: Path, *names: str) -> Path:
 def _columns(table: str) -> str:
     """A hash of a table's columns and types."""
     return digest({name: str(dtype) for name, dtype in TABLES[table].dtypes.items()})
-
-
-def digest(value: object) -> str:
-    """A stable hash of plain data.
-
-    >>> digest({"b": 1, "a": [2]}) == digest({"a": [2], "b": 1})
-    True
-    """
-    return hashlib.sha256(json.dumps(value, sort_keys=True, default=str).encode()).hexdigest()
