@@ -26,6 +26,7 @@ from touchstone.cli import (
     setup,
     show,
     validation,
+    workers,
 )
 from touchstone.cli.safe_output import guard_output
 from touchstone.errors import TouchstoneError
@@ -62,6 +63,7 @@ for module in (
     importing,
     validation,
     environments,
+    workers,
     setup,
 ):
     app.add_typer(module.commands)
