@@ -7,7 +7,8 @@ import polars as pl
 import pytest
 
 from touchstone.checks import CheckResult
-from touchstone.config import CheckLimits, Price, Scoring
+from touchstone.config import CheckLimits
+from touchstone.config.scoring import Price, Scoring
 from touchstone.ingest import checks as ingest_checks
 from touchstone.metrics import checks as metric_checks
 from touchstone.metrics.prices import cost_at, price_name

@@ -9,7 +9,8 @@ import pytest
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from touchstone.config import EvaluationConfig, Price, load_config
+from touchstone.config import EvaluationConfig, load_config
+from touchstone.config.scoring import Price
 from touchstone.errors import TouchstoneError
 
 PATHS = {"fixes_dir": "f", "output_dir": "o"}

@@ -17,6 +17,7 @@ LAYERS = [
     {"metrics", "validation"},
     {"inference", "ingest"},
     {"storage"},
+    {"workers"},
 ]
 SHARED = len(LAYERS)
 # The package `compare` can be called like the API's function of that name, which it imports when that happens.
@@ -47,7 +48,8 @@ def test_imports_point_down() -> None:
 
 def test_folders_and_what_everything_shares() -> None:
     entries = {path.stem for path in (PROJECT / "touchstone").iterdir() if not path.name.startswith((".", "__py"))}
-    folders = {"cli", "publish", "compare", "metrics", "validation", "inference", "ingest", "storage", "project"}
+    folders = {"cli", "publish", "compare", "metrics", "validation", "inference", "ingest", "storage", "workers"}
+    folders |= {"project"}
     shared = {"config", "contracts", "errors", "names", "progress", "project_files", "tables", "text", "checks"}
     shared |= {"columns", "locations", "regular_files", "vocabulary"}
     assert entries - folders <= shared | {"__init__", "api", "evaluation", "py"}

@@ -7,7 +7,8 @@ import pytest
 
 from tests.conftest import PROJECT, call_here
 from touchstone.cli.init import write_project
-from touchstone.config import DEFAULT_PRICES, EvaluationConfig, load_config
+from touchstone.config import EvaluationConfig, load_config
+from touchstone.config.scoring import DEFAULT_PRICES
 from touchstone.config.validation import ValidationSettings
 
 SAMPLE = PROJECT / "data" / "sample"

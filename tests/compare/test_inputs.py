@@ -10,7 +10,7 @@ import pytest
 
 from touchstone.compare.inputs import ComparisonInput, open_input
 from touchstone.compare.regressions import case_scores, regressions
-from touchstone.config import CodeWeights, Scoring
+from touchstone.config.scoring import CodeWeights, Scoring
 from touchstone.contracts import conform
 from touchstone.errors import TouchstoneError
 from touchstone.names import file_key

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from touchstone.config import CodeWeights, CompositeWeights, Price, Scoring
+from touchstone.config.scoring import CodeWeights, CompositeWeights, Price, Scoring
 from touchstone.metrics import attempts as metric
 from touchstone.metrics.prices import cost_at, price_name
 from touchstone.tables import TABLES

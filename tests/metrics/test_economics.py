@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.metrics.frames import problem_scores
-from touchstone.config import IntervalSettings, Scoring
+from touchstone.config import IntervalSettings
+from touchstone.config.scoring import Scoring
 from touchstone.contracts import conform, violations
 from touchstone.inference.bootstrap import bootstrap_sums
 from touchstone.metrics import economics as metric

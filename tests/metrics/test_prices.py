@@ -5,7 +5,8 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from touchstone.config import Price, Scoring, load_config
+from touchstone.config import load_config
+from touchstone.config.scoring import Price, Scoring
 from touchstone.errors import TouchstoneError
 from touchstone.metrics.prices import price_name
 

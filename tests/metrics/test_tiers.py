@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from tests.conftest import fewer_examples
 from tests.metrics.frames import problem_scores
-from touchstone.config import IntervalSettings, Scoring
+from touchstone.config import IntervalSettings
+from touchstone.config.scoring import Scoring
 from touchstone.contracts import conform, violations
 from touchstone.inference.medians import Sample
 from touchstone.inference.ratios import cost_of_pass_interval

@@ -7,7 +7,7 @@ import duckdb
 import polars as pl
 import pytest
 
-from touchstone.config import CodeWeights, CompositeWeights, Scoring
+from touchstone.config.scoring import CodeWeights, CompositeWeights, Scoring
 from touchstone.metrics import attempts as metric
 from touchstone.metrics import reliability
 from touchstone.metrics.tiers import uplift

@@ -26,6 +26,7 @@ from touchstone.cli import (
     setup,
     show,
     validation,
+    workers,
 )
 from touchstone.cli.options import LocalPathsCommand
 from touchstone.cli.safe_output import guard_output
@@ -75,6 +76,7 @@ for module in (
     importing,
     validation,
     environments,
+    workers,
     setup,
 ):
     app.add_typer(_with_local_paths(module.commands))

@@ -25,7 +25,8 @@ from touchstone.storage.snapshots import explain_unreadable
 from touchstone.vocabulary import VERDICTS
 
 if TYPE_CHECKING:
-    from touchstone.config import EvaluationConfig, Scoring
+    from touchstone.config import EvaluationConfig
+    from touchstone.config.scoring import Scoring
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from touchstone.storage.snapshots import read_snapshot
 from touchstone.validation.validators_used import SCHEMA, recorded_validators, snapshot_validators, validators_used
 
 if TYPE_CHECKING:
-    from touchstone.config import Scoring
+    from touchstone.config.scoring import Scoring
 
 
 @dataclass(frozen=True)
@@ -148,7 +148,7 @@ def _open_files(
 
 
 def _scored(attempts: list[pl.DataFrame], scoring: "Scoring | None") -> pl.DataFrame:
-    from touchstone.config import Scoring
+    from touchstone.config.scoring import Scoring
     from touchstone.metrics.attempts import attempt_scores
     from touchstone.validation.recorded import recorded_outcomes
 

@@ -1,12 +1,11 @@
 """The evaluation's configuration: one JSON or TOML file, checked before anything runs.
 
 Every weight, limit, k value and path that a user may change is a field here. Paths are relative to the
-configuration file. `file` reads it, `validation` and `slices` are its larger sections. Reading the data that the paths
-point to belongs in `touchstone.ingest`.
+configuration file. `file` reads it; `validation`, `scoring`, `slices` and `workers` are its larger sections. Reading
+the data that the paths point to belongs in `touchstone.ingest`.
 """
 
 import difflib
-import re
 from collections.abc import Iterable
 from pathlib import Path, PurePath
 from typing import Annotated, Any, Literal, Self
@@ -24,11 +23,12 @@ from pydantic import (
 from touchstone.config.file import read_config_file
 from touchstone.config.input_limits import InputLimits
 from touchstone.config.places import local_places, refuse_addresses, require_folder, require_local
+from touchstone.config.scoring import Scoring
 from touchstone.config.slices import SliceSettings, listed_slices, require_distinct
 from touchstone.config.validation import ValidationSettings, expanded
+from touchstone.config.workers import WorkerSettings
 from touchstone.errors import TouchstoneError
 from touchstone.locations import output_location
-from touchstone.vocabulary import CLASSES, DEFAULT_TIER
 
 _MAX_WEIGHT = 1_000_000
 # Beyond these a run would take days, or all memory, and no figure would be better.
@@ -93,128 +93,6 @@ def require_baseline_model(baseline: str | None, models: Iterable[str]) -> None:
         raise TouchstoneError(f"comparison.baseline_model: there is no model '{baseline}'; models: {', '.join(known)}")
 
 
-class Price(_Section):
-    """US dollars per million tokens. Cache writes cost 1.25 times the input price by default."""
-
-    input: float = Field(ge=0, le=_MAX_WEIGHT)
-    output: float = Field(ge=0, le=_MAX_WEIGHT)
-    cache_read: float | None = Field(None, ge=0, le=_MAX_WEIGHT)
-    cache_write: float | None = Field(None, ge=0, le=_MAX_WEIGHT)
-
-
-DEFAULT_PRICES = {
-    "claude-opus-4.5": Price(input=15.0, output=75.0, cache_read=1.5),
-    "claude-sonnet-4": Price(input=3.0, output=15.0, cache_read=0.3),
-    "gpt-4o": Price(input=5.0, output=15.0, cache_read=2.5),
-}
-
-
-class CompositeWeights(_Section):
-    """Weights of the pass rate and the judge's score in the composite score; how a missing judge's score counts."""
-
-    pass_rate: float = Field(0.5, ge=0, le=_MAX_WEIGHT)
-    impl_rate: float = Field(0.5, ge=0, le=_MAX_WEIGHT)
-    missing: Literal["exclude", "zero"] = "exclude"
-
-    @model_validator(mode="after")
-    def _something_counts(self) -> Self:
-        if self.pass_rate + self.impl_rate == 0:
-            raise ValueError("pass_rate and impl_rate cannot both be 0")
-        return self
-
-
-class CodeWeights(_Section):
-    """Weights of the three parts of the code score, and the deduction from the lint score per warning."""
-
-    compilation: float = Field(0.4, ge=0, le=1)
-    tests: float = Field(0.5, ge=0, le=1)
-    lint: float = Field(0.1, ge=0, le=1)
-    per_warning: float = Field(0.1, ge=0, le=1)
-
-    @model_validator(mode="after")
-    def _a_whole(self) -> Self:
-        total = self.compilation + self.tests + self.lint
-        if abs(total - 1) > 1e-9:
-            raise ValueError(f"compilation, tests and lint must add up to 1, not {total:g}")
-        return self
-
-
-class SuiteSettings(_Section):
-    """Optional settings of suite scores: weights of suites, credit per class, and the latency that scores 0."""
-
-    weights: dict[str, float] = {}
-    class_credit: dict[str, float] = {}
-    latency_limit_ms: float | None = Field(None, gt=0, le=1e12)
-
-    @field_validator("weights")
-    @classmethod
-    def _not_negative(cls, weights: dict[str, float]) -> dict[str, float]:
-        for suite, weight in weights.items():
-            if not 0 <= weight <= _MAX_WEIGHT:
-                raise ValueError(f"the weight of suite '{suite}' must be from 0 to {_MAX_WEIGHT:,}, got {weight:g}")
-        return weights
-
-    @field_validator("class_credit")
-    @classmethod
-    def _known_classes(cls, credit: dict[str, float]) -> dict[str, float]:
-        for name, value in credit.items():
-            if name not in CLASSES:
-                raise ValueError(f"unknown class '{name}'; known classes: {', '.join(CLASSES)}")
-            if not 0 <= value <= 1:
-                raise ValueError(f"the credit of class '{name}' must be from 0 to 1, got {value:g}")
-        return credit
-
-
-class Scoring(_Section):
-    """Weights, grade thresholds and prices."""
-
-    composite: CompositeWeights = CompositeWeights()
-    code: CodeWeights = CodeWeights()
-    grades: dict[str, float] = {"A": 0.95, "B": 0.85, "C": 0.75, "D": 0.65}
-    failing_grade: str = "F"
-    baseline_tier: str = DEFAULT_TIER
-    prices: dict[str, Price] = {}
-    suites: SuiteSettings = SuiteSettings()
-
-    @field_validator("grades")
-    @classmethod
-    def _falling(cls, grades: dict[str, float]) -> dict[str, float]:
-        for name, threshold in grades.items():
-            if not 0 <= threshold <= 1:
-                raise ValueError(f"the threshold of grade '{name}' must be from 0 to 1, got {threshold:g}")
-        ordered = dict(sorted(grades.items(), key=lambda item: -item[1]))
-        if len(set(ordered.values())) < len(ordered):
-            raise ValueError("two grades have the same threshold")
-        return ordered
-
-    @field_validator("prices")
-    @classmethod
-    def _one_price_a_model(cls, prices: dict[str, Price]) -> dict[str, Price]:
-        seen: dict[str, str] = {}
-        for name in prices:
-            other = seen.setdefault(price_key(name), name)
-            if other != name:
-                raise ValueError(f"'{other}' and '{name}' are the same model; give one price")
-        return prices
-
-    @property
-    def all_prices(self) -> dict[str, Price]:
-        """Prices by name: the configured ones, and the defaults for other models."""
-        configured = {price_key(name) for name in self.prices}
-        return {
-            name: price for name, price in DEFAULT_PRICES.items() if price_key(name) not in configured
-        } | self.prices
-
-
-def price_key(model: str) -> str:
-    """A model's name, normalized for looking up prices: "Claude Opus 4.5" and "claude-opus-4-5" are equal.
-
-    >>> price_key("Claude Opus_4.5")
-    'claude-opus-4-5'
-    """
-    return re.sub(r"[\s_.]+", "-", model.strip().lower())
-
-
 class SyntheticSettings(_Section):
     """What `generate_synthetic_data` writes into `fixes_dir`."""
 
@@ -258,6 +136,7 @@ class EvaluationConfig(_Section):
     synthetic: SyntheticSettings = SyntheticSettings()
     input_limits: InputLimits = InputLimits()
     validation: ValidationSettings = ValidationSettings()
+    workers: WorkerSettings = WorkerSettings()
     intervals: IntervalSettings = IntervalSettings()
     comparison: ComparisonConfig = ComparisonConfig()
     scoring: Scoring = Scoring()
@@ -298,6 +177,18 @@ class EvaluationConfig(_Section):
     @classmethod
     def _sensible_k(cls, values: list[int]) -> list[int]:
         return sorted_k_values(values)
+
+    @model_validator(mode="after")
+    def _one_worker_count(self) -> Self:
+        if self.validation.workers is not None and self.workers != WorkerSettings():
+            raise ValueError("'workers' and 'validation.workers' both say who works; keep 'workers', with a 'count'")
+        return self
+
+    @property
+    def worker_settings(self) -> WorkerSettings:
+        """Who does the work; `validation.workers` is an older way to give the count."""
+        count = self.validation.workers
+        return self.workers if count is None else WorkerSettings(count=count)
 
     @model_validator(mode="before")
     @classmethod
@@ -356,7 +247,11 @@ def load_config(path: Path, output_dir: Path | None = None) -> EvaluationConfig:
         if config.generate_synthetic_data:
             require_local("generate_synthetic_data writes to fixes_dir", absolute["fixes_dir"])
         return config.model_copy(
-            update={**absolute, "validation": config.validation.anchored(base, absolute["output_dir"])}
+            update={
+                **absolute,
+                "validation": config.validation.anchored(base, absolute["output_dir"]),
+                "workers": config.workers.anchored(base),
+            }
         )
     except TouchstoneError as error:
         raise TouchstoneError(f"{path}: {error}") from None

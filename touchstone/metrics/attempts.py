@@ -6,7 +6,7 @@ Each formula is a function from expressions to an expression. Undefined is null.
 
 import polars as pl
 
-from touchstone.config import CodeWeights, CompositeWeights, Scoring
+from touchstone.config.scoring import CodeWeights, CompositeWeights, Scoring
 from touchstone.metrics.keys import ATTEMPT_KEY
 from touchstone.metrics.prices import TOKENS, cost_at, price_name
 from touchstone.vocabulary import PASS_CLASS

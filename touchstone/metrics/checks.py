@@ -7,7 +7,8 @@ from typing import Any
 import polars as pl
 
 from touchstone.checks import CheckResult
-from touchstone.config import CheckLimits, Scoring
+from touchstone.config import CheckLimits
+from touchstone.config.scoring import Scoring
 from touchstone.metrics.prices import price_name
 from touchstone.metrics.suites import empty_suites
 from touchstone.tables import TABLES

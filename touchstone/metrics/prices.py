@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 import polars as pl
 
-from touchstone.config import Price, Scoring, price_key
+from touchstone.config.scoring import Price, Scoring, price_key
 from touchstone.vocabulary import MAX_AMOUNT
 
 TOKENS = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens")

@@ -26,7 +26,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from touchstone.config import IntervalSettings, SuiteSettings
+from touchstone.config import IntervalSettings
+from touchstone.config.scoring import SuiteSettings
 from touchstone.inference.cluster_robust import adjusted_residuals, degrees_of_freedom
 from touchstone.inference.exact import exact_mean, exact_sum, from_fixed_point, to_fixed_point
 from touchstone.inference.uncertainty import Interval, score_interval, unit_interval

@@ -9,7 +9,8 @@ median's is in `inference.medians`, that of the cost of pass in `inference.ratio
 import numpy as np
 import polars as pl
 
-from touchstone.config import IntervalSettings, Scoring
+from touchstone.config import IntervalSettings
+from touchstone.config.scoring import Scoring
 from touchstone.inference.medians import Sample, median_interval, min_units
 from touchstone.inference.ratios import cost_of_pass_interval
 from touchstone.inference.uncertainty import Interval

@@ -91,7 +91,7 @@ def _with_defaults(settings: Mapping[str, Any]) -> Mapping[str, Any]:
     if all(key in settings for key in _USED):
         return settings
     # Only for tables of another version: importing the configuration takes longer than most queries.
-    from touchstone.config import Scoring
+    from touchstone.config.scoring import Scoring
     from touchstone.publish.settings import scoring_settings
 
     return scoring_settings(Scoring()) | dict(settings)

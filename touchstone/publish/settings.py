@@ -9,7 +9,8 @@ from collections.abc import Iterator, Sequence
 import polars as pl
 from pydantic import BaseModel
 
-from touchstone.config import CheckLimits, ComparisonConfig, IntervalSettings, Scoring
+from touchstone.config import CheckLimits, ComparisonConfig, IntervalSettings
+from touchstone.config.scoring import Scoring
 from touchstone.config.slices import SliceSettings
 
 

@@ -51,7 +51,8 @@ class PublishStage:
     def history(self) -> Part:
         """Every figure of every snapshot. Making it freezes the run as a snapshot first."""
         # Where things lie and how many processes do the work make no other run.
-        settings = self.config.model_dump(mode="json", exclude={"fixes_dir", "output_dir", "publish", "validation"})
+        elsewhere = {"fixes_dir", "output_dir", "publish", "validation", "workers"}
+        settings = self.config.model_dump(mode="json", exclude=elsewhere)
         settings["validation"] = self.config.validation.model_dump(
             mode="json", exclude={"workers", "cache_dir", "environments_dir", "kept_characters"}
         )

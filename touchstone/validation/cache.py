@@ -146,6 +146,12 @@ class ReportCache:
                 (key, validator, json.dumps(report.to_plain()), now, now),
             )
 
+    def keep_all(self, validator: str, reports: Iterable[tuple[str, Report]]) -> None:
+        """Store reports by key, all at once."""
+        with self.transaction():
+            for key, report in reports:
+                self.keep(key, validator, report)
+
     def forget(self, keys: Iterable[str]) -> None:
         """Remove reports by key, so that they are validated again."""
         with self.transaction():

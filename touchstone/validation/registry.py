@@ -1,23 +1,10 @@
-"""The validators of one process, created on first use, in the sandbox chosen for the run.
+"""The validators of one process, created on first use, in the sandbox chosen for the run."""
 
-Workers map `validate_batch` over batches of jobs, after `open_registry` has been called once in each process.
-"""
-
-import errno
-import os
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from multiprocessing.sharedctypes import Synchronized
-from pathlib import Path
 
 from touchstone.config.validation import LimitSettings, ValidationSettings
-from touchstone.errors import TouchstoneError
-from touchstone.validation.cache import ReportCache
-from touchstone.validation.files.open_beneath import UnsafePathError
-from touchstone.validation.protocol import Job, Report, Validator
-from touchstone.validation.report_shape import well_formed
-from touchstone.validation.sandbox.backends import Backend, Bubblewrap, Landlock, Unsandboxed
+from touchstone.validation.protocol import Validator
 from touchstone.validation.sandbox.command import Limits
 from touchstone.validation.sandbox.runner import SandboxRunner
 from touchstone.validation.validators.command import CommandSettings, CommandValidator
@@ -29,12 +16,7 @@ from touchstone.validation.validators.terraform import PROVIDER_LIMITS, Terrafor
 LANGUAGES = {".tf": "terraform", ".tf.json": "terraform", ".tofu": "terraform", ".py": "python", ".rs": "rust"}
 # For Terraform, the one that is always there; `terraform_choice` prefers Terraform itself.
 DEFAULT_VALIDATORS = {"terraform": "hcl", "python": "python", "rust": "rust"}
-_WRITE_EVERY_SECONDS = 0.5
-_MAX_NOTE = 500
-# The machine lacks something, whatever the fix says.
-_MACHINE_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN, errno.EROFS)
 VALIDATORS = ("hcl", "python", "terraform", "rust", "command")
-_BACKENDS: dict[str, type[Backend]] = {kind.name: kind for kind in (Bubblewrap, Landlock, Unsandboxed)}
 
 
 def validator_for(language: str, settings: ValidationSettings) -> str | None:
@@ -129,86 +111,3 @@ def language_of(problem_language: str | None, filename: str) -> str:
     """
     named = (problem_language or "").strip().lower()
     return named or next((language for ending, language in LANGUAGES.items() if filename.endswith(ending)), "")
-
-
-@dataclass(frozen=True)
-class Batch:
-    """Jobs for one validator, to be run by one process, and the cache keys of their reports.
-
-    `keep=False` leaves the reports out of the cache.
-    """
-
-    validator: str
-    keys: Sequence[str]
-    jobs: Sequence[Job]
-    keep: bool = True
-
-
-_registry: ValidatorRegistry | None = None
-_cache_dir: Path | None = None
-_finished_reports: "Synchronized[int] | None" = None
-
-
-def open_registry(
-    backend: str, scratch: Path, settings: ValidationSettings, cache_dir: Path, finished_reports: "Synchronized[int]"
-) -> None:
-    """Prepare this process for `validate_batch`, which counts its reports in `finished_reports`."""
-    global _registry, _cache_dir, _finished_reports
-    _finished_reports = finished_reports
-    _registry = ValidatorRegistry(SandboxRunner(_BACKENDS[backend](), scratch / str(os.getpid())), settings)
-    _cache_dir = cache_dir
-
-
-def close_registry() -> None:
-    """Stop everything that this process keeps running for `validate_batch`."""
-    global _registry
-    if _registry is not None:
-        _registry.close()
-        _registry = None
-
-
-def validate_batch(batch: Batch) -> list[Report]:
-    """The reports on a batch's jobs, in order. Each reaches the cache within half a second."""
-    assert _registry is not None and _cache_dir is not None and _finished_reports is not None, (
-        "call open_registry first"
-    )
-    reports: list[Report] = []
-    kept, kept_at = 0, time.monotonic()
-    with ReportCache(_cache_dir) as cache:
-        for report in _validate_each(_registry.validator(batch.validator), batch.jobs):
-            reports.append(report)
-            with _finished_reports.get_lock():
-                _finished_reports.value += 1
-            done = len(reports) == len(batch.jobs)
-            if batch.keep and (done or time.monotonic() - kept_at > _WRITE_EVERY_SECONDS):
-                with cache.transaction():
-                    for key, made in zip(batch.keys[kept:], reports[kept:], strict=False):
-                        cache.keep(key, batch.validator, made)
-                kept, kept_at = len(reports), time.monotonic()
-    return reports
-
-
-def _validate_each(validator: Validator, jobs: Sequence[Job]) -> Iterator[Report]:
-    """One well-formed report per job, in order. A job that makes the validator raise costs no other its report."""
-    done = 0
-    try:
-        for report in validator.validate(jobs):
-            done += 1
-            yield well_formed(report)
-    except Exception:
-        # The fault may be anywhere in the batch, so each remaining job is validated alone.
-        for job in jobs[done:]:
-            try:
-                (report,) = validator.validate([job])
-            except Exception as error:
-                report = report_on_error(job, error)
-            yield well_formed(report)
-
-
-def report_on_error(job: Job, error: BaseException) -> Report:
-    """The report on a job that cannot be validated: a failure if the fix can have caused it, else undecided."""
-    if isinstance(error, UnsafePathError):
-        return Report("unsafe_input", "", note=str(error)[:_MAX_NOTE])
-    machine = isinstance(error, TouchstoneError) or (isinstance(error, OSError) and error.errno in _MACHINE_ERRORS)
-    status = "no_report" if job.is_fix and not machine else "sandbox_error"
-    return Report(status, "", note=f"{type(error).__name__}: {error}"[:_MAX_NOTE])

@@ -17,24 +17,23 @@ from pathlib import Path
 from typing import Self
 
 from touchstone.config.validation import ValidationSettings
+from touchstone.config.workers import WorkerSettings
 from touchstone.progress import track
 from touchstone.validation.cache import ReportCache
 from touchstone.validation.cache_key import conditions_key, report_key
+from touchstone.validation.cluster import ValidationCluster
+from touchstone.validation.files.working_copy import HashedTree
 from touchstone.validation.fixes.apply_fix import AppliedFix
 from touchstone.validation.protocol import Availability, Job, Problem, Report
-from touchstone.validation.registry import (
-    Batch,
-    ValidatorRegistry,
-    close_registry,
-    open_registry,
-    report_on_error,
-    validate_batch,
-)
+from touchstone.validation.registry import ValidatorRegistry
 from touchstone.validation.sandbox.probe import choose_sandbox
 from touchstone.validation.sandbox.runner import SandboxRunner
 from touchstone.validation.targets import Target
 from touchstone.validation.validators.common import unavailable
-from touchstone.validation.workers import ProcessWorkers, SerialWorkers, Workers
+from touchstone.validation.worker import Batch, open_worker, report_on_error, validate_batch
+from touchstone.workers import Workers
+from touchstone.workers.processes import ProcessWorkers
+from touchstone.workers.serial import SerialWorkers
 
 _MAX_BATCH_SIZE = 100
 # Below this many jobs, starting processes costs more time than it saves.
@@ -65,9 +64,20 @@ class ValidationSession:
     `fresh=True` ignores cached reports and validates everything again.
     """
 
-    def __init__(self, settings: ValidationSettings, cache_dir: Path, scratch: Path, *, fresh: bool = False) -> None:
+    def __init__(
+        self,
+        settings: ValidationSettings,
+        cache_dir: Path,
+        scratch: Path,
+        *,
+        fresh: bool = False,
+        workers: WorkerSettings | None = None,
+    ) -> None:
         self.settings, self.cache_dir, self.fresh = settings, cache_dir, fresh
+        self._worker_settings = workers or WorkerSettings(count=settings.workers)
         self._scratch = scratch
+        # The problems' files as they were hashed, by folder.
+        self._trees: dict[Path, HashedTree] = {}
         self._requested_keys: set[str] = set()
         # Decided but not settled: the cache does not store them, and one try per run is enough.
         self._unsettled: dict[str, Report] = {}
@@ -76,6 +86,7 @@ class ValidationSession:
         self._available: dict[str, Availability] = {}
         self._conditions: dict[tuple[str, Problem], str] = {}
         self._workers: dict[type, Workers] = {}
+        self._cluster: ValidationCluster | None = None
         # Reports finished by all workers, so that progress does not wait for whole batches.
         self._finished_reports: Synchronized[int] = multiprocessing.get_context("spawn").Value("q", 0)
 
@@ -90,6 +101,9 @@ class ValidationSession:
         for workers in self._workers.values():
             workers.close()
         self._workers.clear()
+        if self._cluster is not None:
+            self._cluster.close()
+            self._cluster = None
         if "registry" in self.__dict__:
             self.registry.close()
         shutil.rmtree(self._scratch, ignore_errors=True)
@@ -113,6 +127,7 @@ class ValidationSession:
     def request(self, target: Target, fix: AppliedFix | bytes | None) -> Request:
         """A request for the unmodified problem (None) or a changed one; bytes replace the problem's file."""
         problem, tree = target.problem, target.tree
+        self._trees[tree.root] = target.hashed
         if isinstance(fix, AppliedFix):
             tree = tree.with_changes(fix.changes, fix.executable)
         elif fix is not None:
@@ -121,7 +136,7 @@ class ValidationSession:
         return Request(key, target.validator, Job(problem, tree, is_fix=fix is not None))
 
     def _conditions_key(self, problem: Problem, name: str) -> str:
-        """The `conditions_key` of a problem, computed once."""
+        """The `conditions_key` of a problem for a validator, computed once."""
         known = self._conditions.get((name, problem))
         if known is None:
             validator, limits = self.registry.validator(name), self.registry.limits(name)
@@ -209,7 +224,7 @@ class ValidationSession:
                 advance(1, "")
 
     def _validate_alone(self, request: Request, *, keep: bool = True) -> Report:
-        [(_, outcome)] = _map_batches(self._in_process_workers, [[request]], keep)
+        [(_, outcome)] = self._map_batches(self._in_process_workers, [[request]], keep)
         return _reports(outcome, [request.job])[0]
 
     def repeats(self, requests: Iterable[Request], times: int) -> dict[str, list[Report]]:
@@ -233,15 +248,16 @@ class ValidationSession:
 
     def _validate(self, requests: Sequence[Request], *, keep: bool = True) -> Iterator[list[tuple[Request, Report]]]:
         """Yield the reports batch by batch, as they arrive. A batch that kills its process is redone job by job."""
+        cluster = self._open_cluster(requests)
         batches = self._batches(requests)
-        workers = self._workers_for(len(requests), len(batches))
+        workers = cluster or self._workers_for(len(requests), len(batches))
         lost: list[list[Request]] = []
-        for some, outcome in _map_batches(workers, batches, keep):
+        for some, outcome in self._map_batches(workers, batches, keep):
             if isinstance(outcome, BaseException) and len(some) > 1:
                 lost += [[request] for request in some]
             else:
                 yield list(zip(some, _reports(outcome, [one.job for one in some]), strict=True))
-        for some, outcome in _map_batches(workers, lost, keep):
+        for some, outcome in self._map_batches(workers, lost, keep):
             yield list(zip(some, _reports(outcome, [one.job for one in some]), strict=True))
 
     def _batches(self, requests: Sequence[Request]) -> list[list[Request]]:
@@ -258,27 +274,54 @@ class ValidationSession:
             batches += [some[start : start + size] for start in range(0, len(some), size)]
         return batches
 
+    def _map_batches(
+        self, workers: Workers | ValidationCluster, batches: Sequence[list[Request]], keep: bool
+    ) -> Iterator[tuple[list[Request], list[Report] | BaseException]]:
+        items = [
+            Batch(some[0].validator, [one.key for one in some], [one.job for one in some], keep) for some in batches
+        ]
+        if isinstance(workers, ValidationCluster):
+            mapped = workers.map(items, self._trees)
+        else:
+            mapped = workers.map(validate_batch, items)
+        for place, outcome in mapped:
+            yield batches[place], outcome
+
     @property
     def worker_count(self) -> int:
-        """The configured number of workers, else one per core."""
-        return self.settings.workers or len(os.sched_getaffinity(0))
+        """The number of workers of a cluster, or the configured number, else one per core."""
+        if self._cluster is not None:
+            return self._cluster.worker_count
+        one = self._worker_settings.kind == "in_process"
+        return 1 if one else self._worker_settings.count or len(os.sched_getaffinity(0))
 
     def _workers_for(self, jobs: int, batches: int) -> Workers:
         if ProcessWorkers in self._workers:
             return self._workers[ProcessWorkers]
-        if self.worker_count == 1 or batches == 1 or jobs < _MIN_JOBS_FOR_PROCESSES:
+        kind = self._worker_settings.kind
+        few = self.worker_count == 1 or batches == 1 or jobs < _MIN_JOBS_FOR_PROCESSES
+        if kind == "in_process" or (few and kind == "auto"):
             return self._in_process_workers
-        workers = ProcessWorkers(self.worker_count, open_registry, self._registry_arguments)
+        workers = ProcessWorkers(self.worker_count, open_worker, self._worker_arguments)
         return self._workers.setdefault(ProcessWorkers, workers)
+
+    def _open_cluster(self, requests: Sequence[Request]) -> ValidationCluster | None:
+        """The cluster that the configuration names, if any."""
+        if self._cluster is None and self._worker_settings.kind == "dask" and requests:
+            validators = sorted({request.validator for request in requests})
+            self._cluster = ValidationCluster(
+                self._worker_settings, self.registry, validators, self.cache_dir, self._conditions_key
+            )
+        return self._cluster
 
     @property
     def _in_process_workers(self) -> Workers:
         """Serial workers in this process."""
-        workers = SerialWorkers(open_registry, self._registry_arguments, close_registry)
+        workers = SerialWorkers(open_worker, self._worker_arguments)
         return self._workers.setdefault(SerialWorkers, workers)
 
     @property
-    def _registry_arguments(self) -> tuple[object, ...]:
+    def _worker_arguments(self) -> tuple[object, ...]:
         return (self.sandbox.name, self._scratch, self.settings, self.cache_dir, self._finished_reports)
 
     def fingerprint(self, targets: Mapping[str, object]) -> list[object]:
@@ -298,14 +341,6 @@ class ValidationSession:
 
 def _is_final(report: Report, retried: bool) -> bool:
     return report.settled and not (retried and report.status == "timeout")
-
-
-def _map_batches(
-    workers: Workers, batches: Sequence[list[Request]], keep: bool
-) -> Iterator[tuple[list[Request], list[Report] | BaseException]]:
-    items = [Batch(some[0].validator, [one.key for one in some], [one.job for one in some], keep) for some in batches]
-    for place, outcome in workers.map(validate_batch, items):
-        yield batches[place], outcome
 
 
 def _reports(outcome: list[Report] | BaseException, jobs: Sequence[Job]) -> list[Report]:

@@ -187,7 +187,8 @@ class ValidationStage:
 
         self._session_began = time.monotonic_ns()
         settings = self.config.validation
-        return ValidationSession(settings, self.cache_dir, self.store.scratch("validation"), fresh=self.fresh)
+        scratch, workers = self.store.scratch("validation"), self.config.worker_settings
+        return ValidationSession(settings, self.cache_dir, scratch, fresh=self.fresh, workers=workers)
 
     @property
     def tools(self) -> frozenset[Path] | None:

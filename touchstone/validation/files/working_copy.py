@@ -232,6 +232,15 @@ class HashedTree:
         self._spans = {path: (end - len(entry), end) for (path, entry), end in zip(entries.items(), ends, strict=True)}
         self._listing = memoryview(b"".join(entries.values()))
 
+    @property
+    def files(self) -> tuple[str, ...]:
+        """The paths in the tree."""
+        return self._files
+
+    def has(self, path: str, content_hash: str, *, executable: bool) -> bool:
+        """Whether this is still the file that was hashed."""
+        return self._hashes[path] == content_hash + (_EXECUTABLE if executable else "")
+
     def hash_of(self, tree: Tree) -> str:
         """The `tree_hash` of this tree with some contents changed. No file is read.
 

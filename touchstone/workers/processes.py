@@ -1,72 +1,23 @@
-"""Map a function over many items, in this process or in several. A cluster would be a third implementation.
-
-Results arrive as they are ready, each with the index of its item. The function must be importable by name; `setup`
-creates what it needs once per process, such as warm sandboxes.
-"""
+"""Workers in several processes of this machine."""
 
 import ctypes
 import multiprocessing
 import os
 import signal
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
 from dataclasses import dataclass, field
 from multiprocessing.sharedctypes import Synchronized
-from typing import Any, Protocol, TypeVar
+from typing import Any
 
-Item = TypeVar("Item")
-Result = TypeVar("Result")
+from touchstone.workers.protocol import DIED, TRIES, Item, Outcomes, Result, WorkerDiedError, WorkerState
 
 _PR_SET_PDEATHSIG = 1
-# How often an item may crash its worker process before it is given up.
-_TRIES = 2
 
-
-class WorkerDiedError(Exception):
-    """The process that handled an item died more than once."""
-
-
-class Workers(Protocol):
-    """Maps a function over items. If the function raises, its exception is returned as the result."""
-
-    def map(
-        self, function: Callable[[Item], Result], items: Sequence[Item]
-    ) -> Iterator[tuple[int, Result | BaseException]]:
-        """Yield the index and the result of each item, in order of completion."""
-
-    def close(self) -> None:
-        """Stop the processes kept for the next map."""
-
-
-@dataclass
-class SerialWorkers:
-    """Maps in this process, one item at a time."""
-
-    setup: Callable[..., None]
-    arguments: tuple[Any, ...]
-    teardown: Callable[[], None]
-    _ready: bool = field(default=False, init=False)
-
-    def map(
-        self, function: Callable[[Item], Result], items: Sequence[Item]
-    ) -> Iterator[tuple[int, Result | BaseException]]:
-        """Yield results in the order of the items."""
-        if not self._ready:
-            self.setup(*self.arguments)
-            self._ready = True
-        for place, item in enumerate(items):
-            try:
-                yield place, function(item)
-            except Exception as error:
-                yield place, error
-
-    def close(self) -> None:
-        """Undo `setup`."""
-        if self._ready:
-            self.teardown()
-            self._ready = False
+# In a worker process: what `setup` made there.
+_state: WorkerState | None = None
 
 
 @dataclass
@@ -74,18 +25,16 @@ class ProcessWorkers:
     """Maps in several processes, kept for the next map. They die with this process, however it ends."""
 
     count: int
-    setup: Callable[..., None]
-    arguments: tuple[Any, ...]
+    setup: Callable[..., WorkerState]
+    arguments: tuple[Any, ...] = ()
     _kept: ProcessPoolExecutor | None = field(default=None, init=False)
 
-    def map(
-        self, function: Callable[[Item], Result], items: Sequence[Item]
-    ) -> Iterator[tuple[int, Result | BaseException]]:
+    def map(self, function: Callable[[Any, Item], Result], items: Sequence[Item]) -> Outcomes[Result]:
         """Yield results as they complete. A process that dies is replaced, and its items are retried."""
         left = dict.fromkeys(range(len(items)), 0)
         while left:
             try:
-                running = {self._pool.submit(function, items[place]): place for place in left}
+                running = {self._pool.submit(_call, function, items[place]): place for place in left}
                 for future in as_completed(running):
                     place = running[future]
                     outcome = _outcome(future)
@@ -100,7 +49,7 @@ class ProcessWorkers:
                 # Ctrl-C, or the caller stopped iterating: do not wait for the running items.
                 self.abandon()
                 raise
-            if left and max(left.values()) >= _TRIES:
+            if left and max(left.values()) >= TRIES:
                 yield from self._one_by_one(function, items, list(left))
                 return
 
@@ -118,13 +67,13 @@ class ProcessWorkers:
             self.close()
 
     def _one_by_one(
-        self, function: Callable[[Item], Result], items: Sequence[Item], places: Sequence[int]
-    ) -> Iterator[tuple[int, Result | BaseException]]:
+        self, function: Callable[[Any, Item], Result], items: Sequence[Item], places: Sequence[int]
+    ) -> Outcomes[Result]:
         for place in places:
-            outcome: Result | BaseException = WorkerDiedError("the process that validated it was killed")
-            for _ in range(_TRIES):
+            outcome: Result | BaseException = WorkerDiedError(DIED)
+            for _ in range(TRIES):
                 with suppress(BrokenProcessPool), self._new_pool(1) as pool:
-                    outcome = _outcome(pool.submit(function, items[place]))
+                    outcome = _outcome(pool.submit(_call, function, items[place]))
                     break
             yield place, outcome
 
@@ -148,7 +97,13 @@ def _outcome(future: Future[Result]) -> Result | BaseException:
     return future.result() if error is None else error
 
 
-def _start(parent: int, started: "Synchronized[int]", setup: Callable[..., None], arguments: tuple[Any, ...]) -> None:
+def _call(function: Callable[[Any, Item], Result], item: Item) -> Result:
+    return function(_state, item)
+
+
+def _start(
+    parent: int, started: "Synchronized[int]", setup: Callable[..., WorkerState], arguments: tuple[Any, ...]
+) -> None:
     """Tie the process to its parent and to one processor, then call `setup`. The parent handles Ctrl-C."""
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
@@ -160,4 +115,5 @@ def _start(parent: int, started: "Synchronized[int]", setup: Callable[..., None]
     # What an item starts stays there too: however many processes a fix keeps busy, its neighbours keep theirs.
     processors = sorted(os.sched_getaffinity(0))
     os.sched_setaffinity(0, {processors[place % len(processors)]})
-    setup(*arguments)
+    global _state
+    _state = setup(*arguments)

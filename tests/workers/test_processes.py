@@ -11,17 +11,18 @@ from pathlib import Path
 
 import pytest
 
-from tests.validation import mapped
-from tests.validation.mapped import processors, set_up, shout, sleep, tear_down
-from touchstone.validation.workers import ProcessWorkers, SerialWorkers, WorkerDiedError, Workers
+from tests.workers.mapped import Prefix, processors, shout, sleep
+from touchstone.workers import WorkerDiedError, Workers
+from touchstone.workers.processes import ProcessWorkers
+from touchstone.workers.serial import SerialWorkers
 
 
 def serial() -> SerialWorkers:
-    return SerialWorkers(set_up, ("> ",), tear_down)
+    return SerialWorkers(Prefix, ("> ",))
 
 
 def processes(count: int) -> ProcessWorkers:
-    return ProcessWorkers(count, set_up, ("> ",))
+    return ProcessWorkers(count, Prefix, ("> ",))
 
 
 def outcomes(workers: Workers, items: list[str]) -> list[str]:
@@ -41,12 +42,13 @@ def test_results_are_the_same_whoever_works(workers: Workers) -> None:
 
 
 def test_here_items_come_in_order_and_what_was_set_up_stays_until_it_is_closed() -> None:
-    workers = serial()
+    made: list[Prefix] = []
+    workers = SerialWorkers(lambda text: made.append(Prefix(text)) or made[-1], ("> ",))
     assert list(workers.map(shout, ["b", "a"])) == [(0, "> B"), (1, "> A")]
     assert next(workers.map(shout, ["c", "d"])) == (0, "> C")
-    assert mapped.prefix == "> "
+    assert [each.text for each in made] == ["> "]
     workers.close()
-    assert mapped.prefix == ""
+    assert [each.text for each in made] == ["closed"]
     workers.close()
 
 
@@ -113,9 +115,9 @@ def test_a_mapping_that_is_left_early_leaves_no_process() -> None:
 
 
 def test_workers_end_with_their_parent_however_it_ends(tmp_path: Path) -> None:
-    code = "import sys; from tests.validation.mapped import set_up, sleep; "
-    code += "from touchstone.validation.workers import ProcessWorkers; "
-    code += "list(ProcessWorkers(2, set_up, ('',)).map(sleep, [sys.argv[1]] * 4))"
+    code = "import sys; from tests.workers.mapped import Prefix, sleep; "
+    code += "from touchstone.workers.processes import ProcessWorkers; "
+    code += "list(ProcessWorkers(2, Prefix, ('',)).map(sleep, [sys.argv[1]] * 4))"
     parent = subprocess.Popen([sys.executable, "-c", code, tmp_path])
     try:
         assert until(lambda: len(list(tmp_path.iterdir())) == 2), "the workers did not start"
@@ -171,6 +173,6 @@ def test_whoever_stops_listening_need_not_wait_for_what_is_in_hand(tmp_path: Pat
     assert time.monotonic() - started < 500, "the items sleep for ten minutes"
 
 
-def sleep_unless_first(item: str) -> None:
+def sleep_unless_first(prefix: Prefix, item: str) -> None:
     if item != "first":
-        sleep(item)
+        sleep(prefix, item)

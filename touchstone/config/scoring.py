@@ -1,0 +1,136 @@
+"""The section `scoring` of the configuration: weights, grade thresholds and prices."""
+
+import re
+from typing import Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+
+from touchstone.vocabulary import CLASSES, DEFAULT_TIER
+
+_MAX_WEIGHT = 1_000_000
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Price(_Section):
+    """US dollars per million tokens. Cache writes cost 1.25 times the input price by default."""
+
+    input: float = Field(ge=0, le=_MAX_WEIGHT)
+    output: float = Field(ge=0, le=_MAX_WEIGHT)
+    cache_read: float | None = Field(None, ge=0, le=_MAX_WEIGHT)
+    cache_write: float | None = Field(None, ge=0, le=_MAX_WEIGHT)
+
+
+DEFAULT_PRICES = {
+    "claude-opus-4.5": Price(input=15.0, output=75.0, cache_read=1.5),
+    "claude-sonnet-4": Price(input=3.0, output=15.0, cache_read=0.3),
+    "gpt-4o": Price(input=5.0, output=15.0, cache_read=2.5),
+}
+
+
+class CompositeWeights(_Section):
+    """Weights of the pass rate and the judge's score in the composite score; how a missing judge's score counts."""
+
+    pass_rate: float = Field(0.5, ge=0, le=_MAX_WEIGHT)
+    impl_rate: float = Field(0.5, ge=0, le=_MAX_WEIGHT)
+    missing: Literal["exclude", "zero"] = "exclude"
+
+    @model_validator(mode="after")
+    def _something_counts(self) -> Self:
+        if self.pass_rate + self.impl_rate == 0:
+            raise ValueError("pass_rate and impl_rate cannot both be 0")
+        return self
+
+
+class CodeWeights(_Section):
+    """Weights of the three parts of the code score, and the deduction from the lint score per warning."""
+
+    compilation: float = Field(0.4, ge=0, le=1)
+    tests: float = Field(0.5, ge=0, le=1)
+    lint: float = Field(0.1, ge=0, le=1)
+    per_warning: float = Field(0.1, ge=0, le=1)
+
+    @model_validator(mode="after")
+    def _a_whole(self) -> Self:
+        total = self.compilation + self.tests + self.lint
+        if abs(total - 1) > 1e-9:
+            raise ValueError(f"compilation, tests and lint must add up to 1, not {total:g}")
+        return self
+
+
+class SuiteSettings(_Section):
+    """Optional settings of suite scores: weights of suites, credit per class, and the latency that scores 0."""
+
+    weights: dict[str, float] = {}
+    class_credit: dict[str, float] = {}
+    latency_limit_ms: float | None = Field(None, gt=0, le=1e12)
+
+    @field_validator("weights")
+    @classmethod
+    def _not_negative(cls, weights: dict[str, float]) -> dict[str, float]:
+        for suite, weight in weights.items():
+            if not 0 <= weight <= _MAX_WEIGHT:
+                raise ValueError(f"the weight of suite '{suite}' must be from 0 to {_MAX_WEIGHT:,}, got {weight:g}")
+        return weights
+
+    @field_validator("class_credit")
+    @classmethod
+    def _known_classes(cls, credit: dict[str, float]) -> dict[str, float]:
+        for name, value in credit.items():
+            if name not in CLASSES:
+                raise ValueError(f"unknown class '{name}'; known classes: {', '.join(CLASSES)}")
+            if not 0 <= value <= 1:
+                raise ValueError(f"the credit of class '{name}' must be from 0 to 1, got {value:g}")
+        return credit
+
+
+class Scoring(_Section):
+    """Weights, grade thresholds and prices."""
+
+    composite: CompositeWeights = CompositeWeights()
+    code: CodeWeights = CodeWeights()
+    grades: dict[str, float] = {"A": 0.95, "B": 0.85, "C": 0.75, "D": 0.65}
+    failing_grade: str = "F"
+    baseline_tier: str = DEFAULT_TIER
+    prices: dict[str, Price] = {}
+    suites: SuiteSettings = SuiteSettings()
+
+    @field_validator("grades")
+    @classmethod
+    def _falling(cls, grades: dict[str, float]) -> dict[str, float]:
+        for name, threshold in grades.items():
+            if not 0 <= threshold <= 1:
+                raise ValueError(f"the threshold of grade '{name}' must be from 0 to 1, got {threshold:g}")
+        ordered = dict(sorted(grades.items(), key=lambda item: -item[1]))
+        if len(set(ordered.values())) < len(ordered):
+            raise ValueError("two grades have the same threshold")
+        return ordered
+
+    @field_validator("prices")
+    @classmethod
+    def _one_price_a_model(cls, prices: dict[str, Price]) -> dict[str, Price]:
+        seen: dict[str, str] = {}
+        for name in prices:
+            other = seen.setdefault(price_key(name), name)
+            if other != name:
+                raise ValueError(f"'{other}' and '{name}' are the same model; give one price")
+        return prices
+
+    @property
+    def all_prices(self) -> dict[str, Price]:
+        """Prices by name: the configured ones, and the defaults for other models."""
+        configured = {price_key(name) for name in self.prices}
+        return {
+            name: price for name, price in DEFAULT_PRICES.items() if price_key(name) not in configured
+        } | self.prices
+
+
+def price_key(model: str) -> str:
+    """A model's name, normalized for looking up prices: "Claude Opus 4.5" and "claude-opus-4-5" are equal.
+
+    >>> price_key("Claude Opus_4.5")
+    'claude-opus-4-5'
+    """
+    return re.sub(r"[\s_.]+", "-", model.strip().lower())

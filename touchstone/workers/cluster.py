@@ -1,0 +1,103 @@
+"""Connect to a Dask cluster, and start one on this machine. Everything that Dask raises becomes one line."""
+
+import logging
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from touchstone.config.workers import WorkerSettings
+from touchstone.errors import TouchstoneError
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+LOOPBACK = "127.0.0.1"
+_CONNECT_SECONDS = 15
+
+
+def connect(settings: WorkerSettings) -> "Client":
+    """A client of the cluster that the configuration names."""
+    _require_dask()
+    from distributed import Client, Security
+
+    security = None
+    if settings.tls is not None:
+        files = settings.tls
+        for file in (files.ca_file, files.cert_file, files.key_file):
+            if not file.is_file():
+                raise TouchstoneError(f"workers.tls: there is no file {file}")
+        security = Security(
+            tls_ca_file=str(files.ca_file),
+            tls_client_cert=str(files.cert_file),
+            tls_client_key=str(files.key_file),
+            require_encryption=True,
+        )
+    try:
+        with warnings.catch_warnings():
+            # What must agree is checked on every worker; Dask's own table of versions says nothing to a user.
+            warnings.simplefilter("ignore")
+            return Client(
+                settings.address, security=security, timeout=_CONNECT_SECONDS, set_as_default=False, name="touchstone"
+            )
+    except (OSError, ValueError) as error:
+        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        raise TouchstoneError(
+            f"{settings.address}: no Dask scheduler answers there ({reason}); start one, or correct workers.address"
+        ) from None
+
+
+def running_workers(client: "Client") -> dict[str, str]:
+    """The names of the cluster's workers by address, without those that are about to leave."""
+    found = _ask_scheduler(client, "identity", n_workers=-1)
+    usable = ("running", "paused", "init")
+    return {address: str(about["name"]) for address, about in found["workers"].items() if about["status"] in usable}
+
+
+def fetched(client: "Client", key: str) -> Any:
+    """The result of a finished task; None if its worker has died since.
+
+    `Future.result` would wait until the task was done again, by a worker that is gone.
+    """
+    answer = _ask_scheduler(client, "gather", keys=[key])
+    return answer["data"][key] if answer["status"] == "OK" else None
+
+
+def _ask_scheduler(client: "Client", what: str, **arguments: Any) -> dict[str, Any]:
+    try:
+        answer: dict[str, Any] = client.sync(getattr(client.scheduler, what), **arguments)
+    except (OSError, RuntimeError, AttributeError) as error:
+        raise TouchstoneError(
+            f"the connection to the Dask scheduler was lost ({type(error).__name__}); "
+            "run again: what was validated is kept"
+        ) from None
+    return answer
+
+
+@contextmanager
+def local_cluster(count: int, port: int) -> Iterator[str]:
+    """A scheduler and workers on this machine's loopback; yields the scheduler's address."""
+    _require_dask()
+    import dask
+    from distributed import LocalCluster
+
+    with dask.config.set({"distributed.worker.memory.pause": False, "distributed.worker.memory.terminate": False}):
+        cluster = LocalCluster(
+            n_workers=count,
+            threads_per_worker=1,
+            processes=True,
+            host=LOOPBACK,
+            scheduler_port=port,
+            dashboard_address=None,
+            memory_limit=0,
+            silence_logs=logging.ERROR,
+        )
+    with cluster:
+        yield str(cluster.scheduler_address)
+
+
+def _require_dask() -> None:
+    try:
+        import distributed  # noqa: F401
+    except ImportError:
+        raise TouchstoneError("Dask is not installed; install touchstone[dask]") from None
