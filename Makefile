@@ -10,7 +10,7 @@ export UV_COMPILE_BYTECODE := 1
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup sandbox chromium run demo ui test test-installed test-browser screenshots test-nightly check format docs sample lock bench clean
+.PHONY: help setup sandbox chromium run demo ui test test-installed test-browser screenshots test-nightly fuzz check format docs sample lock bench clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -54,6 +54,13 @@ test-installed: $(READY) ## the built wheel in an environment and a folder of it
 
 test-nightly: $(READY) sandbox ## long simulations, many examples of every property, further whole runs, kills at any moment, crowded processors
 	@$(BIN)/pytest -m 'nightly or hypothesis' --hypothesis-profile nightly -n 2 --dist worksteal -rP
+
+TARGET ?=
+SECONDS ?= 60
+fuzz: $(READY) ## fuzz the readers (TARGET=csv, else all; SECONDS=600 each), guided by atheris where it can be built
+	@$(BIN)/python -c 'import atheris' 2>/dev/null || { command -v clang >/dev/null && $(BIN)/uv pip install --quiet --python $(BIN)/python 'atheris>=3,<4' 2>/dev/null; } || \
+		echo "note: atheris cannot be built, so the project's own engine runs; Debian and Ubuntu: sudo apt-get install clang libclang-rt-dev"
+	@$(BIN)/python -m tests.fuzz.run $(TARGET) --seconds $(SECONDS)
 
 chromium: ## install Chromium, the browser of the tests, where it is missing and may be installed
 	@command -v chromium >/dev/null || { test "$$(id -u)" = 0 && command -v apt-get >/dev/null && echo "installing chromium" && \

@@ -26,6 +26,9 @@ PARQUET_FOOTER_BYTES = 64 << 20
 # A run of equal values takes a few bytes however long it is, so cells per byte of the file are limited, too.
 PARQUET_FREE_CELLS = 20_000_000
 PARQUET_CELLS_PER_BYTE = 1_000
+# A text that stands in a dictionary once may be used in every row, so the text in all is limited in the same way.
+PARQUET_FREE_TEXT = 1 << 30
+PARQUET_TEXT_PER_BYTE = 1_000
 
 # ZIP: 600,000 members with names of 60 characters; the directory is the only part that is kept in memory.
 ZIP_DIRECTORY_BYTES = 64 << 20

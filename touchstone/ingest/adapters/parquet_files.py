@@ -18,9 +18,11 @@ from touchstone.ingest.limits import (
     PARQUET_CELLS_PER_BYTE,
     PARQUET_FOOTER_BYTES,
     PARQUET_FREE_CELLS,
+    PARQUET_FREE_TEXT,
     PARQUET_GROUP_BYTES,
     PARQUET_GROUP_ROWS,
     PARQUET_ROWS,
+    PARQUET_TEXT_PER_BYTE,
     TOO_LARGE,
     limits,
     too_long,
@@ -92,9 +94,13 @@ def scan_parquet_text(path: Path, names: Sequence[str]) -> pl.LazyFrame:
             for ours, (theirs, dtype) in zip(names, schema.items(), strict=True)
         ]
         rows = scan.select(cells).with_row_index(LINE, offset=1)
-        longest = _longest_cell(rows)
+        longest, size = _text_sizes(rows)
     except _BROKEN as error:
         raise InputFileError(f"{path}: broken Parquet ({first_line(error)})") from None
+    packed = path.stat().st_size
+    if size > PARQUET_FREE_TEXT + PARQUET_TEXT_PER_BYTE * packed:
+        most = f"over {PARQUET_TEXT_PER_BYTE:,} times its size"
+        raise InputFileError(f"{path}: {packed:,} bytes unpack to {size:,} bytes of text, {most}; not read")
     too_large = pl.lit(False)
     if longest > limits().cell_bytes:
         too_large = pl.any_horizontal(pl.col(name).str.len_bytes() > limits().cell_bytes for name in names)
@@ -106,11 +112,15 @@ def scan_parquet_text(path: Path, names: Sequence[str]) -> pl.LazyFrame:
     )
 
 
-def _longest_cell(rows: pl.LazyFrame) -> int:
-    """The bytes of the longest cell; every cell is decoded, so that what can be read now can be read later."""
-    cells = pl.all().exclude(LINE)
-    decoded = rows.select(cells.str.len_bytes().max().fill_null(0)).collect(engine="streaming")
-    return max(decoded.row(0), default=0)
+def _text_sizes(rows: pl.LazyFrame) -> tuple[int, int]:
+    """The bytes of the longest cell and of all of them. Every cell is decoded: what can be read now can be read later."""
+    lengths = pl.all().exclude(LINE).str.len_bytes().cast(pl.Int64)
+    sizes = rows.select(lengths.max().fill_null(0).name.prefix("longest "), lengths.sum().name.prefix("all ")).collect(
+        engine="streaming"
+    )
+    width = len(sizes.columns) // 2
+    found = sizes.row(0)
+    return max(found[:width], default=0), sum(found[width:])
 
 
 def raw_parquet(path: Path, rows: set[int]) -> dict[int, str]:

@@ -1,0 +1,1 @@
+FROM attempts PIVOT (sum(cost_usd) FOR model IN ('m')) UNION ALL BY NAME SELECT * FROM generate_series(1, 3)

@@ -1,0 +1,1 @@
+WITH a AS (SELECT model, count(*) AS n FROM attempts GROUP BY ALL) SELECT *, n / 2 FROM a ORDER BY n DESC LIMIT 3

@@ -1,0 +1,1 @@
+WITH x AS (DELETE FROM attempts RETURNING *) SELECT * FROM x; COPY attempts TO 'f.csv'
