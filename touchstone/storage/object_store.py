@@ -151,11 +151,12 @@ class Bucket:
         except (TouchstoneError, ObjectChangedError):
             raise
         except ModuleNotFoundError as error:
-            if error.name != "obstore":
+            if (error.name or "").partition(".")[0] != "obstore":
                 raise
             raise TouchstoneError(f"{place}: object storage needs obstore: pip install 'touchstone[s3]'") from None
         except Exception as error:
-            kind, text = type(error).__name__, str(error)
+            # What follows repeats the settings of the client.
+            kind, text = type(error).__name__, str(error).partition("\n\nDebug source")[0]
             if not isinstance(error, OSError) and not type(error).__module__.startswith("obstore"):
                 raise
             if kind == "PreconditionError":

@@ -23,7 +23,6 @@ from touchstone import __version__
 from touchstone.errors import TouchstoneError
 from touchstone.storage.files import link_or_copy
 from touchstone.storage.object_store import Bucket, Object, ObjectChangedError, Tag, each_at_once
-from touchstone.text import counted
 
 MANIFEST = "manifest.json"
 _VERSIONS = "versions"
@@ -85,7 +84,7 @@ class PublishedObjects:
                 keys[file.sha256] = _object_key(version, path, file.sha256)
                 new[keys[file.sha256]] = file
         each_at_once(
-            f"uploading {counted(len(new), 'file')}",
+            "uploading results",
             lambda key: self._bucket.upload(self._key(key), new[key].path),
             list(new),
         )
@@ -112,7 +111,7 @@ class PublishedObjects:
             if wanted(path) and not self._is_kept(stored)
         }
         self._blobs.mkdir(parents=True, exist_ok=True)
-        each_at_once(f"downloading {counted(len(missing), 'file')}", self._fetch_one, missing.values())
+        each_at_once("downloading results", self._fetch_one, missing.values())
 
     def _fetch_one(self, stored: StoredFile) -> None:
         place = self.blob(stored)
