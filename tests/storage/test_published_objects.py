@@ -84,6 +84,13 @@ def test_of_two_first_writers_one_wins(server: Server, tmp_path: Path) -> None:
     assert server.assert_complete("first") == {"tables/a": b"1"}
 
 
+def test_results_that_are_removed_during_a_run(server: Server, tmp_path: Path) -> None:
+    base = objects("gone", tmp_path).publish(local_files(tmp_path, a="1"), None, None)
+    server.delete("gone/manifest.json")
+    with pytest.raises(TouchstoneError, match=f"s3://{BUCKET}/gone: the results were removed meanwhile; run again"):
+        objects("gone", tmp_path).publish(local_files(tmp_path, a="2"), base, None)
+
+
 # Publishes three files; is killed before or after request number `sys.argv[1]`, the last of which switches.
 WRITER = """
 import os, signal, sys

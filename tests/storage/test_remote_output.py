@@ -89,6 +89,13 @@ def test_commands_read_by_address(
     assert expected in read.stdout
 
 
+def test_all_that_is_published_can_be_copied(shared: Folder, touchstone: Command, tmp_path: Path) -> None:
+    copied = touchstone("export", "--data", address("shared"), "--format", "files", "--save-to", tmp_path / "copy")
+    assert (copied.returncode, copied.stderr) == (0, "")
+    assert {path.name for path in (tmp_path / "copy").iterdir()} >= {"tables", "snapshots", "warehouse.duckdb", "csv"}
+    assert api.load_results(tmp_path / "copy")["pass_at_k"].height == 2
+
+
 def test_two_outputs_are_compared_by_address(shared: Folder, touchstone: Command) -> None:
     compared = touchstone("compare", address("shared"), f"s3://{BUCKET}/shared/fixes/m_fixes.csv")
     assert f"{address('shared')} → s3://{BUCKET}/shared/fixes/m_fixes.csv" in compared.stdout

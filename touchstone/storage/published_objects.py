@@ -79,7 +79,10 @@ class PublishedObjects:
         version = f"{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}-{secrets.token_hex(4)}"
         keys = {stored.sha256: stored.key for stored in base.files.values()} if base is not None else {}
         new: dict[str, LocalFile] = {}
-        for path, file in sorted(files.items()):
+        # An object that several paths have is called by its place in the published run.
+        for path, file in sorted(
+            files.items(), key=lambda item: (item[0].startswith((".store", "snapshots")), item[0])
+        ):
             if file.sha256 not in keys:
                 keys[file.sha256] = _object_key(version, path, file.sha256)
                 new[keys[file.sha256]] = file
@@ -95,7 +98,9 @@ class PublishedObjects:
         except ObjectChangedError:
             # A switch whose answer was lost is repeated by the client, and then finds its own manifest.
             found = self.manifest()
-            if found is None or found.version != version:
+            if found is None:
+                raise TouchstoneError(f"{self.address}: the results were removed meanwhile; run again") from None
+            if found.version != version:
                 raise TouchstoneError(
                     f"{self.address}: another run has published here meanwhile, and its results stay; run again, which "
                     "starts from them"
