@@ -6,7 +6,9 @@ import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
+from typing import Any
 from unittest.mock import patch
 
 from tests.conftest import Folder, small_folder
@@ -21,27 +23,45 @@ class Server:
     endpoint: str
 
     def put(self, key: str, content: str | bytes) -> None:
-        self._request("PUT", f"{BUCKET}/{key}", content.encode() if isinstance(content, str) else content)
+        import obstore
+
+        obstore.put(self._store, key, content.encode() if isinstance(content, str) else content)
 
     def get(self, key: str) -> bytes:
-        return self._request("GET", f"{BUCKET}/{key}")
+        import obstore
+
+        return bytes(obstore.get(self._store, key).bytes())
 
     def delete(self, key: str) -> None:
-        self._request("DELETE", f"{BUCKET}/{key}")
+        import obstore
 
-    def make_bucket(self, name: str) -> None:
-        self._request("PUT", name)
+        obstore.delete(self._store, key)
 
-    def manifest(self, output: str) -> dict[str, dict[str, dict[str, object]]]:
-        found: dict[str, dict[str, dict[str, object]]] = json.loads(self.get(f"{output}/manifest.json"))
+    def keys(self, prefix: str) -> list[str]:
+        import obstore
+
+        return sorted(each["path"] for batch in obstore.list(self._store, prefix) for each in batch)
+
+    def manifest(self, output: str) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads(self.get(f"{output}/manifest.json"))
         return found
 
-    def _request(self, method: str, path: str, content: bytes | None = None) -> bytes:
-        asked = urllib.request.Request(f"{self.endpoint}/{path}", data=content, method=method)
-        # Without it, the server takes the content for a form.
-        asked.add_header("Content-Type", "application/octet-stream")
-        with urllib.request.urlopen(asked, timeout=60) as answer:
-            return bytes(answer.read())
+    def assert_complete(self, output: str) -> dict[str, bytes]:
+        """The content of every published file; each must be what the manifest says."""
+        import hashlib
+
+        files = self.manifest(output)["files"]
+        contents = {stored["key"]: self.get(f"{output}/{stored['key']}") for stored in files.values()}
+        for path, stored in files.items():
+            assert hashlib.sha256(contents[stored["key"]]).hexdigest() == stored["sha256"], path
+        return {path: contents[stored["key"]] for path, stored in files.items()}
+
+    @cached_property
+    def _store(self) -> Any:
+        from obstore.store import S3Store
+
+        secret = {"access_key_id": "tester", "secret_access_key": "not-to-be-shown", "region": "us-east-1"}
+        return S3Store(BUCKET, endpoint=self.endpoint, client_options={"allow_http": True}, **secret)
 
     @property
     def environment(self) -> dict[str, str]:
@@ -64,15 +84,14 @@ def s3_server() -> Iterator[Server]:
     running.start()
     try:
         host, port = running.get_host_and_port()
-        server = Server(f"http://{host}:{port}")
-        server.make_bucket(BUCKET)
-        yield server
+        urllib.request.urlopen(urllib.request.Request(f"http://{host}:{port}/{BUCKET}", method="PUT"), timeout=60)
+        yield Server(f"http://{host}:{port}")
     finally:
         running.stop()
 
 
 @contextmanager
-def using(server: Server, cache: Path) -> Iterator[Server]:
+def machine(server: Server, cache: Path) -> Iterator[Server]:
     """The environment of a machine that uses the server and has its own cache folder."""
     with patch.dict("os.environ", {**server.environment, "XDG_CACHE_HOME": str(cache)}):
         yield server

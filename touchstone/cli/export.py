@@ -11,7 +11,7 @@ from touchstone.cli.safe_output import print_data
 from touchstone.errors import TouchstoneError
 
 _OF_TABLES = ("csv", "json", "latex", "markdown", "parquet")
-_OF_RESULTS = ("csv", "evalplus", "inspect", "every-eval-ever")
+_OF_RESULTS = ("csv", "evalplus", "inspect", "every-eval-ever", "files")
 
 commands = typer.Typer()
 
@@ -23,10 +23,11 @@ def export(
         str | None, typer.Argument(help="Name of a table; `touchstone tables` lists them. [default: all results]")
     ] = None,
     format: Annotated[
-        Literal["csv", "json", "latex", "markdown", "parquet", "evalplus", "inspect", "every-eval-ever"] | None,
+        Literal["csv", "json", "latex", "markdown", "parquet", "evalplus", "inspect", "every-eval-ever", "files"]
+        | None,
         typer.Option(
             help="Of a table: csv, json, latex, markdown, parquet. Of all results: csv, evalplus, inspect, "
-            "every-eval-ever. [default: the one --save-to implies, else csv]"
+            "every-eval-ever, or files: a copy of all that is published. [default: the one --save-to implies, else csv]"
         ),
     ] = None,
     save_to: Annotated[
@@ -38,8 +39,11 @@ def export(
     draft: Annotated[bool, DRAFT_OPTION] = False,
 ) -> None:
     """Export a table as CSV, JSON, LaTeX, Markdown or Parquet, or all results for another tool."""
+    from touchstone.storage.output_folders import of_run, of_whole_output
+
     if table is None:
-        _export_results(tables_folder(data, draft), format or "csv", save_to, columns)
+        wanted = of_whole_output if format == "files" else of_run
+        _export_results(tables_folder(data, draft, wanted), format or "csv", save_to, columns)
         return
     if format is not None and format not in _OF_TABLES:
         raise TouchstoneError(f"--format {format} is for all results: leave the table out")
@@ -66,6 +70,7 @@ def _export_results(tables: Path, format: str, save_to: Path | None, columns: li
     from touchstone.publish.interchange.every_eval_ever import write_every_eval_ever
     from touchstone.publish.interchange.inspect_frames import write_inspect
     from touchstone.publish.interchange.native_csv import write_native_csv
+    from touchstone.publish.interchange.published_files import write_published_files
     from touchstone.publish.interchange.results import Run, Writer, save_folder
 
     if format not in _OF_RESULTS:
@@ -79,6 +84,7 @@ def _export_results(tables: Path, format: str, save_to: Path | None, columns: li
         "evalplus": write_evalplus,
         "inspect": write_inspect,
         "every-eval-ever": write_every_eval_ever,
+        "files": write_published_files,
     }
     with show_progress("exporting"):
         notes = save_folder(Run(tables), save_to, writers[format])

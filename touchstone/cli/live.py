@@ -159,7 +159,8 @@ class LineDisplay:
 
     def add_bar(self, description: str, total: int, cached: int, poll: Callable[[], int] | None) -> Bar:
         """Print how many items there are to do."""
-        self._print(f"{self._stage}: {description}, {total - cached:,} of {total:,} to do, {cached:,} from cache")
+        before = f"{self._stage}: " if self._stage else ""
+        self._print(f"{before}{description}, {total - cached:,} of {total:,} to do, {cached:,} from cache")
         return _NoBar()
 
     def show_warning(self, text: str) -> None:

@@ -2,13 +2,16 @@
 
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 from typer.core import TyperCommand
 
 from touchstone.errors import TouchstoneError
 from touchstone.locations import input_location, output_location, refuse_address
+
+if TYPE_CHECKING:
+    from touchstone.storage.output_folders import Wanted
 
 _DEFAULT_CONFIG = Path("evaluation_config.json")
 
@@ -80,12 +83,15 @@ def config_or_default(config: Path | None) -> Path:
     return config or _DEFAULT_CONFIG
 
 
-def tables_folder(data: Path, draft: bool) -> Path:
-    """The folder of the published tables, or with `--draft` of those that a gate kept from being published."""
-    if not draft:
-        from touchstone.storage.output_folders import results_folder
+def tables_folder(data: Path, draft: bool, wanted: "Wanted | None" = None) -> Path:
+    """The folder of the published tables, or with `--draft` of those that a gate kept from being published.
 
-        return results_folder(data) / "tables"
+    Of results in object storage, the `wanted` files are downloaded, by default those of the published run.
+    """
+    if not draft:
+        from touchstone.storage.output_folders import of_run, results_folder
+
+        return results_folder(data, wanted or of_run) / "tables"
     found = _draft_tables(data)
     print("note: a gate blocked this run; its tables are not published", file=sys.stderr)
     return found

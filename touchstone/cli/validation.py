@@ -6,9 +6,9 @@ from typing import Annotated, Literal
 import typer
 
 from touchstone.cli.console import show_progress
-from touchstone.cli.options import CONFIG_OPTION, MultiValueCommand, config_or_default
+from touchstone.cli.options import CONFIG_OPTION, MultiValueCommand, config_or_default, data_option
 
-_CACHE_OPTION = typer.Option(help="Output folder of a run, or the config's cache_dir.")
+_CACHE_OPTION = data_option("Output folder of a run, or the config's cache_dir.")
 
 commands = typer.Typer()
 cache_commands = typer.Typer(help="Manage the validation cache: reports, kept by content.", no_args_is_help=True)

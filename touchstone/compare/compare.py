@@ -61,7 +61,9 @@ class CompareOptions:
 def configured_options(config: "EvaluationConfig") -> CompareOptions:
     """The options that a configuration sets."""
     from touchstone.config import first_problems_csv
+    from touchstone.ingest.input_paths import fetch_problems_csv
 
+    fetch_problems_csv(config)
     return CompareOptions(
         threshold=config.comparison.threshold,
         score=config.comparison.score,

@@ -26,8 +26,16 @@ def fetch_inputs(config: EvaluationConfig) -> None:
         from touchstone.storage.input_mirror import fetch
 
         named = [root / name for name in config.inputs] or [root]
-        beside = [root / "problems.csv"] if problems is None else []
-        fetch([*named, *([problems] if problems is not None else [])], beside, config.output_dir)
+        fetch([*named, *([problems] if problems is not None else [])], [root / "problems.csv"], config.output_dir)
+
+
+def fetch_problems_csv(config: EvaluationConfig) -> None:
+    """Download the problems file only."""
+    places = [config.fixes_dir / "problems.csv", *([config.problems_csv] if config.problems_csv is not None else [])]
+    if any(map(is_mirror, places)):
+        from touchstone.storage.input_mirror import fetch
+
+        fetch([], places)
 
 
 def input_paths(config: EvaluationConfig) -> list[Path]:

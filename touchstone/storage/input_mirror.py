@@ -8,7 +8,7 @@ import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from touchstone.errors import TouchstoneError
 from touchstone.locations import address_of, is_mirror, objects_folder
@@ -17,7 +17,6 @@ from touchstone.regular_files import read_json
 from touchstone.storage.files import replacing
 from touchstone.storage.lock import lock_folder
 from touchstone.storage.object_store import Bucket, Object, ObjectChangedError, each_at_once
-from touchstone.text import counted
 
 _MAX_OBJECTS = 100_000
 _WAIT_SECONDS = 3600.0
@@ -82,6 +81,9 @@ class _Mirror:
             if not found and path in required:
                 raise TouchstoneError(f"{path}: no such file or folder in the bucket")
             listed |= {each.key: each for each in found}
+        folders = {parent.as_posix() for key in listed for parent in PurePosixPath(key).parents}
+        for key in sorted(folders.intersection(listed)):
+            raise TouchstoneError(f"{self._folder / key}: is both an object and a folder of objects; rename one")
         return listed
 
     def _is_left_out(self, found: Object) -> bool:
@@ -102,12 +104,10 @@ class _Mirror:
                 self._bucket.download(each, path)
             except FileNotFoundError:
                 raise ObjectChangedError(f"{self._bucket.address}/{each.key}") from None
-            except (FileExistsError, NotADirectoryError, IsADirectoryError):
-                raise TouchstoneError(f"{path}: is both an object and a folder of objects; rename one") from None
             index[each.key] = [each.version, *_mark(path)]
 
         try:
-            each_at_once(f"downloading {counted(len(stale), 'object')}", download, stale)
+            each_at_once("downloading inputs", download, stale)
         finally:
             self._write_index(index)
 

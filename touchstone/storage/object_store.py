@@ -123,17 +123,16 @@ class Bucket:
     def replace(self, key: str, content: bytes, tag: Tag | None) -> Tag:
         """Store an object in place of the one with that tag, or as the first if None; returns the new tag.
 
-        `ObjectChangedError` if somebody else has stored another one meanwhile.
+        `ObjectChangedError` if somebody else has stored another one, or removed it, meanwhile.
         """
         import obstore
-        from obstore.exceptions import AlreadyExistsError, PreconditionError
 
-        with self._explained(f"{self.address}/{key}"):
-            try:
+        try:
+            with self._explained(f"{self.address}/{key}"):
                 mode: Any = "create" if tag is None else dict(tag)
                 return _tag(obstore.put(self._store, key, content, mode=mode, use_multipart=False))
-            except (AlreadyExistsError, PreconditionError):
-                raise ObjectChangedError(f"{self.address}/{key}") from None
+        except FileNotFoundError:
+            raise ObjectChangedError(f"{self.address}/{key}") from None
 
     def delete(self, keys: Sequence[str]) -> None:
         """Remove objects."""
@@ -151,14 +150,15 @@ class Bucket:
         except (TouchstoneError, ObjectChangedError):
             raise
         except ModuleNotFoundError as error:
-            if error.name != "obstore":
+            if (error.name or "").partition(".")[0] != "obstore":
                 raise
             raise TouchstoneError(f"{place}: object storage needs obstore: pip install 'touchstone[s3]'") from None
         except Exception as error:
-            kind, text = type(error).__name__, str(error)
+            # What follows repeats the settings of the client.
+            kind, text = type(error).__name__, str(error).partition("\n\nDebug source")[0]
             if not isinstance(error, OSError) and not type(error).__module__.startswith("obstore"):
                 raise
-            if kind == "PreconditionError":
+            if kind in ("PreconditionError", "AlreadyExistsError") or "ConditionalRequestConflict" in text:
                 raise ObjectChangedError(place) from None
             if isinstance(error, FileNotFoundError) and not _NO_BUCKET.search(text):
                 raise

@@ -52,6 +52,11 @@ def of_any_run(path: str) -> bool:
     return of_run(path) or path.startswith(f"{FOLDER}/")
 
 
+def of_whole_output(path: str) -> bool:
+    """Whether a published file is anything that people or programs read."""
+    return not path.startswith(DRAFT)
+
+
 def results_folder(root: Path, wanted: Wanted = of_run) -> Path:
     """The folder to read results from: the output folder itself, or a view of published objects, those wanted."""
     if not is_working_copy(root):

@@ -23,7 +23,6 @@ from touchstone import __version__
 from touchstone.errors import TouchstoneError
 from touchstone.storage.files import link_or_copy
 from touchstone.storage.object_store import Bucket, Object, ObjectChangedError, Tag, each_at_once
-from touchstone.text import counted
 
 MANIFEST = "manifest.json"
 _VERSIONS = "versions"
@@ -80,12 +79,15 @@ class PublishedObjects:
         version = f"{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}-{secrets.token_hex(4)}"
         keys = {stored.sha256: stored.key for stored in base.files.values()} if base is not None else {}
         new: dict[str, LocalFile] = {}
-        for path, file in sorted(files.items()):
+        # An object that several paths have is called by its place in the published run.
+        for path, file in sorted(
+            files.items(), key=lambda item: (item[0].startswith((".store", "snapshots")), item[0])
+        ):
             if file.sha256 not in keys:
                 keys[file.sha256] = _object_key(version, path, file.sha256)
                 new[keys[file.sha256]] = file
         each_at_once(
-            f"uploading {counted(len(new), 'file')}",
+            "uploading results",
             lambda key: self._bucket.upload(self._key(key), new[key].path),
             list(new),
         )
@@ -96,7 +98,9 @@ class PublishedObjects:
         except ObjectChangedError:
             # A switch whose answer was lost is repeated by the client, and then finds its own manifest.
             found = self.manifest()
-            if found is None or found.version != version:
+            if found is None:
+                raise TouchstoneError(f"{self.address}: the results were removed meanwhile; run again") from None
+            if found.version != version:
                 raise TouchstoneError(
                     f"{self.address}: another run has published here meanwhile, and its results stay; run again, which "
                     "starts from them"
@@ -112,7 +116,7 @@ class PublishedObjects:
             if wanted(path) and not self._is_kept(stored)
         }
         self._blobs.mkdir(parents=True, exist_ok=True)
-        each_at_once(f"downloading {counted(len(missing), 'file')}", self._fetch_one, missing.values())
+        each_at_once("downloading results", self._fetch_one, missing.values())
 
     def _fetch_one(self, stored: StoredFile) -> None:
         place = self.blob(stored)

@@ -1,0 +1,140 @@
+"""Real runs in object storage on a bad day: killed at any request, racing each other, watched by the sensor."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import dagster as dg
+import pytest
+
+from pipelines.definitions import build_defs
+from pipelines.resources import EvaluationResource
+from tests.conftest import Command
+from tests.pipelines.test_sensors_and_schedules import sense
+from tests.storage.s3 import Server, machine, s3_server, small_evaluation
+from tests.storage.test_remote_output import address, evaluate
+from touchstone.storage.object_store import Bucket
+
+pytestmark = pytest.mark.nightly
+
+HEADER = "oid,iteration_id,plausible_fix\n"
+
+# `touchstone run`, killed before or after the given upload, counting the switch as one.
+KILLED_RUN = """
+import os, signal, sys, threading
+from touchstone.evaluation import Evaluation, run
+from touchstone.storage.object_store import Bucket
+from pathlib import Path
+
+left, guard = [int(sys.argv[2])], threading.Lock()
+def counted(method):
+    def call(*arguments):
+        with guard:
+            left[0] -= 1
+            last = left[0] == 0
+        if last and sys.argv[3] == "before":
+            os.kill(os.getpid(), signal.SIGKILL)
+        result = method(*arguments)
+        if last:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return result
+    return call
+Bucket.upload, Bucket.replace = counted(Bucket.upload), counted(Bucket.replace)
+outcome = run(Evaluation.load(Path(sys.argv[1])))
+print(-left[0], outcome.failures)
+"""
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    with s3_server() as running:
+        yield running
+
+
+def run_and_kill(config: Path, moment: int, side: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", KILLED_RUN, str(config), str(moment), side]
+    return subprocess.run(command, check=False, capture_output=True, text=True, env=dict(os.environ))
+
+
+def test_a_run_killed_at_any_upload_leaves_the_last_results_and_the_next_run_repairs(
+    server: Server, tmp_path: Path
+) -> None:
+    with machine(server, tmp_path / "cache"):
+        folder = small_evaluation(server, tmp_path, "killed")
+        evaluate(folder)
+        published = server.assert_complete("killed/out")
+        uploads, moment = 0, 0
+        while True:
+            moment += 1 + moment // 3
+            server.put("killed/fixes/n_fixes.csv", f"{HEADER}a,1,true\nb,1,{'true' if moment % 2 else 'false'}\n")
+            side = "before" if moment % 2 else "after"
+            ended = run_and_kill(folder.config, moment, side)
+            if ended.returncode == 0:
+                uploads += 1
+                break
+            assert ended.returncode == -signal.SIGKILL, ended.stderr
+            assert server.assert_complete("killed/out") == published, f"killed {side} upload {moment}"
+        assert moment > 10
+        after = server.assert_complete("killed/out")
+        assert "tables/attempts/n.parquet" in after and after != published
+
+
+@pytest.mark.parametrize("side", ["before", "after"])
+def test_a_run_killed_at_the_switch(server: Server, tmp_path: Path, side: str) -> None:
+    name = f"switch-{side}"
+    with machine(server, tmp_path / "cache"):
+        folder = small_evaluation(server, tmp_path, name)
+        counted = run_and_kill(folder.config, -1, side)
+        requests = int(counted.stdout.split()[0]) - 1
+        assert requests > 30
+        before = server.assert_complete(f"{name}/out")
+        for key in server.keys(f"{name}/out"):
+            server.delete(key)
+        # The same run once more, killed at its last request, which is the switch.
+        assert run_and_kill(folder.config, requests, side).returncode == -signal.SIGKILL
+        if side == "before":
+            assert f"{name}/out/manifest.json" not in server.keys(f"{name}/out")
+        else:
+            assert server.assert_complete(f"{name}/out").keys() == before.keys()
+        evaluate(folder)
+        assert "tables/pass_at_k/pass_at_k.parquet" in server.assert_complete(f"{name}/out")
+
+
+def test_of_two_racing_runs_of_two_machines_one_publishes(server: Server, tmp_path: Path) -> None:
+    program = "import sys; from pathlib import Path; from touchstone.evaluation import *; "
+    program += "print(run(Evaluation.load(Path(sys.argv[1]))).failures)"
+    folder = small_evaluation(server, tmp_path, "racing")
+    environments = [os.environ | server.environment | {"XDG_CACHE_HOME": str(tmp_path / name)} for name in "ab"]
+    command = [sys.executable, "-c", program, str(folder.config)]
+    runs = [subprocess.Popen(command, env=each, stdout=subprocess.PIPE, text=True) for each in environments]
+    ends = [each.communicate()[0] for each in runs]
+    assert all(each.returncode == 0 for each in runs)
+    # They start within the same second; if one is over before the other looks, that one starts from its results.
+    lost = [end for end in ends if "another run has published here meanwhile" in end]
+    assert len(lost) <= 1 and sum(end.strip() == "[]" for end in ends) == 2 - len(lost)
+    server.assert_complete("racing/out")
+
+
+def test_under_dagster_with_its_sensor(
+    server: Server, tmp_path: Path, touchstone: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with machine(server, tmp_path / "cache"), dg.DagsterInstance.ephemeral() as instance:
+        folder = small_evaluation(server, tmp_path, "dagster")
+        assert touchstone("run", "--config", folder.config).returncode == 0
+        server.assert_complete("dagster/out")
+        defs = build_defs(EvaluationResource(config_file=str(folder.config)))
+        requests, cursor = sense(defs, instance, None)
+        assert not requests, "the published run is up to date"
+        downloads: list[str] = []
+        download = Bucket.download
+        monkeypatch.setattr(Bucket, "download", lambda *given: downloads.append(given[1].key) or download(*given))
+        assert sense(defs, instance, cursor)[0] == []
+        assert not downloads, "nothing changed, so the bucket is only listed"
+        server.put("dagster/fixes/n_fixes.csv", HEADER + "a,1,true\n")
+        requests, _ = sense(defs, instance, cursor)
+        assert requests[0].tags["touchstone/new"] == "1"
+        assert downloads == ["dagster/fixes/n_fixes.csv"]
+        assert touchstone("sql", "SELECT 1 AS one", "--data", address("dagster")).returncode == 0

@@ -1,0 +1,167 @@
+"""Whole evaluations in object storage: the same figures as on disk, from any machine, for every command that reads."""
+
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import touchstone as api
+from tests.conftest import Command, Folder
+from tests.storage.s3 import BUCKET, Server, machine, s3_server, small_evaluation
+from touchstone.errors import TouchstoneError
+from touchstone.evaluation import Evaluation, run
+from touchstone.locations import output_location
+from touchstone.storage.object_store import Bucket
+from touchstone.storage.output_folders import editing
+from touchstone.storage.snapshots import pin
+
+# They name the snapshot, which is named after the time.
+TIMED = ("history", "problem_history")
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    with s3_server() as running:
+        yield running
+
+
+@pytest.fixture
+def here(server: Server, tmp_path: Path) -> Iterator[Server]:
+    with machine(server, tmp_path / "cache"):
+        yield server
+
+
+@pytest.fixture(scope="module")
+def shared(server: Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Folder]:
+    """A finished evaluation, to be read only, and the machine that made it."""
+    root = tmp_path_factory.mktemp("shared")
+    with machine(server, root / "cache"):
+        folder = small_evaluation(server, root, "shared")
+        evaluate(folder)
+        yield folder
+
+
+def evaluate(folder: Folder) -> Evaluation:
+    evaluation = Evaluation.load(folder.config)
+    outcome = run(evaluation)
+    assert not outcome.failures and outcome.published
+    return evaluation
+
+
+def address(name: str) -> str:
+    return f"s3://{BUCKET}/{name}/out"
+
+
+def test_the_same_tables_from_disk_and_from_object_storage(shared: Folder, server: Server, tmp_path: Path) -> None:
+    local = Folder(shutil.copytree(shared.root, tmp_path / "local"))
+    local.configure()
+    evaluate(local)
+    tables = {path: content for path, content in server.assert_complete("shared/out").items() if path[:7] == "tables/"}
+    kept = {path: content for path, content in tables.items() if path.split("/")[1] not in TIMED}
+    assert len(kept) > 30
+    assert {path: (local.output / path).read_bytes() for path in kept} == kept
+
+
+def test_nothing_is_written_beside_the_configuration(shared: Folder) -> None:
+    assert {path.name for path in shared.root.iterdir()} == {"cache", "fixes", "evaluation_config.json"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (("sql", "SELECT pass_at_k FROM pass_at_k WHERE k = 1", "--format", "csv"), "0.25"),
+        (("snapshots", "list"), "2 files"),
+        (("compare", "latest", "latest"), "every attempt of current ended as in baseline"),
+        pytest.param(("show", "m", "a"), "2 attempts", marks=pytest.mark.nightly),
+        pytest.param(("tables",), "pass_at_k", marks=pytest.mark.nightly),
+        pytest.param(("export", "pass_at_k"), "m,T0,1,0.25", marks=pytest.mark.nightly),
+        pytest.param(("report", "--format", "markdown"), "pass@1", marks=pytest.mark.nightly),
+        pytest.param(("plan", "--detect", "0.1"), "estimated from m T0", marks=pytest.mark.nightly),
+    ],
+)
+def test_commands_read_by_address(
+    shared: Folder, touchstone: Command, arguments: tuple[str, ...], expected: str
+) -> None:
+    read = touchstone(*arguments, "--data", address("shared"))
+    assert (read.returncode, read.stderr) == (0, "")
+    assert expected in read.stdout
+
+
+def test_all_that_is_published_can_be_copied(shared: Folder, touchstone: Command, tmp_path: Path) -> None:
+    copied = touchstone("export", "--data", address("shared"), "--format", "files", "--save-to", tmp_path / "copy")
+    assert (copied.returncode, copied.stderr) == (0, "")
+    assert {path.name for path in (tmp_path / "copy").iterdir()} >= {"tables", "snapshots", "warehouse.duckdb", "csv"}
+    assert api.load_results(tmp_path / "copy")["pass_at_k"].height == 2
+
+
+def test_two_outputs_are_compared_by_address(shared: Folder, touchstone: Command) -> None:
+    compared = touchstone("compare", address("shared"), f"s3://{BUCKET}/shared/fixes/m_fixes.csv")
+    assert f"{address('shared')} → s3://{BUCKET}/shared/fixes/m_fixes.csv" in compared.stdout
+
+
+def test_tables_are_loaded_when_asked_for(shared: Folder, here: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    fetched: list[str] = []
+    download = Bucket.download
+    monkeypatch.setattr(Bucket, "download", lambda *given: fetched.append(given[1].key) or download(*given))
+    results = api.load_results(address("shared"))
+    assert results["pass_at_k"]["pass_at_k"].to_list() == [0.25, 0.5]
+    assert "attempts" in list(results)
+    assert [key.rpartition("/")[2] for key in fetched] == ["pass_at_k.parquet"]
+
+
+def test_another_machine_continues_where_the_last_one_ended(shared: Folder, here: Server) -> None:
+    before = here.manifest("shared/out")
+    outcome = run(Evaluation.load(shared.config))
+    assert (outcome.made, outcome.published) == (0, True)
+    assert here.manifest("shared/out") == before, "nothing differs, so there is nothing to publish"
+
+
+@pytest.mark.nightly
+def test_machines_take_turns(server: Server, tmp_path: Path) -> None:
+    for place, model in enumerate(("m", "n", "o")):
+        with machine(server, tmp_path / ("one" if place % 2 else "two")):
+            folder = small_evaluation(server, tmp_path, "turns")
+            if model != "m":
+                server.put(f"turns/fixes/{model}_fixes.csv", "oid,iteration_id,plausible_fix\na,1,true\nb,1,true\n")
+            evaluate(folder)
+            assert set(api.load_results(address("turns"))["pass_at_k"]["model"]) == set("mno"[: place + 1])
+
+
+@pytest.mark.nightly
+def test_a_run_that_was_overtaken_publishes_nothing(server: Server, tmp_path: Path) -> None:
+    with machine(server, tmp_path / "one"):
+        folder = small_evaluation(server, tmp_path, "overtaken")
+        evaluate(folder)
+        slow = Evaluation.load(folder.config)
+        with pytest.raises(TouchstoneError, match="another run has published here meanwhile"), slow.store.lock():
+            (output_location(address("overtaken")) / "comparison.md").write_text("slow")
+            with machine(server, tmp_path / "two"), editing(output_location(address("overtaken"))) as root:
+                pin(root, "latest", "fast")
+            slow.store.publish_changes()  # type: ignore[attr-defined]
+        files = server.assert_complete("overtaken/out")
+        assert list(json.loads(files["snapshots/pins.json"])) == ["fast"]
+        assert "comparison.md" not in files
+        # The next run starts from what the other one published.
+        with slow.store.lock():
+            assert (slow.store.root / "snapshots" / "pins.json").is_file()
+            assert not (slow.store.root / "comparison.md").exists()
+
+
+def test_an_unchanged_run_downloads_and_publishes_nothing(shared: Folder, touchstone: Command, server: Server) -> None:
+    before = server.keys("shared")
+    again = touchstone("run", "--config", shared.config, dagster=False)
+    assert "up to date" in again.stdout
+    assert address("shared") in again.stdout
+    assert server.keys("shared") == before
+
+
+@pytest.mark.nightly
+def test_results_that_were_removed_are_made_anew(here: Server, tmp_path: Path) -> None:
+    folder = small_evaluation(here, tmp_path, "removed")
+    evaluate(folder)
+    for key in here.keys("removed/out"):
+        here.delete(key)
+    evaluate(folder)
+    assert len(here.assert_complete("removed/out")) > 30
