@@ -15,7 +15,7 @@ from tests.conftest import Folder
 from tests.publish.dashboard.conftest import ADDRESS, FORMULA, MARKUP, PROBLEMS, filterable  # noqa: F401
 from tests.publish.test_query import fingerprint
 from touchstone.publish.dashboard.figures import leaderboard
-from touchstone.publish.dashboard.markup import cell
+from touchstone.publish.dashboard.markup import cell, column_cell
 from touchstone.publish.dashboard.run_tables import RunTables
 from touchstone.publish.dashboard.selection import Filters, Selection
 
@@ -73,7 +73,7 @@ def test_filters_change_the_figures_to_the_right_ones(dashboard: Page, filterabl
     shown = table(dashboard, 0).get_by_role("row")
     for name in ("pass_at_1", "ci_low", "ci_high", "cost_of_pass"):
         for place, value in enumerate(board[name]):
-            expect(shown.nth(place + 1)).to_contain_text(cell(value))
+            expect(shown.nth(place + 1)).to_contain_text(column_cell(board[name])(value))
     choose(dashboard, "Models", "m")
     expect(dashboard.get_by_text("n = 8 problems, 64 attempts, 2 rows")).to_be_visible()
     dashboard.get_by_label("Slice by").select_option("difficulty")

@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 
 from tests.publish.charts.tables import (
+    TABLE_OF,
     economics,
     history,
     model_comparison,
@@ -23,7 +24,7 @@ from tests.publish.charts.tables import (
 )
 from tests.publish.charts.test_charts import caption
 from tests.publish.charts.test_leaderboard import values
-from touchstone.publish.charts import NothingToDraw, draw, spec
+from touchstone.publish.charts import CHARTS, NothingToDraw, draw, spec
 from touchstone.publish.charts.lines import spread
 
 
@@ -189,3 +190,26 @@ def test_labels_keep_their_order_and_distance() -> None:
     in_order = sorted(places)
     assert all(high - low >= 0.0999 for low, high in itertools.pairwise(in_order))
     assert 0 <= min(places) <= max(places) <= 1
+
+
+def test_names_on_the_pareto_front_do_not_cover_one_another() -> None:
+    """Three points of the front within a few pixels of each other, among many that have no name."""
+    models = [f"provider-model-{nth}" for nth in range(40)]
+    near = [0.001, 0.00101, 0.00102]
+    table = economics(models).with_columns(
+        cost_per_attempt=pl.Series([*near, *(0.01 + 0.001 * nth for nth in range(37))]),
+        pass_rate=pl.Series([0.80, 0.801, 0.802, *(0.2 + 0.01 * nth for nth in range(37))]),
+        pareto=pl.Series([True] * 3 + [False] * 37),
+    )
+    corners = {row["side"]: row["corner"] for row in values(spec("cost_quality", table)) if row["corner"] is not None}
+    assert set(corners) <= set(models[:3]) and len(set(corners.values())) == len(corners) >= 2
+
+
+LEVELS = [name for name, chart in CHARTS.items() if "settings" in chart.beside]
+
+
+@pytest.mark.parametrize("name", LEVELS)
+def test_the_caption_states_the_confidence_level_of_the_run(name: str) -> None:
+    settings = pl.LazyFrame({"key": ["intervals.confidence"], "value": ["0.9"]})
+    assert "90% confidence interval" in caption(spec(name, TABLE_OF[name](["a", "b"]), settings=settings))
+    assert "% confidence" not in caption(spec(name, TABLE_OF[name](["a", "b"])))

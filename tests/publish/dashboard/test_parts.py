@@ -1,5 +1,6 @@
 """What the dashboard shows beside figures: attempts, comparisons, queries, files, and foreign text as text."""
 
+import math
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -118,3 +119,18 @@ def test_two_runs_side_by_side(run: RunTables, tmp_path: Path) -> None:
 def test_sides_that_cannot_be_compared_say_why(run: RunTables, before: str | None, after: str, reason: str) -> None:
     with pytest.raises(TouchstoneError, match=reason):
         side_by_side(Side(run, before), Side(run, after), Filters(column="difficulty", values=("none",)))
+
+
+@pytest.mark.parametrize(
+    ("column", "shown"),
+    [
+        (pl.Series("pass_at_1", [0.4, 0.4567, 1.0, None]), ["0.400", "0.457", "1.000", "—"]),
+        (pl.Series("total_cost_usd", [0.4, 0.00012, math.inf]), ["$0.400000", "$0.000120", "∞"]),
+        (pl.Series("avg_latency_ms", [1234.5, 88.0]), ["1,234.5", "88.0"]),
+        (pl.Series("p_value", [0.25, 0.00001, math.nan]), ["0.250", "1e-05", "—"]),
+        (pl.Series("n", [1200, 3]), ["1,200", "3"]),
+    ],
+    ids=lambda value: value.name if isinstance(value, pl.Series) else "",
+)
+def test_the_figures_of_a_column_have_equally_many_decimals(column: pl.Series, shown: list[str]) -> None:
+    assert [markup.column_cell(column)(value) for value in column] == shown

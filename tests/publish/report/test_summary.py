@@ -66,7 +66,7 @@ def test_if_nothing_is_decided_no_model_can_be_told_apart(tmp_path: Path) -> Non
 def test_no_relevant_difference_is_a_finding_with_its_margin(tmp_path: Path) -> None:
     pairs = [pair("atlas", "boreal", "no relevant difference"), pair("atlas", "cedar", "worse")]
     text = said_of_best(tmp_path, pass_at_k=THREE, model_comparison=pairs)
-    assert "Any difference from boreal is smaller than 5 points." in text
+    assert "Any difference from boreal is smaller than 5 points (95% CI, Holm-adjusted for 3 pairs)." in text
 
 
 def test_a_leader_that_lost_a_pair_is_not_called_best(tmp_path: Path) -> None:

@@ -38,13 +38,18 @@ class Chart:
 
 _PACKAGE = "touchstone.publish.charts"
 
+# Where the confidence level is: the tables of figures do not repeat it.
+_LEVEL = {"settings": "settings"}
+
 _ALL = (
-    Chart("leaderboard", "Leaderboard", "pass_at_k", f"{_PACKAGE}.leaderboard:leaderboard"),
-    Chart("pass_at_k_curves", "pass@k by number of attempts", "pass_at_k", f"{_PACKAGE}.curves:pass_at_k_curves"),
-    Chart("pass_hat_k", "pass@k and pass^k", "reliability_curve", f"{_PACKAGE}.curves:pass_hat_k"),
-    Chart("cost_quality", "Cost and quality", "economics", f"{_PACKAGE}.economics:cost_quality"),
-    Chart("tier_uplift", "Uplift by tier", "tiers", f"{_PACKAGE}.tiers:tier_uplift"),
-    Chart("suite_heatmap", "Score by suite", "suite_scores", f"{_PACKAGE}.heatmaps:suite_heatmap"),
+    Chart("leaderboard", "Leaderboard", "pass_at_k", f"{_PACKAGE}.leaderboard:leaderboard", _LEVEL),
+    Chart(
+        "pass_at_k_curves", "pass@k by number of attempts", "pass_at_k", f"{_PACKAGE}.curves:pass_at_k_curves", _LEVEL
+    ),
+    Chart("pass_hat_k", "pass@k and pass^k", "reliability_curve", f"{_PACKAGE}.curves:pass_hat_k", _LEVEL),
+    Chart("cost_quality", "Cost and quality", "economics", f"{_PACKAGE}.economics:cost_quality", _LEVEL),
+    Chart("tier_uplift", "Uplift by tier", "tiers", f"{_PACKAGE}.tiers:tier_uplift", _LEVEL),
+    Chart("suite_heatmap", "Score by suite", "suite_scores", f"{_PACKAGE}.heatmaps:suite_heatmap", _LEVEL),
     Chart("problem_heatmap", "Pass rate by problem", "problem_statistics", f"{_PACKAGE}.heatmaps:problem_heatmap"),
     Chart("outcome_funnel", "From attempt to pass", "outcomes", f"{_PACKAGE}.outcomes:outcome_funnel"),
     Chart("failure_classes", "How attempts fail", "suite_scores", f"{_PACKAGE}.heatmaps:failure_classes"),
@@ -53,7 +58,7 @@ _ALL = (
     ),
     Chart("pairwise_verdicts", "Model against model", "model_comparison", f"{_PACKAGE}.comparison:pairwise_verdicts"),
     Chart("history", "History", "history", f"{_PACKAGE}.history:history", beside={"verdicts": "baseline_verdicts"}),
-    Chart("slices", "pass@1 by slice", "slices", f"{_PACKAGE}.slices:slices"),
+    Chart("slices", "pass@1 by slice", "slices", f"{_PACKAGE}.slices:slices", _LEVEL),
 )
 
 CHARTS: dict[str, Chart] = {chart.name: chart for chart in _ALL}

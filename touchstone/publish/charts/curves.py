@@ -6,6 +6,7 @@ import polars as pl
 from touchstone.publish.charts.frames import (
     INTERVAL_TIPS,
     caption,
+    confidence_level,
     count_sentence,
     data,
     first_rows,
@@ -21,7 +22,7 @@ from touchstone.publish.charts.lines import HIGHLIGHTED, interval_mark, series_l
 _PANEL_WIDTH, _PANEL_HEIGHT, _PANEL_COLUMNS = 190, 130, 3
 
 
-def pass_at_k_curves(frame: pl.LazyFrame) -> alt.TopLevelMixin:
+def pass_at_k_curves(frame: pl.LazyFrame, *, settings: pl.LazyFrame | None = None) -> alt.TopLevelMixin:
     """pass@k along k with its interval as a band, in colour for the models with the best pass@k at the smallest k."""
     rows = _ranked(
         side_rows(frame, "pass_at_k", "k", "pass_at_k", "ci_low", "ci_high", "ci_method", "eligible"),
@@ -30,10 +31,10 @@ def pass_at_k_curves(frame: pl.LazyFrame) -> alt.TopLevelMixin:
     rows = rows.with_columns(position="k")
     shown = rows.filter(pl.col("rank") < HIGHLIGHTED)
     others = rows["side"].n_unique() - shown["side"].n_unique()
-    undefined = rows["pass_at_k"].null_count()
+    undefined, level = rows["pass_at_k"].null_count(), confidence_level(settings)
     lines = caption(
         count_sentence(shown, "eligible", "problem"),
-        interval_sentence(shown.drop_nulls("pass_at_k"), "pass@k", mark=interval_mark(rows), missing=None),
+        interval_sentence(shown.drop_nulls("pass_at_k"), "pass@k", level=level, mark=interval_mark(rows), missing=None),
         f"In colour: the best {HIGHLIGHTED} at the smallest k; grey: the other {others:,}." if others else None,
         f"{undefined:,} of {rows.height:,} points are undefined: too few attempts for that k." if undefined else None,
     )
@@ -55,7 +56,7 @@ def pass_at_k_curves(frame: pl.LazyFrame) -> alt.TopLevelMixin:
     return chart.properties(title=title("pass@k by number of attempts", lines))
 
 
-def pass_hat_k(frame: pl.LazyFrame, *, top: int = 12) -> alt.TopLevelMixin:
+def pass_hat_k(frame: pl.LazyFrame, *, top: int = 12, settings: pl.LazyFrame | None = None) -> alt.TopLevelMixin:
     """The chance that one of k attempts passes (pass@k) against the chance that all do (pass^k), a panel per model."""
     rows = _ranked(
         side_rows(
@@ -66,10 +67,11 @@ def pass_hat_k(frame: pl.LazyFrame, *, top: int = 12) -> alt.TopLevelMixin:
     sides = rows.select("side", "rank").unique().sort("rank")
     kept, rest = first_rows(sides, top, "reliability_curve", side_noun(rows))
     rows = with_labels(rows.join(kept, on="side", how="semi"), "side", length=28)
+    level = confidence_level(settings)
     lines = caption(
         "Solid, circles: pass@k, at least one of k attempts passes; dashed, squares: pass^k, all k pass.",
         count_sentence(rows, "eligible", "problem"),
-        interval_sentence(rows.drop_nulls("pass_hat_k"), "pass^k", mark="Bands", missing=None),
+        interval_sentence(rows.drop_nulls("pass_hat_k"), "pass^k", level=level, mark="Bands", missing=None),
         rest,
     )
     return _panels(rows).properties(title=title("One success or always: pass@k and pass^k", lines))

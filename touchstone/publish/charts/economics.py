@@ -13,17 +13,19 @@ from touchstone.publish.charts.frames import (
     named,
     padded,
     side_rows,
+    tabled_intervals,
     title,
     tooltip,
     with_labels,
 )
+from touchstone.publish.charts.label_places import CORNERS, DX, DY, label_places
 from touchstone.publish.charts.theme import WIDTH
 
 _HEIGHT = 340
 _LABELLED = 12
 
 
-def cost_quality(frame: pl.LazyFrame) -> alt.TopLevelMixin:
+def cost_quality(frame: pl.LazyFrame, *, settings: pl.LazyFrame | None = None) -> alt.TopLevelMixin:
     """Pass rate against cost per attempt on a log axis, with the Pareto front as a step line."""
     rows = side_rows(
         frame,
@@ -49,7 +51,7 @@ def cost_quality(frame: pl.LazyFrame) -> alt.TopLevelMixin:
     lines = caption(
         count_sentence(shown, "problems", "problem"),
         "Filled points joined by a line: the Pareto front, no other model is both cheaper and better.",
-        f"Intervals of the cost of a pass ({methods}): tooltips, table economics."
+        tabled_intervals(methods, " of the cost of a pass", "tooltips, table economics", settings)
         if methods
         else "No confidence interval is defined.",
         f"Infinite cost of a pass (nothing passes): {named(never['side'])}." if never.height else None,
@@ -73,7 +75,8 @@ def _chart(rows: pl.DataFrame) -> alt.TopLevelMixin:
         axis=alt.Axis(format="$~r", values=_log_ticks(low, high)),
     )
     # The space for names may go beyond 0 and 1, where no rate is.
-    rates = alt.Scale(domain=padded(rows["pass_rate"], share=0.08), nice=False, zero=False)
+    ends = padded(rows["pass_rate"], share=0.08)
+    rates = alt.Scale(domain=ends, nice=False, zero=False)
     possible = alt.Axis(format=".3~f", labelExpr="datum.value < 0 || datum.value > 1 ? '' : datum.label")
     y = alt.Y("pass_rate:Q", title="pass rate", scale=rates, axis=possible)
     tips = tooltip(
@@ -87,18 +90,32 @@ def _chart(rows: pl.DataFrame) -> alt.TopLevelMixin:
         pareto_probability="probability of the Pareto front|.2f",
         problems="problems|,d",
     )
-    base = alt.Chart(data(rows)).encode(x=x, y=y)
+    base = alt.Chart(data(_with_corners(rows, low, high, ends))).encode(x=x, y=y)
     front = base.transform_filter("datum.pareto")
-    names = (base if rows.height <= _LABELLED else front).encode(text="label:N")
-    # The front comes to a point from below and leaves it to the right: below right and above left are free.
-    left = f"log(datum.cost_per_attempt) < {(math.log(low) + math.log(high)) / 2}"
+    names = [
+        base.transform_filter(f"datum.corner === {nth}")
+        .mark_text(align="left" if right > 0 else "right", dx=right * DX, dy=down * DY, style="ink")
+        .encode(text="label:N")
+        for nth, (right, down) in enumerate(CORNERS)
+    ]
     return alt.layer(
         front.mark_line(interpolate="step-after", strokeWidth=1.2, style="guide", opacity=0.8),
         base.transform_filter("!datum.pareto").mark_point(size=60, opacity=1, style="hollow").encode(tooltip=tips),
         front.mark_point(filled=True, size=75, opacity=1, shape="diamond").encode(tooltip=tips),
-        names.transform_filter(left).mark_text(align="left", dx=7, dy=11, style="ink"),
-        names.transform_filter(f"!({left})").mark_text(align="right", dx=-5, dy=-9, style="ink"),
+        *names,
     ).properties(width=WIDTH, height=_HEIGHT)
+
+
+def _with_corners(rows: pl.DataFrame, low: float, high: float, rates: list[float]) -> pl.DataFrame:
+    """Add the corner at which each name stands; with many models only those of the Pareto front have one."""
+    right = [WIDTH * math.log(cost / low) / math.log(high / low) for cost in rows["cost_per_attempt"]]
+    down = [_HEIGHT * (rates[1] - rate) / (rates[1] - rates[0]) for rate in rows["pass_rate"]]
+    named = [
+        label if pareto or rows.height <= _LABELLED else None
+        for label, pareto in rows.select("label", "pareto").iter_rows()
+    ]
+    places = label_places(list(zip(right, down, strict=True)), named, WIDTH, _HEIGHT)
+    return rows.with_columns(pl.Series("corner", places, pl.Int64))
 
 
 def _log_ticks(low: float, high: float) -> list[float]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from touchstone.publish.charts import NothingToDraw
+from touchstone.publish.figures import percent
 from touchstone.publish.short_names import shortened
 from touchstone.text import counted, visible
 
@@ -90,21 +91,36 @@ def caption(*sentences: str | None) -> list[str]:
     return textwrap.wrap(" ".join(filter(None, sentences)), _CAPTION_WIDTH, break_long_words=False)
 
 
+def confidence_level(settings: pl.LazyFrame | None) -> str:
+    """The confidence level in the table `settings` of a run, with a space after it; empty if it is unknown."""
+    if settings is None:
+        return ""
+    found = settings.filter(pl.col("key") == "intervals.confidence").select("value").collect()
+    return f"{percent(float(found.item()))} " if found.height else ""
+
+
+def tabled_intervals(methods: str, of: str, where: str, settings: pl.LazyFrame | None) -> str:
+    """A sentence about intervals that a chart does not draw."""
+    said = f"{confidence_level(settings)}confidence intervals{of} ({methods}): {where}."
+    return said[0].upper() + said[1:]
+
+
 def interval_sentence(
     rows: pl.DataFrame,
     of: str,
     method: str = "ci_method",
     low: str = "ci_low",
     *,
+    level: str = "",
     mark: str = "Bars",
     missing: str | None = "open points have none",
 ) -> str:
-    """How the intervals in the rows were made, and how many rows have none."""
+    """How the intervals in the rows were made, and how many rows have none. `level` is from `confidence_level`."""
     methods = sorted(rows[method].drop_nulls().unique().to_list())
     without = rows[low].null_count()
     if not methods:
         return f"No confidence interval of {of} is defined."
-    said = f"{mark}: confidence interval of {of} ({', '.join(methods)})"
+    said = f"{mark}: {level}confidence interval of {of} ({', '.join(methods)})"
     return f"{said}; {missing} ({without:,} of {rows.height:,})." if without and missing else f"{said}."
 
 

@@ -10,6 +10,7 @@ from touchstone.publish.charts.frames import (
     first_rows,
     side_noun,
     side_rows,
+    tabled_intervals,
     title,
     tooltip,
 )
@@ -20,7 +21,9 @@ from touchstone.vocabulary import CLASSES, PASS_CLASS
 _FAILURES = (*(name for name in CLASSES if name != PASS_CLASS), "other")
 
 
-def suite_heatmap(frame: pl.LazyFrame, *, top: int = MAX_ROWS) -> alt.TopLevelMixin:
+def suite_heatmap(
+    frame: pl.LazyFrame, *, top: int = MAX_ROWS, settings: pl.LazyFrame | None = None
+) -> alt.TopLevelMixin:
     """The score of every model in every suite, the best model on top, the hardest suite on the left."""
     every = side_rows(frame, "suite_scores", "suite", "cases", "passed", "ci_method", "ci_units")
     pooled = every.group_by("side", "suite").agg(pl.col("cases", "passed").sum(), pl.col("ci_units").max())
@@ -33,7 +36,7 @@ def suite_heatmap(frame: pl.LazyFrame, *, top: int = MAX_ROWS) -> alt.TopLevelMi
         "Share of attempts that pass; undecided attempts count as not passed.",
         count_sentence(cells, "cases", "attempt", "cell"),
         "Several runs of a model are pooled." if runs else None,
-        f"Intervals ({methods}) are in the table suite_scores." if methods else None,
+        tabled_intervals(methods, "", "table suite_scores", settings) if methods else None,
         rest,
         fewer,
     )

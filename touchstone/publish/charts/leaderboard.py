@@ -8,6 +8,7 @@ from touchstone.publish.charts.dots import figure_text, interval_dots
 from touchstone.publish.charts.frames import (
     INTERVAL_TIPS,
     caption,
+    confidence_level,
     count_sentence,
     first_rows,
     interval_sentence,
@@ -20,7 +21,9 @@ from touchstone.publish.charts.frames import (
 from touchstone.text import counted
 
 
-def leaderboard(frame: pl.LazyFrame, *, k: int | None = None, top: int = 50) -> alt.TopLevelMixin:
+def leaderboard(
+    frame: pl.LazyFrame, *, k: int | None = None, top: int = 50, settings: pl.LazyFrame | None = None
+) -> alt.TopLevelMixin:
     """pass@k with intervals, best first; the smallest k of the table if none is given."""
     rows = side_rows(frame, "pass_at_k", "k", "pass_at_k", "ci_low", "ci_high", "ci_method", "ci_units", "eligible")
     k = min(rows["k"]) if k is None else k
@@ -32,7 +35,7 @@ def leaderboard(frame: pl.LazyFrame, *, k: int | None = None, top: int = 50) -> 
     undefined = shown.height - defined.height
     lines = caption(
         count_sentence(shown, "eligible", "problem"),
-        interval_sentence(defined, f"pass@{k}"),
+        interval_sentence(defined, f"pass@{k}", level=confidence_level(settings)),
         f"Undefined for {undefined:,}: no problem has {counted(k, 'decided attempt')}." if undefined else None,
         rest,
     )

@@ -5,6 +5,7 @@ import polars as pl
 
 from touchstone.publish.charts.frames import (
     caption,
+    confidence_level,
     count_sentence,
     data,
     distinct_labels,
@@ -23,7 +24,9 @@ from touchstone.text import counted, visible
 _VALUES = 20
 
 
-def slices(frame: pl.LazyFrame, *, top: int = HIGHLIGHTED, column: str | None = None) -> alt.TopLevelMixin:
+def slices(
+    frame: pl.LazyFrame, *, top: int = HIGHLIGHTED, column: str | None = None, settings: pl.LazyFrame | None = None
+) -> alt.TopLevelMixin:
     """pass@1 with intervals by the values of each slice column, for the models that do best over all slices."""
     wanted = frame if column is None else frame.filter(pl.col("column") == column)
     # The figure is a mean over the problems with a decided attempt; older tables do not count them apart.
@@ -59,10 +62,12 @@ def slices(frame: pl.LazyFrame, *, top: int = HIGHLIGHTED, column: str | None = 
     largest = values.filter(pl.int_range(pl.len()).over("column") < _VALUES)
     left_out, others = values.height - largest.height, order.height - len(sides)
     shown = rows.filter(pl.col("side").is_in(sides)).join(largest, on=["column", "value"], how="semi")
-    undefined = shown["pass_at_1"].null_count()
+    undefined, level = shown["pass_at_1"].null_count(), confidence_level(settings)
     lines = caption(
         count_sentence(shown, "n", "problem", "point"),
-        interval_sentence(shown.drop_nulls("pass_at_1"), "pass@1", missing="points without a bar have none"),
+        interval_sentence(
+            shown.drop_nulls("pass_at_1"), "pass@1", level=level, missing="points without a bar have none"
+        ),
         f"Undefined, not drawn: {undefined:,}." if undefined else None,
         f"Shown: the best {len(sides)} of {counted(order.height, *side_noun(rows))}." if others else None,
         f"Only the {_VALUES} largest values of a column are shown; {left_out:,} more are in the table slices."

@@ -7,6 +7,7 @@ from touchstone.publish.charts import NothingToDraw
 from touchstone.publish.charts.dots import figure_text, interval_dots
 from touchstone.publish.charts.frames import (
     caption,
+    confidence_level,
     count_sentence,
     first_rows,
     interval_sentence,
@@ -18,7 +19,7 @@ from touchstone.publish.charts.frames import (
 )
 
 
-def tier_uplift(frame: pl.LazyFrame, *, top: int = 50) -> alt.TopLevelMixin:
+def tier_uplift(frame: pl.LazyFrame, *, top: int = 50, settings: pl.LazyFrame | None = None) -> alt.TopLevelMixin:
     """Relative change of the median composite score against the model's baseline tier, largest first."""
     every = side_rows(
         frame,
@@ -44,7 +45,7 @@ def tier_uplift(frame: pl.LazyFrame, *, top: int = 50) -> alt.TopLevelMixin:
     lines = caption(
         f"Median composite score against tier {', '.join(baselines)}." if baselines else None,
         count_sentence(shown, "ci_units", "independent unit"),
-        interval_sentence(defined, "uplift", "uplift_ci_method", "uplift_ci_low"),
+        interval_sentence(defined, "uplift", "uplift_ci_method", "uplift_ci_low", level=confidence_level(settings)),
         f"{open_ended:,} of the bars have no upper end: the baseline's median may be 0." if open_ended else None,
         f"Undefined for {shown.height - defined.height:,}; the tooltip says why."
         if defined.height < shown.height

@@ -3,8 +3,11 @@
 import html
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
+import polars as pl
+
+from touchstone.publish.figures import decimals, in_column
 from touchstone.text import significant, visible, visible_lines
 
 UNDEFINED = "—"
@@ -33,6 +36,28 @@ def cell(value: object) -> str:
         case float():
             return _figure(value)
     return _SCHEME.sub(rf"\g<1>{_WORD_JOINER}:", visible(str(value)))
+
+
+def column_cell(column: pl.Series) -> Callable[[object], str]:
+    """`cell` for the values of one column: its figures have as many decimals as one another.
+
+    >>> show = column_cell(pl.Series("pass_at_1", [0.4, 0.45678, None]))
+    >>> show(0.4), show(0.45678), show(None)
+    ('0.400', '0.457', '—')
+    >>> column_cell(pl.Series("cost_usd", [0.00012, 0.5]))(0.5)
+    '$0.500000'
+    """
+    if not column.dtype.is_float():
+        return cell
+    money = "cost" in column.name and "variance" not in column.name
+    places = decimals(column.drop_nulls().to_list(), money=money)
+
+    def show(value: object) -> str:
+        if isinstance(value, float) and not math.isnan(value):
+            return in_column(value, places, money=money)
+        return cell(value)
+
+    return show
 
 
 def _figure(value: float) -> str:

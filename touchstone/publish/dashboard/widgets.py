@@ -11,7 +11,7 @@ from touchstone.errors import TouchstoneError
 from touchstone.publish.dashboard.charting import chart_rows, chart_svg, charts_by_theme, description
 from touchstone.publish.dashboard.downloads import csv_bytes, parquet_bytes
 from touchstone.publish.dashboard.figures import descriptions
-from touchstone.publish.dashboard.markup import cell, labels, listing, paragraph, text
+from touchstone.publish.dashboard.markup import column_cell, labels, listing, paragraph, text
 from touchstone.publish.dashboard.selection import Selection
 from touchstone.publish.dashboard.side_by_side import SideBySide
 from touchstone.publish.dashboard.sql_cell import shown_rows
@@ -34,7 +34,7 @@ def rows_table(frame: pl.DataFrame, select: Literal["single"] | None = None) -> 
         selection=select,
         page_size=_PAGE_ROWS,
         pagination=frame.height > _PAGE_ROWS,
-        format_mapping=dict.fromkeys(frame.columns, cell),
+        format_mapping={column.name: column_cell(column) for column in frame},
         text_justify_columns=dict.fromkeys(numbers, "right"),
         header_tooltip=descriptions(frame.columns),
         max_columns=None,

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import polars as pl
 
-from touchstone.publish.figures import interval, number, p_value
+from touchstone.publish.figures import interval, number, p_value, percent
 from touchstone.publish.report.figures_sections import side, side_columns
 from touchstone.publish.report.grids import Cell, Column, Grid, count, figure, grid, names, numbers, text
 from touchstone.publish.report.run import ReportedRun, Row
@@ -19,20 +19,19 @@ def problem(run: ReportedRun, row: Row) -> Cell:
 
 
 def comparison(run: ReportedRun) -> Iterator[Grid]:
-    """All pairs, smallest adjusted p-value first."""
+    """All pairs: those of the best model first, with the next best first."""
     pairs = run.scan("model_comparison").drop("sentence")
     total = pairs.select(pl.len()).collect().item()
     if not total:
         return
-    order = ["p_adjusted", "model_b", "tier_b", "model_a", "tier_a"]
-    rows = pairs.sort(order, nulls_last=True).head(_MAX_PAIRS).collect()
+    rows = _best_first(run, pairs).head(_MAX_PAIRS).collect()
     many = int(rows["pairs"].max() or 0)  # type: ignore[arg-type]
     rule = "false discovery rate" if rows["correction"][0] != "holm" else "Holm"
     note = f"adjusted for {counted(many, 'pair')} ({rule})" if many > 1 else "one pair, so not adjusted"
-    prefix = "adjusted_" if many > 1 else ""
+    prefix, level = ("adjusted_", percent(1 - run.alpha)) if many > 1 else ("", run.confidence)
     yield grid(
         "comparison-table",
-        f"Difference in pass@1, {note}",
+        f"Difference in pass@1 with {level} confidence intervals, {note}",
         [
             *names("model", "against"),
             Column("verdict", "verdict"),
@@ -42,6 +41,20 @@ def comparison(run: ReportedRun) -> Iterator[Grid]:
         of="model_comparison",
         total=total,
     )
+
+
+def _best_first(run: ReportedRun, pairs: pl.LazyFrame) -> pl.LazyFrame:
+    """Pairs by the place of their better side on the leaderboard, then of the other.
+
+    With many models nearly every p-value is below 0.001 and orders nothing.
+    """
+    places = pl.LazyFrame(run.sides, schema={"model": pl.String, "tier": pl.String}, orient="row")
+    for end in "ab":
+        keys = [f"model_{end}", f"tier_{end}"]
+        place = places.with_row_index(f"place_{end}")
+        pairs = pairs.join(place, left_on=keys, right_on=["model", "tier"], how="left")
+    better, other = pl.min_horizontal("place_a", "place_b"), pl.max_horizontal("place_a", "place_b")
+    return pairs.sort(better, other, nulls_last=True).drop("place_a", "place_b")
 
 
 def _pair(run: ReportedRun, row: Row, prefix: str) -> list[Cell]:
@@ -68,7 +81,8 @@ def changes(run: ReportedRun) -> Iterator[Grid]:
     if verdicts.height:
         yield grid(
             "verdicts-table",
-            f"This run against the baseline {text(verdicts['baseline'][0]).text}",
+            f"This run against the baseline {text(verdicts['baseline'][0]).text}, "
+            f"with {percent(1 - run.alpha)} confidence intervals",
             [
                 *side_columns(run),
                 Column("verdict", "verdict"),

@@ -203,7 +203,9 @@ def slices(run: ReportedRun) -> Iterator[Grid]:
     """pass@1 per value of every sliced column."""
     if not run.has("slices"):
         return
-    rows = run.table("slices").sort("column", "value", "model", "tier")
+    best_first = ["column", "value", "pass_at_1", "model", "tier"]
+    down = [name == "pass_at_1" for name in best_first]
+    rows = run.table("slices").sort(best_first, descending=down, nulls_last=True)
     if rows.is_empty():
         return
     yield grid(

@@ -12,6 +12,7 @@ import polars as pl
 from touchstone.checks import CheckOutcome
 from touchstone.errors import TouchstoneError
 from touchstone.names import file_key
+from touchstone.publish.figures import percent
 from touchstone.storage.check_results import kept_outcomes
 from touchstone.storage.files import parquet_files
 from touchstone.storage.snapshots import Snapshot, list_snapshots
@@ -68,7 +69,12 @@ class ReportedRun:
     @property
     def confidence(self) -> str:
         """The confidence level of all intervals, such as `95%`."""
-        return f"{100 * float(self.settings.get('intervals.confidence', 0.95)):g}%"
+        return percent(float(self.settings.get("intervals.confidence", 0.95)))
+
+    @property
+    def alpha(self) -> float:
+        """The level of the tests. Intervals that are adjusted for several pairs have the confidence level 1 - alpha."""
+        return float(self.settings.get("comparison.alpha", 0.05))
 
     @cached_property
     def _store(self) -> Path:

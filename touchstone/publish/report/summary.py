@@ -10,7 +10,7 @@ from typing import Any
 import polars as pl
 
 from touchstone.compare.verdicts import describe_shortage
-from touchstone.publish.figures import number
+from touchstone.publish.figures import number, percent
 from touchstone.publish.report.caveats import caveats
 from touchstone.publish.report.run import ReportedRun, Row
 from touchstone.text import counted, visible
@@ -114,11 +114,16 @@ def _pairs_of(run: ReportedRun, leader: Row) -> list[Row]:
 
 
 def _adjusted(pairs: Sequence[Row]) -> str:
+    return f"pass@1 paired by problem{_correction(pairs)}"
+
+
+def _correction(pairs: Sequence[Row]) -> str:
+    """What figures are adjusted for, after a comma; empty for a single pair."""
     count = max((row["pairs"] for row in pairs), default=0)
     if count <= 1:
-        return "pass@1 paired by problem"
+        return ""
     rule = "Holm-adjusted for" if pairs[0]["correction"] == "holm" else "false discovery rate controlled over"
-    return f"pass@1 paired by problem, {rule} {count:,} pairs"
+    return f", {rule} {count:,} pairs"
 
 
 def _reservations(
@@ -129,15 +134,19 @@ def _reservations(
         yield f"On the problems that both attempted, {_some(groups['behind'])} did better than it."
     if groups["alike"]:
         margin = f"{100 * float(run.settings.get('comparison.relevant', 0.05)):g}"
-        yield f"Any difference from {_some(groups['alike'])} is smaller than {margin} points."
+        interval = f"{percent(1 - run.alpha)} CI{_correction(pairs)}"
+        yield f"Any difference from {_some(groups['alike'])} is smaller than {margin} points ({interval})."
     open_pairs = [row for row in pairs if row["verdict"] in _OPEN]
     short = [row for row in open_pairs if row["units_needed"] is not None]
     effects = [row["minimum_detectable_effect"] for row in open_pairs if row["minimum_detectable_effect"] is not None]
     if short:
         clustered = (short[0]["ci_method"] or "").endswith("-cluster")
-        alpha = float(run.settings.get("comparison.alpha", 0.05))
         shortage = describe_shortage(
-            short[0]["ci_units"], short[0]["units_needed"], pairs=short[0]["pairs"], alpha=alpha, clustered=clustered
+            short[0]["ci_units"],
+            short[0]["units_needed"],
+            pairs=short[0]["pairs"],
+            alpha=run.alpha,
+            clustered=clustered,
         )
         yield f"There is too little data: {shortage}."
     elif effects:
