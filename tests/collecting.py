@@ -42,6 +42,11 @@ def pytest_collect_file(file_path: Path) -> Generator[None, list[pytest.Collecto
     return found
 
 
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave the browser's tests aside unless they are asked for: their packages take each worker a while to load."""
+    return True if collection_path == TESTS / "browser" and "not browser" in config.option.markexpr else None
+
+
 def pytest_collection_finish() -> None:
     """Let the collector look at what the tests make, and not at what collecting has made."""
     gc.freeze()

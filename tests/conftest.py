@@ -11,10 +11,10 @@ import subprocess
 import sys
 import sysconfig
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager, redirect_stderr, redirect_stdout
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from unittest.mock import patch
 
 import filelock
@@ -23,10 +23,14 @@ from hypothesis import settings
 
 from tests import collecting
 
+if TYPE_CHECKING:
+    from touchstone.config import PublishSettings
+    from touchstone.storage.store import Store
+
 # The same examples every time on a desk; others in every run of CI, where a failure names the seed that repeats it.
 # `make test-nightly` tries many more.
-settings.register_profile("desk", deadline=None, max_examples=10, derandomize=True, print_blob=True)
-settings.register_profile("ci", deadline=None, max_examples=10, derandomize=False, print_blob=True, database=None)
+settings.register_profile("desk", deadline=None, max_examples=6, derandomize=True, print_blob=True)
+settings.register_profile("ci", deadline=None, max_examples=6, derandomize=False, print_blob=True, database=None)
 settings.register_profile("nightly", deadline=None, max_examples=200, print_blob=True, database=None)
 settings.load_profile("ci" if os.environ.get("CI") else "desk")
 
@@ -75,11 +79,18 @@ def small_folder(root: Path) -> Folder:
     return made
 
 
-def nightly_but(kept: Iterable[tuple[Any, ...]], cells: Iterable[tuple[Any, ...]]) -> list[Any]:
-    """The cells of a simulation as parameters: the ones that are kept run with every test, the rest nightly."""
-    every, always = list(cells), list(kept)
-    assert all(cell in every for cell in always)
-    return [cell if cell in always else pytest.param(*cell, marks=pytest.mark.nightly) for cell in every]
+def nightly_but(kept: Iterable[Any], cases: Iterable[Any]) -> list[Any]:
+    """Cases as parameters, values or tuples of them: the ones that are kept run by day, the rest nightly.
+
+    One case per mechanism is kept; the others would all catch the same change.
+    """
+    every, always = list(cases), list(kept)
+    assert all(case in every for case in always)
+    return [case if case in always else _nightly(case) for case in every]
+
+
+def _nightly(case: Any) -> Any:
+    return pytest.param(*(case if isinstance(case, tuple) else (case,)), marks=pytest.mark.nightly)
 
 
 def more_examples(test: Callable[..., None]) -> Callable[..., None]:
@@ -220,6 +231,32 @@ def _packages_are_read_once() -> Iterator[None]:
     own, read = Path(sysconfig.get_path("purelib")), file_identity._hash_of_packages
     read_once = functools.cache(read)
     with patch.object(file_identity, "_hash_of_packages", lambda path: read_once(path) if path == own else read(path)):
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _reports_are_drawn_where_asked_for() -> Iterator[None]:
+    """Where the configuration names `report`; to draw one takes as long as the rest of a small run."""
+    from touchstone.publish.report import stage
+
+    def write(store: "Store", settings: "PublishSettings", tables: str) -> Path | None:
+        asked = "report" in settings.model_fields_set
+        with nullcontext() if asked else patch.object(stage, "report_html", lambda *_: "not drawn: a test's run\n"):
+            return write_report(store, settings, tables)
+
+    write_report = stage.write_report
+    with patch.object(stage, "write_report", write):
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _own_code_is_read_once() -> Iterator[None]:
+    """No test edits the code; a run looks at each of its files before and after its work."""
+    from touchstone.storage import code_version
+
+    with ExitStack() as changes:
+        for name in ("_python_files", "_hash_of"):
+            changes.enter_context(patch.object(code_version, name, functools.cache(getattr(code_version, name))))
         yield
 
 

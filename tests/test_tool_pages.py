@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import PROJECT, call_here
+from tests.conftest import PROJECT, call_here, nightly_but
 
 PAGES = PROJECT / "docs" / "tools"
 FILES = PROJECT / "tests" / "ingest" / "adapters" / "files"
@@ -74,7 +74,11 @@ def output_of(arguments: list[str]) -> str:
     return "".join(f"{line.rstrip()}\n" for line in [*done.stdout.splitlines(), *told])
 
 
-@pytest.mark.parametrize("name", SAMPLES)
+# Logs, one file, a folder of folders, JSON lines and XML.
+BY_DAY = ("inspect", "promptfoo", "swebench", "human-eval", "junit")
+
+
+@pytest.mark.parametrize("name", nightly_but(BY_DAY, SAMPLES))
 def test_a_page_shows_what_its_commands_print(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     prepare(name, tmp_path)
     monkeypatch.chdir(tmp_path)

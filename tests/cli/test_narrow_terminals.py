@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 from rich.console import Console
 
-from tests.conftest import Command
+from tests.conftest import Command, nightly_but
 from touchstone.cli.fitted_table import UNLIMITED, FittedTable, SafeConsole, print_line
 from touchstone.cli.plain_text import summary_text
 from touchstone.cli.run_tables import comparison_table, leaderboard, suite_table, tier_table
@@ -55,7 +55,7 @@ def pass_at_k(models: list[str], tiers: int = 1, known: bool = True) -> pl.DataF
 
 @pytest.mark.parametrize("known", [True, False], ids=["intervals", "no figures"])
 @pytest.mark.parametrize("names", LONG)
-@pytest.mark.parametrize("count", [1, 6, 134])
+@pytest.mark.parametrize("count", nightly_but([6], [1, 6, 134]))
 def test_the_leaderboard_fits_and_tells_all_models_apart(count: int, names: str, known: bool) -> None:
     models = [LONG[names](place) for place in range(count)]
     table = leaderboard(pass_at_k(models, known=known))

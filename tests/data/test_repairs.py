@@ -55,8 +55,8 @@ def rows_of(path: Path) -> list[dict[str, str]]:
 PROBLEMS = {name: rows_of(SAMPLE / name / "problems.csv") for name in SUITES}
 # Neither what never ends nor what is hostile: both need a sandbox.
 PYTHON_ANSWERS = [
-    pytest.param(problem, name, id=f"{problem.directory}/{name}")
-    for problem in SUITES["python"].problems
+    pytest.param(problem, name, id=f"{problem.directory}/{name}", marks=[pytest.mark.nightly] if place > 1 else [])
+    for place, problem in enumerate(SUITES["python"].problems)
     for name in sorted(path.stem for path in (SAMPLE / "python" / "fixes" / problem.slug).iterdir())
     if name.startswith(("reference", "good-", "bad-"))
 ]

@@ -9,6 +9,7 @@ import duckdb
 import polars as pl
 import pytest
 
+from tests.conftest import nightly_but
 from touchstone.errors import TouchstoneError
 from touchstone.metrics.pass_at_k import pass_at_k_of, pass_hat_k_of
 from touchstone.publish.macros import macros as statements
@@ -162,7 +163,11 @@ def test_views_are_replaced(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "folder", ["it's", "a[b]c", "a[b", "a*b", "**", "a?b", "a{b,c}", "back\\slash", "run=5", "sp ace", "ünï", "a]b;--"]
+    "folder",
+    nightly_but(
+        ["it's", "a[b]c", "**", "a{b,c}", "run=5"],
+        ["it's", "a[b]c", "a[b", "a*b", "**", "a?b", "a{b,c}", "back\\slash", "run=5", "sp ace", "ünï", "a]b;--"],
+    ),
 )
 def test_odd_paths(tmp_path: Path, folder: str) -> None:
     # Neighbours that an unescaped pattern would take for the folder.

@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
-from tests.conftest import Folder
+from tests.conftest import Folder, nightly_but
 from touchstone.config import load_config
 from touchstone.contracts import Table, conform
 from touchstone.evaluation import Evaluation
@@ -152,7 +152,7 @@ def test_a_removed_model_is_dropped_without_making_anything(folder: Folder, call
     assert not calls.keys() & {table.name for table in BY_MODEL}
 
 
-@pytest.mark.parametrize("damage", ["setting", "problems", "stamp", "file"])
+@pytest.mark.parametrize("damage", nightly_but(["setting", "stamp"], ["setting", "problems", "stamp", "file"]))
 def test_what_concerns_every_model_makes_the_whole_table_again(
     folder: Folder, calls: dict[str, set[str]], damage: str
 ) -> None:

@@ -38,7 +38,7 @@ def places(value: Any, above: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
 @pytest.mark.parametrize(
     ("name",),
     nightly_but(
-        [(name,) for name in DOCUMENTS if name not in (f"{RUN}/run_metadata.json", f"{JOB}/result.json")],
+        [(f"{RUN}/results.json",), (TRIAL,)],
         [(name,) for name in DOCUMENTS],
     ),
 )

@@ -31,10 +31,13 @@ def test_choosing_every_suite_makes_the_published_table_again(run: RunTables, ta
 @pytest.mark.parametrize(
     ("filters", "keep"),
     [
-        (Filters(suites=("web",)), lambda row: row["suite"] == "web"),
-        (Filters(column="difficulty", values=("hard",)), lambda row: row["difficulty"] == "hard"),
+        pytest.param(
+            Filters(suites=("web",)), lambda row: row["suite"] == "web", id="suite", marks=pytest.mark.nightly
+        ),
+        pytest.param(
+            Filters(column="difficulty", values=("hard",)), lambda row: row["difficulty"] == "hard", id="slice"
+        ),
     ],
-    ids=["suite", "slice"],
 )
 def test_a_filter_gives_what_the_chosen_problems_alone_give(
     run: RunTables, tmp_path: Path, filters: Filters, keep: Callable[[Row], bool]

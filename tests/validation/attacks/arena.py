@@ -32,6 +32,8 @@ FIRST_USER = 2_000_000
 
 GOOD = "def add(a, b):\n    return a + b\n"
 BAD = "def add(a, b):\n    return a - b\n"
+# Passes the first of the tests and fails the other.
+HALF = "def add(a, b):\n    return a + b if a < 10 else a - b\n"
 TESTS = """\
 from solution import add
 
@@ -142,10 +144,9 @@ class Arena:
         return report
 
     def check_neighbours(self) -> None:
-        """A good answer still passes on these workers, and a bad one still fails."""
-        good, bad = self.validate(GOOD, patient=True), self.validate(BAD, patient=True)
-        assert (good.status, good.tests) == ("passed", {"test_small": True, "test_negative": True}), good
-        assert (bad.status, bad.tests) == ("failed", {"test_small": False, "test_negative": False}), bad
+        """A good answer still passes its test on these workers, and a bad one still fails."""
+        half = self.validate(HALF, patient=True)
+        assert (half.status, half.tests) == ("failed", {"test_small": True, "test_negative": False}), half
 
     def workers(self) -> set[int]:
         """The processes of the warm workers themselves, which stay."""

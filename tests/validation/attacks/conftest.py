@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.validation.attacks.arena import Arena, Canary, strangers, wait_for_none
+from tests.validation.attacks.arena import BAD, GOOD, Arena, Canary, strangers, wait_for_none
 from touchstone.validation.sandbox.backends import Backend, Bubblewrap, Landlock, interpreter, readable_by_others
 from touchstone.validation.sandbox.probe import probe_backend
 from touchstone.validation.sandbox.processes import descendants
@@ -68,6 +68,7 @@ def warm_arena(backend: str, scratch: Path) -> Iterator[Arena]:
     before = set(descendants(os.getpid()))
     try:
         yield arena
+        assert [arena.validate(code, patient=True).status for code in (GOOD, BAD)] == ["passed", "failed"]
     finally:
         arena.validator.close()
     assert wait_for_none(set(), before) == []

@@ -10,7 +10,7 @@ from typing import ClassVar
 
 import pytest
 
-from tests.conftest import PROJECT
+from tests.conftest import PROJECT, nightly_but
 from tests.validation.attacks.arena import job_of
 from tests.validation.attacks.conftest import USED, sandbox_runner
 from touchstone.config.validation import ValidationSettings
@@ -62,13 +62,11 @@ ATTACKS: dict[str, str | bytes] = {
 }
 
 
-# Each takes the parser a second or two.
-LONG = ("half a megabyte of blocks", "heredocs that look endless", "conditions")
+# Bytes that are no text, depth, length, and what has no end. Some others take the parser a second or two.
+BY_DAY = ("NUL", "not UTF-8", "nested lists left open", "nested templates", "heredocs without an end", "one long name")
 
 
-@pytest.mark.parametrize(
-    "what", [pytest.param(what, marks=pytest.mark.nightly) if what in LONG else what for what in ATTACKS]
-)
+@pytest.mark.parametrize("what", nightly_but(BY_DAY, ATTACKS))
 def test_a_file_that_wants_to_break_the_parser(validator: HclValidator, what: str) -> None:
     report = validate(validator, ATTACKS[what])
     assert report.status not in ("passed", "sandbox_error", "validator_unavailable"), report
@@ -114,7 +112,10 @@ class TestEscapingTheChecks:
         "everything replaced by one block": lambda text: 'resource "terraform_data" "x" {\n}\n',
     }
 
-    @pytest.mark.parametrize("how", HIDDEN)
+    @pytest.mark.parametrize(
+        "how",
+        nightly_but(["another resource type", "everything in a heredoc", "everything replaced by one block"], HIDDEN),
+    )
     def test_of_every_sample_problem(self, session: ValidationSession, how: str) -> None:
         rows = list(csv.DictReader((SAMPLE / "problems.csv").read_text().splitlines(keepends=True)))
         targets = Targets(SAMPLE / "clones", session.settings).find(rows)

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import nightly_but
 from tests.validation.attacks.arena import GOOD, Arena, validate_fix
 from touchstone.validation.protocol import Job, Problem, Tree
 
@@ -55,7 +56,16 @@ async def test_threads():
 class TestExceptionsThatEndLoops:
     @pytest.mark.parametrize(
         "kind",
-        ["StopIteration", "StopAsyncIteration", "GeneratorExit", "asyncio.CancelledError", "futures.CancelledError"],
+        nightly_but(
+            ["StopIteration", "asyncio.CancelledError"],
+            [
+                "StopIteration",
+                "StopAsyncIteration",
+                "GeneratorExit",
+                "asyncio.CancelledError",
+                "futures.CancelledError",
+            ],
+        ),
     )
     def test_raised_as_they_are_or_by_a_subclass(self, arena: Arena, kind: str) -> None:
         head = "import asyncio\nfrom concurrent import futures\n"
@@ -67,7 +77,13 @@ class TestExceptionsThatEndLoops:
             assert len(report.tests) == 9
         assert arena.validate(GOOD, LOOPS, patient=True).status == "passed"
 
-    @pytest.mark.parametrize("where", ["__getattr__", "__getitem__", "__len__", "__str__", "__float__", "__call__"])
+    @pytest.mark.parametrize(
+        "where",
+        nightly_but(
+            ["__getattr__", "__len__", "__call__"],
+            ["__getattr__", "__getitem__", "__len__", "__str__", "__float__", "__call__"],
+        ),
+    )
     def test_raised_by_what_a_returned_object_does(self, arena: Arena, where: str) -> None:
         ask = {"__getattr__": "one.total", "__getitem__": "one[0]", "__call__": "one()"}.get(where)
         ask = ask or f"{where.strip('_')}(one)"
@@ -193,27 +209,30 @@ def test_whole():
     found = words(2)
     assert found // 1 == found
 """
+DISGUISES = [
+    "words = lambda n: Liar()",
+    "class words(Liar):\n    def __init__(self, n): pass",
+    "Liar.__init__ = lambda self, n: None\nwords = Liar",
+    "import types\nclass Module(Liar, types.ModuleType): pass\nwords = lambda n: Module('words')",
+    "import enum\nclass E(Liar, enum.Enum):\n    A = 1\nwords = lambda n: E.A",
+    "class Named(Liar): pass\nNamed.__qualname__ = 'Words'\nwords = lambda n: Named()",
+]
 
 
 class TestObjectsThatAnswerForTheTests:
-    @pytest.mark.parametrize("base", ["", "(str)", "(list)", "(dict)", "(set)", "(tuple)", "(int)", "(type)"])
+    @pytest.mark.parametrize(
+        "base",
+        nightly_but(
+            ["", "(str)", "(set)", "(type)"], ["", "(str)", "(list)", "(dict)", "(set)", "(tuple)", "(int)", "(type)"]
+        ),
+    )
     def test_a_function_returns_one(self, arena: Arena, base: str) -> None:
         made = "Liar('Liar', (), {})" if base == "(type)" else "Liar()"
         report = arena.cheat(f"{LIAR.format(base=base)}\ndef words(n): return {made}\n", ASKED)
         assert [name for name, good in report.tests.items() if good] == []
         assert len(report.tests) == 31
 
-    @pytest.mark.parametrize(
-        "disguise",
-        [
-            "words = lambda n: Liar()",
-            "class words(Liar):\n    def __init__(self, n): pass",
-            "Liar.__init__ = lambda self, n: None\nwords = Liar",
-            "import types\nclass Module(Liar, types.ModuleType): pass\nwords = lambda n: Module('words')",
-            "import enum\nclass E(Liar, enum.Enum):\n    A = 1\nwords = lambda n: E.A",
-            "class Named(Liar): pass\nNamed.__qualname__ = 'Words'\nwords = lambda n: Named()",
-        ],
-    )
+    @pytest.mark.parametrize("disguise", nightly_but(DISGUISES[1:5:2], DISGUISES))
     def test_in_disguise(self, arena: Arena, tmp_path: Path, disguise: str) -> None:
         """Also where the file had a function, and the fix makes a class of it."""
         cheat = f"{LIAR.format(base='')}\n{disguise}\n"

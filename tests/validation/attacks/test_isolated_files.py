@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import nightly_but
 from tests.validation.attacks.arena import GOOD, Arena, job_of, validate_fix
 
 CHECKED = {
@@ -156,12 +157,14 @@ class TestFilesOfTheTests:
 
 
 class TestNamesOfInstalledModules:
+    # Large and small, in C, packages, of the tests' own side.
+    BY_DAY = ("queue.py", "types.py", "math.py", "json/__init__.py", "json/part.py", "touchstone/part.py")
+
     @pytest.mark.parametrize(
         "path",
-        [
-            *("queue.py", "calendar.py", "string.py", "types.py", "math.py", "asyncio.py", "traceback.py", "codeop.py"),
-            *("json/__init__.py", "json/part.py", "pytest.py", "touchstone/part.py"),
-        ],
+        nightly_but(
+            BY_DAY, [*BY_DAY, "calendar.py", "string.py", "asyncio.py", "traceback.py", "codeop.py", "pytest.py"]
+        ),
     )
     def test_the_file_is_judged_and_not_the_installed_module(self, arena: Arena, path: str) -> None:
         name = path.partition("/")[0].removesuffix(".py")

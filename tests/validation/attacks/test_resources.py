@@ -26,6 +26,7 @@ class TestProcesses:
         """)
         assert report.status in STOPPED
 
+    @pytest.mark.nightly
     def test_fork_bomb_that_swallows_refusals(self, arena: Arena) -> None:
         report = arena.cheat("""
             import os
@@ -122,8 +123,8 @@ class TestMemory:
         [
             "held = bytearray(1 << 30)",
             "held = []\nwhile True: held.append(b'x' * (1 << 20))",
-            "held = 'x' * (1 << 33)",
-            "held = [0] * (1 << 31)",
+            pytest.param("held = 'x' * (1 << 33)", marks=pytest.mark.nightly),
+            pytest.param("held = [0] * (1 << 31)", marks=pytest.mark.nightly),
         ],
     )
     def test_one_process(self, arena: Arena, bomb: str) -> None:
@@ -291,6 +292,7 @@ class TestDisk:
         """)
         assert report.status == "failed"
 
+    @pytest.mark.nightly
     def test_many_empty_files(self, arena: Arena) -> None:
         waits = """
             import itertools, os, time
@@ -388,6 +390,7 @@ class TestOutput:
         report = arena.cheat("def add(a, b):\n    return 'x' * (60 << 20)\n")
         assert report.status in ("failed", "memory_limit", "timeout")
 
+    @pytest.mark.nightly
     def test_an_exception_of_megabytes(self, arena: Arena) -> None:
         report = arena.cheat("def add(a, b):\n    raise ValueError('x' * (20 << 20))\n")
         assert len(str(report)) < 10_000

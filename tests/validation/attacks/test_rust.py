@@ -109,6 +109,7 @@ def test_leaving_the_test_program_is_no_pass(validator: RustValidator, tmp_path:
 
 
 @needs_cargo
+@pytest.mark.nightly
 def test_documentation_tests_that_leave(validator: RustValidator, tmp_path: Path) -> None:
     documented = (
         "/// ```\n/// assert_eq!(demo::add(1, 1), 3);\n/// ```\npub fn add(a: i32, b: i32) -> i32 {\n    BODY\n}\n"

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.conftest import nightly_but
 from tests.validation.pytest_runner.support import NOWHERE, run_pytest, warm_validator
 from touchstone.validation.protocol import Job, Problem, Tree
 from touchstone.validation.validators.python import PythonValidator
@@ -53,7 +54,7 @@ RUN = {
 }
 
 
-@pytest.mark.parametrize("how", RUN)
+@pytest.mark.parametrize("how", nightly_but(["on its own", "of unittest"], RUN))
 def test_a_coroutine_is_awaited(validator: PythonValidator, how: str) -> None:
     right, wrong = (run_pytest(validator, files(RUN[how].format(value))) for value in (3, 4))
     assert (right.status, set(right.tests.values())) == ("passed", {True}), right

@@ -162,6 +162,7 @@ class TestRealToolchain:
         tree: Tree = tree_of(root, {f"demo/{path}": text for path, text in crate(files).items()})
         return report_on(validator, job_of(tree, "src/lib.rs", "demo", expected))
 
+    @pytest.mark.nightly
     def test_probe(self, validator: RustValidator) -> None:
         availability = validator.probe()
         assert availability.usable, availability
@@ -212,6 +213,7 @@ class TestRealToolchain:
         assert found.summary == "cannot add `&str` to `i32` [E0277]"
         assert (found.file, found.line, found.column) == ("demo/src/lib.rs", 2, 7)
 
+    @pytest.mark.nightly
     def test_tests_that_do_not_compile(self, validator: RustValidator, tmp_path: Path) -> None:
         report = self.report(validator, tmp_path, {"src/lib.rs": "pub fn sum() {}\n"})
         assert (report.status, report.compiled) == ("failed", True)
@@ -245,6 +247,7 @@ class TestRealToolchain:
         assert (report.status, report.consistent) == ("no_report", False)
         assert "tests/whole.rs" in report.note
 
+    @pytest.mark.nightly
     def test_a_test_that_replaces_the_test_program(self, validator: RustValidator, tmp_path: Path) -> None:
         tests = """\
         #[test]
@@ -271,6 +274,7 @@ class TestRealToolchain:
         assert (report.status, report.decided) == ("validator_unavailable", False)
         assert "validation.rust.vendor_dir" in report.note
 
+    @pytest.mark.nightly
     def test_a_crate_that_is_vendored(self, sandbox: Sandbox, tmp_path: Path) -> None:
         validator = RustValidator(sandbox, RUST_LIMITS, RustSettings(vendor_dir=RECORDED / "vendor"))
         library = LIBRARY.replace("a + b", "a + b + tiny::ZERO")
