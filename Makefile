@@ -32,7 +32,7 @@ sandbox: ## install bubblewrap, the sandbox of validation, where it is missing a
 	@command -v bwrap >/dev/null || echo "note: bubblewrap is not installed, so validation falls back to landlock; Debian and Ubuntu: sudo apt-get install bubblewrap"
 
 run: $(READY) sandbox ## evaluate the samples: recorded outcomes, Terraform fixes, Python fixes (CONFIG=... for your own)
-	@for config in $(CONFIG); do echo "touchstone run --config $$config"; $(BIN)/touchstone run --config $$config || exit; done
+	@$(BIN)/touchstone run --config $(CONFIG)
 
 DEMO := data/output/demo
 demo: $(READY) ## the gate at work: a regression put into the sample, the run that it stops, and the report

@@ -18,6 +18,11 @@ _DEFAULT_CONFIG = Path("evaluation_config.json")
 CONFIG_OPTION = typer.Option(
     help=f"Evaluation configuration, JSON or TOML. [default: {_DEFAULT_CONFIG} in the current folder]"
 )
+CONFIGS_OPTION = typer.Option(
+    metavar="FILE…",
+    help="Evaluation configurations, JSON or TOML, run in turn up to the first that fails. "
+    f"[default: {_DEFAULT_CONFIG} in the current folder]",
+)
 SCORE_OPTION = typer.Option(
     "--scorer", "--score", metavar="NAME", help="Which score of files that have several, such as Inspect logs."
 )

@@ -1,8 +1,10 @@
 """`touchstone run` and `touchstone ui`: the two commands that need Dagster, and so the only ones that import it."""
 
 import gc
+import os
 import sys
-from contextlib import nullcontext
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,7 +12,7 @@ import typer
 
 from touchstone.cli.console import print_messages, show_progress
 from touchstone.cli.options import (
-    CONFIG_OPTION,
+    CONFIGS_OPTION,
     JSON_OPTION,
     QUIET_OPTION,
     SCORE_OPTION,
@@ -39,7 +41,7 @@ def run(
     paths: Annotated[
         list[Path] | None, input_argument("Files and folders with results of any known format, instead of a config.")
     ] = None,
-    config: Annotated[Path | None, CONFIG_OPTION] = None,
+    config: Annotated[list[Path] | None, CONFIGS_OPTION] = None,
     output_dir: Annotated[Path | None, data_option("Output folder, instead of the config's output_dir.")] = None,
     score: Annotated[str | None, SCORE_OPTION] = None,
     only: Annotated[list[str] | None, typer.Option(metavar="MODEL…", help="Re-evaluate only these models.")] = None,
@@ -61,7 +63,54 @@ def run(
 ) -> None:
     """Run a whole evaluation: ingest, validate, score, publish. If nothing changed, show the published results."""
     gc.set_threshold(_NEW_OBJECTS_PER_COLLECTION, *gc.get_threshold()[1:])
-    config, is_new = _configuration(paths or [], config, output_dir, score)
+    configs: list[Path | None] = [*config] if config else [None]
+    if config and len(config) > 1:
+        _require_runnable_in_turn(config, is_about_one=bool(output_dir or only or as_json))
+    for each in configs:
+        if len(configs) > 1 and not quiet:
+            print(f"touchstone run --config {each}", flush=True)
+        with _kept_dagster_home():
+            code = _run(paths or [], each, output_dir, score, only or [], accept, fresh, force, as_json, quiet)
+        if code:
+            raise typer.Exit(code)
+
+
+def _require_runnable_in_turn(configs: list[Path], is_about_one: bool) -> None:
+    """Read all configurations before the first run: what is wrong with the last would be told late."""
+    from touchstone.config import load_config
+
+    if is_about_one:
+        raise TouchstoneError("--output-dir, --only and --json go with one --config; run the others separately")
+    for config in configs:
+        load_config(config)
+
+
+@contextmanager
+def _kept_dagster_home() -> Iterator[None]:
+    """Set DAGSTER_HOME back at the end: a run without one sets its own, which the next run must not share."""
+    home = os.environ.get("DAGSTER_HOME")
+    try:
+        yield
+    finally:
+        os.environ.pop("DAGSTER_HOME", None)
+        if home is not None:
+            os.environ["DAGSTER_HOME"] = home
+
+
+def _run(
+    paths: list[Path],
+    config: Path | None,
+    output_dir: Path | None,
+    score: str | None,
+    only: list[str],
+    accept: bool,
+    fresh: bool,
+    force: bool,
+    as_json: bool,
+    quiet: bool,
+) -> int:
+    """One evaluation; returns the exit code."""
+    config, is_new = _configuration(paths, config, output_dir, score)
     with show_progress("reading the configuration", stages=True, quiet=quiet):
         published = None if only or accept or fresh or force or is_new else _find_up_to_date(config, output_dir)
         if published is None:
@@ -70,23 +119,24 @@ def run(
             from touchstone.progress import report_step
 
             with removed_on_error(config) if is_new else nullcontext():
-                evaluation = Evaluation.load(config, output_dir, only or [], accept=accept, fresh=fresh)
+                evaluation = Evaluation.load(config, output_dir, only, accept=accept, fresh=fresh)
                 report_step("looking for fixes files")
-                evaluation.inputs.require_only(only or [], "--only")
+                evaluation.inputs.require_only(only, "--only")
     if published is not None:
         _report_published(*published, as_json, quiet)
-        return
+        return 0
     if paths:
         _introduce(evaluation, config, is_new, silent=as_json or quiet)
     with show_progress("loading Dagster", stages=True, quiet=quiet):
         from pipelines.launch import run_evaluation
 
-        # What is imported stays; no later collection looks at it.
-        gc.freeze()
+        # What is imported stays; no later collection looks at it. Not what an earlier run left: DuckDB would complain.
+        if not gc.get_freeze_count():
+            gc.freeze()
         with evaluation.store.lock():
             outcome = run_evaluation(evaluation, config)
     _report(evaluation, outcome, as_json, quiet)
-    raise typer.Exit(outcome.exit_code)
+    return outcome.exit_code
 
 
 def _report(evaluation: "Evaluation", outcome: "RunOutcome", as_json: bool, quiet: bool) -> None:
