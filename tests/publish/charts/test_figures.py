@@ -26,6 +26,7 @@ from tests.publish.charts.test_charts import caption
 from tests.publish.charts.test_leaderboard import values
 from touchstone.publish.charts import CHARTS, NothingToDraw, draw, spec
 from touchstone.publish.charts.lines import spread
+from touchstone.publish.charts.plan import plan_tradeoff
 
 
 def cells(drawn: dict[str, Any]) -> list[dict[str, float]]:
@@ -213,3 +214,17 @@ def test_the_caption_states_the_confidence_level_of_the_run(name: str) -> None:
     settings = pl.LazyFrame({"key": ["intervals.confidence"], "value": ["0.9"]})
     assert "90% confidence interval" in caption(spec(name, TABLE_OF[name](["a", "b"]), settings=settings))
     assert "% confidence" not in caption(spec(name, TABLE_OF[name](["a", "b"])))
+
+
+@pytest.mark.parametrize(("reaches_goal", "said"), [(False, True), (True, False)])
+def test_a_plan_that_no_number_of_attempts_reaches_says_so(reaches_goal: bool, said: bool) -> None:
+    mixes = pl.LazyFrame({"attempts_per_problem": [1, 20], "problems": [164, 164], "detectable": [0.148, 0.071]})
+    given = {"effect": 0.03, "power": 0.8, "cost_usd": None, "cheapest": False, "reaches_goal": reaches_goal}
+    drawn = plan_tradeoff(mixes.with_columns(pl.lit(value).alias(name) for name, value in given.items()))
+    assert ("No number of attempts shown is enough" in " ".join(drawn.title.subtitle)) is said
+
+
+def test_a_series_with_a_single_point_is_seen() -> None:
+    """One snapshot of ten models: the four that are grey are points, because a line needs two."""
+    drawn = spec("history", history(names(10)).filter(pl.col("made_at") == pl.col("made_at").min()))
+    assert [layer["mark"]["type"] for layer in drawn["layer"]].count("point") == 3

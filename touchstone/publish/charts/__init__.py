@@ -56,7 +56,13 @@ _ALL = (
     Chart(
         "variance_split", "Where the uncertainty comes from", "variance_split", f"{_PACKAGE}.variance:variance_split"
     ),
-    Chart("pairwise_verdicts", "Model against model", "model_comparison", f"{_PACKAGE}.comparison:pairwise_verdicts"),
+    Chart(
+        "pairwise_verdicts",
+        "Model against model",
+        "model_comparison",
+        f"{_PACKAGE}.comparison:pairwise_verdicts",
+        _LEVEL,
+    ),
     Chart("history", "History", "history", f"{_PACKAGE}.history:history", beside={"verdicts": "baseline_verdicts"}),
     Chart("slices", "pass@1 by slice", "slices", f"{_PACKAGE}.slices:slices", _LEVEL),
 )

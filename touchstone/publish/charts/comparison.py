@@ -15,6 +15,7 @@ from touchstone.publish.charts.frames import (
     numbers,
     rows_of,
     side_noun,
+    tabled_intervals,
     title,
     tooltip,
     with_side,
@@ -33,7 +34,9 @@ SYMBOLS: Final = {
 _COMFORTABLE = 30
 
 
-def pairwise_verdicts(frame: pl.LazyFrame, *, top: int = 150) -> alt.TopLevelMixin:
+def pairwise_verdicts(
+    frame: pl.LazyFrame, *, top: int = 150, settings: pl.LazyFrame | None = None
+) -> alt.TopLevelMixin:
     """The verdict on the model of the row against that of the column, the best model of each tier first."""
     pairs = rows_of(
         frame.select(
@@ -71,7 +74,10 @@ def pairwise_verdicts(frame: pl.LazyFrame, *, top: int = 150) -> alt.TopLevelMix
     lines = caption(
         "Read a row: ▲ its model is better than that of the column, ▼ worse.",
         count_sentence(pairs, "problems", "problem", "pair"),
-        f"Adjusted for {counted(max(pairs['pairs']), 'pair')} ({corrections}); intervals: {methods or 'none'}.",
+        f"Adjusted for {counted(max(pairs['pairs']), 'pair')} ({corrections}).",
+        tabled_intervals(methods, " of each pair alone", "table model_comparison", settings)
+        if methods
+        else "No intervals.",
         "Blank: not compared." if cells.height < len(names) * (len(names) - 1) else None,
         rest,
     )

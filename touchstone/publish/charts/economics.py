@@ -23,6 +23,9 @@ from touchstone.publish.charts.theme import WIDTH
 
 _HEIGHT = 340
 _LABELLED = 12
+# From coarse to fine; finer ones serve costs that hardly differ.
+_TICKS = ((1,), (1, 2, 5), range(1, 10), tuple(step / 10 for step in range(10, 100)))
+_FEWEST_TICKS = 3
 
 
 def cost_quality(frame: pl.LazyFrame, *, settings: pl.LazyFrame | None = None) -> alt.TopLevelMixin:
@@ -67,7 +70,7 @@ def cost_quality(frame: pl.LazyFrame, *, settings: pl.LazyFrame | None = None) -
 
 
 def _chart(rows: pl.DataFrame) -> alt.TopLevelMixin:
-    low, high = min(rows["cost_per_attempt"]) / 1.3, max(rows["cost_per_attempt"]) * 1.3
+    low, high = _ends(rows["cost_per_attempt"])
     x = alt.X(
         "cost_per_attempt:Q",
         title="mean cost of an attempt, US dollars (log scale)",
@@ -118,11 +121,26 @@ def _with_corners(rows: pl.DataFrame, low: float, high: float, rates: list[float
     return rows.with_columns(pl.Series("corner", places, pl.Int64))
 
 
+def _ends(costs: pl.Series) -> tuple[float, float]:
+    """The ends of the axis: space for names in proportion to the range, and a little around equal costs."""
+    low, high = float(min(costs)), float(max(costs))
+    space = min(1.3, max(1.02, (high / low) ** 0.15))
+    return low / space, high * space
+
+
 def _log_ticks(low: float, high: float) -> list[float]:
-    """Round values between the limits: 1, 2, 5 and their tens, or only tens over more than three of them."""
-    steps = (1, 2, 5) if high / low < 1000 else (1,)
+    """Round values between the limits, as few as tell how the axis runs.
+
+    >>> _log_ticks(0.004, 0.6), _log_ticks(0.0224, 0.0262)
+    ([0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5], [0.023, 0.024, 0.025, 0.026])
+    """
     tens = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
-    return [value for ten in tens for step in steps if low <= (value := float(f"{step}e{ten}")) <= high]
+    ticks: list[float] = []
+    for steps in _TICKS if high / low < 1000 else _TICKS[:1]:
+        ticks = [value for ten in tens for step in steps if low <= (value := float(f"{step}e{ten}")) <= high]
+        if len(ticks) >= _FEWEST_TICKS and steps != _TICKS[0]:
+            break
+    return ticks
 
 
 def _dollars(value: float) -> str:

@@ -55,6 +55,10 @@ def series_lines(
     if not others.is_empty():
         grey = alt.Chart(data(others)).mark_line(style="guide", strokeWidth=0.7, opacity=0.3)
         layers.insert(0, grey.encode(x=x, y=height, detail="label:N", tooltip=tooltip))
+        # A line through a single point cannot be seen.
+        alone = others.filter(pl.len().over("label") == 1)
+        dots = alt.Chart(data(alone)).mark_point(style="guide", size=12, opacity=0.6)
+        layers[1:1] = [dots.encode(x=x, y=height, tooltip=tooltip)] if alone.height else []
     return alt.layer(*layers).properties(width=WIDTH, height=_HEIGHT)
 
 

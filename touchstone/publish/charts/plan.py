@@ -24,6 +24,11 @@ def plan_tradeoff(frame: pl.LazyFrame) -> alt.TopLevelMixin:
         f"Goal, dashed: {goal}. n = {enough['problems'][0]:,} problems, all there are."
         if fixed
         else f"To find {goal}.",
+        *(
+            ["No number of attempts shown is enough: the goal takes more problems."]
+            if fixed and not enough["reaches_goal"].any()
+            else []
+        ),
         *_left_out(rows.height - enough.height),
     ]
     costs = ", and what it costs" if len(panels) > 1 else ""
@@ -48,8 +53,10 @@ def _problems(rows: pl.DataFrame) -> alt.LayerChart | alt.FacetChart:
 def _found(rows: pl.DataFrame, effect: float) -> alt.LayerChart | alt.FacetChart:
     y = alt.Y("detectable:Q", title="smallest difference found", scale=alt.Scale(domainMin=0))
     label = pl.col("detectable").map_elements(lambda found: f"{found:.3f}", return_dtype=pl.String)
-    goal = alt.Chart(_data(pl.DataFrame({"goal": [effect]}))).mark_rule(strokeDash=[4, 3]).encode(y="goal:Q")
-    return _labelled(rows, y, label, goal)
+    base = alt.Chart(_data(pl.DataFrame({"goal": [effect], "name": [f"goal {effect:g}"]}))).encode(y="goal:Q")
+    goal = base.mark_rule(strokeDash=[4, 3], style="guide")
+    name = base.mark_text(align="left", dx=6, style="ink").encode(x=alt.value(_WIDTH), text="name:N")
+    return _labelled(rows, y, label, goal, name)
 
 
 def _labelled(rows: pl.DataFrame, y: alt.Y, label: pl.Expr, *below: alt.Chart) -> alt.LayerChart | alt.FacetChart:

@@ -10,6 +10,7 @@ from touchstone.publish.charts.frames import (
     data,
     distinct_labels,
     interval_sentence,
+    padded,
     rows_of,
     side_noun,
     title,
@@ -77,14 +78,18 @@ def slices(
     places = largest.select("column", "value", place=pl.int_range(pl.len()))
     shown = with_labels(shown.join(places, on=["column", "value"]).sort("place", "side"), "side", length=28)
     names = [distinct_labels(sides, 28)[side] for side in sides]
+    # The same for all panels; from 0 to 1 the best of many models would share a tenth of it.
+    ends = [min(1.0, max(0.0, end)) for end in padded(*shown.select("pass_at_1", "ci_low", "ci_high"))]
     panels = [
-        _panel(shown.filter(pl.col("column") == name), str(name), names, legend=not place)
+        _panel(shown.filter(pl.col("column") == name), str(name), names, ends, legend=not place)
         for place, name in enumerate(largest["column"].unique(maintain_order=True))
     ]
     return alt.vconcat(*panels, spacing=18).properties(title=title("pass@1 by slice", lines))
 
 
-def _panel(rows: pl.DataFrame, column: str, names: list[str], *, legend: bool) -> alt.LayerChart | alt.FacetChart:
+def _panel(
+    rows: pl.DataFrame, column: str, names: list[str], ends: list[float], *, legend: bool
+) -> alt.LayerChart | alt.FacetChart:
     labels = distinct_labels(rows["value"].to_list(), 36)
     rows = rows.with_columns(pl.col("value").replace_strict(labels, return_dtype=pl.String).alias("row"))
     shown = alt.Legend(title=None, orient="top", columns=3) if legend else None
@@ -98,8 +103,8 @@ def _panel(rows: pl.DataFrame, column: str, names: list[str], *, legend: bool) -
         yOffset=alt.YOffset("label:N", sort=names),
         color=alt.Color("label:N", sort=names, scale=alt.Scale(domain=names), legend=shown),
     )
-    scale = alt.Scale(domain=[0, 1])
-    axis = alt.Axis(title="pass@1", format=".1f", grid=True)
+    scale = alt.Scale(domain=ends, nice=False, zero=False)
+    axis = alt.Axis(title="pass@1", format=".2f", grid=True, tickCount=8)
     tips = tooltip(
         side="model",
         row="value",

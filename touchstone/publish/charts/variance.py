@@ -74,7 +74,7 @@ def _chart(rows: pl.DataFrame) -> alt.TopLevelMixin:
     )
     shades = alt.Scale(domain=[_PARTS[name] for name in present], range=[_SHADES[name] for name in present])
     bars = parts.mark_bar(height={"band": 0.65}).encode(
-        x=alt.X("variance:Q", title="variance of pass@1", axis=alt.Axis(format="~g")),
+        x=alt.X("variance:Q", title="variance of pass@1", axis=alt.Axis(format="~g", tickCount=5)),
         # Lightness tells the parts apart in greyscale too.
         color=alt.Color("source:N", title=None, scale=alt.Scale(domain=[_PARTS[name] for name in present])),
         opacity=alt.Opacity("source:N", title=None, scale=shades),
