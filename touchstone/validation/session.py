@@ -280,8 +280,10 @@ class ValidationSession:
         items = [
             Batch(some[0].validator, [one.key for one in some], [one.job for one in some], keep) for some in batches
         ]
-        on_cluster = isinstance(workers, ValidationCluster)
-        mapped = workers.map(items, self._trees) if on_cluster else workers.map(validate_batch, items)
+        if isinstance(workers, ValidationCluster):
+            mapped = workers.map(items, self._trees)
+        else:
+            mapped = workers.map(validate_batch, items)
         for place, outcome in mapped:
             yield batches[place], outcome
 
