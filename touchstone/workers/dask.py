@@ -82,9 +82,7 @@ class DaskWorkers:
         """Leave the cluster, which ends the sessions on its workers; `stop` gives up the items in hand."""
         if stop and self.client.status == "running":
             with suppress(Exception):
-                self.client.run(
-                    dask_session.stop_sessions, self._token, workers=list(self._members), wait=False, on_error="ignore"
-                )
+                self.client.run(dask_session.stop_sessions, self._token, workers=list(self._members), on_error="ignore")
         self._members.clear()
         with suppress(Exception):
             self.client.close(timeout=5)
@@ -121,11 +119,11 @@ class DaskWorkers:
             if address not in self._members and address not in self.refused and len(self._members) < (most or 10**9):
                 arguments = (self._token, self._setup, self._arguments)
                 self._members[address] = _Member(name, self.submit(address, dask_session.open_session, *arguments))
-        self._require_workers(now)
         return gone
 
-    def _require_workers(self, now: float) -> None:
+    def require_workers(self) -> None:
         """Raise an error if there is no worker left to wait for."""
+        now = time.monotonic()
         if self._members:
             self._alone_since = now
             return
@@ -200,6 +198,7 @@ class _Mapping(Generic[Item, Result]):
         while not self._assignments.finished:
             for address in self._workers.look():
                 yield from self._lose(address)
+            self._workers.require_workers()
             for address in self._workers.ready:
                 while (item := self._assignments.next_for(address)) is not None:
                     self._start(item, address)
