@@ -30,6 +30,10 @@ class TouchstoneError(Exception):
 class InputFileError(TouchstoneError):
     """A file that cannot be read. Only its own model fails; the other models continue."""
 
+    def __init__(self, message: str) -> None:
+        # Names of columns and messages of libraries may have several lines.
+        super().__init__(" ".join(message.splitlines()))
+
 
 def explain(message: str) -> str | None:
     """What the machine cannot do and what to do about it, if that is what an error message says; else None.

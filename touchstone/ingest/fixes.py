@@ -214,15 +214,27 @@ def sort_attempts(attempts: pl.LazyFrame, *first: str) -> pl.LazyFrame:
 def keys_increase(attempts: pl.LazyFrame, model: str = "model") -> bool:
     """Whether keys increase from row to row as `sort_attempts` orders them, models by name, so that none is repeated.
 
-    False also where iterations are not numbers. Most rows follow another one of the same problem, which numbers tell.
+    Most rows follow another one of the same problem, which numbers tell; texts are compared only if they do not.
 
     >>> rows = pl.LazyFrame({"model": "m", "tier": "T0", "oid": ["a", "a", "b"], "iteration_id": ["9", "10", "1"]})
     >>> keys_increase(rows), keys_increase(rows.reverse()), keys_increase(pl.concat([rows, rows]))
     (True, False, False)
+    >>> keys_increase(rows.with_columns(iteration_id=pl.Series(["7", "x", "x"])))
+    True
     """
+    number, text = pl.col("iteration_id").cast(pl.Int64, strict=False), pl.col("iteration_id")
+    larger, later = number > number.shift(1), text > text.shift(1)
+    # As in `sort_attempts`, texts that are no numbers come after all numbers.
+    among_texts = number.is_null() & (number.shift(1).is_not_null() | later)
+    of_one_number = (number == number.shift(1)) & later
+    every = larger.fill_null(False) | among_texts.fill_null(False) | of_one_number.fill_null(False)
+    return _rises(attempts, larger, model) or _rises(attempts, every, model)
+
+
+def _rises(attempts: pl.LazyFrame, larger: pl.Expr, model: str) -> bool:
+    """Whether every row has a larger key than the one before; `larger` compares the iterations of the same problem."""
     key = [model, "tier", "oid"]
-    number = pl.col("iteration_id").cast(pl.Int64, strict=False)
-    follows = (number > number.shift(1)) & repeats_previous(*key)
+    follows = larger & repeats_previous(*key)
     # The first row has none before it, and stays.
     firsts = attempts.select(*key, "iteration_id").filter(~follows.fill_null(False)).select(key)
     rises = pl.lit(False)

@@ -25,7 +25,7 @@ def undecided_share(outcomes: pl.LazyFrame, limits: CheckLimits) -> CheckResult:
     given = outcomes.filter(left_out | pl.col("sandbox").is_not_null())
     reasons = given.filter(left_out).group_by("status").agg(pl.len(), pl.col("diagnostics").min()).sort("status")
     # Together, so that the outcomes are read once.
-    counted_rows, found = pl.collect_all([given.select(pl.len()), reasons])
+    counted_rows, found = pl.collect_all([given.select(pl.len()), reasons], engine="streaming")
     total = counted_rows.item()
     missing = int(found["len"].sum())
     share = missing / total if total else 0.0
@@ -90,7 +90,8 @@ def _trusted(baselines: pl.DataFrame, wrong: pl.DataFrame, what: str, remedy: st
 
 def reports_consistent(outcomes: pl.LazyFrame) -> CheckResult:
     """A validator's exit code and its report agree."""
-    wrong = outcomes.filter(pl.col("consistent").not_().fill_null(False)).select("oid", "diagnostics").collect()
+    inconsistent = outcomes.filter(pl.col("consistent").not_().fill_null(False)).select("oid", "diagnostics")
+    wrong = inconsistent.collect(engine="streaming")
     message = "every exit code agrees with its report"
     if wrong.height:
         oid, said = wrong.row(0)

@@ -113,7 +113,7 @@ def scan_parquet_text(path: Path, names: Sequence[str]) -> pl.LazyFrame:
 
 
 def _text_sizes(rows: pl.LazyFrame) -> tuple[int, int]:
-    """The bytes of the longest cell and of all of them. Every cell is decoded: what is readable now stays so."""
+    """The bytes of the longest cell, and of all. Every cell is decoded: what can be read now can be read later."""
     lengths = pl.all().exclude(LINE).str.len_bytes().cast(pl.Int64)
     sizes = rows.select(lengths.max().fill_null(0).name.prefix("longest "), lengths.sum().name.prefix("all ")).collect(
         engine="streaming"

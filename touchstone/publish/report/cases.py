@@ -143,8 +143,11 @@ def _attempt_rows(run: ReportedRun, keys: Sequence[CaseKey]) -> dict[CaseKey, li
     each = [*_KEY, "iteration_id"]
     tokens = ("input_tokens", "output_tokens", "fix_sha")
     models = {model for model, _, _ in keys}
+    # Filtered where the files are read: their tables may have millions of rows, of which a few are shown.
+    problem = pl.col("oid").is_in(sorted({oid for _, _, oid in keys}))
     attempts, outcomes, scores = (
-        run.scan(table, models).join(wanted, on=_KEY) for table in ("attempts", "outcomes", "attempt_scores")
+        run.scan(table, models).filter(problem).join(wanted, on=_KEY)
+        for table in ("attempts", "outcomes", "attempt_scores")
     )
     rows = (
         attempts.select(*each, *tokens)
@@ -152,7 +155,7 @@ def _attempt_rows(run: ReportedRun, keys: Sequence[CaseKey]) -> dict[CaseKey, li
         .join(scores.select(*each, "cost_usd", "duration_seconds", "classification"), on=each, how="left")
         .sort(*_KEY, pl.col("iteration_id").cast(pl.Int64, strict=False), "iteration_id")
     )
-    found: dict[Any, list[Row]] = rows.collect().rows_by_key(_KEY, named=True, include_key=True)
+    found: dict[Any, list[Row]] = rows.collect(engine="streaming").rows_by_key(_KEY, named=True, include_key=True)
     return found
 
 

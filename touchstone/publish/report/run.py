@@ -102,7 +102,7 @@ class ReportedRun:
     def outcome_counts(self) -> pl.DataFrame:
         """How many attempts ended how, per model and tier: status, passed, validator, fidelity and `len`."""
         keys = ("model", "tier", "status", "passed", "validator", "fidelity")
-        return self.scan("outcomes").group_by(keys).len().sort(keys).collect()
+        return self.scan("outcomes").group_by(keys).len().sort(keys).collect(engine="streaming")
 
     @cached_property
     def has_tiers(self) -> bool:

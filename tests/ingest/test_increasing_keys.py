@@ -1,0 +1,56 @@
+"""Whether keys increase: the quick proof that no attempt is there twice, whatever iterations are called."""
+
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from touchstone.ingest import fixes
+from touchstone.ingest.checks import unique_keys
+from touchstone.ingest.fixes import ATTEMPT_KEY, keys_increase, keys_increase_streamed, sort_attempts
+
+KEY = ["model", *ATTEMPT_KEY]
+word = st.sampled_from(["a", "b", ""])
+iteration = st.sampled_from(["1", "2", "10", "01", "-3", "x", "run-1", "run-2", ""])
+attempts = st.lists(st.tuples(word, word, word, iteration), max_size=12)
+
+
+def frame(rows: list[tuple[str, str, str, str]]) -> pl.LazyFrame:
+    return pl.LazyFrame(rows, schema=dict.fromkeys(KEY, pl.String), orient="row")
+
+
+@given(attempts)
+def test_sorted_keys_increase_exactly_if_none_is_repeated(rows: list[tuple[str, str, str, str]]) -> None:
+    ordered = sort_attempts(frame(rows), "model")
+    assert keys_increase(ordered) == (len(set(rows)) == len(rows))
+
+
+@given(attempts)
+def test_keys_that_increase_are_unique_and_sorted(rows: list[tuple[str, str, str, str]]) -> None:
+    if keys_increase(frame(rows)):
+        assert len(set(rows)) == len(rows)
+        assert sort_attempts(frame(rows), "model").collect().rows() == rows
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 100])
+@pytest.mark.parametrize(
+    ("rows", "unique"),
+    [
+        ([], True),
+        ([("m", "t", "a", str(place)) for place in range(7)], True),
+        ([("m", "t", "a", "1"), ("m", "t", "a", "1")], False),
+        ([("m", "t", "a", "1"), ("m", "t", "b", "1"), ("n", "t", "a", "1"), ("n", "t", "a", "1")], False),
+    ],
+)
+def test_a_batch_is_compared_with_the_end_of_the_one_before(
+    monkeypatch: pytest.MonkeyPatch, rows: list[tuple[str, str, str, str]], unique: bool, size: int
+) -> None:
+    monkeypatch.setattr(fixes, "_BATCH_ROWS", size)
+    assert keys_increase_streamed(frame(rows)) == unique
+    assert unique_keys(frame(rows)).passed == unique
+
+
+def test_unsorted_keys_are_counted_one_by_one() -> None:
+    rows = [("m", "t", "b", "1"), ("m", "t", "a", "1"), ("m", "t", "b", "1")]
+    assert unique_keys(frame(rows[:2])).passed
+    assert unique_keys(frame(rows)).figures == {"duplicate_keys": 1}
