@@ -15,6 +15,27 @@ from tests.conftest import Folder, small_folder
 
 BUCKET = "evaluations"
 
+# For a program of its own: kill it before or after its upload number `sys.argv[1]`, counting the switch as one.
+KILLED = """
+import os, signal, sys, threading
+from touchstone.storage.object_store import Bucket
+
+left, guard = [int(sys.argv[1])], threading.Lock()
+def counted(method):
+    def call(*arguments):
+        with guard:
+            left[0] -= 1
+            last = left[0] == 0
+        if last and sys.argv[2] == "before":
+            os.kill(os.getpid(), signal.SIGKILL)
+        result = method(*arguments)
+        if last:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return result
+    return call
+Bucket.upload, Bucket.replace = counted(Bucket.upload), counted(Bucket.replace)
+"""
+
 
 @dataclass
 class Server:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.storage.s3 import BUCKET, Server, machine, s3_server
+from tests.storage.s3 import BUCKET, KILLED, Server, machine, s3_server
 from touchstone.errors import TouchstoneError
 from touchstone.storage.published_objects import LocalFile, PublishedObjects
 
@@ -92,25 +92,12 @@ def test_results_that_are_removed_during_a_run(server: Server, tmp_path: Path) -
 
 
 # Publishes three files; is killed before or after request number `sys.argv[1]`, the last of which switches.
-WRITER = """
-import os, signal, sys
+WRITER = f"""
+{KILLED}
 from pathlib import Path
-from touchstone.storage.object_store import Bucket
 from touchstone.storage.published_objects import PublishedObjects
 from tests.storage.test_published_objects import local_files
 
-left = [int(sys.argv[1])]
-def counted(method):
-    def call(*arguments):
-        left[0] -= 1
-        if left[0] == 0 and sys.argv[2] == "before":
-            os.kill(os.getpid(), signal.SIGKILL)
-        result = method(*arguments)
-        if left[0] == 0:
-            os.kill(os.getpid(), signal.SIGKILL)
-        return result
-    return call
-Bucket.upload, Bucket.replace = counted(Bucket.upload), counted(Bucket.replace)
 objects = PublishedObjects(sys.argv[3], Path(sys.argv[4]) / "blobs")
 objects.publish(local_files(Path(sys.argv[4]), a="new", b="new b", c="new c"), objects.manifest(), None)
 """

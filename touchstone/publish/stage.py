@@ -8,6 +8,7 @@ import polars as pl
 
 from touchstone.config import EvaluationConfig
 from touchstone.contracts import Table
+from touchstone.locations import shown
 from touchstone.publish.model_csvs import write_model_csvs
 from touchstone.publish.model_validators import model_validators
 from touchstone.publish.summary import write_summary
@@ -56,6 +57,8 @@ class PublishStage:
         settings["validation"] = self.config.validation.model_dump(
             mode="json", exclude={"workers", "cache_dir", "environments_dir", "kept_characters"}
         )
+        # The same on every machine, also if it is a local copy of an object.
+        settings["problems_csv"] = settings["problems_csv"] and shown(settings["problems_csv"])
         self.snapshot = create_snapshot(self.store, digest(settings), model_validators(self.store))
         kept = [snapshot.id for snapshot in list_snapshots(self.store.root)]
         fingerprint = digest(["history", kept, table_code_version("history")])
