@@ -24,6 +24,7 @@ from touchstone.storage import model_rows
 from touchstone.storage.batches import batches, first_and_last
 from touchstone.storage.check_results import checked, keep
 from touchstone.storage.code_version import module_code_version, table_code_version
+from touchstone.storage.run_log import RunLog
 from touchstone.storage.store import Part, Store, digest
 from touchstone.tables import TABLES
 
@@ -52,10 +53,12 @@ class Evaluation:
     fresh: bool = False
     stopped_by_gate: bool = field(init=False, default=False)
     store: Store = field(init=False)
+    run_log: RunLog = field(init=False)
     _checked: dict[str, CheckOutcome] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         self.store = Store(self.config.output_dir)
+        self.run_log = RunLog(self.store)
 
     @classmethod
     def load(
@@ -110,7 +113,7 @@ class Evaluation:
         """Tables to what people read."""
         from touchstone.publish.stage import PublishStage
 
-        return PublishStage(self.config, self.store)
+        return PublishStage(self.config, self.store, self.run_log)
 
     @cached_property
     def recorder(self) -> "RunRecorder":
@@ -129,6 +132,12 @@ class Evaluation:
 
     def materialize(self, name: str) -> dict[str, Part]:
         """Bring a table up to date; returns its parts, of which there is one per model or a single one."""
+        with self.run_log.step(name) as step:
+            parts = self._materialize(name)
+            step.made(parts.values())
+        return parts
+
+    def _materialize(self, name: str) -> dict[str, Part]:
         table = TABLES[name]
         if table.step:
             self.store.require(*() if table.made_with or name == "history" else table.reads)
@@ -242,6 +251,7 @@ class Evaluation:
         if self.stopped_by_gate:
             self.materialize("settings")
             self.store.keep_unpublished()
+        self.run_log.save()
         if self._is_whole_run:
             self.recorder.record(list(self._checked.values()), self.gate.version, self.validation.tools)
 

@@ -27,6 +27,7 @@ from touchstone.cli import (
     show,
     validation,
 )
+from touchstone.cli.json_logs import start_logs
 from touchstone.cli.safe_output import guard_output
 from touchstone.errors import TouchstoneError, explain
 
@@ -88,6 +89,7 @@ def main() -> None:
         os.environ.setdefault(name, value)
     guard_output()
     try:
+        start_logs(None)
         code = app(standalone_mode=False)
     except TouchstoneError as error:
         code = _fail(str(error))

@@ -2,13 +2,15 @@
 
 import gc
 import sys
+from collections.abc import Sequence
 from contextlib import nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from touchstone.cli.console import print_messages, show_progress
+from touchstone.cli.json_logs import start_logs
 from touchstone.cli.options import (
     CONFIG_OPTION,
     JSON_OPTION,
@@ -20,6 +22,7 @@ from touchstone.cli.options import (
 from touchstone.errors import TouchstoneError
 
 if TYPE_CHECKING:
+    from touchstone.checks import CheckOutcome
     from touchstone.config import EvaluationConfig
     from touchstone.evaluation import Evaluation, RunOutcome
     from touchstone.publish.up_to_date import PublishedRun
@@ -56,10 +59,23 @@ def run(
             help="Run even if nothing changed since the published run; unlike --fresh, reuse what is up to date.",
         ),
     ] = False,
+    metrics: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE.prom", help="Write figures for Prometheus, instead of to the config's file."),
+    ] = None,
+    log_format: Annotated[
+        Literal["text", "json"] | None,
+        typer.Option(help="Progress and messages as text, or as one JSON object per line. [default: $TOUCHSTONE_LOG]"),
+    ] = None,
     as_json: Annotated[bool, JSON_OPTION] = False,
     quiet: Annotated[bool, QUIET_OPTION] = False,
 ) -> None:
     """Run a whole evaluation: ingest, validate, score, publish. If nothing changed, show the published results."""
+    start_logs(log_format)
+    if metrics is not None:
+        from touchstone.publish.prometheus import client
+
+        client()  # Missing, it is to be said before the run.
     gc.set_threshold(_NEW_OBJECTS_PER_COLLECTION, *gc.get_threshold()[1:])
     config, is_new = _configuration(paths or [], config, output_dir, score)
     with show_progress("reading the configuration", stages=True, quiet=quiet):
@@ -74,6 +90,7 @@ def run(
                 report_step("looking for fixes files")
                 evaluation.inputs.require_only(only or [], "--only")
     if published is not None:
+        _write_metrics(metrics, published[0], published[1].checks, succeeded=True)
         _report_published(*published, as_json, quiet)
         return
     if paths:
@@ -85,8 +102,20 @@ def run(
         gc.freeze()
         with evaluation.store.lock():
             outcome = run_evaluation(evaluation, config)
+    _write_metrics(metrics, evaluation.config, outcome.checks, outcome.exit_code == 0)
     _report(evaluation, outcome, as_json, quiet)
     raise typer.Exit(outcome.exit_code)
+
+
+def _write_metrics(
+    file: Path | None, config: "EvaluationConfig", checks: "Sequence[CheckOutcome]", succeeded: bool
+) -> None:
+    """Write the file for Prometheus, if there is to be one."""
+    target = file or config.publish.metrics
+    if target is not None:
+        from touchstone.publish.prometheus import write_metrics
+
+        write_metrics(target, config.output_dir, checks, succeeded)
 
 
 def _report(evaluation: "Evaluation", outcome: "RunOutcome", as_json: bool, quiet: bool) -> None:

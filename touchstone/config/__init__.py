@@ -229,6 +229,8 @@ class PublishSettings(_Section):
     report: bool = True
     # Attempts that the report shows in full: the diff of a fix, diagnostics and the model's answer take space.
     report_cases_kb: int = Field(500, ge=0, le=100_000)
+    # A file for Prometheus's textfile collector.
+    metrics: Path | None = None
     # For the Dagster UI: pictures on the pages of assets, who answers for them, and when the summary counts as old.
     charts: bool = True
     owners: list[Annotated[str, Field(pattern=r"^(team:[\w.-]+|[^@\s]+@[^@\s]+\.[^@\s]+)$")]] = ["team:evaluation"]
@@ -342,6 +344,10 @@ def load_config(path: Path, output_dir: Path | None = None) -> EvaluationConfig:
             if (value := getattr(config, name)) is not None
         }
         _require_folder("output_dir", absolute["output_dir"])
+        if config.publish.metrics is not None:
+            metrics = (base / expanded(config.publish.metrics)).resolve()
+            absolute_publish = config.publish.model_copy(update={"metrics": metrics})
+            config = config.model_copy(update={"publish": absolute_publish})
         return config.model_copy(
             update={**absolute, "validation": config.validation.anchored(base, absolute["output_dir"])}
         )
