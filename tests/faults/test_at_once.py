@@ -19,7 +19,7 @@ READER = """
 import duckdb, sys
 with duckdb.connect(sys.argv[1], read_only=True) as warehouse:
     for _ in sys.stdin:
-        print(warehouse.sql("SELECT sum(c) FROM problem_statistics").fetchone()[0], flush=True)
+        print(warehouse.execute("SELECT sum(c) FROM problem_statistics").fetchone()[0], flush=True)
 """
 
 

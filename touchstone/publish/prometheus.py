@@ -76,4 +76,4 @@ def _last_success(log: "pl.DataFrame", succeeded: bool) -> float:
     published = log.filter((log["stage"] == "warehouse") & (log["status"] == "made"))
     if succeeded or not published.height:
         return time.time()
-    return float(calendar.timegm(time.strptime(published["started"].last()[:19], "%Y-%m-%dT%H:%M:%S")))
+    return float(calendar.timegm(time.strptime(str(published["started"].last())[:19], "%Y-%m-%dT%H:%M:%S")))

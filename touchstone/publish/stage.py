@@ -14,6 +14,7 @@ from touchstone.publish.summary import write_summary
 from touchstone.publish.warehouse import Content, Warehouse, publish_warehouse
 from touchstone.storage.code_version import table_code_version
 from touchstone.storage.history import history, update_problem_history
+from touchstone.storage.run_log import PART as RUNS
 from touchstone.storage.run_log import TABLE as RUN_LOG
 from touchstone.storage.run_log import RunLog
 from touchstone.storage.snapshots import Snapshot, create_snapshot, list_snapshots
@@ -72,7 +73,7 @@ class PublishStage:
     def run_log(self) -> Part:
         """What each step of each run took, as far as this run has got."""
         self.log.snapshot = self.snapshot.id if self.snapshot is not None else ""
-        return self.store.write("run_log", self.log.table().lazy(), self.log.run_id)
+        return self.store.write(RUN_LOG, self.log.table().lazy(), self.log.run_id, RUNS)
 
     def version(self) -> str:
         """What a published run is made from: every table but the run log."""

@@ -13,6 +13,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
+from touchstone.names import file_key
 from touchstone.storage.files import replacing
 from touchstone.storage.store import Part, Store
 from touchstone.tables import TABLES
@@ -20,7 +21,8 @@ from touchstone.tables import TABLES
 if TYPE_CHECKING:
     import polars as pl
 
-TABLE = "run_log"
+# The part's name says that it belongs to no model.
+TABLE, PART = "run_log", "@runs"
 _FILE = "run_log.parquet"
 _MAX_RUNS = 200
 _MAX_MESSAGE = 500
@@ -115,7 +117,7 @@ class RunLog:
         """Keep the log for the next run, and complete the published table. What prevents it is no error of the run."""
         if not self._steps:
             return
-        table, published = self.table(), self._store.current_link / "tables" / TABLE / f"{TABLE}.parquet"
+        table, published = self.table(), self._store.current_link / "tables" / TABLE / f"{file_key(PART)}.parquet"
         with suppress(OSError):
             for path in (self._path, *([published] if published.is_file() else [])):
                 with replacing(path) as scratch:
