@@ -66,13 +66,14 @@ def materialized(
     """Materialize a table if stale, and return its metadata for the UI."""
     parts = evaluation.materialize(name)
     if TABLES[name].per_model:
-        return per_model(name, parts)
+        made = per_model(name, parts)
+        return made._replace(metadata={**(made.metadata or {}), **rounded(evaluation.run_log.figures(name))})
     import polars as pl
 
     [part] = parts.values()
     chart = chart_metadata(context, name, part) if evaluation.config.publish.charts else {}
     figures = plot(pl.read_parquet(part.path)) if plot else {}
-    return result(name, part, {**chart, **figures})
+    return result(name, part, {**chart, **figures, **evaluation.run_log.figures(name)})
 
 
 def checks_of(*tables: str) -> dg.AssetChecksDefinition:

@@ -4,6 +4,7 @@ Making the files belongs in `touchstone.publish`, their location in `touchstone.
 """
 
 import shlex
+from collections.abc import Iterator
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -11,7 +12,7 @@ from pathlib import Path
 import dagster as dg
 
 from assets.common import SNAPSHOT, EvaluationParam, materialized, step_order, table_spec
-from assets.metadata import Metadata, leaderboard_metadata, result
+from assets.metadata import Metadata, leaderboard_metadata, result, shown_rows
 from assets.models import published_models
 from touchstone.locations import shown
 from touchstone.storage.parts import digest
@@ -49,14 +50,20 @@ def history(context: dg.AssetExecutionContext, evaluation: EvaluationParam) -> d
     return made._replace(metadata={**(made.metadata or {}), "snapshot": snapshot.id if snapshot else None})
 
 
-@dg.multi_asset(specs=[table_spec(TABLES["problem_history"], "parquet")])
-def problem_history(evaluation: EvaluationParam) -> dg.MaterializeResult[None]:
-    """Adds the new snapshot's problems to those of the earlier ones."""
+@dg.multi_asset(specs=[table_spec(TABLES["problem_history"], "parquet"), table_spec(TABLES["run_log"], "parquet")])
+def problem_history(evaluation: EvaluationParam) -> Iterator[dg.MaterializeResult[None]]:
+    """Adds the new snapshot's problems to those of the earlier ones, and writes the run log."""
     parts = list(evaluation.materialize("problem_history").values())
     rows = sum(part.rows for part in parts)
-    return result("problem_history", replace(parts[-1], rows=rows), {})._replace(
+    yield result("problem_history", replace(parts[-1], rows=rows), {})._replace(
         data_version=dg.DataVersion(evaluation.store.fingerprint("problem_history"))
     )
+    [log] = evaluation.materialize("run_log").values()
+    shown: Metadata = {
+        "dagster/row_count": log.rows,
+        "preview": shown_rows(evaluation.store.scan("run_log"), "run_log"),
+    }
+    yield dg.MaterializeResult("run_log", metadata=shown, data_version=dg.DataVersion(log.fingerprint))
 
 
 @dg.asset(group_name=GROUP, kinds={"html"}, deps=["problem_history"], op_tags=step_order(GROUP))

@@ -33,6 +33,7 @@ class EvaluationResource(dg.ConfigurableResource[Evaluation]):
         if ONLY in context.run.tags:
             evaluation.only = frozenset(filter(None, map(str.strip, context.run.tags[ONLY].split(","))))
             evaluation.inputs.require_only(sorted(evaluation.only), ONLY)
+        evaluation.run_log.run_id = context.run.run_id
         with held(evaluation, self.wait_for_lock_seconds):
             yield evaluation
 
@@ -45,7 +46,9 @@ def prepared(evaluation: Evaluation) -> dg.ResourceDefinition:
     """A resource for one run in this process, with an evaluation that is already loaded."""
 
     @dg.resource
-    def resource(_: dg.InitResourceContext) -> Iterator[Evaluation]:
+    def resource(context: dg.InitResourceContext) -> Iterator[Evaluation]:
+        if context.run is not None:
+            evaluation.run_log.run_id = context.run.run_id
         with held(evaluation, 0):
             yield evaluation
 

@@ -885,6 +885,23 @@ class ProblemHistory(Schema):
     best_score = _share("Best code score of the attempts.")
 
 
+class RunLog(Schema):
+    run_id = _id("Run; the same id as in Dagster, if it ran there.", unique=False)
+    step = Int64(min=1, key=True, description="Number of the step in its run.")
+    snapshot = _text("Snapshot of the run; null if it made none.")
+    stage = _id("Table that the step brought up to date, or `report` or `warehouse`.", key=False)
+    started = String(description="When the step began, in UTC.")
+    seconds = Float64(min=0, description="How long it took.")
+    cpu_seconds = Float64(min=0, description="Processor time of the run and of the workers that ended in the step.")
+    rows = _count("Rows of the table; null if the step failed or makes no table.", nullable=True)
+    bytes = _count("Size of its Parquet files.", nullable=True)
+    status = String(
+        check=lambda column: column.is_in(("made", "kept", "failed")),
+        description="made, kept because it was current, or failed.",
+    )
+    message = _text("Why it failed.")
+
+
 @dataclass(frozen=True)
 class Table:
     """One table of the output folder.

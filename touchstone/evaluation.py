@@ -26,6 +26,7 @@ from touchstone.storage.check_results import checked, keep
 from touchstone.storage.code_version import module_code_version, table_code_version
 from touchstone.storage.output_folders import open_store
 from touchstone.storage.parts import Part, digest
+from touchstone.storage.run_log import RunLog
 from touchstone.storage.store import Store
 from touchstone.tables import TABLES
 
@@ -54,10 +55,12 @@ class Evaluation:
     fresh: bool = False
     stopped_by_gate: bool = field(init=False, default=False)
     store: Store = field(init=False)
+    run_log: RunLog = field(init=False)
     _checked: dict[str, CheckOutcome] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         self.store = open_store(self.config.output_dir)
+        self.run_log = RunLog(self.store)
 
     @classmethod
     def load(
@@ -118,7 +121,7 @@ class Evaluation:
         """Tables to what people read."""
         from touchstone.publish.stage import PublishStage
 
-        return PublishStage(self.config, self.store)
+        return PublishStage(self.config, self.store, self.run_log)
 
     @cached_property
     def recorder(self) -> "RunRecorder":
@@ -137,6 +140,12 @@ class Evaluation:
 
     def materialize(self, name: str) -> dict[str, Part]:
         """Bring a table up to date; returns its parts, of which there is one per model or a single one."""
+        with self.run_log.step(name) as step:
+            parts = self._materialize(name)
+            step.made(parts.values())
+        return parts
+
+    def _materialize(self, name: str) -> dict[str, Part]:
         table = TABLES[name]
         if table.step:
             self.store.require(*() if table.made_with or name == "history" else table.reads)
@@ -250,6 +259,7 @@ class Evaluation:
         if self.stopped_by_gate:
             self.materialize("settings")
             self.store.keep_unpublished()
+        self.run_log.save()
         if self._is_whole_run:
             self.recorder.record(list(self._checked.values()), self.gate.version, self.validation.tools)
 

@@ -376,16 +376,12 @@ def _publish(tables: Sequence[Table]) -> Iterator[Table]:
         step=True,
         in_snapshots=False,
     )
-    yield Table(
-        "problem_history",
-        contracts.ProblemHistory,
-        "snapshot, model, tier and problem",
-        "publish",
-        f"{stage}.problem_history",
-        reads=("history",),
-        step=True,
-        in_snapshots=False,
-    )
+    for name, schema, grain, reads, made_with in (
+        ("problem_history", contracts.ProblemHistory, "snapshot, model, tier and problem", ("history",), None),
+        ("run_log", contracts.RunLog, "run and step", ("problem_history",), "problem_history"),
+    ):
+        made_by = f"{stage}.{name}"
+        yield Table(name, schema, grain, "publish", made_by, reads, step=True, made_with=made_with, in_snapshots=False)
 
 
 def _declared() -> dict[str, Table]:

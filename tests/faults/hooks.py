@@ -7,6 +7,7 @@ them, under a temporary name.
 
 import errno
 import os
+import resource
 import signal
 import sys
 import time
@@ -39,7 +40,15 @@ class Fault:
 
 def install(fault: Fault, folder: Path, log: Path) -> None:
     """Have this process meet the fault in the folder; the operations are listed in `log`."""
-    strike = {"none": _nothing, "kill": _kill, "full disk": _disk_full, "clock back": _clock_back}[fault.kind]
+    strikes = {
+        "none": _nothing,
+        "kill": _kill,
+        "full disk": _disk_full,
+        "clock back": _clock_back,
+        "no memory": _no_memory,
+        "little memory": _little_memory,
+    }
+    strike = strikes[fault.kind]
     operations = log.open("w", buffering=1)
     count, struck = 0, False
 
@@ -83,6 +92,17 @@ def _kill(event: str, path: str) -> None:
 def _disk_full(event: str, path: str) -> None:
     if event not in _FREES_SPACE:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), path)
+
+
+def _no_memory(event: str, path: str) -> None:
+    raise MemoryError
+
+
+def _little_memory(event: str, path: str) -> None:
+    """Let this process take 32 MiB more than it has now."""
+    pages = int(Path("/proc/self/statm").read_text().split()[0])
+    most = pages * resource.getpagesize() + 2**25
+    resource.setrlimit(resource.RLIMIT_AS, (most, most))
 
 
 def _clock_back(event: str, path: str) -> None:

@@ -145,6 +145,7 @@ def test_the_shape_of_the_graph(defs: dg.Definitions) -> None:
             "validator_variance",
         ],
         "problem_history": ["history"],
+        "run_log": ["problem_history"],
         "report": ["problem_history"],
         "warehouse": ["model_csvs", "problem_history", "report", "summary_pass_at_k"],
         "models": ["warehouse"],

@@ -8,12 +8,15 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 
+from touchstone.cli.json_logs import is_json, json_progress
 from touchstone.locations import shown
 from touchstone.progress import Bar, set_display
 
 
 def show_progress(what: str, stages: bool = False, quiet: bool = False) -> AbstractContextManager[object]:
     """Display the progress of the block: live on a terminal; elsewhere one line per stage with `stages`, else none."""
+    if is_json():
+        return json_progress(quiet)
     live = sys.stderr.isatty() and os.environ.get("TERM") not in ("dumb", "unknown")
     if quiet:
         return _silence()

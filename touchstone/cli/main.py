@@ -28,6 +28,7 @@ from touchstone.cli import (
     validation,
     workers,
 )
+from touchstone.cli.json_logs import start_logs
 from touchstone.cli.options import LocalPathsCommand
 from touchstone.cli.safe_output import guard_output
 from touchstone.errors import TouchstoneError, explain
@@ -103,6 +104,7 @@ def main() -> None:
         os.environ.setdefault(name, value)
     guard_output()
     try:
+        start_logs(None)
         code = app(standalone_mode=False)
     except TouchstoneError as error:
         code = _fail(str(error))

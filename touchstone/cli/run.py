@@ -3,14 +3,16 @@
 import gc
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from touchstone.cli.console import print_messages, show_progress
+from touchstone.cli.json_logs import start_logs
 from touchstone.cli.options import (
     CONFIGS_OPTION,
     JSON_OPTION,
@@ -25,6 +27,7 @@ from touchstone.errors import TouchstoneError
 from touchstone.locations import is_working_copy
 
 if TYPE_CHECKING:
+    from touchstone.checks import CheckOutcome
     from touchstone.config import EvaluationConfig
     from touchstone.evaluation import Evaluation, RunOutcome
     from touchstone.publish.up_to_date import PublishedRun
@@ -58,21 +61,56 @@ def run(
             help="Run even if nothing changed since the published run; unlike --fresh, reuse what is up to date.",
         ),
     ] = False,
+    metrics: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE.prom", help="Write figures for Prometheus, instead of to the config's file."),
+    ] = None,
+    log_format: Annotated[
+        Literal["text", "json"] | None,
+        typer.Option(help="Progress and messages as text, or as one JSON object per line. [default: $TOUCHSTONE_LOG]"),
+    ] = None,
     as_json: Annotated[bool, JSON_OPTION] = False,
     quiet: Annotated[bool, QUIET_OPTION] = False,
 ) -> None:
     """Run a whole evaluation: ingest, validate, score, publish. If nothing changed, show the published results."""
+    start_logs(log_format)
+    if metrics is not None:
+        from touchstone.publish.prometheus import client
+
+        client()  # Missing, it is to be said before the run.
     gc.set_threshold(_NEW_OBJECTS_PER_COLLECTION, *gc.get_threshold()[1:])
+    wanted = _Wanted(paths or [], output_dir, score, only or [], accept, fresh, force, metrics, as_json, quiet)
     configs: list[Path | None] = [*config] if config else [None]
     if config and len(config) > 1:
-        _require_runnable_in_turn(config, is_about_one=bool(output_dir or only or as_json))
+        _require_runnable_in_turn(config, is_about_one=bool(output_dir or only or metrics or as_json))
     for each in configs:
         if len(configs) > 1 and not quiet:
             print(f"touchstone run --config {each}", flush=True)
         with _kept_dagster_home():
-            code = _run(paths or [], each, output_dir, score, only or [], accept, fresh, force, as_json, quiet)
+            code = _run(each, wanted)
         if code:
             raise typer.Exit(code)
+
+
+@dataclass(frozen=True)
+class _Wanted:
+    """What the options ask of each run."""
+
+    paths: list[Path]
+    output_dir: Path | None
+    score: str | None
+    only: list[str]
+    accept: bool
+    fresh: bool
+    force: bool
+    metrics: Path | None
+    as_json: bool
+    quiet: bool
+
+    @property
+    def reuses_published(self) -> bool:
+        """Whether the published run may do, if nothing changed since."""
+        return not (self.only or self.accept or self.fresh or self.force)
 
 
 def _require_runnable_in_turn(configs: list[Path], is_about_one: bool) -> None:
@@ -80,7 +118,9 @@ def _require_runnable_in_turn(configs: list[Path], is_about_one: bool) -> None:
     from touchstone.config import load_config
 
     if is_about_one:
-        raise TouchstoneError("--output-dir, --only and --json go with one --config; run the others separately")
+        raise TouchstoneError(
+            "--output-dir, --only, --metrics and --json go with one --config; run the others separately"
+        )
     for config in configs:
         load_config(config)
 
@@ -97,37 +137,29 @@ def _kept_dagster_home() -> Iterator[None]:
             os.environ["DAGSTER_HOME"] = home
 
 
-def _run(
-    paths: list[Path],
-    config: Path | None,
-    output_dir: Path | None,
-    score: str | None,
-    only: list[str],
-    accept: bool,
-    fresh: bool,
-    force: bool,
-    as_json: bool,
-    quiet: bool,
-) -> int:
+def _run(config: Path | None, wanted: _Wanted) -> int:
     """One evaluation; returns the exit code."""
-    config, is_new = _configuration(paths, config, output_dir, score)
-    with show_progress("reading the configuration", stages=True, quiet=quiet):
-        published = None if only or accept or fresh or force or is_new else _find_up_to_date(config, output_dir)
+    config, is_new = _configuration(wanted.paths, config, wanted.output_dir, wanted.score)
+    with show_progress("reading the configuration", stages=True, quiet=wanted.quiet):
+        published = _find_up_to_date(config, wanted.output_dir) if wanted.reuses_published and not is_new else None
         if published is None:
             from touchstone.evaluation import Evaluation
             from touchstone.ingest.implied_config import removed_on_error
             from touchstone.progress import report_step
 
             with removed_on_error(config) if is_new else nullcontext():
-                evaluation = Evaluation.load(config, output_dir, only, accept=accept, fresh=fresh)
+                evaluation = Evaluation.load(
+                    config, wanted.output_dir, wanted.only, accept=wanted.accept, fresh=wanted.fresh
+                )
                 report_step("looking for fixes files")
-                evaluation.inputs.require_only(only, "--only")
+                evaluation.inputs.require_only(wanted.only, "--only")
     if published is not None:
-        _report_published(*published, as_json, quiet)
+        _write_metrics(wanted.metrics, published[0], published[1].checks, succeeded=True)
+        _report_published(*published, wanted.as_json, wanted.quiet)
         return 0
-    if paths:
-        _introduce(evaluation, config, is_new, silent=as_json or quiet)
-    with show_progress("loading Dagster", stages=True, quiet=quiet):
+    if wanted.paths:
+        _introduce(evaluation, config, is_new, silent=wanted.as_json or wanted.quiet)
+    with show_progress("loading Dagster", stages=True, quiet=wanted.quiet):
         from pipelines.launch import run_evaluation
 
         # What is imported stays; no later collection looks at it. Not what an earlier run left: DuckDB would complain.
@@ -135,8 +167,20 @@ def _run(
             gc.freeze()
         with evaluation.store.lock():
             outcome = run_evaluation(evaluation, config)
-    _report(evaluation, outcome, as_json, quiet)
+    _write_metrics(wanted.metrics, evaluation.config, outcome.checks, outcome.exit_code == 0)
+    _report(evaluation, outcome, wanted.as_json, wanted.quiet)
     return outcome.exit_code
+
+
+def _write_metrics(
+    file: Path | None, config: "EvaluationConfig", checks: "Sequence[CheckOutcome]", succeeded: bool
+) -> None:
+    """Write the file for Prometheus, if there is to be one."""
+    target = file or config.publish.metrics
+    if target is not None:
+        from touchstone.publish.prometheus import write_metrics
+
+        write_metrics(target, config.output_dir, checks, succeeded)
 
 
 def _report(evaluation: "Evaluation", outcome: "RunOutcome", as_json: bool, quiet: bool) -> None:

@@ -111,6 +111,8 @@ class PublishSettings(_Section):
     report: bool = True
     # Attempts that the report shows in full: the diff of a fix, diagnostics and the model's answer take space.
     report_cases_kb: int = Field(500, ge=0, le=100_000)
+    # A file for Prometheus's textfile collector.
+    metrics: Path | None = None
     # For the Dagster UI: pictures on the pages of assets, who answers for them, and when the summary counts as old.
     charts: bool = True
     owners: list[Annotated[str, Field(pattern=r"^(team:[\w.-]+|[^@\s]+@[^@\s]+\.[^@\s]+)$")]] = ["team:evaluation"]
@@ -246,6 +248,10 @@ def load_config(path: Path, output_dir: Path | None = None) -> EvaluationConfig:
         require_local("output_dir", absolute["output_dir"])
         if config.generate_synthetic_data:
             require_local("generate_synthetic_data writes to fixes_dir", absolute["fixes_dir"])
+        if config.publish.metrics is not None:
+            metrics = (base / expanded(config.publish.metrics)).resolve()
+            absolute_publish = config.publish.model_copy(update={"metrics": metrics})
+            config = config.model_copy(update={"publish": absolute_publish})
         return config.model_copy(
             update={
                 **absolute,

@@ -16,6 +16,9 @@ from touchstone.publish.warehouse import Content, Warehouse, publish_warehouse
 from touchstone.storage.code_version import table_code_version
 from touchstone.storage.history import history, update_problem_history
 from touchstone.storage.parts import Part, digest
+from touchstone.storage.run_log import PART as RUNS
+from touchstone.storage.run_log import TABLE as RUN_LOG
+from touchstone.storage.run_log import RunLog
 from touchstone.storage.snapshots import Snapshot, create_snapshot, list_snapshots
 from touchstone.storage.store import SUMMARY, WAREHOUSE, Store
 from touchstone.tables import TABLES
@@ -30,6 +33,7 @@ class PublishStage:
 
     config: EvaluationConfig
     store: Store
+    log: RunLog
     snapshot: Snapshot | None = None
 
     def summary(self) -> pl.DataFrame:
@@ -46,7 +50,9 @@ class PublishStage:
         """The report on the run; None if it is not wanted, or could not be drawn, which loses no results."""
         # By its name: no table depends on the code of the report, which an import here would make it seem.
         stage = import_module("touchstone.publish.report.stage")
-        page: Path | None = stage.write_report(self.store, self.config.publish, self.version())
+        with self.log.step("report") as step:
+            page: Path | None = stage.write_report(self.store, self.config.publish, self.version())
+            step.bytes = None if page is None else page.stat().st_size
         return page
 
     def history(self) -> Part:
@@ -69,9 +75,14 @@ class PublishStage:
         """Every problem's figures in every snapshot."""
         return update_problem_history(self.store)
 
+    def run_log(self) -> Part:
+        """What each step of each run took, as far as this run has got."""
+        self.log.snapshot = self.snapshot.id if self.snapshot is not None else ""
+        return self.store.write(RUN_LOG, self.log.table().lazy(), self.log.run_id, RUNS)
+
     def version(self) -> str:
-        """What a published run is made from."""
-        return digest({table: self.store.fingerprint(table) for table in TABLES})
+        """What a published run is made from: every table but the run log."""
+        return digest({table: self.store.fingerprint(table) for table in TABLES if table != RUN_LOG})
 
     def all(self) -> Warehouse:
         """Write the CSV files and publish the run."""
@@ -88,7 +99,8 @@ class PublishStage:
             tables, last = generation / "tables", self.store.root / WAREHOUSE
             made.append(publish_warehouse(generation / WAREHOUSE, tables, last, self._contents(), self._too_large()))
 
-        self.store.publish(fill)
+        with self.log.step("warehouse") as step:
+            step.bytes = (self.store.publish(fill) / WAREHOUSE).stat().st_size
         return made[0]
 
     def _contents(self) -> dict[str, Content]:
@@ -97,7 +109,9 @@ class PublishStage:
         for table in TABLES.values():
             is_large = sum(part.rows for part in self.store.all_parts(table.name).values()) > _LARGE
             column, blocks = self._blocks(table) if is_large else ("", {})
-            contents[table.name] = Content(self.store.fingerprint(table.name), column, blocks)
+            # The run log is another one every time; it is copied if anything else is.
+            version = self.version() if table.name == RUN_LOG else self.store.fingerprint(table.name)
+            contents[table.name] = Content(version, column, blocks)
         return contents
 
     def _blocks(self, table: Table) -> tuple[str, dict[str, str]]:

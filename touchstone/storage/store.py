@@ -189,17 +189,10 @@ class Store:
         self._listings.forget(stamp.parent)
         stamp.parent.mkdir(parents=True, exist_ok=True)
         with replacing(stamp) as scratch:
-            stamped = {
-                "fingerprint": written.fingerprint,
-                "made_from": written.made_from,
-                "settled": written.settled,
-                "rows": written.rows,
-                "inputs": dict(written.inputs),
-                "models": dict(written.models),
-                "columns": _columns(table),
-                "file": file_mark(written.path),
-            }
-            scratch.write_text(json.dumps(stamped))
+            same = ("fingerprint", "made_from", "settled", "rows", "inputs", "models")
+            stamped = {name: getattr(written, name) for name in same}
+            stamped |= {"columns": _columns(table), "file": file_mark(written.path)}
+            scratch.write_text(json.dumps(stamped, default=dict))
         self._written[written.path] = written.made_from
         self._of_this_run.add(table)
         return written
@@ -322,9 +315,6 @@ class Store:
             elif (self.root / name).is_symlink():
                 (self.root / name).unlink()
 
-    def _csv_files(self) -> list[Path]:
-        return sorted((self.draft / CSV_FOLDER).glob("*.csv"))
-
     @property
     def has_published(self) -> bool:
         """Whether a run has been published."""
@@ -357,9 +347,10 @@ class Store:
                 link_or_copy(source, folder / table / source.name)
 
     def _refuse_foreign_files(self) -> None:
+        has_csv = any((self.draft / CSV_FOLDER).glob("*.csv"))
         for name, remedy in (("tables", ""), (CSV_FOLDER, ", or set publish.csv to false")):
             folder = self.root / name
-            if folder.is_dir() and not folder.is_symlink() and (name == "tables" or self._csv_files()):
+            if folder.is_dir() and not folder.is_symlink() and (name == "tables" or has_csv):
                 raise TouchstoneError(f"{folder}: this folder was not created by touchstone; move it away{remedy}")
 
     def _path(self, table: str, part: str | None) -> Path:
