@@ -22,6 +22,7 @@ from pydantic import (
 )
 
 from touchstone.config.file import read_config_file
+from touchstone.config.retention import RetentionSettings
 from touchstone.config.slices import SliceSettings, listed_slices, require_distinct
 from touchstone.config.validation import ValidationSettings, expanded
 from touchstone.errors import TouchstoneError
@@ -259,6 +260,7 @@ class EvaluationConfig(_Section):
     slices: list[SliceSettings] = []
     checks: CheckLimits = CheckLimits()
     publish: PublishSettings = PublishSettings()
+    retention: RetentionSettings = RetentionSettings()
 
     @field_validator("inputs")
     @classmethod
