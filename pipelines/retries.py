@@ -6,18 +6,30 @@ lost. Retries repeat all steps: each reuses what is up to date, and later steps 
 """
 
 from collections.abc import Iterator
-from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 
 import dagster as dg
-from sqlalchemy.exc import InterfaceError, OperationalError
+from dagster._core.execution.context.system import PlanOrchestrationContext
+from dagster._core.execution.plan.plan import ExecutionPlan
+from dagster._core.execution.retries import RetryMode
+from dagster._core.executor.in_process import InProcessExecutor
+from dagster_shared.error import SerializableErrorInfo
 
 from touchstone.errors import TouchstoneError
 
 AFTER_STEP_FAILURE = "dagster/retry_on_asset_or_op_failure"
 _RULES = {AFTER_STEP_FAILURE: "false", "dagster/retry_strategy": "ALL_STEPS"}
 _NEVER = {"dagster/max_retries": "0"}
-_INFRASTRUCTURE = (OperationalError, InterfaceError, ConnectionError, BrokenProcessPool)
+# The first words of what Python prints for an exception.
+_INFRASTRUCTURE = (
+    "sqlalchemy.exc.OperationalError",
+    "sqlalchemy.exc.InterfaceError",
+    "concurrent.futures.process.BrokenProcessPool",
+    "BrokenPipeError",
+    "ConnectionAbortedError",
+    "ConnectionRefusedError",
+    "ConnectionResetError",
+)
 
 
 @contextmanager
@@ -34,21 +46,33 @@ def retry_rules(instance: dg.DagsterInstance | None, run: dg.DagsterRun) -> Iter
         raise
 
 
-@dg.failure_hook
-def retry_lost_connections(context: dg.HookContext) -> None:
-    """Have a run retried if a step failed because of the infrastructure."""
-    if is_infrastructure(context.op_exception):
-        context.instance.add_run_tags(context.run_id, {AFTER_STEP_FAILURE: "true"})
+class OneProcess(InProcessExecutor):
+    """Dagster's executor of all steps in one process, which has a run retried if the infrastructure failed a step."""
+
+    def execute(
+        self, plan_context: PlanOrchestrationContext, execution_plan: ExecutionPlan
+    ) -> Iterator[dg.DagsterEvent]:
+        """Called by Dagster, which ends the run after the last event."""
+        for event in super().execute(plan_context, execution_plan):
+            if event.is_step_failure and is_infrastructure(event.step_failure_data.error):
+                plan_context.instance.add_run_tags(plan_context.run_id, {AFTER_STEP_FAILURE: "true"})
+            yield event
 
 
-def is_infrastructure(error: BaseException | None) -> bool:
-    """Whether an exception, or what it was raised from, is the loss of a connection or a process.
+@dg.executor(name="in_process")
+def one_process(_: dg.InitExecutorContext) -> OneProcess:
+    """All steps in one process."""
+    return OneProcess(RetryMode.ENABLED)
 
-    >>> is_infrastructure(ConnectionResetError()), is_infrastructure(ValueError())
-    (True, False)
+
+def is_infrastructure(error: SerializableErrorInfo | None) -> bool:
+    """Whether an error, or what it was raised from, is the loss of a connection or a process.
+
+    >>> is_infrastructure(SerializableErrorInfo("ConnectionResetError: [Errno 104]", [], "ConnectionResetError"))
+    True
     """
-    while error is not None:
-        if isinstance(error, _INFRASTRUCTURE):
-            return True
-        error = error.__cause__ or error.__context__
-    return False
+    if error is None:
+        return False
+    return (
+        error.message.startswith(_INFRASTRUCTURE) or is_infrastructure(error.cause) or is_infrastructure(error.context)
+    )

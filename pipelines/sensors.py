@@ -6,13 +6,13 @@ import dagster as dg
 
 from assets.common import EvaluationParam
 from assets.models import register_models
-from pipelines.jobs import EVALUATE
+from pipelines.jobs import evaluate
 from touchstone.errors import TouchstoneError
 from touchstone.publish.up_to_date import up_to_date
 from touchstone.text import counted
 
 
-@dg.sensor(job_name=EVALUATE, minimum_interval_seconds=30, default_status=dg.DefaultSensorStatus.STOPPED)
+@dg.sensor(job=evaluate, minimum_interval_seconds=30, default_status=dg.DefaultSensorStatus.STOPPED)
 def fixes_folder(context: dg.SensorEvaluationContext, evaluation: EvaluationParam) -> dg.RunRequest | dg.SkipReason:
     """Runs the evaluation if a fixes file was added, changed in content or removed, or the problems file changed."""
     before: dict[str, str] = json.loads(context.cursor) if context.cursor else {}

@@ -25,6 +25,6 @@ def test_a_run_the_graph_and_the_state_of_the_daemon(deployment: Deployment, tmp
         expect(page.locator("svg foreignObject.group").get_by_text("publish")).to_be_visible()
         page.screenshot(path=tmp_path / "graph.png")
         page.goto(f"{deployment.url}/deployment/daemons")
-        expect(page.get_by_text("Run monitoring")).to_be_visible()
-        expect(page.get_by_text("Not running")).to_have_count(0)
+        expect(page.get_by_text("Running", exact=True).first).to_be_visible()
+        expect(page.get_by_text("Not running", exact=True)).to_have_count(0)
         page.screenshot(path=tmp_path / "daemons.png")

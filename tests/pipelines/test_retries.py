@@ -1,15 +1,19 @@
 """Which failed runs Dagster decides to start again. tests/deploy shows it doing so."""
 
+import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 
 import dagster as dg
 import pytest
+from dagster._core.definitions.job_base import InMemoryJob
+from dagster._core.execution.api import execute_run
+from dagster._utils.error import serializable_error_info_from_exc_info
 from sqlalchemy.exc import OperationalError
 
 from pipelines.resources import EvaluationResource
-from pipelines.retries import is_infrastructure, retry_lost_connections
+from pipelines.retries import is_infrastructure, one_process
 from tests.conftest import Folder
 from touchstone.errors import TouchstoneError
 
@@ -30,14 +34,16 @@ def run_of(config: Path, instance: dg.DagsterInstance, error: BaseException | No
         if error is not None:
             raise error
 
-    @dg.job(resource_defs={"evaluation": EvaluationResource(config_file=str(config))}, hooks={retry_lost_connections})
+    @dg.job(resource_defs={"evaluation": EvaluationResource(config_file=str(config))}, executor_def=one_process)
     def evaluate() -> None:
         step()
 
-    outcome = evaluate.execute_in_process(instance=instance, raise_on_error=False)
-    run = instance.get_run_by_id(outcome.run_id)
-    assert run is not None
-    return run
+    # As a code location does it; `execute_in_process` has an executor of its own.
+    run = instance.create_run_for_job(evaluate)
+    execute_run(InMemoryJob(evaluate), run, instance)
+    ended = instance.get_run_by_id(run.run_id)
+    assert ended is not None
+    return ended
 
 
 def lost_connection() -> BaseException:
@@ -64,10 +70,21 @@ def test_a_wrong_configuration_is_not_retried(folder: Folder, instance: dg.Dagst
     assert (run.status.value, run.tags["dagster/will_retry"]) == ("FAILURE", "false")
 
 
-@pytest.mark.parametrize("error", [ConnectionResetError, BrokenProcessPool, lost_connection])
-def test_what_counts_as_infrastructure(error: Callable[[], BaseException]) -> None:
-    assert is_infrastructure(error())
-    assert not is_infrastructure(TouchstoneError("")) and not is_infrastructure(FileNotFoundError())
+@pytest.mark.parametrize(
+    ("error", "is_infra"),
+    [
+        (lost_connection, True),
+        (BrokenProcessPool, True),
+        *((each, True) for each in ConnectionError.__subclasses__()),
+        (FileNotFoundError, False),
+        (TouchstoneError, False),
+    ],
+)
+def test_what_counts_as_infrastructure(error: Callable[[], BaseException], is_infra: bool) -> None:
+    try:
+        raise error()
+    except BaseException:
+        assert is_infrastructure(serializable_error_info_from_exc_info(sys.exc_info())) is is_infra
 
 
 def test_an_instance_without_retries_gets_no_tags(folder: Folder) -> None:
