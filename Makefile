@@ -10,7 +10,8 @@ export UV_COMPILE_BYTECODE := 1
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup sandbox chromium run demo ui test test-installed test-browser screenshots test-nightly fuzz check format docs sample lock bench clean
+.PHONY: help setup sandbox chromium postgres run demo ui test test-installed test-browser test-services screenshots test-nightly fuzz
+.PHONY: check format docs sample lock bench clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -68,6 +69,13 @@ chromium: ## install Chromium, the browser of the tests, where it is missing and
 
 test-browser: $(READY) sandbox chromium ## the report, the dashboard and the Dagster UI in a real browser
 	@$(BIN)/pytest -m browser -n 2 --dist loadfile -rs tests/browser # a file has one server
+
+postgres: ## install Postgres, for the tests of a deployment, where it is missing and may be installed
+	@ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || { test "$$(id -u)" = 0 && command -v apt-get >/dev/null && \
+		echo "installing postgresql" && { apt-get update && apt-get install --yes postgresql; } >/dev/null 2>&1; } || true
+
+test-services: $(READY) sandbox postgres chromium ## a deployment on a real Postgres: webserver, daemon and code location
+	@$(BIN)/pytest -m services -n 0 -rs tests/deploy # one deployment for all tests
 
 screenshots: $(READY) sandbox chromium ## take the pictures of docs/ui.md and README.md anew
 	@$(BIN)/python -m tests.browser.screenshots

@@ -16,6 +16,8 @@ from assets import comparison, economics, ingest, metrics, publish, reliability,
 from assets.models import models, register_models
 from pipelines.jobs import evaluate
 from pipelines.resources import EvaluationResource
+from pipelines.retention import retention_job, retention_schedule
+from pipelines.retries import one_process
 from pipelines.schedules import nightly
 from pipelines.sensors import fixes_folder
 from touchstone.config import PublishSettings, load_config
@@ -30,16 +32,18 @@ def build_defs(
     evaluation: EvaluationResource | dg.ResourceDefinition, shown: PublishSettings | None = None
 ) -> dg.Definitions:
     """All definitions, with the given evaluation as resource. `shown` says who owns them and when they are old."""
+    # `touchstone run` removes nothing, and definitions take time.
+    served = [evaluation] if isinstance(evaluation, EvaluationResource) else []
     stages = [ingest, validation, metrics, scores, reliability, economics, comparison, publish]
     assets: Iterable[Any] = [*dg.load_assets_from_modules(stages), models]
     return dg.Definitions(
         assets=dg.map_asset_specs(partial(_maintained, shown=shown or PublishSettings()), assets),
         asset_checks=dg.load_asset_checks_from_modules(stages),
-        jobs=[evaluate],
-        schedules=[nightly],
+        jobs=[evaluate, *map(retention_job, served)],
+        schedules=[nightly, *map(retention_schedule, served)],
         sensors=[fixes_folder],
         resources={"evaluation": evaluation},
-        executor=dg.in_process_executor,
+        executor=one_process,
     )
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import dagster as dg
 
+from pipelines.retries import retry_rules
 from touchstone.evaluation import Evaluation
 
 # Run tag for the UI, equivalent to `touchstone run --only`: models, separated by commas.
@@ -26,16 +27,23 @@ class EvaluationResource(dg.ConfigurableResource[Evaluation]):
     @contextlib.contextmanager
     def yield_for_execution(self, context: dg.InitResourceContext) -> Generator[Evaluation, None, None]:
         """Load the configuration and hold the lock until the run ends."""
-        evaluation = self.load()
         if context.run is None:
-            yield evaluation
+            yield self.load()
             return
-        if ONLY in context.run.tags:
-            evaluation.only = frozenset(filter(None, map(str.strip, context.run.tags[ONLY].split(","))))
-            evaluation.inputs.require_only(sorted(evaluation.only), ONLY)
-        evaluation.run_log.run_id = context.run.run_id
-        with held(evaluation, self.wait_for_lock_seconds):
+        with contextlib.ExitStack() as until_the_end:
+            with retry_rules(context.instance, context.run):
+                evaluation = self._evaluation_of(context.run)
+                until_the_end.enter_context(held(evaluation, self.wait_for_lock_seconds))
+            evaluation.run_log.run_id = context.run.run_id
             yield evaluation
+
+    def _evaluation_of(self, run: dg.DagsterRun) -> Evaluation:
+        """The evaluation of all models, or of those that a tag of the run names."""
+        evaluation = self.load()
+        if ONLY in run.tags:
+            evaluation.only = frozenset(filter(None, map(str.strip, run.tags[ONLY].split(","))))
+            evaluation.inputs.require_only(sorted(evaluation.only), ONLY)
+        return evaluation
 
     def create_resource(self, context: dg.InitResourceContext) -> Evaluation:
         """Not used: `yield_for_execution` makes the resource."""

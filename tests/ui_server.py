@@ -84,14 +84,23 @@ class Server:
 
 @contextmanager
 def served(command: Sequence[str | Path], environment: dict[str, str], folder: Path) -> Iterator[Server]:
-    """The UI's command on a free port and in a process group of its own, which is ended with all its children."""
+    """The UI's command on a free port."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     log = folder / "ui.log"
-    with log.open("w") as output:
+    with process_group([*command, "--port", str(port)], environment, folder, log) as process:
+        yield _when_ready(Server(port), process, log)
+
+
+@contextmanager
+def process_group(
+    command: Sequence[str | Path], environment: dict[str, str], folder: Path, log: Path
+) -> Iterator["subprocess.Popen[bytes]"]:
+    """A process with a group of its own, which is ended with all its children."""
+    with log.open("a") as output:
         process = subprocess.Popen(
-            [*command, "--port", str(port)],
+            command,
             cwd=folder,
             env=environment,
             stdout=output,
@@ -100,9 +109,10 @@ def served(command: Sequence[str | Path], environment: dict[str, str], folder: P
             preexec_fn=_end_with_parent,
         )
         try:
-            yield _when_ready(Server(port), process, log)
+            yield process
         finally:
-            os.killpg(process.pid, signal.SIGTERM)
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGTERM)
             with suppress(subprocess.TimeoutExpired):
                 process.wait(timeout=60)
             with suppress(ProcessLookupError):

@@ -52,8 +52,8 @@ def sensor_tick(defs: dg.Definitions, instance: dg.DagsterInstance, cursor: str 
         return sensor.evaluate_tick(context)
 
 
-def schedule_tick(defs: dg.Definitions, instance: dg.DagsterInstance) -> Any:
-    (schedule,) = defs.get_repository_def().schedule_defs
+def schedule_tick(defs: dg.Definitions, instance: dg.DagsterInstance, name: str = "nightly") -> Any:
+    schedule = defs.get_repository_def().get_schedule_def(name)
     resources = {"evaluation": (defs.resources or {})["evaluation"]}
     with dg.build_schedule_context(instance=instance, resources=resources) as context:
         return schedule.evaluate_tick(context)

@@ -23,6 +23,7 @@ from pydantic import (
 from touchstone.config.file import read_config_file
 from touchstone.config.input_limits import InputLimits
 from touchstone.config.places import local_places, refuse_addresses, require_folder, require_local
+from touchstone.config.retention import RetentionSettings
 from touchstone.config.scoring import Scoring
 from touchstone.config.slices import SliceSettings, listed_slices, require_distinct
 from touchstone.config.validation import ValidationSettings, expanded
@@ -145,6 +146,7 @@ class EvaluationConfig(_Section):
     slices: list[SliceSettings] = []
     checks: CheckLimits = CheckLimits()
     publish: PublishSettings = PublishSettings()
+    retention: RetentionSettings = RetentionSettings()
 
     @field_validator("inputs")
     @classmethod

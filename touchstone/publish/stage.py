@@ -57,9 +57,9 @@ class PublishStage:
 
     def history(self) -> Part:
         """Every figure of every snapshot. Making it freezes the run as a snapshot first."""
-        # Where things lie and how many processes do the work make no other run.
-        elsewhere = {"fixes_dir", "output_dir", "publish", "validation", "workers"}
-        settings = self.config.model_dump(mode="json", exclude=elsewhere)
+        # Where things lie, how long, and how many processes do the work make no other run.
+        left_out = {"fixes_dir", "output_dir", "publish", "retention", "validation", "workers"}
+        settings = self.config.model_dump(mode="json", exclude=left_out)
         settings["validation"] = self.config.validation.model_dump(
             mode="json", exclude={"workers", "cache_dir", "environments_dir", "kept_characters"}
         )

@@ -1,0 +1,90 @@
+"""The job that removes old runs, snapshots and cached reports, as `retention` in the configuration says.
+
+Kept in any case: unfinished runs, the run that published the newest snapshot, runs of pinned snapshots, and pinned
+snapshots. Old ticks of schedules and sensors are removed by Dagster itself (`retention` in dagster.yaml).
+"""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+
+import dagster as dg
+
+from assets.common import SNAPSHOT
+from pipelines.resources import EvaluationResource
+from pipelines.retries import one_process
+from touchstone.errors import TouchstoneError
+from touchstone.evaluation import Evaluation
+from touchstone.storage.snapshots import list_snapshots, pins, prune
+from touchstone.text import counted
+
+RETENTION = "retention"
+_FINISHED = [dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED]
+_RUNS_AT_ONCE = 100
+
+
+def retention_job(evaluation: EvaluationResource) -> dg.JobDefinition:
+    """The job, for the evaluation's configuration as it is when the job runs."""
+
+    @dg.op
+    def remove_old(context: dg.OpExecutionContext) -> None:
+        """Removes what is older than the configuration keeps."""
+        loaded = evaluation.load()
+        with loaded.store.lock(evaluation.wait_for_lock_seconds):
+            for line in removed(loaded, context.instance):
+                context.log.info(line)
+
+    @dg.job(name=RETENTION, executor_def=one_process, description=(__doc__ or "").splitlines()[0])
+    def retention() -> None:
+        remove_old()
+
+    return retention
+
+
+def retention_schedule(evaluation: EvaluationResource) -> dg.ScheduleDefinition:
+    """Every night at 04:00, if the configuration asks for it."""
+
+    @dg.schedule(job_name=RETENTION, cron_schedule="0 4 * * *", name=RETENTION)
+    def schedule() -> dg.RunRequest | dg.SkipReason:
+        try:
+            asked = evaluation.load().config.retention.model_dump(exclude_none=True)
+        except TouchstoneError as error:
+            return dg.SkipReason(str(error))
+        return dg.RunRequest() if asked else dg.SkipReason("`retention` in the configuration keeps everything")
+
+    return schedule
+
+
+def removed(evaluation: Evaluation, instance: dg.DagsterInstance) -> Iterator[str]:
+    """Remove what is old, and say what that was. The output folder is locked."""
+    keep, output = evaluation.config.retention, evaluation.config.output_dir
+    if keep.runs_days is not None:
+        protected = {*pins(output).values(), *(snapshot.id for snapshot in list_snapshots(output)[-1:])}
+        runs = remove_runs(instance, datetime.now(UTC) - timedelta(days=keep.runs_days), protected)
+        yield f"{counted(runs, 'run')} removed"
+    if keep.snapshots is not None:
+        snapshots = prune(output, keep.snapshots)
+        yield f"{counted(len(snapshots), 'snapshot')} removed: {', '.join(snapshots)}"
+    if keep.cache_days is not None:
+        yield f"{counted(_prune_cache(evaluation, keep.cache_days), 'cached report')} removed"
+
+
+def remove_runs(instance: dg.DagsterInstance, before: datetime, protected: set[str]) -> int:
+    """Remove the runs that ended before a time, with their events, unless they made one of the protected snapshots."""
+    old = dg.RunsFilter(statuses=_FINISHED, updated_before=before)
+    kept = set(instance.get_run_ids(dg.RunsFilter(tags={SNAPSHOT: sorted(protected)}))) if protected else set()
+    gone = 0
+    while runs := set(instance.get_run_ids(old, limit=len(kept) + _RUNS_AT_ONCE)) - kept:
+        for run in runs:
+            instance.delete_run(run)
+        gone += len(runs)
+    return gone
+
+
+def _prune_cache(evaluation: Evaluation, unused_for_days: float) -> int:
+    from touchstone.validation.cache import find_cache
+
+    try:
+        with find_cache(evaluation.config.validation.cache_dir or evaluation.config.output_dir) as cache:
+            return cache.prune(unused_for_days)
+    except TouchstoneError:
+        return 0  # nothing was validated here
