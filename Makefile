@@ -48,7 +48,7 @@ ui: $(READY) sandbox ## the Dagster UI on http://127.0.0.1:3000
 	@$(BIN)/touchstone ui --config $(firstword $(CONFIG))
 
 test: $(READY) sandbox ## run the tests
-	@$(BIN)/pytest -n 3 --dist worksteal
+	@OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n 3 --dist worksteal # more threads would wait for each other
 
 test-installed: $(READY) ## the built wheel in an environment and a folder of its own
 	@$(BIN)/pytest -m 'installed and not nightly' tests/test_installed.py

@@ -42,6 +42,14 @@ def pytest_collect_file(file_path: Path) -> Generator[None, list[pytest.Collecto
     return found
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_pycollect_makeitem(collector: pytest.Collector, obj: object) -> list[pytest.Item] | None:
+    """Make no cases of a nightly function by day: each worker would make them only to deselect them."""
+    marks = getattr(obj, "pytestmark", None) if callable(obj) else None
+    nightly = isinstance(marks, list) and any(getattr(mark, "name", "") == "nightly" for mark in marks)
+    return [] if nightly and "not nightly" in collector.config.option.markexpr else None
+
+
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """Leave the browser's tests aside unless they are asked for: their packages take each worker a while to load."""
     return True if collection_path == TESTS / "browser" and "not browser" in config.option.markexpr else None

@@ -50,6 +50,7 @@ def test_a_dated_model_finds_its_price_and_the_match_is_in_the_tables(folder: Fo
     assert told == "no price for gpt-4o-mini: add one to 'scoring.prices' in the config"
 
 
+@pytest.mark.nightly
 def test_every_file_in_the_folder_is_accounted_for(folder: Folder, touchstone: Command) -> None:
     fixes = folder.root / "fixes"
     rows = HEADER + "a,1,true\nb,1,false\n"

@@ -1,4 +1,4 @@
-"""One arena per backend and module, and the checks after every attack: no process is left, nothing outside changed,
+"""One arena per backend, and the checks after every attack: no process is left, nothing outside changed,
 and neighbour jobs still get their verdicts."""
 
 import ctypes
@@ -7,6 +7,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator
+from multiprocessing import resource_tracker
 from pathlib import Path
 
 import pytest
@@ -41,7 +42,7 @@ def sandbox_runner(name: str, scratch: Path) -> SandboxRunner:
     return SandboxRunner(_KINDS[name](), scratch)
 
 
-@pytest.fixture(scope="module", autouse=True)
+@pytest.fixture(scope="package", autouse=True)
 def _orphans_come_to_us() -> Iterator[None]:
     """Whatever outlives its parent becomes a child of the test's process, where it is found."""
     libc = ctypes.CDLL(None)
@@ -56,15 +57,16 @@ def _orphans_come_to_us() -> Iterator[None]:
 USED = ["bubblewrap", pytest.param("landlock", marks=pytest.mark.nightly)] if shutil.which("bwrap") else ["landlock"]
 
 
-@pytest.fixture(scope="module", params=USED)
+@pytest.fixture(scope="package", params=USED)
 def warm(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Arena]:
-    """An arena whose workers stay warm across the attacks of a module."""
+    """An arena whose workers stay warm, as in a run: every attack must leave the next verdict right."""
     yield from warm_arena(request.param, tmp_path_factory.mktemp("scratch"))
 
 
 def warm_arena(backend: str, scratch: Path) -> Iterator[Arena]:
     """An arena in one of the sandboxes, closed and found clean at the end."""
     arena = Arena(sandbox_runner(backend, scratch))
+    resource_tracker.ensure_running()  # a process of Python's own, which other tests would start meanwhile
     before = set(descendants(os.getpid()))
     try:
         yield arena
@@ -93,7 +95,7 @@ def canary() -> Iterator[Canary]:
 
 @pytest.fixture
 def arena(warm: Arena, canary: Canary) -> Iterator[Arena]:
-    """The module's arena for one attack, checked afterwards."""
+    """The arena for one attack, checked afterwards."""
     before = set(descendants(os.getpid())) | set(_ids(strangers(set(), set())))
     yield warm
     left = wait_for_none(warm.workers(), before - warm.workers())

@@ -1,4 +1,4 @@
-"""Warm validators, shared by the tests of a module."""
+"""Warm validators, shared by all tests of the runner."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,7 +23,7 @@ def made(scratch: Path, wanted: str, limits: Limits) -> Iterator[PythonValidator
     validator.close()
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def validator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PythonValidator]:
     """The one that most tests share: its workers stay warm."""
     yield from made(tmp_path_factory.mktemp("sandbox"), "auto", Limits(seconds=20.0))

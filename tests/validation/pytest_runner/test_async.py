@@ -1,12 +1,11 @@
 """Coroutines as tests and fixtures: awaited, by a plugin if the tests mention one, or undecided; never just passed."""
 
 import importlib.util
-from collections.abc import Iterator
 
 import pytest
 
 from tests.conftest import nightly_but
-from tests.validation.pytest_runner.support import NOWHERE, run_pytest, warm_validator
+from tests.validation.pytest_runner.support import NOWHERE, run_pytest
 from touchstone.validation.protocol import Job, Problem, Tree
 from touchstone.validation.validators.python import PythonValidator
 
@@ -28,11 +27,6 @@ def pytest_pyfunc_call(pyfuncitem):
 def three():
     return None
 """
-
-
-@pytest.fixture(scope="module")
-def validator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PythonValidator]:
-    yield from warm_validator(tmp_path_factory.mktemp("async"))
 
 
 def files(tests: str, **more: str) -> dict[str, str]:

@@ -1,6 +1,5 @@
 """What pytest does for a problem's tests, and what of its configuration is ignored."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,11 +10,6 @@ from touchstone.validation.runners import hold_to_known_tests
 from touchstone.validation.validators.python import PythonValidator
 
 ADD = "def add(a, b):\n    return a + b\n"
-
-
-@pytest.fixture(scope="module")
-def validator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PythonValidator]:
-    yield from warm_validator(tmp_path_factory.mktemp("sandbox"))
 
 
 def outcomes(report: Report) -> tuple[str, dict[str, bool], tuple[str, ...]]:

@@ -1,10 +1,8 @@
 """Wrong fixes that put something else in place of the tests, or keep their lines from running. None passes."""
 
-from collections.abc import Iterator
-
 import pytest
 
-from tests.validation.pytest_runner.support import run_pytest, warm_validator
+from tests.validation.pytest_runner.support import run_pytest
 from touchstone.validation.validators.python import PythonValidator
 
 TESTS = {
@@ -114,11 +112,6 @@ ATTACKS = {
         "asyncio.Runner = Runner\n",
     ),
 }
-
-
-@pytest.fixture(scope="module")
-def validator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PythonValidator]:
-    yield from warm_validator(tmp_path_factory.mktemp("sandbox"))
 
 
 @pytest.mark.parametrize("how", ATTACKS)

@@ -1,11 +1,9 @@
 """Wrong fixes that try to pass under pytest, where they share a process with the tests. Each must not pass."""
 
-from collections.abc import Iterator
-
 import pytest
 
 from tests.conftest import nightly_but
-from tests.validation.pytest_runner.support import run_pytest, warm_validator
+from tests.validation.pytest_runner.support import run_pytest
 from touchstone.validation.protocol import Report
 from touchstone.validation.runners import hold_to_known_tests
 from touchstone.validation.validators.python import PythonValidator
@@ -16,11 +14,6 @@ TESTS = {
     "test_first.py": "from solution import add\n\n\ndef test_small():\n    assert add(2, 3) == 5\n",
     "test_second.py": "from solution import add\n\n\ndef test_negative(tmp_path):\n    assert add(10, -4) == 6\n",
 }
-
-
-@pytest.fixture(scope="module")
-def validator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PythonValidator]:
-    yield from warm_validator(tmp_path_factory.mktemp("sandbox"))
 
 
 def validate(validator: PythonValidator, code: str) -> Report:

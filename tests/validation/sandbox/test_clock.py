@@ -1,6 +1,7 @@
 """Time limits: CPU time counts, the wall limit ends jobs that only wait, and starved jobs are distinguished."""
 
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -20,15 +21,16 @@ CHILDREN = "import subprocess, sys\nfor _ in range({count}): subprocess.run([sys
 
 @contextmanager
 def running(code: str) -> Iterator[int]:
-    """A Python process that has done what the code says and sleeps; ended afterwards."""
+    """A Python process that has done what the code says and sleeps; ended afterwards, with its children."""
     script = f"{code}\nprint('done', flush=True)\nimport time\ntime.sleep(600)\n"
-    process = subprocess.Popen([sys.executable, "-S", "-c", script], stdout=subprocess.PIPE, text=True)
+    command = [sys.executable, "-S", "-c", script]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True)
     try:
         assert process.stdout is not None
         assert process.stdout.readline() == "done\n"
         yield process.pid
     finally:
-        process.kill()
+        os.killpg(process.pid, signal.SIGKILL)
         process.communicate()
 
 
