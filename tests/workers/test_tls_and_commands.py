@@ -21,9 +21,7 @@ from touchstone.workers.cluster import connect
 from touchstone.workers.dask import DaskWorkers
 
 BIN = Path(sys.executable).parent
-CERTIFICATE = (
-    "openssl req -x509 -newkey rsa:2048 -nodes -days 365 -subj /CN=dask -keyout cluster.key -out cluster.pem"
-)
+CERTIFICATE = "openssl req -x509 -newkey rsa:2048 -nodes -days 365 -subj /CN=dask -keyout cluster.key -out cluster.pem"
 
 
 def test_an_address_that_is_none_is_refused(touchstone: Command) -> None:
