@@ -65,8 +65,8 @@ def received(worker: ClusterWorker, problem: Problem) -> str:
     files = FilesToCarry()
     name = files.name_of(problem.root, hashed(problem))
     assert worker.files.missing([name]) == [name]
-    for part in [*files.parts(name), *reversed(list(files.parts(name)))]:
-        worker.receive(name, part)
+    for part in [*files.parts([name]), *reversed(list(files.parts([name])))]:
+        worker.receive(part)
     worker.complete([name])
     assert worker.files.missing([name]) == []
     return name
@@ -127,17 +127,16 @@ def test_a_file_that_changes_on_the_way_is_an_error(problem: Problem) -> None:
     name = files.name_of(problem.root, hashed(problem))
     (problem.root / "a.txt").write_text("later")
     with pytest.raises(TouchstoneError, match=r"a\.txt: changed during validation; run again"):
-        list(files.parts(name))
+        list(files.parts([name]))
 
 
 def test_folders_that_were_used_last_are_kept(tmp_path: Path, problem: Problem) -> None:
     files = CarriedFiles(tmp_path / "received", kept_bytes=2 * 1000)
     carried = FilesToCarry()
     whole = carried.name_of(problem.root, hashed(problem))
-    (part,) = carried.parts(whole)
-    large = [replace(part[0], content=os.urandom(900))]
+    (part,) = carried.parts([whole])
     for name in ("first", "second", "third"):
-        files.receive(name, large)
+        files.receive([replace(part[0], folder=name, content=os.urandom(900))])
         files.complete([name])
         files.missing(["first"])
     assert files.missing(["first", "second", "third"]) == ["second"]

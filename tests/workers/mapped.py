@@ -57,8 +57,9 @@ class Shelf(Prefix):
     def missing(self, item: str) -> list[str]:
         return [name for name in item.split("+") if name not in self.kept]
 
-    def receive(self, name: str, part: tuple[int, str]) -> None:
-        self.parts.setdefault(name, {})[part[0]] = part[1]
+    def receive(self, part: tuple[str, int, str]) -> None:
+        name, place, letter = part
+        self.parts.setdefault(name, {})[place] = letter
 
     def complete(self, names: Sequence[str]) -> None:
         self.kept.update(names)

@@ -5,7 +5,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -23,8 +23,9 @@ ITEMS = ["a", "bad", "b", "bad", *"cdefghij"]
 DIED = f"{WorkerDiedError.__name__}: the process that validated it was killed"
 
 
-def supply(name: str) -> Iterator[tuple[int, str]]:
-    yield from enumerate(name)
+def supply(names: Sequence[str]) -> Iterator[tuple[str, int, str]]:
+    """Every letter of every name."""
+    yield from ((name, place, letter) for name in names for place, letter in enumerate(name))
 
 
 def shelves(cluster: Cluster, folder: Path, refused: str = "") -> DaskWorkers:

@@ -6,6 +6,7 @@ touchstone, data of an unknown kind, or not data; the table `sources` has a row 
 """
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -30,6 +31,7 @@ from touchstone.ingest.csv_rows import LINE, ROW_ERROR, read_header
 from touchstone.ingest.fixes import require_fixes_columns
 from touchstone.ingest.input_paths import input_paths, label_of
 from touchstone.ingest.problems import problem_ids
+from touchstone.ingest.reading_ahead import FileToRead, read_ahead
 from touchstone.ingest.sources import NATIVE, Source, is_named_fixes, model_of
 from touchstone.names import check_model_name
 from touchstone.regular_files import read_bytes
@@ -81,8 +83,11 @@ def discover(config: EvaluationConfig) -> Discovery:
     """Classify every input by name and content; raises if there is nothing to evaluate."""
     found = Discovery()
     paths = input_paths(config)
-    for path in paths:
-        _add_file(path, config, found)
+    problems = config.problems_csv or first_problems_csv(config)
+    classified = {path: _classified(path, config) for path in paths if not _same_file(path, problems)}
+    tables = _read_ahead(classified, config)
+    for path, seen in classified.items():
+        _add_file(path, seen, tables, config, found)
     for path in [path for path in found.adapter_tables if path.is_dir()]:
         _report_files_beside(path, set(paths), config, found)
     for model, sources in found.sources.items():
@@ -109,11 +114,26 @@ def candidates(config: EvaluationConfig) -> list[Path]:
     return [path for path in files if _classified(path, config).status is None]
 
 
-def _add_file(path: Path, config: EvaluationConfig, found: Discovery) -> None:
+def _read_ahead(classified: "Mapping[Path, _Classified]", config: EvaluationConfig) -> dict[Path, AdapterTable]:
+    """The tables of files that workers parse, as far as that pays."""
+    options = read_options(config)
+    items = [
+        FileToRead(path, seen.format, options)
+        for path, seen in classified.items()
+        if seen.format not in (None, submission.FORMAT) and not _other_type(path, config)
+    ]
+    return read_ahead(items, config.worker_settings) if len(items) > 1 else {}
+
+
+def _add_file(
+    path: Path,
+    seen: "_Classified",
+    tables: Mapping[Path, AdapterTable],
+    config: EvaluationConfig,
+    found: Discovery,
+) -> None:
     """Add one file or folder to the discovery. The problems file is reported where it is read."""
-    if _same_file(path, config.problems_csv or first_problems_csv(config)):
-        return
-    seen, label = _classified(path, config), label_of(path, config.fixes_dir)
+    label = label_of(path, config.fixes_dir)
     if seen.status is not None:
         found.not_evaluated.append(NotEvaluated(label, seen.status, seen.reason))
         return
@@ -123,7 +143,7 @@ def _add_file(path: Path, config: EvaluationConfig, found: Discovery) -> None:
             found.not_evaluated.append(NotEvaluated(label, "unknown", reason))
             return
     try:
-        _add_results(path, seen.format, config, found)
+        _add_results(path, seen.format, tables, config, found)
     except TouchstoneError as error:
         # An adapter says so if the file is not to blame: its attempts are in another file, or it never has any.
         status: FileStatus = error.status if isinstance(error, NotEvaluatedError) else "refused"
@@ -131,19 +151,18 @@ def _add_file(path: Path, config: EvaluationConfig, found: Discovery) -> None:
         found.not_evaluated.append(NotEvaluated(label, status, reason, format=seen.format or NATIVE))
 
 
-def _add_results(path: Path, kind: str | None, config: EvaluationConfig, found: Discovery) -> None:
+def _add_results(
+    path: Path, kind: str | None, tables: Mapping[Path, AdapterTable], config: EvaluationConfig, found: Discovery
+) -> None:
     """Add the models of a results file, split into those that the configuration includes and excludes."""
     used_as, label = kind or NATIVE, label_of(path, config.fixes_dir)
-    if config.data_type != "all" and ("synthetic" in path.name) != (config.data_type == "synthetic"):
+    if _other_type(path, config):
         which = "has no 'synthetic'" if config.data_type == "synthetic" else "has 'synthetic'"
         reason = f"data_type is '{config.data_type}' and the file's name {which} in it"
         model = None if kind else model_of(path)
         found.not_evaluated.append(NotEvaluated(label, "left_out", reason, model, used_as))
         return
-    options = read_options(config)
-    if kind == submission.FORMAT:
-        options = _with_problems(options, config)
-    table = None if kind is None else read_as(kind, path, options)
+    table = None if kind is None else tables.get(path) or read_as(kind, path, _options(kind, config))
     names = [model_of(path)] if table is None else table.models()
     if table is not None and not names:
         line, reason = table.rows.select(LINE, ROW_ERROR).head(1).collect().row(0)
@@ -180,10 +199,17 @@ def read_options(config: EvaluationConfig) -> ReadOptions:
     return ReadOptions(config.score, config.junit_pattern, columns=config.columns, problem_key=config.problem_key)
 
 
-def _with_problems(options: ReadOptions, config: EvaluationConfig) -> ReadOptions:
-    """The options with the ids of the problems file, if there is one."""
-    place = config.problems_csv or first_problems_csv(config)
-    return options if place is None else replace(options, problems=problem_ids(place, config.problem_key))
+def _options(kind: str, config: EvaluationConfig) -> ReadOptions:
+    """The options of a format: with the ids of the problems file, if there is one, where results list no failures."""
+    options, place = read_options(config), config.problems_csv or first_problems_csv(config)
+    if kind != submission.FORMAT or place is None:
+        return options
+    return replace(options, problems=problem_ids(place, config.problem_key))
+
+
+def _other_type(path: Path, config: EvaluationConfig) -> bool:
+    """Whether the configuration leaves a file out by its name."""
+    return config.data_type != "all" and ("synthetic" in path.name) != (config.data_type == "synthetic")
 
 
 @dataclass(frozen=True)

@@ -22,8 +22,9 @@ _KEPT_BYTES = 4 << 30
 
 @dataclass(frozen=True)
 class CarriedFile:
-    """One file of a folder."""
+    """One file of a folder, which goes by its name."""
 
+    folder: str
     path: str
     content: bytes
     mode: int
@@ -45,19 +46,22 @@ class FilesToCarry:
             self._names[root] = name
         return self._names[root]
 
-    def parts(self, name: str) -> Iterator[list[CarriedFile]]:
-        """The files of a folder, a few at a time. Raises TouchstoneError if one is no longer what was hashed."""
-        root, hashed = self._folders[name]
+    def parts(self, names: Sequence[str]) -> Iterator[list[CarriedFile]]:
+        """The files of folders, a few at a time. Raises TouchstoneError if one is no longer what was hashed."""
         part: list[CarriedFile] = []
-        for path in hashed.files:
-            part.append(_read(root, path, hashed))
-            if sum(len(file.content) for file in part) > _PART_BYTES:
-                yield part
-                part = []
+        size = 0
+        for name in names:
+            root, hashed = self._folders[name]
+            for path in hashed.files:
+                part.append(_read(name, root, path, hashed))
+                size += len(part[-1].content)
+                if size > _PART_BYTES:
+                    yield part
+                    part, size = [], 0
         yield part
 
 
-def _read(root: Path, path: str, hashed: HashedTree) -> CarriedFile:
+def _read(folder: str, root: Path, path: str, hashed: HashedTree) -> CarriedFile:
     try:
         with os.fdopen(open_beneath(root, path), "rb") as file:
             found = os.fstat(file.fileno())
@@ -66,7 +70,7 @@ def _read(root: Path, path: str, hashed: HashedTree) -> CarriedFile:
         raise TouchstoneError(f"{root / path}: cannot be read ({error.strerror}); run again") from None
     if not hashed.has(path, hashlib.sha256(content).hexdigest(), executable=bool(found.st_mode & 0o111)):
         raise TouchstoneError(f"{root / path}: changed during validation; run again")
-    return CarriedFile(path, content, found.st_mode & 0o777, found.st_mtime_ns)
+    return CarriedFile(folder, path, content, found.st_mode & 0o777, found.st_mtime_ns)
 
 
 class CarriedFiles:
@@ -87,12 +91,12 @@ class CarriedFiles:
         """Where a received folder is."""
         return self._folder / name
 
-    def receive(self, name: str, part: Sequence[CarriedFile]) -> None:
-        """Write some files of a folder."""
-        if name in self._sizes:
-            return
+    def receive(self, part: Sequence[CarriedFile]) -> None:
+        """Write some files of folders that are not complete yet."""
         for file in part:
-            target = self._folder / f"{name}.part" / file.path
+            if file.folder in self._sizes:
+                continue
+            target = self._folder / f"{file.folder}.part" / file.path
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_bytes(file.content)
             target.chmod(file.mode | 0o400)

@@ -45,9 +45,9 @@ class ClusterWorker(WorkerState):
         """The folders that the batch needs and this worker has not."""
         return self.files.missing(item.folders)
 
-    def receive(self, name: str, part: Sequence[CarriedFile]) -> None:
-        """Write some files of a folder."""
-        self.files.receive(name, part)
+    def receive(self, part: Sequence[CarriedFile]) -> None:
+        """Write some files of folders."""
+        self.files.receive(part)
 
     def complete(self, names: Sequence[str]) -> None:
         """All files of these folders are here."""

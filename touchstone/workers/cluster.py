@@ -81,7 +81,8 @@ def local_cluster(count: int, port: int) -> Iterator[str]:
     import dask
     from distributed import LocalCluster
 
-    with dask.config.set({"distributed.worker.memory.pause": False, "distributed.worker.memory.terminate": False}):
+    # Its profiler looks at every worker a hundred times a second, and nobody looks at the profile.
+    with dask.config.set({"distributed.worker.profile.enabled": False}):
         cluster = LocalCluster(
             n_workers=count,
             threads_per_worker=1,

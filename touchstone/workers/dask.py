@@ -40,7 +40,7 @@ class _Member:
 class DaskWorkers:
     """Maps on a Dask cluster. Sessions on its workers are kept for the next map, until `close`.
 
-    `supply` gives, in parts, what an item needs and a worker has not received yet, by name; see `WorkerState`.
+    `supply` gives what an item needs and a worker has not received yet, by names and in parts; see `WorkerState`.
     `patience`: how many seconds to wait for a worker when there is none.
     """
 
@@ -49,7 +49,7 @@ class DaskWorkers:
         settings: WorkerSettings,
         setup: Callable[..., WorkerState],
         arguments: tuple[Any, ...] = (),
-        supply: Callable[[str], Iterable[Any]] = lambda name: (),
+        supply: Callable[[Sequence[str]], Iterable[Any]] = lambda names: (),
         patience: float = _PATIENCE_SECONDS,
     ) -> None:
         self.client: Client = connect(settings)
@@ -219,9 +219,8 @@ class _Mapping(Generic[Item, Result]):
     def _start(self, item: int, address: str, names: Sequence[str] = ()) -> None:
         session = self._workers.session(address)
         parts = [
-            self._workers.submit(address, dask_session.receive, session, name, part, told=False)
-            for name in names
-            for part in self._workers.supply(name)
+            self._workers.submit(address, dask_session.receive, session, part, told=False)
+            for part in (self._workers.supply(names) if names else ())
         ]
         arguments = (session, self._function, self._items[item], list(names), *parts)
         future = self._workers.submit(address, dask_session.run_item, *arguments)

@@ -63,11 +63,11 @@ def open_session(token: str, setup: Callable[..., WorkerState], arguments: tuple
         return Session(token, setup(*arguments))
 
 
-def receive(session: Session, name: str, part: Any) -> None:
+def receive(session: Session, part: Any) -> None:
     """Keep a part of what an item needs."""
     with _turn:
         if session.state is not None:
-            session.state.receive(name, part)
+            session.state.receive(part)
 
 
 def run_item(

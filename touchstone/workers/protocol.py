@@ -32,7 +32,7 @@ class WorkerState:
         """The names of what the item needs and this worker has not received."""
         return ()
 
-    def receive(self, name: str, part: Any) -> None:
+    def receive(self, part: Any) -> None:
         """Keep a part of what was missing. Parts come in any order, and may come again."""
 
     def complete(self, names: Sequence[str]) -> None:
