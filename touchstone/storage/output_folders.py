@@ -98,14 +98,10 @@ def editing(root: Path) -> Iterator[Path]:
     if not is_working_copy(root):
         yield root
         return
-    from touchstone.storage.remote_store import RemoteStore, nothing_here
+    from touchstone.storage.remote_store import RemoteStore
 
-    store = RemoteStore(root)
-    with store.lock():
-        if not store.has_published:
-            raise nothing_here(root)
+    with RemoteStore(root).changing():
         yield root
-        store.publish_changes()
 
 
 def sweep(root: Path) -> int:

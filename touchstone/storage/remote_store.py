@@ -126,10 +126,16 @@ class RemoteStore(Store):
         self._record_base()
         return generation
 
-    def publish_changes(self) -> None:
-        """Publish the working copy as it is, after a change to its snapshots."""
-        self._upload(self.current_link.resolve())
-        self._record_base()
+    @contextmanager
+    def changing(self) -> Iterator[None]:
+        """Publish what the block changes in the snapshots; if that fails, the working copy is made anew next time."""
+        with self.lock():
+            if not self.has_published:
+                raise nothing_here(self.root)
+            self._base_record.unlink()
+            yield
+            self._upload(self.current_link.resolve())
+            self._record_base()
 
     def _upload(self, generation: Path) -> None:
         report_step(f"publishing to {self.objects.address}")
@@ -188,11 +194,23 @@ class RemoteStore(Store):
         report_step(f"looking at {self.objects.address}")
         self._base = self.objects.manifest()
         mine = self._base_version()
-        if (self._base.version if self._base else None) == mine:
+        if (self._base.version if self._base else None) == mine and self._has_snapshots():
             return
         self._clear()
         if self._base is not None:
             self._restore(self._base)
+
+    def _has_snapshots(self) -> bool:
+        """Whether the published snapshots are all here: programs that clean cache folders remove what seems old.
+
+        Everything else that is missing is made again; a snapshot cannot be.
+        """
+        published = self._base.files if self._base is not None else {}
+        return all(
+            _size(self.root / path) == stored.size
+            for path, stored in published.items()
+            if path.startswith(f"{FOLDER}/")
+        )
 
     def _clear(self) -> None:
         """Remove everything but the validation cache, environments, hashes of inputs and the configuration."""
@@ -232,6 +250,13 @@ def _all_files(place: Path) -> list[Path]:
         [place] if place.is_file() else [Path(folder, name) for folder, _, names in os.walk(place) for name in names]
     )
     return sorted(file for file in found if not file.name.endswith(".tmp"))
+
+
+def _size(path: Path) -> int | None:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return None
 
 
 def _sha256(path: Path) -> str:
