@@ -17,6 +17,7 @@ import time
 import traceback
 from collections.abc import Callable
 from pathlib import Path
+from typing import NoReturn
 
 from tests.fuzz.engine import MAX_BYTES, MAX_SECONDS, CrashError, Session, time_limit
 from tests.fuzz.targets import TARGETS, Target
@@ -30,8 +31,8 @@ def main() -> int:
     if arguments.list:
         print("\n".join(TARGETS))
         return 0
-    if arguments.with_atheris:
-        return _run_atheris(TARGETS[arguments.targets[0]], arguments.seconds)
+    if arguments.with_atheris is not None:
+        _run_atheris(TARGETS[arguments.targets[0]], arguments)
     guided = importlib.util.find_spec("atheris") is not None and not arguments.own_engine
     fuzz = _in_process_of_its_own if guided else _fuzz
     crashed = [name for name in arguments.targets or TARGETS if not fuzz(TARGETS[name], arguments)]
@@ -92,24 +93,27 @@ def _keep(target: Target, data: bytes, folder: Path) -> Path:
 
 def _in_process_of_its_own(target: Target, arguments: argparse.Namespace) -> bool:
     """libFuzzer ends its process, so every target has one."""
-    command = [sys.executable, "-m", "tests.fuzz.run", target.name, "--with-atheris", "--seconds"]
-    done = subprocess.run([*command, str(arguments.seconds)], check=False)
+    arguments.crashes.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="touchstone-fuzz-") as corpus:
+        for place, data in enumerate(target.corpus()):
+            Path(corpus, str(place)).write_bytes(data)
+        command = [sys.executable, "-m", "tests.fuzz.run", target.name, "--with-atheris", corpus]
+        command += ["--seconds", str(arguments.seconds), "--crashes", str(arguments.crashes)]
+        done = subprocess.run(command, check=False)
     print(f"{target.name}: {'done' if done.returncode == 0 else f'stopped with {done.returncode}'}", flush=True)
     return done.returncode == 0
 
 
-def _run_atheris(target: Target, seconds: float) -> int:
+def _run_atheris(target: Target, arguments: argparse.Namespace) -> NoReturn:
     import atheris
 
     # The modules are imported already, so their functions are instrumented in place.
     atheris.instrument_all()
-    with tempfile.TemporaryDirectory(prefix="touchstone-fuzz-") as corpus:
-        for place, data in enumerate(target.corpus()):
-            Path(corpus, str(place)).write_bytes(data)
-        limits = [f"-max_total_time={seconds:.0f}", f"-max_len={MAX_BYTES}", f"-timeout={6 * MAX_SECONDS}"]
-        atheris.Setup([target.name, *limits, "-rss_limit_mb=4096", "-print_final_stats=1", corpus], target.one_input)
-        atheris.Fuzz()
-    return 0
+    limits = [f"-max_total_time={arguments.seconds:.0f}", f"-max_len={MAX_BYTES}", f"-timeout={6 * MAX_SECONDS}"]
+    options = ["-rss_limit_mb=4096", "-print_final_stats=1", f"-artifact_prefix={arguments.crashes}/{target.name}-"]
+    atheris.Setup([target.name, *limits, *options, str(arguments.with_atheris)], target.one_input)
+    atheris.Fuzz()
+    sys.exit(0)
 
 
 def _arguments() -> argparse.Namespace:
@@ -120,7 +124,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--crashes", type=Path, default=Path("crashes"), help="where crashing inputs are written")
     parser.add_argument("--own-engine", action="store_true", help="do not use atheris")
     parser.add_argument("--list", action="store_true", help="list the targets")
-    parser.add_argument("--with-atheris", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--with-atheris", type=Path, metavar="CORPUS", help=argparse.SUPPRESS)
     return parser.parse_args()
 
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from tests.conftest import Folder
-from touchstone.config import load_config
+from touchstone.config import first_problems_csv, load_config
 from touchstone.config.input_limits import InputLimits
 from touchstone.errors import InputFileError, TouchstoneError
 from touchstone.evaluation import Evaluation
@@ -193,3 +193,15 @@ def test_the_file_of_another_tool_must_be_unpacked(folder: Folder) -> None:
 def test_a_configuration_with_an_impossible_limit_is_refused(folder: Folder) -> None:
     with pytest.raises(TouchstoneError, match=r"input_limits\.row_mb"):
         load_config(folder.configure(input_limits={"row_mb": 0}))
+
+
+@pytest.mark.parametrize(
+    ("form", "is_taken"), [(".csv.gz", True), (".csv.zst", True), (".parquet", True), (".jsonl", False)]
+)
+def test_which_problems_file_need_not_be_named(folder: Folder, form: str, is_taken: bool) -> None:
+    """Other tools have a problems.jsonl."""
+    write(folder, ".csv", FIXES.encode())
+    (folder.root / "fixes" / "problems.csv").unlink()
+    path = folder.root / "fixes" / f"problems{form}"
+    path.write_bytes(as_form(PROBLEMS, form))
+    assert first_problems_csv(load_config(folder.config)) == (path if is_taken else None)

@@ -38,7 +38,8 @@ _MAX_K_VALUES = 100
 _MAX_REPLICATES = 1_000_000
 _MAX_ROWS = 10_000_000
 _MAX_SEED = 2**63 - 1
-PROBLEMS_FORMS = (".csv", ".csv.gz", ".csv.zst", ".jsonl", ".jsonl.gz", ".jsonl.zst", ".parquet")
+# Not `.jsonl`: other tools have a file of that name.
+_PROBLEMS_FORMS = (".csv", ".csv.gz", ".csv.zst", ".parquet")
 
 
 class _Section(BaseModel):
@@ -267,7 +268,7 @@ def load_config(path: Path, output_dir: Path | None = None) -> EvaluationConfig:
 
 def first_problems_csv(config: EvaluationConfig) -> Path | None:
     """The problems file beside the fixes or in the output folder, if there is one; `problems.csv` comes first."""
-    forms = (place.with_suffix(form) for place in _problem_places(config) for form in PROBLEMS_FORMS)
+    forms = (place.with_suffix(form) for place in _problem_places(config) for form in _PROBLEMS_FORMS)
     return next((place for place in forms if place.is_file()), None)
 
 

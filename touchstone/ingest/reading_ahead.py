@@ -105,8 +105,17 @@ def _table(item: FileToRead, read: ReadFile) -> AdapterTable:
         # Asked for refused records only, so the file is read again, here.
         return read_as(item.format, path, item.options).raw(lines)
 
-    about = (read.tier_bound, read.files, read.figures, read.notes)
-    return AdapterTable(item.path, item.format, read.columns, read.rows.lazy(), raw, *about)
+    return AdapterTable(
+        item.path,
+        item.format,
+        read.columns,
+        read.rows.lazy(),
+        raw,
+        tier_bound=read.tier_bound,
+        files=read.files,
+        figures=read.figures,
+        notes=read.notes,
+    )
 
 
 def _size(path: Path) -> int:

@@ -8,10 +8,10 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from tests.ingest.adapters.inspect_files import REAL
+from tests.ingest.adapters.inspect_files import REAL, header, sample, write_archive
 from touchstone.config.input_limits import InputLimits
 from touchstone.errors import InputFileError
-from touchstone.ingest.adapters import zip_archive
+from touchstone.ingest.adapters import read_adapted, zip_archive
 from touchstone.ingest.adapters.zip_archive import DamagedMemberError, ZipArchive
 
 CONTENT = b"0123456789" * 300_000
@@ -133,3 +133,12 @@ def test_an_absurd_directory(tmp_path: Path) -> None:
     end = path.read_bytes().rindex(b"PK\x05\x06")
     with pytest.raises(InputFileError, match="its ZIP directory has 4,026,531,840 bytes; at most"):
         read(changed(path, end + 12, struct.pack("<L", 0xF0000000)), "b")
+
+
+def test_an_archive_within_a_log_is_never_opened(tmp_path: Path) -> None:
+    """As a member of its own it is ignored, and in place of a sample it is no JSON."""
+    bomb = archive(tmp_path / "bomb.zip", content=bytes(20 << 20)).read_bytes()
+    members: list[tuple[str, object]] = [("header.json", header()), ("summaries.json", [sample()])]
+    path = write_archive(tmp_path / "log.eval", [*members, ("nested.zip", bomb), ("samples/b_epoch_1.json", bomb)])
+    rows = read_adapted(path).frame
+    assert rows.select("oid", "__kind").rows() == [("fix/a", None), (None, "ragged")]
