@@ -397,5 +397,4 @@ class TestOutput:
 
     def test_an_exception_of_half_characters_and_escapes(self, arena: Arena) -> None:
         report = arena.cheat("def add(a, b):\n    raise ValueError('\\ud800\\x00\\x1b[2J\\r\\n{\"test\": 1}')\n")
-        assert report.status == "failed"
-        assert "test_small" in report.tests and str(report).encode("utf-8")
+        assert report.status == "failed" and "test_small" in report.tests and str(report).encode("utf-8")
