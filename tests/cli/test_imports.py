@@ -8,6 +8,7 @@ import pytest
 from tests.conftest import PROJECT, Folder
 
 HEAVY = {"altair", "dagster", "dataframely", "duckdb", "numpy", "polars", "pyarrow", "rich", "scipy", "sqlalchemy"}
+HEAVY |= {"dask", "distributed"}
 FIXES = PROJECT / "data" / "sample"
 LOG = PROJECT / "tests" / "ingest" / "adapters" / "files" / "inspect" / "letters.eval"
 

@@ -17,10 +17,11 @@ from touchstone.config.workers import WorkerSettings
 
 @dataclass
 class Cluster:
-    """A scheduler's address, and the process of each worker."""
+    """A scheduler's address and process, and the process of each worker."""
 
     address: str
     workers: list[int]
+    scheduler: int = 0
 
     @property
     def settings(self) -> WorkerSettings:
@@ -42,7 +43,7 @@ def forked_cluster(count: int, threads: int = 1) -> Iterator[Cluster]:
     try:
         address, *numbers = process.stdout.readline().split()
         workers = [int(number) for number in numbers]
-        yield Cluster(address, workers)
+        yield Cluster(address, workers, process.pid)
     finally:
         process.stdin.close()
         process.stdout.close()
@@ -52,6 +53,6 @@ def forked_cluster(count: int, threads: int = 1) -> Iterator[Cluster]:
 
 @pytest.fixture(scope="session")
 def cluster() -> Iterator[Cluster]:
-    """Four workers, one of which may be killed by a test."""
-    with forked_cluster(4) as made:
+    """Three workers, the last of which may be killed by a test."""
+    with forked_cluster(3) as made:
         yield made

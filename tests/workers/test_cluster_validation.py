@@ -81,7 +81,7 @@ VALIDATED = ["problems", "problem_slices", "attempts", "validator_noise", "basel
 def test_tables_are_identical_although_a_worker_is_killed(cluster: Cluster, tmp_path: Path) -> None:
     folder = many_repairs(tmp_path / "given", 40)
     here = tables(on(None, folder, tmp_path / "here"), VALIDATED)
-    display = DoAfterFirstReports(lambda: cluster.kill(3))
+    display = DoAfterFirstReports(lambda: cluster.kill(2))
     set_display(display)
     try:
         there = tables(on(cluster, folder, tmp_path / "there"), VALIDATED)

@@ -91,7 +91,7 @@ def local_cluster(count: int, port: int) -> Iterator[str]:
             scheduler_port=port,
             dashboard_address=None,
             memory_limit=0,
-            silence_logs=logging.ERROR,
+            silence_logs=logging.CRITICAL,
         )
     with cluster:
         yield str(cluster.scheduler_address)

@@ -90,12 +90,16 @@ class DaskWorkers:
     def check(self) -> dict[str, tuple[str, str | None]]:
         """Set up every worker of the cluster; its name and why it is refused, None if it is not, by address."""
         self.look(at_once=True)
-        while any(not member.ready for member in self._members.values()):
+        deadline = time.monotonic() + self.patience
+        while any(not member.ready for member in self._members.values()) and time.monotonic() < deadline:
             with suppress(queue.Empty):
                 self.opened(self.events.get(timeout=_LOOK_EVERY_SECONDS))
             self.look()
-        accepted = {address: (member.name, None) for address, member in self._members.items()}
-        return dict(sorted({**accepted, **self.refused}.items()))
+        silent = f"it has not answered for {self.patience:.0f} seconds"
+        members = {
+            address: (member.name, None if member.ready else silent) for address, member in self._members.items()
+        }
+        return dict(sorted({**members, **self.refused}.items()))
 
     @property
     def ready(self) -> list[str]:
