@@ -174,6 +174,12 @@ def test_azure_without_an_account() -> None:
         Bucket("az://container/x")
 
 
+def test_google_and_azure_are_opened_by_their_addresses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AZURE_STORAGE_ACCOUNT_NAME", "account")
+    monkeypatch.setenv("AZURE_STORAGE_ACCOUNT_KEY", "a2V5")
+    assert [Bucket(text).address for text in ("gs://bucket/x", "az://container/x")] == ["gs://bucket", "az://container"]
+
+
 def test_json_output_shows_the_address(folder: Folder) -> None:
     from touchstone.cli.json_output import run_document
 

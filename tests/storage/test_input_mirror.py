@@ -1,6 +1,7 @@
 """Inputs in object storage: what changed is downloaded, what vanished is removed, what changes meanwhile is noticed."""
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -82,6 +83,15 @@ def test_an_output_folder_inside_is_not_mirrored(server: Server) -> None:
         server.put(f"around/{name}", "x")
     fetch([at("around")], left_out=output_location(f"s3://{BUCKET}/around/out"))
     assert list(files(at("around"))) == ["m_fixes.csv", "outer.csv"]
+
+
+def test_threads_of_one_process_take_turns(server: Server) -> None:
+    """The sensor and the schedule look at the same bucket."""
+    for number in range(10):
+        server.put(f"threads/{number}.csv", str(number))
+    with ThreadPoolExecutor(4) as pool:
+        for _ in pool.map(lambda _: fetch([at("threads")]), range(4)):
+            assert len(files(at("threads"))) == 10
 
 
 def test_nothing_there(server: Server) -> None:

@@ -15,11 +15,9 @@ from touchstone.locations import address_of, is_mirror, objects_folder
 from touchstone.progress import report_step
 from touchstone.regular_files import read_json
 from touchstone.storage.files import replacing
-from touchstone.storage.lock import lock_folder
-from touchstone.storage.object_store import Bucket, Object, ObjectChangedError, each_at_once
+from touchstone.storage.object_store import Bucket, Object, ObjectChangedError, each_at_once, one_at_a_time
 
 _MAX_OBJECTS = 100_000
-_WAIT_SECONDS = 3600.0
 
 
 def fetch(paths: Iterable[Path], optional: Iterable[Path] = (), left_out: Path | None = None) -> None:
@@ -37,7 +35,7 @@ def fetch(paths: Iterable[Path], optional: Iterable[Path] = (), left_out: Path |
     objects_folder()
     for folder, wanted in by_bucket.items():
         index = folder.parent / ".index" / folder.name
-        with lock_folder(index, f"{folder}: another process is downloading from this bucket", _WAIT_SECONDS):
+        with one_at_a_time(index, f"{folder}: another process is downloading from this bucket"):
             _Mirror(folder, index / "index.json", skipped).update(wanted, set(required))
 
 

@@ -7,6 +7,7 @@ error code is. What is stored under which key belongs in `input_mirror` and `pub
 import hashlib
 import os
 import re
+import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
@@ -18,10 +19,13 @@ from typing import Any, TypeVar
 from touchstone.errors import TouchstoneError
 from touchstone.progress import track
 from touchstone.storage.files import replacing
+from touchstone.storage.lock import lock_folder
 
 T = TypeVar("T")
 
 _AT_ONCE = 8
+_THREADS = threading.RLock()
+_WAIT_SECONDS = 3600.0
 _CHUNK = 8 * 2**20
 _RETRIES: dict[str, Any] = {
     "max_retries": 4,
@@ -216,6 +220,14 @@ def _tag(meta: Any) -> Tag:
 
 def _if_unchanged(version: str) -> Any:
     return {"if_match": version} if version.startswith('"') else {}
+
+
+@contextmanager
+def one_at_a_time(folder: Path, refusal: str) -> Iterator[None]:
+    """Let one thread of one process use the folder of downloaded objects; the others wait."""
+    # The folder's lock is the process's: it would let in a second thread.
+    with _THREADS, lock_folder(folder, refusal, _WAIT_SECONDS):
+        yield
 
 
 def each_at_once(what: str, work: Callable[[T], object], items: Iterable[T]) -> None:

@@ -25,7 +25,7 @@ from touchstone.locations import VIEWS, address_of, objects_folder
 from touchstone.progress import report_step
 from touchstone.regular_files import open_regular, read_json
 from touchstone.storage.files import link_or_copy, replacing
-from touchstone.storage.lock import lock_folder
+from touchstone.storage.object_store import one_at_a_time
 from touchstone.storage.output_folders import DRAFT, Wanted
 from touchstone.storage.published_objects import MANIFEST, LocalFile, Manifest, PublishedObjects
 from touchstone.storage.snapshots import FOLDER, list_snapshots
@@ -33,7 +33,6 @@ from touchstone.storage.store import REPORT, Store
 
 # Of the draft: tables are published anyway, and the rest is about this machine only.
 _NOT_PUBLISHED = ("tables", "scratch", "hashes.json")
-_WAIT_SECONDS = 3600.0
 _OLD_VIEW_SECONDS = 7 * 86_400
 
 
@@ -53,7 +52,7 @@ def _objects(root: Path) -> PublishedObjects:
 
 
 def _using_blobs(root: Path) -> AbstractContextManager[None]:
-    return lock_folder(root.parent / "reading", f"{root}: another process is downloading from here", _WAIT_SECONDS)
+    return one_at_a_time(root.parent / "reading", f"{root}: another process is downloading from here")
 
 
 class View:
