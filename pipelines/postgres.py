@@ -1,20 +1,27 @@
-"""Dagster's storage in Postgres, which outlives a restart of the server. `deploy/dagster.yaml` names it.
+"""Dagster's storage in Postgres, with connections that are kept and that outlive a restart of the server.
 
-Dagster's own storage gives up after six seconds. A run that cannot store an event then dies, and the code location, in
-trying to report it, can lose the thread that notices dead runs. The webserver keeps connections, and answers with an
-error for each that the restart has closed.
+`deploy/dagster.yaml` names it. Dagster's own storage connects anew for every statement, which is most of the work of a
+small run. And it gives up after six seconds: a run that cannot store an event then dies, and the code location, in
+trying to report it, can lose the thread that notices dead runs.
 """
 
 import time
 from typing import Any
 
-import psycopg2  # type: ignore[import-untyped]
-from dagster_postgres import DagsterPostgresStorage
+from dagster._serdes import ConfigurableClassData
 from sqlalchemy import event
 from sqlalchemy.dialects.postgresql.psycopg2 import PGDialect_psycopg2
 from sqlalchemy.engine import Dialect, Engine
 from sqlalchemy.exc import DisconnectionError
 from sqlalchemy.pool import ConnectionPoolEntry, Pool
+
+from touchstone.errors import TouchstoneError
+
+try:
+    import psycopg2  # type: ignore[import-untyped]
+    from dagster_postgres import DagsterPostgresStorage
+except ImportError:
+    raise TouchstoneError("a history in Postgres needs its driver: pip install 'touchstone[postgres]'") from None
 
 PATIENCE_SECONDS = 300.0
 _PAUSE_SECONDS = 0.5
@@ -24,8 +31,17 @@ _DIALECT: Any = PGDialect_psycopg2()  # type: ignore[no-untyped-call]
 _PASSING = ("the database system is", "too many clients")
 
 
-class PatientPostgresStorage(DagsterPostgresStorage):
+class KeepingPostgresStorage(DagsterPostgresStorage):
     """Dagster's storage; all that is new is how this process connects."""
+
+    @classmethod
+    def from_config_value(cls, inst_data: ConfigurableClassData | None, config_value: Any) -> Any:
+        """Called by Dagster with what `dagster.yaml` says. Keeps one connection for each of the three storages."""
+        storage = super().from_config_value(inst_data, config_value)
+        for each in (storage.run_storage, storage.event_log_storage, storage.schedule_storage):
+            # The webserver does it with a time limit of its own.
+            each.optimize_for_webserver(statement_timeout=0, pool_recycle=3600, max_overflow=20)
+        return storage
 
 
 @event.listens_for(Engine, "do_connect")
