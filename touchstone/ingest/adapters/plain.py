@@ -18,6 +18,7 @@ from touchstone.ingest.adapters.head import Head
 from touchstone.ingest.adapters.json_files import LINES_SUFFIXES, numbered_lines, parse_line, raw_lines
 from touchstone.ingest.adapters.json_values import text_of
 from touchstone.ingest.adapters.parquet_files import MAGIC, raw_parquet, scan_parquet_text, schema_names
+from touchstone.ingest.adapters.spilled_rows import SpilledRows
 from touchstone.ingest.adapters.table import (
     NAME_COLUMN,
     AdapterTable,
@@ -43,8 +44,8 @@ _Row = tuple[int, str | None, str | None, Cells]
 
 def read_json_lines(path: Path, options: ReadOptions | None = None) -> AdapterTable:
     """Read one record per line into rows of text cells."""
-    rows, names = _json_rows(path, _renames(options or ReadOptions()))
-    return _table(path, "jsonl", rows, names, raw_lines)
+    kept = _json_rows(path, _renames(options or ReadOptions()))
+    return replace(_table(path, "jsonl", kept.rows(), kept.columns[len(_OWN) :], raw_lines), kept=kept)
 
 
 def read_parquet(path: Path, options: ReadOptions | None = None) -> AdapterTable:
@@ -61,19 +62,25 @@ def read_problem_table(path: Path, renames: Mapping[str, str]) -> AdapterTable |
         rows, names = _parquet_rows(path, renames)
         return AdapterTable(path, "parquet", tuple(names), rows, raw_parquet, scanned=mark)
     if suffix in LINES_SUFFIXES:
-        rows, names = _json_rows(path, renames)
-        return AdapterTable(path, "jsonl", tuple(names), rows, raw_lines)
+        kept = _json_rows(path, renames)
+        return AdapterTable(path, "jsonl", tuple(kept.columns[len(_OWN) :]), kept.rows(), raw_lines, kept=kept)
     return None
 
 
-def _json_rows(path: Path, renames: Mapping[str, str]) -> tuple[pl.LazyFrame, list[str]]:
-    frames = [_frame(batch) for batch in _batches(path, renames)]
-    if not frames:
+def _json_rows(path: Path, renames: Mapping[str, str]) -> SpilledRows:
+    found = SpilledRows({LINE: pl.Int64, ROW_ERROR_KIND: pl.String, ROW_ERROR: pl.String})
+    first: pl.DataFrame | None = None
+    for batch in _batches(path, renames):
+        frame = _frame(batch)
+        first = frame if first is None else first
+        found.add(frame)
+        if len(found.columns) > MAX_KEYS + len(_OWN):
+            raise InputFileError(f"{path}: more than {MAX_KEYS:,} different keys; at most {MAX_KEYS:,} are read")
+    if first is None:
         raise InputFileError(f"{path}: the file is empty")
-    frame = pl.concat(frames, how="diagonal")
-    if len(frame.columns) == len(_OWN):
-        raise InputFileError(f"{path}: no line is a record (line {frame[LINE][0]}: {frame[ROW_ERROR][0]})")
-    return frame.lazy(), frame.columns[len(_OWN) :]
+    if len(found.columns) == len(_OWN):
+        raise InputFileError(f"{path}: no line is a record (line {first[LINE][0]}: {first[ROW_ERROR][0]})")
+    return found
 
 
 def _parquet_rows(path: Path, renames: Mapping[str, str]) -> tuple[pl.LazyFrame, Sequence[str]]:

@@ -62,6 +62,8 @@ class AdapterTable:
     figures: tuple[ReportedFigure, ...] = ()
     # Of a file whose rows are read each time they are used: what it was when it was opened.
     scanned: Mark | None = None
+    # What the rows need for as long as they are used, such as files on disk.
+    kept: object = field(default=None, repr=False, compare=False)
     # What a user should know about the file: what was left out, and which of several readings was chosen.
     notes: tuple[str, ...] = ()
 

@@ -1,11 +1,9 @@
-"""Records of benchmarks: JSON Lines, a JSON list, or a JSON object by id; compressed by gzip or not.
+"""Records of benchmarks: JSON Lines, a JSON list, or a JSON object by id; compressed or not.
 
 Results files are evaluated without the records that are refused. An import needs all of its records: the first that
 cannot be used is an error.
 """
 
-import gzip
-import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,12 +12,11 @@ from touchstone.errors import InputFileError
 from touchstone.ingest.adapters.json_files import parse_document, parse_line
 from touchstone.ingest.adapters.lossless_json import Number
 from touchstone.ingest.adapters.table import RefusedRecordError
+from touchstone.ingest.compressed import open_input
 from touchstone.ingest.csv_rows import decoded, readable
-from touchstone.regular_files import open_regular
 
 # 200 samples of each HumanEval problem are under 100 MB, all of SWE-bench with its patches 30 MB.
 MAX_BYTES = 1 << 29
-_GZIP = b"\x1f\x8b"
 
 
 @dataclass(frozen=True)
@@ -57,14 +54,8 @@ def read_records(path: Path, key: str) -> list[SourceRecord]:
 
 
 def _content(path: Path) -> bytes:
-    with readable(path), open_regular(path) as file:
-        start = file.read(len(_GZIP))
-        file.seek(0)
-        try:
-            stream = gzip.GzipFile(fileobj=file) if start == _GZIP else file
-            content = stream.read(MAX_BYTES + 1)
-        except (EOFError, zlib.error, gzip.BadGzipFile):
-            raise InputFileError(f"{path}: the gzip file is damaged or cut short") from None
+    with readable(path), open_input(path) as file:
+        content = file.read(MAX_BYTES + 1)
     if len(content) > MAX_BYTES:
         raise InputFileError(f"{path}: more than {MAX_BYTES:,} bytes; split the file")
     return content
