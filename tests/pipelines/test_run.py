@@ -258,29 +258,6 @@ def changed_evaluation(folder: Folder, rows: int) -> tuple[dict[str, object], di
     return good, expected
 
 
-def test_killed_while_publishing_leaves_the_last_results_whole(evaluated: Folder) -> None:
-    folder = evaluated
-    good, expected = changed_evaluation(folder, rows=30)
-    kill_when_written(start_without_dagster(folder), folder.output, "snapshots/*/manifest.json")
-    assert everything(folder) in (good, expected)
-    assert evaluate(folder).exit_code == 0
-    assert everything(folder) == expected
-
-
-def kill_when_written(run: "subprocess.Popen[bytes]", output: Path, pattern: str) -> None:
-    """Kill the run as soon as a file of that name is new."""
-
-    def files() -> set[int]:
-        return {path.stat().st_ino for path in output.glob(pattern)}
-
-    before = files()
-    while files() <= before:
-        assert run.poll() is None, "the run ended without writing it"
-        time.sleep(0.02)
-    run.send_signal(signal.SIGKILL)
-    assert run.wait() == -signal.SIGKILL
-
-
 @pytest.mark.nightly
 def test_killed_at_any_moment_leaves_the_last_results_whole(folder: Folder, tmp_path: Path) -> None:
     many_rows(folder, 30_000)

@@ -38,7 +38,11 @@ def synth(
 
 
 @commands.command()
-def doctor() -> None:
+def doctor(
+    deep: Annotated[
+        bool, typer.Option("--deep", help="Also prove sandboxes, estimators and validators on known answers.")
+    ] = False,
+) -> None:
     """Check the installation: what is there, what is missing, and how to get it."""
     from touchstone.cli.doctor import check_requirements
     from touchstone.cli.tables import show_doctor
@@ -46,4 +50,20 @@ def doctor() -> None:
     items = check_requirements()
     show_doctor(items)
     if any(item.required and not item.met for item in items):
+        raise typer.Exit(1)
+    if deep:
+        _prove()
+
+
+def _prove() -> None:
+    """Prove the installation and say in one sentence whether its figures can be trusted."""
+    from touchstone.cli.doctor_deep import prove_installation, verdict
+    from touchstone.cli.tables import show_proofs
+
+    with show_progress("proving the installation"):
+        proofs = prove_installation()
+    show_proofs(proofs)
+    trusted, sentence = verdict(proofs)
+    print(sentence)
+    if not trusted:
         raise typer.Exit(1)

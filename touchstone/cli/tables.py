@@ -11,6 +11,7 @@ from touchstone.text import counted, visible
 
 if TYPE_CHECKING:
     from touchstone.cli.doctor import Requirement
+    from touchstone.cli.doctor_deep import Proof
     from touchstone.storage.snapshots import Snapshot
 
 
@@ -59,4 +60,13 @@ def show_doctor(items: Iterable["Requirement"]) -> None:
     for item in items:
         word, style = ("ok", "green") if item.met else ("missing", "red") if item.required else ("optional", "yellow")
         table.add_row(Text(word, style=style), item.name, item.detail)
+    table.print(terminal())
+
+
+def show_proofs(proofs: Iterable["Proof"]) -> None:
+    """Print what was proven on known answers."""
+    styles = {"proven": "green", "wrong": "red", "not available": "yellow"}
+    table = FittedTable([*names("", "what"), *prose("detail")])
+    for proof in proofs:
+        table.add_row(Text(proof.result, style=styles[proof.result]), proof.name, proof.detail)
     table.print(terminal())

@@ -292,7 +292,8 @@ class IngestStage:
     def _remove_models_without_files(self) -> list[str]:
         """Remove the parts of models whose files are gone; returns their names."""
         kept = [*self.inputs.models, PROBLEMS_PART, REFUSED_PART]
-        tables = [table.name for table in TABLES.values() if table.per_model or table.made_with]
+        made = [table for table in TABLES.values() if table.group != "publish"]
+        tables = [table.name for table in made if table.per_model or table.made_with]
         return sorted({model for table in tables for model in self.store.keep_parts(table, kept)})
 
     def _record_other_files(self) -> None:
