@@ -74,8 +74,8 @@ def output_of(arguments: list[str]) -> str:
     return "".join(f"{line.rstrip()}\n" for line in [*done.stdout.splitlines(), *told])
 
 
-# Logs, one file, a folder of folders, JSON lines and XML.
-BY_DAY = ("inspect", "promptfoo", "swebench", "human-eval", "junit")
+# Logs, a folder of folders, and JSON lines.
+BY_DAY = ("inspect", "swebench", "human-eval")
 
 
 @pytest.mark.parametrize("name", nightly_but(BY_DAY, SAMPLES))

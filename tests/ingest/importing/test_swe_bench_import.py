@@ -86,6 +86,7 @@ SHELL_PATCH = """\
 """
 
 
+@pytest.mark.nightly
 def test_verdicts_of_the_instances_own_tests(tmp_path: Path, touchstone: Command) -> None:
     clone = committed(tmp_path / "clones" / "calc", SHELL)
     changes = {"repo": "acme/calc", "base_commit": git(clone, "rev-parse", "HEAD"), "test_patch": None}

@@ -119,6 +119,7 @@ def test_the_size_of_a_chart_is_bounded(name: str) -> None:
     assert len(json.dumps(spec(name, TABLE_OF[name](names(134))))) < 800_000
 
 
+@pytest.mark.nightly
 def test_the_size_of_a_chart_does_not_grow_with_the_problems() -> None:
     drawn = spec("problem_heatmap", problem_statistics(names(134), 10_000))
     assert "10,000 problems" in caption(drawn)

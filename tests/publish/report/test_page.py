@@ -93,6 +93,7 @@ def test_one_model_or_many(tmp_path: Path, count: int) -> None:
     assert made.text.count("model-0") <= 30, "the page itself has the first rows, the script the others"
 
 
+@pytest.mark.nightly
 def test_ten_thousand_problems_are_all_there_once_and_the_hardest_come_first(tmp_path: Path) -> None:
     oids = [f"problem-{place:05}" for place in range(10_000)]
     html = report_html(

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import nightly_but
 from tests.validation.attacks.conftest import USED
 from tests.validation.environments.support import FILES, SOLUTION, TESTS, install, write_wheel
 from tests.validation.isolated_runner.support import job_of, report_on
@@ -56,7 +57,7 @@ def validator(
     made.close()
 
 
-@pytest.mark.parametrize("runner", RUNNERS)
+@pytest.mark.parametrize("runner", nightly_but(RUNNERS[:1], RUNNERS))
 def test_a_fix_imports_a_package_of_the_environment(validator: PythonValidator, runner: str) -> None:
     report = report_on(validator, job_of(dict(FILES), "solution.py", runner=runner))
     assert (report.status, report.diagnostics, report.note) == ("passed", (), "")

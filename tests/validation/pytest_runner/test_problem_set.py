@@ -56,6 +56,7 @@ def test_right_fixes_pass_and_wrong_ones_fail(problem: Any, auto: Rows) -> None:
 
 
 @pytest.mark.parametrize("problem", PROBLEMS, ids=lambda problem: problem.name)
+@pytest.mark.nightly
 def test_the_forced_isolated_runner_says_what_it_cannot_judge(problem: Any, isolated: Rows) -> None:
     rows = [row for row in isolated.values() if row["oid"] == problem.name]
     for row in rows:
