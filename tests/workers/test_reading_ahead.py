@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from tests.conftest import Folder
+from tests.conftest import PROJECT, Folder
 from tests.workers.conftest import Cluster
 from touchstone.config import load_config
 from touchstone.ingest import reading_ahead
@@ -18,7 +18,7 @@ from touchstone.ingest.discovery import Discovery, discover
 from touchstone.ingest.reading_ahead import Reader
 from touchstone.workers.serial import SerialWorkers
 
-FILES = Path(__file__).parent / "adapters" / "files"
+FILES = PROJECT / "tests" / "ingest" / "adapters" / "files"
 
 
 class PicklingWorkers(SerialWorkers):
