@@ -129,7 +129,7 @@ class _Unpacked(io.RawIOBase):
 
     def _damage(self, reason: str) -> str:
         if "truncated" in reason.lower():
-            return f"the {self._codec} data is cut off after {self._read:,} bytes of text; {STILL_WRITTEN}"
+            return f"the {self._codec} data is cut off; {STILL_WRITTEN}"
         return f"damaged {self._codec} data ({reason.splitlines()[0][:200]}); write or copy the file again"
 
     def close(self) -> None:

@@ -171,7 +171,7 @@ def test_two_files_of_one_model(tmp_path: Path) -> None:
 )
 def test_damaged_gzip(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "p.jsonl.gz").write_bytes(content)
-    with pytest.raises(TouchstoneError, match="damaged gzip data|the gzip data is cut off"):
+    with pytest.raises(TouchstoneError, match=r"damaged gzip data|the gzip data is cut off"):
         import_human_eval(tmp_path / "p.jsonl.gz", [SAMPLES], [], tmp_path / "out")
 
 
