@@ -77,6 +77,29 @@ def test_an_address_without_a_scheduler_is_one_line(monkeypatch: pytest.MonkeyPa
         DaskWorkers(nobody, Prefix, ("",))
 
 
+def test_without_dask_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    with pytest.raises(TouchstoneError, match=r"^Dask is not installed; install touchstone\[dask\]$"):
+        DaskWorkers(WorkerSettings(kind="dask", address="tcp://127.0.0.1:9"), Prefix, ("",))
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("refused", ["", "late"])
+def test_a_worker_that_joins_later_is_set_up_before_it_gets_items(tmp_path: Path, refused: str) -> None:
+    with forked_cluster(1) as cluster, contextlib.closing(shelves(cluster, tmp_path, refused)) as workers:
+        list(workers.map(read_parts, ["x"] * 4))
+        command = [Path(sys.executable).parent / "dask", "worker", cluster.address, "--name", "late", "--no-nanny"]
+        late = subprocess.Popen([*command, "--nthreads", "1", "--no-dashboard"], cwd=PROJECT, stderr=subprocess.DEVNULL)
+        try:
+            assert until(lambda: "late" in dict(workers.check().values()))
+            done = dict(workers.map(read_parts, ["x"] * 60))
+        finally:
+            late.terminate()
+            late.wait()
+    used = {process for process, _ in done.values()}  # type: ignore[misc]
+    assert used == ({cluster.workers[0]} if refused else {cluster.workers[0], late.pid})
+
+
 @pytest.mark.nightly
 def test_a_worker_that_is_killed_takes_only_the_item_that_kills_it_every_time(tmp_path: Path) -> None:
     once = f"deadly once:{tmp_path / 'marker'}"

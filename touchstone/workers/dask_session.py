@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from touchstone.workers.protocol import WorkerRefusedError, WorkerState
+from touchstone.workers.protocol import WorkerRefusedError, WorkerState, portable
 
 # One item at a time in this process, however many threads the worker has: items share warm sandboxes.
 _turn = threading.Lock()
@@ -85,7 +85,7 @@ def run_item(
         except WorkerRefusedError as refusal:
             return Refused(str(refusal))
         except Exception as error:
-            return Done(error)
+            return Done(portable(error))
 
 
 def stop_sessions(token: str) -> None:

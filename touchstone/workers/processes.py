@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from multiprocessing.sharedctypes import Synchronized
 from typing import Any
 
-from touchstone.workers.protocol import DIED, TRIES, Item, Outcomes, Result, WorkerDiedError, WorkerState
+from touchstone.workers.protocol import DIED, TRIES, Item, Outcomes, Result, WorkerDiedError, WorkerState, portable
 
 _PR_SET_PDEATHSIG = 1
 
@@ -98,7 +98,11 @@ def _outcome(future: Future[Result]) -> Result | BaseException:
 
 
 def _call(function: Callable[[Any, Item], Result], item: Item) -> Result:
-    return function(_state, item)
+    try:
+        return function(_state, item)
+    except Exception as error:
+        # One that cannot be unpickled would take the whole pool for broken.
+        raise portable(error) from None
 
 
 def _start(

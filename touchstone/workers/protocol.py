@@ -1,5 +1,6 @@
 """The interface of workers: what maps, and what a worker process keeps between two items."""
 
+import pickle
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Protocol, TypeVar
 
@@ -56,3 +57,19 @@ class Workers(Protocol):
 
     def close(self) -> None:
         """Stop what is kept for the next map."""
+
+
+def portable(error: Exception) -> Exception:
+    """The exception if it can be sent to another process, else one of its type and message that can.
+
+    >>> class RefusedError(Exception):
+    ...     def __init__(self, message: str, status: str) -> None:
+    ...         super().__init__(message)
+    >>> portable(ValueError("no")), portable(RefusedError("no", "later"))
+    (ValueError('no'), RuntimeError('RefusedError: no'))
+    """
+    try:
+        pickle.loads(pickle.dumps(error))
+    except Exception:
+        return RuntimeError(f"{type(error).__name__}: {error}")
+    return error
