@@ -128,10 +128,10 @@ def one_fidelity(outcomes: pl.LazyFrame) -> CheckResult:
     """No figure mixes verdicts of different fidelity."""
     decided = outcomes.filter(pl.col("passed").is_not_null())
     key = ("model", "tier", "fidelity")
-    # Rows that repeat the one before, which nearly all do, say nothing new and are not worth grouping.
-    is_new = pl.any_horizontal(pl.col(name).ne_missing(pl.col(name).shift(1)) for name in key)
-    kinds = decided.select(key).filter(is_new).group_by("model", "tier").agg(pl.col("fidelity").unique().sort())
-    mixed = kinds.filter(pl.col("fidelity").list.len() > 1).sort("model", "tier").collect(engine="streaming")
+    # Streamed: to compare each row with the one before is quicker, and holds all rows in memory.
+    found = decided.select(key).unique().collect(engine="streaming")
+    kinds = found.group_by("model", "tier").agg(pl.col("fidelity").unique().sort())
+    mixed = kinds.filter(pl.col("fidelity").list.len() > 1).sort("model", "tier")
     message = "every figure is based on verdicts of one fidelity"
     if mixed.height:
         model, tier, fidelities = mixed.row(0)
