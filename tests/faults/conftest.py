@@ -40,7 +40,7 @@ class Changed:
         assert [str(path) for path in folder.output.rglob("*.tmp")] == []
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def changed(finished: Folder, tmp_path_factory: pytest.TempPathFactory) -> Changed:
     """The small evaluation, with other outcomes than those that were published."""
     place = tmp_path_factory.mktemp("changed")

@@ -81,7 +81,12 @@ def assert_repaired(folder: Folder, damaged: Path, expected: dict[str, str]) -> 
         damaged.unlink()
         done = run(folder)
     assert done.code == 0, done.stderr
-    assert seen(folder.output) == expected
+    found = seen(folder.output)
+    # A snapshot whose manifest is lost is skipped, and the history does without it.
+    skipped = ("history", "problem_history") if damaged.name == "manifest.json" else ()
+    assert {name: found[name] for name in found if name not in skipped} == {
+        name: expected[name] for name in expected if name not in skipped
+    }
     snapshot_ids(folder.output)
 
 
@@ -99,6 +104,7 @@ def damage_and_repair(published: Folder, place: Path, name: str, damage: str) ->
     shutil.rmtree(place)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("name", "damage"),
     [(".store/draft/tables/pass_at_k/pass_at_k.parquet", "zeroed"), ("snapshots/pins.json", "truncated")],

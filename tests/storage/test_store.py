@@ -153,6 +153,16 @@ def test_a_part_with_the_columns_of_another_version_is_not_there(tmp_path: Path)
     assert store.scan("problems").collect().is_empty(), "old columns must not break the reading of the others"
 
 
+@pytest.mark.parametrize("change", ["truncated", "other bytes", "copied"])
+def test_a_part_that_somebody_damaged_is_not_there(store: Store, change: str) -> None:
+    (path,) = (store.draft / "tables" / "problems").glob("*.parquet")
+    content = path.read_bytes()
+    changed = {"truncated": content[:-1], "other bytes": bytes(len(content)), "copied": content}[change]
+    path.write_bytes(changed)
+    os.utime(path, (0, 0))
+    assert (Store(store.root).part("problems") is not None) == (change == "copied")
+
+
 @pytest.mark.parametrize("long_ago", [True, False])
 def test_a_stamp_that_somebody_replaced_or_removed_is_read_again(store: Store, long_ago: bool) -> None:
     other = Store(store.root)

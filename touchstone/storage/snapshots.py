@@ -200,6 +200,8 @@ def _read(manifest: Path) -> Snapshot:
     told = read_json(manifest)
     if not isinstance(told, dict):
         raise ValueError("not a JSON object")
+    if "made_at" not in told:
+        raise ValueError("made_at: missing")
     values: dict[str, Any] = {}
     for known in fields(Snapshot):
         # The folder's name is the id: an id from elsewhere could be the path of something else.

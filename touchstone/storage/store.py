@@ -192,7 +192,7 @@ class Store:
             same = ("fingerprint", "made_from", "settled", "rows", "inputs", "models")
             stamped = {name: getattr(written, name) for name in same}
             stamped |= {"columns": _columns(table), "file": file_mark(written.path)}
-            scratch.write_text(json.dumps(stamped, default=dict))
+            scratch.write_text(json.dumps(stamped))
         self._written[written.path] = written.made_from
         self._of_this_run.add(table)
         return written
