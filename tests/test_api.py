@@ -48,7 +48,7 @@ def test_evaluate_publishes_what_the_command_does(folder: Folder) -> None:
 def test_results_are_a_mapping_of_tables(finished: Folder) -> None:
     results = touchstone.load_results(str(finished.output))
     assert "tiers" in results and "nothing" not in results
-    assert len(results) == len(list(results)) == 39
+    assert len(results) == len(list(results)) == 40
     assert isinstance(results.scan("attempts"), pl.LazyFrame)
     with pytest.raises(KeyError):
         results["nothing"]

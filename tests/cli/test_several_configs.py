@@ -55,4 +55,4 @@ def test_what_is_about_one_run_needs_one_config(
 ) -> None:
     done = touchstone("run", "--config", *(each.config for each in pair), *option)
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
-    assert done.stderr.startswith("error: --output-dir, --only and --json go with one --config")
+    assert done.stderr.startswith("error: --output-dir, --only, --metrics and --json go with one --config")

@@ -18,7 +18,7 @@ from touchstone.storage.output_folders import editing
 from touchstone.storage.snapshots import pin, pins
 
 # They name the snapshot, which is named after the time.
-TIMED = ("history", "problem_history")
+TIMED = ("history", "problem_history", "run_log")
 
 
 @pytest.fixture(scope="module")

@@ -18,8 +18,13 @@ def log_of(folder: Folder) -> pl.DataFrame:
     return pl.read_parquet(folder.output / "tables" / "run_log" / "*.parquet")
 
 
+def run_of(log: pl.DataFrame, place: int) -> pl.DataFrame:
+    return log.filter(pl.col("run_id") == log["run_id"][place])
+
+
 def test_every_step_of_every_run_has_a_row(evaluated: Folder) -> None:
-    first = log_of(evaluated)
+    # Other tests may have run it again, which leaves the rows of its first run.
+    first = run_of(log_of(evaluated), 0)
     assert first["stage"].to_list() == [*TABLES, "report", "warehouse"]
     assert "failed" not in first["status"] and set(first["snapshot"]) == {find(evaluated.output, "latest").id}
     assert first.filter(pl.col("stage") == "outcomes")["rows"].to_list() == [4]
@@ -29,7 +34,7 @@ def test_every_step_of_every_run_has_a_row(evaluated: Folder) -> None:
     assert outcome.made == 0 and outcome.reused > 0
     both = log_of(evaluated)
     assert both.head(first.height).equals(first), "what was logged stays"
-    again = both.filter(pl.col("run_id") != first["run_id"][0])
+    again = run_of(both, -1)
     kept = dict(again.select("stage", "status").iter_rows())
     assert {kept[table] for table in ("attempts", "outcomes", "pass_at_k", "history")} == {"kept"}
     assert (evaluated.output / "warehouse.duckdb").stat().st_ino == warehouse.st_ino, "nothing else changed"
@@ -46,7 +51,7 @@ def test_a_step_that_failed_says_why(evaluated: Folder) -> None:
 def test_it_is_a_table_like_any_other(evaluated: Folder, touchstone: Command) -> None:
     query = "SELECT stage, status FROM run_log WHERE stage = 'pass_at_k'"
     done = touchstone("sql", query, "--data", evaluated.output, "--format", "csv")
-    assert done.stdout.splitlines() == ["stage,status", "pass_at_k,made"]
+    assert done.stdout.splitlines()[:2] == ["stage,status", "pass_at_k,made"]
 
 
 @pytest.mark.parametrize("damage", [b"", b"no Parquet"])

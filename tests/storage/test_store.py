@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
@@ -80,9 +81,9 @@ def test_models_whose_stamps_are_not_written_do_not_count(store: Store, monkeypa
     store.write_models("sources", sources("m", "n"), {"m": "old", "n": "old"})
     stamped = iter([True])
 
-    def die_after_one(value: object) -> str:
-        if next(stamped, False):
-            return json.JSONEncoder().encode(value)
+    def die_after_one(value: object, **options: Any) -> str:
+        if options or next(stamped, False):  # a hash is made with options
+            return json.JSONEncoder(**options).encode(value)
         raise KeyboardInterrupt
 
     monkeypatch.setattr("touchstone.storage.store.json.dumps", die_after_one)

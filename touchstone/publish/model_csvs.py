@@ -37,7 +37,7 @@ def write_model_csvs(store: Store, wanted: Literal["auto"] | bool, max_rows: int
     if wanted is False or (wanted == "auto" and rows > max_rows):
         models = {}
     figures = store.scan("pass_at_k").collect() if models else pl.DataFrame()
-    made: dict[str, str] = {}
+    made: dict[str, list[object]] = {}
     for model, part in models.items():
         own = figures.filter(pl.col("model") == model)
         content = {
@@ -47,14 +47,16 @@ def write_model_csvs(store: Store, wanted: Literal["auto"] | bool, max_rows: int
         outcomes_csv, pass_at_k_csv = (folder / name for name in content)
         if not _is_current(outcomes_csv, content, known):
             write_csv(outcomes_table(store.scan("outcomes", [model])), outcomes_csv)
+            known[outcomes_csv.name] = [content[outcomes_csv.name], *file_mark(outcomes_csv)]
         if not _is_current(pass_at_k_csv, content, known):
             write_summary(own, pass_at_k_csv)
-        made |= content
+            known[pass_at_k_csv.name] = [content[pass_at_k_csv.name], *file_mark(pass_at_k_csv)]
+        made |= {name: known[name] for name in content}
     for path in folder.glob("*"):
         if path.name not in made:
             path.unlink()
     with replacing(stamps) as scratch:
-        scratch.write_text(json.dumps({name: [each, *file_mark(folder / name)] for name, each in made.items()}))
+        scratch.write_text(json.dumps(made))
     return sorted(made)
 
 

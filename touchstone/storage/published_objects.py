@@ -26,6 +26,7 @@ from touchstone.storage.object_store import Bucket, Object, ObjectChangedError, 
 
 MANIFEST = "manifest.json"
 _VERSIONS = "versions"
+_RUN_LOG = ("tables/run_log/", ".store/draft/stamps/run_log/")
 _FORMAT = 1
 # Longer than publishing or downloading takes: younger objects may belong to a run that is about to be published.
 GRACE = timedelta(days=1)
@@ -74,7 +75,8 @@ class PublishedObjects:
 
     def publish(self, files: Mapping[str, LocalFile], base: Manifest | None, snapshot: str | None) -> Manifest:
         """Upload what `base` does not have, and switch from `base` to these files, by their published paths."""
-        if base is not None and _contents(base) == {path: file.sha256 for path, file in files.items()}:
+        contents = {path: file.sha256 for path, file in files.items()}
+        if base is not None and _figures(_contents(base)) == _figures(contents):
             return base
         version = f"{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}-{secrets.token_hex(4)}"
         keys = {stored.sha256: stored.key for stored in base.files.values()} if base is not None else {}
@@ -170,6 +172,11 @@ class PublishedObjects:
 
 def _contents(manifest: Manifest) -> dict[str, str]:
     return {path: stored.sha256 for path, stored in manifest.files.items()}
+
+
+def _figures(contents: Mapping[str, str]) -> dict[str, str]:
+    """All but the run log: it differs after every run, and goes along when anything else is published."""
+    return {path: content for path, content in contents.items() if not path.startswith(_RUN_LOG)}
 
 
 def _stored(key: str, file: LocalFile) -> StoredFile:
