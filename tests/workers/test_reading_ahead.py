@@ -12,10 +12,11 @@ import pytest
 from tests.conftest import PROJECT, Folder
 from tests.workers.conftest import Cluster
 from touchstone.config import load_config
-from touchstone.ingest import reading_ahead
+from touchstone.config.input_limits import InputLimits
+from touchstone.ingest import limits, reading_ahead
 from touchstone.ingest.csv_rows import LINE
 from touchstone.ingest.discovery import Discovery, discover
-from touchstone.ingest.reading_ahead import Reader
+from touchstone.ingest.reading_ahead import FileToRead, Reader, ReadFile, read_file
 from touchstone.workers.serial import SerialWorkers
 
 FILES = PROJECT / "tests" / "ingest" / "adapters" / "files"
@@ -79,3 +80,21 @@ def test_another_file_at_the_same_path_elsewhere_is_not_used(tmp_path: Path) -> 
     file.write_text("[]")
     there = reading_ahead.ReadFile(pl.DataFrame(), (), False, (), (), (), {file: "the hash of another"})
     assert not reading_ahead._is_ours(there)
+
+
+def test_workers_keep_to_the_limits_of_the_configuration(many: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "_in_use", InputLimits())
+    monkeypatch.setattr(reading_ahead, "_workers", lambda settings: PicklingWorkers(Reader))
+    used = []
+
+    def read_as_another_process(reader: Reader, item: FileToRead) -> ReadFile:
+        limits.use_limits(InputLimits())
+        read = read_file(reader, item)
+        used.append(limits.limits())
+        return read
+
+    monkeypatch.setattr(reading_ahead, "read_file", read_as_another_process)
+    own = InputLimits(cell_mb=1)
+    tools = sorted(path.name for path in (many.root / "fixes").iterdir())
+    discover(load_config(many.configure(inputs=tools, input_limits=own.model_dump())))
+    assert len(used) > 10 and all(each == own for each in used)

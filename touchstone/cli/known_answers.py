@@ -108,7 +108,8 @@ PASSES = (0, 1, 2, 3, 4, 5, 6, 7)
 ATTEMPTS = 10
 # Eight differences of the same sign: the sign-flip test gives 2 / 2^8.
 P_VALUE = 2 / 2**8
-# Of the first model's pass@1: the Wilson interval on problem means, with Student's t.
+# Of the first model's pass@1, .35: Wilson's interval with Student's t at .975 and 7 degrees of freedom, and with
+# 8 x .35 x .65 / v units, where v = .06 + exp(-8 x .35 / .75) x (.35 x .65 - .06) and .06 is the variance of the rates.
 INTERVAL = (0.17973417620938015, 0.5695636514730938)
 
 

@@ -118,7 +118,7 @@ def _read_ahead(classified: "Mapping[Path, _Classified]", config: EvaluationConf
     """The tables of files that workers parse, as far as that pays."""
     options = read_options(config)
     items = [
-        FileToRead(path, seen.format, options)
+        FileToRead(path, seen.format, options, config.input_limits)
         for path, seen in classified.items()
         if seen.format not in (None, submission.FORMAT) and not _other_type(path, config)
     ]

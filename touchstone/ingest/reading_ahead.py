@@ -13,9 +13,11 @@ from pathlib import Path
 
 import polars as pl
 
+from touchstone.config.input_limits import InputLimits
 from touchstone.config.workers import WorkerSettings
 from touchstone.ingest.adapters import AdapterTable, ReadOptions, ReportedFigure, read_as
 from touchstone.ingest.adapters.plain import JSON_LINES, PARQUET
+from touchstone.ingest.limits import use_limits
 from touchstone.storage.code_version import package_code_version
 from touchstone.workers import WorkerRefusedError, Workers, WorkerState
 
@@ -31,6 +33,7 @@ class FileToRead:
     path: Path
     format: str
     options: ReadOptions
+    limits: InputLimits
 
 
 @dataclass(frozen=True)
@@ -62,6 +65,7 @@ def open_remote_reader(code: str) -> Reader:
 
 def read_file(reader: Reader, item: FileToRead) -> ReadFile:
     """Read one file or folder as a whole."""
+    use_limits(item.limits)
     table = read_as(item.format, item.path, item.options)
     hashes = _hashes(table.files or (item.path,)) if reader.elsewhere else {}
     return ReadFile(table.frame, table.columns, table.tier_bound, table.files, table.figures, table.notes, hashes)
