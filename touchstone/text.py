@@ -6,7 +6,7 @@ Foreign text comes from fixes, data files and names. `visible` and `visible_line
 
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 _SIGNIFICANT_DIGITS = 5
 _NOT_FINITE = {math.inf: "Infinity", -math.inf: "-Infinity"}
@@ -81,6 +81,16 @@ def counted_of(count: int, total: int, noun: str, plural: str | None = None) -> 
     ('1 of 60 attempts', '1 of 1 attempt')
     """
     return f"{count:,} of {counted(total, noun, plural)}"
+
+
+def some_of(names: Sequence[str], most: int = 5) -> str:
+    """The first names of a list, and how many more there are.
+
+    >>> some_of(["a", "b", "c"], 2), some_of(["a", "b"], 2)
+    ('a, b and 1 more', 'a, b')
+    """
+    more = len(names) - most
+    return ", ".join(names[:most]) + (f" and {more:,} more" if more > 0 else "")
 
 
 def visible(text: str) -> str:

@@ -22,6 +22,7 @@ from touchstone.ingest.quarantine import explain_refusals
 from touchstone.locations import address
 from touchstone.storage.output_folders import find_snapshot, of_snapshot_list, results_folder
 from touchstone.storage.snapshots import explain_unreadable
+from touchstone.text import some_of
 from touchstone.vocabulary import VERDICTS
 
 if TYPE_CHECKING:
@@ -140,7 +141,8 @@ def verdict_lines(verdicts: Iterable[tuple[str, str, str, str]]) -> list[str]:
     by_sentence: dict[str, list[str]] = {}
     for _, model, tier, words in ordered:
         by_sentence.setdefault(words, []).append(f"{model} {tier}")
-    return [f"{', '.join(names)}: " * (len(ordered) > 1) + words for words, names in by_sentence.items()]
+    named = {words: f"{some_of(names, 10)}: " for words, names in by_sentence.items()}
+    return [named[words] * (len(ordered) > 1) + words for words in by_sentence]
 
 
 def _open(name: str, options: CompareOptions) -> ComparisonInput:

@@ -12,7 +12,7 @@ from touchstone.config.scoring import Scoring
 from touchstone.metrics.prices import price_name
 from touchstone.metrics.suites import empty_suites
 from touchstone.tables import TABLES
-from touchstone.text import counted, counted_of
+from touchstone.text import counted, counted_of, some_of
 from touchstone.vocabulary import CLASSES, MAX_AMOUNT, PASS_CLASS
 
 # How many classes, or models and tiers, a message lists by name.
@@ -175,11 +175,10 @@ def known_classes(scores: pl.LazyFrame) -> CheckResult:
     if not unknown:
         return CheckResult(True, "every class is known", figures={"unknown_class_attempts": 0})
     total, found = scores.select(pl.len()).collect().item(), sum(unknown.values())
-    shown = ", ".join(f"{each} {count:,}" for each, count in islice(unknown.items(), _MOST_NAMED))
-    more = f" and {len(unknown) - _MOST_NAMED} more" if len(unknown) > _MOST_NAMED else ""
+    shown = some_of([f"{each} {count:,}" for each, count in unknown.items()], _MOST_NAMED)
     message = (
         f"{counted_of(found, total, 'attempt')} "
-        f"{'has an unknown class and scores' if found == 1 else 'have an unknown class and score'} 0: {shown}{more}; "
+        f"{'has an unknown class and scores' if found == 1 else 'have an unknown class and score'} 0: {shown}; "
         f"known classes: {', '.join(CLASSES)}"
     )
     figures = {f"class {each}": count for each, count in islice(unknown.items(), _MOST_NAMED)}

@@ -21,6 +21,7 @@ from touchstone.ingest.unchanged import read_unchanged
 from touchstone.metrics.pass_at_k import count_outcomes, outcome_histogram, summarise
 from touchstone.names import check_model_name
 from touchstone.progress import report_step
+from touchstone.text import some_of
 from touchstone.vocabulary import DEFAULT_TIER
 
 _COUNTED = ("model", "tier", "oid", "iteration_id", "passed")
@@ -100,10 +101,10 @@ def _notes_on_suites(counts: pl.LazyFrame, problems: pl.LazyFrame) -> list[str]:
     rows = by_suite.sort("model", "tier", "suite").collect()
     notes = []
     for (model, tier), suites in rows.group_by("model", "tier", maintain_order=True):
-        shown = [f"{rate:.3f} in {suite}" for suite, rate in suites.select("suite", "rate").head(_MAX_SUITES).rows()]
-        more = f" and {suites.height - _MAX_SUITES} more" if suites.height > _MAX_SUITES else ""
-        if suites.height > 1:
-            notes.append(f"{model} {tier}: pass@1 is {', '.join(shown)}{more}; the table has all suites together")
+        rates = [f"{rate:.3f} in {suite}" for suite, rate in suites.select("suite", "rate").rows()]
+        if len(rates) > 1:
+            shown = some_of(rates, _MAX_SUITES)
+            notes.append(f"{model} {tier}: pass@1 is {shown}; the table has all suites together")
     return notes
 
 

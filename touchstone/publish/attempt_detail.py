@@ -19,6 +19,7 @@ from touchstone.ingest.fixes import sort_attempts
 from touchstone.ingest.sources import NATIVE
 from touchstone.names import PROBLEMS_PART, file_key, name_of_key
 from touchstone.storage.files import parquet_files
+from touchstone.text import some_of
 
 # Longer texts are cut, with a last line that says so.
 MAX_CHARACTERS = 200_000
@@ -173,8 +174,7 @@ def near(name: str, known: Iterable[str]) -> str:
     close = difflib.get_close_matches(name, names, n=1)
     if close:
         return f"did you mean '{close[0]}'?"
-    more = f" and {len(names) - 10:,} more" if len(names) > 10 else ""
-    return f"there are: {', '.join(names[:10])}{more}"
+    return f"there are: {some_of(names, 10)}"
 
 
 def bounded(text: str | None, limit: int = MAX_CHARACTERS) -> str | None:

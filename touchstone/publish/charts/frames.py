@@ -10,7 +10,7 @@ import polars as pl
 from touchstone.publish.charts import NothingToDraw
 from touchstone.publish.figures import percent
 from touchstone.publish.short_names import shortened
-from touchstone.text import counted, visible
+from touchstone.text import counted, some_of, visible
 
 if TYPE_CHECKING:
     import altair as alt
@@ -130,9 +130,7 @@ def named(names: Iterable[str], limit: int = 5) -> str:
     >>> named(["a", "b", "c"], 2)
     'a, b and 1 more'
     """
-    short = list(distinct_labels(names).values())
-    rest = len(short) - limit
-    return ", ".join(short[:limit]) + (f" and {rest:,} more" if rest > 0 else "")
+    return some_of(list(distinct_labels(names).values()), limit)
 
 
 def count_sentence(rows: pl.DataFrame, column: str, noun: str, per: str = "") -> str:

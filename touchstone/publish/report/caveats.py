@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import polars as pl
 
 from touchstone.publish.report.run import ReportedRun
-from touchstone.text import counted, counted_of
+from touchstone.text import counted, counted_of, some_of
 
 _MOST_NAMED = 3
 # Below this many independent units, a textbook calls a sample small.
@@ -32,10 +32,8 @@ def _checks(run: ReportedRun) -> Iterator[str]:
     for is_error, words in ((True, "failed"), (False, "warned")):
         names = [check.name for check in run.checks if not check.passed and check.error == is_error]
         if names:
-            more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
-            listed = ", ".join(names[:_MOST_NAMED])
             advice = ": read why before you trust the figures" if is_error else ""
-            yield f"{counted(len(names), 'check')} {words} ({listed}{more}){advice}."
+            yield f"{counted(len(names), 'check')} {words} ({some_of(names, _MOST_NAMED)}){advice}."
 
 
 def _outcomes(run: ReportedRun) -> Iterator[str]:
@@ -82,9 +80,7 @@ def _refused(run: ReportedRun) -> Iterator[str]:
         yield f"{counted(refused, 'row was', 'rows were')} refused and {'is' if refused == 1 else 'are'} not counted."
     unread = run.table("sources").filter(pl.col("status") == "refused")["source_file"].unique().sort().to_list()
     if unread:
-        names = ", ".join(unread[:_MOST_NAMED])
-        more = f" and {len(unread) - _MOST_NAMED:,} more" if len(unread) > _MOST_NAMED else ""
-        yield f"{counted(len(unread), 'file')} could not be read: {names}{more}."
+        yield f"{counted(len(unread), 'file')} could not be read: {some_of(unread, _MOST_NAMED)}."
 
 
 def _flaky(run: ReportedRun) -> Iterator[str]:

@@ -57,7 +57,15 @@ function drawChart(element, theme) {
   const options = { actions: false, ast: true, defaultStyle: false, renderer: canvas ? "canvas" : "svg", tooltip: { disableDefaultStyle: true }, logLevel: 1 };
   const unpack = ([columns, rows]) => rows.map((row) => Object.fromEntries(columns.map((name, at) => [name, row[at]])));
   const datasets = Object.fromEntries(Object.entries(packed).map(([name, rows]) => [name, unpack(rows)]));
-  return vegaEmbed(element, { ...spec, datasets, config }, options);
+  return vegaEmbed(element, { ...(theme ? spec : fitted(spec, element.clientWidth)), datasets, config }, options);
+}
+
+// On a phone, the best models' points would be off screen. Names and figures beside the plot take some 160 pixels; figures stand right of it.
+function fitted(spec, room) {
+  if (!(spec.width + 160 > room)) return spec;
+  const width = Math.max(180, room - 160);
+  const moved = (layer) => (layer.encoding?.x?.value === spec.width ? { ...layer, encoding: { ...layer.encoding, x: { value: width } } } : layer);
+  return { ...spec, width, ...(spec.layer && { layer: spec.layer.map(moved) }) };
 }
 
 function draw(element) {
