@@ -61,6 +61,9 @@ def test_the_caption_states_n_and_how_sure_the_figures_are(name: str) -> None:
     said = caption(of_three(name))
     assert re.search(r"n = [\d,]+ (problem|attempt|independent unit)", said)
     assert re.search("[Ii]nterval|CI", said)
+    table = TABLE_OF[name](names(3)).lazy().collect()
+    methods = {each for column in table.columns if column.endswith("ci_method") for each in table[column].drop_nulls()}
+    assert "so no interval" in said or all(each in said for each in methods)
 
 
 @ALL

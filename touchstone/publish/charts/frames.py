@@ -88,7 +88,9 @@ def side_noun(rows: pl.DataFrame) -> tuple[str, str]:
 
 def caption(*sentences: str | None) -> list[str]:
     """Sentences as the lines below a chart's title."""
-    return textwrap.wrap(" ".join(filter(None, sentences)), _CAPTION_WIDTH, break_long_words=False)
+    text = " ".join(filter(None, sentences))
+    # The names of methods have hyphens: paired-bootstrap stays one word.
+    return textwrap.wrap(text, _CAPTION_WIDTH, break_long_words=False, break_on_hyphens=False)
 
 
 def confidence_level(settings: pl.LazyFrame | None) -> str:
