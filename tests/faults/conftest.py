@@ -37,7 +37,9 @@ class Changed:
         assert done.code == 0, done.stderr
         assert seen(folder.output) == self.after
         assert len(snapshot_ids(folder.output)) == 2
-        assert [str(path) for path in folder.output.rglob("*.tmp")] == []
+        # Commands without the lock write hashes, so a run leaves new ones alone.
+        left = [str(path) for path in folder.output.rglob("*.tmp") if not path.name.startswith(".hashes.json.")]
+        assert left == []
 
 
 @pytest.fixture(scope="session")

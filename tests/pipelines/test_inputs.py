@@ -173,3 +173,16 @@ def test_three_scylla_experiments_are_three_units_and_tiers_pair_by_experiment(f
 
     by_experiment = [rate("T1", experiment) - rate("T0", experiment) for experiment in range(3)]
     assert pairs[3][-1] == pytest.approx(sum(by_experiment) / 3)
+
+
+@pytest.mark.parametrize("part", ["quarantine/@problems", "sources/@problems", "quarantine/m", "sources/m"])
+def test_what_was_noted_about_a_file_is_noted_again_if_it_is_damaged(folder: Folder, part: str) -> None:
+    folder.problems("oid,filename\na,a.tf\nb,b.tf\n,c.tf\n")
+    folder.fixes("m", HEADER + "a,1,true\nb,1,false\nc,1,true\n")
+    evaluate(folder)
+    notes = {table: query(folder, f"SELECT * FROM {table} ORDER BY ALL") for table in ("sources", "quarantine")}
+    assert all(len(rows) > 1 for rows in notes.values())
+    (stamp,) = (folder.output / ".store" / "draft" / "stamps").glob(f"{part.replace('@', '*')}.json")
+    stamp.write_text("{}")
+    evaluate(folder)
+    assert {table: query(folder, f"SELECT * FROM {table} ORDER BY ALL") for table in notes} == notes

@@ -203,3 +203,19 @@ def test_many_small_parts_are_read_again_if_one_is_replaced_or_removed(store: St
     store.remove("problems", "part 4")
     assert store.scan("problems").collect().height == 21
     assert store.scan("problems", ["part 3"]).collect().height == 2
+
+
+def test_the_lock_removes_what_killed_runs_left_but_not_what_others_are_writing(store: Store) -> None:
+    left = store.draft / ".validators.json.0a1b2c3d.tmp"
+    writing = [
+        store.content_hashes.with_name(".hashes.json.0a1b2c3d.tmp"),
+        store.root / "snapshots" / ".pins.json.0.tmp",
+    ]
+    for path in (left, *writing):
+        path.parent.mkdir(exist_ok=True)
+        path.touch()
+    with store.lock():
+        assert not left.exists() and all(path.exists() for path in writing)
+    os.utime(writing[0], (0, 0))
+    with store.lock():
+        assert [path.exists() for path in writing] == [False, True]

@@ -73,7 +73,8 @@ class IngestStage:
         code = table_code_version("problems")
         fingerprint = digest(["problems", self.inputs.problems_version(), asdict(read_options(self.config)), code])
         current = self.store.current("problems", fingerprint)
-        if current is not None:
+        notes = ("quarantine", "sources") if self.inputs.problems_csv is not None else ()
+        if current is not None and all(self.store.current(table, fingerprint, PROBLEMS_PART) for table in notes):
             return current
         files = self.inputs.files_with_problems
         problems = derived_problems([self.inputs.discovery.adapter_tables[path] for path in files]).lazy()
@@ -148,7 +149,12 @@ class IngestStage:
         made_from = [self.store.fingerprint("problems"), settings, table_code_version("attempts")]
         changed = {model: self._files_of(model, made_from) for model in models if not self._is_kept(model)}
         parts = {model: self.store.current("attempts", files.fingerprint, model) for model, files in changed.items()}
-        stale = {model: files for model, files in changed.items() if parts[model] is None or model in self.only}
+        recorded = self._recorded(changed)
+        stale = {
+            model: files
+            for model, files in changed.items()
+            if parts[model] is None or model in self.only or model not in recorded
+        }
         clean = self._read_clean_files(stale)
         for place, model in enumerate(models, start=1):
             if model in stale and model not in clean:
@@ -158,6 +164,23 @@ class IngestStage:
             model: clean.get(model) or parts.get(model) or self.store.require_part("attempts", model)
             for model in models
         }
+
+    def _recorded(self, models: Mapping[str, ModelFiles]) -> set[str]:
+        """The models whose files have their rows in `sources`, and in `quarantine` if any were refused.
+
+        Such a part may have been damaged since; reading the files again makes it anew.
+        """
+        found = {model for model, files in models.items() if self.store.current("sources", files.fingerprint, model)}
+        if not found:
+            return found
+        refused = (pl.col("status") == "refused") | (pl.col("quarantined") > 0)
+        refusing = self.store.scan("sources", sorted(found)).filter(refused).select("model").unique().collect()
+        without = {
+            model
+            for model in refusing["model"]
+            if not self.store.current("quarantine", models[model].fingerprint, model)
+        }
+        return found - without
 
     def _is_kept(self, model: str) -> bool:
         """Whether a model stays as it is because others were named."""

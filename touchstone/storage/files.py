@@ -5,9 +5,10 @@ import os
 import re
 import shutil
 import stat
+import time
 import uuid
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from touchstone.errors import TouchstoneError
@@ -15,6 +16,9 @@ from touchstone.regular_files import open_regular
 
 # A spreadsheet treats a text cell that starts with one of these as a formula.
 FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
+
+# Writing hashes or pins takes no longer.
+_WRITTEN_WITHIN_SECONDS = 3600
 
 
 @contextmanager
@@ -94,12 +98,15 @@ def refuse_links(folder: Path, allowed: Mapping[Path, re.Pattern[str]] | None = 
 
 
 def remove_leftovers(temporary: Iterable[Path], spared: Collection[Path]) -> None:
-    """Remove temporary files and folders of killed runs, but no file in the folders that are spared."""
+    """Remove temporary files and folders of killed runs, but no new one that may yet become one of the spared files."""
     for path in temporary:
         if path.is_dir() and not path.is_symlink():
             shutil.rmtree(path, ignore_errors=True)
-        elif path.parent not in spared:
-            path.unlink(missing_ok=True)
+            continue
+        becomes_spared = any(path.parent == file.parent and path.name.startswith(f".{file.name}.") for file in spared)
+        with suppress(FileNotFoundError):
+            if not becomes_spared or time.time() - path.lstat().st_mtime > _WRITTEN_WITHIN_SECONDS:
+                path.unlink()
 
 
 def parquet_files(folder: Path) -> list[Path]:

@@ -87,7 +87,7 @@ class Store:
         leftovers = self.refuse_links()
         with lock_folder(self._home, f"{self.root}: another run is writing here", wait_seconds):
             # Commands without the lock write pins and hashes.
-            remove_leftovers(leftovers, spared=(self.draft, self.root / "snapshots"))
+            remove_leftovers(leftovers, spared=(self.content_hashes, self.root / "snapshots" / "pins.json"))
             yield
 
     def refuse_links(self) -> list[Path]:
