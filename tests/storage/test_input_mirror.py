@@ -1,28 +1,15 @@
 """Inputs in object storage: what changed is downloaded, what vanished is removed, what changes meanwhile is noticed."""
 
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
-from tests.storage.s3 import BUCKET, Server, machine, s3_server
+from tests.storage.s3 import BUCKET, Server
 from touchstone.errors import TouchstoneError
 from touchstone.locations import input_location, output_location
 from touchstone.storage.input_mirror import fetch
 from touchstone.storage.object_store import Bucket, Object
-
-
-@pytest.fixture(scope="module")
-def running() -> Iterator[Server]:
-    with s3_server() as server:
-        yield server
-
-
-@pytest.fixture
-def server(running: Server, tmp_path: Path) -> Iterator[Server]:
-    with machine(running, tmp_path / "cache"):
-        yield running
 
 
 def at(name: str) -> Path:

@@ -6,27 +6,14 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
-from tests.storage.s3 import BUCKET, KILLED, Server, machine, s3_server
+from tests.storage.s3 import BUCKET, KILLED, Server
 from touchstone.errors import TouchstoneError
 from touchstone.storage.published_objects import LocalFile, PublishedObjects
-
-
-@pytest.fixture(scope="module")
-def running() -> Iterator[Server]:
-    with s3_server() as server:
-        yield server
-
-
-@pytest.fixture
-def server(running: Server, tmp_path: Path) -> Iterator[Server]:
-    with machine(running, tmp_path / "cache"):
-        yield running
 
 
 def objects(name: str, tmp_path: Path) -> PublishedObjects:
