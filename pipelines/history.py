@@ -25,7 +25,7 @@ from dagster._core.storage.runs.sqlite.sqlite_run_storage import SqliteRunStorag
 from dagster._core.storage.schedules.schema import ScheduleStorageSqlMetadata
 from dagster._core.storage.schedules.sqlite.sqlite_schedule_storage import SqliteScheduleStorage
 from dagster._core.storage.sql import get_alembic_config
-from dagster._core.storage.sqlite import SQLITE_BUSY_TIMEOUT_SECONDS, create_db_conn_string
+from dagster._core.storage.sqlite import SQLITE_BUSY_TIMEOUT_SECONDS
 from dagster._core.storage.sqlite_storage import (
     DagsterSqliteStorage,
     _event_logs_directory,
@@ -70,7 +70,7 @@ class _OneDatabase:
     def from_local(cls, base_dir: str, inst_data: ConfigurableClassData | None = None) -> Any:
         """Open the database in a folder, or create it."""
         Path(base_dir).mkdir(parents=True, exist_ok=True)
-        storage: Any = cls(create_db_conn_string(base_dir, cls._name), inst_data)  # type: ignore[call-arg]
+        storage: Any = cls(database_url(base_dir, cls._name), inst_data)  # type: ignore[call-arg]
         if is_empty(storage._engine):
             create_tables(storage._engine, cls._schema, newest_revision())
             # Marks the data migrations as done.
@@ -118,6 +118,10 @@ class EventLog(SqliteEventLogStorage):
         self._present: set[tuple[str, str]] = set()
         super().__init__(base_dir, inst_data)
         self._db_lock: Any = threading.RLock()
+
+    def conn_string_for_shard(self, shard_name: str) -> str:
+        """The address of the database of a run, or of the index."""
+        return database_url(self._base_dir, shard_name)
 
     @contextlib.contextmanager
     def _connect(self, shard: str) -> Iterator[db.Connection]:
@@ -213,6 +217,11 @@ class EventLog(SqliteEventLogStorage):
         with self._db_lock:
             while self._engines:
                 self._engines.popitem()[1].dispose()
+
+
+def database_url(folder: str, name: str) -> str:
+    """The address of a SQLite database. Dagster's own function takes a folder such as `a%2Fb` for another one."""
+    return db.URL.create("sqlite", database=str(Path(folder).absolute() / f"{name}.db")).render_as_string()
 
 
 def keeping_engine(url: str) -> db.Engine:

@@ -216,3 +216,11 @@ def test_two_processes_make_a_home_at_once(tmp_path: Path) -> None:
         runs = {run_in(instance), parent.recv()}
         assert {run.run_id for run in instance.get_runs()} == runs
     other.join()
+
+
+@pytest.mark.parametrize("name", ["demo%2Fresults", "50% #1?", "what?mode=memory"])
+def test_a_home_may_have_any_name(tmp_path: Path, name: str) -> None:
+    with ours(tmp_path / name) as instance:
+        assert dg.materialize([pair], instance=instance).success
+    assert {str(path.relative_to(tmp_path / name)) for path in (tmp_path / name).rglob("*.db")} >= STORED
+    assert [path.name for path in tmp_path.iterdir()] == [name]
