@@ -58,9 +58,8 @@ test-nightly: $(READY) sandbox ## long simulations, many examples of every prope
 
 TARGET ?=
 SECONDS ?= 60
-fuzz: $(READY) ## fuzz the readers (TARGET=csv, else all; SECONDS=600 each), guided by atheris where it can be built
-	@$(BIN)/python -c 'import atheris' 2>/dev/null || { command -v clang >/dev/null && echo "building atheris" && $(BIN)/uv pip install --quiet --python $(BIN)/python 'atheris>=3,<4' 2>/dev/null; } || \
-		echo "note: atheris cannot be built, so the project's own engine runs; Debian and Ubuntu: sudo apt-get install clang libclang-rt-dev"
+fuzz: $(READY) ## fuzz the readers (TARGET=csv, else all; SECONDS=600 each), guided by atheris where it is installed
+	@$(BIN)/python -c 'import atheris' 2>/dev/null || echo "note: without atheris the project's own engine runs; to install it: $(BIN)/uv pip install --python $(BIN)/python 'atheris>=3,<4' (where there is no wheel, that needs clang and takes long)"
 	@$(BIN)/python -m tests.fuzz.run $(TARGET) --seconds $(SECONDS)
 
 chromium: ## install Chromium, the browser of the tests, where it is missing and may be installed
