@@ -141,3 +141,11 @@ def test_a_folder_without_tables_and_a_target_that_is_no_file_are_refused(data: 
         scan_table(tmp_path / "nowhere", "tiers")
     with pytest.raises(TouchstoneError, match="not a file"):
         save_export(data / "tables", "tiers", "csv", (), tmp_path)
+
+
+def test_a_damaged_file_is_named(data: Path, touchstone: Command) -> None:
+    (file, *_) = sorted((data / "tables" / "tiers").glob("*.parquet"))
+    file.write_bytes(bytes(file.stat().st_size))
+    done = touchstone("export", "tiers", "--data", data)
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"error: {file}: is damaged (") and "`touchstone run` makes it again" in done.stderr

@@ -46,6 +46,12 @@ def scan_table(tables_dir: Path, table: str, columns: Sequence[str] = ()) -> pl.
     files = table_files(tables_dir)
     if table not in files:
         raise TouchstoneError(f"there is no table '{table}' ({_hint(table, list(files), 'tables')})")
+    for file in files[table]:
+        try:
+            pl.read_parquet_schema(file)
+        except pl.exceptions.PolarsError as error:
+            reason = str(error).splitlines()[0]
+            raise TouchstoneError(f"{file}: is damaged ({reason}); `touchstone run` makes it again") from None
     rows = pl.concat([pl.scan_parquet(file, glob=False) for file in files[table]], how="diagonal")
     present = rows.collect_schema().names()
     for name in columns:
