@@ -5,7 +5,7 @@ name of such a folder tells its address, so all other modules work with local pa
 
 ```
 <cache>/touchstone/objects/inputs/<site>/<bucket>/<key>                a mirrored object
-<cache>/touchstone/objects/outputs/<site>/<bucket and prefix>/work     an output folder while a run works on it
+<cache>/touchstone/objects/outputs/<site>/<bucket and prefix>/working_copy  an output folder while a run works on it
 <cache>/touchstone/objects/outputs/<site>/<bucket and prefix>/views/…  published results as they are read
 ```
 
@@ -30,7 +30,7 @@ _COLLAPSED = re.compile(r"(s3[an]?|gc?s|az(?:ure)?|adl|abfss?|wasbs?|hdfs|file|s
 # A folder is named after its address, and file systems allow 255 bytes.
 _MAX_NAME = 200
 
-WORK = "work"
+WORK = "working_copy"
 VIEWS = "views"
 
 

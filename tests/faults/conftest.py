@@ -11,6 +11,7 @@ from tests.conftest import Folder, copy_of
 from tests.faults.harness import run, seen, snapshot_ids
 
 CHANGED = "oid,iteration_id,plausible_fix\na,1,true\na,2,true\nb,1,false\nb,2,true\n"
+SHARES = 8
 
 
 @dataclass
@@ -26,6 +27,10 @@ class Changed:
 
     def copy(self) -> Folder:
         return copy_of(self.folder, self.place / str(next(self._numbers)))
+
+    def places(self, share: int) -> range:
+        """The file operations that one of the nightly tests strikes at: every eighth."""
+        return range(1 + share, len(self.operations) + 1, SHARES)
 
     def assert_whole(self, folder: Folder) -> None:
         """Readers see the last results or the new ones, never a mixture."""

@@ -10,11 +10,10 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import PROJECT
-from tests.faults.conftest import Changed
+from tests.faults.conftest import SHARES, Changed
 from tests.faults.harness import run
 from tests.faults.hooks import Fault
 
-SHARES = 8
 FULL = "no space left on the disk; free some and try again"
 
 
@@ -35,7 +34,7 @@ def test_full_from_a_moment_on(changed: Changed, at: str) -> None:
 @pytest.mark.nightly
 @pytest.mark.parametrize("share", range(SHARES))
 def test_full_from_any_file_operation_on(changed: Changed, share: int) -> None:
-    for at in range(1 + share, len(changed.operations) + 1, SHARES):
+    for at in changed.places(share):
         assert_survives(changed, Fault("full disk", at))
 
 

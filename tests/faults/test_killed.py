@@ -4,11 +4,9 @@ import signal
 
 import pytest
 
-from tests.faults.conftest import Changed
+from tests.faults.conftest import SHARES, Changed
 from tests.faults.harness import run
 from tests.faults.hooks import Fault
-
-SHARES = 8
 
 
 def assert_survives(changed: Changed, fault: Fault) -> None:
@@ -26,5 +24,5 @@ def test_killed_while_publishing(changed: Changed, before: str) -> None:
 @pytest.mark.nightly
 @pytest.mark.parametrize("share", range(SHARES))
 def test_killed_before_any_file_operation(changed: Changed, share: int) -> None:
-    for at in range(1 + share, len(changed.operations) + 1, SHARES):
+    for at in changed.places(share):
         assert_survives(changed, Fault("kill", at))

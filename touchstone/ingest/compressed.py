@@ -1,7 +1,7 @@
 """Compressed inputs: the text of a gzip or Zstandard file as a stream, never more of it than the limits allow.
 
-Files are told by their first bytes, names by their endings: `m_fixes.csv.gz` is a table like `m_fixes.csv`. Line
-numbers are those of the decompressed text.
+The first bytes of a file decide whether it is compressed; its name counts without the ending, so that `m_fixes.csv.gz`
+is read like `m_fixes.csv`. Line numbers are those of the decompressed text.
 """
 
 import io

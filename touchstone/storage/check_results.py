@@ -61,7 +61,7 @@ def _write(path: Path, kept: _Kept) -> None:
 
 
 def keep(store: Store, check: Check, result: CheckResult) -> None:
-    """Keep the result of a check that runs every time, for who reads the results later."""
+    """Keep the result of a check that runs every time, for later readers of the results."""
     kept = CheckResult(result.passed, result.message, result.error, dict(result.figures))
     _write(store.draft / CHECKS_FOLDER / f"{check.full_name}.json", _Kept("", {}, kept))
 

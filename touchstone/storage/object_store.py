@@ -194,7 +194,7 @@ def _reason(bucket: Bucket, kind: str, text: str) -> str:
     if _UNREACHABLE.search(text):
         return f"the server cannot be reached; check {_ENDPOINTS[scheme]} and try again"
     if kind == "InvalidPathError":
-        return "an object's key has an empty, '.' or '..' part, which is no file name; rename or remove it"
+        return "an object's key has a part that is empty, '.' or '..', so it cannot be a file; rename or remove it"
     return f"the server refused the request ({code})"
 
 

@@ -1,7 +1,7 @@
-"""Output folders in object storage: a local working copy for runs, and local views for who reads the results.
+"""Output folders in object storage: a local working copy for runs, and local views for readers of the results.
 
 ```
-<address>/work/                a working copy, laid out like a local output folder; the validation cache stays here
+<address>/working_copy/        a working copy, laid out like a local output folder; the validation cache stays here
 <address>/views/<version>/     published files as they are read, each version in a folder of its own
 <address>/blobs/<sha256>       the objects behind both, linked from there
 ```
@@ -42,7 +42,7 @@ def is_published(root: Path) -> bool:
 
 
 def nothing_here(root: Path) -> TouchstoneError:
-    """The error of who looks for results where none are published."""
+    """The error for readers of an address where nothing is published."""
     return TouchstoneError(f"{root}: no results here (no {MANIFEST}); run `touchstone run` first or check the address")
 
 

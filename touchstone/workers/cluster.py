@@ -26,7 +26,7 @@ def connect(settings: WorkerSettings) -> "Client":
         files = settings.tls
         for file in (files.ca_file, files.cert_file, files.key_file):
             if not file.is_file():
-                raise TouchstoneError(f"workers.tls: there is no file {file}")
+                raise TouchstoneError(f"workers.tls: {file} does not exist")
         security = Security(
             tls_ca_file=str(files.ca_file),
             tls_client_cert=str(files.cert_file),
