@@ -1,6 +1,7 @@
 """A file's rows through the rules: what is accepted, what is refused and why, and which rows repeat each other."""
 
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
@@ -39,6 +40,24 @@ def test_every_row_is_accepted_or_refused_with_a_reason(tmp_path: Path, quoted: 
     ]  # fmt: skip
     assert "'maybe' is not a boolean" in found.refusals[0].reason
     assert found.rows == 4
+
+
+def test_what_polars_writes_after_the_quick_reader_failed_harms_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A query that fails leaves tasks behind, which write to its file while the careful reader is at work."""
+    sink, files = pl.LazyFrame.sink_parquet, list[Path]()
+
+    def noting(frame: pl.LazyFrame, path: Path, **options: Any) -> None:
+        files.append(path)
+        sink(frame, path, **options)
+
+    monkeypatch.setattr(pl.LazyFrame, "sink_parquet", noting)
+    found = staged(tmp_path, "oid,passed\na,1,2\nb\nc,1\n")
+    failed, _ = files
+    failed.write_bytes(b"PAR1 and the rest, too late")
+    assert found.accepted.select("oid").collect().rows() == [("c",)]
+    assert [refusal.line for refusal in found.refusals] == [2, 3]
 
 
 def rows(*cells: tuple[str, str]) -> pl.LazyFrame:

@@ -15,6 +15,7 @@ from touchstone.ingest import cells
 from touchstone.ingest.adapters.table import AdapterTable
 from touchstone.ingest.csv_rows import LINE, ROW_ERROR, ROW_ERROR_KIND, TextTable, read_rows
 from touchstone.ingest.quarantine import Refusal
+from touchstone.storage.files import replacing
 
 _REFUSAL_COLUMNS = (ROW_ERROR_KIND, ROW_ERROR, cells.REFUSED_BY, cells.REFUSED_CELL)
 _COUNT = "__count"
@@ -41,7 +42,9 @@ def read_typed_rows(
 
     def sink(rows: pl.LazyFrame) -> None:
         typed = rows.select(LINE, ROW_ERROR_KIND, ROW_ERROR, *cells.first_refusal(rules), *named)
-        typed.sink_parquet(scratch, compression="lz4", statistics=False)
+        # A file of its own for each reader: when a query fails, Polars may still write to its file for a while.
+        with replacing(scratch) as own:
+            typed.sink_parquet(own, compression="lz4", statistics=False)
 
     read_any_rows(table, sink)
     written = pl.scan_parquet(scratch, glob=False)
