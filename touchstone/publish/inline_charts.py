@@ -1,13 +1,13 @@
 """Charts as pictures inside Markdown, for a page that has no files beside it: that of an asset in the Dagster UI.
 
-Drawing belongs in `touchstone.publish.charts`, which imports Altair when a picture is drawn: that takes a second.
+Drawing belongs in `touchstone.publish.charts`.
 """
 
 import base64
 import re
 from typing import TYPE_CHECKING
 
-from touchstone.publish.charts import CHARTS, NothingToDraw, draw
+from touchstone.publish.charts import CHARTS, NothingToDraw, spec
 from touchstone.text import markdown_text, visible
 
 if TYPE_CHECKING:
@@ -35,13 +35,9 @@ def inline_chart(table: str, frame: "pl.DataFrame") -> str | None:
     try:
         if frame.height > _MAX_ROWS.get(table, frame.height):
             return _too_large(command)
-        from altair.utils.schemapi import debug_mode
-
         from touchstone.publish.charts.rendering import svg
 
-        # Not checked against the schema of Vega-Lite at every step: that takes a fifth of the time.
-        with debug_mode(False):
-            picture = svg(draw(chart.name, frame))
+        picture = svg(spec(chart.name, frame))
     except NothingToDraw:
         return None
     except Exception as error:  # A picture must not fail the run.
