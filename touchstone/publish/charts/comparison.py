@@ -170,8 +170,8 @@ _COLOURS: Final = {
 _SHAPES: Final = {
     "better": "triangle-up",
     "worse": "triangle-down",
-    "no relevant difference": "M-.8,-.6H.8V-.2H-.8ZM-.8,.2H.8V.6H-.8Z",
-    "no evidence": "M-.35,-.35H.35V.35H-.35Z",
+    "no relevant difference": "M-.8,-.6h1.6v.4h-1.6zm0,.8h1.6v.4h-1.6z",
+    "no evidence": "M-.35,-.35h.7v.7h-.7z",
     "underpowered": "cross",
 }
 

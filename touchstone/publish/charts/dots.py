@@ -48,23 +48,23 @@ def interval_dots(
     )
     plain = vega.view(data(rows)).encode(y=row_axis(rows), tooltip=tooltip)
     base = plain if by is None else plain.encode(color=vega.field(f"{by}:N", legend=None))
+    has_interval = {"field": "has_interval", "equal": True}
     scale = {"domain": ends, "nice": False, "zero": False}
-    bars = base.transform(filter="datum.has_interval").mark("rule", strokeWidth=2)
-    points = base.transform(filter=f"isValid(datum.{figure})").encode(
+    bars = base.transform(filter=has_interval).mark("rule", strokeWidth=2)
+    points = base.transform(filter={"field": figure, "valid": True}).encode(
         x=vega.field(f"{figure}:Q", scale=scale, axis=axis)
     )
     if by is not None:
         points = points.encode(shape=vega.field(f"{by}:N", legend=None))
-    filled = points.transform(filter="datum.has_interval").mark("point", filled=True, size=_POINT, opacity=1)
+    filled = points.transform(filter=has_interval).mark("point", filled=True, size=_POINT, opacity=1)
     layers = [
         bars.encode(x=vega.field("bar_low:Q", scale=scale, axis=axis), x2="bar_high:Q"),
         filled,
         plain.mark("text", align="left", style="ink", dx=8).encode(x=vega.value(WIDTH), text="figure:N"),
     ]
     if rows[low].null_count():
-        layers.append(
-            points.transform(filter="!datum.has_interval").mark("point", size=_POINT, opacity=1, style="hollow")
-        )
+        without = points.transform(filter={**has_interval, "equal": False})
+        layers.append(without.mark("point", size=_POINT, opacity=1, style="hollow"))
     if zero:
         line = vega.view(data(pl.DataFrame({"zero": [0]}))).mark("rule", style="guide", strokeDash=[3, 3])
         layers.insert(0, line.encode(x=vega.field("zero:Q", scale=scale, axis=axis)))

@@ -5,6 +5,7 @@ import math
 import polars as pl
 
 from touchstone.publish.charts import NothingToDraw, vega
+from touchstone.publish.charts.axes import round_ticks
 from touchstone.publish.charts.frames import (
     caption,
     count_sentence,
@@ -25,6 +26,7 @@ _LABELLED = 12
 # From coarse to fine; finer ones serve costs that hardly differ.
 _TICKS = ((1,), (1, 2, 5), range(1, 10), tuple(step / 10 for step in range(10, 100)))
 _FEWEST_TICKS = 3
+_RATE_TICKS = 8
 
 
 def cost_quality(frame: pl.LazyFrame, *, settings: pl.LazyFrame | None = None) -> vega.Spec:
@@ -79,8 +81,8 @@ def _chart(rows: pl.DataFrame) -> vega.Spec:
     # The space for names may go beyond 0 and 1, where no rate is.
     ends = padded(rows["pass_rate"], share=0.08)
     rates = {"domain": ends, "nice": False, "zero": False}
-    possible = {"format": ".3~f", "labelExpr": "datum.value < 0 || datum.value > 1 ? '' : datum.label"}
-    y = vega.field("pass_rate:Q", title="pass rate", scale=rates, axis=possible)
+    possible = [tick for tick in round_ticks(ends[0], ends[1], _RATE_TICKS) if 0 <= tick <= 1]
+    y = vega.field("pass_rate:Q", title="pass rate", scale=rates, axis={"format": ".3~f", "values": possible})
     tips = tooltip(
         side="model",
         pass_rate="pass rate|.4f",
@@ -93,16 +95,16 @@ def _chart(rows: pl.DataFrame) -> vega.Spec:
         problems="problems|,d",
     )
     base = vega.view(data(_with_corners(rows, low, high, ends))).encode(x=x, y=y)
-    front = base.transform(filter="datum.pareto")
+    front, others = (base.transform(filter={"field": "pareto", "equal": wanted}) for wanted in (True, False))
     names = [
-        base.transform(filter=f"datum.corner === {nth}")
+        base.transform(filter={"field": "corner", "equal": nth})
         .mark("text", align="left" if right > 0 else "right", dx=right * DX, dy=down * DY, style="ink")
         .encode(text="label:N")
         for nth, (right, down) in enumerate(CORNERS)
     ]
     return vega.layer(
         front.mark("line", interpolate="step-after", strokeWidth=1.2, style="guide", opacity=0.8),
-        base.transform(filter="!datum.pareto").mark("point", size=60, opacity=1, style="hollow").encode(tooltip=tips),
+        others.mark("point", size=60, opacity=1, style="hollow").encode(tooltip=tips),
         front.mark("point", filled=True, size=75, opacity=1, shape="diamond").encode(tooltip=tips),
         *names,
         width=WIDTH,
