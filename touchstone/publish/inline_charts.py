@@ -1,19 +1,20 @@
 """Charts as pictures inside Markdown, for a page that has no files beside it: that of an asset in the Dagster UI.
 
-Drawing belongs in `touchstone.publish.charts`, which imports Altair when a picture is drawn: that takes a second.
+Drawing belongs in `touchstone.publish.charts`.
 """
 
 import base64
 import re
 from typing import TYPE_CHECKING
 
-from touchstone.publish.charts import CHARTS, NothingToDraw, draw
+from touchstone.contracts import resolve
+from touchstone.publish.charts import CHARTS, NothingToDraw
 from touchstone.text import markdown_text, visible
 
 if TYPE_CHECKING:
     import polars as pl
 
-# The charts that answer the first questions, by their table. The first takes 1.5 s of CPU, each further one 0.2 s.
+# The charts that answer the first questions, by their table.
 INLINE = {
     "pass_at_k": "leaderboard",
     "tiers": "tier_uplift",
@@ -22,8 +23,10 @@ INLINE = {
 }
 # Dagster keeps the text in its history twice, in every run that changes the table.
 MAX_BYTES = 60_000
-# Tables with more rows are not drawn: a pair takes two cells of 280 bytes each, and drawing 9,000 pairs takes seconds.
-_MAX_ROWS = {"model_comparison": 200}
+# The best models, as many as can be read beside an asset; the caption says how many more there are.
+_TOP = {"leaderboard": 30, "tier_uplift": 30, "pairwise_verdicts": 20}
+# Tables with more rows are not drawn: ordering the pairs of a thousand models takes a second.
+_MAX_ROWS = 50_000
 # No XML may have the control characters; the others turn the text around them.
 _UNSHOWN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\u202a-\u202e\u2066-\u2069]")
 
@@ -33,15 +36,12 @@ def inline_chart(table: str, frame: "pl.DataFrame") -> str | None:
     chart = CHARTS[INLINE[table]]
     command = f"touchstone chart {chart.name}"
     try:
-        if frame.height > _MAX_ROWS.get(table, frame.height):
+        if frame.height > _MAX_ROWS:
             return _too_large(command)
-        from altair.utils.schemapi import debug_mode
+        from touchstone.publish.charts.simple_svg import simple_svg
 
-        from touchstone.publish.charts.rendering import svg
-
-        # Not checked against the schema of Vega-Lite at every step: that takes a fifth of the time.
-        with debug_mode(False):
-            picture = svg(draw(chart.name, frame))
+        options = {"top": _TOP[chart.name]} if chart.name in _TOP else {}
+        picture = simple_svg(resolve(chart.draw)(frame.lazy(), **options))
     except NothingToDraw:
         return None
     except Exception as error:  # A picture must not fail the run.

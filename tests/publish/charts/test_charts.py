@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+import altair as alt
 import polars as pl
 import pytest
 
@@ -70,6 +71,11 @@ def test_the_caption_states_n_and_how_sure_the_figures_are(name: str) -> None:
 def test_the_description_for_screen_readers_is_title_and_caption(name: str) -> None:
     drawn = of_three(name)
     assert drawn["description"] == f"{drawn['title']['text']} {caption(drawn)}"
+
+
+@ALL
+def test_a_chart_follows_the_schema_of_vega_lite(name: str) -> None:
+    alt.TopLevelSpec.validate(of_three(name))
 
 
 @ALL

@@ -221,7 +221,7 @@ def test_a_plan_that_no_number_of_attempts_reaches_says_so(reaches_goal: bool, s
     mixes = pl.LazyFrame({"attempts_per_problem": [1, 20], "problems": [164, 164], "detectable": [0.148, 0.071]})
     given = {"effect": 0.03, "power": 0.8, "cost_usd": None, "cheapest": False, "reaches_goal": reaches_goal}
     drawn = plan_tradeoff(mixes.with_columns(pl.lit(value).alias(name) for name, value in given.items()))
-    assert ("No number of attempts shown is enough" in " ".join(drawn.title.subtitle)) is said
+    assert ("No number of attempts shown is enough" in caption(drawn)) is said
 
 
 def test_a_series_with_a_single_point_is_seen() -> None:

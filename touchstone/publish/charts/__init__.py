@@ -1,7 +1,7 @@
-"""Charts of a run: every one is a function of one table that gives an Altair chart with n and CI method in its caption.
+"""Charts of a run: every one is a function of one table that gives Vega-Lite with n and CI method in its caption.
 
-This module only declares them, so that listing charts stays fast; Altair is imported when one is drawn. `rendering`
-turns a chart into SVG, PNG or a page, `theme` holds colours and type, `frames` what all charts do with their table.
+This module only declares them, so that listing charts stays fast. `rendering` turns a chart into SVG, PNG or a page,
+`vega` has the parts of a chart, `theme` colours and type, `frames` what all charts do with their table.
 """
 
 from collections.abc import Mapping
@@ -70,10 +70,14 @@ _ALL = (
 CHARTS: dict[str, Chart] = {chart.name: chart for chart in _ALL}
 
 
-def draw(
+def spec(
     name: str, frame: "pl.DataFrame | pl.LazyFrame", *, theme: ThemeName = "light", **options: Any
-) -> "alt.TopLevelMixin":
-    """The chart of that name from its table. The options are those of the chart's function."""
+) -> dict[str, Any]:
+    """The chart as plain Vega-Lite, data included, without any outside address.
+
+    The options are those of the chart's function. Its colours of text, lines and series are all in `config`: replace
+    that with `theme.config("dark")` to switch.
+    """
     import polars as pl
 
     from touchstone.publish.charts.theme import themed
@@ -86,16 +90,14 @@ def draw(
         raise TouchstoneError(f"the chart '{name}' needs the table '{chart.table}': {reason}") from error
 
 
-def spec(
+def draw(
     name: str, frame: "pl.DataFrame | pl.LazyFrame", *, theme: ThemeName = "light", **options: Any
-) -> dict[str, Any]:
-    """The chart as plain Vega-Lite, data included, without any outside address.
+) -> "alt.TopLevelMixin":
+    """The same as a chart of Altair, to show in a notebook and to change: importing Altair takes a while."""
+    drawn = spec(name, frame, theme=theme, **options)
+    import altair as alt
 
-    Its colours of text, lines and series are all in `config`: replace that with `theme.config("dark")` to switch.
-    """
-    from touchstone.publish.charts.rendering import vega_lite
-
-    return vega_lite(draw(name, frame, theme=theme, **options))
+    return alt.Chart.from_dict(drawn)
 
 
 def find_chart(name: str) -> Chart:

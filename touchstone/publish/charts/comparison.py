@@ -2,10 +2,9 @@
 
 from typing import Final
 
-import altair as alt
 import polars as pl
 
-from touchstone.publish.charts import NothingToDraw
+from touchstone.publish.charts import NothingToDraw, vega
 from touchstone.publish.charts.frames import (
     LABEL_LENGTH,
     caption,
@@ -16,7 +15,7 @@ from touchstone.publish.charts.frames import (
     rows_of,
     side_noun,
     tabled_intervals,
-    title,
+    titled,
     tooltip,
     with_side,
 )
@@ -34,9 +33,7 @@ SYMBOLS: Final = {
 _COMFORTABLE = 30
 
 
-def pairwise_verdicts(
-    frame: pl.LazyFrame, *, top: int = 150, settings: pl.LazyFrame | None = None
-) -> alt.TopLevelMixin:
+def pairwise_verdicts(frame: pl.LazyFrame, *, top: int = 150, settings: pl.LazyFrame | None = None) -> vega.Spec:
     """The verdict on the model of the row against that of the column, the best model of each tier first."""
     pairs = rows_of(
         frame.select(
@@ -83,7 +80,7 @@ def pairwise_verdicts(
     )
     place = {name: nth for nth, name in enumerate(names)}
     numbered = cells.with_columns(pl.col("row", "column").replace_strict(place, return_dtype=pl.Int64))
-    return _matrix(numbered, names).properties(title=title("Model against model", lines))
+    return titled(_matrix(numbered, names), "Model against model", lines)
 
 
 def _both_ways(pairs: pl.DataFrame) -> pl.DataFrame:
@@ -111,7 +108,7 @@ def _both_ways(pairs: pl.DataFrame) -> pl.DataFrame:
     return pl.concat([forth, back])
 
 
-def _matrix(cells: pl.DataFrame, names: list[str]) -> alt.TopLevelMixin:
+def _matrix(cells: pl.DataFrame, names: list[str]) -> vega.Spec:
     present = [verdict for verdict in VERDICTS if verdict in set(cells["verdict"])]
     number = {verdict: nth for nth, verdict in enumerate(present)}
     small = len(names) > _COMFORTABLE
@@ -121,8 +118,8 @@ def _matrix(cells: pl.DataFrame, names: list[str]) -> alt.TopLevelMixin:
     ).sort("row", "column")
     # Names are kept once: the size of a large matrix is that of its figures.
     base = (
-        alt.Chart(numbers(rows))
-        .transform_calculate(
+        vega.view(numbers(rows))
+        .calculate(
             row_label="pair_labels[datum.row]",
             column_label="pair_labels[datum.column]",
             row_name="pair_names[datum.row]",
@@ -130,12 +127,12 @@ def _matrix(cells: pl.DataFrame, names: list[str]) -> alt.TopLevelMixin:
             verdict="pair_verdicts[datum.v]",
         )
         .encode(
-            x=alt.X("column_label:N", title=None, scale=alt.Scale(domain=labels), axis=_axis(small, -90)),
-            y=alt.Y("row_label:N", title=None, scale=alt.Scale(domain=labels), axis=_axis(small, 0)),
+            x=vega.field("column_label:N", title=None, scale={"domain": labels}, axis=_axis(small, -90)),
+            y=vega.field("row_label:N", title=None, scale={"domain": labels}, axis=_axis(small, 0)),
         )
     )
-    colours = alt.Scale(domain=present, range=[_COLOURS[verdict] for verdict in present])
-    shapes = alt.Scale(domain=present, range=[_SHAPES[verdict] for verdict in present])
+    colours = {"domain": present, "range": [_COLOURS[verdict] for verdict in present]}
+    shapes = {"domain": present, "range": [_SHAPES[verdict] for verdict in present]}
     tips = tooltip(
         row_name="model",
         column_name="against",
@@ -145,22 +142,22 @@ def _matrix(cells: pl.DataFrame, names: list[str]) -> alt.TopLevelMixin:
         n="shared problems|,d",
     )
     layers = [
-        base.mark_rect().encode(
-            color=alt.Color("verdict:N", scale=colours, legend=_LEGEND),
+        base.mark("rect").encode(
+            color=vega.field("verdict:N", scale=colours, legend=_LEGEND),
             tooltip=tips,
         ),
-        base.mark_point(filled=True, size=12 if small else 60, opacity=1).encode(
-            shape=alt.Shape("verdict:N", scale=shapes, legend=_LEGEND),
-            color=alt.value("#000000"),
+        base.mark("point", filled=True, size=12 if small else 60, opacity=1).encode(
+            shape=vega.field("verdict:N", scale=shapes, legend=_LEGEND),
+            color=vega.value("#000000"),
         ),
     ]
-    step = alt.Step(9 if small else 24)
+    step = vega.step(9 if small else 24)
     looked_up = {"pair_labels": labels, "pair_names": list(map(visible, names)), "pair_verdicts": present}
-    params = [alt.param(name=name, value=value) for name, value in looked_up.items()]
-    return alt.layer(*layers).properties(width=step, height=step).add_params(*params)
+    params = [{"name": name, "value": value} for name, value in looked_up.items()]
+    return vega.layer(*layers, width=step, height=step, params=params)
 
 
-_LEGEND = alt.Legend(title="row against column", symbolStrokeColor="#777777", symbolStrokeWidth=0.7, symbolSize=90)
+_LEGEND = {"title": "row against column", "symbolStrokeColor": "#777777", "symbolStrokeWidth": 0.7, "symbolSize": 90}
 # Okabe-Ito blue, vermilion and green, lightened so that a black symbol is readable on them; the rest are greys.
 _COLOURS: Final = {
     "better": "#9CCBEC",
@@ -173,19 +170,19 @@ _COLOURS: Final = {
 _SHAPES: Final = {
     "better": "triangle-up",
     "worse": "triangle-down",
-    "no relevant difference": "M-.8,-.6H.8V-.2H-.8ZM-.8,.2H.8V.6H-.8Z",
-    "no evidence": "M-.35,-.35H.35V.35H-.35Z",
+    "no relevant difference": "M-.8,-.6h1.6v.4h-1.6zm0,.8h1.6v.4h-1.6z",
+    "no evidence": "M-.35,-.35h.7v.7h-.7z",
     "underpowered": "cross",
 }
 
 
-def _axis(small: bool, angle: int) -> alt.Axis:
-    return alt.Axis(
-        orient="top" if angle else "left",
-        labelAngle=angle,
-        labelFontSize=8 if small else 11,
-        grid=False,
-        ticks=False,
-        domain=False,
-        labelPadding=6,
-    )
+def _axis(small: bool, angle: int) -> vega.Spec:
+    return {
+        "orient": "top" if angle else "left",
+        "labelAngle": angle,
+        "labelFontSize": 8 if small else 11,
+        "grid": False,
+        "ticks": False,
+        "domain": False,
+        "labelPadding": 6,
+    }

@@ -1,8 +1,8 @@
 """How much another attempt helps: pass@k along k, and pass@k against pass^k."""
 
-import altair as alt
 import polars as pl
 
+from touchstone.publish.charts import vega
 from touchstone.publish.charts.frames import (
     INTERVAL_TIPS,
     caption,
@@ -13,7 +13,7 @@ from touchstone.publish.charts.frames import (
     interval_sentence,
     side_noun,
     side_rows,
-    title,
+    titled,
     tooltip,
     with_labels,
 )
@@ -22,7 +22,7 @@ from touchstone.publish.charts.lines import HIGHLIGHTED, interval_mark, series_l
 _PANEL_WIDTH, _PANEL_HEIGHT, _PANEL_COLUMNS = 190, 130, 3
 
 
-def pass_at_k_curves(frame: pl.LazyFrame, *, settings: pl.LazyFrame | None = None) -> alt.TopLevelMixin:
+def pass_at_k_curves(frame: pl.LazyFrame, *, settings: pl.LazyFrame | None = None) -> vega.Spec:
     """pass@k along k with its interval as a band, in colour for the models with the best pass@k at the smallest k."""
     rows = _ranked(
         side_rows(frame, "pass_at_k", "k", "pass_at_k", "ci_low", "ci_high", "ci_method", "eligible"),
@@ -53,10 +53,10 @@ def pass_at_k_curves(frame: pl.LazyFrame, *, settings: pl.LazyFrame | None = Non
             eligible="problems|,d",
         ),
     )
-    return chart.properties(title=title("pass@k by number of attempts", lines))
+    return titled(chart, "pass@k by number of attempts", lines)
 
 
-def pass_hat_k(frame: pl.LazyFrame, *, top: int = 12, settings: pl.LazyFrame | None = None) -> alt.TopLevelMixin:
+def pass_hat_k(frame: pl.LazyFrame, *, top: int = 12, settings: pl.LazyFrame | None = None) -> vega.Spec:
     """The chance that one of k attempts passes (pass@k) against the chance that all do (pass^k), a panel per model."""
     rows = _ranked(
         side_rows(
@@ -74,10 +74,10 @@ def pass_hat_k(frame: pl.LazyFrame, *, top: int = 12, settings: pl.LazyFrame | N
         interval_sentence(rows.drop_nulls("pass_hat_k"), "pass^k", level=level, mark="Bands", missing=None),
         rest,
     )
-    return _panels(rows).properties(title=title("One success or always: pass@k and pass^k", lines))
+    return titled(_panels(rows), "One success or always: pass@k and pass^k", lines)
 
 
-def _panels(rows: pl.DataFrame) -> alt.TopLevelMixin:
+def _panels(rows: pl.DataFrame) -> vega.Spec:
     tips = tooltip(
         side="model",
         k="k|d",
@@ -88,25 +88,28 @@ def _panels(rows: pl.DataFrame) -> alt.TopLevelMixin:
         ci_method="CI method",
         eligible="problems|,d",
     )
-    scale = alt.Scale(domain=[0, 1])
-    base = alt.Chart().encode(x=_k_axis(rows), tooltip=tips)
-    at, hat = alt.Y("pass_at_k:Q", title=None, scale=scale), alt.Y("pass_hat_k:Q", title=None, scale=scale)
-    colours = alt.Scale(domain=["pass@k", "pass^k"])
-    colour_at = alt.ColorDatum("pass@k", scale=colours, legend=None)
-    colour_hat = alt.ColorDatum("pass^k", scale=colours, legend=None)
+    scale = {"domain": [0, 1]}
+    colour = vega.field("figure:N", scale={"domain": ["pass@k", "pass^k"]}, legend=None)
+    base = vega.view().encode(x=_k_axis(rows), tooltip=tips, color=colour)
+    at, hat = (
+        base.calculate(figure=f"'{name}'").encode(y=vega.field(f"{column}:Q", title=None, scale=scale))
+        for name, column in (("pass@k", "pass_at_k"), ("pass^k", "pass_hat_k"))
+    )
     layers = [
-        base.mark_area(opacity=0.15).encode(y=alt.Y("ci_low:Q", scale=scale), y2="ci_high:Q", color=colour_hat),
-        base.mark_line(strokeWidth=2).encode(y=at, color=colour_at),
-        base.mark_point(filled=True, size=22, opacity=1).encode(y=at, color=colour_at),
-        base.mark_line(strokeWidth=2, strokeDash=[5, 3]).encode(y=hat, color=colour_hat),
-        base.mark_point(filled=True, size=22, opacity=1, shape="square").encode(y=hat, color=colour_hat),
+        hat.mark("area", opacity=0.15).encode(y=vega.field("ci_low:Q", scale=scale), y2="ci_high:Q"),
+        at.mark("line", strokeWidth=2),
+        at.mark("point", filled=True, size=22, opacity=1),
+        hat.mark("line", strokeWidth=2, strokeDash=[5, 3]),
+        hat.mark("point", filled=True, size=22, opacity=1, shape="square"),
     ]
     labels = rows["label"].unique(maintain_order=True).to_list()
-    return (
-        alt.layer(*layers, data=data(rows))
-        .properties(width=_PANEL_WIDTH, height=_PANEL_HEIGHT)
-        .facet(facet=alt.Facet("label:N", title=None, sort=labels), columns=_PANEL_COLUMNS, spacing=18)
-    )
+    return {
+        "data": data(rows),
+        "facet": vega.field("label:N", title=None, sort=labels),
+        "spec": vega.layer(*layers, width=_PANEL_WIDTH, height=_PANEL_HEIGHT),
+        "columns": _PANEL_COLUMNS,
+        "spacing": 18,
+    }
 
 
 def _ranked(rows: pl.DataFrame, figure: str) -> pl.DataFrame:
@@ -123,11 +126,11 @@ def _spans_tens(rows: pl.DataFrame) -> bool:
     return bool(max(rows["k"]) > 10 * min(rows["k"]))
 
 
-def _k_axis(rows: pl.DataFrame, field: str = "k") -> alt.X:
+def _k_axis(rows: pl.DataFrame, field: str = "k") -> vega.Spec:
     """The axis of k: logarithmic where it spans more than a factor of ten."""
     present, log = sorted(set(rows["k"].to_list())), _spans_tens(rows)
     ticks = [k for k in present if str(k).rstrip("0") in ("1", "2", "5")] if log else present
     # A single k has no span of its own.
-    domain = alt.Undefined if len(present) > 1 else [present[0] - 0.5, present[0] + 0.5]
-    scale = alt.Scale(type="log" if log else "linear", domain=domain, zero=False, nice=False, padding=12)
-    return alt.X(f"{field}:Q", title="k", scale=scale, axis=alt.Axis(values=ticks, format="d", grid=False))
+    domain = {} if len(present) > 1 else {"domain": [present[0] - 0.5, present[0] + 0.5]}
+    scale = {"type": "log" if log else "linear", "zero": False, "nice": False, "padding": 12, **domain}
+    return vega.field(f"{field}:Q", title="k", scale=scale, axis={"values": ticks, "format": "d", "grid": False})

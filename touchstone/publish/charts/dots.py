@@ -1,8 +1,8 @@
 """Dot plots: one row per name, a point for its figure and a bar for its confidence interval."""
 
-import altair as alt
 import polars as pl
 
+from touchstone.publish.charts import vega
 from touchstone.publish.charts.frames import data, padded
 from touchstone.publish.charts.theme import WIDTH
 
@@ -11,11 +11,11 @@ _STEP = 18
 _POINT = 60
 
 
-def row_axis(rows: pl.DataFrame) -> alt.Y:
+def row_axis(rows: pl.DataFrame) -> vega.Spec:
     """A row for every label, in the order of the rows: left to itself, Vega takes that of the first layer's marks."""
-    axis = alt.Axis(grid=False, ticks=False, domain=False, labelPadding=8)
+    axis = {"grid": False, "ticks": False, "domain": False, "labelPadding": 8}
     labels = rows["label"].unique(maintain_order=True).to_list()
-    return alt.Y("label:N", title=None, axis=axis, scale=alt.Scale(domain=labels))
+    return vega.field("label:N", title=None, axis=axis, scale={"domain": labels})
 
 
 def figure_text(column: str, form: str = "{:.3f}") -> pl.Expr:
@@ -30,11 +30,11 @@ def interval_dots(
     low: str,
     high: str,
     *,
-    axis: alt.Axis,
-    tooltip: list[alt.Tooltip],
+    axis: vega.Spec,
+    tooltip: list[vega.Spec],
     by: str | None = None,
     zero: bool = False,
-) -> alt.TopLevelMixin:
+) -> vega.Spec:
     """Points at `figure` with bars from `low` to `high`, a row per `label`, and the text `figure` on the right.
 
     A point without an interval is open and has no bar; a row without a figure has only its text. A bar whose end is
@@ -46,22 +46,26 @@ def interval_dots(
         pl.col(high).clip(*ends).alias("bar_high"),
         pl.col(low).is_not_null().alias("has_interval"),
     )
-    plain = alt.Chart(data(rows)).encode(y=row_axis(rows), tooltip=tooltip)
-    base = plain if by is None else plain.encode(color=alt.Color(f"{by}:N", legend=None))
-    scale = alt.Scale(domain=ends, nice=False, zero=False)
-    bars = base.transform_filter("datum.has_interval").mark_rule(strokeWidth=2)
-    points = base.transform_filter(f"isValid(datum.{figure})").encode(x=alt.X(f"{figure}:Q", scale=scale, axis=axis))
+    plain = vega.view(data(rows)).encode(y=row_axis(rows), tooltip=tooltip)
+    base = plain if by is None else plain.encode(color=vega.field(f"{by}:N", legend=None))
+    has_interval = {"field": "has_interval", "equal": True}
+    scale = {"domain": ends, "nice": False, "zero": False}
+    bars = base.transform(filter=has_interval).mark("rule", strokeWidth=2)
+    points = base.transform(filter={"field": figure, "valid": True}).encode(
+        x=vega.field(f"{figure}:Q", scale=scale, axis=axis)
+    )
     if by is not None:
-        points = points.encode(shape=alt.Shape(f"{by}:N", legend=None))
-    filled = points.transform_filter("datum.has_interval").mark_point(filled=True, size=_POINT, opacity=1)
+        points = points.encode(shape=vega.field(f"{by}:N", legend=None))
+    filled = points.transform(filter=has_interval).mark("point", filled=True, size=_POINT, opacity=1)
     layers = [
-        bars.encode(x=alt.X("bar_low:Q", scale=scale, axis=axis), x2="bar_high:Q"),
+        bars.encode(x=vega.field("bar_low:Q", scale=scale, axis=axis), x2="bar_high:Q"),
         filled,
-        plain.mark_text(align="left", style="ink", dx=8).encode(x=alt.value(WIDTH), text="figure:N"),
+        plain.mark("text", align="left", style="ink", dx=8).encode(x=vega.value(WIDTH), text="figure:N"),
     ]
     if rows[low].null_count():
-        layers.append(points.transform_filter("!datum.has_interval").mark_point(size=_POINT, opacity=1, style="hollow"))
+        without = points.transform(filter={**has_interval, "equal": False})
+        layers.append(without.mark("point", size=_POINT, opacity=1, style="hollow"))
     if zero:
-        line = alt.Chart(alt.InlineData(values=[{"zero": 0}])).mark_rule(style="guide", strokeDash=[3, 3])
-        layers.insert(0, line.encode(x=alt.X("zero:Q", scale=scale, axis=axis)))
-    return alt.layer(*layers).properties(width=WIDTH, height=alt.Step(_STEP))
+        line = vega.view(data(pl.DataFrame({"zero": [0]}))).mark("rule", style="guide", strokeDash=[3, 3])
+        layers.insert(0, line.encode(x=vega.field("zero:Q", scale=scale, axis=axis)))
+    return vega.layer(*layers, width=WIDTH, height=vega.step(_STEP))

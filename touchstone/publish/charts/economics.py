@@ -2,10 +2,10 @@
 
 import math
 
-import altair as alt
 import polars as pl
 
-from touchstone.publish.charts import NothingToDraw
+from touchstone.publish.charts import NothingToDraw, vega
+from touchstone.publish.charts.axes import round_ticks
 from touchstone.publish.charts.frames import (
     caption,
     count_sentence,
@@ -14,7 +14,7 @@ from touchstone.publish.charts.frames import (
     padded,
     side_rows,
     tabled_intervals,
-    title,
+    titled,
     tooltip,
     with_labels,
 )
@@ -26,9 +26,10 @@ _LABELLED = 12
 # From coarse to fine; finer ones serve costs that hardly differ.
 _TICKS = ((1,), (1, 2, 5), range(1, 10), tuple(step / 10 for step in range(10, 100)))
 _FEWEST_TICKS = 3
+_RATE_TICKS = 8
 
 
-def cost_quality(frame: pl.LazyFrame, *, settings: pl.LazyFrame | None = None) -> alt.TopLevelMixin:
+def cost_quality(frame: pl.LazyFrame, *, settings: pl.LazyFrame | None = None) -> vega.Spec:
     """Pass rate against cost per attempt on a log axis, with the Pareto front as a step line."""
     rows = side_rows(
         frame,
@@ -66,22 +67,22 @@ def cost_quality(frame: pl.LazyFrame, *, settings: pl.LazyFrame | None = None) -
         pl.col("cost_of_pass").map_elements(_dollars, return_dtype=pl.String).alias("pass_text"),
         pl.col("ci_high").map_elements(_dollars, return_dtype=pl.String).alias("high_text"),
     )
-    return _chart(shown).properties(title=title("Cost and quality", lines))
+    return titled(_chart(shown), "Cost and quality", lines)
 
 
-def _chart(rows: pl.DataFrame) -> alt.TopLevelMixin:
+def _chart(rows: pl.DataFrame) -> vega.Spec:
     low, high = _ends(rows["cost_per_attempt"])
-    x = alt.X(
+    x = vega.field(
         "cost_per_attempt:Q",
         title="mean cost of an attempt, US dollars (log scale)",
-        scale=alt.Scale(type="log", domain=[low, high], nice=False),
-        axis=alt.Axis(format="$~r", values=_log_ticks(low, high)),
+        scale={"type": "log", "domain": [low, high], "nice": False},
+        axis={"format": "$~r", "values": _log_ticks(low, high)},
     )
     # The space for names may go beyond 0 and 1, where no rate is.
     ends = padded(rows["pass_rate"], share=0.08)
-    rates = alt.Scale(domain=ends, nice=False, zero=False)
-    possible = alt.Axis(format=".3~f", labelExpr="datum.value < 0 || datum.value > 1 ? '' : datum.label")
-    y = alt.Y("pass_rate:Q", title="pass rate", scale=rates, axis=possible)
+    rates = {"domain": ends, "nice": False, "zero": False}
+    possible = [tick for tick in round_ticks(ends[0], ends[1], _RATE_TICKS) if 0 <= tick <= 1]
+    y = vega.field("pass_rate:Q", title="pass rate", scale=rates, axis={"format": ".3~f", "values": possible})
     tips = tooltip(
         side="model",
         pass_rate="pass rate|.4f",
@@ -93,20 +94,22 @@ def _chart(rows: pl.DataFrame) -> alt.TopLevelMixin:
         pareto_probability="probability of the Pareto front|.2f",
         problems="problems|,d",
     )
-    base = alt.Chart(data(_with_corners(rows, low, high, ends))).encode(x=x, y=y)
-    front = base.transform_filter("datum.pareto")
+    base = vega.view(data(_with_corners(rows, low, high, ends))).encode(x=x, y=y)
+    front, others = (base.transform(filter={"field": "pareto", "equal": wanted}) for wanted in (True, False))
     names = [
-        base.transform_filter(f"datum.corner === {nth}")
-        .mark_text(align="left" if right > 0 else "right", dx=right * DX, dy=down * DY, style="ink")
+        base.transform(filter={"field": "corner", "equal": nth})
+        .mark("text", align="left" if right > 0 else "right", dx=right * DX, dy=down * DY, style="ink")
         .encode(text="label:N")
         for nth, (right, down) in enumerate(CORNERS)
     ]
-    return alt.layer(
-        front.mark_line(interpolate="step-after", strokeWidth=1.2, style="guide", opacity=0.8),
-        base.transform_filter("!datum.pareto").mark_point(size=60, opacity=1, style="hollow").encode(tooltip=tips),
-        front.mark_point(filled=True, size=75, opacity=1, shape="diamond").encode(tooltip=tips),
+    return vega.layer(
+        front.mark("line", interpolate="step-after", strokeWidth=1.2, style="guide", opacity=0.8),
+        others.mark("point", size=60, opacity=1, style="hollow").encode(tooltip=tips),
+        front.mark("point", filled=True, size=75, opacity=1, shape="diamond").encode(tooltip=tips),
         *names,
-    ).properties(width=WIDTH, height=_HEIGHT)
+        width=WIDTH,
+        height=_HEIGHT,
+    )
 
 
 def _with_corners(rows: pl.DataFrame, low: float, high: float, rates: list[float]) -> pl.DataFrame:

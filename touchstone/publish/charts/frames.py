@@ -3,17 +3,13 @@
 import math
 import textwrap
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from touchstone.publish.charts import NothingToDraw
+from touchstone.publish.charts import NothingToDraw, vega
 from touchstone.publish.figures import percent
 from touchstone.publish.short_names import shortened
 from touchstone.text import counted, some_of, visible
-
-if TYPE_CHECKING:
-    import altair as alt
 
 LABEL_LENGTH = 36
 _CAPTION_WIDTH = 110
@@ -159,44 +155,35 @@ def padded(*columns: pl.Series, share: float = 0.04) -> list[float]:
     return [min(values) - space, max(values) + space]
 
 
-def data(rows: pl.DataFrame) -> "alt.InlineData":
-    """The rows as JSON, in which no number is infinite and no text has control characters."""
-    import altair as alt
-
+def data(rows: pl.DataFrame) -> vega.Rows:
+    """The rows for JSON, in which no number is infinite and no text has control characters."""
     numbers, strings = pl.col(pl.Float64), pl.col(pl.String)
-    safe = rows.with_columns(
-        pl.when(numbers.is_finite()).then(numbers), strings.map_elements(visible, return_dtype=pl.String)
+    return vega.Rows(
+        rows.with_columns(
+            pl.when(numbers.is_finite()).then(numbers), strings.map_elements(visible, return_dtype=pl.String)
+        )
     )
-    return alt.InlineData(values=safe.to_dicts())
 
 
-def numbers(rows: pl.DataFrame) -> "alt.InlineData":
-    """Rows of numbers as CSV with six significant digits: a third of the size, and quick to make, for large grids."""
-    import altair as alt
-
-    rounded = rows.with_columns(pl.col(pl.Float64).round_sig_figs(6))
-    parse = alt.Parse.from_dict(dict.fromkeys(rows.columns, "number"))
-    return alt.InlineData(values=rounded.write_csv(), format=alt.CsvDataFormat(type="csv", parse=parse))
+def numbers(rows: pl.DataFrame) -> vega.Rows:
+    """Rows of numbers with six significant digits, small and quick to make, for large grids."""
+    return vega.Rows(rows.with_columns(pl.col(pl.Float64).round_sig_figs(6)), csv=True)
 
 
-def title(text: str, lines: list[str]) -> "alt.TitleParams":
-    """The chart's title with its caption."""
-    import altair as alt
-
-    return alt.TitleParams(text=text, subtitle=lines)
+def titled(chart: vega.Spec, text: str, lines: list[str]) -> vega.Spec:
+    """The chart with its title and its caption."""
+    return {**chart, "title": {"text": text, "subtitle": lines}}
 
 
 # The part of a tooltip that tells of the interval in the columns `ci_low` and `ci_high`.
 INTERVAL_TIPS = {"ci_low": "CI low|.4f", "ci_high": "CI high|.4f", "ci_method": "CI method"}
 
 
-def tooltip(**fields: str) -> "list[alt.Tooltip]":
+def tooltip(**fields: str) -> list[vega.Spec]:
     """Tooltips as `field="title"`, or `field="title|format"` for numbers."""
-    import altair as alt
-
     shown = []
     for field, text in fields.items():
         name, _, form = text.partition("|")
-        extra: dict[str, Any] = {"format": form, "type": "quantitative"} if form else {"type": "nominal"}
-        shown.append(alt.Tooltip(field=field, title=name, **extra))
+        extra = {"format": form, "type": "quantitative"} if form else {"type": "nominal"}
+        shown.append({"field": field, "title": name, **extra})
     return shown

@@ -1,9 +1,8 @@
 """Who solves what: suites and problems by model, both sorted by difficulty, and the classes of failed attempts."""
 
-import altair as alt
 import polars as pl
 
-from touchstone.publish.charts import NothingToDraw
+from touchstone.publish.charts import NothingToDraw, vega
 from touchstone.publish.charts.frames import (
     caption,
     count_sentence,
@@ -11,7 +10,7 @@ from touchstone.publish.charts.frames import (
     side_noun,
     side_rows,
     tabled_intervals,
-    title,
+    titled,
     tooltip,
 )
 from touchstone.publish.charts.grids import MAX_COLUMNS, MAX_ROWS, grid
@@ -21,9 +20,7 @@ from touchstone.vocabulary import CLASSES, PASS_CLASS
 _FAILURES = (*(name for name in CLASSES if name != PASS_CLASS), "other")
 
 
-def suite_heatmap(
-    frame: pl.LazyFrame, *, top: int = MAX_ROWS, settings: pl.LazyFrame | None = None
-) -> alt.TopLevelMixin:
+def suite_heatmap(frame: pl.LazyFrame, *, top: int = MAX_ROWS, settings: pl.LazyFrame | None = None) -> vega.Spec:
     """The score of every model in every suite, the best model on top, the hardest suite on the left."""
     every = side_rows(frame, "suite_scores", "suite", "cases", "passed", "ci_method", "ci_units")
     pooled = every.group_by("side", "suite").agg(pl.col("cases", "passed").sum(), pl.col("ci_units").max())
@@ -49,10 +46,10 @@ def suite_heatmap(
         form=".2f",
         tips={"value": "score|.4f", "passed": "passed|,d", "cases": "attempts|,d"},
     )
-    return chart.properties(title=title("Score by suite", lines))
+    return titled(chart, "Score by suite", lines)
 
 
-def failure_classes(frame: pl.LazyFrame, *, top: int = MAX_ROWS) -> alt.TopLevelMixin:
+def failure_classes(frame: pl.LazyFrame, *, top: int = MAX_ROWS) -> vega.Spec:
     """The share of a model's attempts in every class of failure, the model that fails least on top."""
     counts = [f"class_{name}" for name in _FAILURES]
     every = side_rows(frame, "suite_scores", "cases", "class_none", *counts)
@@ -85,10 +82,10 @@ def failure_classes(frame: pl.LazyFrame, *, top: int = MAX_ROWS) -> alt.TopLevel
         tips={"value": "share|.2%", "attempts": "attempts|,d", "cases": "of|,d"},
         top=max(cells["value"]),
     )
-    return chart.properties(title=title("How attempts fail", lines))
+    return titled(chart, "How attempts fail", lines)
 
 
-def problem_heatmap(frame: pl.LazyFrame, *, top: int = MAX_ROWS) -> alt.TopLevelMixin:
+def problem_heatmap(frame: pl.LazyFrame, *, top: int = MAX_ROWS) -> vega.Spec:
     """The pass rate of every model on every problem, the best model on top, the hardest problem on the left.
 
     More problems than fit are put together by difficulty: a column is then the mean over neighbouring problems.
@@ -123,7 +120,7 @@ def problem_heatmap(frame: pl.LazyFrame, *, top: int = MAX_ROWS) -> alt.TopLevel
         form=".2f",
         tips={"value": "pass rate|.3f", "c": "passed|,d", "n": "decided attempts|,d"},
     )
-    return chart.properties(title=title("Pass rate by problem", lines))
+    return titled(chart, "Pass rate by problem", lines)
 
 
 def _by_difficulty(cells: pl.DataFrame, problems: pl.DataFrame) -> tuple[pl.DataFrame, list[str]]:
@@ -160,7 +157,7 @@ def _grid(
     form: str,
     tips: dict[str, str],
     top: float = 1.0,
-) -> alt.TopLevelMixin:
+) -> vega.Spec:
     places = (pl.col("side").is_in(rows)) & pl.col(column).is_in(columns)
     shown = cells.filter(places).select(
         pl.col("side")

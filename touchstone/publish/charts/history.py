@@ -2,12 +2,11 @@
 
 from typing import Final
 
-import altair as alt
 import polars as pl
 
-from touchstone.publish.charts import NothingToDraw
+from touchstone.publish.charts import NothingToDraw, vega
 from touchstone.publish.charts.comparison import SYMBOLS
-from touchstone.publish.charts.frames import caption, count_sentence, title, tooltip, with_labels, with_side
+from touchstone.publish.charts.frames import caption, count_sentence, titled, tooltip, with_labels, with_side
 from touchstone.publish.charts.lines import HIGHLIGHTED, interval_mark, series_lines
 from touchstone.text import counted, visible
 
@@ -31,7 +30,7 @@ def history(
     figure: str | None = None,
     item: str | None = None,
     verdicts: pl.LazyFrame | pl.DataFrame | None = None,
-) -> alt.TopLevelMixin:
+) -> vega.Spec:
     """A figure of the table `of` in every snapshot; `item` is the rest of the row's key, such as k.
 
     `verdicts` is the table `baseline_verdicts`: the gate's verdicts on the latest run stand after the models' names.
@@ -72,7 +71,7 @@ def history(
             verdict="verdict of the gate",
         ),
     )
-    return chart.properties(title=title(f"{name} over snapshots", lines))
+    return titled(chart, f"{name} over snapshots", lines)
 
 
 def _title(of: str, figure: str, item: str) -> str:
@@ -133,13 +132,18 @@ def _verdicts(verdicts: pl.LazyFrame | pl.DataFrame | None) -> tuple[pl.DataFram
     return judged, f"In brackets: the gate's verdict on this run against {baseline}." if rows.height else None
 
 
-def _snapshot_axis(snapshots: pl.DataFrame) -> alt.X:
+def _snapshot_axis(snapshots: pl.DataFrame) -> vega.Spec:
     """Snapshots at equal distances, labelled by date; every nth where they are many."""
     every = -(-snapshots.height // 10)
     minutes = [made_at[:16] for made_at in snapshots["made_at"]]
     exact = len(set(minutes)) < len(minutes)
     texts = [made_at[: 19 if exact else 16].replace("T", " ") for made_at in snapshots["made_at"]]
     expression = f"{texts}[datum.value]"
-    axis = alt.Axis(values=list(range(0, snapshots.height, every)), labelExpr=expression, labelAngle=-30, grid=False)
-    scale = alt.Scale(domain=[-0.3, snapshots.height - 0.7], nice=False, zero=False)
-    return alt.X("position:Q", title=None, scale=scale, axis=axis)
+    axis = {
+        "values": list(range(0, snapshots.height, every)),
+        "labelExpr": expression,
+        "labelAngle": -30,
+        "grid": False,
+    }
+    scale = {"domain": [-0.3, snapshots.height - 0.7], "nice": False, "zero": False}
+    return vega.field("position:Q", title=None, scale=scale, axis=axis)

@@ -1,9 +1,8 @@
 """The leaderboard: pass@k of every model and tier with its confidence interval, best first."""
 
-import altair as alt
 import polars as pl
 
-from touchstone.publish.charts import NothingToDraw
+from touchstone.publish.charts import NothingToDraw, vega
 from touchstone.publish.charts.dots import figure_text, interval_dots
 from touchstone.publish.charts.frames import (
     INTERVAL_TIPS,
@@ -14,7 +13,7 @@ from touchstone.publish.charts.frames import (
     interval_sentence,
     side_noun,
     side_rows,
-    title,
+    titled,
     tooltip,
     with_labels,
 )
@@ -23,7 +22,7 @@ from touchstone.text import counted
 
 def leaderboard(
     frame: pl.LazyFrame, *, k: int | None = None, top: int = 50, settings: pl.LazyFrame | None = None
-) -> alt.TopLevelMixin:
+) -> vega.Spec:
     """pass@k with intervals, best first; the smallest k of the table if none is given."""
     rows = side_rows(frame, "pass_at_k", "k", "pass_at_k", "ci_low", "ci_high", "ci_method", "ci_units", "eligible")
     k = min(rows["k"]) if k is None else k
@@ -45,7 +44,7 @@ def leaderboard(
         "pass_at_k",
         "ci_low",
         "ci_high",
-        axis=alt.Axis(title=f"pass@{k}", format=".2f", tickCount=8),
+        axis={"title": f"pass@{k}", "format": ".2f", "tickCount": 8},
         by="tier" if shown["tier"].n_unique() > 1 else None,
         tooltip=tooltip(
             side="model",
@@ -55,4 +54,4 @@ def leaderboard(
             ci_units="independent units|,d",
         ),
     )
-    return chart.properties(title=title("Leaderboard", lines))
+    return titled(chart, "Leaderboard", lines)

@@ -1,8 +1,8 @@
 """Line charts of many series: the first few in colour with their names at the end, the others thin and grey."""
 
-import altair as alt
 import polars as pl
 
+from touchstone.publish.charts import vega
 from touchstone.publish.charts.frames import data, padded
 from touchstone.publish.charts.theme import DASHES, SHAPES, WIDTH
 
@@ -24,8 +24,8 @@ def interval_mark(rows: pl.DataFrame) -> str:
 
 
 def series_lines(
-    rows: pl.DataFrame, x: alt.X, y: str, *, y_title: str, tooltip: list[alt.Tooltip], log: bool = False
-) -> alt.TopLevelMixin:
+    rows: pl.DataFrame, x: vega.Spec, y: str, *, y_title: str, tooltip: list[vega.Spec], log: bool = False
+) -> vega.Spec:
     """Lines through `y` by `label`, with the interval from `low` to `high`; `x` encodes the field `position`.
 
     `rank` numbers the series from 0; those below `HIGHLIGHTED` are in colour, each with a dash pattern, a shape and
@@ -35,31 +35,31 @@ def series_lines(
     others = rows.filter(pl.col("rank") >= HIGHLIGHTED)
     names = first["label"].unique(maintain_order=True).to_list()
     ends = padded(rows[y], first["low"], first["high"])
-    height = alt.Y(f"{y}:Q", title=y_title, scale=alt.Scale(domain=ends, nice=False, zero=False))
-    colour = alt.Color("label:N", scale=alt.Scale(domain=names), legend=None)
-    dash = alt.StrokeDash("label:N", scale=alt.Scale(domain=names, range=DASHES[: len(names)]), legend=None)
-    shape = alt.Shape("label:N", scale=alt.Scale(domain=names, range=SHAPES[: len(names)]), legend=None)
+    height = vega.field(f"{y}:Q", title=y_title, scale={"domain": ends, "nice": False, "zero": False})
+    colour = vega.field("label:N", scale={"domain": names}, legend=None)
+    dash = vega.field("label:N", scale={"domain": names, "range": DASHES[: len(names)]}, legend=None)
+    shape = vega.field("label:N", scale={"domain": names, "range": SHAPES[: len(names)]}, legend=None)
     banded = interval_mark(rows) == "Bands"
-    base = alt.Chart(data(first if banded else _beside(first, len(names), log))).encode(x=x, color=colour)
+    base = vega.view(data(first if banded else _beside(first, len(names), log))).encode(x=x, color=colour)
     spans = (
-        base.mark_area(opacity=0.15 if len(names) <= _BANDS else 0.08)
+        base.mark("area", opacity=0.15 if len(names) <= _BANDS else 0.08)
         if banded
-        else base.mark_rule(strokeWidth=1.3, opacity=0.7)
+        else base.mark("rule", strokeWidth=1.3, opacity=0.7)
     )
-    layers: list[alt.Chart] = [
-        spans.encode(y=alt.Y("low:Q", scale=alt.Scale(domain=ends)), y2="high:Q"),
-        base.mark_line(strokeWidth=2).encode(y=height, strokeDash=dash),
-        base.mark_point(filled=True, size=45, opacity=1).encode(y=height, shape=shape, tooltip=tooltip),
+    layers: list[vega.View] = [
+        spans.encode(y=vega.field("low:Q", scale={"domain": ends}), y2="high:Q"),
+        base.mark("line", strokeWidth=2).encode(y=height, strokeDash=dash),
+        base.mark("point", filled=True, size=45, opacity=1).encode(y=height, shape=shape, tooltip=tooltip),
         *_end_labels(first, y, ends, colour, shape),
     ]
     if not others.is_empty():
-        grey = alt.Chart(data(others)).mark_line(style="guide", strokeWidth=0.7, opacity=0.3)
+        grey = vega.view(data(others)).mark("line", style="guide", strokeWidth=0.7, opacity=0.3)
         layers.insert(0, grey.encode(x=x, y=height, detail="label:N", tooltip=tooltip))
         # A line through a single point cannot be seen.
         alone = others.filter(pl.len().over("label") == 1)
-        dots = alt.Chart(data(alone)).mark_point(style="guide", size=12, opacity=0.6)
+        dots = vega.view(data(alone)).mark("point", style="guide", size=12, opacity=0.6)
         layers[1:1] = [dots.encode(x=x, y=height, tooltip=tooltip)] if alone.height else []
-    return alt.layer(*layers).properties(width=WIDTH, height=_HEIGHT)
+    return vega.layer(*layers, width=WIDTH, height=_HEIGHT)
 
 
 def _beside(rows: pl.DataFrame, series: int, log: bool) -> pl.DataFrame:
@@ -72,15 +72,15 @@ def _beside(rows: pl.DataFrame, series: int, log: bool) -> pl.DataFrame:
 
 
 def _end_labels(
-    rows: pl.DataFrame, y: str, ends: list[float], colour: alt.Color, shape: alt.Shape
-) -> tuple[alt.Chart, alt.Chart]:
+    rows: pl.DataFrame, y: str, ends: list[float], colour: vega.Spec, shape: vega.Spec
+) -> tuple[vega.View, vega.View]:
     """The name of every series at the height of its last point, with its symbol."""
     last = rows.filter(pl.col(y).is_finite()).group_by("label", maintain_order=True).last()
     gap = _LINE_HEIGHT / _HEIGHT * (ends[1] - ends[0])
     last = last.with_columns(pl.Series("text_y", spread(last[y].to_list(), gap, *ends), dtype=pl.Float64))
-    base = alt.Chart(data(last)).encode(x=alt.value(WIDTH + 12), y=alt.Y("text_y:Q", scale=alt.Scale(domain=ends)))
-    symbols = base.mark_point(filled=True, size=45, opacity=1).encode(color=colour, shape=shape)
-    return symbols, base.mark_text(align="left", dx=8, style="ink").encode(text="end:N")
+    base = vega.view(data(last)).encode(x=vega.value(WIDTH + 12), y=vega.field("text_y:Q", scale={"domain": ends}))
+    symbols = base.mark("point", filled=True, size=45, opacity=1).encode(color=colour, shape=shape)
+    return symbols, base.mark("text", align="left", dx=8, style="ink").encode(text="end:N")
 
 
 def spread(values: list[float], gap: float, low: float, high: float) -> list[float]:

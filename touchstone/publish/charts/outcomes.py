@@ -1,18 +1,17 @@
 """The way of an attempt from a response to a pass, and where attempts are lost."""
 
-import altair as alt
 import polars as pl
 
-from touchstone.publish.charts import NothingToDraw
+from touchstone.publish.charts import NothingToDraw, vega
 from touchstone.publish.charts.dots import row_axis
-from touchstone.publish.charts.frames import caption, data, title, tooltip
+from touchstone.publish.charts.frames import caption, data, titled, tooltip
 from touchstone.publish.charts.theme import WIDTH
 from touchstone.text import counted, visible
 
 _REACHED, _UNKNOWN = "yes", "not recorded"
 
 
-def outcome_funnel(frame: pl.LazyFrame, *, model: str | None = None, tier: str | None = None) -> alt.TopLevelMixin:
+def outcome_funnel(frame: pl.LazyFrame, *, model: str | None = None, tier: str | None = None) -> vega.Spec:
     """Attempts that were decided, applied, compiled and passed, of all models or of one.
 
     A stage that no outcome records is left out; where only some record it, the others are shown as not recorded.
@@ -51,10 +50,10 @@ def outcome_funnel(frame: pl.LazyFrame, *, model: str | None = None, tier: str |
         f"Undecided: {undecided:,}, neither passed nor failed." if undecided else "No attempt is undecided.",
         f"Not recorded for any attempt: {', '.join(missing)}." if missing and counts["decided"] else None,
     )
-    return _chart(stages).properties(title=title("From attempt to pass", lines))
+    return titled(_chart(stages), "From attempt to pass", lines)
 
 
-def _chart(stages: list[tuple[str, int, int]]) -> alt.TopLevelMixin:
+def _chart(stages: list[tuple[str, int, int]]) -> vega.Spec:
     attempts = stages[0][1]
     rows = pl.DataFrame(
         [
@@ -72,19 +71,21 @@ def _chart(stages: list[tuple[str, int, int]]) -> alt.TopLevelMixin:
             if count or part == _REACHED
         ]
     )
-    base = alt.Chart(data(rows)).encode(y=row_axis(rows))
+    base = vega.view(data(rows)).encode(y=row_axis(rows))
     bars = base.encode(
-        x=alt.X("start:Q", title="attempts", axis=alt.Axis(format=",d", tickMinStep=1, tickCount=5)),
+        x=vega.field("start:Q", title="attempts", axis={"format": ",d", "tickMinStep": 1, "tickCount": 5}),
         x2="end:Q",
         tooltip=tooltip(label="stage", known="reached", attempts="attempts|,d", share="share of attempts|.2%"),
     )
     thick = {"band": 0.7}
-    return alt.layer(
-        bars.transform_filter(f"datum.known == '{_REACHED}'").mark_bar(height=thick),
-        bars.transform_filter(f"datum.known != '{_REACHED}'").mark_bar(
-            height=thick, fillOpacity=0.12, strokeDash=[4, 3], strokeWidth=1, style="guide"
+    return vega.layer(
+        bars.transform(filter=f"datum.known == '{_REACHED}'").mark("bar", height=thick),
+        bars.transform(filter=f"datum.known != '{_REACHED}'").mark(
+            "bar", height=thick, fillOpacity=0.12, strokeDash=[4, 3], strokeWidth=1, style="guide"
         ),
-        base.transform_filter(f"datum.known == '{_REACHED}'")
-        .mark_text(align="left", dx=8, style="ink")
-        .encode(x=alt.value(WIDTH), text="text:N"),
-    ).properties(width=WIDTH, height=alt.Step(28))
+        base.transform(filter=f"datum.known == '{_REACHED}'")
+        .mark("text", align="left", dx=8, style="ink")
+        .encode(x=vega.value(WIDTH), text="text:N"),
+        width=WIDTH,
+        height=vega.step(28),
+    )

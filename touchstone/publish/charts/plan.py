@@ -3,14 +3,16 @@
 Its table is not one of a run but the mixes of `touchstone plan`, so it is not listed among the charts of a run.
 """
 
-import altair as alt
 import polars as pl
 
+from touchstone.publish.charts import vega
+from touchstone.publish.charts.frames import titled
+
 _WIDTH, _HEIGHT = 520, 200
-_X = alt.X("attempts_per_problem:O", title="attempts per problem and model", axis=alt.Axis(labelAngle=0))
+_X = vega.field("attempts_per_problem:O", title="attempts per problem and model", axis={"labelAngle": 0})
 
 
-def plan_tradeoff(frame: pl.LazyFrame) -> alt.TopLevelMixin:
+def plan_tradeoff(frame: pl.LazyFrame) -> vega.Spec:
     """Each mix with the problems that it takes and its cost; for a fixed benchmark, with the difference it finds."""
     rows = frame.collect().with_columns(cost=pl.col("cost_usd").is_not_null())
     effect, power = rows["effect"][0], rows["power"][0]
@@ -32,68 +34,67 @@ def plan_tradeoff(frame: pl.LazyFrame) -> alt.TopLevelMixin:
         *_left_out(rows.height - enough.height),
     ]
     costs = ", and what it costs" if len(panels) > 1 else ""
-    title = alt.TitleParams(text=f"Problems or attempts: what is enough{costs}", subtitle=lines)
-    return alt.vconcat(*panels, spacing=24).properties(title=title)
+    return titled({"vconcat": panels, "spacing": 24}, f"Problems or attempts: what is enough{costs}", lines)
 
 
 def _left_out(many: int) -> list[str]:
     return [f"For {many} of the numbers of attempts, no number of problems is enough."] if many else []
 
 
-def _problems(rows: pl.DataFrame) -> alt.LayerChart | alt.FacetChart:
+def _problems(rows: pl.DataFrame) -> vega.Spec:
     # Room for the labels; the values are written beside the points, so the many lines of a log axis are not needed.
     fewest, most = float(rows["problems"].min()) / 1.5, float(rows["problems"].max()) * 1.5  # type: ignore[arg-type]
-    scale = alt.Scale(type="log", domain=[fewest, most], nice=False)
-    y = alt.Y(
-        "problems:Q", title="problems needed (log)", scale=scale, axis=alt.Axis(grid=False, tickCount=3, format=",")
+    scale = {"type": "log", "domain": [fewest, most], "nice": False}
+    y = vega.field(
+        "problems:Q", title="problems needed (log)", scale=scale, axis={"grid": False, "tickCount": 3, "format": ","}
     )
     return _labelled(rows, y, pl.col("problems").map_elements(lambda many: f"{many:,}", return_dtype=pl.String))
 
 
-def _found(rows: pl.DataFrame, effect: float) -> alt.LayerChart | alt.FacetChart:
-    y = alt.Y("detectable:Q", title="smallest difference found", scale=alt.Scale(domainMin=0))
+def _found(rows: pl.DataFrame, effect: float) -> vega.Spec:
+    y = vega.field("detectable:Q", title="smallest difference found", scale={"domainMin": 0})
     label = pl.col("detectable").map_elements(lambda found: f"{found:.3f}", return_dtype=pl.String)
-    base = alt.Chart(_data(pl.DataFrame({"goal": [effect], "name": [f"goal {effect:g}"]}))).encode(y="goal:Q")
-    goal = base.mark_rule(strokeDash=[4, 3], style="guide")
-    name = base.mark_text(align="left", dx=6, style="ink").encode(x=alt.value(_WIDTH), text="name:N")
+    base = vega.view(vega.Rows(pl.DataFrame({"goal": [effect], "name": [f"goal {effect:g}"]}))).encode(y="goal:Q")
+    goal = base.mark("rule", strokeDash=[4, 3], style="guide")
+    name = base.mark("text", align="left", dx=6, style="ink").encode(x=vega.value(_WIDTH), text="name:N")
     return _labelled(rows, y, label, goal, name)
 
 
-def _labelled(rows: pl.DataFrame, y: alt.Y, label: pl.Expr, *below: alt.Chart) -> alt.LayerChart | alt.FacetChart:
-    base = alt.Chart(_data(rows.with_columns(label=label)), width=_WIDTH, height=_HEIGHT).encode(x=_X, y=y)
-    return alt.layer(
+def _labelled(rows: pl.DataFrame, y: vega.Spec, label: pl.Expr, *below: vega.View) -> vega.Spec:
+    base = vega.view(vega.Rows(rows.with_columns(label=label))).encode(x=_X, y=y)
+    return vega.layer(
         *below,
-        base.mark_line(strokeWidth=2),
-        base.mark_point(filled=True, size=70, opacity=1).encode(tooltip=_tooltip()),
-        base.mark_text(dy=-12, style="ink").encode(text="label:N"),
+        base.mark("line", strokeWidth=2),
+        base.mark("point", filled=True, size=70, opacity=1).encode(tooltip=_tooltip()),
+        base.mark("text", dy=-12, style="ink").encode(text="label:N"),
+        width=_WIDTH,
+        height=_HEIGHT,
     )
 
 
-def _costs(rows: pl.DataFrame, word: str) -> alt.LayerChart | alt.FacetChart:
+def _costs(rows: pl.DataFrame, word: str) -> vega.Spec:
     """Bars of cost; the cheapest mix that is enough is named by the word, not only coloured."""
     label = pl.format(
         "{}{}",
         pl.col("cost_usd").map_elements(lambda cost: f"${cost:,.2f}", return_dtype=pl.String),
         pl.when("cheapest").then(pl.lit(f", {word}")).otherwise(pl.lit("")),
     )
-    y = alt.Y("cost_usd:Q", title="cost in dollars, both models")
-    base = alt.Chart(_data(rows.with_columns(label=label)), width=_WIDTH, height=_HEIGHT * 0.7).encode(x=_X, y=y)
-    shade = alt.condition(alt.datum.cheapest, alt.value(1.0), alt.value(0.45))
-    return alt.layer(
-        base.mark_bar(size=36).encode(opacity=shade, tooltip=_tooltip()),
-        base.mark_text(dy=-8, style="ink").encode(text="label:N"),
+    y = vega.field("cost_usd:Q", title="cost in dollars, both models")
+    base = vega.view(vega.Rows(rows.with_columns(label=label))).encode(x=_X, y=y)
+    shade = vega.condition("datum.cheapest", 1.0, 0.45)
+    return vega.layer(
+        base.mark("bar", size=36).encode(opacity=shade, tooltip=_tooltip()),
+        base.mark("text", dy=-8, style="ink").encode(text="label:N"),
+        width=_WIDTH,
+        height=_HEIGHT * 0.7,
     )
 
 
-def _tooltip() -> list[alt.Tooltip]:
+def _tooltip() -> list[vega.Spec]:
     return [
-        alt.Tooltip("attempts_per_problem:O", title="attempts per problem"),
-        alt.Tooltip("problems:Q", title="problems", format=","),
-        alt.Tooltip("total_attempts:Q", title="attempts of both models", format=","),
-        alt.Tooltip("cost_usd:Q", title="cost", format="$,.2f"),
-        alt.Tooltip("detectable:Q", title="difference found", format=".3f"),
+        vega.field("attempts_per_problem:O", title="attempts per problem"),
+        vega.field("problems:Q", title="problems", format=","),
+        vega.field("total_attempts:Q", title="attempts of both models", format=","),
+        vega.field("cost_usd:Q", title="cost", format="$,.2f"),
+        vega.field("detectable:Q", title="difference found", format=".3f"),
     ]
-
-
-def _data(rows: pl.DataFrame) -> alt.InlineData:
-    return alt.InlineData(values=rows.to_dicts())

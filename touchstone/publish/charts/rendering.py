@@ -2,15 +2,18 @@
 
 import html as markup
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import vl_convert
 
 from touchstone.publish.charts.bundle import javascript
 from touchstone.publish.charts.theme import config
+from touchstone.publish.charts.vega import Spec
 
 if TYPE_CHECKING:
     import altair as alt
+
+AnyChart: TypeAlias = "Spec | alt.TopLevelMixin"
 
 __all__ = ["html", "javascript", "png", "script_json", "svg", "vega_lite"]
 
@@ -56,29 +59,31 @@ show();
 """
 
 
-def vega_lite(chart: "alt.TopLevelMixin") -> dict[str, Any]:
-    """The chart as plain Vega-Lite, data included."""
-    spec: dict[str, Any] = chart.to_dict(validate=False)
+def vega_lite(chart: AnyChart) -> Spec:
+    """A chart of Altair as plain Vega-Lite, data included; a specification as it is."""
+    if isinstance(chart, dict):
+        return chart
+    spec: Spec = chart.to_dict(validate=False)
     # An address that nobody needs: every reader of Vega-Lite recognizes it without.
     spec.pop("$schema", None)
     return spec
 
 
-def svg(chart: "alt.TopLevelMixin") -> str:
+def svg(chart: AnyChart) -> str:
     """The chart as SVG, described for screen readers."""
     spec = vega_lite(chart)
     picture = vl_convert.vegalite_to_svg(spec, allowed_base_urls=[])
     return picture.replace("<svg ", f'<svg role="img" aria-label="{markup.escape(spec.get("description", ""))}" ', 1)
 
 
-def png(chart: "alt.TopLevelMixin", scale: float = 2) -> bytes:
+def png(chart: AnyChart, scale: float = 2) -> bytes:
     """The chart as PNG; a scale of 2 is sharp on paper and on dense screens."""
     return vl_convert.vegalite_to_png(vega_lite(chart), scale=scale, allowed_base_urls=[])
 
 
-def html(chart: "alt.TopLevelMixin", *, follow: bool = True) -> str:
+def html(chart: AnyChart, *, follow: bool = True) -> str:
     """The chart as one page without outside addresses, light or dark as the reader's system is if it is to follow."""
-    spec = vega_lite(chart)
+    spec = dict(vega_lite(chart))
     own = spec.pop("config")
     text = script_json(spec)
     themes = {"light": config("light"), "dark": config("dark")} if follow else {"light": own}

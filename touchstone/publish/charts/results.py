@@ -2,21 +2,19 @@
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import polars as pl
 
 from touchstone.errors import TouchstoneError
-from touchstone.publish.charts import ThemeName, draw, find_chart
+from touchstone.publish.charts import ThemeName, find_chart, spec
+from touchstone.publish.charts.vega import Spec
 from touchstone.publish.export import scan_table
 from touchstone.publish.views import require_tables, table_files
 from touchstone.storage.files import replacing
 
-if TYPE_CHECKING:
-    import altair as alt
 
-
-def draw_results(tables_dir: Path, name: str, *, theme: ThemeName = "light", **options: Any) -> "alt.TopLevelMixin":
+def draw_results(tables_dir: Path, name: str, *, theme: ThemeName = "light", **options: Any) -> Spec:
     """The chart of that name from the tables of a run."""
     chart = find_chart(name)
     require_tables(tables_dir)
@@ -26,17 +24,17 @@ def draw_results(tables_dir: Path, name: str, *, theme: ThemeName = "light", **o
     beside: dict[str, pl.LazyFrame] = {
         option: scan_table(tables_dir, table) for option, table in chart.beside.items() if table in present
     }
-    return draw(name, scan_table(tables_dir, chart.table), theme=theme, **beside | options)
+    return spec(name, scan_table(tables_dir, chart.table), theme=theme, **beside | options)
 
 
-def save_chart(chart: "alt.TopLevelMixin", path: Path, format: str, *, follow: bool) -> None:
+def save_chart(chart: Spec, path: Path, format: str, *, follow: bool) -> None:
     """Write the chart as svg, png, html or json; `follow` as in `rendering.html`."""
     from touchstone.publish.charts import rendering
 
     if format == "png":
         content = rendering.png(chart)
     elif format == "json":
-        content = (json.dumps(rendering.vega_lite(chart), indent=1, allow_nan=False) + "\n").encode()
+        content = (json.dumps(chart, indent=1, allow_nan=False) + "\n").encode()
     else:
         content = (rendering.svg(chart) if format == "svg" else rendering.html(chart, follow=follow)).encode()
     if path.exists() and not path.is_file():

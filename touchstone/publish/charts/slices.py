@@ -1,8 +1,8 @@
 """pass@1 in every slice of the problems: is the best model also the best on the hard ones?"""
 
-import altair as alt
 import polars as pl
 
+from touchstone.publish.charts import vega
 from touchstone.publish.charts.frames import (
     caption,
     confidence_level,
@@ -13,7 +13,7 @@ from touchstone.publish.charts.frames import (
     padded,
     rows_of,
     side_noun,
-    title,
+    titled,
     tooltip,
     with_labels,
     with_side,
@@ -27,7 +27,7 @@ _VALUES = 20
 
 def slices(
     frame: pl.LazyFrame, *, top: int = HIGHLIGHTED, column: str | None = None, settings: pl.LazyFrame | None = None
-) -> alt.TopLevelMixin:
+) -> vega.Spec:
     """pass@1 with intervals by the values of each slice column, for the models that do best over all slices."""
     wanted = frame if column is None else frame.filter(pl.col("column") == column)
     # The figure is a mean over the problems with a decided attempt; older tables do not count them apart.
@@ -84,27 +84,25 @@ def slices(
         _panel(shown.filter(pl.col("column") == name), str(name), names, ends, legend=not place)
         for place, name in enumerate(largest["column"].unique(maintain_order=True))
     ]
-    return alt.vconcat(*panels, spacing=18).properties(title=title("pass@1 by slice", lines))
+    return titled({"vconcat": panels, "spacing": 18}, "pass@1 by slice", lines)
 
 
-def _panel(
-    rows: pl.DataFrame, column: str, names: list[str], ends: list[float], *, legend: bool
-) -> alt.LayerChart | alt.FacetChart:
+def _panel(rows: pl.DataFrame, column: str, names: list[str], ends: list[float], *, legend: bool) -> vega.Spec:
     labels = distinct_labels(rows["value"].to_list(), 36)
     rows = rows.with_columns(pl.col("value").replace_strict(labels, return_dtype=pl.String).alias("row"))
-    shown = alt.Legend(title=None, orient="top", columns=3) if legend else None
-    base = alt.Chart(data(rows)).encode(
-        y=alt.Y(
+    shown = {"title": None, "orient": "top", "columns": 3} if legend else None
+    base = vega.view(data(rows)).encode(
+        y=vega.field(
             "row:N",
             title=None,
             sort=list(dict.fromkeys(labels.values())),
-            axis=alt.Axis(ticks=False, domain=False, labelPadding=6),
+            axis={"ticks": False, "domain": False, "labelPadding": 6},
         ),
-        yOffset=alt.YOffset("label:N", sort=names),
-        color=alt.Color("label:N", sort=names, scale=alt.Scale(domain=names), legend=shown),
+        yOffset=vega.field("label:N", sort=names),
+        color=vega.field("label:N", sort=names, scale={"domain": names}, legend=shown),
     )
-    scale = alt.Scale(domain=ends, nice=False, zero=False)
-    axis = alt.Axis(title="pass@1", format=".2f", grid=True, tickCount=8)
+    scale = {"domain": ends, "nice": False, "zero": False}
+    axis = {"title": "pass@1", "format": ".2f", "grid": True, "tickCount": 8}
     tips = tooltip(
         side="model",
         row="value",
@@ -115,15 +113,14 @@ def _panel(
         n="problems|,d",
         attempts="attempts|,d",
     )
-    shape = alt.Shape("label:N", sort=names, scale=alt.Scale(domain=names, range=SHAPES[: len(names)]), legend=shown)
-    heading = alt.TitleParams(text=visible(column), fontSize=12, offset=4, frame="group")
-    return alt.layer(
-        base.mark_rule(strokeWidth=1.5).encode(x=alt.X("ci_low:Q", scale=scale, axis=axis), x2="ci_high:Q"),
-        base.mark_point(filled=True, size=45, opacity=1).encode(
-            x=alt.X("pass_at_1:Q", scale=scale, axis=axis), shape=shape, tooltip=tips
+    shape = vega.field("label:N", sort=names, scale={"domain": names, "range": SHAPES[: len(names)]}, legend=shown)
+    heading = {"text": visible(column), "fontSize": 12, "offset": 4, "frame": "group"}
+    return vega.layer(
+        base.mark("rule", strokeWidth=1.5).encode(x=vega.field("ci_low:Q", scale=scale, axis=axis), x2="ci_high:Q"),
+        base.mark("point", filled=True, size=45, opacity=1).encode(
+            x=vega.field("pass_at_1:Q", scale=scale, axis=axis), shape=shape, tooltip=tips
         ),
-    ).properties(
         title=heading,
         width=WIDTH,
-        height=alt.Step(11 if len(names) > 1 else 18, **{"for": "offset" if len(names) > 1 else "position"}),
+        height=vega.step(11 if len(names) > 1 else 18, **{"for": "offset" if len(names) > 1 else "position"}),
     )

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from touchstone.errors import TouchstoneError
 
 if TYPE_CHECKING:
-    import altair as alt
+    from touchstone.publish.charts.vega import Spec
 
 FONT: Final = "Inter, 'Helvetica Neue', Helvetica, Arial, 'Liberation Sans', sans-serif"
 
@@ -86,11 +86,9 @@ def config(theme: str) -> dict[str, Any]:
     }
 
 
-def themed(chart: "alt.TopLevelMixin", theme: str) -> "alt.TopLevelMixin":
-    """The chart in a theme, described by its title and caption for those who cannot see it."""
-    import altair as alt
+def themed(chart: "Spec", theme: str) -> "Spec":
+    """The finished chart in a theme, described by its title and caption for those who cannot see it."""
+    from touchstone.publish.charts.vega import finished
 
-    top: Any = chart
-    described = " ".join([top.title.text, *top.title.subtitle])
-    coloured: alt.TopLevelMixin = top.properties(config=alt.Config(**config(theme)), description=described)
-    return coloured
+    described = " ".join([chart["title"]["text"], *chart["title"]["subtitle"]])
+    return {**finished(chart), "config": config(theme), "description": described}

@@ -1,9 +1,8 @@
 """What a tier adds: uplift of the composite score over the baseline tier, with intervals."""
 
-import altair as alt
 import polars as pl
 
-from touchstone.publish.charts import NothingToDraw
+from touchstone.publish.charts import NothingToDraw, vega
 from touchstone.publish.charts.dots import figure_text, interval_dots
 from touchstone.publish.charts.frames import (
     caption,
@@ -13,13 +12,13 @@ from touchstone.publish.charts.frames import (
     interval_sentence,
     side_noun,
     side_rows,
-    title,
+    titled,
     tooltip,
     with_labels,
 )
 
 
-def tier_uplift(frame: pl.LazyFrame, *, top: int = 50, settings: pl.LazyFrame | None = None) -> alt.TopLevelMixin:
+def tier_uplift(frame: pl.LazyFrame, *, top: int = 50, settings: pl.LazyFrame | None = None) -> vega.Spec:
     """Relative change of the median composite score against the model's baseline tier, largest first."""
     every = side_rows(
         frame,
@@ -61,7 +60,7 @@ def tier_uplift(frame: pl.LazyFrame, *, top: int = 50, settings: pl.LazyFrame | 
         "uplift",
         "uplift_ci_low",
         "uplift_ci_high",
-        axis=alt.Axis(title="uplift over the baseline tier", format="+%", tickCount=8),
+        axis={"title": "uplift over the baseline tier", "format": "+%", "tickCount": 8},
         by="tier" if shown["tier"].n_unique() > 1 else None,
         zero=True,
         tooltip=tooltip(
@@ -75,4 +74,4 @@ def tier_uplift(frame: pl.LazyFrame, *, top: int = 50, settings: pl.LazyFrame | 
             ci_units="independent units|,d",
         ),
     )
-    return chart.properties(title=title("Uplift by tier", lines))
+    return titled(chart, "Uplift by tier", lines)

@@ -1,9 +1,8 @@
 """Where the uncertainty of pass@1 comes from: the choice of problems, or the randomness of attempts."""
 
-import altair as alt
 import polars as pl
 
-from touchstone.publish.charts import NothingToDraw
+from touchstone.publish.charts import NothingToDraw, vega
 from touchstone.publish.charts.dots import row_axis
 from touchstone.publish.charts.frames import (
     caption,
@@ -12,7 +11,7 @@ from touchstone.publish.charts.frames import (
     first_rows,
     side_noun,
     side_rows,
-    title,
+    titled,
     tooltip,
     with_labels,
 )
@@ -22,7 +21,7 @@ _PARTS = {"from_problems": "choice of problems", "from_samples": "randomness of 
 _SHADES = {"from_problems": 1, "from_samples": 0.45, "unsplit": 0.25}
 
 
-def variance_split(frame: pl.LazyFrame, *, top: int = 50) -> alt.TopLevelMixin:
+def variance_split(frame: pl.LazyFrame, *, top: int = 50) -> vega.Spec:
     """The variance of pass@1 in two parts, largest first. More attempts reduce only the second, more problems both."""
     rows = side_rows(
         frame,
@@ -56,7 +55,7 @@ def variance_split(frame: pl.LazyFrame, *, top: int = 50) -> alt.TopLevelMixin:
         from_problems=pl.when(~unsplit).then("from_problems"),
         note=pl.struct("standard_error", "share_from_problems").map_elements(_note, return_dtype=pl.String),
     )
-    return _chart(shown).properties(title=title("Where the uncertainty of pass@1 comes from", lines))
+    return titled(_chart(shown), "Where the uncertainty of pass@1 comes from", lines)
 
 
 def _note(row: dict[str, float | None]) -> str:
@@ -66,19 +65,19 @@ def _note(row: dict[str, float | None]) -> str:
     return f"SE {error:.3f}" + (f", {share:.0%} from problems" if share is not None else "")
 
 
-def _chart(rows: pl.DataFrame) -> alt.TopLevelMixin:
-    base = alt.Chart(data(rows)).encode(y=row_axis(rows))
+def _chart(rows: pl.DataFrame) -> vega.Spec:
+    base = vega.view(data(rows)).encode(y=row_axis(rows))
     present = [name for name in _PARTS if rows[name].null_count() < rows.height]
-    parts = base.transform_fold([*present], as_=["part", "variance"]).transform_calculate(
+    parts = base.transform(fold=present, **{"as": ["part", "variance"]}).calculate(
         source="".join(f"datum.part == '{name}' ? '{text}' : " for name, text in _PARTS.items()) + "''"
     )
-    shades = alt.Scale(domain=[_PARTS[name] for name in present], range=[_SHADES[name] for name in present])
-    bars = parts.mark_bar(height={"band": 0.65}).encode(
-        x=alt.X("variance:Q", title="variance of pass@1", axis=alt.Axis(format="~g", tickCount=5)),
+    shades = {"domain": [_PARTS[name] for name in present], "range": [_SHADES[name] for name in present]}
+    bars = parts.mark("bar", height={"band": 0.65}).encode(
+        x=vega.field("variance:Q", title="variance of pass@1", axis={"format": "~g", "tickCount": 5}),
         # Lightness tells the parts apart in greyscale too.
-        color=alt.Color("source:N", title=None, scale=alt.Scale(domain=[_PARTS[name] for name in present])),
-        opacity=alt.Opacity("source:N", title=None, scale=shades),
-        order=alt.Order("source:N"),
+        color=vega.field("source:N", title=None, scale={"domain": [_PARTS[name] for name in present]}),
+        opacity=vega.field("source:N", title=None, scale=shades),
+        order=vega.field("source:N"),
         tooltip=tooltip(
             side="model",
             source="part",
@@ -90,5 +89,5 @@ def _chart(rows: pl.DataFrame) -> alt.TopLevelMixin:
             samples="attempts per problem|.1f",
         ),
     )
-    notes = base.mark_text(align="left", dx=8, style="ink").encode(x=alt.value(WIDTH), text="note:N")
-    return alt.layer(bars, notes).properties(width=WIDTH, height=alt.Step(18))
+    notes = base.mark("text", align="left", dx=8, style="ink").encode(x=vega.value(WIDTH), text="note:N")
+    return vega.layer(bars, notes, width=WIDTH, height=vega.step(18))

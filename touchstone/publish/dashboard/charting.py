@@ -1,13 +1,13 @@
 """The charts of `publish.charts`, drawn from the tables under the filters."""
 
-from typing import Any, get_args
+from typing import get_args
 
-import altair as alt
 import polars as pl
 
-from touchstone.publish.charts import CHARTS, ThemeName, draw
-from touchstone.publish.charts.rendering import svg, vega_lite
+from touchstone.publish.charts import CHARTS, ThemeName, spec
+from touchstone.publish.charts.rendering import svg
 from touchstone.publish.charts.theme import config
+from touchstone.publish.charts.vega import Spec
 from touchstone.publish.dashboard.run_tables import RunTables
 from touchstone.publish.dashboard.selection import Selection
 
@@ -22,9 +22,9 @@ def chart_rows(selection: Selection, name: str) -> pl.LazyFrame:
     return selection.frame(CHARTS[name].table)
 
 
-def charts_by_theme(selection: Selection, name: str) -> dict[ThemeName, dict[str, Any]]:
+def charts_by_theme(selection: Selection, name: str) -> dict[ThemeName, Spec]:
     """A chart of the selection as Vega-Lite, light and dark: drawn once, because only `config` differs."""
-    drawn = vega_lite(_drawn(selection, name))
+    drawn = _drawn(selection, name)
     return {theme: {**drawn, "config": config(theme)} for theme in get_args(ThemeName)}
 
 
@@ -33,7 +33,7 @@ def chart_svg(selection: Selection, name: str) -> bytes:
     return svg(_drawn(selection, name)).encode()
 
 
-def description(chart: dict[str, Any]) -> str:
+def description(chart: Spec) -> str:
     """The title and caption of a chart.
 
     >>> description({"title": {"text": "Leaderboard", "subtitle": ["n = 8 problems."]}})
@@ -43,7 +43,7 @@ def description(chart: dict[str, Any]) -> str:
     return " ".join([title.get("text", "Chart"), *title.get("subtitle", [])])
 
 
-def _drawn(selection: Selection, name: str) -> alt.TopLevelMixin:
+def _drawn(selection: Selection, name: str) -> Spec:
     others = CHARTS[name].beside.items()
     beside = {option: selection.frame(table) for option, table in others if selection.run.has(table)}
-    return draw(name, chart_rows(selection, name), theme="light", **beside)
+    return spec(name, chart_rows(selection, name), theme="light", **beside)

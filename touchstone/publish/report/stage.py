@@ -16,7 +16,7 @@ from touchstone.storage.parts import digest
 from touchstone.storage.store import CHECKS_FOLDER, REPORT_PAGE, Store
 
 _STAMP = "report.json"
-_LIBRARIES = ("altair", "itables", "jinja2", "vl-convert-python")
+_LIBRARIES = ("itables", "jinja2", "vl-convert-python")
 
 
 def write_report(store: Store, settings: PublishSettings, tables: str) -> Path | None:
