@@ -2,14 +2,17 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from tests.conftest import PROJECT, Folder
 
 HEAVY = {"altair", "dagster", "dataframely", "duckdb", "numpy", "polars", "pyarrow", "rich", "scipy", "sqlalchemy"}
-HEAVY |= {"dask", "distributed"}
+HEAVY |= {"dask", "distributed", "pydantic"}
 FIXES = PROJECT / "data" / "sample"
+# The settings of a comparison are models of pydantic.
+COMPARING = {"numpy", "polars", "pydantic", "rich"}
 LOG = PROJECT / "tests" / "ingest" / "adapters" / "files" / "inspect" / "letters.eval"
 
 
@@ -25,35 +28,57 @@ def test_the_command_line_starts_with_nothing_heavy() -> None:
     assert loaded_by("import touchstone.cli.main") == set()
 
 
+def test_the_help_of_every_command_loads_nothing_heavy() -> None:
+    program = """
+import contextlib, io
+from typer.main import get_command
+from touchstone.cli.main import app
+def ask(command, *names):
+    with contextlib.redirect_stdout(io.StringIO()) as shown:
+        app([*names, "--help"], standalone_mode=False)
+    assert shown.getvalue().startswith(f"Usage: {' '.join(['touchstone', *names])} ")
+    for name, inner in getattr(command, "commands", {}).items():
+        ask(inner, *names, name)
+sys.argv[0] = "touchstone"
+ask(get_command(app))
+"""
+    assert loaded_by(program) == set()
+
+
 @pytest.mark.parametrize(
     ("line", "needed"),
     [
         ("doctor", {"rich"}),
+        pytest.param("init NEW", set(), marks=pytest.mark.nightly),
+        pytest.param("snapshots list --json --data OUT", set(), marks=pytest.mark.nightly),
+        pytest.param("export pass_at_k --data OUT", {"polars"}, marks=pytest.mark.nightly),
+        pytest.param("show --data OUT m a", {"polars", "pydantic", "rich"}, marks=pytest.mark.nightly),
         pytest.param("chart --list", set(), marks=pytest.mark.nightly),
         pytest.param("snapshots list --data OUT", {"rich"}, marks=pytest.mark.nightly),
         pytest.param("tables --data OUT", {"duckdb", "rich"}, marks=pytest.mark.nightly),
         pytest.param("sql --data OUT SELECT+1", {"numpy", "pyarrow", "rich"}, marks=pytest.mark.nightly),
-        pytest.param("compare --baseline OUT --current OUT", {"numpy", "polars", "rich"}, marks=pytest.mark.nightly),
+        pytest.param("compare --baseline OUT --current OUT", COMPARING, marks=pytest.mark.nightly),
         # Its members are compressed with Zstandard, which pyarrow reads.
-        (f"compare {LOG} {LOG}", {"numpy", "polars", "pyarrow", "rich"}),
+        (f"compare {LOG} {LOG}", COMPARING | {"pyarrow"}),
         pytest.param(
             f"pass-at-k --problems-csv {FIXES / 'problems.csv'} --fixes-csv {FIXES / 'atlas-large_fixes.csv'}",
-            None,
+            COMPARING,
             marks=pytest.mark.nightly,
         ),
     ],
 )
-def test_a_command_loads_only_what_it_needs(finished: Folder, line: str, needed: set[str] | None) -> None:
-    arguments = [part.replace("OUT", str(finished.output)).replace("+", " ") for part in line.split(" ")]
+def test_a_command_loads_only_what_it_needs(finished: Folder, line: str, needed: set[str], tmp_path: Path) -> None:
+    places = {"OUT": str(finished.output), "NEW": str(tmp_path / "new")}
+    arguments = [places.get(part, part).replace("+", " ") for part in line.split(" ")]
     program = "import contextlib; from touchstone.cli.main import app\n"
     program += "with contextlib.suppress(SystemExit): app(sys.argv[1:], standalone_mode=False)"
-    assert loaded_by(program, *arguments) <= (needed or {"numpy", "polars", "rich"})
+    assert loaded_by(program, *arguments) <= needed
 
 
 @pytest.mark.nightly
 def test_dagsters_definitions_load_without_the_engine() -> None:
-    # Dagster itself uses rich.
-    assert loaded_by("import pipelines.definitions") - {"rich"} == {"dagster"}
+    # Dagster itself uses pydantic and rich.
+    assert loaded_by("import pipelines.definitions") - {"pydantic", "rich"} == {"dagster"}
 
 
 @pytest.mark.nightly
@@ -61,4 +86,4 @@ def test_a_run_of_recorded_outcomes_loads_no_validators(folder: Folder) -> None:
     program = "from pathlib import Path; from touchstone.evaluation import Evaluation, run\n"
     program += "run(Evaluation.load(Path(sys.argv[1])))\n"
     program += "assert 'touchstone.validation.session' not in sys.modules"
-    assert loaded_by(program, folder.config) <= {"duckdb", "numpy", "polars", "pyarrow"}
+    assert loaded_by(program, folder.config) <= {"duckdb", "numpy", "polars", "pyarrow", "pydantic"}

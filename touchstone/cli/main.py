@@ -30,6 +30,7 @@ from touchstone.cli import (
 )
 from touchstone.cli.json_logs import start_logs
 from touchstone.cli.options import LocalPathsCommand
+from touchstone.cli.plain_values import PlainValuesGroup
 from touchstone.cli.safe_output import guard_output
 from touchstone.errors import TouchstoneError, explain
 
@@ -43,6 +44,7 @@ _INTERRUPTED = 130
 
 app = typer.Typer(
     name="touchstone",
+    cls=PlainValuesGroup,
     help="Know whether an LLM's code fixes work.",
     no_args_is_help=True,
     add_completion=False,
@@ -52,11 +54,12 @@ app = typer.Typer(
 
 
 def _with_local_paths(commands: typer.Typer) -> typer.Typer:
-    """The commands, each refusing addresses where it needs a local path."""
+    """The commands, each refusing addresses where it needs a local path, and starting without pydantic."""
     for command in commands.registered_commands:
         if command.cls is None or not issubclass(command.cls, LocalPathsCommand):
             command.cls = LocalPathsCommand
     for group in commands.registered_groups:
+        group.cls = PlainValuesGroup
         if group.typer_instance is not None:
             _with_local_paths(group.typer_instance)
     return commands

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 from typer.core import TyperCommand
 
+from touchstone.cli.plain_values import PlainValues
 from touchstone.errors import TouchstoneError
 from touchstone.locations import input_location, output_location, refuse_address
 
@@ -50,7 +51,7 @@ JSON_OPTION = typer.Option("--json", help="Print the result as one JSON document
 DRAFT_OPTION = typer.Option("--draft", help="Read the tables of the last run, which a gate kept from being published.")
 
 
-class LocalPathsCommand(TyperCommand):
+class LocalPathsCommand(PlainValues, TyperCommand):
     """A command whose other paths must be local: `s3://…` must not become a folder called `s3:`."""
 
     def invoke(self, ctx: Any) -> Any:

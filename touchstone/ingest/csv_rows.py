@@ -17,7 +17,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TextIO, TypeVar
 
-import numpy as np
 import polars as pl
 from polars.io.plugins import register_io_source
 
@@ -261,6 +260,8 @@ def raw_rows(table: TextTable, lines: set[int]) -> dict[int, str]:
 
 def _count_bytes(path: Path) -> _ByteCounts:
     """One pass over the bytes: the counts that decide whether the file is plain; raises if it is not UTF-8."""
+    import numpy as np  # Here, because many commands use this module's names and read no CSV.
+
     decoder = codecs.getincrementaldecoder("utf-8")()
     counts = _ByteCounts()
     buffer = bytearray(_CHUNK)

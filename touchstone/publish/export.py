@@ -12,7 +12,6 @@ import polars as pl
 
 from touchstone.errors import TouchstoneError
 from touchstone.publish.csv_files import csv_text, write_csv
-from touchstone.publish.result_formats import format_result, save_result
 from touchstone.publish.views import require_tables, table_files
 from touchstone.storage.files import replacing
 
@@ -20,7 +19,11 @@ from touchstone.storage.files import replacing
 def export_text(tables_dir: Path, table: str, fmt: str, columns: Sequence[str] = ()) -> str:
     """The table as csv, json, latex or markdown."""
     rows = scan_table(tables_dir, table, columns)
-    return csv_text(rows) if fmt == "csv" else format_result(rows.collect().to_arrow(), fmt)
+    if fmt == "csv":
+        return csv_text(rows)
+    from touchstone.publish.result_formats import format_result  # Imports pyarrow, which CSV does not need.
+
+    return format_result(rows.collect().to_arrow(), fmt)
 
 
 def save_export(tables_dir: Path, table: str, fmt: str, columns: Sequence[str], path: Path) -> None:
@@ -35,6 +38,8 @@ def save_export(tables_dir: Path, table: str, fmt: str, columns: Sequence[str], 
             with replacing(path) as scratch:
                 rows.sink_parquet(scratch)
         else:
+            from touchstone.publish.result_formats import save_result
+
             save_result(rows.collect().to_arrow(), fmt, path)
     except OSError as error:
         raise TouchstoneError(f"{path}: {error.strerror or error}") from error
