@@ -26,9 +26,10 @@ class EvaluationResource(dg.ConfigurableResource[Evaluation]):
 
     @contextlib.contextmanager
     def yield_for_execution(self, context: dg.InitResourceContext) -> Generator[Evaluation, None, None]:
-        """Load the configuration and hold the lock until the run ends."""
+        """For a run, load the configuration and hold the lock until the run ends; a tick gets the resource itself."""
         if context.run is None:
-            yield self.load()
+            # Dagster makes a tick's resources before it calls the function, which could not say why that failed.
+            yield self  # type: ignore[misc]
             return
         with contextlib.ExitStack() as until_the_end:
             with retry_rules(context.instance, context.run):
@@ -48,6 +49,10 @@ class EvaluationResource(dg.ConfigurableResource[Evaluation]):
     def create_resource(self, context: dg.InitResourceContext) -> Evaluation:
         """Not used: `yield_for_execution` makes the resource."""
         return self.load()
+
+
+# What a sensor or schedule gets: it calls `load`, and is skipped with the reason if that fails.
+TickParam = dg.ResourceParam[EvaluationResource]
 
 
 def prepared(evaluation: Evaluation) -> dg.ResourceDefinition:

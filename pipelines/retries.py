@@ -15,7 +15,7 @@ from dagster._core.execution.retries import RetryMode
 from dagster._core.executor.in_process import InProcessExecutor
 from dagster_shared.error import SerializableErrorInfo
 
-from touchstone.errors import TouchstoneError
+from touchstone.errors import TouchstoneError, UnreachableError
 
 AFTER_STEP_FAILURE = "dagster/retry_on_asset_or_op_failure"
 _RULES = {AFTER_STEP_FAILURE: "false", "dagster/retry_strategy": "ALL_STEPS"}
@@ -29,6 +29,7 @@ _INFRASTRUCTURE = (
     "ConnectionAbortedError",
     "ConnectionRefusedError",
     "ConnectionResetError",
+    f"{UnreachableError.__module__}.{UnreachableError.__name__}",
 )
 
 
@@ -41,6 +42,8 @@ def retry_rules(instance: dg.DagsterInstance | None, run: dg.DagsterRun) -> Iter
     instance.add_run_tags(run.run_id, _RULES)
     try:
         yield
+    except UnreachableError:
+        raise
     except TouchstoneError:
         instance.add_run_tags(run.run_id, _NEVER)
         raise

@@ -29,6 +29,10 @@ class TouchstoneError(Exception):
         super().__init__(shown(str(message)))
 
 
+class UnreachableError(TouchstoneError):
+    """A server that does not answer: nothing is wrong with the input, and the same run may succeed later."""
+
+
 class InputFileError(TouchstoneError):
     """A file that cannot be read. Only its own model fails; the other models continue."""
 

@@ -10,10 +10,10 @@ import pytest
 from pipelines.definitions import build_defs
 from pipelines.jobs import EVALUATE
 from pipelines.resources import EvaluationResource
-from pipelines.sensors import fixes_folder
 from tests.faults.conftest import Changed
 from tests.faults.harness import run, seen, snapshot_ids
 from tests.pipelines.test_run import start
+from tests.pipelines.test_sensors_and_schedules import sensor_tick
 
 READER = """
 import duckdb, sys
@@ -26,13 +26,10 @@ with duckdb.connect(sys.argv[1], read_only=True) as warehouse:
 @pytest.mark.nightly
 def test_two_runs_and_a_sensor(changed: Changed, tmp_path: Path) -> None:
     folder = changed.copy()
-    resource = EvaluationResource(config_file=str(folder.config))
-    instance = dg.DagsterInstance.ephemeral()
-    context = dg.build_sensor_context(instance=instance, resources={"evaluation": resource.load()})
-    request = fixes_folder(context)
-    assert isinstance(request, dg.RunRequest)
+    defs, instance = build_defs(EvaluationResource(config_file=str(folder.config))), dg.DagsterInstance.ephemeral()
+    (request,) = sensor_tick(defs, instance).run_requests
     runs = [start(folder, tmp_path, stderr=subprocess.PIPE, options=("--force",)) for _ in range(2)]
-    job = build_defs(resource).resolve_job_def(EVALUATE)
+    job = defs.resolve_job_def(EVALUATE)
     assert job.execute_in_process(instance=instance, tags=dict(request.tags)).success, "it waits for its turn"
     for each in runs:
         _, stderr = each.communicate()

@@ -15,7 +15,7 @@ from sqlalchemy.exc import OperationalError
 from pipelines.resources import EvaluationResource
 from pipelines.retries import is_infrastructure, one_process
 from tests.conftest import Folder
-from touchstone.errors import TouchstoneError
+from touchstone.errors import TouchstoneError, UnreachableError
 
 
 @pytest.fixture
@@ -55,7 +55,13 @@ def lost_connection() -> BaseException:
 
 @pytest.mark.parametrize(
     ("error", "retried"),
-    [(lost_connection, "true"), (TouchstoneError, "false"), (dg.Failure, "false"), (ZeroDivisionError, "false")],
+    [
+        (lost_connection, "true"),
+        (lambda: UnreachableError("s3://bucket: the server cannot be reached"), "true"),
+        (TouchstoneError, "false"),
+        (dg.Failure, "false"),
+        (ZeroDivisionError, "false"),
+    ],
 )
 def test_a_failed_step_is_retried_only_if_the_infrastructure_failed(
     folder: Folder, instance: dg.DagsterInstance, error: Callable[[], BaseException], retried: str

@@ -110,7 +110,7 @@ def test_the_schedule_covers_all_models(defs: dg.Definitions, stored: dg.Dagster
     assert stored.get_dynamic_partitions("models") == ["m", "n"]
 
 
-@pytest.mark.parametrize("trouble", ["all files refused", "no folder", "no problems file"])
+@pytest.mark.parametrize("trouble", ["all files refused", "no folder", "no problems file", "wrong configuration"])
 def test_sensor_and_schedule_skip_with_the_reason_where_no_model_is_usable(
     defs: dg.Definitions, stored: dg.DagsterInstance, folder: Folder, trouble: str
 ) -> None:
@@ -120,6 +120,9 @@ def test_sensor_and_schedule_skip_with_the_reason_where_no_model_is_usable(
     elif trouble == "no folder":
         shutil.rmtree(folder.root / "fixes")
         reason = "no such folder; set 'fixes_dir'"
+    elif trouble == "wrong configuration":
+        folder.configure(k_values=[0])
+        reason = "k_values"
     else:
         (folder.root / "fixes" / "problems.csv").unlink()
         reason = "no problems file: looked for"

@@ -42,6 +42,16 @@ class Server:
     """A running server with one bucket."""
 
     endpoint: str
+    running: Any = None
+
+    @contextmanager
+    def away(self) -> Iterator[None]:
+        """Refuse connections while the block runs. Moto keeps the objects in this process."""
+        _stop(self.running)
+        try:
+            yield
+        finally:
+            self.running = _started(int(self.endpoint.rpartition(":")[2]))
 
     def put(self, key: str, content: str | bytes) -> None:
         import obstore
@@ -98,17 +108,28 @@ class Server:
 @contextmanager
 def s3_server() -> Iterator[Server]:
     """Start the server on a free port of loopback."""
+    logging.getLogger("werkzeug").setLevel(logging.ERROR)
+    running = _started(port=0)
+    host, port = running.get_host_and_port()
+    server = Server(f"http://{host}:{port}", running)
+    try:
+        urllib.request.urlopen(urllib.request.Request(f"{server.endpoint}/{BUCKET}", method="PUT"), timeout=60)
+        yield server
+    finally:
+        _stop(server.running)
+
+
+def _started(port: int) -> Any:
     from moto.server import ThreadedMotoServer
 
-    logging.getLogger("werkzeug").setLevel(logging.ERROR)
-    running = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    running = ThreadedMotoServer(ip_address="127.0.0.1", port=port, verbose=False)
     running.start()
-    try:
-        host, port = running.get_host_and_port()
-        urllib.request.urlopen(urllib.request.Request(f"http://{host}:{port}/{BUCKET}", method="PUT"), timeout=60)
-        yield Server(f"http://{host}:{port}")
-    finally:
-        running.stop()
+    return running
+
+
+def _stop(running: Any) -> None:
+    running.stop()
+    running._server.server_close()
 
 
 @contextmanager

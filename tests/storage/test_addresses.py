@@ -143,6 +143,10 @@ def answering(status: int, code: str) -> Iterator[Server]:
         (403, "InvalidAccessKeyId", r"access denied \(InvalidAccessKeyId\)"),
         (404, "NoSuchBucket", f"there is no bucket '{BUCKET}'; check the address"),
         (400, "InvalidRequest", r"the server refused the request \(InvalidRequest\)"),
+        pytest.param(
+            *(503, "SlowDown", r"the server is overloaded or failing \(SlowDown\); try again later"),
+            marks=pytest.mark.nightly,
+        ),
     ],
 )
 def test_a_refusal_is_one_line_without_secrets(tmp_path: Path, status: int, code: str, reason: str) -> None:

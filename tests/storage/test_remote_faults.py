@@ -1,6 +1,7 @@
 """Real runs in object storage on a bad day: killed at any request, racing each other, watched by the sensor."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -13,13 +14,14 @@ import pytest
 from pipelines.definitions import build_defs
 from pipelines.resources import EvaluationResource
 from tests.conftest import Command
-from tests.pipelines.test_sensors_and_schedules import sense
+from tests.pipelines.test_sensors_and_schedules import schedule_tick, sense, sensor_tick
 from tests.storage.s3 import KILLED, Server, machine, s3_server, small_evaluation
 from tests.storage.test_remote_output import address, evaluate, tables_of
 from touchstone.storage.object_store import Bucket
 
 pytestmark = pytest.mark.nightly
 
+AWAY = re.compile(r"s3://\S+: the server cannot be reached; check AWS_ENDPOINT_URL and try again")
 HEADER = "oid,iteration_id,plausible_fix\n"
 
 KILLED_RUN = f"""
@@ -123,3 +125,22 @@ def test_under_dagster_with_its_sensor(
         assert requests[0].tags["touchstone/new"] == "1"
         assert downloads == ["dagster/fixes/n_fixes.csv"]
         assert touchstone("sql", "SELECT 1 AS one", "--data", address("dagster")).returncode == 0
+
+
+@pytest.mark.parametrize("places", [("fixes_dir", "output_dir"), ("fixes_dir",), ("output_dir",)])
+def test_a_tick_is_skipped_while_the_bucket_is_away_and_the_next_one_sees_what_changed(
+    server: Server, tmp_path: Path, places: tuple[str, ...]
+) -> None:
+    name = "away-" + "-".join(places)
+    home = tmp_path / "home"
+    home.mkdir()
+    with machine(server, tmp_path / "cache"), dg.DagsterInstance.local_temp(str(home)) as instance:
+        on_disk = {"fixes_dir": "fixes", "output_dir": "out"}
+        folder = small_evaluation(server, tmp_path, name, **{key: on_disk[key] for key in on_disk if key not in places})
+        defs = build_defs(EvaluationResource(config_file=str(folder.config)))
+        with server.away():
+            for tick in (sensor_tick(defs, instance), schedule_tick(defs, instance)):
+                assert not tick.run_requests and getattr(tick, "cursor", None) is None
+                assert AWAY.fullmatch(tick.skip_message), tick.skip_message
+        assert len(sensor_tick(defs, instance).run_requests) == 1
+        assert len(schedule_tick(defs, instance).run_requests) == 1

@@ -16,7 +16,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, TypeVar
 
-from touchstone.errors import TouchstoneError
+from touchstone.errors import TouchstoneError, UnreachableError
 from touchstone.progress import track
 from touchstone.storage.files import replacing
 from touchstone.storage.lock import lock_folder
@@ -168,6 +168,8 @@ class Bucket:
                 raise
             if isinstance(error, OSError) and not isinstance(error, FileNotFoundError):
                 raise TouchstoneError(f"{place}: cannot be kept in {error.filename} ({error.strerror})") from None
+            if reason := _outage(self.scheme, text):
+                raise UnreachableError(f"{place}: {reason}") from None
             raise TouchstoneError(f"{place}: {_reason(self, kind, text)}") from None
 
 
@@ -176,13 +178,29 @@ _DENIED = re.compile("PermissionDenied|Unauthenticated|403 Forbidden|401 Unautho
 _NO_CREDENTIALS = re.compile(r"(?i)credential|169\.254|MissingAccount|Account must be specified|metadata\.google")
 _UNREACHABLE = re.compile("(?i)error sending request|connect|dns error|timed? ?out")
 _CODE = re.compile(r"<Code>(\w+)</Code>")
+# The answers of a server that is overloaded or broken.
+_FAILING = re.compile(r"status code: (?:429|5\d\d)")
 _STATUS = re.compile(r"status code: (\d+ [A-Za-z ]+)")
+
+
+def _outage(scheme: str, text: str) -> str | None:
+    """What to do about a server that may answer later; None for any other error."""
+    if _FAILING.search(text):
+        return f"the server is overloaded or failing ({_code(text)}); try again later"
+    if _UNREACHABLE.search(text) and not _STATUS.search(text) and not _NO_CREDENTIALS.search(text):
+        return f"the server cannot be reached; check {_ENDPOINTS[scheme]} and try again"
+    return None
+
+
+def _code(text: str) -> str | None:
+    """The error code of a server's answer, or else its HTTP status."""
+    return next((found[1].strip() for found in (_CODE.search(text), _STATUS.search(text)) if found), None)
 
 
 def _reason(bucket: Bucket, kind: str, text: str) -> str:
     """What went wrong and what to do, without the text of the answer, which may have parts of credentials."""
     scheme = bucket.scheme
-    code = next((found[1].strip() for found in (_CODE.search(text), _STATUS.search(text)) if found), kind)
+    code = _code(text) or kind
     if _NO_BUCKET.search(text):
         return f"there is no bucket '{bucket.name}'; check the address"
     if _DENIED.search(kind + text):
@@ -191,8 +209,6 @@ def _reason(bucket: Bucket, kind: str, text: str) -> str:
         return f"the endpoint is plain HTTP; set {_ALLOW_HTTP[scheme]}=true if that is meant"
     if _NO_CREDENTIALS.search(text):
         return f"no credentials found; set {_CREDENTIALS[scheme]}"
-    if _UNREACHABLE.search(text):
-        return f"the server cannot be reached; check {_ENDPOINTS[scheme]} and try again"
     if kind == "InvalidPathError":
         return "an object's key has a part that is empty, '.' or '..', so it cannot be a file; rename or remove it"
     return f"the server refused the request ({code})"

@@ -2,6 +2,8 @@
 
 import os
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -80,3 +82,20 @@ def test_a_page_follows_the_reader_unless_a_theme_is_chosen(made: list[str]) -> 
     assert '"dark": {' in html(chart)
     assert '"dark": {' not in html(chart, follow=False)
     assert "#181A1B" in html(chart, follow=False)
+
+
+def test_a_process_whose_address_space_is_limited_goes_on_without_charts() -> None:
+    """The engine would end it."""
+    program = """
+import resource
+resource.setrlimit(resource.RLIMIT_AS, (2**33, 2**33))
+from touchstone.errors import TouchstoneError
+from touchstone.publish.charts.engine import vl_convert
+try:
+    vl_convert().vegalite_to_svg({"mark": "point"})
+except TouchstoneError as error:
+    print(error)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "raise `ulimit -v`" in done.stdout

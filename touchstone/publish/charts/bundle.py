@@ -11,8 +11,7 @@ from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 
-import vl_convert
-
+from touchstone.publish.charts.engine import vl_convert
 from touchstone.regular_files import read_bytes
 from touchstone.storage.files import replacing
 
@@ -28,7 +27,7 @@ def javascript() -> str:
     made = _kept(file) if file is not None else None
     if made is not None:
         return made
-    made = vl_convert.javascript_bundle(_GLOBALS)
+    made = str(vl_convert().javascript_bundle(_GLOBALS))
     if file is not None:
         _keep(file, made)
     return made

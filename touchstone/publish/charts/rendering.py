@@ -4,9 +4,8 @@ import html as markup
 import json
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-import vl_convert
-
 from touchstone.publish.charts.bundle import javascript
+from touchstone.publish.charts.engine import vl_convert
 from touchstone.publish.charts.theme import config
 from touchstone.publish.charts.vega import Spec
 
@@ -72,13 +71,14 @@ def vega_lite(chart: AnyChart) -> Spec:
 def svg(chart: AnyChart) -> str:
     """The chart as SVG, described for screen readers."""
     spec = vega_lite(chart)
-    picture = vl_convert.vegalite_to_svg(spec, allowed_base_urls=[])
+    picture: str = vl_convert().vegalite_to_svg(spec, allowed_base_urls=[])
     return picture.replace("<svg ", f'<svg role="img" aria-label="{markup.escape(spec.get("description", ""))}" ', 1)
 
 
 def png(chart: AnyChart, scale: float = 2) -> bytes:
     """The chart as PNG; a scale of 2 is sharp on paper and on dense screens."""
-    return vl_convert.vegalite_to_png(vega_lite(chart), scale=scale, allowed_base_urls=[])
+    picture: bytes = vl_convert().vegalite_to_png(vega_lite(chart), scale=scale, allowed_base_urls=[])
+    return picture
 
 
 def html(chart: AnyChart, *, follow: bool = True) -> str:
