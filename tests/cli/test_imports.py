@@ -35,7 +35,7 @@ def test_the_command_line_starts_with_nothing_heavy() -> None:
         pytest.param("sql --data OUT SELECT+1", {"numpy", "pyarrow", "rich"}, marks=pytest.mark.nightly),
         pytest.param("compare --baseline OUT --current OUT", {"numpy", "polars", "rich"}, marks=pytest.mark.nightly),
         # Its members are compressed with Zstandard, which pyarrow reads.
-        (f"compare {LOG} {LOG}", {"numpy", "polars", "pyarrow", "rich"}),
+        pytest.param(f"compare {LOG} {LOG}", {"numpy", "polars", "pyarrow", "rich"}, marks=pytest.mark.nightly),
         pytest.param(
             f"pass-at-k --problems-csv {FIXES / 'problems.csv'} --fixes-csv {FIXES / 'atlas-large_fixes.csv'}",
             None,
