@@ -73,8 +73,8 @@ postgres: ## install Postgres, for the tests of a deployment, where it is missin
 	@ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || { test "$$(id -u)" = 0 && command -v apt-get >/dev/null && \
 		echo "installing postgresql" && { apt-get update && apt-get install --yes postgresql; } >/dev/null 2>&1; } || true
 
-test-services: $(READY) sandbox postgres chromium ## a deployment on a real Postgres: webserver, daemon and code location
-	@$(BIN)/pytest -m services -n 0 -rs tests/deploy # one deployment for all tests
+test-services: $(READY) sandbox postgres chromium ## against real servers: a deployment on Postgres, object storage, a Dask cluster
+	@$(BIN)/pytest -m 'services and not nightly' -n 0 -rs tests # one deployment for all tests
 
 screenshots: $(READY) sandbox chromium ## take the pictures of docs/ui.md and README.md anew
 	@$(BIN)/python -m tests.browser.screenshots

@@ -44,10 +44,10 @@ def pytest_collect_file(file_path: Path) -> Generator[None, list[pytest.Collecto
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_pycollect_makeitem(collector: pytest.Collector, obj: object) -> list[pytest.Item] | None:
-    """Make no cases of a nightly function by day: each worker would make them only to deselect them."""
+    """Make no cases of a function whose marker is deselected: each worker would make them for nothing."""
     marks = getattr(obj, "pytestmark", None) if callable(obj) else None
-    nightly = isinstance(marks, list) and any(getattr(mark, "name", "") == "nightly" for mark in marks)
-    return [] if nightly and "not nightly" in collector.config.option.markexpr else None
+    names = [mark.name for mark in marks if isinstance(mark, pytest.Mark)] if isinstance(marks, list) else []
+    return [] if any(f"not {name}" in collector.config.option.markexpr for name in names) else None
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:

@@ -134,14 +134,18 @@ def sample_results(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def made_once(temporary: pytest.TempPathFactory, name: str, make: Callable[[Path], None]) -> Path:
-    """A folder that is made by the first of the workers to ask for it, and read by all."""
+    """A folder that is made by the first of the workers to ask for it, and read by all.
+
+    It is made where it stays: an evaluation that is moved is no longer up to date.
+    """
     shared = temporary.getbasetemp().parent if "PYTEST_XDIST_WORKER" in os.environ else temporary.getbasetemp()
-    made = shared / f"shared-{name}"
+    made, finished = shared / f"shared-{name}", shared / f"{name}.made"
     with filelock.FileLock(shared / f"{name}.lock"):
-        if not made.exists():
-            unfinished = temporary.mktemp(name)
-            make(unfinished)
-            unfinished.rename(made)
+        if not finished.exists():
+            shutil.rmtree(made, ignore_errors=True)  # of a worker that failed to make it
+            made.mkdir()
+            make(made)
+            finished.touch()
     return made
 
 

@@ -59,7 +59,7 @@ ask(get_command(app))
         pytest.param("sql --data OUT SELECT+1", {"numpy", "pyarrow", "rich"}, marks=pytest.mark.nightly),
         pytest.param("compare --baseline OUT --current OUT", COMPARING, marks=pytest.mark.nightly),
         # Its members are compressed with Zstandard, which pyarrow reads.
-        (f"compare {LOG} {LOG}", COMPARING | {"pyarrow"}),
+        pytest.param(f"compare {LOG} {LOG}", COMPARING | {"pyarrow"}, marks=pytest.mark.nightly),
         pytest.param(
             f"pass-at-k --problems-csv {FIXES / 'problems.csv'} --fixes-csv {FIXES / 'atlas-large_fixes.csv'}",
             COMPARING,

@@ -10,7 +10,8 @@ from touchstone.storage.snapshots import find
 BETWEEN_RUNS, IN_A_RUN = Fault("clock back", at=1), Fault("clock back", path="stamps/pass_at_k/")
 
 
-@pytest.mark.parametrize("fault", [BETWEEN_RUNS, pytest.param(IN_A_RUN, marks=pytest.mark.nightly)])
+@pytest.mark.nightly
+@pytest.mark.parametrize("fault", [BETWEEN_RUNS, IN_A_RUN])
 def test_snapshots_keep_their_order(changed: Changed, fault: Fault) -> None:
     folder = changed.copy()
     (first,) = snapshot_ids(folder.output)

@@ -26,7 +26,8 @@ def assert_survives(changed: Changed, fault: Fault) -> None:
     changed.assert_repaired_by_the_next_run(folder)
 
 
-@pytest.mark.parametrize("at", ["published/2/tables", pytest.param("stamps/pass_at_k/", marks=pytest.mark.nightly)])
+@pytest.mark.nightly
+@pytest.mark.parametrize("at", ["published/2/tables", "stamps/pass_at_k/"])
 def test_full_from_a_moment_on(changed: Changed, at: str) -> None:
     assert_survives(changed, Fault("full disk", path=at))
 

@@ -1,11 +1,12 @@
 """Whole runs on inputs that are odd, absurd or strangely named: every file is accounted for, and none stops another."""
 
 import shutil
+from pathlib import Path
 
 import duckdb
 import pytest
 
-from tests.conftest import Command, Folder
+from tests.conftest import Command, Folder, copy_of, nightly_but, small_folder
 from tests.pipelines.test_run import HEADER, evaluate, failed, summary
 
 
@@ -175,11 +176,22 @@ def test_three_scylla_experiments_are_three_units_and_tiers_pair_by_experiment(f
     assert pairs[3][-1] == pytest.approx(sum(by_experiment) / 3)
 
 
-@pytest.mark.parametrize("part", ["quarantine/@problems", "sources/@problems", "quarantine/m", "sources/m"])
-def test_what_was_noted_about_a_file_is_noted_again_if_it_is_damaged(folder: Folder, part: str) -> None:
+@pytest.fixture(scope="module")
+def noted(tmp_path_factory: pytest.TempPathFactory) -> Folder:
+    """A finished run with something to note about each file: to be read only."""
+    folder = small_folder(tmp_path_factory.mktemp("noted"))
     folder.problems("oid,filename\na,a.tf\nb,b.tf\n,c.tf\n")
     folder.fixes("m", HEADER + "a,1,true\nb,1,false\nc,1,true\n")
     evaluate(folder)
+    return folder
+
+
+PARTS = ["quarantine/@problems", "sources/@problems", "quarantine/m", "sources/m"]
+
+
+@pytest.mark.parametrize("part", nightly_but(["quarantine/@problems", "sources/m"], PARTS))
+def test_what_was_noted_about_a_file_is_noted_again_if_it_is_damaged(noted: Folder, tmp_path: Path, part: str) -> None:
+    folder = copy_of(noted, tmp_path / "copy")
     notes = {table: query(folder, f"SELECT * FROM {table} ORDER BY ALL") for table in ("sources", "quarantine")}
     assert all(len(rows) > 1 for rows in notes.values())
     (stamp,) = (folder.output / ".store" / "draft" / "stamps").glob(f"{part.replace('@', '*')}.json")

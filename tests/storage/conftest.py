@@ -8,9 +8,9 @@ import pytest
 from tests.storage.s3 import Server, machine, s3_server
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def running() -> Iterator[Server]:
-    """The server, which all tests of a file share: each uses names of its own."""
+    """The server, which all tests share: each uses names of its own."""
     with s3_server() as server:
         yield server
 

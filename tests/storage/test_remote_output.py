@@ -17,6 +17,8 @@ from touchstone.storage.object_store import Bucket
 from touchstone.storage.output_folders import editing
 from touchstone.storage.snapshots import pin, pins
 
+pytestmark = pytest.mark.services
+
 # They name the snapshot, which is named after the time.
 TIMED = ("history", "problem_history", "run_log")
 

@@ -8,7 +8,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from tests.conftest import Command, Folder
+from tests.conftest import Command, Folder, copy_of
 from tests.pipelines.test_run import evaluate
 from touchstone.config import load_config
 from touchstone.errors import TouchstoneError
@@ -22,13 +22,9 @@ HEADER = "oid,iteration_id,plausible_fix\n"
 
 
 @pytest.fixture(scope="module")
-def twice(tmp_path_factory: pytest.TempPathFactory) -> Folder:
+def twice(finished: Folder, tmp_path_factory: pytest.TempPathFactory) -> Folder:
     """Two different runs, and one that changed nothing."""
-    folder = Folder(tmp_path_factory.mktemp("snapshots"))
-    folder.problems("oid,filename\na,a.tf\nb,b.tf\n")
-    folder.configure()
-    folder.fixes("m", HEADER + "a,1,true\na,2,false\nb,1,false\nb,2,false\n")
-    assert evaluate(folder).exit_code == 0
+    folder = copy_of(finished, tmp_path_factory.mktemp("snapshots") / "copy")
     folder.fixes("m", HEADER + "a,1,true\na,2,true\nb,1,false\nb,2,true\n")
     assert evaluate(folder).exit_code == 0
     assert evaluate(folder).made == 0

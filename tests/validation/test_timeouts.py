@@ -30,6 +30,8 @@ class TestEndlessFix:
     @pytest.fixture(autouse=True)
     def _endless(self, project: Project) -> None:
         project.trouble("endless good")
+        limits = {"seconds": 0.3, "wall_seconds": 60}
+        project.configure(clones_dir="clones", k_values=[1], validation=project.settings(limits=limits))
 
     def test_is_a_timeout_and_not_tried_again(self, project: Project) -> None:
         assert validate(project)[1] == {"0": "timeout", "1": "failed"}

@@ -78,6 +78,7 @@ FIXES = 5000
 VALIDATED = ["problems", "problem_slices", "attempts", "validator_noise", "baselines", "outcomes"]
 
 
+@pytest.mark.services
 def test_tables_are_identical_although_a_worker_is_killed(cluster: Cluster, tmp_path: Path) -> None:
     folder = many_repairs(tmp_path / "given", 40)
     here = tables(on(None, folder, tmp_path / "here"), VALIDATED)

@@ -36,10 +36,12 @@ def closed(folder: Path) -> set[int]:
     return {int(path.name) for path in folder.iterdir() if path.name.isdigit()}
 
 
+@pytest.mark.services
 def test_results_are_those_of_this_process(cluster: Cluster) -> None:
     assert outcomes(DaskWorkers(cluster.settings, Prefix, ("> ",)), ITEMS) == outcomes(serial(), ITEMS)
 
 
+@pytest.mark.services
 def test_workers_receive_what_items_need_keep_it_for_the_next_map_and_close_when_the_client_leaves(
     cluster: Cluster, tmp_path: Path
 ) -> None:
@@ -53,6 +55,7 @@ def test_workers_receive_what_items_need_keep_it_for_the_next_map_and_close_when
     assert until(lambda: used <= closed(tmp_path)), "a session outlived its client"
 
 
+@pytest.mark.services
 def test_a_worker_that_differs_is_refused_by_name_and_gets_no_item(cluster: Cluster, tmp_path: Path) -> None:
     with contextlib.closing(shelves(cluster, tmp_path, "worker-0")) as workers:
         done = dict(workers.map(read_parts, ["x"] * 12))
@@ -61,6 +64,7 @@ def test_a_worker_that_differs_is_refused_by_name_and_gets_no_item(cluster: Clus
     assert cluster.workers[0] not in {process for process, _ in done.values()}  # type: ignore[misc]
 
 
+@pytest.mark.services
 def test_if_every_worker_is_refused_the_error_names_them(cluster: Cluster, tmp_path: Path) -> None:
     everybody = "worker-0 worker-1 worker-2"
     with (

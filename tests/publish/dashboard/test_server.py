@@ -106,6 +106,7 @@ def started(filterable: Folder, tmp_path: Path) -> Iterator[subprocess.Popen[str
         process.kill()
 
 
+@pytest.mark.services
 def test_a_token_guards_the_page_and_ctrl_c_ends_it(
     started: subprocess.Popen[str], filterable: Folder, tmp_path: Path
 ) -> None:
