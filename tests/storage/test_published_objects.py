@@ -78,6 +78,19 @@ def test_results_that_are_removed_during_a_run(server: Server, tmp_path: Path) -
         objects("gone", tmp_path).publish(local_files(tmp_path, a="2"), base, None)
 
 
+def test_a_log_that_is_completed_meanwhile_is_no_other_run(server: Server, tmp_path: Path) -> None:
+    published = objects("log", tmp_path)
+    base = published.publish(local_files(tmp_path, a="1", **{"run_log/l": "begun"}), None, None)
+    (log,) = local_files(tmp_path, **{"run_log/l": "complete"}).values()
+    published.publish_log(base.version, log)
+    assert server.assert_complete("log") == {"tables/a": b"1", "tables/run_log/l": b"complete"}
+    assert server.manifest("log")["version"] == base.version
+    second = published.publish(local_files(tmp_path, a="2", **{"run_log/l": "begun"}), base, None)
+    published.publish_log(base.version, log)
+    assert server.assert_complete("log") == {"tables/a": b"2", "tables/run_log/l": b"begun"}, "that of another version"
+    assert second.version != base.version
+
+
 # Publishes three files; is killed before or after request number `sys.argv[1]`, the last of which switches.
 WRITER = f"""
 {KILLED}

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import dagster as dg
+import polars as pl
 import pytest
 
 from pipelines.definitions import build_defs
@@ -16,7 +17,7 @@ from pipelines.resources import EvaluationResource
 from tests.conftest import Command
 from tests.pipelines.test_sensors_and_schedules import schedule_tick, sense, sensor_tick
 from tests.storage.s3 import KILLED, Server, machine, s3_server, small_evaluation
-from tests.storage.test_remote_output import address, evaluate, tables_of
+from tests.storage.test_remote_output import address, evaluate, logged, tables_of
 from touchstone.storage.object_store import Bucket
 
 pytestmark = pytest.mark.nightly
@@ -69,9 +70,10 @@ def test_a_run_killed_at_any_upload_leaves_the_last_results_and_the_next_run_rep
         assert "tables/attempts/n.parquet" in after and after != published
 
 
-@pytest.mark.parametrize("side", ["before", "after"])
-def test_a_run_killed_at_the_switch(server: Server, tmp_path: Path, side: str) -> None:
-    name = f"switch-{side}"
+# From the end: the last request switches to the complete run log, the one before uploads it, the third switches.
+@pytest.mark.parametrize(("from_the_end", "side"), [(2, "before"), (2, "after"), (1, "after"), (0, "before")])
+def test_a_run_killed_at_a_switch(server: Server, tmp_path: Path, from_the_end: int, side: str) -> None:
+    name = f"switch-{from_the_end}-{side}"
     with machine(server, tmp_path / "cache"):
         folder = small_evaluation(server, tmp_path, name)
         counted = run_and_kill(folder.config, -1, side)
@@ -80,14 +82,16 @@ def test_a_run_killed_at_the_switch(server: Server, tmp_path: Path, side: str) -
         before = server.assert_complete(f"{name}/out")
         for key in server.keys(f"{name}/out"):
             server.delete(key)
-        # The same run once more, killed at its last request, which is the switch.
-        assert run_and_kill(folder.config, requests, side).returncode == -signal.SIGKILL
-        if side == "before":
+        # The same run once more.
+        assert run_and_kill(folder.config, requests - from_the_end, side).returncode == -signal.SIGKILL
+        if (from_the_end, side) == (2, "before"):
             assert f"{name}/out/manifest.json" not in server.keys(f"{name}/out")
         else:
             assert tables_of(server.assert_complete(f"{name}/out")) == tables_of(before)
         evaluate(folder)
         assert "tables/pass_at_k/pass_at_k.parquet" in server.assert_complete(f"{name}/out")
+        last = logged(server, name).filter(pl.col("run_id") == pl.col("run_id").last())
+        assert last["stage"].to_list()[-1] == "warehouse"
 
 
 def test_of_two_racing_runs_of_two_machines_one_publishes(server: Server, tmp_path: Path) -> None:

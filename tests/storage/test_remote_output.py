@@ -5,6 +5,7 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 import touchstone as api
@@ -16,6 +17,7 @@ from touchstone.locations import output_location
 from touchstone.storage.object_store import Bucket
 from touchstone.storage.output_folders import editing
 from touchstone.storage.snapshots import pin, pins
+from touchstone.tables import TABLES
 
 pytestmark = pytest.mark.services
 
@@ -58,6 +60,12 @@ def tables_of(files: dict[str, bytes]) -> dict[str, bytes]:
     return {path: content for path, content in tables.items() if path.split("/")[1] not in TIMED}
 
 
+def logged(server: Server, name: str) -> pl.DataFrame:
+    """The published run log."""
+    (content,) = (each for path, each in server.assert_complete(f"{name}/out").items() if "tables/run_log/" in path)
+    return pl.read_parquet(content)
+
+
 def address(name: str) -> str:
     return f"s3://{BUCKET}/{name}/out"
 
@@ -69,6 +77,11 @@ def test_the_same_tables_from_disk_and_from_object_storage(shared: Folder, serve
     kept = tables_of(server.assert_complete("shared/out"))
     assert len(kept) > 30
     assert {path: (local.output / path).read_bytes() for path in kept} == kept
+
+
+def test_the_published_log_has_every_step_of_the_run(shared: Folder, server: Server) -> None:
+    first = logged(server, "shared").filter(pl.col("run_id") == pl.col("run_id").first())
+    assert first["stage"].to_list() == [*TABLES, "report", "warehouse"]
 
 
 def test_nothing_is_written_beside_the_configuration(shared: Folder) -> None:
@@ -119,10 +132,16 @@ def test_tables_are_loaded_when_asked_for(shared: Folder, here: Server, monkeypa
 
 
 def test_another_machine_continues_where_the_last_one_ended(shared: Folder, here: Server) -> None:
-    before = here.manifest("shared/out")
+    before, runs = here.manifest("shared/out"), logged(here, "shared")["run_id"].n_unique()
+    assert api.load_results(address("shared"))["run_log"]["run_id"].n_unique() == runs
     outcome = run(Evaluation.load(shared.config))
     assert (outcome.made, outcome.published) == (0, True)
-    assert here.manifest("shared/out") == before, "nothing differs, so there is nothing to publish"
+    after = here.manifest("shared/out")
+    changed = {path for path, stored in after.pop("files").items() if stored != before["files"].pop(path)}
+    assert before.pop("files") == {} and after == before, "nothing differs, so there is nothing to publish"
+    assert {path.rpartition("/")[0] for path in changed} == {"tables/run_log"}, "but the log"
+    assert logged(here, "shared")["run_id"].n_unique() == runs + 1
+    assert api.load_results(address("shared"))["run_log"].equals(logged(here, "shared"))
 
 
 @pytest.mark.parametrize("lost", ["snapshots/*/manifest.json", "snapshots/*/tables/pass_at_k/*.parquet"])
@@ -171,6 +190,18 @@ def test_an_unchanged_run_downloads_and_publishes_nothing(shared: Folder, touchs
     assert "up to date" in again.stdout
     assert address("shared") in again.stdout
     assert server.keys("shared") == before
+
+
+@pytest.mark.nightly
+def test_a_run_that_failed_is_in_the_published_log(here: Server, tmp_path: Path) -> None:
+    folder = small_evaluation(here, tmp_path, "failed")
+    evaluate(folder)
+    published = tables_of(here.assert_complete("failed/out"))
+    here.put("failed/fixes/problems.csv", "oid,filename\na,x\na,y\n")
+    assert run(Evaluation.load(folder.config)).failures
+    *_, last = logged(here, "failed").iter_rows(named=True)
+    assert (last["stage"], last["status"]) == ("problems", "failed")
+    assert tables_of(here.assert_complete("failed/out")) == published
 
 
 @pytest.mark.nightly

@@ -11,6 +11,7 @@ from touchstone.config import CheckLimits
 from touchstone.config.scoring import Scoring
 from touchstone.metrics.prices import price_name
 from touchstone.metrics.suites import empty_suites
+from touchstone.storage.batches import batches
 from touchstone.tables import TABLES
 from touchstone.text import counted, counted_of, some_of
 from touchstone.vocabulary import CLASSES, MAX_AMOUNT, PASS_CLASS
@@ -189,15 +190,11 @@ def classes_match_outcomes(attempts: pl.LazyFrame, outcomes: pl.LazyFrame) -> Ch
     """If a validator decided, its outcome agrees with the class in the file."""
     if not _any(attempts, "classification"):
         return CheckResult(True, _CLASSES_AGREE, figures={"contradicted_classes": 0})
-    key = TABLES["attempts"].key
-    classed = attempts.filter(pl.col("classification").is_not_null()).select(*key, "classification")
-    said_pass, passed = pl.col("classification") == PASS_CLASS, pl.col("passed")
-    lost, won = (
-        classed.join(outcomes.select(*key, "passed"), on=key)
-        .select(lost=(said_pass & ~passed).sum(), won=(~said_pass & passed).sum())
-        .collect()
-        .row(0)
-    )
+    contradicted = [
+        _contradicted(*(frame.filter(pl.col("model").is_in(batch)) for frame in (attempts, outcomes)))
+        for batch in batches(_rows_of_models(attempts))
+    ]
+    lost, won = (sum(counts) for counts in zip(*contradicted, strict=True))
     message = (
         f"{counted(lost + won, 'attempt was', 'attempts were')} validated with an outcome that contradicts "
         f"{'its' if lost + won == 1 else 'their'} class ({lost:,} of class "
@@ -206,6 +203,21 @@ def classes_match_outcomes(attempts: pl.LazyFrame, outcomes: pl.LazyFrame) -> Ch
     if lost + won == 0:
         message = _CLASSES_AGREE
     return CheckResult(lost + won == 0, message, figures={"contradicted_classes": lost + won})
+
+
+def _rows_of_models(attempts: pl.LazyFrame) -> dict[str, int]:
+    return dict(attempts.group_by("model").len().sort("model").collect(engine="streaming").iter_rows())
+
+
+def _contradicted(attempts: pl.LazyFrame, outcomes: pl.LazyFrame) -> tuple[int, int]:
+    """The attempts of class `pass` that failed, and those of another class that passed. The join is in memory."""
+    key = TABLES["attempts"].key
+    classed = attempts.filter(pl.col("classification").is_not_null()).select(*key, "classification")
+    said_pass, passed = pl.col("classification") == PASS_CLASS, pl.col("passed")
+    joined = classed.join(outcomes.select(*key, "passed"), on=key)
+    counts = joined.select(lost=(said_pass & ~passed).sum(), won=(~said_pass & passed).sum())
+    lost, won = counts.collect(engine="streaming").row(0)
+    return lost, won
 
 
 def classes_add_up(suite_scores: pl.LazyFrame) -> CheckResult:

@@ -8,6 +8,9 @@
 Publishing uploads what is new under the key of a new version, then replaces the manifest on the condition that it is
 still the one that the run started from. So a reader sees all of a run or nothing of it, a killed writer leaves the last
 run in place, and of two writers one fails. `sweep` removes objects that no manifest names any more.
+
+The run log goes on after the run is published. `publish_log` switches to a manifest of the same version that names
+another object for it, in the same way; a writer that started from the version takes that for no change.
 """
 
 import json
@@ -15,7 +18,8 @@ import re
 import secrets
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path, PurePosixPath
 
@@ -26,7 +30,10 @@ from touchstone.storage.object_store import Bucket, Object, ObjectChangedError, 
 
 MANIFEST = "manifest.json"
 _VERSIONS = "versions"
-_RUN_LOG = ("tables/run_log/", ".store/draft/stamps/run_log/")
+_RUN_LOG = "tables/run_log/"
+_LOGS = (_RUN_LOG, ".store/draft/stamps/run_log/")
+# How often a switch is tried again because a run log was published meanwhile.
+_ATTEMPTS = 5
 _FORMAT = 1
 # Longer than publishing or downloading takes: younger objects may belong to a run that is about to be published.
 GRACE = timedelta(days=1)
@@ -49,7 +56,14 @@ class Manifest:
 
     version: str
     files: Mapping[str, StoredFile]
+    snapshot: str | None = None
+    published_at: str = ""
     tag: Tag = field(default_factory=dict, compare=False)
+
+    @property
+    def log(self) -> str | None:
+        """The published path of the run log."""
+        return next((path for path in self.files if path.startswith(_RUN_LOG)), None)
 
 
 @dataclass(frozen=True)
@@ -94,21 +108,45 @@ class PublishedObjects:
             list(new),
         )
         stored = {path: _stored(keys[file.sha256], file) for path, file in sorted(files.items())}
-        content = _content(version, snapshot, stored)
-        try:
-            tag = self._bucket.replace(self._key(MANIFEST), content, None if base is None else base.tag)
-        except ObjectChangedError:
-            # A switch whose answer was lost is repeated by the client, and then finds its own manifest.
+        now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+        return self._switch(Manifest(version, stored, snapshot, now), base)
+
+    def publish_log(self, version: str, file: LocalFile) -> None:
+        """Publish another run log with a version, unless another version has been published meanwhile."""
+        key = f"{_VERSIONS}/{version}/run_log/{file.sha256}.parquet"
+        for _ in range(_ATTEMPTS):
             found = self.manifest()
-            if found is None:
-                raise TouchstoneError(f"{self.address}: the results were removed meanwhile; run again") from None
-            if found.version != version:
-                raise TouchstoneError(
-                    f"{self.address}: another run has published here meanwhile, and its results stay; run again, which "
-                    "starts from them"
-                ) from None
-            return found
-        return Manifest(version, stored, tag)
+            path = found.log if found is not None and found.version == version else None
+            if found is None or path is None or found.files[path].sha256 == file.sha256:
+                return
+            self._bucket.upload(self._key(key), file.path)
+            with suppress(ObjectChangedError):
+                self._replace(replace(found, files={**found.files, path: _stored(key, file)}), found)
+                return
+
+    def _switch(self, new: Manifest, base: Manifest | None) -> Manifest:
+        """Replace the manifest if it is still `base`, or a version of it with another run log."""
+        for _ in range(_ATTEMPTS):
+            try:
+                return self._replace(new, base)
+            except ObjectChangedError:
+                # A switch whose answer was lost is repeated by the client, and then finds its own manifest.
+                found = self.manifest()
+                if found is None:
+                    raise TouchstoneError(f"{self.address}: the results were removed meanwhile; run again") from None
+                if found.version == new.version:
+                    return found
+                if base is None or found.version != base.version:
+                    break
+                base = found
+        raise TouchstoneError(
+            f"{self.address}: another run has published here meanwhile, and its results stay; run again, which "
+            "starts from them"
+        )
+
+    def _replace(self, new: Manifest, base: Manifest | None) -> Manifest:
+        tag = self._bucket.replace(self._key(MANIFEST), _content(new), None if base is None else base.tag)
+        return replace(new, tag=tag)
 
     def fetch(self, manifest: Manifest, wanted: Callable[[str], bool]) -> None:
         """Download the wanted files' objects that are not among the blobs."""
@@ -176,7 +214,7 @@ def _contents(manifest: Manifest) -> dict[str, str]:
 
 def _figures(contents: Mapping[str, str]) -> dict[str, str]:
     """All but the run log: it differs after every run, and goes along when anything else is published."""
-    return {path: content for path, content in contents.items() if not path.startswith(_RUN_LOG)}
+    return {path: content for path, content in contents.items() if not path.startswith(_LOGS)}
 
 
 def _stored(key: str, file: LocalFile) -> StoredFile:
@@ -190,14 +228,14 @@ def _object_key(version: str, path: str, sha256: str) -> str:
     return f"{_VERSIONS}/{version}/{path if plain else sha256 + PurePosixPath(path).suffix}"
 
 
-def _content(version: str, snapshot: str | None, files: Mapping[str, StoredFile]) -> bytes:
+def _content(manifest: Manifest) -> bytes:
     told = {
         "format": _FORMAT,
-        "version": version,
-        "published_at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        "version": manifest.version,
+        "published_at": manifest.published_at,
         "touchstone": __version__,
-        "snapshot": snapshot,
-        "files": {path: asdict(stored) for path, stored in files.items()},
+        "snapshot": manifest.snapshot,
+        "files": {path: asdict(stored) for path, stored in manifest.files.items()},
     }
     return json.dumps(told, indent=0).encode()
 
@@ -217,7 +255,7 @@ def _parsed(address: str, content: bytes, tag: Tag) -> Manifest:
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
         reason = " ".join(str(error).split())[:100]
         raise TouchstoneError(f"{place}: not a manifest of touchstone ({reason}); choose another address") from None
-    return Manifest(version, files, tag)
+    return Manifest(version, files, told.get("snapshot"), str(told.get("published_at")), tag)
 
 
 def _is_inside(path: str) -> bool:

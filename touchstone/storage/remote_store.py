@@ -74,8 +74,9 @@ class View:
         with _using_blobs(self._root):
             self._objects.fetch(self._manifest, wanted)
             for path, stored in self._manifest.files.items():
-                if wanted(path) and not (self.folder / path).exists():
-                    link_or_copy(self._objects.blob(stored), self.folder / path)
+                # The run log of a version goes on.
+                if wanted(path) and (path == self._manifest.log or not (self.folder / path).exists()):
+                    _link_anew(self._objects.blob(stored), self.folder / path)
             os.utime(self.folder)
             _remove_old(self._root, self._manifest)
         return self.folder
@@ -136,6 +137,12 @@ class RemoteStore(Store):
             self._upload(self.current_link.resolve())
             self._record_base()
 
+    def publish_log(self, log: Path) -> None:
+        """Publish the log with what this working copy is made from. What prevents it is no error of the run."""
+        if self._base is not None:
+            with suppress(TouchstoneError, OSError):
+                self.objects.publish_log(self._base.version, LocalFile(log, _sha256(log)))
+
     def _upload(self, generation: Path) -> None:
         report_step(f"publishing to {self.objects.address}")
         files = self._hashed(self._files(generation))
@@ -192,12 +199,23 @@ class RemoteStore(Store):
         """Make the working copy from what is published, unless it is already, or both are empty."""
         report_step(f"looking at {self.objects.address}")
         self._base = self.objects.manifest()
+        self._fetch_log()
         mine = self._base_version()
         if (self._base.version if self._base else None) == mine and self._has_snapshots():
             return
         self._clear()
         if self._base is not None:
             self._restore(self._base)
+
+    def _fetch_log(self) -> None:
+        """Have the published run log, with the runs of other machines, beside that of this machine."""
+        manifest = self._base
+        if manifest is None or manifest.log is None:
+            return
+        stored = manifest.files[manifest.log]
+        with suppress(TouchstoneError), _using_blobs(self.root):
+            self.objects.fetch(manifest, lambda path: path == manifest.log)
+            _link_anew(self.objects.blob(stored), self.published_log)
 
     def _has_snapshots(self) -> bool:
         """Whether the published snapshots are all here: programs that clean cache folders remove what seems old.
@@ -249,6 +267,13 @@ def _all_files(place: Path) -> list[Path]:
         [place] if place.is_file() else [Path(folder, name) for folder, _, names in os.walk(place) for name in names]
     )
     return sorted(file for file in found if not file.name.endswith(".tmp"))
+
+
+def _link_anew(source: Path, target: Path) -> None:
+    """Make `target` a link to `source`, in place of what it was before."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with replacing(target) as scratch:
+        link_or_copy(source, scratch)
 
 
 def _size(path: Path) -> int | None:

@@ -1,7 +1,8 @@
 """The run log: what each step of each run took, made and said, for operators.
 
 It differs in every run, so it is kept beside the draft, in `.store/run_log.parquet`, and nothing is made from it. A run
-publishes it as the table `run_log` and completes the published table when it ends, also if it failed.
+publishes it as the table `run_log` and completes the published table when it ends, also if it failed. In object storage
+the published table has the runs of all machines.
 """
 
 import logging
@@ -11,6 +12,7 @@ import uuid
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from touchstone.names import file_key
@@ -24,7 +26,6 @@ if TYPE_CHECKING:
 
 # The part's name says that it belongs to no model.
 TABLE, PART = "run_log", "@runs"
-_FILE = "run_log.parquet"
 _MAX_RUNS = 200
 _MAX_MESSAGE = 500
 
@@ -60,7 +61,7 @@ class RunLog:
 
     def __init__(self, store: Store) -> None:
         self.run_id, self.snapshot = uuid.uuid4().hex, ""
-        self._store, self._path = store, store.run_record.with_name(_FILE)
+        self._store = store
         self._steps: list[Step] = []
 
     @contextmanager
@@ -104,15 +105,14 @@ class RunLog:
         return pl.concat([earlier.filter(pl.col("run_id").is_in(runs.implode())), own])
 
     def _read(self) -> "pl.DataFrame":
-        """The log of earlier runs; empty if it is missing, damaged or of another version."""
+        """The log of earlier runs of this and other machines, in the order in which they started."""
         import polars as pl
 
-        declared = TABLES[TABLE].dtypes
-        with suppress(OSError, pl.exceptions.PolarsError):
-            found = pl.read_parquet(self._path, glob=False)
-            if found.schema == declared:
-                return found
-        return pl.DataFrame(schema=declared)
+        own, others = _read(self._store.run_log), _read(self._store.published_log)
+        if others.is_empty():
+            return own
+        begun = pl.col("started").min().over("run_id")
+        return pl.concat([others, own]).unique(["run_id", "step"], keep="last").sort(begun, "run_id", "step")
 
     def save(self) -> None:
         """Keep the log for the next run, and complete the published table. What prevents it is no error of the run."""
@@ -120,9 +120,22 @@ class RunLog:
             return
         table, published = self.table(), self._store.current_link / "tables" / TABLE / f"{file_key(PART)}.parquet"
         with suppress(OSError):
-            for path in (self._path, *([published] if published.is_file() else [])):
+            for path in (self._store.run_log, *([published] if published.is_file() else [])):
                 with replacing(path) as scratch:
                     table.write_parquet(scratch)
+            self._store.publish_log(self._store.run_log)
+
+
+def _read(path: Path) -> "pl.DataFrame":
+    """The log in a file; empty if it is missing, damaged or of another version."""
+    import polars as pl
+
+    declared = TABLES[TABLE].dtypes
+    with suppress(OSError, pl.exceptions.PolarsError):
+        found = pl.read_parquet(path, glob=False)
+        if found.schema == declared:
+            return found
+    return pl.DataFrame(schema=declared)
 
 
 def _cpu_seconds() -> float:

@@ -73,6 +73,9 @@ class Store:
         self._stamps = Stamps()
         self.current_link = self._home / "current"
         self.run_record = self._home / "run.json"
+        self.run_log = self._home / "run_log.parquet"
+        # Of an output folder in object storage, which several machines write to.
+        self.published_log = self._home / "published_run_log.parquet"
         self.content_hashes = self.draft / "hashes.json"
         self._written: dict[Path, str] = {}
         self._of_this_run: set[str] = set()
@@ -306,6 +309,9 @@ class Store:
             shutil.rmtree(published / name, ignore_errors=True)
         shutil.rmtree(self.unpublished, ignore_errors=True)
         return generation
+
+    def publish_log(self, log: Path) -> None:
+        """Publish a run log that has been completed; readers of a local folder see it already."""
 
     def _switch_to(self, generation: Path) -> None:
         replace_link(self.current_link, Path("published") / generation.name)
