@@ -4,7 +4,7 @@ import math
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from touchstone.text import counted, visible
 
@@ -14,13 +14,13 @@ _MAX_ROWS = 10_000
 _FIRST_ROWS = 25
 _LARGEST = 1e300
 
-_NUMBER = re.compile(r"[+-]?\d")
+# A number at the start of a text, with its sign and a currency.
+_NUMBER = re.compile(r"[$,]*[+-]?[$,]*\d")
 
 Kind = Literal["text", "number", "verdict"]
 
 
-@dataclass(frozen=True)
-class Cell:
+class Cell(NamedTuple):
     """What a cell shows, the number that it is sorted by if it is not sorted as text, and where it links to."""
 
     text: str
@@ -33,7 +33,7 @@ class Cell:
         if self.link:
             return [self.text, _finite(self.order), self.link]
         # The script reads the order from a text that starts with a number.
-        if self.order is None or _NUMBER.match(self.text.replace(",", "").replace("$", "")):
+        if self.order is None or _NUMBER.match(self.text):
             return self.text
         return [self.text, _finite(self.order)]
 
