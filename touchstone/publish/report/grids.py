@@ -4,6 +4,7 @@ import math
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal, NamedTuple
 
 from touchstone.text import counted, visible
@@ -47,12 +48,19 @@ def _finite(value: float | None) -> float | None:
 
 def text(value: object) -> Cell:
     """Any value as text; a dash if there is none."""
-    return Cell("-" if value is None else visible(str(value)))
+    return _string(value) if isinstance(value, str) else Cell("-" if value is None else visible(str(value)))
 
 
+# Thousands of rows repeat the same names and verdicts.
+@lru_cache(maxsize=1_000)
+def _string(value: str) -> Cell:
+    return Cell(visible(value))
+
+
+@lru_cache(maxsize=1_000)
 def count(value: int | None) -> Cell:
-    """A whole number."""
-    return Cell("-" if value is None else f"{value:,}", value)
+    """A whole number, which is sorted by its text."""
+    return Cell("-" if value is None else f"{value:,}")
 
 
 def figure(value: float | None, shown: str) -> Cell:

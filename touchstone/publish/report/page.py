@@ -126,12 +126,12 @@ def _matrix(run: ReportedRun) -> dict[str, Any]:
     places = shown.lazy().select("oid").with_row_index("place")
     cells = run.scan("problem_statistics").select("model", "tier", "oid", "n", "c").join(places, on="oid")
     ranks = pl.LazyFrame(run.sides, schema={"model": pl.String, "tier": pl.String}, orient="row").with_row_index("side")
-    known_cells = (
+    decided = (
         cells.filter(pl.col("n") > 0).join(ranks, on=["model", "tier"]).select("side", "place", "n", "c").collect()
     )
     n, c = (np.full((len(sides), shown.height), -1) for _ in range(2))
-    where = known_cells["side"].to_numpy(), known_cells["place"].to_numpy()
-    n[where], c[where] = known_cells["n"].to_numpy(), known_cells["c"].to_numpy()
+    where = decided["side"].to_numpy(), decided["place"].to_numpy()
+    n[where], c[where] = decided["n"].to_numpy(), decided["c"].to_numpy()
     known = {oid: place for place, oid in enumerate(shown["oid"])}
     return {
         "names": [visible(f"{model} {tier}" if run.has_tiers else model) for model, tier in sides],
