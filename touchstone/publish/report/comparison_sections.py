@@ -12,6 +12,24 @@ from touchstone.text import counted
 
 _MAX_PAIRS = 10_000
 
+# What the table of pairs shows: a row has twice as many columns, which would be read for thousands of rows.
+_PAIR_COLUMNS = (
+    *(
+        "model_a",
+        "tier_a",
+        "model_b",
+        "tier_b",
+        "verdict",
+        "difference",
+        "p_value",
+        "p_adjusted",
+        "pairs",
+        "correction",
+    ),
+    *("ci_low", "ci_high", "adjusted_ci_low", "adjusted_ci_high", "minimum_detectable_effect"),
+    *("wins", "losses", "problems"),
+)
+
 
 def problem(run: ReportedRun, row: Row) -> Cell:
     """A problem's id, which leads to the attempts at it if the page shows them."""
@@ -20,11 +38,11 @@ def problem(run: ReportedRun, row: Row) -> Cell:
 
 def comparison(run: ReportedRun) -> Iterator[Grid]:
     """All pairs: those of the best model first, with the next best first."""
-    pairs = run.scan("model_comparison").drop("sentence")
+    pairs = run.scan("model_comparison")
     total = pairs.select(pl.len()).collect().item()
     if not total:
         return
-    rows = _best_first(run, pairs).head(_MAX_PAIRS).collect()
+    rows = _best_first(run, pairs.select(_PAIR_COLUMNS)).head(_MAX_PAIRS).collect()
     many = int(rows["pairs"].max() or 0)  # type: ignore[arg-type]
     rule = "false discovery rate" if rows["correction"][0] != "holm" else "Holm"
     note = f"adjusted for {counted(many, 'pair')} ({rule})" if many > 1 else "one pair, so not adjusted"

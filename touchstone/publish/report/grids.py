@@ -4,7 +4,8 @@ import math
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from functools import lru_cache
+from typing import Literal, NamedTuple
 
 from touchstone.text import counted, visible
 
@@ -14,13 +15,13 @@ _MAX_ROWS = 10_000
 _FIRST_ROWS = 25
 _LARGEST = 1e300
 
-_NUMBER = re.compile(r"[+-]?\d")
+# A number at the start of a text, with its sign and a currency.
+_NUMBER = re.compile(r"[$,]*[+-]?[$,]*\d")
 
 Kind = Literal["text", "number", "verdict"]
 
 
-@dataclass(frozen=True)
-class Cell:
+class Cell(NamedTuple):
     """What a cell shows, the number that it is sorted by if it is not sorted as text, and where it links to."""
 
     text: str
@@ -33,7 +34,7 @@ class Cell:
         if self.link:
             return [self.text, _finite(self.order), self.link]
         # The script reads the order from a text that starts with a number.
-        if self.order is None or _NUMBER.match(self.text.replace(",", "").replace("$", "")):
+        if self.order is None or _NUMBER.match(self.text):
             return self.text
         return [self.text, _finite(self.order)]
 
@@ -47,12 +48,19 @@ def _finite(value: float | None) -> float | None:
 
 def text(value: object) -> Cell:
     """Any value as text; a dash if there is none."""
-    return Cell("-" if value is None else visible(str(value)))
+    return _string(value) if isinstance(value, str) else Cell("-" if value is None else visible(str(value)))
 
 
+# Thousands of rows repeat the same names and verdicts.
+@lru_cache(maxsize=1_000)
+def _string(value: str) -> Cell:
+    return Cell(visible(value))
+
+
+@lru_cache(maxsize=1_000)
 def count(value: int | None) -> Cell:
-    """A whole number."""
-    return Cell("-" if value is None else f"{value:,}", value)
+    """A whole number, which is sorted by its text."""
+    return Cell("-" if value is None else f"{value:,}")
 
 
 def figure(value: float | None, shown: str) -> Cell:

@@ -7,6 +7,7 @@ from importlib.resources import files
 from typing import Any
 
 import jinja2
+import numpy as np
 import polars as pl
 
 from touchstone import __version__
@@ -124,17 +125,20 @@ def _matrix(run: ReportedRun) -> dict[str, Any]:
     shown = every.head(max(_MAX_CELLS // max(len(sides), 1), 1))
     places = shown.lazy().select("oid").with_row_index("place")
     cells = run.scan("problem_statistics").select("model", "tier", "oid", "n", "c").join(places, on="oid")
-    n, c = ([[-1] * shown.height for _ in sides] for _ in range(2))
-    for model, tier, place, attempts, passes in cells.select("model", "tier", "place", "n", "c").collect().iter_rows():
-        if (model, tier) in sides and attempts:
-            n[sides[model, tier]][place], c[sides[model, tier]][place] = attempts, passes
+    ranks = pl.LazyFrame(run.sides, schema={"model": pl.String, "tier": pl.String}, orient="row").with_row_index("side")
+    decided = (
+        cells.filter(pl.col("n") > 0).join(ranks, on=["model", "tier"]).select("side", "place", "n", "c").collect()
+    )
+    n, c = (np.full((len(sides), shown.height), -1) for _ in range(2))
+    where = decided["side"].to_numpy(), decided["place"].to_numpy()
+    n[where], c[where] = decided["n"].to_numpy(), decided["c"].to_numpy()
     known = {oid: place for place, oid in enumerate(shown["oid"])}
     return {
         "names": [visible(f"{model} {tier}" if run.has_tiers else model) for model, tier in sides],
         "problems": [visible(oid) for oid in shown["oid"]],
         "means": [None if rate is None or math.isnan(rate) else round(rate, 3) for rate in shown["mean_pass_rate"]],
-        "n": [_constant(row) for row in n],
-        "c": c,
+        "n": [_constant(row) for row in n.tolist()],
+        "c": c.tolist(),
         "links": [
             [sides[model, tier], known[oid], link]
             for (model, tier, oid), link in run.case_links.items()
