@@ -126,12 +126,12 @@ def _read_outcome(outcome: dg.ExecuteInProcessResult, checked: Mapping[str, Chec
     made = [event.materialization for event in outcome.get_asset_materialization_events()]
     parts = [parts_of(one.metadata) for one in made]
     errors = {event.step_key: event.step_failure_data.error for event in outcome.get_step_failure_events()}
-    # A failed check fails its own step; its message is already among the checks.
-    failures = [
-        f"{step}: {_innermost(error)}"
-        for step, error in errors.items()
-        if not any(name in str(error) for name in _FAILED_CHECKS)
-    ]
+    steps_by_reason: dict[str, list[str]] = {}
+    for step, error in errors.items():
+        # A failed check fails its own step; its message is already among the checks.
+        if not any(name in str(error) for name in _FAILED_CHECKS):
+            steps_by_reason.setdefault(_innermost(error), []).append(str(step))
+    failures = [f"{', '.join(steps)}: {reason}" for reason, steps in steps_by_reason.items()]
     if any(dg.DagsterExecutionInterruptedError.__name__ in failure for failure in failures):
         # Dagster turns Ctrl-C into a failed step; turn it back.
         raise KeyboardInterrupt

@@ -1,8 +1,8 @@
-"""Dagster's storage in Postgres, with connections that are kept and that outlive a restart of the server.
+"""Dagster's storage in Postgres, with connections that are kept and that survive a restart of the server.
 
-`deploy/dagster.yaml` names it. Dagster's own storage connects anew for every statement, which is most of the work of a
-small run. And it gives up after six seconds: a run that cannot store an event then dies, and the code location, in
-trying to report it, can lose the thread that notices dead runs.
+`deploy/dagster.yaml` names it. Dagster's own storage opens a connection for every statement, which is most of the work
+of a small run. And it gives up after six seconds: a run that cannot store an event then dies, and the code location,
+in trying to report it, can lose the thread that notices dead runs.
 """
 
 import time
@@ -27,7 +27,7 @@ PATIENCE_SECONDS = 300.0
 _PAUSE_SECONDS = 0.5
 _NEW = "touchstone: just connected"
 _DIALECT: Any = PGDialect_psycopg2()  # type: ignore[no-untyped-call]
-# What the server says while it refuses everybody.
+# What the server says while it accepts no connections.
 _PASSING = ("the database system is", "too many clients")
 
 

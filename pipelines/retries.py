@@ -1,8 +1,8 @@
-"""Which failed runs Dagster starts again: those that the infrastructure failed, never those that would fail again.
+"""Which failed runs Dagster starts again: those that failed for the infrastructure, never those that would fail again.
 
 A run whose process was lost has failed no step, so Dagster retries it where the instance enables `run_retries`. A
-failed step is a failed check, wrong input or a defect, unless its exception says that a connection or a process was
-lost. Retries repeat all steps: each reuses what is up to date, and later steps need what earlier ones keep in memory.
+failed step is a failed check, wrong input or a bug, unless its exception says that a connection or a process was lost.
+Retries repeat all steps: each reuses what is up to date, and later steps need what earlier ones keep in memory.
 """
 
 from collections.abc import Iterator

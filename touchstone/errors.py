@@ -7,13 +7,16 @@ from touchstone.locations import shown
 _SPACE = "no space left on the disk; free some and try again"
 _READ_ONLY = "the file system is read-only; make it writable or choose another folder with --output-dir"
 _MEMORY = "out of memory; give the process more, or validate and read on fewer workers (validation.workers)"
+_THREADS = "no more threads can be started; raise the limits on processes (ulimit -u) and memory (ulimit -v)"
 _DAMAGED = "a table's Parquet file is damaged; `touchstone run` makes it again"
 # What Python, Polars, DuckDB and SQLite say if the machine cannot do what is asked of it.
 _MACHINE = (
     (re.compile(r"No space left on device|os error 28|Disk quota exceeded|database or disk is full"), _SPACE),
     (re.compile(r"Read-only file system|os error 30|readonly database"), _READ_ONLY),
     (re.compile(r"Permission denied|os error 13"), "permission denied; give this user access to it"),
-    (re.compile(r"MemoryError|Cannot allocate memory|os error 12|Out of Memory Error"), _MEMORY),
+    (re.compile(r"MemoryError|annot allocate memory|os error 12|Out of Memory Error|bad_alloc"), _MEMORY),
+    (re.compile(r"failed to map segment from shared object"), _MEMORY),
+    (re.compile(r"can't start new thread|Os \{ code: 11,"), _THREADS),
     (re.compile(r"File out of specification|[Nn]o magic bytes|not a [Pp]arquet file|[Pp]arquet magic bytes"), _DAMAGED),
 )
 _PATH = re.compile(r"""['"](/[^'"]+)['"]""")
@@ -46,6 +49,8 @@ def explain(message: str) -> str | None:
 
     >>> explain("OSError: [Errno 28] No space left on device: '/out/.store/draft/a.parquet'")
     '/out/.store/draft/a.parquet: no space left on the disk; free some and try again'
+    >>> explain("RuntimeError: can't start new thread")
+    'no more threads can be started; raise the limits on processes (ulimit -u) and memory (ulimit -v)'
     >>> explain("KeyError: 'a'")
     """
     for pattern, remedy in _MACHINE:

@@ -118,10 +118,12 @@ def objects_folder() -> Path:
         found = folder.stat()
     except OSError as error:
         raise TouchstoneError(
-            f"{folder}: cannot be made for objects ({error.strerror}); set XDG_CACHE_HOME to a writable folder"
+            f"{folder}: cannot be created ({error.strerror}); set XDG_CACHE_HOME to a writable folder"
         ) from None
     if found.st_uid != os.getuid() or found.st_mode & 0o022:
-        raise TouchstoneError(f"{folder}: others can write here; run `chmod 700` on it, or set XDG_CACHE_HOME")
+        raise TouchstoneError(
+            f"{folder}: other users can write to this folder; run `chmod 700` on it, or set XDG_CACHE_HOME"
+        )
     return folder
 
 
@@ -168,7 +170,7 @@ def _objects() -> Path:
     try:
         base = Path(os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser())
     except RuntimeError:
-        # Nobody's home: nothing can be kept there, which only matters to who uses object storage.
+        # No home folder, which only object storage needs.
         base = Path(os.devnull)
     return _resolved(base / "touchstone" / "objects")
 

@@ -219,6 +219,18 @@ def test_an_unexpected_error_shows_no_traceback(folder: Folder, touchstone: Comm
     assert "Traceback" not in done.stderr and done.stderr.startswith("error: ")
 
 
+def test_a_panic_of_polars_is_one_line(touchstone: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    def panic(**_: object) -> None:
+        raise pl.exceptions.PanicException(
+            "called `Result::unwrap()` on an `Err` value: Os { code: 11, kind: WouldBlock }"
+        )
+
+    monkeypatch.setattr("touchstone.cli.main.app", panic)
+    failed = touchstone("tables")
+    assert (failed.returncode, failed.stderr.count("\n")) == (2, 1)
+    assert failed.stderr.startswith("error: no more threads can be started; raise the limits")
+
+
 def test_the_installed_program(folder: Folder) -> None:
     """Most tests call the command line in their own process; this one is the program itself."""
     program = Path(sys.executable).with_name("touchstone")

@@ -38,23 +38,22 @@ def test_every_service_is_healthy_and_listens_on_this_machine_only(deployment: D
     assert {address for address, _ in found} <= {"127.0.0.1", "::1"}
 
 
-def test_the_sensor_fires_when_a_file_changes_and_the_schedule_at_its_time(deployment: Deployment) -> None:
-    deployment.evaluation.answers("good", "wrong", "wrong too", "wrong again")
-    deployment.turn_on("sensor", "fixes_folder")
-    by_sensor = wait_for(
-        "a run of the sensor", lambda: deployment.run_by("sensor_name", "fixes_folder"), deployment.log
-    )
-    assert deployment.ended(by_sensor.run_id).status == SUCCESS
-    assert published(deployment) == {"attempts": 4, "pass@1": 0.25}
-    deployment.turn_off("fixes_folder")
-    deployment.evaluation.answers("good", "good and other")
-    deployment.turn_on("schedule", "nightly")
-    by_schedule = wait_for(
-        "a run of the schedule", lambda: deployment.run_by("schedule_name", "nightly"), deployment.log
-    )
-    assert deployment.ended(by_schedule.run_id).status == SUCCESS
-    assert published(deployment) == {"attempts": 2, "pass@1": 1.0}
-    deployment.turn_off("nightly")
+@pytest.mark.parametrize(
+    ("kind", "name", "fixes", "figures"),
+    [
+        ("sensor", "fixes_folder", ("good", "wrong", "wrong too", "wrong again"), {"attempts": 4, "pass@1": 0.25}),
+        ("schedule", "nightly", ("good", "good and other"), {"attempts": 2, "pass@1": 1.0}),
+    ],
+)
+def test_the_sensor_fires_when_a_file_changes_and_the_schedule_at_its_time(
+    deployment: Deployment, kind: str, name: str, fixes: tuple[str, ...], figures: dict[str, object]
+) -> None:
+    deployment.evaluation.answers(*fixes)
+    deployment.turn_on(kind, name)
+    run = wait_for(f"a run of the {kind}", lambda: deployment.run_by(f"{kind}_name", name), deployment.log)
+    assert deployment.ended(run.run_id).status == SUCCESS
+    assert published(deployment) == figures
+    deployment.turn_off(name)
 
 
 def test_a_run_whose_process_is_killed_is_started_again(deployment: Deployment) -> None:

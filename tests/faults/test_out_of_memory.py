@@ -5,11 +5,13 @@ ends the run for it, that is a SIGKILL: `test_killed.py`.
 """
 
 import signal
+import subprocess
+import sys
 
 import pytest
 
 from tests.faults.conftest import Changed
-from tests.faults.harness import run
+from tests.faults.harness import Ended, run
 from tests.faults.hooks import Fault
 
 
@@ -30,4 +32,34 @@ def test_little_memory(changed: Changed) -> None:
     done = run(folder, Fault("little memory", at=1))
     assert done.code in (2, -signal.SIGABRT)
     changed.assert_whole(folder)
+    changed.assert_repaired_by_the_next_run(folder)
+
+
+LIMITED = """
+import resource, sys
+resource.setrlimit(resource.RLIMIT_AS, (int(sys.argv[1]),) * 2)
+sys.argv[1:] = sys.argv[2:]
+from touchstone.cli.main import main
+main()
+"""
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("mebibytes", [512, 768, 1024, 1536, 2048, 8192])
+def test_a_limited_address_space(changed: Changed, mebibytes: int) -> None:
+    """From too little to do anything to enough for all but the charts, whose engine reserves 64 GiB.
+
+    With less, OpenBLAS ends the process while it is imported, with a line of its own.
+    """
+    folder = changed.copy()
+    folder.configure(publish={"report": True})
+    command = [sys.executable, "-c", LIMITED, str(mebibytes * 2**20), "run", "--config", folder.config]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    changed.assert_whole(folder)
+    assert "Traceback" not in done.stderr, done.stderr
+    if done.returncode != -signal.SIGABRT:  # that of Polars, which cannot be caught
+        assert done.returncode in (0, 2), done.stderr
+    if done.returncode == 2:
+        assert Ended(2, "", done.stderr, []).error
+    assert done.returncode == 0 or mebibytes < 8192, done.stderr
     changed.assert_repaired_by_the_next_run(folder)

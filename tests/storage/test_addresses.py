@@ -141,7 +141,7 @@ def answering(status: int, code: str) -> Iterator[Server]:
     [
         (403, "AccessDenied", r"access denied \(AccessDenied\); check the credentials"),
         (403, "InvalidAccessKeyId", r"access denied \(InvalidAccessKeyId\)"),
-        (404, "NoSuchBucket", f"there is no bucket '{BUCKET}'; check the address"),
+        (404, "NoSuchBucket", f"no such bucket: {BUCKET}; check the address"),
         (400, "InvalidRequest", r"the server refused the request \(InvalidRequest\)"),
         pytest.param(
             *(503, "SlowDown", r"the server is overloaded or failing \(SlowDown\); try again later"),

@@ -82,7 +82,7 @@ def test_threads_of_one_process_take_turns(server: Server) -> None:
 
 
 def test_nothing_there(server: Server) -> None:
-    with pytest.raises(TouchstoneError, match=f"s3://{BUCKET}/nowhere: no such file or folder in the bucket"):
+    with pytest.raises(TouchstoneError, match=f"s3://{BUCKET}/nowhere: no such object or folder in the bucket"):
         fetch([at("nowhere")])
 
 
@@ -105,7 +105,7 @@ def test_an_object_that_changes_while_it_is_downloaded(
         fetch([folder])
         assert files(folder) == {"m_fixes.csv": "version 0"}
     else:
-        with pytest.raises(TouchstoneError, match=r"m_fixes.csv: changes while it is downloaded; run again"):
+        with pytest.raises(TouchstoneError, match=r"m_fixes.csv: changed twice while it was downloaded; run again"):
             fetch([folder])
         assert files(folder) == {}
 
@@ -113,5 +113,5 @@ def test_an_object_that_changes_while_it_is_downloaded(
 def test_a_key_that_is_no_file_name(server: Server) -> None:
     server.put("both/a", "a file")
     server.put("both/a/b", "in a folder of the same name")
-    with pytest.raises(TouchstoneError, match="is both an object and a folder of objects; rename one"):
+    with pytest.raises(TouchstoneError, match="an object and a folder of objects have this name; rename one"):
         fetch([at("both")])

@@ -58,7 +58,7 @@ def test_of_many_writers_exactly_one_wins(server: Server, tmp_path: Path) -> Non
         thread.start()
     for thread in threads:
         thread.join()
-    lost = f"s3://{BUCKET}/race: another run has published here meanwhile, and its results stay; run again, which "
+    lost = f"s3://{BUCKET}/race: another run has published here in the meantime, and its results are kept; "
     assert sum(end.startswith(lost) for end in ends) == 3
     winner = next(end for end in ends if end.isdigit())
     assert server.assert_complete("race") == {"tables/a": winner.encode()}
@@ -66,7 +66,7 @@ def test_of_many_writers_exactly_one_wins(server: Server, tmp_path: Path) -> Non
 
 def test_of_two_first_writers_one_wins(server: Server, tmp_path: Path) -> None:
     objects("first", tmp_path).publish(local_files(tmp_path, a="1"), None, None)
-    with pytest.raises(TouchstoneError, match="another run has published here meanwhile"):
+    with pytest.raises(TouchstoneError, match="another run has published here in the meantime"):
         objects("first", tmp_path).publish(local_files(tmp_path, a="2"), None, None)
     assert server.assert_complete("first") == {"tables/a": b"1"}
 
@@ -74,7 +74,7 @@ def test_of_two_first_writers_one_wins(server: Server, tmp_path: Path) -> None:
 def test_results_that_are_removed_during_a_run(server: Server, tmp_path: Path) -> None:
     base = objects("gone", tmp_path).publish(local_files(tmp_path, a="1"), None, None)
     server.delete("gone/manifest.json")
-    with pytest.raises(TouchstoneError, match=f"s3://{BUCKET}/gone: the results were removed meanwhile; run again"):
+    with pytest.raises(TouchstoneError, match=f"s3://{BUCKET}/gone: the published results were removed during the run"):
         objects("gone", tmp_path).publish(local_files(tmp_path, a="2"), base, None)
 
 
@@ -138,7 +138,7 @@ def test_a_damaged_object_is_noticed(server: Server, tmp_path: Path) -> None:
     for damage in ("124", None):
         key = f"damaged/{manifest.files['tables/a'].key}"
         server.put(key, damage) if damage is not None else server.delete(key)
-        with pytest.raises(TouchstoneError, match="missing or not what was published; try again"):
+        with pytest.raises(TouchstoneError, match="missing or damaged; try again"):
             published.fetch(manifest, lambda path: True)
         assert not list((tmp_path / "blobs").iterdir())
 
@@ -163,5 +163,7 @@ GOOD = {"key": "versions/1/a", "size": 1, "sha256": "0" * 64, "modified_ns": 0}
 )
 def test_a_manifest_of_somebody_else_is_refused(server: Server, tmp_path: Path, content: str) -> None:
     server.put("foreign/manifest.json", content)
-    with pytest.raises(TouchstoneError, match=f"s3://{BUCKET}/foreign/manifest.json: (not a manifest|format 2)"):
+    with pytest.raises(
+        TouchstoneError, match=f"s3://{BUCKET}/foreign/manifest.json: (not a Touchstone manifest|format 2)"
+    ):
         objects("foreign", tmp_path).manifest()

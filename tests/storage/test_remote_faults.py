@@ -104,7 +104,7 @@ def test_of_two_racing_runs_of_two_machines_one_publishes(server: Server, tmp_pa
     ends = [each.communicate()[0] for each in runs]
     assert all(each.returncode == 0 for each in runs)
     # They start within the same second; if one is over before the other looks, that one starts from its results.
-    lost = [end for end in ends if "another run has published here meanwhile" in end]
+    lost = [end for end in ends if "another run has published here in the meantime" in end]
     assert len(lost) <= 1 and sum(end.strip() == "[]" for end in ends) == 2 - len(lost)
     server.assert_complete("racing/out")
 

@@ -174,7 +174,7 @@ def test_a_writer_that_was_overtaken_publishes_nothing(server: Server, tmp_path:
         folder = small_evaluation(server, tmp_path, "overtaken")
         evaluate(folder)
         root = output_location(address("overtaken"))
-        with pytest.raises(TouchstoneError, match="another run has published here meanwhile"), editing(root):
+        with pytest.raises(TouchstoneError, match="another run has published here in the meantime"), editing(root):
             pin(root, "latest", "slow")
             with machine(server, tmp_path / "two"), editing(output_location(address("overtaken"))) as other:
                 pin(other, "latest", "fast")

@@ -77,7 +77,7 @@ def test_if_every_worker_is_refused_the_error_names_them(cluster: Cluster, tmp_p
 def test_an_address_without_a_scheduler_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("touchstone.workers.cluster._CONNECT_SECONDS", 0.5)
     nobody = WorkerSettings(kind="dask", address="tcp://127.0.0.1:9")
-    with pytest.raises(TouchstoneError, match=r"^tcp://127.0.0.1:9: no Dask scheduler answers there \(.*\); start one"):
+    with pytest.raises(TouchstoneError, match=r"^tcp://127.0.0.1:9: no Dask scheduler answers \(.*\); start one"):
         DaskWorkers(nobody, Prefix, ("",))
 
 
@@ -120,7 +120,7 @@ def test_without_any_worker_left_the_run_ends_with_one_line() -> None:
         workers = DaskWorkers(cluster.settings, Prefix, ("",), patience=1.0)
         with (
             contextlib.closing(workers),
-            pytest.raises(TouchstoneError, match="there is no worker; start some, and run again"),
+            pytest.raises(TouchstoneError, match="the cluster has no worker; start workers and run again"),
         ):
             list(workers.map(shout, ["deadly"]))
 

@@ -120,12 +120,17 @@ def main() -> None:
         code = 0
     except Exception as error:
         code = _fail_unexpectedly(error)
+    except BaseException as error:
+        # A panic of Polars, which is no `Exception` and may be for want of memory.
+        if type(error).__name__ != "PanicException":
+            raise
+        code = _fail_unexpectedly(error)
     if code == _INTERRUPTED:
         _fail("interrupted; the last published results are unchanged")
     sys.exit(code if isinstance(code, int) else 0)
 
 
-def _fail_unexpectedly(error: Exception) -> int:
+def _fail_unexpectedly(error: BaseException) -> int:
     """Report wrong usage, as Typer words it, or a bug of ours."""
     if hasattr(error, "format_message"):
         context = getattr(error, "ctx", None)

@@ -68,5 +68,5 @@ def check(
     for place, (name, refused) in found.items():
         print(visible(f"{name} at {place}: {'accepted' if refused is None else f'refused: {refused}'}"))
     if not found:
-        print(f"{workers.address}: there is no worker")
+        print(f"{workers.address}: the cluster has no worker; start some with `dask worker {workers.address}`")
     raise typer.Exit(int(not found or any(refused for _, refused in found.values())))

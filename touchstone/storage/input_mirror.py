@@ -64,7 +64,7 @@ class _Mirror:
             except ObjectChangedError as changed:
                 if attempt == "second":
                     raise TouchstoneError(
-                        f"{changed}: changes while it is downloaded; run again when it is written"
+                        f"{changed}: changed twice while it was downloaded; run again once it is complete"
                     ) from None
 
     def _listed(self, paths: Sequence[Path], required: set[Path]) -> dict[str, Object]:
@@ -77,11 +77,11 @@ class _Mirror:
             below = self._bucket.list(key, _MAX_OBJECTS)
             found = [each for each in (file, *below) if each is not None and not self._is_left_out(each)]
             if not found and path in required:
-                raise TouchstoneError(f"{path}: no such file or folder in the bucket")
+                raise TouchstoneError(f"{path}: no such object or folder in the bucket; check the address")
             listed |= {each.key: each for each in found}
         folders = {parent.as_posix() for key in listed for parent in PurePosixPath(key).parents}
         for key in sorted(folders.intersection(listed)):
-            raise TouchstoneError(f"{self._folder / key}: is both an object and a folder of objects; rename one")
+            raise TouchstoneError(f"{self._folder / key}: an object and a folder of objects have this name; rename one")
         return listed
 
     def _is_left_out(self, found: Object) -> bool:

@@ -81,7 +81,7 @@ class Bucket:
                 found += [_object(meta) for meta in batch]
                 if limit is not None and len(found) > limit:
                     raise TouchstoneError(
-                        f"{self.address}/{prefix}: more than {limit:,} objects; name the folder that has the results"
+                        f"{self.address}/{prefix}: more than {limit:,} objects; name the folder that has the inputs"
                     )
         return sorted(found, key=lambda each: each.key)
 
@@ -127,7 +127,7 @@ class Bucket:
     def replace(self, key: str, content: bytes, tag: Tag | None) -> Tag:
         """Store an object in place of the one with that tag, or as the first if None; returns the new tag.
 
-        `ObjectChangedError` if somebody else has stored another one, or removed it, meanwhile.
+        `ObjectChangedError` if it was replaced or removed in the meantime.
         """
         import obstore
 
@@ -167,7 +167,7 @@ class Bucket:
             if isinstance(error, FileNotFoundError) and not _NO_BUCKET.search(text):
                 raise
             if isinstance(error, OSError) and not isinstance(error, FileNotFoundError):
-                raise TouchstoneError(f"{place}: cannot be kept in {error.filename} ({error.strerror})") from None
+                raise TouchstoneError(f"{place}: cannot be written to {error.filename} ({error.strerror})") from None
             if reason := _outage(self.scheme, text):
                 raise UnreachableError(f"{place}: {reason}") from None
             raise TouchstoneError(f"{place}: {_reason(self, kind, text)}") from None
@@ -202,16 +202,16 @@ def _reason(bucket: Bucket, kind: str, text: str) -> str:
     scheme = bucket.scheme
     code = _code(text) or kind
     if _NO_BUCKET.search(text):
-        return f"there is no bucket '{bucket.name}'; check the address"
+        return f"no such bucket: {bucket.name}; check the address"
     if _DENIED.search(kind + text):
         return f"access denied ({code}); check the credentials in the environment and the bucket's policy"
     if "builder error" in text and "http://" in text:
-        return f"the endpoint is plain HTTP; set {_ALLOW_HTTP[scheme]}=true if that is meant"
+        return f"the endpoint is plain HTTP; set {_ALLOW_HTTP[scheme]}=true if you trust the network"
     if _NO_CREDENTIALS.search(text):
         return f"no credentials found; set {_CREDENTIALS[scheme]}"
     if kind == "InvalidPathError":
-        return "an object's key has a part that is empty, '.' or '..', so it cannot be a file; rename or remove it"
-    return f"the server refused the request ({code})"
+        return "an object's key has an empty part, '.' or '..' and cannot become a file; rename or remove the object"
+    return f"the server refused the request ({code}); check the address and the settings in the environment"
 
 
 def _open(scheme: str, address: str) -> Any:

@@ -133,15 +133,17 @@ class PublishedObjects:
                 # A switch whose answer was lost is repeated by the client, and then finds its own manifest.
                 found = self.manifest()
                 if found is None:
-                    raise TouchstoneError(f"{self.address}: the results were removed meanwhile; run again") from None
+                    raise TouchstoneError(
+                        f"{self.address}: the published results were removed during the run; run again"
+                    ) from None
                 if found.version == new.version:
                     return found
                 if base is None or found.version != base.version:
                     break
                 base = found
         raise TouchstoneError(
-            f"{self.address}: another run has published here meanwhile, and its results stay; run again, which "
-            "starts from them"
+            f"{self.address}: another run has published here in the meantime, and its results are kept; run again to "
+            "start from them"
         )
 
     def _replace(self, new: Manifest, base: Manifest | None) -> Manifest:
@@ -169,8 +171,8 @@ class PublishedObjects:
         if content != stored.sha256:
             place.with_suffix(".new").unlink(missing_ok=True)
             raise TouchstoneError(
-                f"{self.address}/{stored.key}: missing or not what was published; try again, and if that does not "
-                f"help, remove {self.address}/{MANIFEST} and run again"
+                f"{self.address}/{stored.key}: missing or damaged; try again, and if that does not help, "
+                f"remove {self.address}/{MANIFEST} and run again"
             )
         place.with_suffix(".new").replace(place)
 
@@ -246,15 +248,15 @@ def _parsed(address: str, content: bytes, tag: Tag) -> Manifest:
     try:
         told = json.loads(content)
         if told["format"] != _FORMAT:
-            raise TouchstoneError(f"{place}: format {told['format']} is of another version of touchstone; update it")
+            raise TouchstoneError(f"{place}: format {told['format']} needs a newer version of Touchstone; update it")
         files = {str(path): StoredFile(**stored) for path, stored in told["files"].items()}
         version = str(told["version"])
         wrong = [path for path, stored in files.items() if not (_is_inside(path) and _is_sound(stored))]
         if wrong or not re.fullmatch(r"[\w-]+", version):
-            raise ValueError(f"unusable entry {wrong[:1]}")
+            raise ValueError(f"invalid entry {wrong[:1]}")
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
         reason = " ".join(str(error).split())[:100]
-        raise TouchstoneError(f"{place}: not a manifest of touchstone ({reason}); choose another address") from None
+        raise TouchstoneError(f"{place}: not a Touchstone manifest ({reason}); choose another address") from None
     return Manifest(version, files, told.get("snapshot"), str(told.get("published_at")), tag)
 
 

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from touchstone.config.workers import WorkerSettings
-from touchstone.errors import TouchstoneError
+from touchstone.errors import TouchstoneError, UnreachableError
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -42,8 +42,8 @@ def connect(settings: WorkerSettings) -> "Client":
             )
     except (OSError, ValueError) as error:
         reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-        raise TouchstoneError(
-            f"{settings.address}: no Dask scheduler answers there ({reason}); start one, or correct workers.address"
+        raise UnreachableError(
+            f"{settings.address}: no Dask scheduler answers ({reason}); start one, or correct workers.address"
         ) from None
 
 
@@ -67,7 +67,7 @@ def _ask_scheduler(client: "Client", what: str, **arguments: Any) -> dict[str, A
     try:
         answer: dict[str, Any] = client.sync(getattr(client.scheduler, what), **arguments)
     except (OSError, RuntimeError, AttributeError) as error:
-        raise TouchstoneError(
+        raise UnreachableError(
             f"the connection to the Dask scheduler was lost ({type(error).__name__}); "
             "run again: what was validated is kept"
         ) from None

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic
 
 from touchstone.config.workers import WorkerSettings
-from touchstone.errors import TouchstoneError
+from touchstone.errors import TouchstoneError, UnreachableError
 from touchstone.progress import report_warning
 from touchstone.workers import dask_session
 from touchstone.workers.assignments import Assignments
@@ -135,9 +135,9 @@ class DaskWorkers:
         if self.refused and not self._had_workers:
             raise TouchstoneError(f"{self.settings.address}: no worker can be used ({reasons})")
         if now - self._alone_since > self.patience:
-            found = f"no worker is left ({reasons})" if reasons else "there is no worker"
-            raise TouchstoneError(
-                f"{self.settings.address}: {found}; start some, and run again: what was validated is kept"
+            found = f"no worker is left ({reasons})" if reasons else "the cluster has no worker"
+            raise UnreachableError(
+                f"{self.settings.address}: {found}; start workers and run again: what was validated is kept"
             )
 
     def opened(self, future: "Future[Any]") -> None:
