@@ -229,12 +229,21 @@ def queries_asked_once() -> Iterator[None]:
 
 @pytest.fixture(scope="session", autouse=True)
 def _packages_are_read_once() -> Iterator[None]:
-    """The tests' own packages stay as they are, and reading all of them takes every validation a fifth of a second."""
+    """The tests' own packages stay as they are, and looking at all of them takes every validation half a second."""
+    from touchstone.publish import up_to_date
     from touchstone.validation.files import file_identity
 
-    own, read = Path(sysconfig.get_path("purelib")), file_identity._hash_of_packages
+    own, read, stats = Path(sysconfig.get_path("purelib")), file_identity._hash_of_packages, up_to_date._stats
     read_once = functools.cache(read)
-    with patch.object(file_identity, "_hash_of_packages", lambda path: read_once(path) if path == own else read(path)):
+
+    def stats_but_of_own(paths: Iterable[Path]) -> Iterator[tuple[str, os.stat_result | None]]:
+        for path in paths:
+            yield from [(str(path), path.stat())] if path == own else stats([path])
+
+    with (
+        patch.object(file_identity, "_hash_of_packages", lambda path: read_once(path) if path == own else read(path)),
+        patch.object(up_to_date, "_stats", stats_but_of_own),
+    ):
         yield
 
 
@@ -256,11 +265,15 @@ def _reports_are_drawn_where_asked_for() -> Iterator[None]:
 @pytest.fixture(scope="session", autouse=True)
 def _own_code_is_read_once() -> Iterator[None]:
     """No test edits the code; a run looks at each of its files before and after its work."""
+    from touchstone.publish import up_to_date
+    from touchstone.publish.report import stage
     from touchstone.storage import code_version
 
+    known = functools.cache(lambda libraries: code_version.package_code_version())
     with ExitStack() as changes:
-        for name in ("_python_files", "_hash_of"):
-            changes.enter_context(patch.object(code_version, name, functools.cache(getattr(code_version, name))))
+        for module in (up_to_date, stage):
+            read_once = patch.object(module, "package_code_version", lambda: known(code_version._LIBRARIES))
+            changes.enter_context(read_once)
         yield
 
 

@@ -46,7 +46,8 @@ def test_an_unknown_log_format_is_named(touchstone: Command, monkeypatch: pytest
     assert done.returncode == 2 and "TOUCHSTONE_LOG: 'xml' is not a log format (expected text or json)" in done.stderr
 
 
-def test_the_file_for_prometheus(folder: Folder, touchstone: Command) -> None:
+def test_the_file_for_prometheus(evaluated: Folder, touchstone: Command) -> None:
+    folder = evaluated
     folder.configure(publish={"report": False, "charts": False, "metrics": "run.prom"})
     assert touchstone("run", "--config", folder.config, dagster=False).returncode == 0
     figures = (folder.root / "run.prom").read_text().splitlines()

@@ -238,7 +238,7 @@ def test_the_installed_program(folder: Folder) -> None:
     good = [program, "pass-at-k", *files, folder.root / "fixes" / "m_fixes.csv", "--k-values", "1", "--format", "csv"]
     done = subprocess.run(good, capture_output=True, text=True, check=False)
     assert done.returncode == 0 and done.stdout.splitlines()[1].startswith("m,0.25,2,2,")
-    wrong = [program, "pass-at-k", "--k-values", "x", *files, "nowhere"]
+    wrong = [program, "pass-at-k", "--nope"]
     done = subprocess.run(wrong, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
 

@@ -59,6 +59,7 @@ def test_a_folder_of_logs(touchstone: Command, logs: Path) -> None:
     assert "pass@3" not in pl.read_csv(logs / RESULTS_FOLDER / "summary_pass_at_k.csv").columns
 
 
+@pytest.mark.nightly
 def test_a_folder_that_is_one_source_is_up_to_date_with_its_results_inside(touchstone: Command, tmp_path: Path) -> None:
     shutil.copytree(FILES / "terminal-bench" / "runs", tmp_path / "runs")
     done = touchstone("run", tmp_path / "runs", dagster=False)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from pipelines.launch import dagster_home
-from tests.conftest import Command, Folder, small_folder
+from tests.conftest import Command, Folder, copy_of, small_folder
 from touchstone.evaluation import Evaluation, RunOutcome, run
 
 
@@ -16,8 +16,9 @@ def pair(tmp_path: Path) -> list[Folder]:
 
 
 def test_each_is_published_with_a_dagster_home_of_its_own(
-    pair: list[Folder], touchstone: Command, monkeypatch: pytest.MonkeyPatch
+    finished: Folder, tmp_path: Path, touchstone: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    pair = [copy_of(finished, tmp_path / name) for name in ("a", "b")]
     homes = []
 
     def launch(evaluation: Evaluation, config: Path) -> RunOutcome:
@@ -30,7 +31,7 @@ def test_each_is_published_with_a_dagster_home_of_its_own(
     assert done.returncode == 0, done.stderr
     assert [home.parents[1] for home in homes] == [each.root for each in pair]
     assert "DAGSTER_HOME" not in os.environ
-    assert all((each.output / "warehouse.duckdb").exists() for each in pair)
+    assert all(f"{each.output / 'warehouse.duckdb'}" in done.stdout for each in pair)
     told = [line for line in done.stdout.splitlines() if line.startswith("touchstone run")]
     assert told == [f"touchstone run --config {each.config}" for each in pair]
 

@@ -9,6 +9,9 @@ import pytest
 from tests.conftest import Folder
 from tests.pipelines.test_run import evaluate
 
+# By day, test_every_format.py has a file of each among the others.
+pytestmark = pytest.mark.nightly
+
 SCYLLA = """experiment,agent_model,tier,subtest,run_number,score,impl_rate,passed,grade,cost_usd,duration_seconds,code
 repair,scylla model,T0,001,1,0.9,1.028,True,A,0.5,NaN,0
 repair,scylla model,T0,001,2,0.1,0.2,False,F,0.5,3.0,1

@@ -113,7 +113,8 @@ def test_only_re_evaluates_the_named_models(pair: Folder, touchstone: Command) -
     assert (wrong.returncode, wrong.stderr) == (2, "error: --only nobody: no such model; there are: m, n\n")
 
 
-def test_one_bad_model_does_not_stop_the_others(folder: Folder) -> None:
+def test_one_bad_model_does_not_stop_the_others(evaluated: Folder) -> None:
+    folder = evaluated
     folder.fixes("bad", b"oid,iteration_id,plausible_fix\n\xff,1,true\n")
     folder.fixes("b...ad", HEADER)
     folder.fixes("empty", HEADER)

@@ -132,8 +132,10 @@ def test_sensor_and_schedule_skip_with_the_reason_where_no_model_is_usable(
 
 
 def test_sensor_and_schedule_skip_with_the_reason_where_nothing_changed(
-    defs: dg.Definitions, stored: dg.DagsterInstance, folder: Folder
+    stored: dg.DagsterInstance, evaluated: Folder
 ) -> None:
+    folder = evaluated
+    defs = build_defs(EvaluationResource(config_file=str(folder.config)))
     assert run(Evaluation.load(folder.config)).published
     for tick in (sensor_tick(defs, stored), schedule_tick(defs, stored)):
         assert not tick.run_requests

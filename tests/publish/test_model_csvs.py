@@ -5,7 +5,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from tests.conftest import Folder, small_folder
+from tests.conftest import Folder, copy_of
 from tests.pipelines.test_run import evaluate
 from touchstone.errors import TouchstoneError
 from touchstone.publish.model_csvs import write_model_csvs
@@ -18,10 +18,16 @@ def csv_names(folder: Folder) -> list[str]:
     return sorted(path.name for path in (folder.output / "csv").glob("*"))
 
 
+@pytest.fixture
+def evaluated(finished_pair: Folder, tmp_path: Path) -> Folder:
+    """A copy of it, to change."""
+    return copy_of(finished_pair, tmp_path / "evaluated")
+
+
 @pytest.fixture(scope="module")
-def finished(tmp_path_factory: pytest.TempPathFactory) -> Folder:
+def finished_pair(finished: Folder, tmp_path_factory: pytest.TempPathFactory) -> Folder:
     """After a run of two models, of which n has an odd name of an attempt and an open outcome."""
-    folder = small_folder(tmp_path_factory.mktemp("finished"))
+    folder = copy_of(finished, tmp_path_factory.mktemp("pair") / "copy")
     folder.fixes("n", HEADER + "a,-1,true\nb,2,\n")
     assert evaluate(folder).exit_code == 0
     return folder

@@ -180,7 +180,8 @@ def test_a_run_of_some_models_or_with_accept_is_not_recorded(evaluated: Folder) 
     assert not forgotten(evaluated, fresh=True)
 
 
-def test_a_run_with_a_failed_check_is_not_recorded(folder: Folder) -> None:
+def test_a_run_with_a_failed_check_is_not_recorded(evaluated: Folder) -> None:
+    folder = evaluated
     folder.fixes("n", "no,header\n1,2\n")
     outcome = evaluate(folder)
     assert outcome.published and outcome.exit_code == 1
@@ -198,7 +199,8 @@ def test_a_run_that_a_gate_stops_removes_the_record_of_the_last_one(evaluated: F
     assert published(evaluated) is None, "a draft of the stopped run is still there"
 
 
-def test_what_changes_during_a_run_is_not_taken_for_what_was_read(folder: Folder) -> None:
+def test_what_changes_during_a_run_is_not_taken_for_what_was_read(evaluated: Folder) -> None:
+    folder = evaluated
     evaluation = Evaluation.load(folder.config)
     write_summary = evaluation.publish.summary
 

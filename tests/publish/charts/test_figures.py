@@ -8,6 +8,7 @@ from typing import Any
 import polars as pl
 import pytest
 
+from tests.conftest import nightly_but
 from tests.publish.charts.tables import (
     TABLE_OF,
     economics,
@@ -209,7 +210,7 @@ def test_names_on_the_pareto_front_do_not_cover_one_another() -> None:
 LEVELS = [name for name, chart in CHARTS.items() if "settings" in chart.beside]
 
 
-@pytest.mark.parametrize("name", LEVELS)
+@pytest.mark.parametrize("name", nightly_but(["leaderboard", "pass_hat_k"], LEVELS))
 def test_the_caption_states_the_confidence_level_of_the_run(name: str) -> None:
     settings = pl.LazyFrame({"key": ["intervals.confidence"], "value": ["0.9"]})
     assert "90% confidence interval" in caption(spec(name, TABLE_OF[name](["a", "b"]), settings=settings))
