@@ -1,10 +1,12 @@
 """Modules that tests and fixes often use, imported once in the warm worker instead of in every job.
 
 A forked process starts more slowly the more is loaded, so large modules are loaded only in workers for code that
-mentions them.
+imports them.
 """
 
+import functools
 import importlib
+import re
 from collections.abc import Iterable
 from contextlib import suppress
 
@@ -12,9 +14,10 @@ _LIGHT = """
     abc bisect collections contextlib copy dataclasses datetime decimal enum fractions functools heapq io itertools json
     math numbers operator os os.path pathlib random re string struct textwrap time traceback types typing warnings
 """
+# Small ones such as csv are in neither list: a job imports them faster than workers with all of these start.
 _HEAVY = """
-    argparse asyncio calendar cmath csv difflib hashlib inspect logging pytest queue secrets shutil statistics tempfile
-    threading timeit unicodedata unittest.mock uuid zlib
+    argparse asyncio difflib hashlib inspect logging pytest queue secrets shutil statistics tempfile threading
+    unittest.mock uuid
 """
 
 
@@ -28,14 +31,19 @@ def import_heavy_modules() -> None:
     _import(_HEAVY.split())
 
 
-def mentions_heavy_modules(texts: Iterable[str]) -> bool:
-    """Whether any of the texts mentions a large module.
+def uses_heavy_modules(texts: Iterable[str]) -> bool:
+    """Whether any of the texts seems to import a large module. A job that imports one unseen is only slower.
 
-    >>> mentions_heavy_modules(["import math"]), mentions_heavy_modules(["from unittest import mock"])
+    >>> uses_heavy_modules(["import math  # and not asyncio"]), uses_heavy_modules(["from unittest import mock"])
     (False, True)
     """
-    words = [name.rpartition(".")[2] for name in _HEAVY.split()]
-    return any(word in text for text in texts for word in words)
+    return any(_heavy_import().search(text) for text in texts)
+
+
+@functools.cache
+def _heavy_import() -> re.Pattern[str]:
+    names = "|".join(name.rpartition(".")[2] for name in _HEAVY.split())
+    return re.compile(rf"\b(?:from|import)\b[^\n#]*\b(?:{names})\b")
 
 
 def _import(names: Iterable[str]) -> None:

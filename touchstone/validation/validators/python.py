@@ -143,7 +143,7 @@ class PythonValidator:
             if not available.usable:
                 return unavailable(available, FULL)
             return self._pytest.run(job, files, tests, self._limits, self._python(job.problem))
-        heavy = preload.mentions_heavy_modules(text for path, text in files.items() if path.endswith(".py"))
+        heavy = preload.uses_heavy_modules(text for path, text in files.items() if path.endswith(".py"))
         pair = self._pairs.get((self._python(job.problem), heavy))
         for attempt in (1, 2):
             try:
