@@ -26,7 +26,6 @@ from touchstone.validation.files.working_copy import HashedTree
 from touchstone.validation.fixes.apply_fix import AppliedFix
 from touchstone.validation.protocol import Availability, Job, Problem, Report
 from touchstone.validation.registry import ValidatorRegistry
-from touchstone.validation.sandbox import inherited_limits
 from touchstone.validation.sandbox.probe import choose_sandbox
 from touchstone.validation.sandbox.runner import SandboxRunner
 from touchstone.validation.targets import Target
@@ -122,12 +121,7 @@ class ValidationSession:
     def available(self, validator: str) -> Availability:
         """Whether a validator works on this machine."""
         if validator not in self._available:
-            limited = inherited_limits.too_low(self.registry.limits(validator))
-            self._available[validator] = (
-                self.registry.validator(validator).probe()
-                if limited is None
-                else Availability(False, limited, inherited_limits.REMEDY)
-            )
+            self._available[validator] = self.registry.available(validator)
         return self._available[validator]
 
     def request(self, target: Target, fix: AppliedFix | bytes | None) -> Request:
