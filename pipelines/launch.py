@@ -32,6 +32,8 @@ PROCESS = "touchstone/process"
 _FAILED_CHECKS = ("DagsterAssetCheckFailedError", CheckFailed.__name__)
 # Lets Dagster store the planned events of a run together.
 _EVENT_BATCH = ("DAGSTER_EVENT_BATCH_SIZE", "1000")
+# A tick downloads what is new in object storage; Dagster would give up after a minute.
+_TICKS = dict.fromkeys(("DAGSTER_SENSOR_GRPC_TIMEOUT_SECONDS", "DAGSTER_SCHEDULE_GRPC_TIMEOUT_SECONDS"), "600")
 _DEFAULT_CONFIG = Path("evaluation_config.json")
 
 
@@ -167,7 +169,8 @@ def start_ui(config_file: Path | None, host: str, port: int) -> NoReturn:
         os.environ[OUTPUT_VARIABLE] = str(output_dir)
     # `dagster dev` warns that `dg dev` supersedes it, but `dg dev` does not read workspace.yaml by itself.
     os.environ.setdefault("PYTHONWARNINGS", "ignore")
-    os.environ.setdefault(*_EVENT_BATCH)
+    for name, value in (_EVENT_BATCH, *_TICKS.items()):
+        os.environ.setdefault(name, value)
     for stop in (signal.SIGINT, signal.SIGTERM):
         signal.signal(stop, signal.SIG_DFL)
     # Dagster and the processes it starts import modules and read `.env` from the current folder, so that it must be

@@ -1,7 +1,7 @@
 """Out of memory in the process of a run: the last results stay, and the next run repairs.
 
 In the process of an attempt it is that attempt's outcome: `tests/validation/attacks/test_resources.py`. If the kernel
-ends the run for it, that is a SIGKILL: `test_killed.py`.
+ends the run for it, that is a SIGKILL: `test_killed.py`; if it ends a worker, see `tests/workers/test_processes.py`.
 """
 
 import signal

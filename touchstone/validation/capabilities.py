@@ -58,7 +58,7 @@ def _validator(registry: ValidatorRegistry, name: str, settings: ValidationSetti
     if LANGUAGE not in settings.validators and name in _TERRAFORM_USE:
         used = f"used for {_TERRAFORM_USE[name]}; "
     try:
-        found = registry.validator(name).probe()
+        found = registry.available(name)
     except TouchstoneError as error:
         return Capability("validator", name, False, _FIDELITY.get(name, "full"), str(error))
     detail = found.detail if found.usable or not found.remedy else f"{found.detail}; {found.remedy}"

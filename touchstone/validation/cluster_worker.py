@@ -16,6 +16,7 @@ from touchstone.validation.cache_key import conditions_key
 from touchstone.validation.carried_files import CarriedFile, CarriedFiles
 from touchstone.validation.protocol import Job, Report
 from touchstone.validation.registry import ValidatorRegistry
+from touchstone.validation.sandbox.inherited_limits import REMEDY, too_low
 from touchstone.validation.sandbox.probe import probe_backend
 from touchstone.validation.worker import Batch, open_registry, validate_each
 from touchstone.validation.worker_identity import difference, identity_facts
@@ -94,6 +95,8 @@ def open_cluster_worker(
             failure = probe_backend(registry.sandbox.backend, folder).failure
             if failure is not None:
                 raise WorkerRefusedError(f"the sandbox {backend} does not work there: {failure}")
+        for limited in filter(None, (too_low(registry.limits(name)) for name in validators)):
+            raise WorkerRefusedError(f"{limited}; {REMEDY}")
         differs = difference(expected, identity_facts(registry, validators))
         if differs is not None:
             raise WorkerRefusedError(differs)

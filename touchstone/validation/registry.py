@@ -4,8 +4,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from touchstone.config.validation import LimitSettings, ValidationSettings
-from touchstone.validation.protocol import Validator
+from touchstone.validation.protocol import Availability, Validator
 from touchstone.validation.sandbox.command import Limits
+from touchstone.validation.sandbox.inherited_limits import REMEDY, too_low
 from touchstone.validation.sandbox.runner import SandboxRunner
 from touchstone.validation.validators.command import CommandSettings, CommandValidator
 from touchstone.validation.validators.hcl import HclValidator
@@ -58,6 +59,11 @@ class ValidatorRegistry:
         if name not in self._validators:
             self._validators[name] = self._make(name)
         return self._validators[name]
+
+    def available(self, name: str) -> Availability:
+        """Whether a validator works on this machine, and in a process with the limits of this one."""
+        limited = too_low(self.limits(name))
+        return self.validator(name).probe() if limited is None else Availability(False, limited, REMEDY)
 
     def limits(self, name: str) -> Limits:
         """The resource limits of a validator."""

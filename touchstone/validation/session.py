@@ -121,7 +121,7 @@ class ValidationSession:
     def available(self, validator: str) -> Availability:
         """Whether a validator works on this machine."""
         if validator not in self._available:
-            self._available[validator] = self.registry.validator(validator).probe()
+            self._available[validator] = self.registry.available(validator)
         return self._available[validator]
 
     def request(self, target: Target, fix: AppliedFix | bytes | None) -> Request:

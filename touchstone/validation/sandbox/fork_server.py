@@ -27,7 +27,7 @@ from touchstone.validation.sandbox.folders import empty_folder
 JOB, END, KILL = b"job", b"end", b"kill"
 MAX_DESCRIPTORS = 8
 # Headroom for the interpreter and its libraries, which use address space but little memory.
-_INTERPRETER_BYTES = 256 * 2**20
+INTERPRETER_BYTES = 256 * 2**20
 
 # A process that has sent its answer still needs a moment to exit, on a busy machine a long one.
 ENDING_SECONDS = 60.0
@@ -77,7 +77,7 @@ def _prepare(policy: Policy) -> ResourceLimits:
         os.dup2(nothing, standard)
     os.close(nothing)
     limits = policy["limits"]
-    return resource_limits(limits, address_space=limits["memory_bytes"] + _INTERPRETER_BYTES)
+    return resource_limits(limits, address_space=limits["memory_bytes"] + INTERPRETER_BYTES)
 
 
 def _run_job(policy: Policy, worker: int, limits: ResourceLimits, job: Job, descriptors: list[int]) -> NoReturn:
