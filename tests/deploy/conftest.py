@@ -8,7 +8,7 @@ from tests.deploy.deployment import Deployment, deployed
 from tests.deploy.postgres import running_postgres
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def _services(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]:
     with running_postgres() as postgres, deployed(tmp_path_factory.mktemp("deployment"), postgres) as made:
         yield made
