@@ -10,7 +10,8 @@ import pytest
 from tests.conftest import Command, Folder, command_environment
 
 
-@pytest.mark.parametrize("how", ["option", pytest.param("environment", marks=pytest.mark.nightly)])
+@pytest.mark.nightly
+@pytest.mark.parametrize("how", ["option", "environment"])
 def test_json_logs_are_one_object_per_line(folder: Folder, tmp_path: Path, how: str) -> None:
     # A stand-in for the module that runs Dagster: importing that takes longer than the run.
     code = "import sys, types\nfrom touchstone.cli.main import main\nfrom touchstone.evaluation import run\n"
@@ -30,7 +31,6 @@ def test_json_logs_are_one_object_per_line(folder: Folder, tmp_path: Path, how: 
     assert "\x1b" not in done.stderr
 
 
-@pytest.mark.nightly
 def test_errors_are_json_too(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "touchstone.cli.main", "run", "--config", tmp_path / "none.json"]
     environment = command_environment(tmp_path) | {"TOUCHSTONE_LOG": "json"}

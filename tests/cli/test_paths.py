@@ -97,6 +97,7 @@ def test_a_folder_with_a_configuration_is_evaluated_by_it(touchstone: Command, f
     assert not (finished.root / RESULTS_FOLDER).exists()
 
 
+@pytest.mark.nightly
 def test_fixes_files_with_their_problems(touchstone: Command, folder: Folder) -> None:
     done = touchstone("run", folder.root / "fixes", dagster=False)
     assert done.returncode == 0, done.stderr

@@ -192,6 +192,7 @@ class TestNextRun:
         validate(project)
         assert project.judged() == ["good"]
 
+    @pytest.mark.nightly
     def test_figures_follow_an_outcome_that_was_decided_later(self, project: Project) -> None:
         checks = {"max_undecided_share": 0.5}
         project.configure(clones_dir="clones", k_values=[1], validation=project.settings(), checks=checks)

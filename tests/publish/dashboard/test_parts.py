@@ -103,6 +103,7 @@ def test_two_models_side_by_side(run: RunTables) -> None:
     assert "current" in found.verdicts[0]
 
 
+@pytest.mark.nightly
 def test_two_runs_side_by_side(run: RunTables, tmp_path: Path) -> None:
     changed = write_evaluation(tmp_path)
     fixes = changed.root / "fixes" / "m_fixes.csv"
