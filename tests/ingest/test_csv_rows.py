@@ -6,7 +6,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from touchstone.errors import InputFileError
@@ -43,6 +43,7 @@ def test_careful_rows_bring_back_what_was_written(tmp_path_factory, rows: list[l
 @given(
     st.lists(st.lists(plain_cell, min_size=1, max_size=4), max_size=12), st.sampled_from(["\n", "\r\n"]), st.booleans()
 )
+@example([["a", "b", "c"], ["d", "e"], ["f", "g", "h", ""]], "\n", False)
 def test_plain_and_careful_reading_agree(tmp_path_factory, rows: list[list[str]], end: str, last: bool) -> None:  # type: ignore[no-untyped-def]
     path = tmp_path_factory.mktemp("text") / "t.csv"
     text = end.join(["x,y,z", *(",".join(row) for row in rows)]) + (end if last else "")
