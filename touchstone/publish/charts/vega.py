@@ -110,7 +110,7 @@ def finished(spec: Spec) -> Spec:
 def with_named_rows(spec: Spec, *, as_csv: bool = True) -> tuple[Spec, dict[str, Rows]]:
     """The chart without its rows, and the rows by the names that it has for them.
 
-    The browser is told to parse those that are CSV, unless the caller gives it none `as_csv`.
+    With `as_csv`, rows that are CSV carry the format that the browser needs to parse them.
     """
     names: dict[Rows, str] = {}
 
