@@ -77,7 +77,7 @@ def files_of_source(path: Path, output: Path) -> list[Path]:
     """The file itself, or everything in a folder that is read as one source but its own results, sorted."""
     if not path.is_dir():
         return [path]
-    if _format_of(path) is None:
+    if path.resolve() == output or _format_of(path) is None:
         return []
     files: list[Path] = []
     for folder, subfolders, names in os.walk(path):

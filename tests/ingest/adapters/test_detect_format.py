@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from touchstone.errors import InputFileError
-from touchstone.ingest.adapters import detect_format, read_adapted
+from touchstone.ingest.adapters import adapters, detect_format, read_adapted
+from touchstone.ingest.adapters.head import Head
 
 RUNS = b"experiment,agent_model,tier,subtest,run_number,passed"
 LINE = b'{"case_id": "c", "model_id": "m", "classification": {"primary": "pass"}'
@@ -103,3 +104,11 @@ def test_a_string_that_is_never_closed_is_read_once(tmp_path: Path, tail: str) -
     path = tmp_path / "a.json"
     path.write_text('{"results": [], "a": "' + '\\"' * 500_000 + tail)
     assert detect_format(path) == "forgetest"
+
+
+def test_the_adapters_left_out_would_recognize_nothing() -> None:
+    examples = Path(__file__).parent / "files"
+    for path in [examples, *sorted(examples.rglob("*"))]:
+        head = Head(path)
+        asked = (each for each in adapters() if each.reads_compressed or not head.is_compressed)
+        assert detect_format(path) == next((each.format for each in asked if each.recognizes(head)), None), path

@@ -32,7 +32,7 @@ __all__ = [
 ]
 
 # The first that recognizes a file reads it, so formats with more particular marks come first. Each is imported when its
-# turn comes: a command that reads one known file needs only a few of them.
+# turn comes, and only if it may recognize such a file at all: most need only a few of them.
 _IN_ORDER = (
     ("inspect_ai.log", "ADAPTER"),
     ("scylla", "ADAPTER"),
@@ -64,6 +64,9 @@ _IN_ORDER = (
     ("plain", "JSON_LINES"),
     ("forgetest", "ADAPTER"),
 )
+# What recognizes a folder, or a file that is not JSON; all the others recognize JSON only.
+_OF_FOLDERS = frozenset({"swebench.instances", "swe_agent", "terminal_bench", "harbor.jobs"})
+_OF_OTHER_FILES = frozenset({"inspect_ai.log", "scylla", "git_lfs", "junit.results", "plain"})
 NOT_KNOWN = "not in a known format; `touchstone inspect-files --formats` lists them"
 
 
@@ -89,8 +92,15 @@ def detect_format(path: Path, options: ReadOptions | None = None) -> str | None:
     """The format of a file or folder, detected from its content; None for a native CSV and anything else."""
     given = options or ReadOptions()
     head = Head(path, given.columns, given.problem_key)
-    asked = (each for each in adapters() if each.reads_compressed) if head.is_compressed else adapters()
+    asked = (each for each in _may_recognize(head) if each.reads_compressed or not head.is_compressed)
     return next((adapter.format for adapter in asked if adapter.recognizes(head)), None)
+
+
+def _may_recognize(head: Head) -> Iterator[Adapter]:
+    if not head.is_folder and head.text[:1] in ("{", "["):
+        return adapters()
+    modules = _OF_FOLDERS if head.is_folder else _OF_OTHER_FILES
+    return (_load(module, name) for module, name in _IN_ORDER if module in modules)
 
 
 def read_adapted(path: Path, options: ReadOptions | None = None) -> AdapterTable:
@@ -113,7 +123,7 @@ def read_as(name: str, path: Path, options: ReadOptions | None = None) -> Adapte
 def why_unpack(path: Path) -> str:
     """As what a compressed file could be read if it were unpacked; empty if as nothing, or if it is not compressed."""
     head = Head(path)
-    found = next((each for each in adapters() if each.recognizes(head)), None) if head.is_compressed else None
+    found = next((each for each in _may_recognize(head) if each.recognizes(head)), None) if head.is_compressed else None
     return f"{found.title}: not read while compressed; unpack the file" if found else ""
 
 
