@@ -40,6 +40,23 @@ def test_a_folder_among_the_fixes_is_not_searched(folder: Folder) -> None:
     assert "logs/a.json" not in labels(config, input_files(config))
 
 
+@pytest.mark.parametrize("output", ["fixes/results", "fixes"])
+def test_what_a_run_writes_is_no_input(folder: Folder, output: str) -> None:
+    config = configured(folder, output_dir=output)
+    before = labels(config, input_paths(config))
+    for name in ("tables", ".store/draft"):
+        (config.output_dir / name).mkdir(parents=True)
+    (config.output_dir / "summary_pass_at_k.csv").touch()
+    (folder.root / "fixes" / ".dagster").mkdir()
+    assert labels(config, input_paths(config)) == before == ["m_fixes.csv", "problems.csv"]
+
+
+def test_the_results_in_a_named_folder_are_no_input(folder: Folder) -> None:
+    (folder.root / "fixes" / "results" / "tables").mkdir(parents=True)
+    config = configured(folder, output_dir="fixes/results", inputs=["."])
+    assert labels(config, input_paths(config)) == ["m_fixes.csv", "problems.csv"]
+
+
 def test_named_folders_are_searched_and_named_files_taken(folder: Folder) -> None:
     put(
         folder, "logs/a.json", "logs/deep/er/b.json", "logs/.git/c.json", "logs/node_modules/d.json", "e.json", "f.json"

@@ -1,8 +1,8 @@
 """Classifies every input file: the models it holds, or why it is not evaluated.
 
-No file is skipped silently. It is evaluated, refused, excluded by the configuration, the list of problems, an output of
-touchstone, data of an unknown kind, or not data; the table `sources` has a row for each. Reading rows belongs in
-`fixes` and `adapters`.
+No file is skipped silently. It is evaluated, refused, excluded by the configuration, the list of problems, a copy of an
+output of touchstone, data of an unknown kind, or not data; the table `sources` has a row for each. Reading rows belongs
+in `fixes` and `adapters`.
 """
 
 import json
@@ -35,7 +35,6 @@ from touchstone.ingest.reading_ahead import FileToRead, read_ahead
 from touchstone.ingest.sources import NATIVE, Source, is_named_fixes, model_of
 from touchstone.names import check_model_name
 from touchstone.regular_files import read_bytes
-from touchstone.storage.store import CSV_FOLDER, SUMMARY, WAREHOUSE
 from touchstone.vocabulary import OUTCOMES_CSV_COLUMNS, FileStatus
 
 _READ_SUFFIXES = (".csv", ".json", ".jsonl", ".ndjson")
@@ -44,7 +43,6 @@ _COMPRESSED = (".gz", ".zst")
 _SHEETS = (".ods", ".tab", ".tsv", ".xls", ".xlsx")
 _DATABASES = (".arrow", ".avro", ".db", ".duckdb", ".feather", ".orc", ".sqlite")
 _READ_IF_KNOWN = (".eval", ".parquet", ".traj", ".xml")
-_OUTPUT_NAMES = ("tables", "snapshots", "cache", CSV_FOLDER, SUMMARY, WAREHOUSE)
 _SEPARATORS = ",;\t|"
 _CONFIG_BYTES = 1 << 20
 
@@ -223,12 +221,8 @@ class _Classified:
 
 def _classified(path: Path, config: EvaluationConfig) -> _Classified:
     if path.is_dir():
-        if _same_file(path, config.output_dir) or _is_published(path, config):
-            return _Classified("output", "the output folder")
         kind = detect_format(path, read_options(config))
         return _Classified("ignored", "a folder: files inside it are not read") if kind is None else _results(kind)
-    if _is_published(path, config):
-        return _Classified("output", "an output of touchstone, which is never read back")
     if path.name.startswith("."):
         return _Classified("ignored", "a hidden file")
     if path.exists() and not path.is_file():
@@ -263,12 +257,6 @@ def _results(kind: str | None) -> _Classified:
 
 def _same_file(path: Path, other: Path | None) -> bool:
     return other is not None and path.resolve() == other.resolve()
-
-
-def _is_published(path: Path, config: EvaluationConfig) -> bool:
-    """Whether a path is part of the results; matters if `fixes_dir` is the output folder or inside it."""
-    in_output = path.parent == config.output_dir and path.name in _OUTPUT_NAMES
-    return in_output or path.resolve().is_relative_to(config.output_dir / ".store")
 
 
 def _status_of_output(path: Path) -> _Classified:

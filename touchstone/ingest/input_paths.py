@@ -12,11 +12,14 @@ from pathlib import Path
 from touchstone.config import EvaluationConfig
 from touchstone.errors import TouchstoneError
 from touchstone.locations import is_mirror
+from touchstone.storage.store import CSV_FOLDER, REPORT, REPORT_PAGE, SUMMARY, WAREHOUSE
 
 # A folder of logs has thousands of files; a hundred thousand are a home directory, given by mistake.
 _MAX_ENTRIES = 100_000
 # Never results, and large.
 _SKIPPED_FOLDERS = frozenset({"__pycache__", "node_modules", "site-packages"})
+_OUTPUT_NAMES = ("tables", "snapshots", "cache", CSV_FOLDER, SUMMARY, WAREHOUSE, REPORT, REPORT_PAGE)
+_DAGSTER = ".dagster"
 
 
 def fetch_inputs(config: EvaluationConfig) -> None:
@@ -39,13 +42,14 @@ def fetch_problems_csv(config: EvaluationConfig) -> None:
 
 
 def input_paths(config: EvaluationConfig) -> list[Path]:
-    """The files to look at, and the folders that are read as one source or not at all, sorted."""
+    """The files to look at, and the folders that are read as one source or not at all, sorted.
+
+    What a run writes itself is left out: it would make a second run differ from the first.
+    """
     root = config.fixes_dir
     if not root.is_dir():
         raise TouchstoneError(f"{root}: no such folder; set 'fixes_dir' in the config")
-    if not config.inputs:
-        return sorted(root.iterdir())
-    found: dict[Path, None] = {}
+    found: dict[Path, None] = dict.fromkeys(() if config.inputs else root.iterdir())
     for name in config.inputs:
         place = root / name
         if not place.exists():
@@ -56,7 +60,17 @@ def input_paths(config: EvaluationConfig) -> list[Path]:
                 raise TouchstoneError(
                     f"{place}: more than {_MAX_ENTRIES:,} files; name the folder that has the results"
                 )
-    return sorted(found)
+    output = config.output_dir.resolve()
+    return sorted(path for path in found if not _is_own_output(path, output))
+
+
+def _is_own_output(path: Path, output: Path) -> bool:
+    """Whether a path is the output folder, one of its results, or Dagster's home beside or in it."""
+    place, folder = path.resolve(), path.parent.resolve()
+    if path.name == _DAGSTER:
+        return folder in (output, output.parent)
+    is_result = folder == output and (path.name in _OUTPUT_NAMES or path.name.startswith("."))
+    return is_result or place == output or place.is_relative_to(output / ".store")
 
 
 def label_of(path: Path, root: Path) -> str:
@@ -77,7 +91,7 @@ def files_of_source(path: Path, output: Path) -> list[Path]:
     """The file itself, or everything in a folder that is read as one source but its own results, sorted."""
     if not path.is_dir():
         return [path]
-    if path.resolve() == output or _format_of(path) is None:
+    if _format_of(path) is None:
         return []
     files: list[Path] = []
     for folder, subfolders, names in os.walk(path):
