@@ -66,11 +66,15 @@ def input_paths(config: EvaluationConfig) -> list[Path]:
 
 def _is_own_output(path: Path, output: Path) -> bool:
     """Whether a path is the output folder, one of its results, or Dagster's home beside or in it."""
-    place, folder = path.resolve(), path.parent.resolve()
     if path.name == _DAGSTER:
-        return folder in (output, output.parent)
-    is_result = folder == output and (path.name in _OUTPUT_NAMES or path.name.startswith("."))
-    return is_result or place == output or place.is_relative_to(output / ".store")
+        return path.parent.resolve() in (output, output.parent)
+    if (path.name in _OUTPUT_NAMES or path.name.startswith(".")) and path.parent.resolve() == output:
+        return True
+    # To resolve every path would take longer than to read the start of its file.
+    if path.name != output.name and not path.is_symlink():
+        return False
+    place = path.resolve()
+    return place == output or place.is_relative_to(output / ".store")
 
 
 def label_of(path: Path, root: Path) -> str:
