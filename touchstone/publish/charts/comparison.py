@@ -109,7 +109,8 @@ def _both_ways(pairs: pl.DataFrame) -> pl.DataFrame:
 
 
 def _matrix(cells: pl.DataFrame, names: list[str]) -> vega.Spec:
-    present = [verdict for verdict in VERDICTS if verdict in set(cells["verdict"])]
+    found = set(cells["verdict"].unique())
+    present = [verdict for verdict in VERDICTS if verdict in found]
     number = {verdict: nth for nth, verdict in enumerate(present)}
     small = len(names) > _COMFORTABLE
     labels = list(distinct_labels(names, 20 if small else LABEL_LENGTH).values())
