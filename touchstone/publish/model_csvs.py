@@ -13,7 +13,7 @@ import polars as pl
 
 from touchstone.names import file_key
 from touchstone.publish.csv_files import write_csv
-from touchstone.publish.summary import write_summary
+from touchstone.publish.summary import summaries
 from touchstone.regular_files import read_json
 from touchstone.storage.files import file_mark, is_as_written, replacing
 from touchstone.storage.parts import digest
@@ -36,20 +36,20 @@ def write_model_csvs(store: Store, wanted: Literal["auto"] | bool, max_rows: int
     rows = sum(part.rows for part in models.values())
     if wanted is False or (wanted == "auto" and rows > max_rows):
         models = {}
-    figures = store.scan("pass_at_k").collect() if models else pl.DataFrame()
+    figures = summaries(store.scan("pass_at_k").collect()) if models else {}
     made: dict[str, list[object]] = {}
     for model, part in models.items():
-        own = figures.filter(pl.col("model") == model)
+        own = figures[model]
         content = {
             f"{file_key(model)}_outcomes.csv": digest([_LAYOUT, part.fingerprint]),
-            f"{file_key(model)}_pass_at_k.csv": digest([_LAYOUT, own.rows()]),
+            f"{file_key(model)}_pass_at_k.csv": digest([_LAYOUT, own.columns, own.rows()]),
         }
         outcomes_csv, pass_at_k_csv = (folder / name for name in content)
         if not _is_current(outcomes_csv, content, known):
             write_csv(outcomes_table(store.scan("outcomes", [model])), outcomes_csv)
             known[outcomes_csv.name] = [content[outcomes_csv.name], *file_mark(outcomes_csv)]
         if not _is_current(pass_at_k_csv, content, known):
-            write_summary(own, pass_at_k_csv)
+            write_csv(own.lazy(), pass_at_k_csv)
             known[pass_at_k_csv.name] = [content[pass_at_k_csv.name], *file_mark(pass_at_k_csv)]
         made |= {name: known[name] for name in content}
     for path in folder.glob("*"):

@@ -15,22 +15,37 @@ def summary(pass_at_k: pl.DataFrame) -> pl.DataFrame:
     >>> summary(pl.DataFrame([row])).columns[-4:]
     ['pass@1_ci_low', 'pass@1_ci_high', 'pass@1_ci_method', 'pass@1_ci_units']
     """
+    return _without_single_tier(_by_tier(pass_at_k))
+
+
+def summaries(pass_at_k: pl.DataFrame) -> dict[str, pl.DataFrame]:
+    """The summary of each model by itself, all made at once: one by one takes milliseconds each."""
+    return {
+        str(model): _without_single_tier(rows)
+        for (model,), rows in _by_tier(pass_at_k).partition_by("LLM", as_dict=True, maintain_order=True).items()
+    }
+
+
+def _without_single_tier(rows: pl.DataFrame) -> pl.DataFrame:
+    return rows if rows["tier"].n_unique() > 1 else rows.drop("tier")
+
+
+def _by_tier(pass_at_k: pl.DataFrame) -> pl.DataFrame:
     ks = pass_at_k["k"].unique().sort().to_list()
-    group = ["model", "tier"] if pass_at_k["tier"].n_unique() > 1 else ["model"]
 
     def at(k: int, column: str) -> pl.Expr:
         return pl.col(column).filter(pl.col("k") == k).first()
 
     return (
         pass_at_k.lazy()
-        .group_by(group)
+        .group_by("model", "tier")
         .agg(
             *(at(k, "pass_at_k").alias(f"pass@{k}") for k in ks),
             pl.col("attempted", "problems").first(),
             *(at(k, f"ci_{end}").alias(f"pass@{k}_ci_{end}") for k in ks for end in ("low", "high")),
             *(at(k, f"ci_{end}").alias(f"pass@{k}_ci_{end}") for k in ks for end in ("method", "units")),
         )
-        .sort(group)
+        .sort("model", "tier")
         .rename({"model": "LLM"})
         .collect()
     )
