@@ -196,6 +196,7 @@ def call_here(
         changes.enter_context(redirect_stderr(err))
         changes.enter_context(patch.object(sys, "argv", line))
         changes.enter_context(patch.dict(os.environ, COLUMNS=str(columns), TERM="xterm-256color"))
+        changes.enter_context(patch("typer.main.get_command", _read_commands_once()))
         if "run" in arguments:
             changes.enter_context(_history_in_memory() if dagster else _without_dagster())
         try:
@@ -204,6 +205,14 @@ def call_here(
             code = int(leaving.code or 0)
     without_colours = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", out.getvalue())
     return subprocess.CompletedProcess(line, code, without_colours if terminal else out.getvalue(), err.getvalue())
+
+
+@functools.cache
+def _read_commands_once() -> Callable[..., Any]:
+    """Typer reads the signatures of all commands in every call, which takes longer than many of them run."""
+    from typer.main import get_command
+
+    return functools.cache(get_command)
 
 
 def _history_in_memory() -> AbstractContextManager[object]:
@@ -244,6 +253,23 @@ def _packages_are_read_once() -> Iterator[None]:
         patch.object(file_identity, "_hash_of_packages", lambda path: read_once(path) if path == own else read(path)),
         patch.object(up_to_date, "_stats", stats_but_of_own),
     ):
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _large_programs_are_read_once() -> Iterator[None]:
+    """Terraform has a hundred megabytes, and each validation asks for its hash."""
+    from touchstone.validation.files import file_identity
+
+    read = file_identity._file_identity
+    read_once = functools.cache(lambda path, size, changed: read(path))
+
+    def identity(path: Path) -> str:
+        found = path.stat() if path.is_file() else None
+        large = found is not None and 10_000_000 < found.st_size <= file_identity._MAX_BYTES_READ
+        return read_once(path, found.st_size, found.st_mtime_ns) if found is not None and large else read(path)
+
+    with patch.object(file_identity, "_file_identity", identity):
         yield
 
 
