@@ -122,6 +122,20 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Folder:
 
 
 @pytest.fixture(scope="session")
+def finished_pair(tmp_path_factory: pytest.TempPathFactory) -> Folder:
+    """The same with a second model, n, which has an odd name of an attempt and an open outcome."""
+    from tests.pipelines.test_run import HEADER, evaluate
+
+    def make(root: Path) -> None:
+        folder = small_folder(root)
+        folder.fixes("n", HEADER + "a,-1,true\nb,2,\n")
+        first = evaluate(folder)
+        assert (first.exit_code, first.made, first.reused) == (0, 37, 0)
+
+    return Folder(made_once(tmp_path_factory, "pair", make))
+
+
+@pytest.fixture(scope="session")
 def sample_results(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The output folder of the sample after one run, shared by all tests: to be read only."""
     from tests.pipelines.test_run import evaluate_config
@@ -187,6 +201,8 @@ def call_here(
 
     `run` keeps Dagster's history in memory, or leaves Dagster out: that takes a second less.
     """
+    import typer.main
+
     from touchstone.cli.main import main
 
     line = ["touchstone", *(str(argument) for argument in arguments)]
@@ -196,7 +212,8 @@ def call_here(
         changes.enter_context(redirect_stderr(err))
         changes.enter_context(patch.object(sys, "argv", line))
         changes.enter_context(patch.dict(os.environ, COLUMNS=str(columns), TERM="xterm-256color"))
-        changes.enter_context(patch("typer.main.get_command", _read_commands_once()))
+        # Typer would read the signatures of all commands in every call, which takes longer than many of them run.
+        changes.enter_context(patch.object(typer.main, "get_command", _once_for_each(typer.main.get_command)))
         if "run" in arguments:
             changes.enter_context(_history_in_memory() if dagster else _without_dagster())
         try:
@@ -208,11 +225,8 @@ def call_here(
 
 
 @functools.cache
-def _read_commands_once() -> Callable[..., Any]:
-    """Typer reads the signatures of all commands in every call, which takes longer than many of them run."""
-    from typer.main import get_command
-
-    return functools.cache(get_command)
+def _once_for_each(function: Callable[..., Any]) -> Callable[..., Any]:
+    return functools.cache(function)
 
 
 def _history_in_memory() -> AbstractContextManager[object]:
