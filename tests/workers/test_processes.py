@@ -148,12 +148,15 @@ def is_running(process: int) -> bool:
 
 
 def children(process: int) -> list[int]:
-    """The worker processes of a process; Python's helper that watches over semaphores is none, nor is a cluster."""
+    """The worker processes of a process.
+
+    Python's helper that watches over semaphores is none, nor is a cluster, nor what starts the runs of other tests.
+    """
     found = []
     for task in Path(f"/proc/{process}/task").iterdir():
         with contextlib.suppress(OSError):  # a thread that has ended since
             found += [int(child) for child in (task / "children").read_text().split()]
-    others = ("resource_tracker", "forked_cluster")
+    others = ("resource_tracker", "forked_cluster", "tests.faults.preloaded")
     return [child for child in found if is_running(child) and not any(name in command_line(child) for name in others)]
 
 
