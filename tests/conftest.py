@@ -11,7 +11,7 @@ import subprocess
 import sys
 import sysconfig
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, redirect_stderr, redirect_stdout
+from contextlib import AbstractContextManager, ExitStack, nullcontext, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,6 +24,8 @@ from hypothesis import settings
 from tests import collecting
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from touchstone.config import PublishSettings
     from touchstone.storage.store import Store
 
@@ -195,11 +197,12 @@ class Screen(io.StringIO):
 
 
 def call_here(
-    *arguments: object, columns: int = 160, terminal: bool = False, dagster: bool = True
+    *arguments: object, columns: int = 160, terminal: bool = False, dagster: bool = True, apart: bool = False
 ) -> subprocess.CompletedProcess[str]:
     """The command line's own entry, with what it prints and its exit code.
 
-    `run` keeps Dagster's history in memory, or leaves Dagster out: that takes a second less.
+    `run` keeps Dagster's history in memory, or leaves Dagster out: that takes a second less. `sql` asks in this
+    process, or `apart` as users do.
     """
     import typer.main
 
@@ -216,6 +219,8 @@ def call_here(
         changes.enter_context(patch.object(typer.main, "get_command", _once_for_each(typer.main.get_command)))
         if "run" in arguments:
             changes.enter_context(_history_in_memory() if dagster else _without_dagster())
+        if "sql" in arguments and not apart:
+            changes.enter_context(patch("touchstone.publish.query.run_query", query_here))
         try:
             main()
         except SystemExit as leaving:
@@ -241,13 +246,22 @@ def _without_dagster() -> AbstractContextManager[object]:
     return patch("pipelines.launch.run_evaluation", lambda evaluation, _: run(evaluation))
 
 
-@contextmanager
-def queries_asked_once() -> Iterator[None]:
-    """The answers of `touchstone sql` are kept, for tests of how one is shown: each takes a process half a second."""
+def query_here(tables_dir: Path, sql: str, **_: object) -> "pa.Table":
+    """What `run_query` answers, asked in this process and without its limits: to start one takes half a second."""
+    import pyarrow as pa
+
+    from touchstone.errors import TouchstoneError
     from touchstone.publish import query
 
-    with patch.object(query, "run_query", functools.cache(query.run_query)):
-        yield
+    query.require_tables(tables_dir)
+    results = io.BytesIO()
+    try:
+        query._stream_result(tables_dir.resolve(), sql, query.DEFAULT_LIMITS, results)
+    except TouchstoneError:
+        raise
+    except Exception as error:
+        raise TouchstoneError(query._with_line(str(error), sql)) from error
+    return query._with_unique_names(pa.ipc.open_stream(results.getvalue()).read_all())
 
 
 @pytest.fixture(scope="session", autouse=True)
