@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -15,6 +15,16 @@ from tests.workers.mapped import Prefix, processors, shout, sleep
 from touchstone.workers import WorkerDiedError, Workers
 from touchstone.workers.processes import ProcessWorkers
 from touchstone.workers.serial import SerialWorkers
+
+_of_other_tests: set[int] = set()
+
+
+@pytest.fixture(autouse=True)
+def _other_tests_may_keep_processes() -> Iterator[None]:
+    """Sandboxes and servers that other tests in this process still need are no workers of a test here."""
+    _of_other_tests.update(children(os.getpid()))
+    yield
+    _of_other_tests.clear()
 
 
 def serial() -> SerialWorkers:
@@ -148,16 +158,14 @@ def is_running(process: int) -> bool:
 
 
 def children(process: int) -> list[int]:
-    """The worker processes of a process.
-
-    Python's helper that watches over semaphores is none, nor is a cluster, nor what starts the runs of other tests.
-    """
+    """The worker processes of a process; Python's helper that watches over semaphores is none, nor is a cluster."""
     found = []
     for task in Path(f"/proc/{process}/task").iterdir():
         with contextlib.suppress(OSError):  # a thread that has ended since
             found += [int(child) for child in (task / "children").read_text().split()]
-    others = ("resource_tracker", "forked_cluster", "tests.faults.preloaded")
-    return [child for child in found if is_running(child) and not any(name in command_line(child) for name in others)]
+    others = ("resource_tracker", "forked_cluster")
+    mine = [child for child in found if is_running(child) and child not in _of_other_tests]
+    return [child for child in mine if not any(name in command_line(child) for name in others)]
 
 
 def command_line(process: int) -> str:
