@@ -11,7 +11,7 @@ import subprocess
 import sys
 import sysconfig
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, redirect_stderr, redirect_stdout
+from contextlib import AbstractContextManager, ExitStack, nullcontext, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,6 +24,8 @@ from hypothesis import settings
 from tests import collecting
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from touchstone.config import PublishSettings
     from touchstone.storage.store import Store
 
@@ -122,6 +124,20 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Folder:
 
 
 @pytest.fixture(scope="session")
+def finished_pair(tmp_path_factory: pytest.TempPathFactory) -> Folder:
+    """The same with a second model, n, which has an odd name of an attempt and an open outcome."""
+    from tests.pipelines.test_run import HEADER, evaluate
+
+    def make(root: Path) -> None:
+        folder = small_folder(root)
+        folder.fixes("n", HEADER + "a,-1,true\nb,2,\n")
+        first = evaluate(folder)
+        assert (first.exit_code, first.made, first.reused) == (0, 37, 0)
+
+    return Folder(made_once(tmp_path_factory, "pair", make))
+
+
+@pytest.fixture(scope="session")
 def sample_results(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The output folder of the sample after one run, shared by all tests: to be read only."""
     from tests.pipelines.test_run import evaluate_config
@@ -181,12 +197,15 @@ class Screen(io.StringIO):
 
 
 def call_here(
-    *arguments: object, columns: int = 160, terminal: bool = False, dagster: bool = True
+    *arguments: object, columns: int = 160, terminal: bool = False, dagster: bool = True, apart: bool = False
 ) -> subprocess.CompletedProcess[str]:
     """The command line's own entry, with what it prints and its exit code.
 
-    `run` keeps Dagster's history in memory, or leaves Dagster out: that takes a second less.
+    `run` keeps Dagster's history in memory, or leaves Dagster out: that takes a second less. `sql` asks in this
+    process, or `apart` as users do.
     """
+    import typer.main
+
     from touchstone.cli.main import main
 
     line = ["touchstone", *(str(argument) for argument in arguments)]
@@ -196,14 +215,23 @@ def call_here(
         changes.enter_context(redirect_stderr(err))
         changes.enter_context(patch.object(sys, "argv", line))
         changes.enter_context(patch.dict(os.environ, COLUMNS=str(columns), TERM="xterm-256color"))
+        # Typer would read the signatures of all commands in every call, which takes longer than many of them run.
+        changes.enter_context(patch.object(typer.main, "get_command", _once_for_each(typer.main.get_command)))
         if "run" in arguments:
             changes.enter_context(_history_in_memory() if dagster else _without_dagster())
+        if "sql" in arguments and not apart:
+            changes.enter_context(patch("touchstone.publish.query.run_query", query_here))
         try:
             main()
         except SystemExit as leaving:
             code = int(leaving.code or 0)
     without_colours = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", out.getvalue())
     return subprocess.CompletedProcess(line, code, without_colours if terminal else out.getvalue(), err.getvalue())
+
+
+@functools.cache
+def _once_for_each(function: Callable[..., Any]) -> Callable[..., Any]:
+    return functools.cache(function)
 
 
 def _history_in_memory() -> AbstractContextManager[object]:
@@ -218,13 +246,22 @@ def _without_dagster() -> AbstractContextManager[object]:
     return patch("pipelines.launch.run_evaluation", lambda evaluation, _: run(evaluation))
 
 
-@contextmanager
-def queries_asked_once() -> Iterator[None]:
-    """The answers of `touchstone sql` are kept, for tests of how one is shown: each takes a process half a second."""
+def query_here(tables_dir: Path, sql: str, **_: object) -> "pa.Table":
+    """What `run_query` answers, asked in this process and without its limits: to start one takes half a second."""
+    import pyarrow as pa
+
+    from touchstone.errors import TouchstoneError
     from touchstone.publish import query
 
-    with patch.object(query, "run_query", functools.cache(query.run_query)):
-        yield
+    query.require_tables(tables_dir)
+    results = io.BytesIO()
+    try:
+        query._stream_result(tables_dir.resolve(), sql, query.DEFAULT_LIMITS, results)
+    except TouchstoneError:
+        raise
+    except Exception as error:
+        raise TouchstoneError(query._with_line(str(error), sql)) from error
+    return query._with_unique_names(pa.ipc.open_stream(results.getvalue()).read_all())
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -244,6 +281,23 @@ def _packages_are_read_once() -> Iterator[None]:
         patch.object(file_identity, "_hash_of_packages", lambda path: read_once(path) if path == own else read(path)),
         patch.object(up_to_date, "_stats", stats_but_of_own),
     ):
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _large_programs_are_read_once() -> Iterator[None]:
+    """Terraform has a hundred megabytes, and each validation asks for its hash."""
+    from touchstone.validation.files import file_identity
+
+    read = file_identity._file_identity
+    read_once = functools.cache(lambda path, size, changed: read(path))
+
+    def identity(path: Path) -> str:
+        found = path.stat() if path.is_file() else None
+        large = found is not None and 10_000_000 < found.st_size <= file_identity._MAX_BYTES_READ
+        return read_once(path, found.st_size, found.st_mtime_ns) if found is not None and large else read(path)
+
+    with patch.object(file_identity, "_file_identity", identity):
         yield
 
 

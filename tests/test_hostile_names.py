@@ -7,14 +7,13 @@ import csv
 import io
 import json
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from xml.etree import ElementTree
 
 import polars as pl
 import pytest
 
-from tests.conftest import Command, Folder, made_once, queries_asked_once
+from tests.conftest import Command, Folder, made_once
 from touchstone.api import load_results
 from touchstone.evaluation import Evaluation, run
 
@@ -68,10 +67,9 @@ def make(root: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def results(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The output folder of an evaluation with hostile names, to be read only."""
-    with queries_asked_once():
-        yield made_once(tmp_path_factory, "hostile-names", make) / "out"
+    return made_once(tmp_path_factory, "hostile-names", make) / "out"
 
 
 def cells(text: str) -> list[str]:

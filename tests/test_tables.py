@@ -3,6 +3,7 @@
 import ast
 import inspect
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -159,7 +160,10 @@ def test_columns_are_listed_in_the_contracts_alone() -> None:
     for folder in ("touchstone", "assets", "pipelines"):
         for path in sorted((PROJECT / folder).rglob("*.py")):
             name = str(path.relative_to(PROJECT))
-            if name == "touchstone/contracts.py" or name in COPIES:
+            words = set(re.findall(r"""["'](\w+)["']""", path.read_text()))
+            # To parse every module takes seconds; few have half of a table's columns among their words.
+            listed = any(len(words & known) * 2 >= len(known) for known, _ in tables.values())
+            if name == "touchstone/contracts.py" or name in COPIES or not listed:
                 continue
             for line, columns in _column_lists(path):
                 for table, (known, key) in tables.items():

@@ -1,9 +1,14 @@
 """One comment of a pull request or merge request: created, then updated; never a reason to fail."""
 
+import io
+import os
+import runpy
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 
@@ -35,7 +40,20 @@ class Commenter:
         self.environment = kept | job
 
     def __call__(self, report: str, **environment: str) -> str:
-        """What the step prints; it must succeed."""
+        """What the step prints, run in this process: to start another takes longer than the step."""
+        self.report.write_text(report)
+        printed = io.StringIO()
+        with (
+            patch.object(sys, "path", [str(ACTION), *sys.path]),
+            patch.dict(os.environ, self.environment | environment, clear=True),
+            redirect_stdout(printed),
+            redirect_stderr(printed),
+        ):
+            runpy.run_path(str(ACTION / "comment.py"))["main"]()
+        return printed.getvalue()
+
+    def apart(self, report: str, **environment: str) -> str:
+        """What the step prints as the program that it is; it must succeed."""
         self.report.write_text(report)
         done = subprocess.run(
             [sys.executable, ACTION / "comment.py"],
@@ -66,8 +84,8 @@ def test_the_whole_action_creates_one_comment_and_updates_it(tmp_path: Path, api
 
 
 def test_github_creates_then_updates(comment: Commenter, api: CommentsApi) -> None:
-    assert comment("one\n") == "created the comment\n"
-    assert comment("two\n") == "updated the comment\n"
+    assert comment.apart("one\n") == "created the comment\n"
+    assert comment.apart("two\n") == "updated the comment\n"
     assert api.bodies() == [f"{MARKER}two\n"]
     written = [each for each in api.requests if each[0] != "GET"]
     assert written == [("POST", f"{GITHUB}/7/comments"), ("PATCH", f"{GITHUB}/comments/100")]
@@ -136,7 +154,7 @@ def test_only_pull_requests_are_commented(comment: Commenter, api: CommentsApi, 
 
 
 def test_a_long_report_is_shortened(comment: Commenter, api: CommentsApi) -> None:
-    comment("<details>\n" + "a line – of the report\n" * 5000)
+    comment.apart("<details>\n" + "a line – of the report\n" * 5000)
     (body,) = api.bodies()
     assert len(body) < 65_536
     assert body.endswith("report\n</details>\n\n… shortened; the whole report is an artifact of the job\n")

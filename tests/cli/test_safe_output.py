@@ -4,7 +4,6 @@ import io
 import json
 import re
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import polars as pl
@@ -14,7 +13,7 @@ from hypothesis import strategies as st
 from rich.syntax import Syntax
 from rich.text import Text
 
-from tests.conftest import Command, queries_asked_once
+from tests.conftest import Command
 from touchstone.cli.fitted_table import FittedTable, SafeConsole, names
 from touchstone.cli.safe_output import SafeStream
 from touchstone.text import markdown_paragraph, markdown_text, without_commands
@@ -25,7 +24,7 @@ COMMAND = re.compile(r"^\s*::|##\w*\[", re.MULTILINE)
 
 
 @pytest.fixture(scope="module")
-def results(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An output folder from elsewhere, hostile in every name and value: to be read only."""
     tmp_path = tmp_path_factory.mktemp("hostile")
     table = tmp_path / "tables" / "attempts"
@@ -37,8 +36,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     manifest |= {"inputs": {HOSTILE: HOSTILE}, "tables": {}, "versions": {"validators": HOSTILE}}
     (snapshot / "manifest.json").write_text(json.dumps(manifest))
     (tmp_path / "snapshots" / "pins.json").write_text(json.dumps({f"p{HOSTILE}": snapshot.name}))
-    with queries_asked_once():
-        yield tmp_path
+    return tmp_path
 
 
 COMMANDS = [

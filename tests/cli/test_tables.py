@@ -2,13 +2,12 @@
 
 import math
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import polars as pl
 import pytest
 
-from tests.conftest import Command, Folder, nightly_but, queries_asked_once
+from tests.conftest import Command, Folder, nightly_but
 from touchstone.cli.run_tables import comparison_table, tier_table, validators_line
 from touchstone.compare.pairs import ComparisonSettings, compare_counts
 
@@ -40,12 +39,6 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (root / "tables" / "model_comparison").mkdir(parents=True)
     pairs.write_parquet(root / "tables" / "model_comparison" / "model_comparison.parquet")
     return root
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _asked_once() -> Iterator[None]:
-    with queries_asked_once():
-        yield
 
 
 def without_spaces(text: str) -> str:

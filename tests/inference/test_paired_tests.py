@@ -9,7 +9,7 @@ import scipy
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.conftest import more_examples
+from tests.conftest import more_examples, nightly_but
 from touchstone.inference import paired_tests
 from touchstone.inference.paired_moments import PairChunk, pair_chunk
 from touchstone.inference.paired_tests import (
@@ -88,7 +88,7 @@ def whole_tail(differences: Integers) -> float:
     return sum(count for total, count in ways.items() if abs(total) >= observed) / 2 ** len(differences)
 
 
-@pytest.mark.parametrize("lean", [0, 1, 3, 8, pytest.param(15, marks=pytest.mark.nightly)])
+@pytest.mark.parametrize("lean", nightly_but([0, 8], [0, 1, 3, 8, 15]))
 def test_precise_however_small(lean: int) -> None:
     differences = np.random.default_rng(lean).integers(-9, 10, 300) + lean
     expected = whole_tail(differences)

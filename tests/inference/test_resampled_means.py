@@ -3,13 +3,14 @@
 import numpy as np
 import pytest
 
+from tests.conftest import nightly_but
 from touchstone.config import IntervalSettings
 from touchstone.inference.bootstrap import resampled_means
 
 SETTINGS = IntervalSettings(replicates=4_000)
 
 
-@pytest.mark.parametrize("units", [200, 1_000, 1_001, pytest.param(5_000, marks=pytest.mark.nightly)])
+@pytest.mark.parametrize("units", nightly_but([1_000, 1_001], [200, 1_000, 1_001, 5_000]))
 @pytest.mark.parametrize("values", [[0.0, 1.0], [0.0, 0.1, 0.7, 1.0]])
 def test_the_means_are_distributed_as_those_of_a_multinomial(units: int, values: list[float]) -> None:
     numbers = np.array(values)

@@ -6,6 +6,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from tests.conftest import nightly_but
 from touchstone.errors import InputFileError
 from touchstone.ingest.fixes import IngestedAttempts, read_fixes
 
@@ -343,7 +344,7 @@ def test_a_duration_between_absurd_times_is_unknown(tmp_path: Path) -> None:
 
 
 # The first two are patterns to Polars, not names.
-INTERNAL = (
+INTERNAL = [
     "*",
     "^.*$",
     "__line",
@@ -354,16 +355,19 @@ INTERNAL = (
     "__problem_suite",
     "__model",
     "__oid",
-)
+]
 
 
 @pytest.mark.parametrize("quoted", [False, True])
-@pytest.mark.parametrize("name", INTERNAL)
-def test_an_input_column_may_have_the_name_of_an_internal_one(tmp_path: Path, name: str, quoted: bool) -> None:
-    cell = '"x"' if quoted else "x"
-    result = read(tmp_path, f"oid,iteration_id,passed,{name}\na,1,1,{cell}\nb,1,0,y\nnobody,1,0,z\n")
+@pytest.mark.parametrize("names", nightly_but([INTERNAL], [INTERNAL, *([name] for name in INTERNAL)]))
+def test_an_input_column_may_have_the_name_of_an_internal_one(tmp_path: Path, names: list[str], quoted: bool) -> None:
+    first, second, third = (",".join(f"{letter}{place}" for place in range(len(names))) for letter in "xyz")
+    first = '"' + first.replace(",", '","') + '"' if quoted else first
+    header = ",".join(["oid,iteration_id,passed", *names])
+    result = read(tmp_path, f"{header}\na,1,1,{first}\nb,1,0,{second}\nnobody,1,0,{third}\n")
     assert accepted(result) == [("a", "1", True), ("b", "1", False)]
-    assert result.attempts.select(f"input_{name}").collect().to_series().to_list() == ["x", "y"]
+    kept = result.attempts.select([f"input_{name}" for name in names]).collect()
+    assert kept.rows() == [tuple(f"{letter}{place}" for place in range(len(names))) for letter in "xy"]
     assert refused(result) == [(4, "unknown_oid")]
 
 

@@ -19,7 +19,7 @@ import polars as pl
 import pytest
 
 from pipelines.launch import run_evaluation
-from tests.conftest import Command, Folder, command_environment, copy_of, small_folder
+from tests.conftest import Command, Folder, command_environment, copy_of
 from touchstone.config import load_config
 from touchstone.evaluation import Evaluation, RunOutcome, run
 from touchstone.tables import TABLES
@@ -69,15 +69,6 @@ def test_figures_files_and_tables(folder: Folder, touchstone: Command, tmp_path:
         assert warehouse.sql("SELECT pass_at_k FROM pass_at_k ORDER BY k").fetchall() == [(0.25,), (0.5,)]
 
 
-@pytest.fixture(scope="module")
-def finished_pair(tmp_path_factory: pytest.TempPathFactory) -> Folder:
-    folder = small_folder(tmp_path_factory.mktemp("pair"))
-    folder.fixes("n", HEADER + "a,1,true\n")
-    first = evaluate(folder)
-    assert (first.made, first.reused) == (37, 0)
-    return folder
-
-
 @pytest.fixture
 def pair(finished_pair: Folder, tmp_path: Path) -> Folder:
     """The finished run of two models, m and n, to change."""
@@ -113,25 +104,19 @@ def test_only_re_evaluates_the_named_models(pair: Folder, touchstone: Command) -
     assert (wrong.returncode, wrong.stderr) == (2, "error: --only nobody: no such model; there are: m, n\n")
 
 
-def test_one_bad_model_does_not_stop_the_others(evaluated: Folder) -> None:
-    folder = evaluated
-    folder.fixes("bad", b"oid,iteration_id,plausible_fix\n\xff,1,true\n")
-    folder.fixes("b...ad", HEADER)
-    folder.fixes("empty", HEADER)
-    outcome = evaluate(folder)
-    assert (outcome.exit_code, outcome.failures) == (1, [])
-    (message,) = failed(outcome).values()
-    assert "bad_fixes.csv: not UTF-8" in message
-    assert "name 'b...ad' is not allowed" in message
-    assert summary(folder)["m"]["pass@1"] == 0.25
-    assert summary(folder)["empty"]["pass@1"] is None
-    assert "bad" not in summary(folder)
-
-
-def test_a_model_that_went_bad_does_not_keep_its_old_figures(pair: Folder) -> None:
+def test_bad_models_neither_stop_the_others_nor_keep_their_old_figures(pair: Folder) -> None:
     pair.fixes("n", "")
-    assert list(failed(evaluate(pair))) == ["sources.files_readable"]
-    assert set(summary(pair)) == {"m"}
+    pair.fixes("bad", b"oid,iteration_id,plausible_fix\n\xff,1,true\n")
+    pair.fixes("b...ad", HEADER)
+    pair.fixes("empty", HEADER)
+    outcome = evaluate(pair)
+    assert (outcome.exit_code, outcome.failures) == (1, [])
+    assert list(failed(outcome)) == ["sources.files_readable"]
+    (message,) = failed(outcome).values()
+    assert "bad_fixes.csv: not UTF-8" in message and "n_fixes.csv: the file is empty" in message
+    assert "name 'b...ad' is not allowed" in message
+    assert set(summary(pair)) == {"m", "empty"}
+    assert (summary(pair)["m"]["pass@1"], summary(pair)["empty"]["pass@1"]) == (0.25, None)
 
 
 def test_a_vanished_file_takes_its_figures_along(pair: Folder, touchstone: Command) -> None:

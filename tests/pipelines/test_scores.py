@@ -6,10 +6,9 @@ import duckdb
 import polars as pl
 import pytest
 
-from tests.conftest import Folder
+from tests.conftest import Folder, query_here
 from tests.pipelines.test_run import evaluate
 from touchstone.evaluation import RunOutcome
-from touchstone.publish.query import run_query
 
 
 def table(folder: Folder, name: str) -> pl.DataFrame:
@@ -116,7 +115,7 @@ def test_sql_macros_use_the_settings_of_the_run(tmp_path: Path) -> None:
         ) AS wrong, count(DISTINCT grade) AS grades, count(s.composite_score) AS scored
         FROM attempt_scores AS s JOIN outcomes AS o USING (model, tier, oid, iteration_id)
     """
-    asked = run_query(folder.output / "tables", query).to_pylist()
+    asked = query_here(folder.output / "tables", query).to_pylist()
     assert asked == [{"wrong": 0, "grades": 3, "scored": 4}]
     with duckdb.connect(str(folder.output / "warehouse.duckdb"), read_only=True) as warehouse:
         assert warehouse.sql(query).fetchall() == [(0, 3, 4)]

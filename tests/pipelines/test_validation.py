@@ -15,6 +15,7 @@ from tests.conftest import Command, Folder, copy_of, made_once
 from tests.pipelines.test_retrying import evaluation_of, table
 from tests.pipelines.test_run import evaluate, start_without_dagster, summary
 from tests.processes import descendants, wait_until_gone
+from tests.validation.test_outcomes import STATIC
 from touchstone.config import load_config
 from touchstone.evaluation import Evaluation
 from touchstone.validation.outcomes import outcome_rows
@@ -164,7 +165,7 @@ def test_what_passed_means_is_configured(tmp_path: Path) -> None:
         "strict_module": {"1"},
     }
     for success in ("plausible", "strict_block"):
-        folder.configure(clones_dir="clones", k_values=[1], validation={"success": success})
+        folder.configure(clones_dir="clones", k_values=[1], validation={"success": success, **STATIC})
         found = validate(folder)
         assert {name for name, status in verdicts(found).items() if status == "passed"} == expected[success]
     by_columns = {
@@ -195,7 +196,7 @@ def test_a_fix_that_leaves_another_error_in_its_block_has_not_passed(tmp_path: P
         "whole": 'resource "store_bucket" "site" {\n  name = "site"\n  tags = "x"\n}\n',
     }
     folder.fixes("m", table(("oid", "iteration_id", "fixed_code"), *(("p", *fix) for fix in fixes.items())))
-    folder.configure(clones_dir="clones", k_values=[1])
+    folder.configure(clones_dir="clones", k_values=[1], validation=STATIC)
     found = validate(folder)
     assert verdicts(found) == {"half": "failed", "whole": "passed"}
     left = found.filter(pl.col("iteration_id") == "half")

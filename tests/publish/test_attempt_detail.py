@@ -9,14 +9,13 @@ from typing import Any
 import polars as pl
 import pytest
 
-from tests.conftest import Folder, copy_of, small_folder
+from tests.conftest import Folder, copy_of, query_here, small_folder
 from tests.pipelines.test_retrying import evaluation_of
 from tests.pipelines.test_run import evaluate
 from tests.pipelines.test_validation import WRONG, finished_repairs
 from tests.publish.test_queries import QUERIES
 from touchstone.errors import TouchstoneError
 from touchstone.publish.attempt_detail import MAX_CHARACTERS, AttemptDetail, attempt_detail, attempts_of
-from touchstone.publish.query import run_query
 
 __all__ = ["finished_repairs"]
 
@@ -145,7 +144,7 @@ def test_a_folder_without_attempts_says_what_it_is(finished: Folder, tmp_path: P
 
 
 def test_results_by_test_can_be_counted_in_sql(finished_repairs: Folder) -> None:
-    counted = run_query(finished_repairs.output / "tables", QUERIES["Which tests fail most"]).to_pylist()
+    counted = query_here(finished_repairs.output / "tables", QUERIES["Which tests fail most"]).to_pylist()
     assert [tuple(row.values()) for row in counted] == [("p", "test_small", 4, 2), ("p", "test_zero", 4, 1)]
 
 

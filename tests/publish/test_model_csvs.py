@@ -20,17 +20,8 @@ def csv_names(folder: Folder) -> list[str]:
 
 @pytest.fixture
 def evaluated(finished_pair: Folder, tmp_path: Path) -> Folder:
-    """A copy of it, to change."""
+    """The finished run of two models, to change."""
     return copy_of(finished_pair, tmp_path / "evaluated")
-
-
-@pytest.fixture(scope="module")
-def finished_pair(finished: Folder, tmp_path_factory: pytest.TempPathFactory) -> Folder:
-    """After a run of two models, of which n has an odd name of an attempt and an open outcome."""
-    folder = copy_of(finished, tmp_path_factory.mktemp("pair") / "copy")
-    folder.fixes("n", HEADER + "a,-1,true\nb,2,\n")
-    assert evaluate(folder).exit_code == 0
-    return folder
 
 
 def test_a_run_writes_outcomes_and_pass_at_k_of_every_model(evaluated: Folder) -> None:

@@ -14,9 +14,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from tests.conftest import query_here
 from tests.publish.test_query import make_tables
 from touchstone.errors import TouchstoneError
-from touchstone.publish.query import run_query
 from touchstone.publish.result_formats import format_result, save_result
 from touchstone.storage.files import spreadsheet_safe
 
@@ -107,7 +107,7 @@ def test_markdown() -> None:
 
 
 def test_types_that_only_duckdb_has_are_written_in_every_text_format(tmp_path: Path) -> None:
-    result = run_query(
+    result = query_here(
         make_tables(tmp_path),
         "SELECT INTERVAL '1 month 2 days 1.5 seconds' AS i, MAP {'k': 1} AS m, {'a': [1]} AS s, 'ab'::BLOB AS b, "
         "TIME '10:00' AS t, 170141183460469231731687303715884105727::HUGEINT AS h, 'x'::ENUM('x') AS e, NULL AS n",

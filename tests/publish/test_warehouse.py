@@ -84,28 +84,27 @@ def test_long_text_does_not_swell_the_file(tmp_path: Path) -> None:
     assert (tmp_path / "w.duckdb").stat().st_size < file.stat().st_size + 2**20
 
 
-@pytest.mark.parametrize(
-    "sql",
-    [
-        "FROM attempts",
-        "SELECT count(*) FROM attempts",
-        "SELECT count(*) FROM attempts WHERE false",
-        "FROM attempts LIMIT 0",
-        "SELECT a FROM t WHERE a NOT IN (SELECT a FROM attempts)",
-        "SELECT a FROM t LEFT JOIN attempts USING (a)",
-        "SELECT a FROM t WHERE EXISTS (FROM attempts AS other WHERE other.a > t.a)",
-    ],
-)
-def test_a_table_left_out_for_its_size_is_an_error_and_never_an_empty_answer(tmp_path: Path, sql: str) -> None:
+LEFT_OUT_QUERIES = [
+    "FROM attempts",
+    "SELECT count(*) FROM attempts",
+    "SELECT count(*) FROM attempts WHERE false",
+    "FROM attempts LIMIT 0",
+    "SELECT a FROM t WHERE a NOT IN (SELECT a FROM attempts)",
+    "SELECT a FROM t LEFT JOIN attempts USING (a)",
+    "SELECT a FROM t WHERE EXISTS (FROM attempts AS other WHERE other.a > t.a)",
+]
+
+
+def test_a_table_left_out_for_its_size_is_an_error_and_never_an_empty_answer(tmp_path: Path) -> None:
     write(tmp_path / "tables", "attempts", "m", pl.DataFrame({"a": range(1_001)}))
     write(tmp_path / "tables", "t", "t", pl.DataFrame({"a": range(1_000)}))
     made = build_warehouse(tmp_path / "w.duckdb", tmp_path / "tables", {"attempts": 1_001})
     assert made == Warehouse(["t"], {"attempts": 1_001})
     assert ask(tmp_path / "w.duckdb", "SELECT count(*) FROM t") == [(1_000,)]
-    with pytest.raises(
-        duckdb.CatalogException, match=r"attempts is not in this file \(1,001 rows\): use `touchstone sql`"
-    ):
-        ask(tmp_path / "w.duckdb", sql)
+    told = r"attempts is not in this file \(1,001 rows\): use `touchstone sql`"
+    for sql in LEFT_OUT_QUERIES:
+        with pytest.raises(duckdb.CatalogException, match=told):
+            pytest.fail(f"{sql}: {ask(tmp_path / 'w.duckdb', sql)}")
 
 
 @pytest.mark.nightly

@@ -43,22 +43,17 @@ def test_counts_do_not_depend_on_what_else_is_linted(sandbox: Sandbox) -> None:
     assert count_warnings(sandbox, []) == []
 
 
-def test_a_fix_cannot_silence_its_own_warnings(sandbox: Sandbox) -> None:
-    assert count_warnings(sandbox, [b"import os  # noqa\n", b"# ruff: noqa\nimport os\n"]) == [1, 1]
-
-
-def test_formatting_is_no_matter_of_lint(sandbox: Sandbox) -> None:
-    (count,) = count_warnings(sandbox, [LONG_AND_UGLY])
+def test_a_fix_silences_no_warnings_and_its_formatting_is_none(sandbox: Sandbox) -> None:
+    silenced = [b"import os  # noqa\n", b"# ruff: noqa\nimport os\n"]
+    *silenced_counts, count = count_warnings(sandbox, [*silenced, LONG_AND_UGLY])
+    assert silenced_counts == [1, 1]
     assert count == 1, "two statements on one line, and nothing of the spaces and the length"
 
 
-@pytest.mark.parametrize(
-    "text",
-    [b"x = 1\x00\n", b"\xff\xfe\x00", "# é\nimport os\n".encode("latin-1")],
-    ids=["a zero byte", "no text", "not UTF-8"],
-)
-def test_what_cannot_be_read_has_the_highest_count_and_does_not_hide_others(sandbox: Sandbox, text: bytes) -> None:
-    assert count_warnings(sandbox, [CLEAN, text, UNUSED]) == [0, MOST_WARNINGS, 2]
+def test_what_cannot_be_read_has_the_highest_count_and_does_not_hide_others(sandbox: Sandbox) -> None:
+    """A zero byte, no text, and what is not UTF-8."""
+    unreadable = [b"x = 1\x00\n", b"\xff\xfe\x00", "# é\nimport os\n".encode("latin-1")]
+    assert count_warnings(sandbox, [CLEAN, *unreadable, UNUSED]) == [0, *[MOST_WARNINGS] * 3, 2]
 
 
 @pytest.fixture
@@ -77,41 +72,37 @@ def test_more_warnings_than_fit_into_the_longest_report(sandbox: Sandbox) -> Non
     assert count_warnings(sandbox, [CLEAN, b"import os\n" * 60_000, UNUSED]) == [0, MOST_WARNINGS, 2]
 
 
-@pytest.mark.parametrize(
-    ("text", "count"),
-    [
-        ("# coding: utf-7\n+AAo-import os\n", MOST_WARNINGS),
-        ("#!/usr/bin/python\n# -*- coding: utf_7 -*-\n# +AAo-import os\n", MOST_WARNINGS),
-        ("#\r# coding=raw_unicode_escape\r# \\u000aimport os\r", MOST_WARNINGS),
-        ("# coding: punycode\n", MOST_WARNINGS),
-        ("# coding: utf-8\nimport os\n", 1),
-        ("# -*- coding: UTF-8-unix -*-\nimport os\n", 1),
-        ("# coding: latin-1\nimport os\nx = 'é'\n", 1),
-        ("import os\n\n# coding: utf-7\n", 1),
-    ],
-)
-def test_an_encoding_does_not_hide_code(sandbox: Sandbox, text: str, count: int) -> None:
-    assert count_warnings(sandbox, [text.encode("latin-1")]) == [count]
+ENCODINGS = [
+    ("# coding: utf-7\n+AAo-import os\n", MOST_WARNINGS),
+    ("#!/usr/bin/python\n# -*- coding: utf_7 -*-\n# +AAo-import os\n", MOST_WARNINGS),
+    ("#\r# coding=raw_unicode_escape\r# \\u000aimport os\r", MOST_WARNINGS),
+    ("# coding: punycode\n", MOST_WARNINGS),
+    ("# coding: utf-8\nimport os\n", 1),
+    ("# -*- coding: UTF-8-unix -*-\nimport os\n", 1),
+    ("# coding: latin-1\nimport os\nx = 'é'\n", 1),
+    ("import os\n\n# coding: utf-7\n", 1),
+]
 
 
-@pytest.mark.parametrize(
-    ("code", "warnings"),
-    [
-        ("# coding: utf-7\ndef f():\n    return 1\n", MOST_WARNINGS),
-        ("def f():\n    return 1\n" + "import os\n" * 900, MOST_WARNINGS),
-        ("def f():\n    return 1\n", 0),
-        ("def f(:\n", None),
-    ],
-    ids=["another encoding", "more warnings than fit", "clean", "no code"],
-)
+def test_an_encoding_does_not_hide_code(sandbox: Sandbox) -> None:
+    counted = count_warnings(sandbox, [text.encode("latin-1") for text, _ in ENCODINGS])
+    assert list(zip([text for text, _ in ENCODINGS], counted, strict=True)) == ENCODINGS
+
+
 @pytest.mark.usefixtures("short_report")
-def test_code_that_runs_has_a_count(sandbox: Sandbox, code: str, warnings: int | None) -> None:
+def test_code_that_runs_has_a_count(sandbox: Sandbox) -> None:
+    """Another encoding, more warnings than fit, clean, and no code."""
     assert isinstance(sandbox, SandboxRunner)
+    runs = "def f():\n    return 1\n"
+    codes = ["# coding: utf-7\n" + runs, runs + "import os\n" * 900, runs, "def f(:\n"]
     validator = PythonValidator(sandbox, Limits(), PythonSettings())
     tests = "from solution import f\n\n\ndef test_f():\n    assert f() == 1\n"
-    (report,) = validator.validate([job_of({"solution.py": code, "test_solution.py": tests})])
+    reports = validator.validate([job_of({"solution.py": code, "test_solution.py": tests}) for code in codes])
     validator.close()
-    assert (report.status, report.lint_warnings) == ("passed" if warnings is not None else "failed", warnings)
+    assert [(report.status, report.lint_warnings) for report in reports] == [
+        *(("passed", count) for count in (MOST_WARNINGS, MOST_WARNINGS, 0)),
+        ("failed", None),
+    ]
 
 
 def test_a_linter_that_does_not_work_is_nobodys_fault() -> None:

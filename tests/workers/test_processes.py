@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -15,6 +15,16 @@ from tests.workers.mapped import Prefix, processors, shout, sleep
 from touchstone.workers import WorkerDiedError, Workers
 from touchstone.workers.processes import ProcessWorkers
 from touchstone.workers.serial import SerialWorkers
+
+_of_other_tests: set[int] = set()
+
+
+@pytest.fixture(autouse=True)
+def _other_tests_may_keep_processes() -> Iterator[None]:
+    """Sandboxes and servers that other tests in this process still need are no workers of a test here."""
+    _of_other_tests.update(children(os.getpid()))
+    yield
+    _of_other_tests.clear()
 
 
 def serial() -> SerialWorkers:
@@ -154,7 +164,8 @@ def children(process: int) -> list[int]:
         with contextlib.suppress(OSError):  # a thread that has ended since
             found += [int(child) for child in (task / "children").read_text().split()]
     others = ("resource_tracker", "forked_cluster")
-    return [child for child in found if is_running(child) and not any(name in command_line(child) for name in others)]
+    mine = [child for child in found if is_running(child) and child not in _of_other_tests]
+    return [child for child in mine if not any(name in command_line(child) for name in others)]
 
 
 def command_line(process: int) -> str:

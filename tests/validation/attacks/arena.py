@@ -111,17 +111,23 @@ class Arena:
         return self.sandbox.name
 
     def validate(
-        self, code: str, tests: str = TESTS, wall_seconds: float | None = None, patient: bool = False, **more: str
+        self,
+        code: str,
+        tests: str = TESTS,
+        wall_seconds: float | None = None,
+        patient: bool = False,
+        seconds: float | None = None,
+        **more: str,
     ) -> Report:
         """The report on a candidate's code.
 
-        `wall_seconds`: for a candidate that would wait until the wall limit. `patient`: for one that must not reach the
-        limit of time first, however slow the machine is.
+        `wall_seconds`: for a candidate that would wait until the wall limit. `seconds`: for one that uses up any limit.
+        `patient`: for one that must not reach the limit of time first, however slow the machine is.
         """
         files = {"solution.py": textwrap.dedent(code), "test_solution.py": textwrap.dedent(tests), **more}
         limits = self.validator._limits
         self.validator._limits = replace(
-            limits, wall_seconds=wall_seconds, seconds=PATIENT_SECONDS if patient else limits.seconds
+            limits, wall_seconds=wall_seconds, seconds=PATIENT_SECONDS if patient else seconds or limits.seconds
         )
         try:
             (report,) = self.validator.validate([job_of(files)])
@@ -130,10 +136,16 @@ class Arena:
         return report
 
     def cheat(
-        self, code: str, tests: str = TESTS, wall_seconds: float | None = None, patient: bool = False, **more: str
+        self,
+        code: str,
+        tests: str = TESTS,
+        wall_seconds: float | None = None,
+        patient: bool = False,
+        seconds: float | None = None,
+        **more: str,
     ) -> Report:
         """The report on an attack that must not pass."""
-        report = self.validate(code, tests, wall_seconds, patient, **more)
+        report = self.validate(code, tests, wall_seconds, patient, seconds, **more)
         assert report.status != "passed", "a wrong answer passed"
         return report
 

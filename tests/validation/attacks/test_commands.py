@@ -21,6 +21,8 @@ from touchstone.validation.validators.lint import MOST_WARNINGS, count_warnings
 # So much time that another limit is always the first to be reached, however slow the machine is.
 LIMITS = Limits(seconds=60, memory_bytes=128 * MILLION, disk_bytes=16 * MILLION, output_bytes=MILLION, processes=12)
 BRIEF = replace(LIMITS, seconds=1.2)
+# For what reaches any limit.
+SHORT = replace(LIMITS, seconds=0.5)
 PATH = {"PATH": "/usr/bin:/bin"}
 
 
@@ -142,7 +144,7 @@ class TestLimits:
         assert max(len(ended.stdout), len(ended.stderr)) <= LIMITS.output_bytes + 1
 
     def test_time(self, commands: SandboxRunner) -> None:
-        assert shell(commands, "trap '' TERM INT HUP; while :; do :; done", limits=BRIEF).status == "timeout"
+        assert shell(commands, "trap '' TERM INT HUP; while :; do :; done", limits=SHORT).status == "timeout"
 
     def test_a_daemon(self, commands: SandboxRunner) -> None:
         """The command ends with its first process, and the others are killed."""

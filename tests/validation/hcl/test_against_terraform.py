@@ -63,6 +63,7 @@ def terraform() -> None:
         pytest.skip(f"terraform on PATH is {version}; its words are only known to be the same in {TERRAFORM}")
 
 
+@pytest.mark.nightly
 @pytest.mark.usefixtures("terraform")
 def test_terraform_still_says_what_was_recorded() -> None:
     for recording in RECORDED:

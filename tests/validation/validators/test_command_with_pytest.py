@@ -57,11 +57,10 @@ def wrong(sandbox: Sandbox, job: Job) -> Report:
 @pytest.mark.parametrize(
     "fix",
     [
-        "import os\nos._exit(0)\n",
-        "import os\n\ndef total(prices):\n    os._exit(0)\n",
-        "import atexit, os\natexit.register(os._exit, 0)\n" + BROKEN,
+        pytest.param("import os\nos._exit(0)\n", id="at import", marks=pytest.mark.nightly),
+        pytest.param("import os\n\ndef total(prices):\n    os._exit(0)\n", id="in a test"),
+        pytest.param("import atexit, os\natexit.register(os._exit, 0)\n" + BROKEN, id="at exit"),
     ],
-    ids=["at import", "in a test", "at exit"],
 )
 def test_ending_the_process_with_zero_is_no_pass(sandbox: Sandbox, job: Job, baseline: Report, fix: str) -> None:
     (report,) = reports(sandbox, job, fix)

@@ -240,6 +240,7 @@ class TestRealToolchain:
         report = self.report(validator, tmp_path, files, ("adds",))
         assert (report.status, report.tests) == ("failed", {"adds": False})
 
+    @pytest.mark.nightly
     def test_a_build_script_that_rewrites_the_tests(self, validator: RustValidator, tmp_path: Path) -> None:
         script = 'fn main() { std::fs::write("tests/whole.rs", "#[test] fn adds() {}").unwrap(); }\n'
         files = {"build.rs": script, "src/lib.rs": LIBRARY.replace("a + b", "a * b")}

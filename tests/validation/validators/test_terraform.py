@@ -205,6 +205,7 @@ class TestRealProgram:
         assert not availability.usable
         assert "does not work in the sandbox playback: no_report" in availability.detail
 
+    @pytest.mark.nightly  # a provider of 675 MB
     @pytest.mark.skipif(not MIRROR.is_dir(), reason=f"no mirror of providers in {MIRROR}")
     def test_a_provider_from_a_mirror(self, sandbox: Sandbox, tmp_path: Path) -> None:
         text = 'resource "aws_s3_bucket" "x" {\n  bucket = "x"\n}\n'
