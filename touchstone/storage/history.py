@@ -35,7 +35,7 @@ def _kept_figures(snapshot: Snapshot) -> pl.LazyFrame:
     path = snapshot.folder / _FIGURES
     with suppress(OSError, pl.exceptions.PolarsError):
         kept = pl.read_parquet(path, glob=False)
-        if kept.schema == TABLES["history"].dtypes and kept["snapshot"].is_in([snapshot.id]).all():
+        if kept.schema == TABLES["history"].dtypes and set(kept["snapshot"].unique()) <= {snapshot.id}:
             return kept.lazy()
     with _named_if_damaged(snapshot):
         figures = _gather_figures(snapshot)
