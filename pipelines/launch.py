@@ -27,6 +27,7 @@ from touchstone.progress import report_step
 from touchstone.project_files import dagster_settings, sample_config, sample_output, workspace_file
 from touchstone.storage.files import refuse_links
 from touchstone.storage.parts import digest
+from touchstone.storage.store import DAGSTER_FOLDER
 
 PROCESS = "touchstone/process"
 _FAILED_CHECKS = ("DagsterAssetCheckFailedError", CheckFailed.__name__)
@@ -72,7 +73,7 @@ def _default_home(config_file: Path, output_dir: Path | None) -> Path:
     place = config_file.resolve()
     # Results of named files have their configuration with them; nothing else is written beside the files.
     beside = output if place.parent == output else output.parent
-    return beside / ".dagster" / f"{output.name}-{digest(os.path.relpath(place, output.parent))[:8]}"
+    return beside / DAGSTER_FOLDER / f"{output.name}-{digest(os.path.relpath(place, output.parent))[:8]}"
 
 
 def run_evaluation(evaluation: Evaluation, config_file: Path, instance: dg.DagsterInstance | None = None) -> RunOutcome:

@@ -12,14 +12,12 @@ from pathlib import Path
 from touchstone.config import EvaluationConfig
 from touchstone.errors import TouchstoneError
 from touchstone.locations import is_mirror
-from touchstone.storage.store import CSV_FOLDER, REPORT, REPORT_PAGE, SUMMARY, WAREHOUSE
+from touchstone.storage.store import DAGSTER_FOLDER, OUTPUT_NAMES
 
 # A folder of logs has thousands of files; a hundred thousand are a home directory, given by mistake.
 _MAX_ENTRIES = 100_000
 # Never results, and large.
 _SKIPPED_FOLDERS = frozenset({"__pycache__", "node_modules", "site-packages"})
-_OUTPUT_NAMES = ("tables", "snapshots", "cache", CSV_FOLDER, SUMMARY, WAREHOUSE, REPORT, REPORT_PAGE)
-_DAGSTER = ".dagster"
 
 
 def fetch_inputs(config: EvaluationConfig) -> None:
@@ -66,9 +64,9 @@ def input_paths(config: EvaluationConfig) -> list[Path]:
 
 def _is_own_output(path: Path, output: Path) -> bool:
     """Whether a path is the output folder, one of its results, or Dagster's home beside or in it."""
-    if path.name == _DAGSTER:
+    if path.name == DAGSTER_FOLDER:
         return path.parent.resolve() in (output, output.parent)
-    if (path.name in _OUTPUT_NAMES or path.name.startswith(".")) and path.parent.resolve() == output:
+    if (path.name in OUTPUT_NAMES or path.name.startswith(".")) and path.parent.resolve() == output:
         return True
     # To resolve every path would take longer than to read the start of its file.
     if path.name != output.name and not path.is_symlink():

@@ -86,17 +86,14 @@ def dependencies(config: EvaluationConfig, hashes: ContentHashes) -> dict[str, s
 
 def _input_files(config: EvaluationConfig, hashes: ContentHashes) -> list[object]:
     """Every entry of `fixes_dir` or of `inputs`, whether it is read or not: a new file is always a reason to look."""
-    store = config.output_dir / ".store"
     files = {*input_paths(config), *input_files(config)}
-    listed = {label_of(file, config.fixes_dir): _entry(file, store, hashes) for file in sorted(files)}
+    listed = {label_of(file, config.fixes_dir): _entry(file, hashes) for file in sorted(files)}
     problems = config.problems_csv or first_problems_csv(config)
-    return [listed, str(problems), None if problems is None else _entry(problems, store, hashes)]
+    return [listed, str(problems), None if problems is None else _entry(problems, hashes)]
 
 
-def _entry(path: Path, store: Path, hashes: ContentHashes) -> str:
+def _entry(path: Path, hashes: ContentHashes) -> str:
     """The content of a file, or what else the path is."""
-    if path.is_symlink() and path.resolve().is_relative_to(store):
-        return "published"
     if path.is_file():
         return hashes.of(path)
     return "folder" if path.is_dir() else "not a regular file" if path.exists() else "missing"

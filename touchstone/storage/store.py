@@ -59,6 +59,10 @@ REPORT = "comparison.md"
 REPORT_PAGE = "report.html"
 CHECKS_FOLDER = "checks"
 PUBLISHED_NAMES = ("tables", SUMMARY, WAREHOUSE, CSV_FOLDER, REPORT_PAGE)
+# All that a user sees in an output folder; the rest is hidden.
+OUTPUT_NAMES = (*PUBLISHED_NAMES, REPORT, "snapshots", "cache")
+# Dagster's home, beside an output folder or in it.
+DAGSTER_FOLDER = ".dagster"
 _GENERATION = re.compile(r"published/\d+")
 
 
