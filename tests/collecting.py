@@ -1,4 +1,4 @@
-"""Collecting the tests: each worker of xdist finds all of them, so what it need not do is left out."""
+"""Collecting and reporting: every worker of xdist finds all tests and sends each report, so both are kept small."""
 
 import gc
 import sys
@@ -70,3 +70,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     )
     places = {name: place for place, name in enumerate(long)}
     items.sort(key=lambda item: next((places[name] for name in long if item.nodeid.startswith(name)), len(long)))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Leave out what nobody asks of a passed test: workers send three reports of each, keyword by keyword."""
+    report = yield
+    if report.passed:
+        report.keywords = {}
+    return report

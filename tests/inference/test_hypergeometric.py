@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from tests.conftest import more_examples
 from touchstone.inference import hypergeometric as module
-from touchstone.inference.hypergeometric import hypergeometric_test
+from touchstone.inference.hypergeometric import fisher_p, hypergeometric_test
 from touchstone.inference.paired_moments import PairChunk, pair_chunk
 from touchstone.inference.paired_tests import paired_tests, sign_permutation_test
 from touchstone.inference.paired_units import PairedOutcomes, outcome_matrix
@@ -45,6 +45,14 @@ def p_of(pair: PairChunk, seed: int = 1) -> tuple[str, float]:
 
 COUNTS = st.integers(1, 4).flatmap(lambda n: st.tuples(st.just(n), st.integers(0, n)))
 ROWS = st.tuples(COUNTS, COUNTS).map(lambda sides: (*sides[0], *sides[1]))
+
+
+@given(ROWS)
+@more_examples
+def test_one_problem_alone_is_fishers_test(row: Row) -> None:
+    n_a, c_a, n_b, c_b = row
+    theirs = scipy.stats.fisher_exact([[c_b, n_b - c_b], [c_a, n_a - c_a]], alternative="greater")
+    assert fisher_p(*row) == pytest.approx(theirs.pvalue, rel=1e-9)
 
 
 def brute_force(rows: list[Row]) -> float:

@@ -9,6 +9,7 @@ import polars as pl
 from touchstone.checks import CheckResult
 from touchstone.config import CheckLimits
 from touchstone.config.scoring import Scoring
+from touchstone.inference.hypergeometric import fisher_p
 from touchstone.metrics.prices import price_name
 from touchstone.metrics.suites import empty_suites
 from touchstone.storage.batches import batches
@@ -140,13 +141,10 @@ def _any(rows: pl.LazyFrame, *columns: str) -> bool:
 
 
 def _missing_with_failing(row: Mapping[str, int], tests: int) -> bool:
-    # Loading scipy's distributions takes half a second, and few runs lack scores.
-    from scipy.stats import hypergeom  # type: ignore[import-untyped]
-
     if _scored_pass_rate(row) - _pass_rate(row) < _LEAST_BIAS:
         return False
-    chance = hypergeom.sf(row["lost"] - 1, row["attempts"], row["failed"], row["unscored"])
-    return bool(chance * tests <= _ALPHA)
+    scored = row["attempts"] - row["unscored"]
+    return fisher_p(scored, row["failed"] - row["lost"], row["unscored"], row["lost"]) * tests <= _ALPHA
 
 
 def _pass_rate(row: Mapping[str, int]) -> float:

@@ -98,7 +98,8 @@ def arena(warm: Arena, canary: Canary) -> Iterator[Arena]:
     """The arena for one attack, checked afterwards."""
     before = set(descendants(os.getpid())) | set(_ids(strangers(set(), set())))
     yield warm
-    left = wait_for_none(warm.workers(), before - warm.workers())
+    workers = warm.workers()
+    left = wait_for_none(workers, before - workers)
     assert left == [], "something was left running"
     warm.check_neighbours()
     left = wait_for_none(warm.workers(), before)

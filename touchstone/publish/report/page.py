@@ -1,5 +1,6 @@
 """The report as one HTML page: what goes where is in `templates`, what it says in the modules beside this one."""
 
+import functools
 import json
 import math
 from collections.abc import Sequence
@@ -33,13 +34,7 @@ _MAX_CELLS = 200_000
 
 def page(run: ReportedRun, cases_bytes: int) -> str:
     """The whole page."""
-    environment = jinja2.Environment(
-        loader=jinja2.PackageLoader(*_TEMPLATES),
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        undefined=jinja2.StrictUndefined,
-    )
+    environment = _environment()
     picked = pick(run)
     cases, rendered = _cases_that_fit(environment, run, picked, cases_bytes)
     run.case_links.update({case.key: f"#case-{place}" for place, case in enumerate(cases)})
@@ -65,6 +60,17 @@ def page(run: ReportedRun, cases_bytes: int) -> str:
     )
     # A file name may hold bytes that are not UTF-8 and could not be written.
     return text.encode("utf-8", "replace").decode()
+
+
+@functools.cache
+def _environment() -> jinja2.Environment:
+    return jinja2.Environment(
+        loader=jinja2.PackageLoader(*_TEMPLATES),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=jinja2.StrictUndefined,
+    )
 
 
 def _own(name: str) -> str:

@@ -160,15 +160,16 @@ def descendants(process: int) -> Iterator[int]:
 
 def children(process: int) -> list[int]:
     """The children of a process."""
-    found = []
+    found: list[int] = []
     for task in _tasks(process):
-        with suppress(OSError):
-            found += [int(child) for child in (task / "children").read_text().split()]
+        # Every running sandbox is asked many times a second; to make a path of each name takes as long again.
+        with suppress(OSError), open(f"{task.path}/children", "rb", buffering=0) as file:  # noqa: PTH123
+            found += map(int, file.read().split())
     return found
 
 
-def _tasks(process: int) -> list[Path]:
+def _tasks(process: int) -> list[os.DirEntry[str]]:
     try:
-        return list(Path(f"/proc/{process}/task").iterdir())
+        return list(os.scandir(f"/proc/{process}/task"))
     except OSError:
         return []
