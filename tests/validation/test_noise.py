@@ -37,8 +37,8 @@ RANDOM_FIX = "import os\n\n\ndef add(a, b):\n    return a + b if os.urandom(1)[0
 FAST = {"python": {"lint": False}, "workers": 1}
 # A share of the outcomes of four random bytes.
 FLAKY_TEST = "\n\ndef test_clock():\n    assert int.from_bytes(os.urandom(4), 'big') < {chance} * 2**32\n"
-# All tosses on the unmodified problem agree, and so do all on the reference fix: once in 2^30 times.
-REPEAT = 16
+# All tosses on the unmodified problem agree, and so do all on the reference fix: once in four million times.
+REPEAT = 12
 
 
 def suite(tests: int, flaky: str = "") -> str:
@@ -117,7 +117,7 @@ def test_every_test_of_every_repeated_tree_is_counted(one_in_ten: Folder) -> Non
     passes = verdicts.group_by("iteration_id").agg(pl.col("passes").sum()).sort("iteration_id")
     assert passes.rows() == [("0", REPEAT), ("1", 0), ("2", 0)]
     stable = noise.filter(pl.col("oid") == "p0", pl.col("test").is_null(), pl.col("validated") == "reference")
-    assert stable.select(pl.col("ci_low").round(3), "ci_high").row(0) == (0.806, 1.0)
+    assert stable.select(pl.col("ci_low").round(3), "ci_high").row(0) == (0.758, 1.0)
 
 
 def test_an_excluded_test_decides_no_verdict(one_in_ten: Folder) -> None:
