@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.conftest import more_examples, nightly_but
-from touchstone.inference import paired_tests
+from touchstone.inference import paired_tests, tails
 from touchstone.inference.paired_moments import PairChunk, pair_chunk
 from touchstone.inference.paired_tests import (
     MAX_LATTICE_SUM,
@@ -108,6 +108,13 @@ def test_with_one_size_it_is_mcnemar(count: int) -> None:
 def test_never_zero_even_where_no_float_is_so_small() -> None:
     assert 0 < p_of(np.full(2000, 3)) < 1e-300
     assert 0 < p_of(np.array([3] * 4000 + [-3])) < 1e-300
+
+
+def test_a_distribution_beyond_the_smallest_float_is_not_computed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ten thousand problems of a hundred sizes, all but four of the same sign: a sum that few others exceed."""
+    sizes, counts = np.arange(1, 100), np.full(99, 100)
+    monkeypatch.setattr(tails, "_distribution", lambda _: pytest.fail("a million frequencies of a hundred sizes"))
+    assert exact_permutation_p(sizes, counts, int((sizes * counts).sum()) - 8) == tails.SMALLEST_P
 
 
 def test_the_largest_lattice_is_used_and_one_more_is_not() -> None:

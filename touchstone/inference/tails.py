@@ -81,9 +81,12 @@ def lattice_tail(terms: DiscreteTerms, observed: int) -> float:
     if observed >= terms.total:
         return terms.largest_sum_probability() if observed == terms.total else 0.0
     tilt = _exponential_tilt(terms, observed, within=0.5)
+    bound = math.exp(tilt.cumulant - tilt.size * observed)  # by Chernoff (1952)
+    if bound == 0:
+        return 0.0  # No float is so small. The distribution would take seconds: it is concentrated on a few sums.
     probabilities = _distribution(tilt.terms)[observed : terms.total + 1]
     weights = np.exp(-tilt.size * np.arange(len(probabilities)))
-    return min(1.0, math.exp(tilt.cumulant - tilt.size * observed) * float((probabilities * weights).sum()))
+    return min(1.0, bound * float((probabilities * weights).sum()))
 
 
 def saddlepoint_tail(terms: DiscreteTerms, observed: float) -> float:
