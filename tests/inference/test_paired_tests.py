@@ -88,11 +88,11 @@ def whole_tail(differences: Integers) -> float:
     return sum(count for total, count in ways.items() if abs(total) >= observed) / 2 ** len(differences)
 
 
-@pytest.mark.parametrize("lean", nightly_but([0, 8], [0, 1, 3, 8, 15]))
+@pytest.mark.parametrize("lean", nightly_but([8], [0, 1, 3, 8, 15]))
 def test_precise_however_small(lean: int) -> None:
-    differences = np.random.default_rng(lean).integers(-9, 10, 150) + lean
+    differences = np.random.default_rng(lean).integers(-9, 10, 300) + lean
     expected = whole_tail(differences)
-    assert lean < 8 or expected < 1e-30
+    assert lean < 8 or expected < 1e-60
     assert p_of(differences) == pytest.approx(expected, rel=1e-9)
 
 
