@@ -5,8 +5,12 @@ UI: "Materialize all" would be a backfill of many runs. So every run covers all 
 one in the asset `models`. Nothing computes it; publishing a run reports a materialization per model that changed.
 """
 
+from collections.abc import Sequence
+from uuid import uuid4
+
 import dagster as dg
 from dagster._core.definitions.data_version import DATA_VERSION_TAG
+from dagster._core.events import DagsterEvent, DagsterEventBatchMetadata
 
 from assets.metadata import rounded
 from touchstone.evaluation import Evaluation
@@ -54,6 +58,15 @@ def published_models(evaluation: Evaluation, instance: dg.DagsterInstance) -> li
         for model, seen in shown.items()
         if known.get(model) != versions[model]
     ]
+
+
+def log_together(context: dg.AssetExecutionContext, found: Sequence[dg.AssetMaterialization]) -> None:
+    """Log materializations like `context.log_event`, but as a batch, which one transaction may store."""
+    step, batch = context.get_step_execution_context(), uuid4().hex
+    for number, materialization in enumerate(found, 1):
+        place = DagsterEventBatchMetadata(batch, is_end=number == len(found))
+        logged = DagsterEvent.asset_materialization(step, materialization, place)
+        context.op_execution_context._events.append(logged)
 
 
 def _known_versions(instance: dg.DagsterInstance) -> dict[str, str]:

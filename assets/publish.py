@@ -13,7 +13,7 @@ import dagster as dg
 
 from assets.common import SNAPSHOT, EvaluationParam, materialized, step_order, table_spec
 from assets.metadata import Metadata, leaderboard_metadata, result, shown_rows
-from assets.models import published_models
+from assets.models import log_together, published_models
 from touchstone.locations import shown
 from touchstone.storage.parts import digest
 from touchstone.storage.store import WAREHOUSE
@@ -84,8 +84,7 @@ def report(evaluation: EvaluationParam) -> dg.MaterializeResult[None]:
 def warehouse(context: dg.AssetExecutionContext, evaluation: EvaluationParam) -> dg.MaterializeResult[None]:
     """Publishes the run: tables, CSV files and the DuckDB file replace the previous ones in one step."""
     published, store = evaluation.publish.publish(), evaluation.store
-    for model in published_models(evaluation, context.instance):
-        context.log_event(model)
+    log_together(context, published_models(evaluation, context.instance))
     if evaluation.publish.snapshot is not None:
         context.instance.add_run_tags(context.run.run_id, {SNAPSHOT: evaluation.publish.snapshot.id})
     rows = sum(part.rows for table in TABLES for part in store.all_parts(table).values())

@@ -10,7 +10,7 @@ import sqlite3
 import threading
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cache, cached_property
+from functools import cache, cached_property, lru_cache
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -32,7 +32,7 @@ from dagster._core.storage.sqlite_storage import (
     _runs_directory,
     _schedule_directory,
 )
-from dagster._serdes import ConfigurableClassData
+from dagster._serdes import ConfigurableClassData, deserialize_value
 from sqlalchemy.dialects import sqlite
 from sqlalchemy.pool import QueuePool
 
@@ -116,6 +116,7 @@ class EventLog(SqliteEventLogStorage):
         self._open: dict[str, db.Connection] = {}
         # What a schema has is never taken away, so that a yes can be remembered.
         self._present: set[tuple[str, str]] = set()
+        self._superseded: set[int] = set()
         super().__init__(base_dir, inst_data)
         self._db_lock: Any = threading.RLock()
 
@@ -150,17 +151,37 @@ class EventLog(SqliteEventLogStorage):
         with contextlib.ExitStack() as transactions:
             for shard in (*runs, INDEX_SHARD_NAME):
                 transactions.enter_context(self._connect(shard))
-            for event in events:
-                super().store_event(event)
+            # An asset's entry keeps the last event of each kind alone.
+            last = {(event.dagster_event_type, _asset_of(event)): id(event) for event in events}
+            self._superseded = {id(event) for event in events} - set(last.values())
+            try:
+                for event in events:
+                    super().store_event(event)
+            finally:
+                self._superseded = set()
         self._announce(runs)
 
     def _store_asset_event(self, conn: db.Connection, event: dg.EventLogEntry, event_id: int) -> None:
         """As Dagster does, but without an insert that fails for every asset that is known already."""
-        asset = event.dagster_event.asset_key if event.dagster_event else None
+        asset = _asset_of(event)
+        if id(event) in self._superseded:
+            return
         has_columns = self._has_asset_key_index_cols_on_connection(conn)
         if asset and (values := self._get_asset_entry_values(event, event_id, has_columns)):
             insert = sqlite.insert(AssetKeyTable).values(asset_key=asset.to_string(), **values)
             conn.execute(insert.on_conflict_do_update(index_elements=["asset_key"], set_=values))
+
+    def _get_latest_materialization_records(self, raw_asset_rows: Any) -> Mapping[dg.AssetKey, Any]:
+        """As Dagster does, but without a query for what the rows have already, and reading each of them once."""
+        rows = list(raw_asset_rows)
+        # The details say when an asset was wiped.
+        if all(row["last_materialization"] and not row["asset_details"] for row in rows):
+            keys = (dg.AssetKey.from_db_string(row["asset_key"]) for row in rows)
+            found = {key: _read(row["last_materialization"]) for key, row in zip(keys, rows, strict=True) if key}
+            # Old versions of Dagster stored something else.
+            if all(isinstance(record, dg.EventLogRecord) for record in found.values()):
+                return found
+        return super()._get_latest_materialization_records(rows)
 
     def _announce(self, runs: Iterable[str]) -> None:
         """Touch the databases: the UI watches them, but an open connection writes to the log beside them."""
@@ -217,6 +238,15 @@ class EventLog(SqliteEventLogStorage):
         with self._db_lock:
             while self._engines:
                 self._engines.popitem()[1].dispose()
+
+
+def _asset_of(event: dg.EventLogEntry) -> dg.AssetKey | None:
+    return event.dagster_event.asset_key if event.dagster_event else None
+
+
+@lru_cache(maxsize=256)
+def _read(stored: str) -> Any:
+    return deserialize_value(stored)
 
 
 def database_url(folder: str, name: str) -> str:

@@ -13,6 +13,7 @@ from typing import Any
 import dagster as dg
 import pytest
 
+from assets.models import log_together
 from pipelines.history import EventLog
 from tests.conftest import PROJECT
 
@@ -41,7 +42,10 @@ def opened(home: Path, settings: str) -> dg.DagsterInstance:
 def pair(context: dg.AssetExecutionContext) -> Iterator[dg.MaterializeResult[None]]:
     yield dg.MaterializeResult(asset_key="first", metadata={"rows": 3}, data_version=dg.DataVersion("1"))
     yield dg.MaterializeResult(asset_key="second")
-    context.log_event(dg.AssetMaterialization("models", partition="m", tags={"dagster/data_version": "2"}))
+    log_together(
+        context,
+        [dg.AssetMaterialization("models", partition=name, tags={"dagster/data_version": "2"}) for name in "mn"],
+    )
 
 
 @dg.asset_check(asset="second")
@@ -110,6 +114,36 @@ def test_a_run_leaves_the_same_rows(finished: dict[str, tuple[Path, str]], query
 
     assert stored(*finished["ours"]) == stored(*finished["dagster"])
     assert stored(*finished["ours"])[0]
+
+
+def test_the_latest_materializations_are_those_that_dagster_reads(finished: dict[str, tuple[Path, str]]) -> None:
+    keys = [dg.AssetKey(name) for name in ("first", "second", "models")]
+
+    def latest(home: Path, opening: Home) -> list[tuple[object, ...]]:
+        with opening(home) as instance:
+            entries = [record.asset_entry for record in instance.get_asset_records(keys)]
+        made = [entry.last_materialization_record for entry in entries]
+        assert all(made)
+        return sorted((one.storage_id, one.run_id, one.asset_key, one.partition_key) for one in made if one)
+
+    (home, _), (other, _) = finished["ours"], finished["dagster"]
+    assert latest(home, ours) == latest(home, dagsters_own)
+    assert [row[-1] for row in latest(home, ours)] == [row[-1] for row in latest(other, dagsters_own)]
+    assert "n" in [row[-1] for row in latest(home, ours)]
+
+
+def test_a_wiped_asset_has_no_latest_materialization(finished: dict[str, tuple[Path, str]], tmp_path: Path) -> None:
+    home = shutil.copytree(finished["ours"][0], tmp_path / "home")
+    with ours(home) as instance:
+        instance.wipe_assets([dg.AssetKey("first")])
+        assert instance.get_latest_materialization_event(dg.AssetKey("first")) is None
+        assert [
+            record.asset_entry.last_materialization for record in instance.get_asset_records([dg.AssetKey("first")])
+        ] in (
+            [],
+            [None],
+        )
+        assert instance.get_latest_materialization_event(dg.AssetKey("second")) is not None
 
 
 @pytest.mark.nightly
