@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import dagster as dg
 
@@ -18,6 +19,9 @@ from touchstone.locations import shown
 from touchstone.storage.parts import digest
 from touchstone.storage.store import WAREHOUSE
 from touchstone.tables import TABLES
+
+if TYPE_CHECKING:
+    from touchstone.publish.warehouse import Warehouse
 
 GROUP = "publish"
 
@@ -92,13 +96,19 @@ def warehouse(context: dg.AssetExecutionContext, evaluation: EvaluationParam) ->
         metadata={
             **leaderboard_metadata(store.scan("pass_at_k").collect()),
             **_where_to_look(store.root),
-            "path": dg.MetadataValue.path(shown(str(store.root / WAREHOUSE))),
-            "tables": ", ".join(published.tables),
-            "left out (too many rows)": ", ".join(published.left_out) or "none",
+            **(_warehouse(store.root / WAREHOUSE, published) if evaluation.config.publish.warehouse else {}),
             "rows": rows,
         },
         data_version=dg.DataVersion(evaluation.publish.version()),
     )
+
+
+def _warehouse(path: Path, published: "Warehouse") -> Metadata:
+    return {
+        "path": dg.MetadataValue.path(shown(str(path))),
+        "tables": ", ".join(published.tables),
+        "left out (too many rows)": ", ".join(published.left_out) or "none",
+    }
 
 
 def _where_to_look(results: Path) -> Metadata:

@@ -39,6 +39,10 @@ settings.load_profile("ci" if os.environ.get("CI") else "desk")
 PROJECT = Path(__file__).parent.parent
 
 
+# What a small run writes in addition, drawings left out.
+WITH_WAREHOUSE = {"report": False, "charts": False}
+
+
 @dataclass
 class Folder:
     """An evaluation on disk: problems, fixes and a configuration."""
@@ -60,9 +64,9 @@ class Folder:
         return _write(self.root / "fixes" / f"{model}_fixes.csv", text)
 
     def configure(self, **keys: object) -> Path:
-        # Drawing the report and the charts takes longer than the rest of such a run; their tests ask for them.
-        drawn = {"report": False, "charts": False}
-        defaults = {"fixes_dir": "fixes", "output_dir": "out", "k_values": [1, 2], "publish": drawn}
+        # They take longer than the rest of such a run; their tests ask for them.
+        publish = WITH_WAREHOUSE | {"warehouse": False}
+        defaults = {"fixes_dir": "fixes", "output_dir": "out", "k_values": [1, 2], "publish": publish}
         return _write(self.config, json.dumps(defaults | keys))
 
 
@@ -121,6 +125,19 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Folder:
         assert evaluate(small_folder(root)).exit_code == 0
 
     return Folder(made_once(tmp_path_factory, "finished", make))
+
+
+@pytest.fixture(scope="session")
+def finished_with_warehouse(tmp_path_factory: pytest.TempPathFactory) -> Folder:
+    """The same with a DuckDB file."""
+    from tests.pipelines.test_run import evaluate
+
+    def make(root: Path) -> None:
+        folder = small_folder(root)
+        folder.configure(publish=WITH_WAREHOUSE)
+        assert evaluate(folder).exit_code == 0
+
+    return Folder(made_once(tmp_path_factory, "finished_with_warehouse", make))
 
 
 @pytest.fixture(scope="session")

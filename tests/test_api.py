@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 import touchstone
-from tests.conftest import PROJECT, Folder
+from tests.conftest import PROJECT, WITH_WAREHOUSE, Folder
 from touchstone.errors import TouchstoneError
 
 HEAVY = ("polars", "numpy", "pydantic", "dagster", "duckdb", "rich", "typer", "dataframely", "scipy")
@@ -37,6 +37,7 @@ def test_neither_a_function_nor_a_comparison_imports_dagster(evaluated: Folder) 
 
 @pytest.mark.nightly
 def test_evaluate_publishes_what_the_command_does(folder: Folder) -> None:
+    folder.configure(publish=WITH_WAREHOUSE)
     results = touchstone.evaluate(folder.config)
     assert results.passed and len(results.checks) == 26
     assert results["pass_at_k"].sort("k")["pass_at_k"].to_list() == [0.25, 0.5]

@@ -172,10 +172,12 @@ def test_columns_are_listed_in_the_contracts_alone() -> None:
     assert not repeated
 
 
-def test_every_table_has_a_row_in_the_data_dictionary_and_a_relation_in_the_warehouse(finished: Folder) -> None:
+def test_every_table_has_a_row_in_the_data_dictionary_and_a_relation_in_the_warehouse(
+    finished_with_warehouse: Folder,
+) -> None:
     import duckdb
 
-    with duckdb.connect(str(finished.output / "warehouse.duckdb"), read_only=True) as warehouse:
+    with duckdb.connect(str(finished_with_warehouse.output / "warehouse.duckdb"), read_only=True) as warehouse:
         relations = {name for (name,) in warehouse.sql("SELECT table_name FROM duckdb_tables()").fetchall()}
     assert relations == set(TABLES)
     pages = (PROJECT / "docs" / "tables.md").read_text()

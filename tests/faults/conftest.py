@@ -48,10 +48,10 @@ class Changed:
 
 
 @pytest.fixture(scope="session")
-def changed(finished: Folder, tmp_path_factory: pytest.TempPathFactory) -> Changed:
+def changed(finished_with_warehouse: Folder, tmp_path_factory: pytest.TempPathFactory) -> Changed:
     """The small evaluation, with other outcomes than those that were published."""
     place = tmp_path_factory.mktemp("changed")
-    folder = copy_of(finished, place / "folder")
+    folder = copy_of(finished_with_warehouse, place / "folder")
     folder.fixes("m", CHANGED)
     clean = copy_of(folder, place / "clean")
     before, done = seen(clean.output), run(clean)

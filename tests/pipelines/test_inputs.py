@@ -6,13 +6,15 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from tests.conftest import Command, Folder, copy_of, nightly_but, small_folder
+from tests.conftest import WITH_WAREHOUSE, Command, Folder, copy_of, nightly_but, small_folder
 from tests.pipelines.test_run import HEADER, evaluate, failed, summary
+from touchstone.publish.views import create_views
 
 
 def query(folder: Folder, sql: str) -> list[tuple[object, ...]]:
-    with duckdb.connect(str(folder.output / "warehouse.duckdb"), read_only=True) as warehouse:
-        return warehouse.sql(sql).fetchall()
+    with duckdb.connect() as connection:
+        create_views(connection, folder.output / "tables")
+        return connection.sql(sql).fetchall()
 
 
 def files(folder: Folder) -> dict[object, object]:
@@ -112,7 +114,7 @@ def test_copies_of_a_runs_own_csv_files_are_not_read_back(evaluated: Folder) -> 
 
 @pytest.mark.nightly
 def test_the_output_folder_may_be_the_folder_of_the_fixes(folder: Folder) -> None:
-    folder.configure(output_dir="fixes")
+    folder.configure(output_dir="fixes", publish=WITH_WAREHOUSE)
     first = evaluate(folder)
     second = evaluate(folder)
     assert (first.exit_code, second.exit_code) == (0, 0)

@@ -19,9 +19,10 @@ import polars as pl
 import pytest
 
 from pipelines.launch import run_evaluation
-from tests.conftest import Command, Folder, command_environment, copy_of
+from tests.conftest import WITH_WAREHOUSE, Command, Folder, command_environment, copy_of
 from touchstone.config import load_config
 from touchstone.evaluation import Evaluation, RunOutcome, run
+from touchstone.publish.views import create_views
 from touchstone.tables import TABLES
 
 HEADER = "oid,iteration_id,plausible_fix\n"
@@ -51,6 +52,7 @@ def summary(folder: Folder) -> dict[str, dict[str, float]]:
 
 
 def test_figures_files_and_tables(folder: Folder, touchstone: Command, tmp_path: Path) -> None:
+    folder.configure(publish=WITH_WAREHOUSE)
     done = touchstone("run", "--config", folder.config, dagster=False)
     assert done.returncode == 0, done.stderr
     assert summary(folder)["m"]["pass@1"] == 0.25
@@ -300,9 +302,10 @@ def everything(folder: Folder, output: Path | None = None) -> dict[str, object]:
     """All that a reader sees: every table as the views show it, and the summary."""
     root = output or folder.output
     seen: dict[str, object] = {"summary": (root / "summary_pass_at_k.csv").read_text()}
-    with duckdb.connect(str(root / "warehouse.duckdb"), read_only=True) as warehouse:
+    with duckdb.connect() as views:
+        create_views(views, root / "tables")
         for table in ("sources", "outcomes", "problem_pass_at_k", "pass_at_k", "quarantine"):
-            seen[table] = warehouse.sql(
+            seen[table] = views.sql(
                 f"SELECT md5(string_agg(t::VARCHAR, ';' ORDER BY t::VARCHAR)) FROM {table} t"
             ).fetchall()
     return seen

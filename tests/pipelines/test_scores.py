@@ -6,7 +6,7 @@ import duckdb
 import polars as pl
 import pytest
 
-from tests.conftest import Folder, query_here
+from tests.conftest import WITH_WAREHOUSE, Folder, query_here
 from tests.pipelines.test_run import evaluate
 from touchstone.evaluation import RunOutcome
 
@@ -106,7 +106,7 @@ def test_sql_macros_use_the_settings_of_the_run(tmp_path: Path) -> None:
     }
     header = "oid,iteration_id,passed,compiled,tests_passed,tests_failed,lint_warnings,weighted_score\n"
     rows = "a,1,1,1,4,0,1,0.8\na,2,0,1,1,3,0,\nb,1,1,1,2,0,0,\nb,2,0,0,0,0,0,0.1\n"
-    folder, _ = evaluation(tmp_path, header + rows, scoring=scoring)
+    folder, _ = evaluation(tmp_path, header + rows, scoring=scoring, publish=WITH_WAREHOUSE)
     query = """
         SELECT count(*) FILTER (
             s.composite_score IS DISTINCT FROM composite_score(s.pass_rate, s.impl_rate)

@@ -8,9 +8,10 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from tests.conftest import PROJECT, Folder, made_once
+from tests.conftest import PROJECT, WITH_WAREHOUSE, Folder, made_once
 from tests.pipelines.test_run import evaluate
 from touchstone.publish.query import locked_connection, require_select
+from touchstone.publish.views import create_views
 from touchstone.storage.snapshots import list_snapshots, pin, prune
 
 SECTIONS = (PROJECT / "docs" / "queries.md").read_text().split("\n## ")[1:]
@@ -199,7 +200,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
     def make(root: Path) -> None:
         folder = Folder(root)
         folder.problems(PROBLEMS)
-        folder.configure(k_values=[1, 5, 10], slices=["suite"])
+        folder.configure(k_values=[1, 5, 10], slices=["suite"], publish=WITH_WAREHOUSE)
         write_fixes(folder, atlas=(4, 0, 1, 0), boreal=(4, 3, 1, 0))
         assert evaluate(folder).exit_code == 0
         pin(folder.output, "latest", "baseline")
@@ -250,7 +251,8 @@ def test_the_history_of_problems_has_every_snapshot_once_and_forgets_removed_one
     folder = evaluated
 
     def history() -> list[tuple]:
-        with duckdb.connect(str(folder.output / "warehouse.duckdb"), read_only=True) as connection:
+        with duckdb.connect() as connection:
+            create_views(connection, folder.output / "tables")
             query = "SELECT snapshot, model, oid, n, c, pass_rate FROM problem_history ORDER BY made_at, model, oid"
             return connection.sql(query).fetchall()
 

@@ -13,7 +13,7 @@ from unittest.mock import patch
 
 import pytest
 
-from tests.conftest import Command, Folder, copy_of, nightly_but, small_folder
+from tests.conftest import WITH_WAREHOUSE, Command, Folder, copy_of, nightly_but, small_folder
 from tests.pipelines.test_run import HEADER, evaluate
 from tests.pipelines.test_validation import make_repairs
 from touchstone.checks import CHECKS
@@ -32,6 +32,7 @@ def published(folder: Folder) -> PublishedRun | None:
 @pytest.fixture(scope="module")
 def done_once(finished_pair: Folder, tmp_path_factory: pytest.TempPathFactory) -> Folder:
     folder = copy_of(finished_pair, tmp_path_factory.mktemp("up_to_date") / "copy")
+    folder.configure(publish=WITH_WAREHOUSE)
     (folder.root / "fixes" / "notes.txt").write_text("not data")
     assert evaluate(folder).exit_code == 0
     return folder
@@ -233,7 +234,7 @@ def test_a_pinned_baseline_must_stay_the_same(evaluated: Folder) -> None:
 @pytest.mark.nightly
 def test_the_output_folder_may_be_the_folder_of_fixes(tmp_path: Path) -> None:
     folder = small_folder(tmp_path)
-    folder.configure(output_dir="fixes")
+    folder.configure(output_dir="fixes", publish=WITH_WAREHOUSE)
     # The first run adds its own results to the folder, which the second one lists as outputs.
     assert forgotten(folder)
     assert not forgotten(folder)

@@ -9,7 +9,8 @@ import duckdb
 import polars as pl
 import pytest
 
-from tests.conftest import small_folder
+from tests.conftest import Folder, copy_of, query_here, small_folder
+from tests.pipelines.test_run import evaluate
 from tests.publish.test_views import rows, write
 from touchstone.errors import TouchstoneError
 from touchstone.evaluation import Evaluation, run
@@ -120,6 +121,16 @@ def test_a_run_leaves_out_the_tables_with_more_rows_than_configured(tmp_path: Pa
     assert {name for (name,) in ask(folder.output / "warehouse.duckdb", tables)} == TABLES.keys() - left_out
     with pytest.raises(duckdb.CatalogException, match=r"attempts is not in this file \(4 rows\)"):
         ask(folder.output / "warehouse.duckdb", "FROM attempts")
+
+
+def test_a_run_writes_one_if_it_is_wanted_and_else_removes_the_last(
+    finished_with_warehouse: Folder, tmp_path: Path
+) -> None:
+    folder = copy_of(finished_with_warehouse, tmp_path / "copy")
+    folder.configure()
+    evaluate(folder)
+    assert not list(folder.output.glob("warehouse.duckdb*")) and (folder.output / "tables").is_dir()
+    assert "warehouse" in query_here(folder.output / "tables", "SELECT stage FROM run_log")["stage"].to_pylist()
 
 
 def test_the_last_warehouse_is_linked_while_nothing_changed(original: Path, tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import duckdb
 import polars as pl
 import pytest
 
-from tests.conftest import small_folder
+from tests.conftest import WITH_WAREHOUSE, small_folder
 from tests.publish.test_views import write
 from tests.publish.test_warehouse import ask
 from touchstone.evaluation import Evaluation, run
@@ -124,6 +124,7 @@ def test_a_run_with_one_changed_model_publishes_the_same_rows_as_a_fresh_one(
 ) -> None:
     monkeypatch.setattr(stage, "_LARGE", 0)
     folder = small_folder(tmp_path)
+    folder.configure(publish=WITH_WAREHOUSE)
     for model in ("n", "o", "p"):
         folder.fixes(model, "oid,iteration_id,plausible_fix\na,1,true\nb,1,false\n")
     run(Evaluation.load(folder.config))

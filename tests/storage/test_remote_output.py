@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 import touchstone as api
-from tests.conftest import Command, Folder
+from tests.conftest import WITH_WAREHOUSE, Command, Folder
 from tests.storage.s3 import BUCKET, Server, machine, s3_server, small_evaluation
 from touchstone.errors import TouchstoneError
 from touchstone.evaluation import Evaluation, run
@@ -42,7 +42,13 @@ def shared(server: Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator
     """A finished evaluation, to be read only, and the machine that made it."""
     root = tmp_path_factory.mktemp("shared")
     with machine(server, root / "cache"):
-        folder = small_evaluation(server, root, "shared", problems_csv=f"s3://{BUCKET}/shared/fixes/problems.csv")
+        folder = small_evaluation(
+            server,
+            root,
+            "shared",
+            problems_csv=f"s3://{BUCKET}/shared/fixes/problems.csv",
+            publish=WITH_WAREHOUSE,
+        )
         evaluate(folder)
         yield folder
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from tests.conftest import Command, Folder
+from tests.conftest import Command, Folder, copy_of
 from tests.pipelines.test_run import evaluate
 from touchstone.storage import run_log
 from touchstone.storage.run_log import RunLog
@@ -22,8 +22,8 @@ def run_of(log: pl.DataFrame, place: int) -> pl.DataFrame:
     return log.filter(pl.col("run_id") == log["run_id"][place])
 
 
-def test_every_step_of_every_run_has_a_row(evaluated: Folder) -> None:
-    # Other tests may have run it again, which leaves the rows of its first run.
+def test_every_step_of_every_run_has_a_row(finished_with_warehouse: Folder, tmp_path: Path) -> None:
+    evaluated = copy_of(finished_with_warehouse, tmp_path / "copy")
     first = run_of(log_of(evaluated), 0)
     assert first["stage"].to_list() == [*TABLES, "report", "warehouse"]
     assert "failed" not in first["status"] and set(first["snapshot"]) == {find(evaluated.output, "latest").id}

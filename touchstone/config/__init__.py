@@ -107,6 +107,7 @@ class SyntheticSettings(_Section):
 class PublishSettings(_Section):
     """What is written in addition to the tables, for other programs and for people."""
 
+    warehouse: bool = True
     # DuckDB takes 2 s of CPU per table and million rows, more than everything else that is done with an attempt.
     warehouse_max_rows: int = Field(500_000, ge=0, le=_MAX_SEED)
     csv: Literal["auto", True, False] = "auto"

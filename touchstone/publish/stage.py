@@ -92,16 +92,19 @@ class PublishStage:
         return self.publish()
 
     def publish(self) -> Warehouse:
-        """Replace tables, CSV files and the DuckDB file in the output folder in one step."""
-        made: list[Warehouse] = []
+        """Replace tables, CSV files and the DuckDB file, if it is wanted, in the output folder in one step."""
+        made = Warehouse([], {})
 
         def fill(generation: Path) -> None:
-            tables, last = generation / "tables", self.store.root / WAREHOUSE
-            made.append(publish_warehouse(generation / WAREHOUSE, tables, last, self._contents(), self._too_large()))
+            nonlocal made
+            path, tables, last = generation / WAREHOUSE, generation / "tables", self.store.root / WAREHOUSE
+            if self.config.publish.warehouse:
+                made = publish_warehouse(path, tables, last, self._contents(), self._too_large())
 
         with self.log.step("warehouse") as step:
-            step.bytes = (self.store.publish(fill) / WAREHOUSE).stat().st_size
-        return made[0]
+            file = self.store.publish(fill) / WAREHOUSE
+            step.bytes = file.stat().st_size if file.exists() else None
+        return made
 
     def _contents(self) -> dict[str, Content]:
         """The versions of all tables; for large ones also of each model's or snapshot's rows, where they are known."""
