@@ -7,6 +7,7 @@ pair counting as in Simpson's index (1949).
 """
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 import polars as pl
@@ -51,9 +52,14 @@ def reliability(problem_pass_at_k: pl.LazyFrame, problems: pl.LazyFrame, setting
     >>> table.select("always", "never", "flipping", "flip_rate", "consistency").row(0)
     (1, 0, 1, 0.5, 0.6666666666666666)
     """
+    groups = counts_by_group(problem_pass_at_k, problems)
+    repeated = [counts.with_at_least(2) for counts in groups.values()]
     rows = [
-        {"model": model, "tier": tier} | _figures(counts, settings)
-        for (model, tier), counts in counts_by_group(problem_pass_at_k, problems).items()
+        {"model": model, "tier": tier, "problems": int(counts.problems[counts.n > 0].sum())}
+        | _figures(eligible, *values, settings)
+        for ((model, tier), counts), eligible, values in zip(
+            groups.items(), repeated, _flips_and_consistency(repeated), strict=True
+        )
     ]
     return pl.LazyFrame(rows, schema=TABLES["reliability"].dtypes)
 
@@ -86,18 +92,28 @@ def curve_k_values(most: int) -> list[int]:
     return [k for k in [*range(1, EVERY_K_TO), *steps] if k <= most]
 
 
-def _figures(counts: OutcomeCounts, settings: IntervalSettings) -> dict[str, object]:
-    clusters, n, c, weights = counts.with_at_least(2)
-    frame = pl.DataFrame({"n": n, "c": c})
-    flip_values, consistency_values = (
-        frame.select(figure(pl.col("n"), pl.col("c")).cast(pl.Float64)).to_series().to_numpy()
-        for figure in (flips, consistency)
+def _flips_and_consistency(groups: Sequence[OutcomeCounts]) -> list[tuple[Floats, Floats]]:
+    """Both figures of the problems of every group, evaluated for all groups at once."""
+    if not groups:
+        return []
+    frame = pl.DataFrame({name: np.concatenate([getattr(counts, name) for counts in groups]) for name in ("n", "c")})
+    evaluated = frame.select(
+        flips(pl.col("n"), pl.col("c")).cast(pl.Float64).alias("flips"),
+        consistency(pl.col("n"), pl.col("c")).alias("consistency"),
     )
+    ends = np.cumsum([len(counts.n) for counts in groups])[:-1]
+    flipping, consistent = (np.split(column.to_numpy(), ends) for column in evaluated)
+    return list(zip(flipping, consistent, strict=True))
+
+
+def _figures(
+    repeated: OutcomeCounts, flip_values: Floats, consistency_values: Floats, settings: IntervalSettings
+) -> dict[str, object]:
+    clusters, n, c, weights = repeated
     flip_interval, consistency_interval = (
         mean_interval(values, weights, clusters, settings) for values in (flip_values, consistency_values)
     )
     return {
-        "problems": int(counts.problems[counts.n > 0].sum()),
         "repeated": int(weights.sum()),
         "always": int(weights[c == n].sum()),
         "never": int(weights[c == 0].sum()),
