@@ -4,7 +4,7 @@
 
 Each checkout runs with its own `.venv`. Parquet files and CSV files must be equal byte for byte, or with `--within` the
 numbers up to this relative difference, in any order of rows. Tables that hold the time of the run (`history`,
-`problem_history`) and how long validation took are compared by the other columns.
+`problem_history`) and how long validation took are compared by the other columns; the run log is left out.
 """
 
 import argparse
@@ -22,6 +22,8 @@ CONFIGS = (
 )
 # Columns that differ from run to run.
 VARYING = ("snapshot", "made_at", "duration_seconds", "seconds", "validated_at")
+# How long every step took, and nothing else.
+LEFT_OUT = "run_log"
 
 
 def main(arguments: list[str]) -> int:
@@ -62,7 +64,8 @@ def _evaluate(checkout: Path, config: str, output: Path) -> Path:
 
 def _published(output: Path) -> dict[str, Path]:
     """Every published file by name; the names of snapshots, which hold a time, are replaced."""
-    files = sorted([*output.glob("tables/*/*.parquet"), *output.glob("*.csv"), *output.glob("csv/*.csv")])
+    tables = [path for path in output.glob("tables/*/*.parquet") if path.parent.name != LEFT_OUT]
+    files = sorted([*tables, *output.glob("*.csv"), *output.glob("csv/*.csv")])
     names = [str(path.relative_to(output)) for path in files]
     return {
         "tables/problem_history/1.parquet" if "problem_history" in name else name: path
