@@ -70,10 +70,12 @@ def degrees_of_freedom(sizes: Integers, counts: Integers) -> float:
     >>> round(degrees_of_freedom(swe_bench_verified, np.ones(12, dtype=np.int64)), 2)
     3.33
     """
+    if sizes[0] and (sizes == sizes[0]).all():
+        return int(counts.sum()) - 1
     total = int((sizes * counts).sum())
     b = sizes.astype(np.float64) ** 2 / (total - sizes)
     spread = math.fsum(counts * sizes.astype(np.float64) ** 2) + math.fsum(counts * b) ** 2 - math.fsum(counts * b**2)
     degrees = total**2 / spread
     whole = round(degrees)
-    # Undo rounding errors, so that equal sizes give the classic result to the last digit.
+    # Undo rounding errors where the result is a whole number.
     return whole if math.isclose(degrees, whole, rel_tol=1e-12) else degrees
