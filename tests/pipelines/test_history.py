@@ -134,16 +134,16 @@ def test_the_latest_materializations_are_those_that_dagster_reads(finished: dict
 
 def test_a_wiped_asset_has_no_latest_materialization(finished: dict[str, tuple[Path, str]], tmp_path: Path) -> None:
     home = shutil.copytree(finished["ours"][0], tmp_path / "home")
+    index, first, second = home / "history/runs/index.db", dg.AssetKey("first"), dg.AssetKey("second")
+    [(stored,)] = rows(index, """SELECT last_materialization FROM asset_keys WHERE asset_key = '["first"]'""")
     with ours(home) as instance:
-        instance.wipe_assets([dg.AssetKey("first")])
-        assert instance.get_latest_materialization_event(dg.AssetKey("first")) is None
-        assert [
-            record.asset_entry.last_materialization for record in instance.get_asset_records([dg.AssetKey("first")])
-        ] in (
-            [],
-            [None],
-        )
-        assert instance.get_latest_materialization_event(dg.AssetKey("second")) is not None
+        instance.wipe_assets([first])
+        instance.report_runless_asset_event(dg.AssetObservation(first))  # which makes it known again
+    with closing(sqlite3.connect(index)) as connection, connection:  # as one that was stored at the same time
+        connection.execute("UPDATE asset_keys SET last_materialization = ? WHERE asset_key LIKE '%first%'", (stored,))
+    with ours(home) as instance:
+        found = [instance.get_asset_records([key])[0].asset_entry.last_materialization for key in (first, second)]
+    assert found[0] is None and found[1] is not None
 
 
 @pytest.mark.nightly
