@@ -379,3 +379,4 @@ def test_one_fidelity() -> None:
     assert validation_checks.one_fidelity(back_and_forth).figures["mixed"] == 1
     found = validation_checks.one_fidelity(outcomes({}, {"fidelity": "static"}))
     assert not found.passed and "m T0: full, static" in found.message
+    assert "m T0: full, none" in validation_checks.one_fidelity(outcomes({}, {"fidelity": None})).message

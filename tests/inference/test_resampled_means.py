@@ -5,7 +5,7 @@ import pytest
 
 from tests.conftest import nightly_but
 from touchstone.config import IntervalSettings
-from touchstone.inference.bootstrap import resampled_means
+from touchstone.inference.bootstrap import bootstrap_counts, resampled_means
 
 SETTINGS = IntervalSettings(replicates=4_000)
 
@@ -22,6 +22,15 @@ def test_the_means_are_distributed_as_those_of_a_multinomial(units: int, values:
     assert means.std() == pytest.approx(rivals.std(), rel=0.05)
     quantiles = [0.025, 0.5, 0.975]
     assert np.quantile(means, quantiles) == pytest.approx(np.quantile(rivals, quantiles), abs=0.15 * rivals.std())
+
+
+def test_a_replicate_is_the_mean_of_the_units_that_it_draws() -> None:
+    """With as many values as need several pieces of work."""
+    values = np.sort(np.random.default_rng(2).random(400))
+    counts = np.arange(400) % 3 + 1
+    drawn = bootstrap_counts(int(counts.sum()), SETTINGS.replicates, SETTINGS.seed)
+    expected = drawn @ np.repeat(values, counts) / counts.sum()
+    assert resampled_means(values, counts, SETTINGS) == pytest.approx(expected, abs=1e-12)
 
 
 @pytest.mark.parametrize("units", [400, pytest.param(4_000, marks=pytest.mark.nightly)])

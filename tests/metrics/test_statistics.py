@@ -52,6 +52,16 @@ def test_nulls_are_left_out() -> None:
     assert (described([1, None, 3])["mean"], described([1, None, 3])["count"]) == (2, 2)
 
 
+def test_a_group_without_a_value_is_listed() -> None:
+    frame = pl.LazyFrame({"tier": ["T0", "T1", "T2"], "x": [None, 1.0, None], "y": [None, 2.0, 3.0]})
+    found = statistics(frame, ["tier"], ["y", "x"])
+    assert found.select("tier", "metric", "count").rows() == [
+        (tier, metric, count)
+        for tier, counts in {"T0": (0, 0), "T1": (1, 1), "T2": (0, 1)}.items()
+        for metric, count in zip("xy", counts, strict=True)
+    ]
+
+
 def test_an_infinite_value_leaves_the_spread_undefined() -> None:
     found = described([1, math.inf, 2])
     assert (found["median"], found["mean"], found["max"]) == (2, math.inf, math.inf)

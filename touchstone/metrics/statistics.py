@@ -31,18 +31,22 @@ def statistics(frame: pl.LazyFrame, group: Sequence[str], metrics: Sequence[str]
     >>> statistics(runs, ["tier"], ["cost"]).select("median", "mode", "std_dev").row(0)
     (1.5, 1.0, 0.5)
     """
-    present = frame.select(pl.col(metrics).count()).collect(engine="streaming").row(0, named=True)
-    groups = frame.select(group).unique().collect(engine="streaming").sort(group)
+    counts = frame.select(pl.col(metrics).count()).collect(engine="streaming").row(0, named=True)
+    # What nobody recorded need not be read again.
+    recorded = [metric for metric in metrics if counts[metric]]
+    groups = None if recorded else frame.select(group).unique().collect(engine="streaming")
+    described = {}
+    for metric in recorded:
+        histogram = _histogram(frame, group, metric)
+        # It has all groups, those without a value too.
+        groups = histogram.select(group).unique() if groups is None else groups
+        for key, (values, times) in arrays_by_group(histogram.drop_nulls(metric), group):
+            described[metric, key] = describe(values, times)
+    assert groups is not None
     nothing = describe(np.zeros(0), np.zeros(0, dtype=np.int64))
-    columns = []
-    for metric in metrics:
-        # What nobody recorded need not be read again.
-        found = arrays_by_group(_histogram(frame, group, metric), group) if present[metric] else ()
-        described = {key: describe(values, times) for key, (values, times) in found}
-        rows = [described.get(key, nothing) for key in groups.iter_rows()]
-        figures = pl.DataFrame(rows, schema=STATISTICS)
-        columns.append(groups.with_columns(metric=pl.lit(metric)).hstack(figures))
-    return pl.concat(columns).sort(*group, "metric")
+    keys = groups.join(pl.DataFrame({"metric": metrics}), how="cross").sort(*group, "metric")
+    rows = [described.get((metric, tuple(key)), nothing) for *key, metric in keys.iter_rows()]
+    return keys.hstack(pl.DataFrame(rows, schema=STATISTICS))
 
 
 def describe(values: Floats, counts: Integers) -> dict[str, float | int | None]:
@@ -86,6 +90,6 @@ def _mode(values: Floats, counts: Integers) -> float:
 
 
 def _histogram(frame: pl.LazyFrame, group: Sequence[str], metric: str) -> pl.DataFrame:
-    present = frame.select(*group, metric).drop_nulls(metric)
-    counted = present.group_by(*group, metric).agg(pl.len().cast(pl.Int64).alias("__count"))
+    """How often each value occurs in each group; null is one of them."""
+    counted = frame.group_by(*group, metric).agg(pl.len().cast(pl.Int64).alias("__count"))
     return counted.collect(engine="streaming").sort(*group, metric)
