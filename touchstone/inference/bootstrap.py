@@ -31,8 +31,8 @@ MAX_GROUPS = 1_000
 MIN_UNITS = 6
 # Numbers per chunk of work: 8 MB each of counts and results.
 _CHUNK = 1_000_000
-# Numbers that fit into a processor's cache: 2 MB.
-_CACHED = 250_000
+# Numbers per product of a vector and a matrix: 2 MB fit into a cache, and BLAS shares out only more among threads.
+_PIECE = 250_000
 # Each kind of draw has a random stream of its own.
 _GROUP_STREAM, _RESAMPLE_STREAM, _FACTOR_STREAM = 0, 1, 2
 
@@ -130,9 +130,9 @@ def resampled_means(values: Floats, counts: Integers, settings: IntervalSettings
 
 
 def _weighted_sums(weights: NDArray[Any], drawn: NDArray[np.int32], rows: NDArray[np.intp]) -> Floats:
-    """The sum of those rows, each times its weight, in pieces that fit into a cache: in a fifth of the time."""
+    """The sum of those rows, each times its weight, in pieces: a fifth of the time."""
     sums = np.empty(drawn.shape[1])
-    width = max(1, _CACHED // max(1, len(rows)))
+    width = max(1, _PIECE // max(1, len(rows)))
     for start in range(0, len(sums), width):
         sums[start : start + width] = weights @ drawn[rows, start : start + width].astype(np.float64)
     return sums
