@@ -1,19 +1,18 @@
 """Commands on large Inspect logs: memory depends on the number of samples, not on the length of their transcripts."""
 
 import json
-import os
 import random
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from tests.ingest.adapters.inspect_files import header, sample
+from tests.peak_memory import run_measured
 
 SAMPLES = 1000
 MAX_GROWTH_MIB = 40
 MIB = 1 << 20
+START = "from touchstone.cli.main import main; main()"
 
 
 def write_log(path: Path, size: int) -> Path:
@@ -29,17 +28,6 @@ def write_log(path: Path, size: int) -> Path:
     return path
 
 
-def peak_memory(command: str, *logs: Path) -> int:
-    """The MiB that a command needs at most, in a process of its own."""
-    start = "import sys; from touchstone.cli.main import main; main()"
-    arguments = [sys.executable, "-c", start, command, *map(str, logs)]
-    child = subprocess.Popen(arguments, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    _, status, usage = os.wait4(child.pid, 0)
-    child.returncode = os.waitstatus_to_exitcode(status)
-    assert child.returncode == 0
-    return usage.ru_maxrss // 1024
-
-
 @pytest.mark.nightly
 @pytest.mark.parametrize(("command", "inputs"), [("inspect-files", 1), ("run", 1), ("compare", 2)])
 def test_memory_does_not_grow_with_the_transcripts(tmp_path: Path, command: str, inputs: int) -> None:
@@ -47,7 +35,7 @@ def test_memory_does_not_grow_with_the_transcripts(tmp_path: Path, command: str,
     for size in (50 * MIB, 150 * MIB):
         logs = [write_log(tmp_path / f"{size}-{place}.json", size) for place in range(inputs)]
         assert all(log.stat().st_size > size for log in logs)
-        peaks.append(peak_memory(command, *logs))
+        peaks.append(run_measured(START, command, *map(str, logs))[1])
         for log in logs:
             log.unlink()
     assert peaks[1] < peaks[0] + MAX_GROWTH_MIB, peaks

@@ -11,7 +11,7 @@ import sys
 import pytest
 
 from tests.faults.conftest import Changed
-from tests.faults.harness import Ended, run
+from tests.faults.harness import run
 from tests.faults.hooks import Fault
 
 
@@ -60,6 +60,7 @@ def test_a_limited_address_space(changed: Changed, mebibytes: int) -> None:
     if done.returncode != -signal.SIGABRT:  # that of Polars, which cannot be caught
         assert done.returncode in (0, 2), done.stderr
     if done.returncode == 2:
-        assert Ended(2, "", done.stderr, []).error
+        # What Python says of exceptions that it ignores may lack the memory for a line end.
+        assert "error: " in done.stderr.splitlines()[-1], done.stderr
     assert done.returncode == 0 or mebibytes < 8192, done.stderr
     changed.assert_repaired_by_the_next_run(folder)
