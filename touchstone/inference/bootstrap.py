@@ -31,7 +31,7 @@ MAX_GROUPS = 1_000
 MIN_UNITS = 6
 # Numbers per chunk of work: 8 MB each of counts and results.
 _CHUNK = 1_000_000
-# Numbers per product of a vector and a matrix: 2 MB fit into a cache, and BLAS shares out only more among threads.
+# Numbers per product of a vector and a matrix: 2 MB fit into a cache, and BLAS uses several threads only for more.
 _PIECE = 250_000
 # Each kind of draw has a random stream of its own.
 _GROUP_STREAM, _RESAMPLE_STREAM, _FACTOR_STREAM = 0, 1, 2

@@ -32,17 +32,15 @@ def statistics(frame: pl.LazyFrame, group: Sequence[str], metrics: Sequence[str]
     (1.5, 1.0, 0.5)
     """
     counts = frame.select(pl.col(metrics).count()).collect(engine="streaming").row(0, named=True)
-    # What nobody recorded need not be read again.
-    recorded = [metric for metric in metrics if counts[metric]]
-    groups = None if recorded else frame.select(group).unique().collect(engine="streaming")
+    # What nobody recorded need not be read again; but one histogram is needed for the groups.
+    read = [metric for metric in metrics if counts[metric]] or metrics[:1]
     described = {}
-    for metric in recorded:
+    for metric in read:
         histogram = _histogram(frame, group, metric)
-        # It has all groups, those without a value too.
-        groups = histogram.select(group).unique() if groups is None else groups
         for key, (values, times) in arrays_by_group(histogram.drop_nulls(metric), group):
             described[metric, key] = describe(values, times)
-    assert groups is not None
+    # Any of them has all groups, those without a value too.
+    groups = histogram.select(group).unique()
     nothing = describe(np.zeros(0), np.zeros(0, dtype=np.int64))
     keys = groups.join(pl.DataFrame({"metric": metrics}), how="cross").sort(*group, "metric")
     rows = [described.get((metric, tuple(key)), nothing) for *key, metric in keys.iter_rows()]
