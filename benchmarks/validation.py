@@ -29,7 +29,7 @@ import terraform_modules
 from rich.console import Console
 from rich.table import Table
 
-from touchstone.config.validation import PythonProgram, ValidationSettings
+from touchstone.config.validation import ValidationSettings
 from touchstone.validation.session import ValidationSession
 from touchstone.validation.targets import Target, Targets
 
@@ -158,7 +158,7 @@ def python_workload(clones: Path, quick: bool) -> Workload:
 def pytest_workload(clones: Path, quick: bool) -> Workload:
     """The same problems with real pytest, once or in part."""
     problems = python_workload(clones, quick=True)
-    settings = ValidationSettings(python=PythonProgram(runner="pytest"))
+    settings = ValidationSettings()
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", python_problems.TESTS]
     rivals = [Rival(FRESH_PYTEST, command, True, at_once=_cores())]
     attempts = problems.attempts[:80] if quick else problems.attempts

@@ -190,7 +190,6 @@ class Outcomes(Schema):
     )
     validator = _text("Validator that decided; `recorded` if the outcome was in the input.")
     validator_version = _text("Version of the validator.")
-    runner = _text("Runner of a Python problem's tests: isolated or pytest, the same for all its fixes.")
     fidelity = _text("How thorough the validation was: syntax, static, static+schema, full, or recorded.")
     sandbox = _text(
         "Sandbox that the validator ran in: bubblewrap, landlock, or `none` if `validation.unsandboxed` is set."
@@ -213,6 +212,10 @@ class Outcomes(Schema):
     compiled = Bool(nullable=True, description="Whether the fixed code compiled.")
     tests_passed = _count("Tests that passed.", nullable=True)
     tests_failed = _count("Tests that failed.", nullable=True)
+    controlled_tests = _count(
+        "Passed tests that failed, as they must, once their expectations were made false; null without such controls.",
+        nullable=True,
+    )
     lint_warnings = _count("Lint warnings.", nullable=True)
 
 

@@ -71,10 +71,9 @@ def _facts(detail: "AttemptDetail") -> Iterator[str]:
     if spent:
         yield ", ".join(spent)
     if detail.validator is not None:
-        runner = f", runner {detail.runner}" if detail.runner else ""
         sandbox = f", sandbox {detail.sandbox}" if detail.sandbox else ""
         version = f" {detail.validator_version}" if detail.validator_version else ""
-        yield f"validator {detail.validator}{version}{runner}, fidelity {detail.fidelity or '-'}{sandbox}"
+        yield f"validator {detail.validator}{version}, fidelity {detail.fidelity or '-'}{sandbox}"
 
 
 def _tokens(detail: "AttemptDetail") -> Sequence[tuple[int | None, str]]:

@@ -63,7 +63,7 @@ class Case:
 
 
 def cases() -> list[Case]:
-    """A case per validator; for Python, per runner."""
+    """A case per validator."""
     forged = {**_PYTHON, "forged": _EQUAL_TO_ALL}
     python = {"calc.py": "def add(a, b):\n    return a - b\n", "test_calc.py": _TESTS}
     cargo = '[package]\nname = "calc"\nversion = "0.1.0"\nedition = "2021"\n'
@@ -84,8 +84,7 @@ def cases() -> list[Case]:
     shell_fixes = {"right": "echo 42\n", "wrong": "echo 41\n", "endless": "while :; do :; done\n"}
     command = {"arguments": ["/bin/sh", "{directory}/check.sh"]}
     return [
-        Case("python isolated", "python", python, "calc.py", forged, {"python": {"runner": "isolated"}}),
-        Case("python pytest", "python", python, "calc.py", _PYTHON, {"python": {"runner": "pytest"}}),
+        Case("python", "python", python, "calc.py", forged, {}),
         Case("hcl", "hcl", terraform, "main.tf", terraform_fixes, {"validators": {"terraform": "hcl"}}),
         Case(
             "terraform", "terraform", terraform, "main.tf", terraform_fixes, {"validators": {"terraform": "terraform"}}

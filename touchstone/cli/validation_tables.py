@@ -27,8 +27,7 @@ def show_validation(detail: "ValidationDetail") -> None:
     """Print one fix in full: its diff, the diagnostics and tests before and after, and the verdict."""
     screen = terminal()
     problem, verdict = detail.target.problem, detail.verdict
-    runner = f", runner {problem.runner}" if problem.runner else ""
-    validator = f"{detail.target.validator}{runner}, fidelity {detail.fidelity or '-'}, sandbox {detail.sandbox}"
+    validator = f"{detail.target.validator}, fidelity {detail.fidelity or '-'}, sandbox {detail.sandbox}"
     cached = ", from the cache" if detail.cached else ""
     screen.print(f"[bold]{_shown(str(detail.fix))}[/] on problem {_shown(problem.oid)} ({validator}{cached})")
     if detail.diff:

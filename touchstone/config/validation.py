@@ -47,14 +47,10 @@ class TerraformProgram(_Section):
 
 
 class PythonProgram(_Section):
-    """How the tests of Python problems are run, whether doctests count, and whether ruff counts warnings.
-
-    The interpreter runs candidates, which can import its packages.
-    """
+    """The interpreter, whose packages tests and fixes can import, and whether ruff's warnings and doctests count."""
 
     interpreter: Path | None = None
     lint: bool = True
-    runner: Literal["auto", "pytest", "isolated"] = "auto"
     doctest: bool = False
 
 
@@ -84,6 +80,7 @@ class ValidationSettings(_Section):
     apply: Literal["auto", "file", "block"] = "auto"
     test_edits: TestEdits = "refuse"
     success: Success = "plausible"
+    controls: bool = True
     validators: dict[str, ValidatorName] = {}
     sandbox: Literal["auto", "bubblewrap", "landlock"] = "auto"
     unsandboxed: bool = False

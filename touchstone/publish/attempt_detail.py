@@ -78,7 +78,6 @@ class AttemptDetail:
     latency_ms: float | None = None
     validator: str | None = None
     validator_version: str | None = None
-    runner: str | None = None
     fidelity: str | None = None
     sandbox: str | None = None
     validation_seconds: float | None = None
@@ -136,7 +135,7 @@ def attempt_detail(folder: Path, model: str, tier: str, oid: str, iteration_id: 
     texts = _Texts(tables, key, attempt, outcome)
     measured = {name: attempt[name] for name in ("input_tokens", "output_tokens", "duration_seconds", "latency_ms")}
     validated: dict[str, Any] = {
-        name: outcome.get(name) for name in ("validator", "validator_version", "runner", "fidelity", "sandbox")
+        name: outcome.get(name) for name in ("validator", "validator_version", "fidelity", "sandbox")
     }
     return AttemptDetail(
         model=model,

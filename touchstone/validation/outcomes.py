@@ -10,14 +10,13 @@ from typing import Any
 from touchstone.config.validation import ValidationSettings
 from touchstone.validation.fixes.apply_fix import AppliedFix, Fix, NotApplied, apply_fix, choose_fix
 from touchstone.validation.judging.judged_tests import only_judged, unlike_recorded
+from touchstone.validation.judging.known_tests import hold_to_known_tests
 from touchstone.validation.judging.retrying import SETTLED
 from touchstone.validation.judging.verdicts import Verdict, compute_verdict, target_diagnostics
 from touchstone.validation.kept_texts import fix_columns
 from touchstone.validation.protocol import UNDECIDED, Problem, Report
-from touchstone.validation.runners import CannotJudge, hold_to_known_tests, runner_instead
 from touchstone.validation.session import CachedReport, Request, ValidationSession
 from touchstone.validation.targets import NoTarget, Target
-from touchstone.validation.validators.python import PYTEST
 from touchstone.vocabulary import Success
 
 _MAX_DIAGNOSTICS = 2000
@@ -65,21 +64,13 @@ class ValidatedProblem:
     reference: Report | None
     excluded: frozenset[str] = frozenset()
 
-    @property
-    def cannot_judge(self) -> str:
-        """Why the runner of its tests may have misjudged it."""
-        return self.baseline.cannot_judge or (self.reference.cannot_judge if self.reference is not None else "")
-
 
 def validate_problems(
     targets: Mapping[str, Target | NoTarget],
     validation: ValidationSession,
     excluded: ExcludedTests = NONE_EXCLUDED,
 ) -> dict[str, ValidatedProblem | NoTarget]:
-    """Validate problems and their reference fixes, and again with pytest what the isolated runner cannot judge.
-
-    `excluded` tests do not count.
-    """
+    """Validate problems and their reference fixes. `excluded` tests do not count."""
     found = _validate_with_all_tests(targets, validation)
     return {
         oid: exclude_tests(known, excluded[oid]) if oid in excluded and isinstance(known, ValidatedProblem) else known
@@ -114,19 +105,7 @@ def _validate_with_all_tests(
         fix, request = applied[oid]
         baseline = reports[baselines[oid].key].report
         found[oid] = ValidatedProblem(target, baseline, fix, reports[request.key].report if request else None)
-    switched = {
-        oid: _with_another_runner(known, validation.settings)
-        for oid, known in found.items()
-        if isinstance(known, ValidatedProblem) and known.cannot_judge
-    }
-    return found | (_validate_with_all_tests(switched, validation) if switched else {})
-
-
-def _with_another_runner(known: ValidatedProblem, settings: ValidationSettings) -> Target | NoTarget:
-    runner = runner_instead(known.cannot_judge, settings)
-    if isinstance(runner, CannotJudge):
-        return NoTarget("validator_unavailable", runner.reason)
-    return replace(known.target, problem=replace(known.target.problem, runner=runner))
+    return found
 
 
 def outcome_rows(
@@ -221,9 +200,9 @@ def judge_fix(
 
 
 def _comparable_report(report: Report, problem: ValidatedProblem) -> Report:
-    """A fix's report without excluded tests, held to the tests that the problem is known to have if pytest ran them."""
+    """A fix's report without excluded tests, held to what is known of the problem's tests if pytest ran them."""
     report = report.without_tests(problem.excluded)
-    if problem.target.problem.runner != PYTEST:
+    if problem.target.validator != "python":
         return report
     return hold_to_known_tests(report, problem.baseline, problem.reference)
 
@@ -238,7 +217,6 @@ def _blame_fix(report: Report, target: Target, validation: ValidationSession) ->
 _UNDECIDED_COLUMNS: Row = {
     "validator": None,
     "validator_version": None,
-    "runner": None,
     "fidelity": None,
     "sandbox": None,
     "cached": False,
@@ -256,6 +234,7 @@ _UNDECIDED_COLUMNS: Row = {
     "compiled": None,
     "tests_passed": None,
     "tests_failed": None,
+    "controlled_tests": None,
     "lint_warnings": None,
     SETTLED: None,
 }
@@ -298,6 +277,7 @@ def _validated_columns(known: CachedReport, verdict: Verdict, target: Target, va
         "compiled": _compiled(report, verdict) if decided else None,
         "tests_passed": sum(tests) if report.tests else None,
         "tests_failed": len(tests) - sum(tests) if report.tests else None,
+        "controlled_tests": None if report.control is None else len(report.control.keys() & report.tests.keys()),
         "lint_warnings": report.lint_warnings,
         SETTLED: known.report.settled,
         **_validator_columns(target, report.fidelity, validation),
@@ -314,7 +294,6 @@ def _validator_columns(target: Target, fidelity: str, validation: ValidationSess
     return {
         "validator": validator.name,
         "validator_version": validator.version,
-        "runner": target.problem.runner,
         "fidelity": fidelity or target_fidelity(target, validation),
         "sandbox": validation.sandbox.name,
     }

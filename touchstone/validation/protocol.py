@@ -47,6 +47,40 @@ class Diagnostic:
 
 
 @dataclass(frozen=True)
+class TestControl:
+    """What the negative control found in one test (`pytest_runner.controls`).
+
+    `ended`: it ran to its end, where an assertion fails. `passed`: it passed all the same. `held`: the places, by file
+    and line, where a wrong value was accepted; `unsure`: those where it is not clear which value was expected.
+    """
+
+    __test__ = False
+
+    ended: bool = False
+    passed: bool = False
+    held: tuple[str, ...] = ()
+    unsure: tuple[str, ...] = ()
+
+    @property
+    def accuses(self) -> bool:
+        """Whether it speaks against the fix, if it works on the problem itself."""
+        return not self.ended or self.passed or bool(self.held or self.unsure)
+
+    def confirmed_by(self, other: "TestControl") -> "TestControl":
+        """What two controls of a test agree on; what only one of them found is no evidence.
+
+        >>> TestControl(True, held=("a:1", "a:2")).confirmed_by(TestControl(True, held=("a:2",))).held
+        ('a:2',)
+        """
+        return TestControl(
+            self.ended or other.ended,
+            self.passed and other.passed,
+            tuple(place for place in self.held if place in other.held),
+            tuple(place for place in self.unsure if place in other.unsure),
+        )
+
+
+@dataclass(frozen=True)
 class Report:
     """What a validator found in one tree.
 
@@ -54,8 +88,8 @@ class Report:
     status means the validator did not finish. `consistent` is False if the exit code contradicts the parsed report.
     `starved`: it timed out while the machine was too busy to run it. `cpu_used`: it used up its CPU time. `declared`
     lists what the tree declares and a fix must not remove, each as a type and names; None if that is unknown.
-    `skipped`: tests that neither passed nor failed. `cannot_judge`: why the runner may have misjudged this tree; it
-    counts for a problem, never for a fix.
+    `skipped`: tests that neither passed nor failed. `control`: what the negative control says of each test that has one
+    (see `judging.known_tests`); None if no control was run.
     """
 
     status: str
@@ -71,7 +105,7 @@ class Report:
     cpu_used: bool = False
     declared: tuple[tuple[str, ...], ...] | None = None
     skipped: tuple[str, ...] = ()
-    cannot_judge: str = ""
+    control: Mapping[str, TestControl] | None = None
 
     @property
     def decided(self) -> bool:
@@ -110,7 +144,10 @@ class Report:
     def to_plain(self) -> dict[str, Any]:
         """Convert to plain data for JSON."""
         # Not `dataclasses.asdict`: it copies every string, which takes longer than writing the JSON.
-        return {**vars(self), "diagnostics": [dict(vars(one)) for one in self.diagnostics], "tests": dict(self.tests)}
+        plain = {**vars(self), "diagnostics": [dict(vars(one)) for one in self.diagnostics], "tests": dict(self.tests)}
+        if self.control is not None:
+            plain["control"] = {name: dict(vars(one)) for name, one in self.control.items()}
+        return plain
 
     @classmethod
     def from_plain(cls, plain: Mapping[str, Any]) -> Self:
@@ -119,7 +156,13 @@ class Report:
         declared = plain.get("declared")
         names = None if declared is None else tuple(map(tuple, declared))
         skipped = tuple(plain.get("skipped", ()))
-        return cls(**{**plain, "diagnostics": found, "declared": names, "skipped": skipped})
+        control = plain.get("control")
+        if control is not None:
+            control = {name: TestControl(**one) for name, one in control.items()}
+            control = {
+                name: replace(one, held=tuple(one.held), unsure=tuple(one.unsure)) for name, one in control.items()
+            }
+        return cls(**{**plain, "diagnostics": found, "declared": names, "skipped": skipped, "control": control})
 
 
 UNDECIDED = ("sandbox_error", "validator_unavailable", "unsafe_input")
@@ -145,8 +188,8 @@ class Problem:
     resource_schema: str | None = None
     tests: tuple[str, ...] = ()
     expected_tests: tuple[str, ...] = ()
-    # The runner of a Python problem's tests, chosen once for the problem and all its fixes: isolated or pytest.
-    runner: str | None = None
+    # The files that judge a fix rather than being judged, relative to the tree's root (`judge_side`).
+    judge_files: tuple[str, ...] = ()
     # A folder whose packages a Python problem uses instead of those of the configured interpreter.
     environment: Path | None = None
     # For `command`: the shell commands, the format of the report, and the tests by which alone a fix is judged.

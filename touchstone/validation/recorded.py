@@ -29,7 +29,7 @@ def recorded_outcomes(attempts: pl.LazyFrame) -> pl.LazyFrame:
         passed="passed",
         validator=pl.when(decided).then(pl.lit("recorded")),
         validator_version=pl.lit(None, pl.String),
-        runner=pl.lit(None, pl.String),
+        controlled_tests=pl.lit(None, pl.Int64),
         fidelity=pl.when(decided).then(pl.lit("recorded")),
         sandbox=pl.lit(None, pl.String),
         cached=pl.lit(False),

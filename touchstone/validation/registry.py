@@ -76,7 +76,13 @@ class ValidatorRegistry:
             "python": lambda: PythonValidator(
                 sandbox,
                 limits,
-                PythonSettings(settings.python.interpreter, settings.python.lint, settings.python.doctest),
+                PythonSettings(
+                    settings.python.interpreter,
+                    settings.python.lint,
+                    settings.python.doctest,
+                    settings.controls,
+                    control_failures=settings.exclude_flaky or settings.success not in ("plausible", "clean"),
+                ),
             ),
             "terraform": lambda: TerraformValidator(
                 sandbox,

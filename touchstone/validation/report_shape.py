@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Any, get_args
 
-from touchstone.validation.protocol import Diagnostic, Report, Severity
+from touchstone.validation.protocol import Diagnostic, Report, Severity, TestControl
 from touchstone.vocabulary import STATUSES
 
 # Far more than any validator reports, and few enough to be kept and compared.
@@ -61,7 +61,7 @@ def _faults(report: Report) -> Iterator[str]:
         "cpu_used": isinstance(report.cpu_used, bool),
         "declared": report.declared is None or _are_tuples_of_texts(report.declared),
         "skipped": _are_texts(report.skipped),
-        "cannot_judge": _is_text(report.cannot_judge),
+        "control": report.control is None or _are_controls(report.control),
     }
     yield from (name for name, holds in rules.items() if not holds)
     if not isinstance(report.diagnostics, tuple) or len(report.diagnostics) > _MAX_DIAGNOSTICS:
@@ -71,6 +71,18 @@ def _faults(report: Report) -> Iterator[str]:
     yield from _test_faults(report.tests)
     if sum(len(found.summary) + len(found.detail) for found in report.diagnostics) > _MAX_TOTAL_TEXT:
         yield f"diagnostics of more than {_MAX_TOTAL_TEXT:,} characters"
+
+
+def _are_controls(controls: object) -> bool:
+    return isinstance(controls, Mapping) and all(
+        _is_text(name)
+        and isinstance(one, TestControl)
+        and isinstance(one.ended, bool)
+        and isinstance(one.passed, bool)
+        and _are_texts(one.held)
+        and _are_texts(one.unsure)
+        for name, one in controls.items()
+    )
 
 
 def _diagnostic_faults(found: Diagnostic) -> Iterator[str]:

@@ -14,7 +14,6 @@ from touchstone.validation.fixes.apply_fix import Fix, NotApplied, apply_fix
 from touchstone.validation.judging.judged_tests import read_names
 from touchstone.validation.protocol import Problem, Tree
 from touchstone.validation.registry import language_of, validator_for
-from touchstone.validation.runners import CannotJudge, choose_runner
 
 # The columns of the problems file that control validation.
 COLUMNS = (
@@ -73,7 +72,6 @@ class Targets:
         self._clones_dir, self._settings = clones_dir, settings
         self._trees: dict[Path, tuple[str, ...] | UnusableFiles] = {}
         self._hashed: dict[Path, HashedTree] = {}
-        self._runners: dict[Problem, str | CannotJudge] = {}
         # By row: every model's attempts ask for the same problems.
         self._found: dict[tuple[tuple[str, Any], ...], Target | NoTarget] = {}
 
@@ -156,12 +154,6 @@ class Targets:
             if isinstance(environment, NoEnvironment):
                 return NoTarget("validator_unavailable", environment.reason, environment.requirements)
             problem = replace(problem, environment=environment)
-            if problem not in self._runners:
-                self._runners[problem] = choose_runner(problem, tree, self._settings)
-            runner = self._runners[problem]
-            if isinstance(runner, CannotJudge):
-                return NoTarget("validator_unavailable", runner.reason)
-            problem = replace(problem, runner=runner)
         return Target(problem, tree, validator, self._hashed[root])
 
 

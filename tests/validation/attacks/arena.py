@@ -16,6 +16,7 @@ from typing import Any
 
 from tests.validation.attacks.system_calls import numbers
 from touchstone.config.validation import ValidationSettings
+from touchstone.validation.judging.known_tests import hold_to_known_tests
 from touchstone.validation.outcomes import outcome_rows
 from touchstone.validation.protocol import Job, Problem, Report, Tree
 from touchstone.validation.sandbox.command import Limits
@@ -29,6 +30,8 @@ MILLION = 2**20
 LIMITS = Limits(seconds=1.2, memory_bytes=192 * MILLION, disk_bytes=16 * MILLION, processes=12, open_files=128)
 PATIENT_SECONDS = 60.0
 NOWHERE = Path("/nonexistent")
+# The unmodified problem, if nothing is known of it.
+UNKNOWN = Report("no_report", "full")
 FIRST_USER = 2_000_000
 
 GOOD = "def add(a, b):\n    return a + b\n"
@@ -97,7 +100,7 @@ def validate_fix(
         (problem / name).write_text(textwrap.dedent(text))
     tree = Tree(problem, tuple(sorted(files))).with_file(filename, textwrap.dedent(fix).encode())
     (report,) = arena.validator.validate([Job(Problem("p1", filename, problem), tree)])
-    return report
+    return hold_to_known_tests(report, UNKNOWN, None)
 
 
 class Arena:
@@ -135,7 +138,7 @@ class Arena:
             (report,) = self.validator.validate([job_of(files)])
         finally:
             self.validator._limits = limits
-        return report
+        return hold_to_known_tests(report, UNKNOWN, None)
 
     def cheat(self, code: str, tests: str = TESTS, **more: Any) -> Report:
         """The report on an attack that must not pass."""
@@ -156,8 +159,7 @@ class Arena:
 
     def workers(self) -> set[int]:
         """The processes of the warm workers themselves, which stay."""
-        pairs = self.validator._pairs.workers()
-        warm = [worker for pair in pairs for worker in (pair.tests, pair.candidate) if worker.process]
+        warm = [worker for worker in self.validator._workers.workers() if worker.process]
         return {process for worker in warm for process in _worker(worker.process, self.backend)}
 
 

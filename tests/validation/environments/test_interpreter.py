@@ -9,10 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import nightly_but
 from tests.validation.attacks.conftest import USED
 from tests.validation.environments.support import FILES, SOLUTION, TESTS, install, write_wheel
-from tests.validation.isolated_runner.support import job_of, report_on
+from tests.validation.pytest_runner.support import run_pytest
 from touchstone.errors import TouchstoneError
 from touchstone.validation.protocol import Problem, Report
 from touchstone.validation.sandbox.command import Limits
@@ -20,7 +19,6 @@ from touchstone.validation.sandbox.interpreters import editable_installs, interp
 from touchstone.validation.sandbox.probe import choose_sandbox
 from touchstone.validation.validators.python import PythonSettings, PythonValidator
 
-RUNNERS = ["isolated", "pytest"]
 Validate = Callable[..., Report]
 
 
@@ -57,25 +55,21 @@ def validator(
     made.close()
 
 
-@pytest.mark.parametrize("runner", nightly_but(RUNNERS[:1], RUNNERS))
-def test_a_fix_imports_a_package_of_the_environment(validator: PythonValidator, runner: str) -> None:
-    report = report_on(validator, job_of(dict(FILES), "solution.py", runner=runner))
+def test_a_fix_imports_a_package_of_the_environment(validator: PythonValidator) -> None:
+    report = run_pytest(validator, FILES)
     assert (report.status, report.diagnostics, report.note) == ("passed", (), "")
 
 
-@pytest.mark.parametrize("runner", RUNNERS)
-def test_a_package_that_only_touchstone_has_is_missing(validator: PythonValidator, runner: str) -> None:
+def test_a_package_that_only_touchstone_has_is_missing(validator: PythonValidator) -> None:
     fix = SOLUTION.replace("tinypkg", "polars").replace("polars.ANSWER", "42")
-    report = report_on(validator, job_of({"solution.py": fix, "test_solution.py": TESTS}, "solution.py", runner=runner))
+    report = run_pytest(validator, {"solution.py": fix, "test_solution.py": TESTS})
     assert report.status == "failed"
     assert "No module named 'polars'" in str(report.diagnostics[0])
 
 
 def test_with_pytest_the_tests_use_the_environment_too(validator: PythonValidator) -> None:
     tests = TESTS + "\n\ndef test_package(tmp_path):\n    import tinypkg\n    assert tinypkg.ANSWER == 42\n"
-    report = report_on(
-        validator, job_of({"solution.py": SOLUTION, "test_solution.py": tests}, "solution.py", runner="pytest")
-    )
+    report = run_pytest(validator, {"solution.py": SOLUTION, "test_solution.py": tests})
     assert report.tests == {"test_answer": True, "test_package": True}
 
 

@@ -145,14 +145,13 @@ def test_prepared_once_then_used_by_every_fix(clones: Path, wheels: Path, tmp_pa
     ), done
     listed = touchstone("environments", "list", "--config", str(config)).stdout
     assert "missing" not in listed and listed.count("ready") == 3
-    for runner in ("isolated", "pytest"):
-        assert outcomes(config, problems, runner) == {"one": "failed", "two": "passed", "named": "passed"}
+    assert outcomes(config, problems) == {"one": "failed", "two": "passed", "named": "passed"}
 
 
-def outcomes(config: Path, problems: list[dict[str, str]], runner: str) -> dict[str, str]:
+def outcomes(config: Path, problems: list[dict[str, str]]) -> dict[str, str]:
     """The status of a right fix of each problem."""
     loaded = load_config(config)
-    settings = loaded.validation.model_copy(update={"python": PythonProgram(runner=runner, lint=False)})
+    settings = loaded.validation.model_copy(update={"python": PythonProgram(lint=False)})
     fixes = [
         {"oid": one["oid"], "model": "m", "iteration_id": "1", "tier": "", "fixed_code": SOLUTION} for one in problems
     ]

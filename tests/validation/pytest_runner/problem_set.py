@@ -17,7 +17,6 @@ class WrittenProblem:
     files: Mapping[str, str]
     right: Sequence[str]
     wrong: Sequence[str]
-    runner: str = "pytest"
 
     @property
     def row(self) -> dict[str, Any]:
@@ -75,7 +74,6 @@ PLAIN_VALUES = WrittenProblem(
         """
     ],
     wrong=["def total(values):\n    return sum(values)\n"],
-    runner="isolated",
 )
 
 DATACLASSES = WrittenProblem(

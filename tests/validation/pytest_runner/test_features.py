@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from tests.validation.pytest_runner.support import run_pytest, warm_validator
+from touchstone.validation.judging.known_tests import hold_to_known_tests
 from touchstone.validation.protocol import Report
-from touchstone.validation.runners import hold_to_known_tests
 from touchstone.validation.validators.python import PythonValidator
 
 ADD = "def add(a, b):\n    return a + b\n"

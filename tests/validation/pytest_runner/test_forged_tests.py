@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.validation.pytest_runner.support import run_pytest
+from tests.validation.pytest_runner.support import judged, run_pytest
 from touchstone.validation.validators.python import PythonValidator
 
 TESTS = {
@@ -117,7 +117,7 @@ ATTACKS = {
 @pytest.mark.parametrize("how", ATTACKS)
 def test_a_wrong_fix_does_not_pass(validator: PythonValidator, how: str) -> None:
     tests, code = ATTACKS[how]
-    assert run_pytest(validator, {"solution.py": code, **tests}).status in ("failed", "no_report")
+    assert judged(validator, WRONG, code, tests).status in ("failed", "no_report")
 
 
 ADD = "def add(a, b):\n    return a + b\n"

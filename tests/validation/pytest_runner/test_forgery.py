@@ -4,8 +4,8 @@ import pytest
 
 from tests.conftest import nightly_but
 from tests.validation.pytest_runner.support import run_pytest
+from touchstone.validation.judging.known_tests import hold_to_known_tests
 from touchstone.validation.protocol import Report
-from touchstone.validation.runners import hold_to_known_tests
 from touchstone.validation.validators.python import PythonValidator
 
 GOOD = "def add(a, b):\n    return a + b\n"

@@ -3,7 +3,6 @@
 import csv
 import json
 import textwrap
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,13 +19,13 @@ from touchstone.validation.targets import Targets
 Rows = dict[tuple[str, str, str], dict[str, Any]]
 
 
-def judged(runner: str, folder: Path) -> Iterator[Rows]:
+@pytest.fixture(scope="module")
+def rows(tmp_path_factory: pytest.TempPathFactory) -> Rows:
     """The outcome of every fix in the set, by problem, model and iteration."""
+    folder = tmp_path_factory.mktemp("problems")
     for problem in PROBLEMS:
         problem.write(folder / "clones")
-    settings = ValidationSettings(
-        python=PythonProgram(runner=runner, lint=False), workers=1, limits=LimitSettings(seconds=60)
-    )
+    settings = ValidationSettings(python=PythonProgram(lint=False), workers=1, limits=LimitSettings(seconds=60))
     attempts = [attempt for problem in PROBLEMS for attempt in problem.attempts]
     targets = Targets(folder / "clones", settings).find([problem.row for problem in PROBLEMS])
     with ValidationSession(settings, folder / "cache", folder / "scratch") as session:
@@ -34,37 +33,15 @@ def judged(runner: str, folder: Path) -> Iterator[Rows]:
             rows = outcome_rows(attempts, targets, session)
         except TouchstoneError as error:
             pytest.skip(str(error))
-    yield {(row["oid"], row["model"], row["iteration_id"]): row for row in rows}
-
-
-@pytest.fixture(scope="module")
-def auto(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rows]:
-    yield from judged("auto", tmp_path_factory.mktemp("auto"))
-
-
-@pytest.fixture(scope="module")
-def isolated(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rows]:
-    yield from judged("isolated", tmp_path_factory.mktemp("isolated"))
+    return {(row["oid"], row["model"], row["iteration_id"]): row for row in rows}
 
 
 @pytest.mark.parametrize("problem", PROBLEMS, ids=lambda problem: problem.name)
-def test_right_fixes_pass_and_wrong_ones_fail(problem: Any, auto: Rows) -> None:
-    rows = [row for row in auto.values() if row["oid"] == problem.name]
-    for row in rows:
-        assert row["passed"] is (row["model"] == "right"), row
-    assert {row["runner"] for row in rows} == {problem.runner}
-
-
-@pytest.mark.parametrize("problem", PROBLEMS, ids=lambda problem: problem.name)
-@pytest.mark.nightly
-def test_the_forced_isolated_runner_says_what_it_cannot_judge(problem: Any, isolated: Rows) -> None:
-    rows = [row for row in isolated.values() if row["oid"] == problem.name]
-    for row in rows:
-        if problem.runner == "isolated":
+def test_right_fixes_pass_and_wrong_ones_fail(problem: Any, rows: Rows) -> None:
+    for row in rows.values():
+        if row["oid"] == problem.name:
             assert row["passed"] is (row["model"] == "right"), row
-        else:
-            assert (row["status"], row["passed"]) == ("validator_unavailable", None)
-            assert "isolated runner cannot judge" in row["diagnostics"]
+            assert row["controlled_tests"] == (row["tests_passed"] if row["passed"] else None), row
 
 
 @pytest.mark.nightly

@@ -15,7 +15,7 @@ _TEXTS = (
 )
 _MEASURED = (
     *("suite", "run_id", "classification", "input_tokens", "output_tokens", "cost_usd", "duration_seconds"),
-    *("latency_ms", "validator", "validator_version", "runner", "fidelity", "sandbox", "validation_seconds", "fix_sha"),
+    *("latency_ms", "validator", "validator_version", "fidelity", "sandbox", "validation_seconds", "fix_sha"),
 )
 
 

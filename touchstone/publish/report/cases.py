@@ -34,7 +34,6 @@ _TEXTS = {
 _FACTS = {
     "classification": "class",
     "validator": "decided by",
-    "runner": "runner",
     "fidelity": "fidelity",
     "fix_sha": "SHA-256 of the fix",
 }

@@ -1,19 +1,18 @@
 """Coroutines as tests and fixtures, and what is not awaited because no plugin does it.
 
 A coroutine test without a plugin runs in an event loop of its own. What needs a plugin that is not there cannot be
-judged: it neither failed nor passed. Which plugins are loaded belongs in `async_plugins`.
+judged: it neither failed nor passed. Which plugins are loaded belongs in `plugins`.
 """
 
 import inspect
 import re
 import unittest
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from _pytest.fixtures import FixtureLookupError
 from _pytest.unittest import TestCaseFunction
-
-from touchstone.validation.isolated_runner.unawaited import watch_test_case
 
 _NOT_AWAITED = "async def functions are not natively supported"
 _NOT_HANDLED = re.compile(r"requested an async fixture '(\w+)'.* no plugin or hook that handled it")
@@ -63,10 +62,31 @@ def run_coroutine(item: pytest.Function) -> str | None:
 
 def watch_unittest(item: pytest.Item, write_needs: Callable[[str], None]) -> None:
     """Fail a coroutine in a plain `unittest.TestCase`, which would pass it without awaiting it."""
+    found = getattr(item, "instance", None)
+    if not isinstance(item, TestCaseFunction) or not isinstance(found, unittest.TestCase):
+        return
+    case: Any = found
+    kind: Any = type(found)
+    plain: Any = unittest.TestCase
+    if kind._callTestMethod is not plain._callTestMethod:
+        return
 
-    def refuse() -> None:
-        write_needs(f"{item.name} is a coroutine or generator, which unittest.TestCase does not run; {_OF_UNITTEST}")
-        pytest.fail(_NOT_AWAITED, pytrace=False)
+    def call(method: Callable[[], object]) -> None:
+        if has_not_run(method()):
+            needs = f"{item.name} is a coroutine or generator, which unittest.TestCase does not run; {_OF_UNITTEST}"
+            write_needs(needs)
+            pytest.fail(_NOT_AWAITED, pytrace=False)
 
-    if isinstance(item, TestCaseFunction) and isinstance(item.instance, unittest.TestCase):
-        watch_test_case(item.instance, refuse)
+    case._callTestMethod = call
+
+
+def has_not_run(returned: object) -> bool:
+    """Whether what a test returned is the test itself, still to be awaited or iterated over.
+
+    >>> has_not_run((number for number in range(3))), has_not_run(None)
+    (True, False)
+    """
+    if inspect.iscoroutine(returned):
+        returned.close()  # or Python warns of it
+        return True
+    return inspect.isgenerator(returned) or inspect.isasyncgen(returned) or inspect.isawaitable(returned)

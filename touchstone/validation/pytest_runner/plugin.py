@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 
-from touchstone.validation.pytest_runner.async_plugins import missing_module
 from touchstone.validation.pytest_runner.async_tests import needed_by, run_coroutine, watch_unittest
 from touchstone.validation.pytest_runner.channel import WriteLine
+from touchstone.validation.pytest_runner.controls import doctest_control
 from touchstone.validation.pytest_runner.own_tests import OwnTests
+from touchstone.validation.pytest_runner.plugins import missing_module
 
 _MAX_MESSAGE = 500
 # Known markers of plugins that are not loaded, so that `--strict-markers` accepts them.
@@ -30,6 +31,8 @@ class ResultPlugin:
         self._reports: dict[str, list[pytest.TestReport]] = {}
         self._raised_in: dict[str, list[str]] = {}
         self._memory = False
+        self._controlled: set[str] = set()
+        self._doctests: set[str] = set()
 
     def pytest_configure(self, config: pytest.Config) -> None:
         """Accept the markers of well-known plugins."""
@@ -71,6 +74,18 @@ class ResultPlugin:
         if (name := self._changed_file()) is not None:
             self._write_line(tampered=self._relative(name))
         self._write_line(collected=[self._id(item.nodeid, item.path) for item in session.items])
+        if self._tests.recorder is not None:
+            self._controlled = {item.nodeid for item in session.items if self._tests.is_controlled(item)}
+            self._doctests = {item.nodeid for item in session.items if doctest_control(item)}
+            known = self._controlled | self._doctests
+            self._write_line(
+                uncontrolled=[self._id(item.nodeid, None) for item in session.items if item.nodeid not in known]
+            )
+
+    def pytest_runtest_logstart(self, nodeid: str, location: tuple[str, int | None, str]) -> None:
+        """Begin a new record of what a control finds."""
+        if self._tests.recorder is not None:
+            self._tests.recorder.start()
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_makereport(
@@ -96,8 +111,19 @@ class ResultPlugin:
         """Write one test's result, over its setup, call and teardown."""
         reports = self._reports.pop(nodeid, [])
         outcome, message = _outcome(reports)
+        if self._tests.recorder is not None:
+            self._write_control(nodeid, outcome)
         line: dict[str, Any] = {"test": self._id(nodeid, None), "outcome": outcome, "message": message}
         self._write_line(**line, where=self._raised_in.get(nodeid, []), memory=self._memory)
+
+    def _write_control(self, nodeid: str, outcome: str) -> None:
+        assert self._tests.recorder is not None
+        found = self._tests.recorder.finish()
+        if nodeid in self._doctests:
+            # Its last example has the wrong result, and there is no other way to fail.
+            found.ended = outcome == "failed"
+        if nodeid in self._controlled or nodeid in self._doctests:
+            self._write_line(control=self._id(nodeid, None), **found.plain(passed=outcome != "failed"))
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionstart(self, session: pytest.Session) -> None:

@@ -20,13 +20,12 @@ import pytest
 from _pytest.config import Config, ConftestImportFailure, get_config
 from _pytest.fixtures import FixtureManager
 
-from touchstone.validation.isolated_runner.candidate import write_files
 from touchstone.validation.pytest_runner import options
-from touchstone.validation.pytest_runner.async_plugins import missing_module, options_for
 from touchstone.validation.pytest_runner.channel import WriteLine, open_channel
 from touchstone.validation.pytest_runner.own_tests import OwnTests
 from touchstone.validation.pytest_runner.plugin import ResultPlugin, last_line
-from touchstone.validation.pytest_runner.tampering import CodeSnapshot, changed_file, refuse_tracing, strange_plugin
+from touchstone.validation.pytest_runner.plugins import import_plugins, missing_module, options_for
+from touchstone.validation.pytest_runner.tampering import changed_file, strange_plugin
 from touchstone.validation.sandbox import fork_server
 from touchstone.validation.sandbox.entrypoint import Policy
 from touchstone.validation.sandbox.folders import remove_folder
@@ -74,9 +73,9 @@ def serve(policy: Policy) -> None:
             importlib.import_module(name)
     _find_fixtures_of_plugins(get_config(_ARGUMENTS))
     _warm_up(Path(policy["tmp"]) / "warm-up")
-    config = get_config(_ARGUMENTS)
-    tests = OwnTests()
-    session = _WarmPytest(config, tests, CodeSnapshot())
+    if policy["borrowed"] is not None:
+        import_plugins()
+    session = _WarmPytest(get_config(_ARGUMENTS), OwnTests())
     fork_server.serve(policy, lambda job, descriptors: run_job(session, job, descriptors[0]))
 
 
@@ -137,11 +136,10 @@ def _is_known_without_fixtures(kind: type) -> bool:
 
 @dataclass(frozen=True)
 class _WarmPytest:
-    """What a job inherits: pytest's configuration, the tests that it is going to know, and pytest's code as it was."""
+    """What a job inherits: pytest's configuration, and the tests that it is going to know."""
 
     config: Config
     tests: OwnTests
-    snapshot: CodeSnapshot
 
 
 def run_job(warm: _WarmPytest, job: dict[str, Any], descriptor: int) -> None:
@@ -159,26 +157,52 @@ def _run_job(warm: _WarmPytest, job: dict[str, Any], write_line: WriteLine) -> N
     os.environ.update(_ENVIRONMENT)
     root = Path.cwd() / "work"
     files = {str(root / name): text.encode("utf-8", "surrogateescape") for name, text in job["files"].items()}
-    write_files(job["files"], job["directory"])
+    judge_files = [str(root / name) for name in job["judge_files"]]
+    if control := job.get("control"):
+        tests, lenient = frozenset(job["tests"]), not job["is_fix"]
+        files.update(warm.tests.prepare_controls(root, files, judge_files, tests, f"_{control}", lenient=lenient))
+    warm.tests.prepare(root, files, judge_files)
+    write_files(files, str(root), job["directory"])
     here = os.getcwd()  # noqa: PTH109
-    warm.tests.prepare(root, files, [os.path.normpath(f"{here}/{name}") for name in job["arguments"]])
     sys.path.insert(0, here)
     _forget_modules_named_like(job["names"])
+    if control:
+        warm.tests.import_controls()
     random.seed(0)
     plugins = warm.config.pluginmanager
-    plugins.register(ResultPlugin(write_line, here, lambda: changed_file(files), warm.tests), "touchstone-results")
+    judged = {name: files[name] for name in judge_files}
+    plugins.register(ResultPlugin(write_line, here, lambda: changed_file(judged), warm.tests), "touchstone-results")
     known = plugins.get_plugins()
-    if not job["may_trace"]:
-        refuse_tracing(write_line)
     # Hides all of the above from `gc.get_objects`.
     gc.freeze()
     conftests = [text.decode("utf-8", "replace") for name, text in files.items() if name.endswith("conftest.py")]
     loaded, missing = options_for(job["plugins"])
     status = _run_session(warm.config, [*loaded, *job["arguments"]], write_line, "\n".join(conftests), missing)
     if status is not None:
-        fix = str(root / job["fix"])
-        found = warm.snapshot.changed() or strange_plugin(plugins.get_plugins(), known, fix)
+        found = strange_plugin(plugins.get_plugins(), known, str(root / job["fix"]))
         write_line(done=status in _FINISHED, status=status, tampered=found)
+
+
+def write_files(files: dict[str, bytes], root: str, directory: str) -> None:
+    """Write a tree, given by absolute paths below a new folder, and change to one of its directories.
+
+    Plain os calls, because this runs for every job and every object that a forked process touches is copied.
+    """
+    made = {root}
+    os.mkdir(root)  # noqa: PTH102
+    for path, text in files.items():
+        parent = path.rpartition("/")[0]
+        if parent not in made:
+            os.makedirs(parent, exist_ok=True)  # noqa: PTH103
+            made.add(parent)
+        target = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
+        content = memoryview(text)
+        while content:
+            content = content[os.write(target, content) :]
+        os.close(target)
+    if directory:
+        os.makedirs(f"{root}/{directory}", exist_ok=True)  # noqa: PTH103
+    os.chdir(f"{root}/{directory}")
 
 
 def _run_session(

@@ -1,14 +1,14 @@
-"""Validates Python fixes with their tests, isolated or with pytest, as chosen for the problem (`python_runner`).
+"""Validates Python fixes with the problem's own tests, run by pytest in a warm sandbox, one forked process per job.
 
-Isolated, the tests run in one warm sandbox and the candidate's code in another. The report comes only from the tests'
-side, over a pipe that the candidate cannot reach. What runs inside these sandboxes belongs in
-`touchstone.validation.isolated_runner`; running pytest belongs in `pytest_tests`.
+Tests that pass are run once more as negative controls. What runs inside the sandbox belongs in
+`touchstone.validation.pytest_runner`; what its results mean for a fix belongs in `judging.known_tests`.
 """
 
-import hashlib
-import json
+import functools
+import importlib.metadata
 import os
-import socket
+import secrets
+import sysconfig
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -18,36 +18,48 @@ from typing import Any
 
 from touchstone.progress import report_warning
 from touchstone.validation.files.file_identity import content_identity, packages_identity
-from touchstone.validation.isolated_runner import preload
-from touchstone.validation.isolated_runner.sides import divide, unmodified_text
-from touchstone.validation.protocol import Availability, Diagnostic, Job, Problem, Report, Tree
+from touchstone.validation.judging.judged_tests import only_judged
+from touchstone.validation.protocol import Availability, Job, Problem, Report, TestControl, Tree
+from touchstone.validation.pytest_runner.plugins import mentioned_plugins
+from touchstone.validation.sandbox.backends import Borrowed
 from touchstone.validation.sandbox.clock import LimitExceeded
 from touchstone.validation.sandbox.command import Limits
 from touchstone.validation.sandbox.interpreters import Interpreter, editable_installs, interpreter, with_environment
 from touchstone.validation.sandbox.runner import SandboxRunner
 from touchstone.validation.sandbox.warm_worker import WarmWorker, WorkerLostError, read_until_closed
 from touchstone.validation.validators import lint
-from touchstone.validation.validators.common import stopped_at, unavailable
-from touchstone.validation.validators.pytest_tests import PytestTests, packages_folder, pytest_available
+from touchstone.validation.validators.common import unavailable
+from touchstone.validation.validators.pytest_report import FULL, build_report, collected_ids, control_results
 from touchstone.validation.validators.worker_limits import exceeded_limit, job_clock
 from touchstone.validation.validators.worker_pool import WorkerPool
 
-FULL = "full"
-ISOLATED, PYTEST = "isolated", "pytest"
 _TEST_FILES = ("test_*.py", "*_test.py")
 _MAX_TREE_BYTES = 16 * 2**20
-_MAX_REPORT_BYTES = 4 * 2**20
-# Workers of two environments, each with and without large modules.
-_WARM_PAIRS = 4
+_MAX_REPORT_BYTES = 16 * 2**20
+# Workers of two environments, each with and without numpy.
+_WARM_WORKERS = 4
+_PYTEST = ("pytest", "_pytest", "pluggy", "iniconfig")
+_USED_BY_PYTEST = ("packaging", "py", "pygments")
+# Where pytest looks for its configuration.
+CONFIGURATION = ("pytest.ini", ".pytest.ini", "pytest.toml", ".pytest.toml", "pyproject.toml", "tox.ini", "setup.cfg")
+_WORKER = "touchstone.validation.pytest_runner.worker"
+_FINISHED = ("passed", "failed")
+# How often a control that accuses a fix, and the tests themselves, must give the same result again.
+_CONFIRMATIONS = 2
 
 
 @dataclass(frozen=True)
 class PythonSettings:
-    """The interpreter for candidates (default: this one, without its packages), and whether lint and doctests count."""
+    """The interpreter for problems (default: this one), and whether lint, doctests and negative controls are run.
+
+    `control_failures`: also if some tests failed, because the verdict may forgive that.
+    """
 
     interpreter: Path | None = None
     lint: bool = True
     doctest: bool = False
+    controls: bool = True
+    control_failures: bool = False
 
 
 class PythonValidator:
@@ -58,35 +70,36 @@ class PythonValidator:
     def __init__(self, sandbox: SandboxRunner, limits: Limits, settings: PythonSettings) -> None:
         self._sandbox, self._limits, self._settings = sandbox, limits, settings
         self.version = interpreter(settings.interpreter).version
-        self._pairs = WorkerPool(self._worker_pair, _WARM_PAIRS)
-        self._pytest = PytestTests(sandbox, settings.doctest)
+        self._workers = WorkerPool(self._worker, _WARM_WORKERS)
         # Hashes of programs and package folders, each computed once.
         self._installed: dict[Path, str] = {}
 
-    def _worker_pair(self, key: tuple[Interpreter, bool]) -> "_WorkerPair":
-        python, heavy = key
-        serve = "serve_heavy" if heavy else "serve"
-        where = "touchstone.validation.isolated_runner"
-        candidate = f"{where}.candidate:{serve}"
-        return _WorkerPair(
-            WarmWorker(self._sandbox, f"{where}.runner:{serve}", self._limits, paths=[packages_folder()]),
-            WarmWorker(self._sandbox, candidate, self._limits, python=python, paths=python.packages),
-        )
+    def _worker(self, key: tuple[Interpreter, bool, Limits]) -> WarmWorker:
+        python, numpy, limits = key
+        serve = f"{_WORKER}:{'serve_with_numpy' if numpy else 'serve'}"
+        if python == interpreter():
+            return WarmWorker(self._sandbox, serve, limits, python=python, paths=[packages_folder()])
+        # The runner depends on pytest's internals, so it brings its own pytest into every environment.
+        pytest = Borrowed(packages_folder(), _PYTEST, _USED_BY_PYTEST)
+        return WarmWorker(self._sandbox, serve, limits, python=python, paths=python.packages, borrowed=pytest)
 
     def _python(self, problem: Problem) -> Interpreter:
-        """The interpreter of a problem's fixes, with the packages that they can import."""
+        """The interpreter of a problem, with the packages that its files can import."""
         configured = interpreter(self._settings.interpreter)
         return configured if problem.environment is None else with_environment(configured, problem.environment)
 
     def probe(self) -> Availability:
         """Whether a right answer passes and a wrong one fails."""
+        available = pytest_available()
+        if not available.usable:
+            return available
         right, wrong = [self._validate_one(_sample(answer)).status for answer in (b"1", b"2")]
         self.close()
         if (right, wrong) == ("passed", "failed"):
             if missing := editable_installs(interpreter(self._settings.interpreter)):
                 names = f"{self._settings.interpreter}: {', '.join(missing)}"
                 report_warning(f"{names}: editable installs are not visible in the sandbox; install the package itself")
-            return Availability(True, f"Python {self.version}, {pytest_available().detail}")
+            return Availability(True, f"Python {self.version}, {available.detail}")
         return Availability(False, f"Python {self.version} finds a right answer {right} and a wrong one {wrong}")
 
     def fidelity(self, problem: Problem) -> str:
@@ -94,16 +107,15 @@ class PythonValidator:
         return FULL
 
     def identity(self, problem: Problem) -> Mapping[str, Any]:
-        """The interpreters and packages of both sides, the unmodified file, and the linter."""
-        unmodified = hashlib.sha256((unmodified_text(problem) or "").encode()).hexdigest()
+        """The interpreters, the packages of pytest and of the problem, and the linter."""
         linter = lint.identity() if self._settings.lint else None
-        candidate, tests = self._python(problem), interpreter()
-        programs = dict.fromkeys((candidate.program, tests.program), content_identity)
-        wanted = programs | dict.fromkeys((packages_folder(), *candidate.packages), packages_identity)
+        python, own = self._python(problem), interpreter()
+        programs = dict.fromkeys((python.program, own.program), content_identity)
+        wanted = programs | dict.fromkeys((packages_folder(), *python.packages), packages_identity)
         for path in wanted.keys() - self._installed.keys():
             self._installed[path] = wanted[path](path)
         installed = {str(path): self._installed[path] for path in wanted}
-        return {"installed": installed, "unmodified": unmodified, "lint": linter}
+        return {"installed": installed, "lint": linter, "control_failures": self._settings.control_failures}
 
     def validate(self, jobs: Sequence[Job]) -> Iterator[Report]:
         """Lint all files in one call, then run the tests job by job."""
@@ -119,8 +131,7 @@ class PythonValidator:
 
     def close(self) -> None:
         """Stop all workers."""
-        self._pairs.close()
-        self._pytest.close()
+        self._workers.close()
 
     def _validate_one(self, job: Job) -> Report:
         tests = find_tests(job)
@@ -131,94 +142,135 @@ class PythonValidator:
         if not tests:
             return Report("no_report", FULL, note=f"there is no test ({' or '.join(_TEST_FILES)})")
         below = PurePosixPath(job.problem.working_directory)
-        if missing := [name for name in tests if str(below / name) not in job.tree.files]:
+        if missing := [name for name in tests if os.path.normpath(below / name) not in job.tree.files]:
             return Report("no_report", FULL, note=f"the test {missing[0]} is not there")
         contents = {path: job.tree.read(path) for path in job.tree.files}
         size = sum(map(len, contents.values()))
         if size > _MAX_TREE_BYTES:
             return Report("validator_unavailable", FULL, note=f"the tree has {size:,} bytes, too many to test")
+        if not (available := pytest_available()).usable:
+            return unavailable(available, FULL)
         files = {path: content.decode("utf-8", "surrogateescape") for path, content in contents.items()}
-        if job.problem.runner == PYTEST:
-            available = pytest_available()
-            if not available.usable:
-                return unavailable(available, FULL)
-            return self._pytest.run(job, files, tests, self._limits, self._python(job.problem))
-        heavy = preload.uses_heavy_modules(text for path, text in files.items() if path.endswith(".py"))
-        pair = self._pairs.get((self._python(job.problem), heavy))
-        for attempt in (1, 2):
-            try:
-                return self._run(pair, job, files, tests)
-            except WorkerLostError as error:
-                # The other worker may have started the job; neither may continue with it.
-                pair.close()
-                # The first time, something may have killed the worker between jobs; the second time it is the sandbox.
-                if attempt == 2:
-                    return Report("sandbox_error", FULL, note=str(error))
-            except _NoExitCodeError as error:
-                # The machine's doing the first time; the second time a failure, as a fix may have a part in it.
-                pair.close()
-                if attempt == 2:
-                    return error.report
-        raise AssertionError
+        session = _Session(job, tests, self._payload(job, files, tests), self._worker_for(job, files), self._limits)
+        return session.report(self._settings)
 
-    def _run(self, pair: "_WorkerPair", job: Job, files: Mapping[str, str], tests: Sequence[str]) -> Report:
-        problem = job.problem
-        sides = divide(problem, files, tests, job.tree.changed)
-        near, far = socket.socketpair()
+    def _worker_for(self, job: Job, files: Mapping[str, str]) -> WarmWorker:
+        mentions_numpy = any("numpy" in text for path, text in files.items() if path.endswith(".py"))
+        return self._workers.get((self._python(job.problem), mentions_numpy, self._limits))
+
+    def _payload(self, job: Job, files: Mapping[str, str], tests: Sequence[str]) -> dict[str, Any]:
+        doctest = ["--doctest-modules", f"./{job.problem.filename}"] if self._settings.doctest else []
+        # Of a failure only its message is read, so no source lines are looked up for it.
+        options = ["-q", "--tb=no", "--continue-on-collection-errors"]
+        own = _paths(job.problem, tests)
+        conftests = {path for path in files if PurePosixPath(path).name == "conftest.py"}
+        names = {"conftest.py", *CONFIGURATION}
+        read = (text for path, text in files.items() if path in own or PurePosixPath(path).name in names)
+        return {
+            "files": files,
+            "directory": job.problem.working_directory,
+            "fix": job.problem.path,
+            "is_fix": job.is_fix,
+            "names": sorted(_importable_names(job, tests)),
+            "arguments": [*options, *doctest, *(f"./{os.path.normpath(name)}" for name in tests)],
+            # All plugins of an environment that the problem chose, as pytest would load them.
+            "plugins": None if self._python(job.problem) != interpreter() else mentioned_plugins(read),
+            "judge_files": sorted({*job.problem.judge_files, *own, *conftests} & files.keys()),
+        }
+
+
+@dataclass(frozen=True)
+class _Session:
+    """The runs of one job's tests: as they are, and as negative controls."""
+
+    job: Job
+    tests: Sequence[str]
+    payload: Mapping[str, Any]
+    worker: WarmWorker
+    limits: Limits
+
+    def report(self, settings: PythonSettings) -> Report:
+        """The report on the job. For a fix, controls are only run if the tests that count passed."""
+        report, ids = self._plain()
+        problem = self.job.problem
+        if not settings.controls or report.status not in _FINISHED or not report.compiled:
+            return report
+        forgiving = settings.control_failures or (problem.summary and not problem.judged_tests)
+        passed = any(report.tests.values()) if forgiving else only_judged(report, problem).status == "passed"
+        if self.job.is_fix and not passed:
+            return report
+        found = self._control(report, ids)
+        if isinstance(found, Report):
+            return found
+        return replace(report, control=self._confirmed(report, ids, found) if self.job.is_fix else found)
+
+    def _confirmed(self, report: Report, ids: Sequence[str], control: dict[str, TestControl]) -> dict[str, TestControl]:
+        """The control's results, in which only what shows again and again accuses a fix."""
+        for _ in range(_CONFIRMATIONS):
+            suspects = {name for name, result in control.items() if result.accuses}
+            if not suspects:
+                break
+            again, (plain, _) = self._control(report, ids), self._plain()
+            if isinstance(again, Report) or plain.tests != report.tests:
+                return {name: result for name, result in control.items() if name not in suspects}
+            for name in suspects & again.keys():
+                control[name] = control[name].confirmed_by(again[name])
+        return control
+
+    def _plain(self) -> tuple[Report, list[str]]:
+        """The report on the tests as they are, and the ids that pytest gave them."""
+        token = secrets.token_hex(16)
+        answer, exceeded, exit_code = self._run({"token": token})
+        if isinstance(exceeded, str):
+            return Report("sandbox_error", FULL, note=exceeded), []
+        report = build_report(self.job.problem, self.tests, answer, token, exceeded, exit_code)
+        return report, collected_ids(answer, token)
+
+    def _control(self, report: Report, ids: Sequence[str]) -> dict[str, TestControl] | Report:
+        """What the control says of each test, by id; a report if the sandbox failed."""
+        token = secrets.token_hex(16)
+        names = sorted({name.rpartition("::")[2].partition("[")[0] for name in report.tests})
+        answer, exceeded, _ = self._run({"token": token, "control": secrets.token_hex(4), "tests": names})
+        if isinstance(exceeded, str):
+            return Report("sandbox_error", FULL, note=exceeded)
+        limited = exceeded is not None
+        return control_results(self.job.problem, self.tests, answer, token, report, ids, limited=limited)
+
+    def _run(self, more: Mapping[str, Any]) -> tuple[bytes, LimitExceeded | str | None, int | None]:
+        """The lines of one run, the limit that ended it, and its exit code; for a lost sandbox, the reason."""
+        for _ in range(2):
+            try:
+                return self._run_once({**self.payload, **more})
+            except WorkerLostError as error:
+                lost = error
+        return b"", str(lost), None
+
+    def _run_once(self, payload: Mapping[str, Any]) -> tuple[bytes, LimitExceeded | None, int | None]:
         reads, writes = os.pipe()
         try:
-            with near, far:
-                pair.candidate.job(sides.candidate, [far.fileno()])
-                pair.tests.job(sides.tests, [near.fileno(), writes])
+            self.worker.job(payload, [writes])
             os.close(writes)
             writes = -1
-            workers = [pair.candidate, pair.tests]
-            clock = job_clock(workers, self._limits)
+            clock = job_clock([self.worker], self.limits)
             answer, exceeded = read_until_closed(
-                reads, _MAX_REPORT_BYTES, lambda: exceeded_limit(workers, self._limits) or clock.exceeded()
+                reads, _MAX_REPORT_BYTES, lambda: exceeded_limit([self.worker], self.limits) or clock.exceeded()
             )
         finally:
             os.close(reads)
             if writes >= 0:
                 os.close(writes)
         if exceeded is not None:
-            pair.close()
-            return build_report(problem, answer, exceeded, exit_code=None)
-        pair.tests.ask_end()
-        pair.candidate.ask_end(at_once=True)
-        exit_code = pair.tests.ended()["exit_code"]
-        full = pair.candidate.ended()["disk_full"]
-        report = build_report(problem, answer, LimitExceeded("disk_limit") if full else None, exit_code)
-        if exit_code is None:
-            raise _NoExitCodeError(report)
-        return report
-
-
-class _NoExitCodeError(Exception):
-    """The tests' worker was lost after the job, so how the tests ended is unknown."""
-
-    def __init__(self, report: Report) -> None:
-        super().__init__(report.note)
-        self.report = report
+            self.worker.close()
+            return answer, exceeded, None
+        self.worker.ask_end()
+        ended = self.worker.ended()
+        return answer, LimitExceeded("disk_limit") if ended["disk_full"] else None, ended["exit_code"]
 
 
 def _sample(answer: bytes) -> Job:
     files = {"one.py": b"def one():\n    return " + answer + b"\n"}
     files["test_one.py"] = b"from one import one\n\n\ndef test_one():\n    assert one() == 1\n"
     return Job(Problem("probe", "one.py", Path("/")), Tree(Path("/"), tuple(sorted(files)), files))
-
-
-@dataclass(frozen=True)
-class _WorkerPair:
-    """One warm worker for tests and one for candidates."""
-
-    tests: WarmWorker
-    candidate: WarmWorker
-
-    def close(self) -> None:
-        """Stop both workers."""
-        self.tests.close()
-        self.candidate.close()
 
 
 def find_tests(job: Job) -> tuple[str, ...]:
@@ -230,38 +282,31 @@ def find_tests(job: Job) -> tuple[str, ...]:
     return tuple(path for path in inside if any(fnmatch(PurePosixPath(path).name, form) for form in _TEST_FILES))
 
 
-def build_report(problem: Problem, answer: bytes, exceeded: LimitExceeded | None, exit_code: int | None) -> Report:
-    """Build the report from the lines of the tests' side. A test that did not report has failed."""
-    lines = [json.loads(line) for line in answer.splitlines() if line.startswith(b"{") and line.endswith(b"}")]
-    told = {key: line for line in lines for key in line}
-    results = {line["test"]: line for line in lines if "test" in line}
-    collected: list[str] = next((line["collected"] for line in lines if "collected" in line), [])
-    names = list(dict.fromkeys([*collected, *problem.expected_tests]))
-    outcomes = {name: bool(results.get(name, {}).get("passed")) for name in names}
-    diagnostics = [_broken(problem, told["broken"])] if "broken" in told else []
-    if "broken" not in told:
-        diagnostics += [_failure(name, results.get(name)) for name, good in outcomes.items() if not good]
-    compiled = None if not lines else "imported" in told
-    doubt = next((line["cannot_judge"] for line in lines if line.get("cannot_judge")), "")
-    report = Report("failed", FULL, tuple(diagnostics), compiled=compiled, tests=outcomes, cannot_judge=doubt)
-    if exceeded is not None:
-        return stopped_at(exceeded, report)
-    if any(line.get("memory") for line in lines):
-        return replace(report, status="memory_limit")
-    if "done" not in told:
-        return replace(report, status="no_report", note="the tests ended before they had reported")
-    if exit_code != 0:
-        return replace(report, status="no_report", consistent=False, note=f"the tests ended with {exit_code}")
-    if not diagnostics and not outcomes:
-        return replace(report, status="no_report", note="no test was found in the test files")
-    note = f"the isolated runner may be wrong about a test: {doubt}" if doubt else ""
-    return replace(report, status="failed" if diagnostics else "passed", note=note)
+@functools.cache
+def packages_folder() -> Path:
+    """The packages beside Touchstone. Tests and fixes can import them unless another environment is configured."""
+    return Path(sysconfig.get_path("purelib"))
 
 
-def _broken(problem: Problem, line: Mapping[str, Any]) -> Diagnostic:
-    return Diagnostic("error", line["kind"], line["broken"], problem.path, line.get("line"), line.get("line"))
+def pytest_available() -> Availability:
+    """Whether pytest is installed beside Touchstone."""
+    try:
+        return Availability(True, f"pytest {importlib.metadata.version('pytest')}")
+    except importlib.metadata.PackageNotFoundError:
+        return Availability(False, "pytest is not installed", "pip install pytest")
 
 
-def _failure(name: str, result: Mapping[str, Any] | None) -> Diagnostic:
-    message = "it did not report" if result is None else result.get("message", "")
-    return Diagnostic("error", f"test failed: {name}", message, test=name)
+def _paths(problem: Problem, names: Sequence[str]) -> set[str]:
+    return {os.path.normpath(PurePosixPath(problem.working_directory) / name) for name in names}
+
+
+def _importable_names(job: Job, tests: Sequence[str]) -> set[str]:
+    """The first part of every module name that the job's own files can be imported by."""
+    below = PurePosixPath(job.problem.working_directory)
+    places = {below, PurePosixPath(), below / "src", *(below / PurePosixPath(name).parent for name in tests)}
+    found = set()
+    for path in map(PurePosixPath, job.tree.files):
+        for place in places:
+            if path.suffix == ".py" and path.is_relative_to(place):
+                found.add(PurePosixPath(path.relative_to(place).parts[0]).stem)
+    return found

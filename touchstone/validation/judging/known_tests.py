@@ -1,0 +1,75 @@
+"""What pytest's results on a fix are held to: the tests that the problem has, and their negative controls.
+
+A control is a test whose expectations were made false (`pytest_runner.controls`). It accuses a fix only if it works on
+the unmodified problem and on the reference fix, so an honest fix is safe from a test that is unusual.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from touchstone.validation.protocol import Diagnostic, Report, TestControl
+
+_FINISHED = ("passed", "failed")
+
+
+def hold_to_known_tests(report: Report, baseline: Report, reference: Report | None) -> Report:
+    """Add an error for every test that is missing, skipped or new in a fix's report, and for every forged pass.
+
+    Compared with the unmodified problem and the reference fix. If the unmodified problem cannot be collected and there
+    is no reference fix, no test is known. Of the controls those stay that a pass can rely on.
+    """
+    if report.status not in _FINISHED or report.compiled is False:
+        return report
+    known = [one for one in (baseline, reference) if one is not None and one.status in _FINISHED and one.compiled]
+    controls = report.control or {}
+    evidence = {name: _evidence(name, control, known) for name, control in controls.items() if report.tests.get(name)}
+    forged = {name: why for name, why in evidence.items() if why}
+    added = [
+        *(_differences(report, known) if known else ()),
+        *(Diagnostic("error", f"forged pass: {name}", why, test=name) for name, why in forged.items()),
+    ]
+    if report.control is not None:
+        sound = {name: controls[name] for name, why in evidence.items() if why == ""}
+        tests = {name: passed and name not in forged for name, passed in report.tests.items()}
+        report = replace(report, control=sound, tests=tests)
+    return replace(report, status="failed", diagnostics=(*report.diagnostics, *added)) if added else report
+
+
+def _differences(report: Report, known: Sequence[Report]) -> Iterator[Diagnostic]:
+    ids = {name for one in known for name in (*one.tests, *one.skipped)}
+    may_skip = {name for one in known for name in one.skipped}
+    for name in known[-1].tests:
+        if name not in report.tests and name not in report.skipped:
+            yield Diagnostic("error", f"test did not report: {name}", test=name)
+    for name in report.skipped:
+        if name in ids and name not in may_skip:
+            yield Diagnostic("error", f"test skipped: {name}", "it is not skipped without the fix", test=name)
+    for name in (*report.tests, *report.skipped):
+        if name not in ids:
+            yield Diagnostic("error", f"unknown test: {name}", "the problem has no such test", test=name)
+
+
+def _evidence(name: str, control: TestControl, known: Sequence[Report]) -> str | None:
+    """Why a test's pass is forged; empty if its control is as it should be, None if the test has no usable control.
+
+    >>> sound, silent = TestControl(ended=True), TestControl(ended=True, passed=True)
+    >>> problem = Report("failed", "full", tests={"test_a": False}, control={"test_a": sound})
+    >>> [_evidence("test_a", one, [problem]) for one in (sound, silent)]
+    ['', 'it also passes with its expectations made false']
+    """
+    others = [one.control[name] for one in known if one.control is not None and name in one.control]
+    if any(other.passed for other in others):
+        return None
+    if control.passed:
+        return "it also passes with its expectations made false"
+    excused = {place for other in others for place in (*other.held, *other.unsure)}
+    held = [place for place in control.held if place not in excused]
+    if any(other.ended for other in others):
+        # The comparison is known to tell other values apart.
+        held += [place for place in control.unsure if place not in excused]
+    if held:
+        return f"it accepts another value than the expected one at {', '.join(held[:3])}"
+    if control.ended:
+        return ""
+    # It may be the control that this test does not bear.
+    return "it does not pass again when its values are watched" if any(other.ended for other in others) else None

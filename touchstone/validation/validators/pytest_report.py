@@ -1,0 +1,181 @@
+"""Builds a report from the lines that pytest's run writes, and the results of its control.
+
+What writes the lines belongs in `touchstone.validation.pytest_runner`.
+"""
+
+import os
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from touchstone.validation.protocol import Diagnostic, Problem, Report, TestControl
+from touchstone.validation.pytest_runner.channel import read_lines
+from touchstone.validation.sandbox.clock import LimitExceeded
+from touchstone.validation.validators.common import stopped_at
+
+FULL = "full"
+_MAX_PLACES = 20
+_NEUTRAL = ("skipped", "xfailed", "xpassed")
+
+
+def build_report(
+    problem: Problem,
+    tests: Sequence[str],
+    answer: bytes,
+    token: str,
+    exceeded: LimitExceeded | None,
+    exit_code: int | None,
+) -> Report:
+    """Build the report from pytest's lines. A test that did not report, or did so twice, has failed."""
+    lines, foreign = read_lines(answer, token)
+    results = _Results(problem, lines, tests)
+    report = Report(
+        "failed",
+        FULL,
+        tuple(results.diagnostics()),
+        compiled=results.compiled if lines else None,
+        tests=results.tests,
+        skipped=tuple(results.skipped),
+        note=results.note,
+    )
+    if exceeded is not None:
+        return stopped_at(exceeded, report)
+    if foreign or results.tampered:
+        what = f": {results.tampered}" if results.tampered else ""
+        note = f"the tests, pytest or its results were tampered with{what}"
+        return replace(report, status="no_report", consistent=False, note=note)
+    if results.unusable:
+        return replace(report, status="validator_unavailable", note=f"pytest cannot be started: {results.unusable}")
+    if results.needs:
+        return replace(report, status="validator_unavailable", note=f"the tests cannot be run: {results.needs}")
+    if any(line.get("memory") for line in lines):
+        return replace(report, status="memory_limit")
+    end = next((line for line in lines if "done" in line), None)
+    if end is None or not end["done"]:
+        crashed = "".join(f": {line['crashed']}" for line in lines if "crashed" in line)
+        return replace(report, status="no_report", note=f"the tests ended before they had reported{crashed}")
+    if exit_code != 0:
+        return replace(report, status="no_report", consistent=False, note=f"the tests ended with {exit_code}")
+    if not report.diagnostics and not report.tests:
+        if report.skipped or any("skipped_file" in line for line in lines):
+            return replace(report, status="validator_unavailable", note="every test was skipped")
+        return replace(report, status="no_report", note="no test was found in the test files")
+    failed_there = results.failed_in_pytest
+    if failed_there != (end["status"] == 1):
+        return replace(report, status="no_report", consistent=False, note="pytest's exit and its results disagree")
+    return replace(report, status="failed" if report.diagnostics else "passed")
+
+
+def collected_ids(answer: bytes, token: str) -> list[str]:
+    """The ids of all tests, in their order."""
+    return [name for line in read_lines(answer, token)[0] for name in line.get("collected", ())]
+
+
+def control_results(
+    problem: Problem,
+    tests: Sequence[str],
+    answer: bytes,
+    token: str,
+    report: Report,
+    ids: Sequence[str],
+    *,
+    limited: bool,
+) -> dict[str, TestControl]:
+    """What a control says of each test of a report, by id. A test that has no control is left out.
+
+    `ids`: those of the tests themselves, in their order; decoys may have changed them. `limited`: a limit ended it, so
+    tests without a result have no control; otherwise they did not run to their end.
+    """
+    lines, foreign = read_lines(answer, token)
+    if foreign:
+        return {name: TestControl(passed=True) for name in report.tests}
+    collected = collected_ids(answer, token)
+    own_ids = dict(zip(collected, ids, strict=True)) if len(collected) == len(ids) else {}
+
+    def short(name: str) -> str:
+        return _Results(problem, (), tests).short(own_ids.get(name, name))
+
+    found = {
+        short(line["control"]): TestControl(
+            line["ended"], line["passed"], tuple(line["held"][:_MAX_PLACES]), tuple(line["unsure"][:_MAX_PLACES])
+        )
+        for line in lines
+        if "control" in line
+    }
+    without = {short(name) for line in lines for name in line.get("uncontrolled", ())}
+    for name in report.tests.keys() - found.keys() - without:
+        if not limited:
+            found[name] = TestControl()
+    return {name: found[name] for name in report.tests if name in found}
+
+
+class _Results:
+    """The lines of one run, by test id."""
+
+    def __init__(self, problem: Problem, lines: Sequence[Mapping[str, Any]], tests: Sequence[str]) -> None:
+        self._problem, self._lines = problem, lines
+        self._only = os.path.normpath(tests[0]) if len(tests) == 1 else None
+        self._by_id = {self.short(line["test"]): line for line in lines if "test" in line}
+        self._times = Counter(self.short(line["test"]) for line in lines if "test" in line)
+        collected = [self.short(name) for line in lines for name in line.get("collected", [])]
+        self._twice = {name for name, count in Counter(collected).items() if count > 1}
+        expected = [self.short(name) for name in problem.expected_tests]
+        self._broken = {self.short(line["broken"]): line["message"] for line in lines if "broken" in line}
+        names = list(dict.fromkeys([*collected, *self._by_id, *expected]))
+        self.skipped = [name for name in names if self._is_neutral(name)]
+        self.tests = {name: self._passed(name) for name in names if name not in self.skipped}
+        self.tampered = next((line["tampered"] for line in lines if line.get("tampered")), None)
+        self.unusable = next((line["unusable"] for line in lines if "unusable" in line), None)
+        judged = {self.short(name) for name in problem.judged_tests}
+        needs = (line for line in lines if "needs" in line)
+        counted = (line for line in needs if not judged or line["of"] is None or self.short(line["of"]) in judged)
+        self.needs = next((line["needs"] for line in counted), None)
+        ignored = [option for line in lines for option in line.get("ignored", [])]
+        self.note = f"ignored in addopts: {', '.join(ignored)}" if ignored else ""
+        self.compiled = not self._broken
+
+    def short(self, name: str) -> str:
+        """The id without its file if there is only one."""
+        file, separator, rest = name.partition("::")
+        return rest if separator and os.path.normpath(file) == self._only else name
+
+    def _is_neutral(self, name: str) -> bool:
+        line = self._by_id.get(name, {})
+        # Only the tests may skip, not the code that they test.
+        return (
+            self._times[name] == 1
+            and line.get("outcome") in _NEUTRAL
+            and self._problem.filename not in line.get("where", [])
+        )
+
+    def _passed(self, name: str) -> bool:
+        once = self._times[name] == 1 and name not in self._twice
+        return once and self._by_id[name]["outcome"] == "passed"
+
+    @property
+    def failed_in_pytest(self) -> bool:
+        """Whether pytest's own exit code must be 1."""
+        return bool(self._broken) or any(line["outcome"] == "failed" for line in self._by_id.values())
+
+    def diagnostics(self) -> list[Diagnostic]:
+        """An error for every file that could not be collected and every test that did not pass."""
+        found = [
+            Diagnostic("error", f"not collected: {name}", message, test=name) for name, message in self._broken.items()
+        ]
+        for line in self._lines:
+            if "skipped_file" in line and line["where"] == self._problem.filename:
+                name = self.short(line["skipped_file"])
+                found.append(Diagnostic("error", f"not collected: {name}", "skipped by the fix", test=name))
+        for name, good in self.tests.items():
+            if not good and not (self._broken and name not in self._by_id):
+                found.append(Diagnostic("error", f"test failed: {name}", self._message(name), test=name))
+        return found
+
+    def _message(self, name: str) -> str:
+        line = self._by_id.get(name)
+        if line is None:
+            return "it did not report"
+        if self._times[name] > 1 or name in self._twice:
+            return "it reported more than once"
+        return str(line["message"]) if line["outcome"] == "failed" else f"skipped by the fix: {line['message']}"
