@@ -48,6 +48,9 @@ STATUSES = (
     "unsafe_input",
 )
 
+# Why no fix of a problem is judged that the validator cannot show: not for lack of anything on this machine.
+WARNING_NOT_SHOWN = "the problem is a warning, and the static checker reports errors only; Terraform itself shows it"
+
 # What is validated several times to find flaky tests (`validation.repeat`).
 VALIDATED = ("baseline", "reference", "fix")
 

@@ -158,7 +158,7 @@ def plan_attempts(
     for attempt in attempts:
         problem = problems[attempt["oid"]]
         target = problem if isinstance(problem, NoTarget) else problem.target
-        has_range = isinstance(target, Target) and target.problem.line_start is not None
+        has_range = isinstance(target, Target) and target.problem.has_block
         fix = choose_fix(attempt, validation.settings.apply, has_range)
         known = applied.get((attempt["oid"], fix))
         if known is None:

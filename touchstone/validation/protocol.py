@@ -138,6 +138,9 @@ class Problem:
     language: str = ""
     line_start: int | None = None
     line_end: int | None = None
+    # The lines that a block fix replaces, where they are not those of the error.
+    block_start: int | None = None
+    block_end: int | None = None
     severity: str | None = None
     summary: str | None = None
     reference_fix: str | None = None
@@ -161,6 +164,19 @@ class Problem:
     def judged_tests(self) -> tuple[str, ...]:
         """The tests that must pass, and by which alone a fix is judged; empty if the problem does not name them."""
         return tuple(dict.fromkeys((*self.fail_to_pass, *self.pass_to_pass)))
+
+    @property
+    def has_block(self) -> bool:
+        """Whether the problem says where its block starts."""
+        return self.block_start is not None or self.line_start is not None
+
+    @property
+    def block_lines(self) -> tuple[int, int] | None:
+        """The block's first and last line: as the problem states them, else the lines of the error."""
+        if self.block_start is not None and self.block_end is not None:
+            return self.block_start, self.block_end
+        start = self.line_end if self.line_start is None else self.line_start
+        return None if start is None else (start, start if self.line_end is None else self.line_end)
 
     @cached_property
     def path(self) -> str:

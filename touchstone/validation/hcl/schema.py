@@ -45,7 +45,8 @@ _BUILTIN_SECTIONS: dict[str, Any] = {
 
 @dataclass(frozen=True, slots=True)
 class AttributeSchema:
-    """One attribute. `block_like`: it may also be written as blocks, as Terraform allows for some lists."""
+    """One attribute. `block_like`: it may also be written as blocks, as Terraform allows for lists of objects that are
+    no nested attributes."""
 
     required: bool
     read_only: bool
@@ -129,14 +130,34 @@ def _providers(document: object) -> tuple[dict[str, dict[str, Any]], frozenset[s
         return providers, frozenset(providers)
     if any(section in content for section in _SECTIONS.values()):
         return {_UNNAMED: content}, frozenset()
+    if "matched_block_name" in content and "matched_block_type" in content:
+        return {_UNNAMED: _matched_section(content)}, frozenset()
     types = {name: entry for name, entry in content.items() if _has_block(entry)}
     if not types:
         raise ValueError(
             "resource schema is JSON but no schema: expected the output of `terraform providers schema -json`, "
-            'one provider\'s part of it, or {"<resource type>": {"version": 0, "block": {...}}}'
+            'one provider\'s part of it, {"<resource type>": {"version": 0, "block": {...}}}, or one block with its '
+            "matched_block_type and matched_block_name"
         )
     data = {name.removeprefix("data."): entry for name, entry in types.items() if name.startswith("data.")}
     return {_UNNAMED: {"resource_schemas": types, "data_source_schemas": data}}, frozenset()
+
+
+_MATCHED_KINDS = {"resource": "resource_schemas", "data": "data_source_schemas", "ephemeral": _SECTIONS["ephemeral"]}
+
+
+def _matched_section(content: dict[str, Any]) -> dict[str, Any]:
+    """The schema of one block: its kind (`resource`, `data`) and its type are in two further keys, in either order.
+
+    Without a type, or of another kind of block, it says nothing of any resource.
+    """
+    words = f"{content['matched_block_type']} {content['matched_block_name']}".replace(".", " ").split()
+    kinds = [kind for word in words for kind in _MATCHED_KINDS if word == kind or word.startswith(f"{kind}_s")]
+    types = [word for word in words if "_" in word and word not in (*_SECTIONS.values(), "data_source")]
+    if not types or not (content.get("attributes") or content.get("block_types")):
+        return {}
+    section = _MATCHED_KINDS[kinds[0]] if kinds else "resource_schemas"
+    return {section: {types[0]: {"block": content}}}
 
 
 def _has_block(entry: object) -> bool:
@@ -157,7 +178,7 @@ def _block(raw: dict[str, Any]) -> BlockSchema:
 def _attribute(raw: dict[str, Any]) -> AttributeSchema:
     required = raw.get("required") is True
     read_only = raw.get("computed") is True and not required and raw.get("optional") is not True
-    return AttributeSchema(required, read_only, "nested_type" in raw or _is_list_of_objects(raw.get("type")))
+    return AttributeSchema(required, read_only, _is_list_of_objects(raw.get("type")))
 
 
 def _is_list_of_objects(kind: object) -> bool:
