@@ -11,7 +11,7 @@ from touchstone.config.validation import ValidationSettings
 from touchstone.validation.fixes.apply_fix import AppliedFix, Fix, NotApplied, apply_fix, choose_fix
 from touchstone.validation.judging.judged_tests import only_judged, unlike_recorded
 from touchstone.validation.judging.retrying import SETTLED
-from touchstone.validation.judging.verdicts import Verdict, compute_verdict, target_diagnostics
+from touchstone.validation.judging.verdicts import Verdict, compute_verdict, new_doubts, target_diagnostics
 from touchstone.validation.kept_texts import fix_columns
 from touchstone.validation.protocol import UNDECIDED, Problem, Report
 from touchstone.validation.runners import CannotJudge, hold_to_known_tests, runner_instead
@@ -223,6 +223,10 @@ def judge_fix(
 def _comparable_report(report: Report, problem: ValidatedProblem) -> Report:
     """A fix's report without excluded tests, held to the tests that the problem is known to have if pytest ran them."""
     report = report.without_tests(problem.excluded)
+    if report.doubts:
+        tree = problem.target.tree
+        originals = (tree.read(path) for path in tree.files if path.endswith((".tf", ".tf.json", ".tofu")))
+        report = replace(report, doubts=new_doubts(report, problem.baseline, originals))
     if problem.target.problem.runner != PYTEST:
         return report
     return hold_to_known_tests(report, problem.baseline, problem.reference)

@@ -54,6 +54,7 @@ class Report:
     status means the validator did not finish. `consistent` is False if the exit code contradicts the parsed report.
     `starved`: it timed out while the machine was too busy to run it. `cpu_used`: it used up its CPU time. `declared`
     lists what the tree declares and a fix must not remove, each as a type and names; None if that is unknown.
+    `doubts` are what the validator cannot judge in this tree, each with its reason and the text in question.
     `skipped`: tests that neither passed nor failed. `cannot_judge`: why the runner may have misjudged this tree; it
     counts for a problem, never for a fix.
     """
@@ -72,6 +73,7 @@ class Report:
     declared: tuple[tuple[str, ...], ...] | None = None
     skipped: tuple[str, ...] = ()
     cannot_judge: str = ""
+    doubts: tuple[tuple[str, str], ...] = ()
 
     @property
     def decided(self) -> bool:
@@ -118,8 +120,8 @@ class Report:
         found = tuple(Diagnostic(**entry) for entry in plain["diagnostics"])
         declared = plain.get("declared")
         names = None if declared is None else tuple(map(tuple, declared))
-        skipped = tuple(plain.get("skipped", ()))
-        return cls(**{**plain, "diagnostics": found, "declared": names, "skipped": skipped})
+        skipped, doubts = tuple(plain.get("skipped", ())), tuple(map(tuple, plain.get("doubts", ())))
+        return cls(**{**plain, "diagnostics": found, "declared": names, "skipped": skipped, "doubts": doubts})
 
 
 UNDECIDED = ("sandbox_error", "validator_unavailable", "unsafe_input")

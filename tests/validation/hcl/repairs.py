@@ -560,7 +560,7 @@ output "first" {
         right="""
 address_space       = var.spaces => address_space       = toset(var.spaces)
 policy              = [{ port = 443, hosts = ["a"] }] => policy              = [{ port = "443" }]
-policy              = [{ port = 443, hosts = ["a"] }] => policy              = [for name in var.spaces : { port = 1, hosts = [name] }]
+policy              = [{ port = 443, hosts = ["a"] }] => policy              = [for it in var.spaces : { port = 1 }]
 env = terraform.workspace => env = true
 """,
         wrong="""

@@ -10,10 +10,10 @@ from touchstone.validation.hcl.suggestions import did_you_mean
 from touchstone.validation.hcl.types import DYNAMIC, MAPPINGS, SEQUENCES, Type, Value, conversion_problem
 from touchstone.validation.protocol import Diagnostic
 
-# From `terraform metadata functions -json` of Terraform 1.11.4: parameters with types, and the result's type. An ellipsis
-# takes any number of further arguments. s, n and b are string, number and bool; l, t and m before one of them, or before
-# the star for any, make a list, a set or a map of it. A function that takes any type and then refuses some has the kinds
-# that it takes: `seq` (list, set or tuple), `lot` (list or tuple), `map` (map or object), `len` (what has a length).
+# From `terraform metadata functions -json` of Terraform 1.11.4: parameters with types, and the result's type. An
+# ellipsis takes any number of further arguments. s, n, b and the star are string, number, bool and any type; l, t and m
+# before one of them make a list, a set or a map of it. A function that takes any type and then refuses some has the
+# kinds that it takes: `seq` (list, set, tuple), `lot` (list, tuple), `map` (map, object), `len` (what has a length).
 _SIGNATURES = """
 abs(num:n)=n abspath(path:s)=s alltrue(list:lb)=b anytrue(list:lb)=b base64decode(str:s)=s base64encode(str:s)=s
 base64gzip(str:s)=s base64sha256(str:s)=s base64sha512(str:s)=s basename(path:s)=s bcrypt(str:s ...cost:n)=s
@@ -38,7 +38,8 @@ strcontains(str:s substr:s)=b strrev(str:s)=s substr(str:s offset:n length:n)=s 
 templatefile(path:s vars:map)=* templatestring(template:s vars:map)=s textdecodebase64(source:s encoding:s)=s
 textencodebase64(string:s encoding:s)=s timeadd(timestamp:s duration:s)=s timecmp(timestamp_a:s timestamp_b:s)=n
 timestamp()=s title(str:s)=s tobool(v:b)=b tolist(v:seq)=* tomap(v:map)=* tonumber(v:n)=n toset(v:seq)=* tostring(v:s)=s
-transpose(values:m*)=* trim(str:s cutset:s)=s trimprefix(str:s prefix:s)=s trimspace(str:s)=s trimsuffix(str:s suffix:s)=s
+transpose(values:m*)=*
+trim(str:s cutset:s)=s trimprefix(str:s prefix:s)=s trimspace(str:s)=s trimsuffix(str:s suffix:s)=s
 try(...expressions:*)=* upper(str:s)=s urlencode(str:s)=s uuid()=s uuidv5(namespace:s name:s)=s values(mapping:map)=*
 yamldecode(src:s)=* yamlencode(value:*)=s zipmap(keys:ls values:lot)=*
 """

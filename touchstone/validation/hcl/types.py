@@ -1,7 +1,7 @@
 """Terraform's types and its conversions between them.
 
 A type is a word (`string`, `number`, `bool`, `dynamic`) or a tuple: `("list", element)`, also `set` and `map`;
-`("tuple", (types…))`; `("object", ((name, type, required), …))`. Nothing is known of `dynamic`: it converts to anything.
+`("tuple", (types…))`; `("object", ((name, type, required), …))`. `dynamic` converts to anything.
 """
 
 import re
@@ -55,6 +55,11 @@ class Value:
 def outer(kind: Type) -> str:
     """The outermost word of a type."""
     return kind if isinstance(kind, str) else kind[0]
+
+
+def attributes_of(kind: Type) -> tuple[tuple[str, Type, bool], ...]:
+    """The attributes of an object type: name, type and whether it is required."""
+    return kind[1] if isinstance(kind, tuple) and kind[0] == "object" else ()
 
 
 def type_name(kind: Type) -> str:
@@ -182,7 +187,7 @@ def _unreadable(want: str, text: str) -> str:
 
 
 def _object_problem(given: Mapping[str, Value], wanted: Type) -> str:
-    for name, kind, required in wanted[1]:
+    for name, kind, required in attributes_of(wanted):
         if name in given:
             if problem := conversion_problem(given[name], kind):
                 return f'attribute "{name}": {problem}'
@@ -201,7 +206,7 @@ def _elements(value: Value) -> Iterator[tuple[str, Value]]:
     elif kind == "tuple":
         yield from ((str(index), Value(one)) for index, one in enumerate(value.type[1]))
     elif kind == "object":
-        yield from ((name, Value(one)) for name, one, _ in value.type[1])
+        yield from ((name, Value(one)) for name, one, _ in attributes_of(value.type))
     else:
         yield "0" if kind != "map" else "*", Value(value.type[1])
 

@@ -87,7 +87,7 @@ class ValueChecks:
             self.errors[scope.unit] += findings.errors
             self.doubts += [Doubt(doubt.reason, _argument_text(place.expression)) for doubt in findings.doubts]
             if place.part and len(scope.unit) == 3 and self._names_itself(place.expression, scope):
-                reason = "a resource that refers to itself is refused when it is planned"
+                reason = f"{'.'.join(scope.unit)} refers to itself, which is refused when it is planned"
                 self.doubts.append(Doubt(reason, _argument_text(place.expression)))
 
     def _is_expected(self, scope: Scope, part: str) -> bool:

@@ -23,6 +23,7 @@ from touchstone.validation.hcl.types import (
     SEQUENCES,
     Type,
     Value,
+    attributes_of,
     conversion_problem,
 )
 from touchstone.validation.protocol import Diagnostic
@@ -30,7 +31,7 @@ from touchstone.validation.protocol import Diagnostic
 # Whether Terraform surely evaluates an expression, perhaps, or ignores its errors as in `try`.
 Certainty = Literal["sure", "perhaps", "forgiven"]
 
-_MAX_DEPTH = 60
+_MAX_DEPTH, _SHOWN = 60, 80
 _NUMBERS, _LOGIC, _ORDER = ("+", "-", "*", "/", "%"), ("&&", "||"), ("<", ">", "<=", ">=")
 _SIGNS = frozenset({*_NUMBERS, *_LOGIC, *_ORDER, "==", "!=", "!"})
 _BOUND = Value()
@@ -77,6 +78,7 @@ _DEPEND_ON_VALUES = frozenset(
         "zipmap",
     ]
 )
+_READ_FILES = frozenset(name for name in _DEPEND_ON_VALUES if name.startswith(("file", "templatefile")))
 # Of these, marks of single elements need not reach the result.
 _LOSE_MARKS = frozenset(
     ["can", "issensitive", "keys", "length", "contains", "lookup", "element", "values", "merge", "setproduct", "concat"]
@@ -122,12 +124,13 @@ class Evaluator:
         if self.certainty == "sure":
             self.findings.errors.append(self.text.error(first_part(self.text, node), summary, detail))
         elif self.certainty == "perhaps":
-            self.findings.doubts.append(Doubt(f"{summary}, unless it is never evaluated: {detail}", source(node)))
+            self._doubt(node, f"{summary}, unless it is never evaluated: {detail}")
         return Value()
 
     def _doubt(self, node: Node, reason: str) -> None:
         if self.certainty != "forgiven":
-            self.findings.doubts.append(Doubt(reason, source(node)))
+            shown = " ".join(source(node).split())[:_SHOWN]
+            self.findings.doubts.append(Doubt(f"{reason} ({shown})", source(node)))
 
     def _terms(self, nodes: list[Node]) -> Value:
         """A term with what follows it: attributes, indices and splats."""
@@ -324,7 +327,7 @@ class Evaluator:
     def _member(self, value: Value, node: Node, name: str, summary: str) -> Value:
         if isinstance(value.parts, Mapping) and name in value.parts:
             return value.parts[name]
-        types = {one: kind for one, kind, _ in value.type[1]}
+        types = {one: kind for one, kind, _ in attributes_of(value.type)}
         if name in types:
             return Value(types[name], sensitive=value.sensitive)
         return self._refuse(node, summary, f'This object does not have an attribute named "{name}".')
@@ -366,7 +369,8 @@ class Evaluator:
             return Value(signature.result if signature else DYNAMIC, sensitive=sensitive)
         self._check_arguments(name, signature, arguments, values)
         known = all(value.constant for value in values)
-        if name in _DEPEND_ON_VALUES and known and not _is_simple(name, values):
+        reads = name in _READ_FILES and "path." in source(node)
+        if reads or (name in _DEPEND_ON_VALUES and known and not _is_simple(name, values)):
             self._doubt(node, f"whether {name}() accepts these values is not checked")
         return Value(_result_type(name, signature, values), sensitive=sensitive)
 

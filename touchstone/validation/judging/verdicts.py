@@ -147,7 +147,23 @@ def compute_verdict(
     )
     # A problem that names its tests is judged by them, and by no other rule.
     passed = report.status == "passed" if problem.judged_tests else succeeded(verdict, success)
+    doubts = [reason for reason, _ in report.doubts if reference is None or reason not in dict(reference.doubts)]
+    if passed and doubts:
+        return Verdict("validator_unavailable", note=f"fidelity {report.fidelity} cannot tell: {doubts[0]}")
     return replace(verdict, status="passed") if passed else verdict
+
+
+def new_doubts(report: Report, baseline: Report, originals: Iterable[bytes]) -> tuple[tuple[str, str], ...]:
+    """The doubts that a fix brings: not those of the unmodified problem, nor about text that its files have already.
+
+    >>> doubted = Report("passed", "static", doubts=(("not looked into", "module x {}"),))
+    >>> new_doubts(doubted, Report("failed", "static"), [b"module  x { }"])
+    ()
+    """
+    known = dict(baseline.doubts)
+    left = [doubt for doubt in report.doubts if doubt[0] not in known]
+    texts = ["".join(content.decode("utf-8", "replace").split()) for content in originals] if left else []
+    return tuple(doubt for doubt in left if not any("".join(doubt[1].split()) in text for text in texts))
 
 
 def succeeded(verdict: Verdict, success: Success) -> bool | None:
