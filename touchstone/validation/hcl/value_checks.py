@@ -31,6 +31,7 @@ from touchstone.validation.protocol import Diagnostic
 
 _DYNAMIC = BodySchema(("for_each", "iterator", "labels"), ("for_each",), {"content": ()})
 _MODES = {"data": "data", "ephemeral": "ephemeral", "resource": "managed"}
+_MAX_DEPTH = 20  # of locals that refer to locals, each within an expression
 _STRINGS = Value("string")
 _BUILTIN = {
     ("each", "key"): _STRINGS,
@@ -54,6 +55,7 @@ class ValueChecks:
     _values: dict[int, Value] = field(default_factory=dict)
     _locals: dict[str, Value | tuple[Block, Argument]] = field(default_factory=dict)
     _variables: dict[str, Value] = field(default_factory=dict)
+    _depth: int = 0
 
     def run(self) -> None:
         """Check all blocks."""
@@ -126,11 +128,14 @@ class ValueChecks:
         found = self._locals.get(name, Value())
         if isinstance(found, Value):
             return found
+        if self._depth >= _MAX_DEPTH:
+            return Value()
         self._locals[name] = Value()  # where locals refer to each other
+        self._depth += 1
         block, argument = found
-        self._locals[name] = Evaluator(block.text, self._named, certainty="forgiven").value(argument.expression)
-        value = self._locals[name]
-        assert isinstance(value, Value)
+        value = Evaluator(block.text, self._named, certainty="forgiven").value(argument.expression)
+        self._locals[name] = value
+        self._depth -= 1
         return value
 
     def _value(self, argument: Argument) -> Value:

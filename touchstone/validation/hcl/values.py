@@ -260,7 +260,7 @@ class Evaluator:
 
     def _chosen(self, parts: Sequence[Node], node: Node) -> Value:
         """One of several values: condition, value, condition, value, …, value."""
-        if len(parts) < 3:
+        if len(parts) < 3 or len(parts) > _MAX_DEPTH:
             return self.value(parts[-1]) if parts else Value()
         condition = self._operand(parts[0], self.value(parts[0]), "bool", "Incorrect condition type")
         inner = self._with("perhaps")
@@ -451,10 +451,13 @@ def _without_comments(nodes: Sequence[Node]) -> list[Node]:
 
 def _conditional_parts(node: Node) -> list[Node]:
     """Conditions and values of `a ? b : c ? d : e`, which tree-sitter reads as `(a ? b : c) ? d : e`."""
-    parts = [child for child in node.named_children if child.type == "expression"]
-    first = _without_comments(parts[0].children) if parts else []
-    chained = len(first) == 1 and first[0].type == "conditional"
-    return [*_conditional_parts(first[0]), *parts[1:]] if chained else parts
+    found: list[Node] = []
+    while True:
+        parts = [child for child in node.named_children if child.type == "expression"]
+        first = _without_comments(parts[0].children) if parts else []
+        if len(first) != 1 or first[0].type != "conditional":
+            return [*parts, *found]
+        node, found = first[0], [*parts[1:], *found]
 
 
 def literal_value(text: SourceText, expression: Node) -> Value:
