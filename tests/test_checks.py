@@ -14,7 +14,7 @@ from touchstone.metrics import checks as metric_checks
 from touchstone.metrics.prices import cost_at, price_name
 from touchstone.validation import checks as validation_checks
 from touchstone.validation.protocol import RETRIED
-from touchstone.vocabulary import STATUSES
+from touchstone.vocabulary import STATUSES, WARNING_NOT_SHOWN
 
 LIMITS = CheckLimits()
 TOKENS = ["input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens"]
@@ -310,6 +310,8 @@ def test_undecided_share() -> None:
     )
     recorded = {"status": "validator_unavailable", "passed": None, "sandbox": None}
     assert validation_checks.undecided_share(outcomes(recorded), LIMITS).passed, "nothing was given to a validator"
+    warning = UNDECIDED | {"diagnostics": WARNING_NOT_SHOWN, "sandbox": None}
+    assert validation_checks.undecided_share(outcomes(warning, {}), LIMITS).passed, "a warning closes no gate"
 
 
 def baselines(*rows: tuple[bool | None, str | None]) -> pl.DataFrame:

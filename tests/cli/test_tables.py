@@ -10,6 +10,7 @@ import pytest
 from tests.conftest import Command, Folder, nightly_but
 from touchstone.cli.run_tables import comparison_table, tier_table, validators_line
 from touchstone.compare.pairs import ComparisonSettings, compare_counts
+from touchstone.vocabulary import STATIC_AGREEMENT
 
 MODELS = ["claude-sonnet-4-20250514", "claude-sonnet-4-5-20250929", "m" * 100]
 P_VALUE = 1.0728836059570312e-06
@@ -166,6 +167,8 @@ def test_the_run_names_the_validators_and_the_static_checker_as_such() -> None:
         ]
     )
     assert validators_line(outcomes) == (
-        "validated by hcl, the static checker and not Terraform itself (fidelity static); python (fidelity full)"
+        "validated by hcl, the static checker and not Terraform itself (fidelity static); python (fidelity full); "
+        f"{STATIC_AGREEMENT}"
     )
+    assert "static:" not in validators_line(outcomes.filter(pl.col("validator") != "hcl"))
     assert validators_line(outcomes.filter(pl.col("sandbox").is_null())) == ""

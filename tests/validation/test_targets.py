@@ -47,6 +47,24 @@ def test_what_cannot_be_validated_says_why(clones: Path, row: dict[str, str], re
     assert isinstance(found, NoTarget) and reason in found.reason
 
 
+def test_the_lines_of_the_block_are_not_those_of_the_error(clones: Path) -> None:
+    lines = {"line_start": "3", "line_end": "3", "impacted_block_start_line": "2.0", "impacted_block_end_line": "4"}
+    found = find(clones, **lines)
+    assert isinstance(found, Target) and found.problem.block_lines == (2, 4)
+    # -1: the diagnostic has no place
+    found = find(clones, **lines | {"line_start": "-1", "line_end": "-1"})
+    assert isinstance(found, Target) and (found.problem.line_start, found.problem.block_lines) == (None, (2, 4))
+    found = find(clones, line_start="3")
+    assert isinstance(found, Target) and found.problem.block_lines == (3, 3)
+
+
+def test_the_static_checker_cannot_show_a_warning(clones: Path) -> None:
+    found = find(clones, severity="Warning")
+    assert isinstance(found, NoTarget) and "is a warning" in found.reason
+    found = find(clones, ValidationSettings(validators={"terraform": "terraform"}), severity="warning")
+    assert isinstance(found, Target), "Terraform itself shows it"
+
+
 def test_without_a_folder_of_clones_there_is_nothing_to_fix() -> None:
     found = find(None)
     assert isinstance(found, NoTarget) and "set 'clones_dir' in the config" in found.reason

@@ -21,6 +21,7 @@ from touchstone.locations import address_of
 from touchstone.publish.figures import dollars, interval, number, p_value, with_interval
 from touchstone.storage.store import Store
 from touchstone.text import counted, counted_of
+from touchstone.vocabulary import STATIC_AGREEMENT, STATIC_FIDELITIES
 
 if TYPE_CHECKING:
     from touchstone.checks import CheckOutcome
@@ -101,7 +102,8 @@ def validators_line(outcomes: pl.LazyFrame) -> str:
     pairs = here.select("validator", "fidelity").unique().sort("validator", "fidelity").collect().rows()
     words = {"hcl": "hcl, the static checker and not Terraform itself"}
     named = [f"{words.get(validator, validator)} (fidelity {fidelity})" for validator, fidelity in pairs]
-    return f"validated by {'; '.join(named)}" if named else ""
+    measured = f"; {STATIC_AGREEMENT}" if any(fidelity in STATIC_FIDELITIES for _, fidelity in pairs) else ""
+    return f"validated by {'; '.join(named)}{measured}" if named else ""
 
 
 def _reuse(outcome: "RunOutcome") -> str:

@@ -23,6 +23,8 @@ PROBLEM_FIELDS_LEFT_OUT = {
     "root": "the tree is hashed by relative path and content, wherever it lies",
     "line_start": "read by the verdict and when a fix is applied, never by a validator",
     "line_end": "read by the verdict and when a fix is applied, never by a validator",
+    "block_start": "read by the verdict and when a fix is applied, never by a validator",
+    "block_end": "read by the verdict and when a fix is applied, never by a validator",
     "severity": "read by the verdict, never by a validator",
     "summary": "read by the verdict, never by a validator",
     "reference_fix": "a tree of its own, hashed like that of any fix",

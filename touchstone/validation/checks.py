@@ -8,6 +8,7 @@ from touchstone.checks import CheckResult
 from touchstone.config import CheckLimits, IntervalSettings
 from touchstone.inference.units import mean_intervals, unit_sums
 from touchstone.text import counted, counted_of, visible
+from touchstone.vocabulary import WARNING_NOT_SHOWN
 
 
 def all_decided(outcomes: pl.LazyFrame) -> CheckResult:
@@ -22,7 +23,9 @@ def all_decided(outcomes: pl.LazyFrame) -> CheckResult:
 def undecided_share(outcomes: pl.LazyFrame, limits: CheckLimits) -> CheckResult:
     """Validation decided nearly all fixes: undecided ones are not missing at random."""
     left_out = pl.col("passed").is_null() & pl.col("diagnostics").is_not_null()
-    given = outcomes.filter(left_out | pl.col("sandbox").is_not_null())
+    # A whole problem that a validator cannot show is out of its scope, whatever the fix: no fix is missing.
+    in_scope = outcomes.filter(pl.col("diagnostics").ne_missing(WARNING_NOT_SHOWN))
+    given = in_scope.filter(left_out | pl.col("sandbox").is_not_null())
     reasons = given.filter(left_out).group_by("status").agg(pl.len(), pl.col("diagnostics").min()).sort("status")
     # Together, so that the outcomes are read once.
     counted_rows, found = pl.collect_all([given.select(pl.len()), reasons], engine="streaming")

@@ -12,7 +12,7 @@ from touchstone.validation.fixes.apply_fix import AppliedFix, Fix, NotApplied, a
 from touchstone.validation.judging.judged_tests import only_judged, unlike_recorded
 from touchstone.validation.judging.known_tests import hold_to_known_tests
 from touchstone.validation.judging.retrying import SETTLED
-from touchstone.validation.judging.verdicts import Verdict, compute_verdict, target_diagnostics
+from touchstone.validation.judging.verdicts import Verdict, compute_verdict, new_doubts, target_diagnostics
 from touchstone.validation.kept_texts import fix_columns
 from touchstone.validation.protocol import UNDECIDED, Problem, Report
 from touchstone.validation.session import CachedReport, Request, ValidationSession
@@ -137,7 +137,7 @@ def plan_attempts(
     for attempt in attempts:
         problem = problems[attempt["oid"]]
         target = problem if isinstance(problem, NoTarget) else problem.target
-        has_range = isinstance(target, Target) and target.problem.line_start is not None
+        has_range = isinstance(target, Target) and target.problem.has_block
         fix = choose_fix(attempt, validation.settings.apply, has_range)
         known = applied.get((attempt["oid"], fix))
         if known is None:
@@ -202,6 +202,10 @@ def judge_fix(
 def _comparable_report(report: Report, problem: ValidatedProblem) -> Report:
     """A fix's report without excluded tests, held to what is known of the problem's tests if pytest ran them."""
     report = report.without_tests(problem.excluded)
+    if report.doubts:
+        tree = problem.target.tree
+        originals = (tree.read(path) for path in tree.files if path.endswith((".tf", ".tf.json", ".tofu")))
+        report = replace(report, doubts=new_doubts(report, problem.baseline, originals))
     if problem.target.validator != "python":
         return report
     return hold_to_known_tests(report, problem.baseline, problem.reference)

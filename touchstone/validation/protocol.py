@@ -88,6 +88,7 @@ class Report:
     status means the validator did not finish. `consistent` is False if the exit code contradicts the parsed report.
     `starved`: it timed out while the machine was too busy to run it. `cpu_used`: it used up its CPU time. `declared`
     lists what the tree declares and a fix must not remove, each as a type and names; None if that is unknown.
+    `doubts` are what the validator cannot judge in this tree, each with its reason and the text in question.
     `skipped`: tests that neither passed nor failed. `control`: what the negative control says of each test that has one
     (see `judging.known_tests`); None if no control was run.
     """
@@ -106,6 +107,7 @@ class Report:
     declared: tuple[tuple[str, ...], ...] | None = None
     skipped: tuple[str, ...] = ()
     control: Mapping[str, TestControl] | None = None
+    doubts: tuple[tuple[str, str], ...] = ()
 
     @property
     def decided(self) -> bool:
@@ -155,14 +157,15 @@ class Report:
         found = tuple(Diagnostic(**entry) for entry in plain["diagnostics"])
         declared = plain.get("declared")
         names = None if declared is None else tuple(map(tuple, declared))
-        skipped = tuple(plain.get("skipped", ()))
+        skipped, doubts = tuple(plain.get("skipped", ())), tuple(map(tuple, plain.get("doubts", ())))
         control = plain.get("control")
         if control is not None:
-            control = {name: TestControl(**one) for name, one in control.items()}
             control = {
-                name: replace(one, held=tuple(one.held), unsure=tuple(one.unsure)) for name, one in control.items()
+                name: TestControl(one["ended"], one["passed"], tuple(one["held"]), tuple(one["unsure"]))
+                for name, one in control.items()
             }
-        return cls(**{**plain, "diagnostics": found, "declared": names, "skipped": skipped, "control": control})
+        made = {"diagnostics": found, "declared": names, "skipped": skipped, "doubts": doubts, "control": control}
+        return cls(**{**plain, **made})
 
 
 UNDECIDED = ("sandbox_error", "validator_unavailable", "unsafe_input")
@@ -181,6 +184,9 @@ class Problem:
     language: str = ""
     line_start: int | None = None
     line_end: int | None = None
+    # The lines that a block fix replaces, where they are not those of the error.
+    block_start: int | None = None
+    block_end: int | None = None
     severity: str | None = None
     summary: str | None = None
     reference_fix: str | None = None
@@ -204,6 +210,19 @@ class Problem:
     def judged_tests(self) -> tuple[str, ...]:
         """The tests that must pass, and by which alone a fix is judged; empty if the problem does not name them."""
         return tuple(dict.fromkeys((*self.fail_to_pass, *self.pass_to_pass)))
+
+    @property
+    def has_block(self) -> bool:
+        """Whether the problem says where its block starts."""
+        return self.block_start is not None or self.line_start is not None
+
+    @property
+    def block_lines(self) -> tuple[int, int] | None:
+        """The block's first and last line: as the problem states them, else the lines of the error."""
+        if self.block_start is not None and self.block_end is not None:
+            return self.block_start, self.block_end
+        start = self.line_end if self.line_start is None else self.line_start
+        return None if start is None else (start, start if self.line_end is None else self.line_end)
 
     @cached_property
     def path(self) -> str:

@@ -60,6 +60,7 @@ def _faults(report: Report) -> Iterator[str]:
         "starved": isinstance(report.starved, bool),
         "cpu_used": isinstance(report.cpu_used, bool),
         "declared": report.declared is None or _are_tuples_of_texts(report.declared),
+        "doubts": _are_tuples_of_texts(report.doubts),
         "skipped": _are_texts(report.skipped),
         "control": report.control is None or _are_controls(report.control),
     }

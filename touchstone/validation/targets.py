@@ -12,8 +12,10 @@ from touchstone.validation.files.locate_files import UnusableFiles, locate
 from touchstone.validation.files.working_copy import HashedTree, list_files
 from touchstone.validation.fixes.apply_fix import Fix, NotApplied, apply_fix
 from touchstone.validation.judging.judged_tests import read_names
+from touchstone.validation.judging.verdicts import named_severity
 from touchstone.validation.protocol import Problem, Tree
 from touchstone.validation.registry import language_of, validator_for
+from touchstone.vocabulary import WARNING_NOT_SHOWN
 
 # The columns of the problems file that control validation.
 COLUMNS = (
@@ -23,6 +25,8 @@ COLUMNS = (
     "language",
     "line_start",
     "line_end",
+    "impacted_block_start_line",
+    "impacted_block_end_line",
     "severity",
     "summary",
     "reference_fix",
@@ -99,7 +103,7 @@ class Targets:
         if isinstance(place, UnusableFiles):
             return NoTarget(place.status, place.reason)
         try:
-            line_start, line_end = (_line_number(name, row.get(name)) for name in ("line_start", "line_end"))
+            line_start, line_end, block_start, block_end = (_line_number(name, row.get(name)) for name in _LINES)
             fail_to_pass, pass_to_pass = (_test_names(name, row) for name in ("fail_to_pass", "pass_to_pass"))
         except ValueError as error:
             return NoTarget("validator_unavailable", str(error))
@@ -112,6 +116,8 @@ class Targets:
             language=language,
             line_start=line_start,
             line_end=line_end,
+            block_start=block_start,
+            block_end=block_end,
             severity=row.get("severity"),
             summary=row.get("summary"),
             reference_fix=row.get("reference_fix"),
@@ -131,6 +137,8 @@ class Targets:
             what = f"the language '{language}'" if language else f"the file {place.filename}"
             reason = f"no validator for {what}; name one under 'validation.validators' in the config"
             return NoTarget("validator_unavailable", reason)
+        if validator == "hcl" and named_severity(problem) == "warning":
+            return NoTarget("validator_unavailable", WARNING_NOT_SHOWN)
         return self._with_files(problem, validator, row)
 
     def _with_files(self, problem: Problem, validator: str, row: Mapping[str, Any]) -> Target | NoTarget:
@@ -157,12 +165,21 @@ class Targets:
         return Target(problem, tree, validator, self._hashed[root])
 
 
+_LINES = ("line_start", "line_end", "impacted_block_start_line", "impacted_block_end_line")
+
+
 def _line_number(name: str, value: str | None) -> int | None:
-    if value is None or not value.strip():
+    """The line in a cell; None if it is empty or, as some benchmarks write it, -1.
+
+    >>> _line_number("line_start", " 12 "), _line_number("line_start", "12.0"), _line_number("line_start", "-1")
+    (12, 12, None)
+    """
+    written = (value or "").strip()
+    if written in ("", "-1", "-1.0"):
         return None
-    if not value.strip().isascii() or not value.strip().isdigit() or int(value) < 1:
+    if not re.fullmatch(r"[0-9]+(\.0)?", written) or int(written.removesuffix(".0")) < 1:
         raise ValueError(f"{name} is {value!r}, and lines count from 1")
-    return int(value)
+    return int(written.removesuffix(".0"))
 
 
 def _text(value: str | None) -> str | None:

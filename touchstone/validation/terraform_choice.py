@@ -5,7 +5,7 @@ One choice for all problems of a run, made before the first fix is validated, so
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -48,7 +48,9 @@ def choose_terraform_validator(
     found = session.available(_TERRAFORM)
     if not found.usable:
         return TerraformChoice(_STATIC, found.detail)
-    targets = Targets(clones_dir, session.settings).find(rows).values()
+    # As Terraform would judge them: the static checker has no target for a warning.
+    settings = TerraformChoice(_TERRAFORM).applied_to(session.settings)
+    targets = Targets(clones_dir, settings).find(rows).values()
     unable = _first_unable([target for target in targets if isinstance(target, Target)], session)
     if unable is None:
         return TerraformChoice(_TERRAFORM)
@@ -67,7 +69,7 @@ def _first_unable(targets: Sequence[Target], session: ValidationSession) -> tupl
     """The first problem that Terraform cannot judge, with its report."""
     start = 0
     for size in (*_BATCHES, len(targets)):
-        batch = [replace(target, validator=_TERRAFORM) for target in targets[start : start + size]]
+        batch = targets[start : start + size]
         start += size
         if (unable := _unable(batch, session)) is not None:
             return unable

@@ -133,7 +133,7 @@ def _fix(path: Path, kind: FixKind | None, apply: Literal["auto", "file", "block
     how = kind or _ENDINGS.get(path.suffix) or apply
     column = _COLUMNS.get(how, "fixed_code")
     way: dict[str, Literal["auto", "file", "block"]] = {"file": "file", "block": "block"}
-    fix = choose_fix({column: _read(path)}, way.get(how, "auto"), problem.line_start is not None)
+    fix = choose_fix({column: _read(path)}, way.get(how, "auto"), problem.has_block)
     assert fix is not None
     return fix
 

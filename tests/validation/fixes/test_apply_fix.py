@@ -1,6 +1,7 @@
 """Applying fixes: worked examples, line endings, refusals, and the lines that a fix occupies."""
 
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -29,6 +30,12 @@ def content_of(applied: AppliedFix) -> bytes:
 
 def block(original: bytes, text: str, start: int, end: int) -> AppliedFix | NotApplied:
     return apply_to(original, Fix(text, "block"), problem(start, end))
+
+
+def test_a_block_takes_the_place_of_the_block_and_not_of_the_error() -> None:
+    within = replace(problem(3, 3), block_start=2, block_end=4)
+    applied = apply_to(b"a\nb\nc\nd\ne\n", Fix("B", "block"), within)
+    assert applied == one_file(b"a\nB\ne\n", 2, 2)
 
 
 @pytest.mark.parametrize(

@@ -135,8 +135,45 @@ def test_argument_as_block_and_block_as_argument() -> None:
     ]
 
 
-def test_lists_of_objects_may_be_blocks() -> None:
+def test_lists_of_objects_may_be_blocks_and_nested_attributes_may_not() -> None:
     assert words(COMPLETE + 'rules {\n  x = "1"\n}\npolicy = {}\n') == []
+    argument = 'Did you mean to define argument "policy"? If so, use the equals sign to assign it a value.'
+    block, dynamic = "policy {\n}\n", 'dynamic "policy" {\n  for_each = []\n  content {}\n}\n'
+    unexpected = ("Unsupported block type", 'Blocks of type "policy" are not expected here.')
+    assert words(COMPLETE + block) == [(unexpected[0], f"{unexpected[1]} {argument}")]
+    assert words(COMPLETE + dynamic) == [unexpected]
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [
+        ("resource", "aws_instance"),
+        ("aws_instance", "resource"),
+        ("resource", "aws_instance.web"),
+        ("", "aws_instance"),
+    ],
+)
+def test_the_schema_of_one_matched_block_is_read(kind: str, name: str) -> None:
+    matched = {**INSTANCE["block"], "matched_block_type": kind, "matched_block_name": name}
+    assert words(COMPLETE, matched) == []
+    assert [summary for summary, _ in words("colour = 1", matched)] == [
+        "Insufficient disk blocks",
+        "Missing required argument",
+        "Unsupported argument",
+    ]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"matched_block_type": "provider", "matched_block_name": "aws"},
+        {"matched_block_type": "data", "matched_block_name": "aws_instance"},
+        {"matched_block_type": "resource", "matched_block_name": "aws_instance", "attributes": {}, "block_types": None},
+        {"matched_block_type": None, "matched_block_name": None},
+    ],
+)
+def test_the_schema_of_another_block_says_nothing(other: dict[str, Any]) -> None:
+    assert words("colour = 1", {**INSTANCE["block"], **other}) == []
 
 
 def test_labels_of_nested_blocks() -> None:

@@ -6,6 +6,7 @@ import polars as pl
 
 from touchstone.publish.report.run import ReportedRun
 from touchstone.text import counted, counted_of, some_of
+from touchstone.vocabulary import STATIC_AGREEMENT, STATIC_FIDELITIES
 
 _MOST_NAMED = 3
 # Below this many independent units, a textbook calls a sample small.
@@ -113,3 +114,5 @@ def _fidelity(run: ReportedRun) -> Iterator[str]:
         kinds = ", ".join(sorted(partial["fidelity"].unique()))
         some = int(partial["len"].sum())
         yield f"{counted_of(some, total, 'outcome')} {'comes' if some == 1 else 'come'} from a partial check ({kinds})."
+    if partial["fidelity"].is_in(STATIC_FIDELITIES).any():
+        yield f"{STATIC_AGREEMENT[0].upper()}{STATIC_AGREEMENT[1:]}."

@@ -40,6 +40,7 @@ def locate(
 ) -> LocatedFile | UnusableFiles:
     """Locate a problem's file and the root of the tree that validation may read.
 
+    Paths may start with the name of the clones folder, and the filename with the working directory.
     The module is `working_directory`, else the directory named after the oid if it contains the file, else the file's
     own directory. The root is the project that contains the module, else the module itself. With `whole_folder`, the
     problem need not name a file; the module is then `working_directory`, `project_name` or the oid.
@@ -63,6 +64,9 @@ def locate(
     file = PurePosixPath(filename or "")
     try:
         clones = clones_dir.resolve()
+        file, working_directory, project_name = _within_clones(
+            clones_dir, clones, file, working_directory, project_name
+        )
         module, file = _module(clones, file, working_directory, oid)
         return _missing(clones, module, module / file) or _located(clones, module, module / file, project_name)
     except (OSError, RuntimeError) as error:  # RuntimeError: a symlink loop
@@ -133,6 +137,24 @@ def path_refusal(what: str, path: str) -> str:
         if len(part.encode()) > MAX_NAME_BYTES:
             return f"{name} has a part with more than {MAX_NAME_BYTES} bytes"
     return ""
+
+
+def _within_clones(
+    clones_dir: Path, clones: Path, file: PurePosixPath, working_directory: str | None, project_name: str | None
+) -> tuple[PurePosixPath, str | None, str | None]:
+    """The paths without the name of the clones folder, where they start with it and lead nowhere with it."""
+
+    def inside(path: str) -> str:
+        first, _, rest = path.strip().removeprefix("./").partition("/")
+        named = first in (clones_dir.name, clones.name) and not _is_there(clones / first)
+        return rest.lstrip("/") or "." if named else path
+
+    module = inside(working_directory) if working_directory and working_directory.strip() else None
+    named = PurePosixPath(inside(file.as_posix()))
+    if module:
+        repeated = named.is_relative_to(module) and not _is_there(clones / module / file)
+        named = named.relative_to(module) if repeated else file
+    return named, module, inside(project_name) if project_name else None
 
 
 def _module(clones: Path, file: PurePosixPath, working_directory: str | None, oid: str) -> tuple[Path, PurePosixPath]:

@@ -123,8 +123,7 @@ def _with_several_files(tree: Tree, fix: Fix, problem: Problem, test_edits: Test
         return NotApplied("failed", reason)
     content = changes.get(problem.path)
     if content is None:  # unchanged, deleted, or the problem names no file
-        lines = (problem.line_start or 1, problem.line_end or problem.line_start or 1)
-        return AppliedFix(changes, *lines, modes)
+        return AppliedFix(changes, *(problem.block_lines or (1, 1)), modes)
     original = tree.read(problem.path) if problem.path in tree.files else b""
     return AppliedFix(changes, *_range_after(original, content, problem), modes)
 
@@ -207,13 +206,13 @@ def _refusal(text: str) -> str:
 
 
 def _with_block(original: bytes, block: bytes, problem: Problem) -> AppliedFix | NotApplied:
-    if problem.line_start is None or problem.line_end is None:
+    if problem.block_lines is None or (problem.block_start is None and None in (problem.line_start, problem.line_end)):
         return NotApplied("validator_unavailable", "the fix is a block and the problem has no line range to put it in")
     lines = original.split(b"\n")
-    if not 1 <= problem.line_start <= problem.line_end <= len(lines):
-        place = f"lines {problem.line_start} to {problem.line_end}"
+    first, last = problem.block_lines
+    if not 1 <= first <= last <= len(lines):
+        place = f"lines {first} to {last}"
         return NotApplied("validator_unavailable", f"the fix is for {place} and the file has {_line_count(original)}")
-    first, last = problem.line_start, problem.line_end
     if last == len(lines) and not lines[-1]:
         last -= 1  # keep the final newline: the line after it is empty
     block_lines = _block_lines(block, crlf=_is_crlf(original), at_end=last == len(lines))
@@ -247,8 +246,8 @@ def _lines(content: bytes) -> list[bytes]:
 def _range_after(original: bytes, content: bytes, problem: Problem) -> tuple[int, int]:
     """The lines of the new file that correspond to the problem's lines; all lines if the problem has none."""
     old, new = _lines(original), _lines(content)
-    start, end = problem.line_start or problem.line_end, problem.line_end or problem.line_start
-    if start is None or end is None or not 1 <= start <= end <= len(old) + 1:
+    start, end = problem.block_lines or (0, 0)
+    if not 1 <= start <= end <= len(old) + 1:
         return 1, len(new)
     begin, stop = min(start, len(old)) - 1, min(end, len(old))
     spans = list(_spans_within(old, new, begin, stop))

@@ -7,7 +7,7 @@ from touchstone.validation.hcl.body_schema import BodySchema, body_errors, unexp
 from touchstone.validation.hcl.conditions import condition_errors, is_effective_condition
 from touchstone.validation.hcl.constants import constant_errors
 from touchstone.validation.hcl.defaults import default_errors
-from touchstone.validation.hcl.expressions import elements, is_static_reference
+from touchstone.validation.hcl.expressions import elements, is_static_reference, keyword
 from touchstone.validation.hcl.tree import Block
 from touchstone.validation.hcl.type_constraints import type_errors
 from touchstone.validation.protocol import Diagnostic
@@ -224,6 +224,10 @@ def _lifecycle_errors(lifecycle: Block, owner: str) -> Iterator[Diagnostic]:
                 )
                 span = text.span(lifecycle.body.arguments[name].name_node)
                 yield text.error(span, "Invalid data resource lifecycle argument", detail)
+    ignored = lifecycle.body.arguments.get("ignore_changes")
+    if ignored is not None and elements(ignored.expression) is None and keyword(ignored.expression) != "all":
+        span = text.span(ignored.expression)
+        yield text.error(span, "Invalid expression", "A static list expression is required.")
     for nested in lifecycle.body.blocks:
         if nested.kind in ("precondition", "postcondition"):
             yield from condition_errors(nested)

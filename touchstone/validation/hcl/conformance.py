@@ -24,6 +24,19 @@ def resource_errors(block: Block, declared: Declarations, schemas: Schemas, merg
         yield from wrong or _read_only(whole, schema, schemas.is_builtin(block.labels[0]))
 
 
+# Of these arguments, exactly one must be given.
+_ONE_OF = {"remote-exec": ("inline", "script", "scripts"), "file": ("source", "content")}
+
+
+def provisioner_errors(block: Block, schema: BlockSchema) -> Iterator[Diagnostic]:
+    """The errors of a provisioner or a connection, apart from the types of its values."""
+    yield from _body_errors(block, schema, frozenset({"when", "on_failure"}), frozenset({"connection"}), merged=False)
+    choice = _ONE_OF.get(block.labels[0], ()) if block.labels else ()
+    if choice and sum(name in block.body.arguments for name in choice) != 1:
+        detail = f"Exactly one of {', '.join(choice)} must be set."
+        yield block.text.error(block.missing, f"Invalid {block.labels[0]} provisioner configuration", detail)
+
+
 def _with_escaped(block: Block) -> tuple[Block, frozenset[str]]:
     """The resource with the content of its `_` block as part of its own, and the names in that content.
 

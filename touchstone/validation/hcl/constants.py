@@ -4,9 +4,11 @@ from collections.abc import Iterator
 
 from tree_sitter import Node
 
-from touchstone.validation.hcl.expressions import Call, traversals_and_calls
-from touchstone.validation.hcl.positions import SourceText, Span
+from touchstone.validation.hcl.expressions import Call, first_part, traversals_and_calls
+from touchstone.validation.hcl.positions import SourceText
 from touchstone.validation.hcl.tree import Argument
+from touchstone.validation.hcl.types import conversion_problem
+from touchstone.validation.hcl.values import literal_value
 from touchstone.validation.protocol import Diagnostic
 
 
@@ -20,33 +22,20 @@ def constant_errors(text: SourceText, argument: Argument, decoded: bool) -> Iter
     for call in calls:
         span = text.span(call.name_node, call.closing)
         yield text.error(span, "Function calls not allowed", "Functions may not be called here.")
-    if decoded and (found or calls):
+    if not decoded:
+        return
+    problem = "value must be known" if found or calls else _problem(text, argument)
+    if problem:
         span = first_part(text, argument.expression)
-        yield text.error(span, "Unsuitable value type", "Unsuitable value: value must be known")
+        yield text.error(span, "Unsuitable value type", f"Unsuitable value: {problem}")
 
 
-def _until(text: SourceText, first: Node, following: Node) -> Span:
-    """The span of a template literal including trailing blanks, which the tree-sitter node omits."""
-    line, column, *_ = text.span(first)
-    end_line, end_column, *_ = text.span(following)
-    return Span(line, column, end_line, end_column)
+def _problem(text: SourceText, argument: Argument) -> str:
+    """Why a literal is no text or no bool, whichever the argument is."""
+    wanted = "string" if argument.name in ("description", "source", "version") else "bool"
+    return conversion_problem(literal_value(text, argument.expression), wanted)
 
 
 def _within(node: Node, calls: list[Call]) -> bool:
     """Whether a node is inside a call's arguments, which are not checked where calls are not allowed."""
     return any(call.name_node.end_byte < node.start_byte < call.closing.start_byte for call in calls)
-
-
-def first_part(text: SourceText, expression: Node) -> Span:
-    """The part of an expression that Terraform points at: a string's first literal, or a call's name."""
-    node = expression
-    while node.type in ("expression", "literal_value", "string_lit", "template_expr", "quoted_template"):
-        inner = [child for child in node.named_children if child.type not in ("comment", "quoted_template_start")]
-        if not inner or (node.type == "expression" and len(inner) > 1):
-            break
-        if node.type == "quoted_template" and inner[0].type == "template_literal":
-            return _until(text, inner[0], inner[1])
-        node = inner[0]
-    if node.type == "function_call":
-        return text.span(node.named_children[0], node.children[1])
-    return text.span(node)

@@ -4,7 +4,7 @@ As in Terraform, a unit is skipped if something it depends on has failed.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -17,6 +17,8 @@ from touchstone.validation.hcl.references import ReferenceCheck, check_reference
 from touchstone.validation.hcl.schema import Schemas
 from touchstone.validation.hcl.scopes import RESOURCE_KINDS, Scope, Unit, scoped_expressions
 from touchstone.validation.hcl.tree import Block
+from touchstone.validation.hcl.value_checks import check_values
+from touchstone.validation.hcl.values import Doubt
 from touchstone.validation.protocol import Diagnostic
 
 
@@ -39,8 +41,12 @@ class _Unit:
     needs: set[Unit] = field(default_factory=set)
     unknown_type: Diagnostic | None = None
     nonconforming: list[Diagnostic] = field(default_factory=list)
+    values: Sequence[Diagnostic] = ()
 
     def reported(self) -> list[Diagnostic]:
+        return self._found() or list(self.values)
+
+    def _found(self) -> list[Diagnostic]:
         if self.unknown_type:
             return [self.unknown_type]
         if not self.groups:
@@ -72,8 +78,9 @@ def evaluation_errors(
     declared: Declarations,
     schemas: Schemas,
     merged: bool,
-) -> list[Diagnostic]:
-    """All evaluation errors of a loaded module."""
+) -> tuple[list[Diagnostic], list[Doubt]]:
+    """All evaluation errors of a loaded module, and what is not judged."""
+    blocks = list(blocks)
     units: dict[Unit, _Unit] = defaultdict(_Unit)
     for references in expressions:
         _evaluate(references, units[references.scope.unit], declared, schemas)
@@ -84,10 +91,13 @@ def evaluation_errors(
             unit.unknown_type = type_error(resource, declared, schemas)
             unit.nonconforming += resource_errors(resource, declared, schemas, merged)
     if cycle := cycles({name: unit.needs for name, unit in units.items()}):
-        return cycle
+        return cycle, []
+    wrong, doubts = ({}, []) if merged else check_values(blocks, declared, schemas)
+    for name, errors in wrong.items():
+        units[name].values = errors
     failed = {name: found for name, unit in units.items() if (found := unit.reported())}
     hidden = _dependents(units, set(failed)) if len(failed) > 1 else set()
-    return [diagnostic for name, found in failed.items() if name not in hidden for diagnostic in found]
+    return [diagnostic for name, found in failed.items() if name not in hidden for diagnostic in found], doubts
 
 
 def _resources(block: Block) -> list[Block]:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from tree_sitter import Node
 
+from touchstone.validation.hcl.positions import SourceText, Span
 from touchstone.validation.hcl.tree import source
 
 _LEAVES = frozenset(
@@ -207,3 +208,25 @@ def _literal_index(index: Node) -> str | None:
 
 def _without_comments(nodes: list[Node]) -> list[Node]:
     return [node for node in nodes if node.type != "comment"]
+
+
+def first_part(text: SourceText, expression: Node) -> Span:
+    """The part of an expression that Terraform points at: a string's first literal, or a call's name."""
+    node = expression
+    while node.type in ("expression", "literal_value", "string_lit", "template_expr", "quoted_template"):
+        inner = [child for child in node.named_children if child.type not in ("comment", "quoted_template_start")]
+        if not inner or (node.type == "expression" and len(inner) > 1):
+            break
+        if node.type == "quoted_template" and inner[0].type == "template_literal":
+            return _until(text, inner[0], inner[1])
+        node = inner[0]
+    if node.type == "function_call":
+        return text.span(node.named_children[0], node.children[1])
+    return text.span(node)
+
+
+def _until(text: SourceText, first: Node, following: Node) -> Span:
+    """The span of a template literal including trailing blanks, which the tree-sitter node omits."""
+    line, column, *_ = text.span(first)
+    end_line, end_column, *_ = text.span(following)
+    return Span(line, column, end_line, end_column)

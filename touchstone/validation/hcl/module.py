@@ -13,6 +13,7 @@ from touchstone.validation.hcl.functions import is_of_provider
 from touchstone.validation.hcl.schema import Schemas, read_schemas
 from touchstone.validation.hcl.scopes import RESOURCE_KINDS
 from touchstone.validation.hcl.tree import source
+from touchstone.validation.hcl.values import Doubt
 from touchstone.validation.judging.removed_blocks import CHECKED, JSON, SCHEMA, Address
 from touchstone.validation.protocol import Diagnostic
 
@@ -24,12 +25,14 @@ class ModuleFindings:
     """The diagnostics of a module, and the fidelity of the check.
 
     `compiled` is True if every file parses. `declared` are the addresses of the module's root blocks.
+    `doubts` are what is not judged, each with its reason and the text in question.
     """
 
     fidelity: str
     diagnostics: tuple[Diagnostic, ...]
     compiled: bool
     declared: tuple[Address, ...] = ()
+    doubts: tuple[Doubt, ...] = ()
 
 
 class UnreadableError(ValueError):
@@ -61,7 +64,9 @@ def check_module(
         for address in file.declared
         if address[0] == JSON and not is_override(path)
     ]
-    found = broken or _load_errors(read, in_json) or _evaluation_errors(read, names, schemas, merged)
+    found, doubts = broken or _load_errors(read, in_json), list[Doubt]()
+    if not found:
+        found, doubts = _evaluation_errors(read, names, schemas, merged)
     ordered = tuple(sorted(found, key=_reading_order))
     declared = {address for file in read for address in file.declared} | _with_schema(read, names, schemas)
     unchecked = {
@@ -71,7 +76,9 @@ def check_module(
         "OpenTofu files": any(path.endswith(".tofu") for path in paths),
     }
     declared |= {(CHECKED, what) for what, there in unchecked.items() if not there}
-    return ModuleFindings("static+schema" if schema else "static", ordered, not broken, tuple(sorted(declared)))
+    return ModuleFindings(
+        "static+schema" if schema else "static", ordered, not broken, tuple(sorted(declared)), tuple(doubts)
+    )
 
 
 def _unchecked(files: Sequence[File], merged: bool) -> dict[str, bool]:
@@ -115,7 +122,7 @@ def _with_schema(files: Sequence[File], declared: Declarations, schemas: Schemas
 
 def _evaluation_errors(
     files: Sequence[File], declared: Declarations, schemas: Schemas, merged: bool
-) -> list[Diagnostic]:
+) -> tuple[list[Diagnostic], list[Doubt]]:
     blocks = [block for file in files for block in file.blocks]
     expressions = [references for file in files for references in file.expression_references]
     return evaluation_errors(blocks, expressions, declared, schemas, merged)

@@ -10,6 +10,8 @@ from touchstone.validation.hcl import check_module
 from touchstone.validation.sandbox.entrypoint import Policy, apply_limits
 from touchstone.validation.sandbox.fork_server import JOB, MAX_DESCRIPTORS
 
+_MAX_DOUBTS = 1_000
+
 
 def serve(policy: Policy) -> None:
     """Serve jobs until the supervisor disconnects."""
@@ -36,4 +38,5 @@ def _check(payload: dict[str, Any]) -> dict[str, Any]:
         "compiled": found.compiled,
         "diagnostics": [asdict(diagnostic) for diagnostic in found.diagnostics],
         "declared": found.declared,
+        "doubts": found.doubts[:_MAX_DOUBTS],
     }

@@ -52,7 +52,7 @@ def target_diagnostics(baseline: Report, problem: Problem) -> tuple[Diagnostic, 
     >>> target_diagnostics(Report("failed", "syntax", (here, there)), problem) == (here,)
     True
     """
-    severity = _named_severity(problem)
+    severity = named_severity(problem)
     candidates = [found for found in baseline.diagnostics if found.severity == severity]
     summary = _folded(problem.summary)
     named = [found for found in baseline.diagnostics if summary and summary in _names(found)]
@@ -68,8 +68,8 @@ def target_diagnostics(baseline: Report, problem: Problem) -> tuple[Diagnostic, 
     return tuple(found for found in candidates if is_target(found))
 
 
-def _named_severity(problem: Problem) -> Severity:
-    # Validators have two severities; any other severity in a data set ("high", "bug") means error.
+def named_severity(problem: Problem) -> Severity:
+    """Validators have two severities; any other severity in a data set ("high", "bug") means error."""
     return "warning" if _folded(problem.severity) in ("warning", "warn") else "error"
 
 
@@ -82,10 +82,10 @@ def _folded(text: str | None) -> str:
 
 
 def _named_lines(problem: Problem) -> tuple[int, int] | None:
-    start, end = problem.line_start, problem.line_end
-    if start is not None:
-        return start, start if end is None else end
-    return None if end is None else (end, end)
+    """The lines of the error, else those of its block."""
+    if problem.line_start is None and problem.line_end is None:
+        return problem.block_lines
+    return replace(problem, block_start=None).block_lines
 
 
 def _is_in(found: Diagnostic, path: str, lines: tuple[int, int] | None) -> bool:
@@ -140,14 +140,30 @@ def compute_verdict(
         introduced_file=_count_in(new, problem.path, None),
         introduced_module=sum(excess for excess, _ in new),
         introduced_errors=errors,
-        block_errors=len(left) if _named_lines(problem) else None,
+        block_errors=len(left) if problem.block_lines else None,
         module_errors=sum(found.severity == "error" for found in report.diagnostics),
         plausible=fixed and errors == 0 and not left,
         note=_note(remaining, left, new),
     )
     # A problem that names its tests is judged by them, and by no other rule.
     passed = report.status == "passed" if problem.judged_tests else succeeded(verdict, success)
+    doubts = [reason for reason, _ in report.doubts if reference is None or reason not in dict(reference.doubts)]
+    if passed and doubts:
+        return Verdict("validator_unavailable", note=f"fidelity {report.fidelity} cannot tell: {doubts[0]}")
     return replace(verdict, status="passed") if passed else verdict
+
+
+def new_doubts(report: Report, baseline: Report, originals: Iterable[bytes]) -> tuple[tuple[str, str], ...]:
+    """The doubts that a fix brings: not those of the unmodified problem, nor about text that its files have already.
+
+    >>> doubted = Report("passed", "static", doubts=(("not looked into", "module x {}"),))
+    >>> new_doubts(doubted, Report("failed", "static"), [b"module  x { }"])
+    ()
+    """
+    known = dict(baseline.doubts)
+    left = [doubt for doubt in report.doubts if doubt[0] not in known]
+    texts = ["".join(content.decode("utf-8", "replace").split()) for content in originals] if left else []
+    return tuple(doubt for doubt in left if not any("".join(doubt[1].split()) in text for text in texts))
 
 
 def succeeded(verdict: Verdict, success: Success) -> bool | None:
@@ -221,10 +237,9 @@ def _left_in_block(baseline: Report, report: Report, problem: Problem, lines: tu
     as introduced anyway. An old error from outside the block stays outside, even if a rewritten file shares no line
     with the original and the repaired block is therefore the whole file.
     """
-    named = _named_lines(problem)
-    if named is None:
+    if problem.block_lines is None:
         return []
-    broken = [found for found in baseline.diagnostics if _is_error_at(found, problem.path, named)]
+    broken = [found for found in baseline.diagnostics if _is_error_at(found, problem.path, problem.block_lines)]
     before, after, was_here = _counts(baseline.diagnostics), _counts(report.diagnostics), _counts(broken)
     inside = [
         found

@@ -155,6 +155,7 @@ def build_report(answer: bytes, fidelity: str, seconds: float) -> Report:
         found,
         compiled=content["compiled"],
         declared=tuple(map(tuple, content["declared"])),
+        doubts=tuple(map(tuple, content["doubts"])),
         duration_seconds=seconds,
     )
 

@@ -1,0 +1,726 @@
+"""Ten ordinary modules with excerpts of their providers' schemas, and right and wrong repairs of them.
+
+Each module has one error, `value = var.nobody` in its last output. A repair gives that output a value and, beside it,
+replaces one text in the module by another. What is right or wrong was decided by Terraform's documentation and source.
+"""
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+BROKEN, REPAIRED = "value = var.nobody", "value = 1"
+_OUTPUT = 'output "last" {\n  value = var.nobody\n}\n'
+
+
+@dataclass(frozen=True)
+class Module:
+    text: str
+    schema: str
+    right: tuple[tuple[str, str], ...]
+    wrong: tuple[tuple[str, str], ...]
+
+
+def repaired(text: str, old: str = "", new: str = "") -> str:
+    assert text.count(old) >= 1, old
+    return text.replace(BROKEN, REPAIRED).replace(old, new, 1) if old else text.replace(BROKEN, REPAIRED)
+
+
+def _attributes(words: str) -> dict[str, Any]:
+    """`name:type`, with `!` if required, `=` if computed and `*` if sensitive; the type is JSON where it is no word."""
+    made = {}
+    for word in words.split():
+        name, _, kind = word.partition(":")
+        bare = name.rstrip("!=*")
+        flags = {"!": "required", "=": "computed", "*": "sensitive"}
+        entry: dict[str, Any] = {flags[mark]: True for mark in name[len(bare) :]} or {"optional": True}
+        made[bare] = {"type": json.loads(kind) if kind.startswith("[") else kind or "string", **entry}
+    return made
+
+
+def _block(attributes: str, **blocks: Any) -> dict[str, Any]:
+    return {"block": {"attributes": _attributes(attributes), "block_types": blocks}}
+
+
+def _nested(attributes: str, mode: str = "list", least: int = 0, most: int = 0, **blocks: Any) -> dict[str, Any]:
+    return {"nesting_mode": mode, "min_items": least, "max_items": most, **_block(attributes, **blocks)}
+
+
+_STRINGS, _LABELS = '["list","string"]', '["map","string"]'
+_SET = '["set","string"]'
+_POLICY = {
+    "nested_type": {
+        "nesting_mode": "list",
+        "attributes": {
+            "port": {"type": "number", "required": True},
+            "hosts": {"type": ["list", "string"], "optional": True},
+        },
+    },
+    "optional": True,
+}
+
+_RULE = f"from_port!:number to_port!:number protocol! cidr_blocks:{_STRINGS} description"
+TYPES: dict[str, Any] = {
+    "aws_vpc": _block(f"cidr_block enable_dns_support:bool tags:{_LABELS} id= arn="),
+    "aws_subnet": _block(
+        f"vpc_id! cidr_block availability_zone map_public_ip_on_launch:bool tags:{_LABELS} id=",
+        timeouts=_nested("create delete", "single"),
+    ),
+    "aws_instance": _block(
+        f"ami! instance_type! subnet_id user_data vpc_security_group_ids:{_SET} monitoring:bool tags:{_LABELS} "
+        "cpu_core_count:number id= public_ip=",
+        root_block_device=_nested("volume_size:number volume_type encrypted:bool", most=1),
+        ebs_block_device=_nested("device_name! volume_size:number", "set"),
+    ),
+    "aws_security_group": _block(
+        f"name description vpc_id tags:{_LABELS} id= "
+        'ingress:["set",["object",{"from_port":"number","to_port":"number","protocol":"string"}]]',
+    ),
+    "aws_s3_bucket": _block(f"bucket force_destroy:bool tags:{_LABELS} id= arn="),
+    "aws_s3_bucket_lifecycle_configuration": _block(
+        "bucket! id=",
+        rule=_nested(
+            "id! status!",
+            least=1,
+            expiration=_nested("days:number", most=1),
+            transition=_nested("days:number storage_class!", "set"),
+        ),
+    ),
+    "aws_iam_role": _block(f"name assume_role_policy! max_session_duration:number tags:{_LABELS} id= arn="),
+    "aws_lambda_function": _block(
+        f"function_name! role! handler runtime filename timeout:number memory_size:number layers:{_STRINGS} "
+        f"tags:{_LABELS} id= arn=",
+        environment=_nested(f"variables:{_LABELS}", most=1),
+        vpc_config=_nested(f"subnet_ids!:{_SET} security_group_ids!:{_SET}", most=1),
+    ),
+    "google_compute_instance": _block(
+        f"name! machine_type! zone tags:{_SET} labels:{_LABELS} metadata:{_LABELS} can_ip_forward:bool id=",
+        boot_disk=_nested("auto_delete:bool", least=1, most=1, initialize_params=_nested("image size:number", most=1)),
+        network_interface=_nested("network subnetwork", least=1, access_config=_nested("nat_ip")),
+    ),
+    "google_storage_bucket": _block(
+        f"name! location! force_destroy:bool labels:{_LABELS} id= url=",
+        versioning=_nested("enabled!:bool", most=1),
+        lifecycle_rule=_nested(
+            "",
+            action=_nested("type! storage_class", "set", 1, 1),
+            condition=_nested(f"age:number matches_prefix:{_STRINGS}", "set", 1, 1),
+        ),
+    ),
+    "azurerm_resource_group": _block(f"name! location! tags:{_LABELS} id="),
+    "azurerm_virtual_network": _block(
+        f"name! location! resource_group_name! address_space!:{_STRINGS} dns_servers:{_STRINGS} tags:{_LABELS} id=",
+    ),
+    "azurerm_storage_account": _block(
+        "name! location! resource_group_name! account_tier! account_replication_type! is_hns_enabled:bool "
+        f"tags:{_LABELS} id= primary_access_key=*",
+        network_rules=_nested(f"default_action! ip_rules:{_SET} bypass:{_SET}", most=1),
+    ),
+    "random_password": _block("length!:number special:bool min_upper:number keepers:" + _LABELS + " id= result=*"),
+    "random_pet": _block("length:number prefix separator keepers:" + _LABELS + " id="),
+    "null_resource": _block(f"triggers:{_LABELS} id="),
+}
+TYPES["azurerm_virtual_network"]["block"]["attributes"]["policy"] = _POLICY
+DATA = {"aws_ami": _block(f"owners:{_STRINGS} most_recent:bool id=", filter=_nested(f"name! values!:{_SET}", "set"))}
+
+
+def _module(text: str, right: str, wrong: str) -> Module:
+    """Repairs are lines `old => new`, with `\\n` for a line's end; `old` alone deletes it."""
+    used = [name for name in (*TYPES, *DATA) if f'"{name}"' in text]
+    schema = {
+        "resource_schemas": {name: TYPES[name] for name in used if name in TYPES},
+        "data_source_schemas": {name: DATA[name] for name in used if name in DATA},
+    }
+    return Module(text.lstrip() + _OUTPUT, json.dumps(schema), _pairs(right), _pairs(wrong))
+
+
+def _pairs(table: str) -> tuple[tuple[str, str], ...]:
+    lines = [line.strip().replace("\\n", "\n") for line in table.splitlines() if line.strip()]
+    return tuple((old, new) for old, _, new in (line.partition(" => ") for line in lines))
+
+
+MODULES = {
+    "aws network": _module(
+        """
+variable "cidr" {
+  type    = string
+  default = "10.0.0.0/16"
+}
+variable "zones" {
+  type    = list(string)
+  default = ["a", "b"]
+}
+variable "names" {
+  type = map(object({ cidr = string, public = optional(bool) }))
+}
+locals {
+  tags = { team = "net" }
+  count = length(var.zones)
+}
+resource "aws_vpc" "main" {
+  cidr_block         = var.cidr
+  enable_dns_support = true
+  tags               = merge(local.tags, { Name = "main" })
+}
+resource "aws_subnet" "zone" {
+  count             = local.count
+  vpc_id            = aws_vpc.main.id
+  cidr_block        = cidrsubnet(var.cidr, 4, count.index)
+  availability_zone = element(var.zones, count.index)
+}
+resource "aws_subnet" "named" {
+  for_each                = var.names
+  vpc_id                  = aws_vpc.main.id
+  cidr_block              = each.value.cidr
+  map_public_ip_on_launch = each.value.public
+}
+output "ids" {
+  value = join(",", aws_subnet.zone[*].id)
+}
+""",
+        right="""
+enable_dns_support = true => enable_dns_support = "true"
+enable_dns_support = true => enable_dns_support = null
+count             = local.count => count             = "2"
+count             = local.count => count             = var.cidr == "" ? 0 : 1
+for_each                = var.names => for_each                = { for name, it in var.names : name => it if it.public }
+for_each                = var.names => for_each                = tomap({ a = { cidr = "10.0.0.0/24", public = true } })
+merge(local.tags, { Name = "main" }) => { Name = 1, Old = true }
+element(var.zones, count.index) => var.zones[count.index]
+""",
+        wrong="""
+enable_dns_support = true => enable_dns_support = "yes"
+enable_dns_support = true => enable_dns_support = 1
+enable_dns_support = true => enable_dns_support = [true]
+count             = local.count => count             = "x"
+count             = local.count => count             = var.zones
+count             = local.count => count             = true
+count             = local.count => count             = -1
+for_each                = var.names => for_each                = var.zones
+for_each                = var.names => for_each                = 3
+for_each                = var.names => for_each                = "a"
+for_each                = var.names => for_each                = ["a", "b"]
+merge(local.tags, { Name = "main" }) => merge(local.tags, "main")
+merge(local.tags, { Name = "main" }) => "main"
+merge(local.tags, { Name = "main" }) => ["main"]
+merge(local.tags, { Name = "main" }) => { Name = ["main"] }
+cidrsubnet(var.cidr, 4, count.index) => cidrsubnet(4, var.cidr, count.index, 1)
+cidrsubnet(var.cidr, 4, count.index) => cidrsubnet(var.cidr, "four", count.index)
+cidrsubnet(var.cidr, 4, count.index) => cidrsubnet(var.zones, 4, count.index)
+element(var.zones, count.index) => element(var.cidr, count.index)
+element(var.zones, count.index) => var.zones
+join(",", aws_subnet.zone[*].id) => join(var.zones, ",")
+join(",", aws_subnet.zone[*].id) => join(",", var.cidr)
+each.value.cidr => var.names["a"].block
+length(var.zones) => length(3)
+var.cidr\\n  enable => var.cidr.block\\n  enable
+""",
+    ),
+    "aws instance": _module(
+        """
+variable "size" {
+  type    = number
+  default = 20
+}
+variable "disks" {
+  type    = list(object({ name = string, size = number }))
+  default = []
+}
+variable "ports" {
+  type    = set(number)
+  default = [80]
+}
+data "aws_ami" "linux" {
+  owners      = ["amazon"]
+  most_recent = true
+  filter {
+    name   = "name"
+    values = ["al2023-*"]
+  }
+}
+resource "aws_security_group" "web" {
+  name = "web"
+  dynamic "ingress" {
+    for_each = var.ports
+    content {
+      from_port = ingress.value
+      to_port   = ingress.value
+      protocol  = "tcp"
+    }
+  }
+}
+resource "aws_instance" "web" {
+  ami                    = data.aws_ami.linux.id
+  instance_type          = "t3.micro"
+  vpc_security_group_ids = [aws_security_group.web.id]
+  monitoring             = false
+  root_block_device {
+    volume_size = var.size
+    encrypted   = true
+  }
+  dynamic "ebs_block_device" {
+    for_each = var.disks
+    iterator = disk
+    content {
+      device_name = disk.value.name
+      volume_size = disk.value.size
+    }
+  }
+  lifecycle {
+    ignore_changes = [ami, tags]
+  }
+}
+output "ip" {
+  value = "http://${aws_instance.web.public_ip}"
+}
+""",
+        right="""
+volume_size = var.size => volume_size = "30"
+volume_size = var.size => volume_size = var.size * 2
+ignore_changes = [ami, tags] => ignore_changes = all
+ignore_changes = [ami, tags] => ignore_changes = [root_block_device[0].volume_size, tags["Name"]]
+for_each = var.disks => for_each = { for disk in var.disks : disk.name => disk }
+for_each = var.disks => for_each = [for disk in var.disks : disk if disk.size > 10]
+values = ["al2023-*"] => values = toset(["al2023-*"])
+[aws_security_group.web.id] => aws_security_group.web[*].id
+""",
+        wrong="""
+volume_size = var.size => volume_size = "large"
+volume_size = var.size => volume_size = [var.size]
+volume_size = var.size => volume_size = var.disks
+volume_size = var.size => volume_size = "${var.disks}"
+volume_size = var.size => volume_size = "${var.size}GB-${var.disks}"
+ignore_changes = [ami, tags] => ignore_changes = [amy]
+ignore_changes = [ami, tags] => ignore_changes = "ami"
+ignore_changes = [ami, tags] => ignore_changes = [var.size]
+[aws_security_group.web.id] => "sg-1"
+[aws_security_group.web.id] => { a = 1 }
+owners      = ["amazon"] => owners      = "amazon"
+owners      = ["amazon"] => owners      = [["amazon"]]
+most_recent = true => most_recent = "latest"
+values = ["al2023-*"] => values = "al2023-*"
+for_each = var.disks => for_each = 1
+for_each = var.disks => for_each = "disks"
+for_each = var.disks\\n    iterator => iterator
+content {\\n      device_name = disk.value.name\\n      volume_size = disk.value.size\\n    } => device_name = "a"
+device_name = disk.value.name => name = disk.value.name
+iterator = disk => iterator = "disk"
+monitoring             = false => monitoring             = aws_instance.web.id == ""
+"http://${aws_instance.web.public_ip}" => "http://${var.disks}"
+"http://${aws_instance.web.public_ip}" => upper(["a"])
+ami                    = data.aws_ami.linux.id => ami                    = null
+""",
+    ),
+    "aws bucket": _module(
+        """
+variable "days" {
+  type    = number
+  default = 30
+}
+variable "name" {
+  type = string
+}
+resource "aws_s3_bucket" "logs" {
+  bucket        = lower(var.name)
+  force_destroy = true
+}
+resource "aws_s3_bucket_lifecycle_configuration" "logs" {
+  bucket = aws_s3_bucket.logs.id
+  rule {
+    id     = "expire"
+    status = "Enabled"
+    expiration {
+      days = var.days
+    }
+    transition {
+      days          = floor(var.days / 2)
+      storage_class = "GLACIER"
+    }
+  }
+}
+output "url" {
+  value = format("https://%s.s3.amazonaws.com", aws_s3_bucket.logs.id)
+}
+""",
+        right="""
+days = var.days => days = max(var.days, 7)
+lower(var.name) => "${lower(var.name)}-${var.days}"
+lower(var.name) => substr(lower(replace(var.name, "_", "-")), 0, 63)
+floor(var.days / 2) => var.days > 60 ? 30 : "7"
+""",
+        wrong="""
+days = var.days => days = "thirty"
+days = var.days => days = { after = 30 }
+days = var.days => days = var.days + "a"
+days = var.days => days = !var.days
+days = var.days => days = max(var.name, [1])
+lower(var.name) => lower([var.name])
+lower(var.name) => lower({ name = var.name })
+lower(var.name) => replace(var.name, "_")
+lower(var.name) => substr(var.name, "a", 3)
+lower(var.name) => split("-", var.name)
+force_destroy = true => force_destroy = "sure"
+floor(var.days / 2) => floor("half")
+floor(var.days / 2) => floor(var.days / "two")
+floor(var.days / 2) => var.days > 60 ? 30 : [7]
+format("https://%s.s3.amazonaws.com", aws_s3_bucket.logs.id) => format(["a"], var.name)
+format("https://%s.s3.amazonaws.com", aws_s3_bucket.logs.id) => "${[var.name]}-x"
+""",
+    ),
+    "aws lambda": _module(
+        """
+variable "environment" {
+  type    = map(string)
+  default = {}
+}
+variable "token" {
+  type      = string
+  sensitive = true
+}
+locals {
+  name = "worker"
+  timeouts = { short = 3, long = 60 }
+}
+resource "aws_iam_role" "worker" {
+  name = local.name
+  assume_role_policy = jsonencode({
+    Version   = "2012-10-17"
+    Statement = [{ Action = "sts:AssumeRole", Effect = "Allow", Principal = { Service = "lambda.amazonaws.com" } }]
+  })
+}
+resource "aws_lambda_function" "worker" {
+  function_name = local.name
+  role          = aws_iam_role.worker.arn
+  timeout       = local.timeouts["short"]
+  layers        = ["arn:one"]
+  environment {
+    variables = merge(var.environment, { TOKEN = var.token })
+  }
+}
+output "arn" {
+  value = aws_lambda_function.worker.arn
+}
+output "token" {
+  value     = var.token
+  sensitive = true
+}
+""",
+        right="""
+timeout       = local.timeouts["short"] => timeout       = local.timeouts.long
+timeout       = local.timeouts["short"] => timeout       = lookup(local.timeouts, "short", 5)
+timeout       = local.timeouts["short"] => timeout       = try(local.timeouts.none, 5)
+merge(var.environment, { TOKEN = var.token }) => { for key, value in var.environment : upper(key) => value }
+value     = var.token\\n  sensitive = true => value     = nonsensitive(var.token)
+value     = var.token\\n  sensitive = true => value     = length(var.environment)
+layers        = ["arn:one"] => layers        = concat(["arn:one"], tolist(["arn:two"]))
+""",
+        wrong="""
+timeout       = local.timeouts["short"] => timeout       = local.timeouts
+timeout       = local.timeouts["short"] => timeout       = local.timeouts.none
+timeout       = local.timeouts["short"] => timeout       = local.name
+timeout       = local.timeouts["short"] => timeout       = local.name["short"]
+merge(var.environment, { TOKEN = var.token }) => [var.token]
+merge(var.environment, { TOKEN = var.token }) => jsonencode(var.environment)
+merge(var.environment, { TOKEN = var.token }) => merge(var.environment, ["TOKEN"])
+value     = var.token\\n  sensitive = true => value     = var.token
+value     = var.token\\n  sensitive = true => value     = "Bearer ${var.token}"
+value     = var.token\\n  sensitive = true => value     = { token = var.token }
+value     = var.token\\n  sensitive = true => value     = upper(var.token)
+layers        = ["arn:one"] => layers        = "arn:one"
+layers        = ["arn:one"] => layers        = concat("arn:one", ["arn:two"])
+layers        = ["arn:one"] => layers        = { one = "arn:one" }
+role          = aws_iam_role.worker.arn => role          = [aws_iam_role.worker.arn]
+role          = aws_iam_role.worker.arn => role          = aws_lambda_function.worker.role
+""",
+    ),
+    "google instance": _module(
+        """
+variable "zone" {
+  type    = string
+  default = "europe-west3-a"
+}
+variable "labels" {
+  type    = map(string)
+  default = {}
+}
+resource "google_compute_instance" "vm" {
+  name         = "vm"
+  machine_type = "e2-small"
+  zone         = var.zone
+  tags         = ["web", "ssh"]
+  labels       = var.labels
+  boot_disk {
+    initialize_params {
+      image = "debian-cloud/debian-12"
+      size  = 20
+    }
+  }
+  network_interface {
+    network = "default"
+    access_config {}
+  }
+}
+output "region" {
+  value = join("-", slice(split("-", var.zone), 0, 2))
+}
+""",
+        right="""
+size  = 20 => size  = tonumber("20")
+tags         = ["web", "ssh"] => tags         = distinct(concat(["web"], keys(var.labels)))
+tags         = ["web", "ssh"] => tags         = []
+labels       = var.labels => labels       = { for key, value in var.labels : lower(key) => value if value != "" }
+join("-", slice(split("-", var.zone), 0, 2)) => regex("^[a-z]+-[a-z0-9]+", var.zone)
+""",
+        wrong="""
+size  = 20 => size  = "20GB"
+size  = 20 => size  = tonumber("twenty")
+tags         = ["web", "ssh"] => tags         = "web"
+tags         = ["web", "ssh"] => tags         = { web = true }
+tags         = ["web", "ssh"] => tags         = keys(["web"])
+labels       = var.labels => labels       = keys(var.labels)
+labels       = var.labels => labels       = [var.labels]
+labels       = var.labels => labels       = { app = { name = "x" } }
+labels       = var.labels => labels       = 5
+slice(split("-", var.zone), 0, 2) => var.zone
+split("-", var.zone) => split("-", var.labels)
+network = "default" => network = ["default"]
+""",
+    ),
+    "google bucket": _module(
+        """
+variable "ages" {
+  type    = map(number)
+  default = { cold = 30 }
+}
+resource "google_storage_bucket" "data" {
+  name     = "data"
+  location = "EU"
+  versioning {
+    enabled = true
+  }
+  dynamic "lifecycle_rule" {
+    for_each = var.ages
+    content {
+      action {
+        type = "Delete"
+      }
+      condition {
+        age = lifecycle_rule.value
+      }
+    }
+  }
+}
+output "oldest" {
+  value = max(values(var.ages)...)
+}
+""",
+        right="""
+age = lifecycle_rule.value => age = tonumber(lifecycle_rule.value)
+for_each = var.ages => for_each = [30, 60]
+max(values(var.ages)...) => try(max(values(var.ages)...), 0)
+""",
+        wrong="""
+enabled = true => enabled = "on"
+enabled = true => enabled = { value = true }
+for_each = var.ages => for_each = true
+age = lifecycle_rule.value => age = "old"
+age = lifecycle_rule.value => age = [lifecycle_rule.value]
+max(values(var.ages)...) => max(var.ages)
+max(values(var.ages)...) => sum(var.ages)
+values(var.ages) => values("ages")
+""",
+    ),
+    "azure network": _module(
+        """
+variable "location" {
+  type    = string
+  default = "westeurope"
+}
+variable "spaces" {
+  type    = list(string)
+  default = ["10.0.0.0/16"]
+}
+resource "azurerm_resource_group" "main" {
+  name     = "main"
+  location = var.location
+}
+resource "azurerm_virtual_network" "main" {
+  name                = "main"
+  location            = azurerm_resource_group.main.location
+  resource_group_name = azurerm_resource_group.main.name
+  address_space       = var.spaces
+  policy              = [{ port = 443, hosts = ["a"] }]
+  tags = {
+    env = terraform.workspace
+  }
+}
+output "first" {
+  value = var.spaces[0]
+}
+""",
+        right="""
+address_space       = var.spaces => address_space       = toset(var.spaces)
+policy              = [{ port = 443, hosts = ["a"] }] => policy              = [{ port = "443" }]
+policy              = [{ port = 443, hosts = ["a"] }] => policy              = [for it in var.spaces : { port = 1 }]
+env = terraform.workspace => env = true
+""",
+        wrong="""
+address_space       = var.spaces => address_space       = var.spaces[0]
+address_space       = var.spaces => address_space       = "10.0.0.0/16"
+address_space       = var.spaces => address_space       = { main = "10.0.0.0/16" }
+policy              = [{ port = 443, hosts = ["a"] }] => policy {\\n    port = 443\\n  }
+policy              = [{ port = 443, hosts = ["a"] }] => policy              = { port = 443 }
+policy              = [{ port = 443, hosts = ["a"] }] => policy              = [{ hosts = ["a"] }]
+policy              = [{ port = 443, hosts = ["a"] }] => policy              = [{ port = "https" }]
+policy              = [{ port = 443, hosts = ["a"] }] => policy              = [{ port = 1, hosts = "a" }]
+env = terraform.workspace => env = [terraform.workspace]
+var.spaces[0] => var.spaces["first"]
+var.spaces[0] => var.spaces.first
+location = var.location => location = var.location[0]
+""",
+    ),
+    "azure storage": _module(
+        """
+variable "allowed" {
+  type    = set(string)
+  default = []
+}
+resource "azurerm_storage_account" "main" {
+  name                     = "main"
+  location                 = "westeurope"
+  resource_group_name      = "main"
+  account_tier             = "Standard"
+  account_replication_type = "LRS"
+  is_hns_enabled           = true
+  network_rules {
+    default_action = "Deny"
+    ip_rules       = var.allowed
+  }
+}
+output "key" {
+  value     = azurerm_storage_account.main.primary_access_key
+  sensitive = true
+}
+""",
+        right="""
+ip_rules       = var.allowed => ip_rules       = sort(var.allowed)
+ip_rules       = var.allowed => ip_rules       = setunion(var.allowed, ["10.0.0.1"])
+is_hns_enabled           = true => is_hns_enabled           = length(var.allowed) > 0
+""",
+        wrong="""
+ip_rules       = var.allowed => ip_rules       = join(",", var.allowed)
+ip_rules       = var.allowed => ip_rules       = var.allowed["a"]
+ip_rules       = var.allowed => ip_rules       = 1
+is_hns_enabled           = true => is_hns_enabled           = "enabled"
+is_hns_enabled           = true => is_hns_enabled           = var.allowed
+primary_access_key\\n  sensitive = true => primary_access_key
+account_tier             = "Standard" => account_tier             = null
+""",
+    ),
+    "random": _module(
+        """
+variable "length" {
+  type    = number
+  default = 16
+}
+resource "random_password" "db" {
+  length  = var.length
+  special = true
+  keepers = { version = 1 }
+}
+resource "random_pet" "name" {
+  length    = 2
+  separator = "-"
+}
+output "name" {
+  value = title(random_pet.name.id)
+}
+output "password" {
+  value     = random_password.db.result
+  sensitive = true
+}
+""",
+        right="""
+length  = var.length => length  = var.length + 4
+keepers = { version = 1 } => keepers = { version = 1, time = null }
+special = true => special = var.length > 8 && true
+title(random_pet.name.id) => title(replace(random_pet.name.id, "-", " "))
+""",
+        wrong="""
+length  = var.length => length  = "long"
+length  = var.length => length  = {}
+length  = var.length => length  = null
+keepers = { version = 1 } => keepers = "version"
+keepers = { version = 1 } => keepers = [1]
+special = true => special = "!@#"
+special = true => special = var.length
+separator = "-" => separator = ["-"]
+title(random_pet.name.id) => title(random_pet.name.id, 1)
+title(random_pet.name.id) => title([])
+random_password.db.result\\n  sensitive = true => random_password.db.result
+length    = 2 => length    = random_pet.name.length
+""",
+    ),
+    "null": _module(
+        """
+variable "hosts" {
+  type    = list(string)
+  default = ["one"]
+}
+resource "null_resource" "setup" {
+  count    = length(var.hosts)
+  triggers = { hosts = join(",", var.hosts) }
+  connection {
+    host = var.hosts[count.index]
+    user = "root"
+    port = 22
+  }
+  provisioner "local-exec" {
+    command     = "echo ${self.id}"
+    working_dir = path.module
+    environment = { HOST = var.hosts[count.index] }
+  }
+  provisioner "remote-exec" {
+    inline = ["apt-get update"]
+  }
+  provisioner "file" {
+    content     = "hello"
+    destination = "/tmp/hello"
+  }
+  lifecycle {
+    create_before_destroy = true
+  }
+}
+output "ids" {
+  value = { for index, host in var.hosts : host => null_resource.setup[index].id }
+}
+""",
+        right="""
+port = 22 => port = "22"
+command     = "echo ${self.id}" => command     = "true"\\n    interpreter = ["bash", "-c"]\\n    quiet = true
+inline = ["apt-get update"] => scripts = ["a.sh"]
+count    = length(var.hosts) => count    = max(1, length(var.hosts))
+triggers = { hosts = join(",", var.hosts) } => triggers = { hosts = length(var.hosts), now = timestamp() }
+""",
+        wrong="""
+command     = "echo ${self.id}" => commands    = "echo"
+command     = "echo ${self.id}" => command     = ["echo"]
+working_dir = path.module => workdir = path.module
+environment = { HOST = var.hosts[count.index] } => environment = ["HOST"]
+inline = ["apt-get update"] => inline = "apt-get update"
+inline = ["apt-get update"] => commands = ["apt-get update"]
+inline = ["apt-get update"]
+destination = "/tmp/hello" => target = "/tmp/hello"
+destination = "/tmp/hello"
+content     = "hello" => body = "hello"
+port = 22 => port = "ssh"
+user = "root" => username = "root"
+"remote-exec" => "remote_exec"
+triggers = { hosts = join(",", var.hosts) } => triggers = var.hosts
+join(",", var.hosts) => join(var.hosts, ",")
+count    = length(var.hosts) => count    = var.hosts
+create_before_destroy = true => create_before_destroy = "maybe"
+null_resource.setup[index].id } => null_resource.setup[index].id
+for index, host in var.hosts => for index, host in length(var.hosts)
+""",
+    ),
+}

@@ -1,0 +1,134 @@
+"""Right and wrong repairs of ordinary modules: no right one fails, no wrong one passes."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.validation.hcl.repairs import MODULES, Module, repaired
+from touchstone.validation.hcl import check_module
+from touchstone.validation.judging.verdicts import Verdict, compute_verdict, new_doubts
+from touchstone.validation.protocol import Problem, Report
+
+PROBLEM = Problem("p", "main.tf", Path("clones"), summary="Reference to undeclared input variable")
+
+
+def report(text: str, schema: str | None) -> Report:
+    found = check_module({"main.tf": text.encode()}, schema)
+    status = "failed" if found.diagnostics else "passed"
+    return Report(
+        status, found.fidelity, found.diagnostics, found.compiled, declared=found.declared, doubts=found.doubts
+    )
+
+
+def judge(module: Module, fixed: str) -> Verdict:
+    baseline, after = report(module.text, module.schema), report(fixed, module.schema)
+    after = replace(after, doubts=new_doubts(after, baseline, [module.text.encode()]))
+    return compute_verdict(baseline, after, PROBLEM, 1, fixed.count("\n"))
+
+
+CASES = [(name, *repair) for name, module in MODULES.items() for repair in module.right]
+WRONG = [(name, *repair) for name, module in MODULES.items() for repair in module.wrong]
+
+
+def test_there_are_enough_of_both_kinds() -> None:
+    assert len(MODULES) >= 10 and len(CASES) >= 40 and len(WRONG) >= 100
+
+
+@pytest.mark.parametrize(("name", "old", "new"), [(name, "", "") for name in MODULES] + CASES)
+def test_a_right_repair_passes(name: str, old: str, new: str) -> None:
+    verdict = judge(MODULES[name], repaired(MODULES[name].text, old, new))
+    assert (verdict.status, verdict.note) == ("passed", "")
+
+
+@pytest.mark.parametrize(("name", "old", "new"), WRONG)
+def test_a_wrong_repair_fails_or_is_undecided_with_a_reason(name: str, old: str, new: str) -> None:
+    verdict = judge(MODULES[name], repaired(MODULES[name].text, old, new))
+    assert verdict.status in ("failed", "validator_unavailable")
+    assert verdict.note
+
+
+@pytest.mark.parametrize("emptied", ["", "\n", "# nothing is left\n", "locals {}\n"])
+@pytest.mark.parametrize("name", MODULES)
+def test_an_emptied_file_is_no_repair(name: str, emptied: str) -> None:
+    assert judge(MODULES[name], emptied).status == "failed"
+
+
+HEAD = """
+variable "b" {
+  type = bool
+}
+variable "ls" {
+  type = list(string)
+}
+variable "lo" {
+  type = list(object({ name = string, port = optional(number) }))
+}
+"""
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        'var.b ? "a" : 1 > 2 ? "b" : "c"',
+        'var.b ? [] : [var.b ? "x" : null]',
+        "var.b ? { a = 1 } : {}",
+        "var.lo[*].name",
+        "{ for one in var.lo : one.name => one.port... }",
+        "merge([for one in var.lo : { (one.name) = one.port }]...)",
+        '"%{ for x in var.ls }${x},%{ endfor }"',
+        'try(var.ls.x, upper([]), "d")',
+        '(1 + 2) * 3 % 2 == "1" + 2',
+        'compact([var.b, "", null, 1])',
+        "var.ls == [] || !var.b",
+        '"${var.ls}"',
+    ],
+)
+def test_expressions_of_which_terraform_complains_of_nothing(expression: str) -> None:
+    found = check_module({"main.tf": f'{HEAD}output "o" {{\n  value = {expression}\n}}\n'.encode()}, None)
+    assert (found.diagnostics, found.doubts) == ((), ())
+
+
+@pytest.mark.parametrize(
+    ("argument", "doubted"),
+    [
+        ('value = cidrhost("10.0.0.0/8", 1)', "cidrhost"),
+        ('value = file("${path.module}/x")', "file"),
+        ("value = var.b ? upper(var.ls) : 1", "unless it is never evaluated"),
+        ("value = [for one in var.lo : one + upper([])]", "unless it is never evaluated"),
+        ("value = var.b ? 1 : true", "a number and a bool"),
+    ],
+)
+def test_what_cannot_be_told_is_a_doubt_unless_the_problem_has_it_already(argument: str, doubted: str) -> None:
+    text = f'{HEAD}output "o" {{\n  {argument}\n}}\n'
+    baseline, fixed = report(HEAD, None), report(text, None)
+    ((reason, _),) = new_doubts(fixed, baseline, [HEAD.encode()])
+    assert doubted in reason
+    assert new_doubts(fixed, baseline, [text.replace(" ", "\t").encode()]) == ()
+    assert new_doubts(fixed, fixed, []) == ()
+    broken = report(f"{HEAD}locals {{\n  x = local.y\n}}\n", None)
+    problem = replace(PROBLEM, summary=None)
+    undecided = compute_verdict(broken, fixed, problem, 1, 1)
+    assert (undecided.status, undecided.fixed) == ("failed", False), "the locals are gone"
+    whole = report(f"{text}locals {{\n  x = 1\n}}\n", None)
+    assert compute_verdict(broken, whole, problem, 1, 1).status == "validator_unavailable"
+    assert compute_verdict(broken, whole, problem, 1, 1, reference=whole).status == "passed"
+
+
+def test_another_set_of_arguments_of_a_module_is_a_doubt() -> None:
+    call = 'module "m" {\n  source = "./m"\n  size   = 1\n}\n'
+    before = report(call, None)
+    assert new_doubts(report(call.replace("1", "2"), None), before, [call.encode()]) == ()
+    assert new_doubts(report(call.replace("size", "sise"), None), before, [call.encode()])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "locals {\n  a = " + "true ? 1 : " * 3000 + "2\n}\n",
+        "locals {\n" + "".join(f"  a{number} = local.a{number + 1}\n" for number in range(900)) + "  a900 = 1\n}\n",
+    ],
+    ids=["conditionals", "locals"],
+)
+def test_long_chains_are_read(text: str) -> None:
+    assert check_module({"main.tf": text.encode()}, None).diagnostics == ()
