@@ -12,6 +12,7 @@ import os
 import sys
 import types
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -25,19 +26,56 @@ from touchstone.validation.pytest_runner.controls import Recorder, control_file
 _exec = builtins.exec
 
 
+@dataclass(frozen=True)
+class CompiledTests:
+    """The judge's side of a problem, compiled: by absolute path the code, or why there is none.
+
+    For a control also the recorder, the texts that the disk has meanwhile, and the names of the test functions that end
+    with a failing assertion.
+    """
+
+    codes: Mapping[str, types.CodeType | Exception]
+    recorder: Recorder | None = None
+    recorder_name: str = ""
+    texts: Mapping[str, bytes] = field(default_factory=dict)
+    controlled: frozenset[str] = frozenset()
+
+
+def compile_tests(files: Mapping[str, bytes]) -> CompiledTests:
+    """Compile the tests as pytest does."""
+    return CompiledTests({path: _compiled(path, text) for path, text in files.items()})
+
+
+def compile_controls(
+    root: str, files: Mapping[str, bytes], tests: frozenset[str], name: str, *, lenient: bool
+) -> CompiledTests:
+    """Compile the tests as negative controls; `name` is that of the recorder in their modules."""
+    recorder = Recorder(root, lenient=lenient)
+    codes: dict[str, types.CodeType | Exception] = {}
+    texts: dict[str, bytes] = {}
+    controlled, uncontrolled = set[str](), set[str]()
+    for path, text in files.items():
+        try:
+            made = control_file(text, os.path.relpath(path, root), tests, recorder, name)
+            code = compile(made.tree, path, "exec", dont_inherit=True)
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            codes[path] = _compiled(path, text)
+            continue
+        codes[path], texts[path] = code, made.text
+        recorder.add_names(code)
+        controlled |= made.controlled
+        uncontrolled |= made.uncontrolled
+    return CompiledTests(codes, recorder, name, texts, frozenset(controlled - uncontrolled))
+
+
 class OwnTests:
-    """The compiled files of the judge's side in one job, and the modules that ran them."""
+    """The compiled tests of one job, and the modules that ran them."""
 
     def __init__(self) -> None:
         self._root = Path()
         self._files: dict[str, bytes] = {}
-        self._codes: dict[str, types.CodeType | Exception] = {}
+        self._compiled = CompiledTests({})
         self._namespaces: list[dict[str, Any]] = []
-        self._recorder_name = ""
-        # Names of test functions: those that end with a failing assertion, and those that cannot.
-        self._controlled: set[str] = set()
-        self._uncontrolled: set[str] = set()
-        self.recorder: Recorder | None = None
         compile_file = rewrite._rewrite_test
 
         def compiled(path: Path, config: Config) -> Any:
@@ -46,88 +84,57 @@ class OwnTests:
                 if Path(name).is_relative_to(self._root):
                     raise ImportError(f"{name} is not a file of the problem")
                 return compile_file(path, config)
-            code = self._codes[name] if name in self._codes else _compiled(name, self._files[name])
+            codes = self._compiled.codes
+            code = codes[name] if name in codes else _compiled(name, self._files[name])
             if isinstance(code, Exception):
                 raise code
             return None, code
 
-        vars(rewrite).update({"_rewrite_test": compiled, "exec": self._run})
+        vars(rewrite).update({"_rewrite_test": compiled, "exec": self.run})
         # A fix could have written these, too.
         vars(rewrite)["_read_pyc"] = lambda *args, **kwargs: None
 
-    def prepare(self, root: Path, files: Mapping[str, bytes], judge_files: Iterable[str]) -> None:
-        """Compile the judge's side of the files, which are given by absolute path."""
-        self._root = root
+    @property
+    def recorder(self) -> Recorder | None:
+        """What the tests of a control call."""
+        return self._compiled.recorder
+
+    def use(self, root: Path, files: Mapping[str, bytes], compiled: CompiledTests) -> None:
+        """Take over a job's files, by absolute path, and its compiled tests."""
+        self._root, self._compiled = root, compiled
         self._files.update(files)
-        for name in judge_files:
-            if name not in self._codes and name.endswith(".py"):
-                self._codes[name] = _compiled(name, files[name])
-
-    def prepare_controls(
-        self,
-        root: Path,
-        files: Mapping[str, bytes],
-        judge_files: Sequence[str],
-        tests: frozenset[str],
-        name: str,
-        *,
-        lenient: bool,
-    ) -> dict[str, bytes]:
-        """Compile the judge's side as negative controls; returns the texts that the disk has of it meanwhile."""
-        self.recorder, self._recorder_name = Recorder(str(root), lenient=lenient), name
-        texts: dict[str, bytes] = {}
-        for path in judge_files:
-            if not path.endswith(".py"):
-                continue
-            try:
-                made = control_file(files[path], os.path.relpath(path, root), tests, self.recorder, name)
-                rewrite.rewrite_asserts(made.tree, made.text, path)
-                code = compile(made.tree, path, "exec", dont_inherit=True)
-            except (SyntaxError, ValueError, RecursionError, MemoryError):
-                continue
-            texts[path], self._codes[path] = made.text, code
-            self.recorder.add_names(code)
-            self._controlled |= made.controlled
-            self._uncontrolled |= made.uncontrolled
-        self.recorder.know_modules(_names_of_one_side(root, files, self._codes.keys()))
-        return texts
-
-    def import_controls(self) -> None:
-        """Have the judge's modules that pytest does not import itself run as they were compiled."""
-        sys.meta_path.insert(0, _Finder(self))
+        if compiled.recorder is not None:
+            compiled.recorder.know_modules(_names_of_one_side(root, files, compiled.codes))
+            # For the judge's modules that pytest does not import itself.
+            sys.meta_path.insert(0, _Finder(self))
 
     def is_controlled(self, item: pytest.Item) -> bool:
         """Whether a test must fail in a control."""
-        name = getattr(item, "originalname", None) or item.name
-        return name in self._controlled and name not in self._uncontrolled
+        return (getattr(item, "originalname", None) or item.name) in self._compiled.controlled
 
     def is_forged(self, item: pytest.Item) -> bool:
         """Whether a test claims to be in one of the compiled files, and its module ran something else."""
-        if not isinstance(item, pytest.Function) or str(item.path) not in self._codes:
+        if not isinstance(item, pytest.Function) or str(item.path) not in self._compiled.codes:
             return False
         return not any(vars(item.module) is namespace for namespace in self._namespaces)
 
     def code_of(self, path: str | None) -> types.CodeType | None:
         """The compiled code of a file of the judge's side."""
-        code = self._codes.get(os.path.normpath(path)) if path else None
+        code = self._compiled.codes.get(os.path.normpath(path)) if path else None
         return code if isinstance(code, types.CodeType) else None
 
-    def _run(self, code: types.CodeType, namespace: dict[str, Any]) -> None:
+    def run(self, code: types.CodeType, namespace: dict[str, Any]) -> None:
         """Run the code of a module, and remember the module if the code is the judge's."""
-        own = next((path for path, known in self._codes.items() if known is code), None)
-        if own is None:
+        own = next((path for path, known in self._compiled.codes.items() if known is code), None)
+        recorder = self._compiled.recorder
+        if own is not None:
+            self._namespaces.append(namespace)
+        if own is None or recorder is None:
             return _exec(code, namespace)
-        self._namespaces.append(namespace)
-        if self.recorder is None:
-            return _exec(code, namespace)
-        namespace[self._recorder_name] = self.recorder
-        self.recorder.add_namespace(namespace)
+        namespace[self._compiled.recorder_name] = recorder
+        recorder.add_namespace(namespace)
         _exec(code, namespace)
-        return self.recorder.add_functions(os.path.relpath(own, self._root), namespace, code)
-
-    def run_module(self, code: types.CodeType, module: types.ModuleType) -> None:
-        """Run a module of the judge's side that is not a test."""
-        self._run(code, vars(module))
+        return recorder.add_functions(os.path.relpath(own, self._root), namespace, code)
 
 
 class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
@@ -150,7 +157,7 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         """Run the compiled code."""
         code = self._tests.code_of(module.__file__)
         assert code is not None
-        self._tests.run_module(code, module)
+        self._tests.run(code, vars(module))
 
 
 def _compiled(name: str, text: bytes) -> types.CodeType | Exception:

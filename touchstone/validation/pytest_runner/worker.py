@@ -5,14 +5,16 @@ Every job is a fork of that process. It parses the problem's own pytest configur
 
 import functools
 import gc
+import hashlib
 import importlib
+import json
 import os
 import random
 import sys
 import tempfile
 import types
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +24,7 @@ from _pytest.fixtures import FixtureManager
 
 from touchstone.validation.pytest_runner import options
 from touchstone.validation.pytest_runner.channel import WriteLine, open_channel
-from touchstone.validation.pytest_runner.own_tests import OwnTests
+from touchstone.validation.pytest_runner.own_tests import CompiledTests, OwnTests, compile_controls, compile_tests
 from touchstone.validation.pytest_runner.plugin import ResultPlugin, last_line
 from touchstone.validation.pytest_runner.plugins import import_plugins, missing_module, options_for
 from touchstone.validation.pytest_runner.tampering import changed_file, strange_plugin
@@ -60,6 +62,7 @@ _KEPT_MODULES = {
     *sys.builtin_module_names,
     *["abc", "codecs", "encodings", "importlib", "io", "os", "pytest", "_pytest", "pluggy", "touchstone"],
 }
+_MOST_COMPILED = 64
 _MODULES = "asyncio dataclasses decimal difflib logging readline unittest unittest.mock"
 
 
@@ -75,8 +78,8 @@ def serve(policy: Policy) -> None:
     _warm_up(Path(policy["tmp"]) / "warm-up")
     if policy["borrowed"] is not None:
         import_plugins()
-    session = _WarmPytest(get_config(_ARGUMENTS), OwnTests())
-    fork_server.serve(policy, lambda job, descriptors: run_job(session, job, descriptors[0]))
+    session = _WarmPytest(get_config(_ARGUMENTS), OwnTests(), f"{os.getcwd()}/work")  # noqa: PTH109
+    fork_server.serve(policy, lambda job, descriptors: run_job(session, job, descriptors[0]), session.prepare)
 
 
 def serve_with_numpy(policy: Policy) -> None:
@@ -134,12 +137,38 @@ def _is_known_without_fixtures(kind: type) -> bool:
     return not any(isinstance(value, _FIXTURE) for base in kind.__mro__ for value in vars(base).values())
 
 
-@dataclass(frozen=True)
+@dataclass
 class _WarmPytest:
-    """What a job inherits: pytest's configuration, and the tests that it is going to know."""
+    """What a job inherits: pytest's configuration, and the tests of its problem, compiled before any fix runs."""
 
     config: Config
     tests: OwnTests
+    root: str
+    latest: CompiledTests = field(default_factory=lambda: CompiledTests({}))
+    _compiled: dict[str, CompiledTests] = field(default_factory=dict)
+    # The name of the recorder in the modules of a control.
+    _recorder_name: str = field(default_factory=lambda: f"_{random.SystemRandom().getrandbits(32):08x}")
+
+    def prepare(self, job: dict[str, Any]) -> None:
+        """Compile the tests of a job, unless a job before had the same."""
+        judge_files = {name: job["files"][name] for name in job["judge_files"] if name.endswith(".py")}
+        control = [job["tests"], job["is_fix"]] if job.get("control") else None
+        key = hashlib.sha256(json.dumps([judge_files, control]).encode()).hexdigest()
+        made = self._compiled.pop(key, None)
+        if made is None:
+            files = {f"{self.root}/{name}": _content(text) for name, text in judge_files.items()}
+            if control is None:
+                made = compile_tests(files)
+            else:
+                tests, name = frozenset(job["tests"]), self._recorder_name
+                made = compile_controls(self.root, files, tests, name, lenient=not job["is_fix"])
+        self._compiled[key] = self.latest = made
+        while len(self._compiled) > _MOST_COMPILED:
+            del self._compiled[next(iter(self._compiled))]
+
+
+def _content(text: str) -> bytes:
+    return text.encode("utf-8", "surrogateescape")
 
 
 def run_job(warm: _WarmPytest, job: dict[str, Any], descriptor: int) -> None:
@@ -155,22 +184,16 @@ def run_job(warm: _WarmPytest, job: dict[str, Any], descriptor: int) -> None:
 
 def _run_job(warm: _WarmPytest, job: dict[str, Any], write_line: WriteLine) -> None:
     os.environ.update(_ENVIRONMENT)
-    root = Path.cwd() / "work"
-    files = {str(root / name): text.encode("utf-8", "surrogateescape") for name, text in job["files"].items()}
-    judge_files = [str(root / name) for name in job["judge_files"]]
-    if control := job.get("control"):
-        tests, lenient = frozenset(job["tests"]), not job["is_fix"]
-        files.update(warm.tests.prepare_controls(root, files, judge_files, tests, f"_{control}", lenient=lenient))
-    warm.tests.prepare(root, files, judge_files)
+    root = Path(warm.root)
+    files = {f"{root}/{name}": _content(text) for name, text in job["files"].items()} | dict(warm.latest.texts)
+    warm.tests.use(root, files, warm.latest)
     write_files(files, str(root), job["directory"])
     here = os.getcwd()  # noqa: PTH109
     sys.path.insert(0, here)
     _forget_modules_named_like(job["names"])
-    if control:
-        warm.tests.import_controls()
     random.seed(0)
     plugins = warm.config.pluginmanager
-    judged = {name: files[name] for name in judge_files}
+    judged = {f"{root}/{name}": files[f"{root}/{name}"] for name in job["judge_files"]}
     plugins.register(ResultPlugin(write_line, here, lambda: changed_file(judged), warm.tests), "touchstone-results")
     known = plugins.get_plugins()
     # Hides all of the above from `gc.get_objects`.

@@ -33,11 +33,15 @@ INTERPRETER_BYTES = 256 * 2**20
 ENDING_SECONDS = 60.0
 
 Job = Callable[[Any, list[int]], None]
+Prepare = Callable[[Any], None]
 ResourceLimits = list[tuple[int, tuple[int, int]]]
 
 
-def serve(policy: Policy, job: Job) -> None:
-    """Serve jobs until the supervisor disconnects. `job` gets the decoded payload and its descriptors."""
+def serve(policy: Policy, job: Job, prepare: Prepare | None = None) -> None:
+    """Serve jobs until the supervisor disconnects. `job` gets the decoded payload and its descriptors.
+
+    `prepare` gets the payload before the fork, so that what several jobs need is made once; it runs nothing of a fix.
+    """
     control = socket.socket(fileno=policy["control_fd"])
     child: int | None = None
     limits = _prepare(policy)
@@ -49,10 +53,15 @@ def serve(policy: Policy, job: Job) -> None:
     while True:
         message, descriptors, _, _ = socket.recv_fds(control, 16, MAX_DESCRIPTORS)
         if message == JOB:
+            payload = json.loads(os.read(descriptors[0], os.fstat(descriptors[0]).st_size))
+            if prepare is not None:
+                prepare(payload)
             child = os.fork()
             if child == 0:
                 control.close()
-                _run_job(policy, worker, limits, job, descriptors)
+                os.close(descriptors[0])
+                _run_job(policy, worker, limits, job, payload, descriptors[1:])
+            del payload
             for descriptor in descriptors:
                 os.close(descriptor)
         elif message in (END, KILL):
@@ -80,18 +89,18 @@ def _prepare(policy: Policy) -> ResourceLimits:
     return resource_limits(limits, address_space=limits["memory_bytes"] + INTERPRETER_BYTES)
 
 
-def _run_job(policy: Policy, worker: int, limits: ResourceLimits, job: Job, descriptors: list[int]) -> NoReturn:
+def _run_job(
+    policy: Policy, worker: int, limits: ResourceLimits, job: Job, payload: Any, descriptors: list[int]
+) -> NoReturn:
     try:
         os.setsid()
-        payload = json.loads(os.read(descriptors[0], os.fstat(descriptors[0]).st_size).decode())
-        os.close(descriptors[0])
         be_visible()
         for what, pair in limits:
             resource.setrlimit(what, pair)
         if not policy["pid_namespace"]:
             die_with_parent(worker)
             confine(policy, processes=False)
-        job(payload, descriptors[1:])
+        job(payload, descriptors)
     finally:
         os._exit(0)
 

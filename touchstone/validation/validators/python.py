@@ -230,7 +230,7 @@ class _Session:
         """What the control says of each test, by id; a report if the sandbox failed."""
         token = secrets.token_hex(16)
         names = sorted({name.rpartition("::")[2].partition("[")[0] for name in report.tests})
-        answer, exceeded, _ = self._run({"token": token, "control": secrets.token_hex(4), "tests": names})
+        answer, exceeded, _ = self._run({"token": token, "control": True, "tests": names})
         if isinstance(exceeded, str):
             return Report("sandbox_error", FULL, note=exceeded)
         limited = exceeded is not None
