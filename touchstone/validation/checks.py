@@ -98,6 +98,7 @@ def reports_consistent(outcomes: pl.LazyFrame) -> CheckResult:
     message = "every exit code agrees with its report"
     if wrong.height:
         oid, said = wrong.row(0)
+        said = (said or "").partition("\n")[0]
         contradict = ("report contradicts the exit code and counts", "reports contradict the exit code and count")
         message = f"{counted(wrong.height, *contradict)} as failed (for example {oid}: {said})"
     return CheckResult(wrong.is_empty(), message, figures={"contradictions": wrong.height})

@@ -18,7 +18,7 @@ def caveats(run: ReportedRun) -> list[str]:
     """The sentences; if there is no reservation, one that says what that rests on."""
     found = [
         sentence
-        for of in (_checks, _outcomes, _small, _intervals, _refused, _flaky, _costs, _fidelity)
+        for of in (_checks, _outcomes, _small, _intervals, _refused, _flaky, _costs, _fidelity, _controls)
         for sentence in of(run)
     ]
     return found or ([_all_well(run)] if run.table("pass_at_k").height else [])
@@ -116,3 +116,17 @@ def _fidelity(run: ReportedRun) -> Iterator[str]:
         yield f"{counted_of(some, total, 'outcome')} {'comes' if some == 1 else 'come'} from a partial check ({kinds})."
     if partial["fidelity"].is_in(STATIC_FIDELITIES).any():
         yield f"{STATIC_AGREEMENT[0].upper()}{STATIC_AGREEMENT[1:]}."
+
+
+def _controls(run: ReportedRun) -> Iterator[str]:
+    """Passes of Python fixes whose tests were not, or not all, run again with their expectations made false."""
+    if run.outcome_counts.filter(pl.col("passed"), validator="python").is_empty():
+        return
+    passes = run.scan("outcomes").filter(pl.col("passed"), validator="python")
+    tests, controlled = pl.col("tests_passed"), pl.col("controlled_tests")
+    counts = passes.select(pl.len(), off=controlled.is_null().sum(), some=(controlled < tests).sum()).collect()
+    total, off, some = counts.row(0)
+    if off:
+        yield f"{counted_of(off, total, 'pass', 'passes')} of Python fixes {_has(off)} no negative control."
+    if some:
+        yield f"{counted_of(some, total, 'pass', 'passes')} of Python fixes rest on a test without a negative control."

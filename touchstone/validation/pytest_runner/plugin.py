@@ -161,6 +161,8 @@ def _outcome(reports: list[pytest.TestReport]) -> tuple[str, str]:
 def _message(report: pytest.TestReport) -> str:
     crash = getattr(report.longrepr, "reprcrash", None)
     text = crash.message if crash is not None else last_line(report.longreprtext)
+    lines = [line for line in text.splitlines() if line.strip() and not line.strip().startswith("Use -v")]
+    text = "\n".join(lines)
     return _plain(text if report.when == "call" else f"in {report.when}: {text}")
 
 
