@@ -82,7 +82,7 @@ class ValidationSettings(_Section):
 
     mode: Literal["missing", "always", "never"] = "missing"
     apply: Literal["auto", "file", "block"] = "auto"
-    test_edits: TestEdits = "refuse"
+    test_edits: TestEdits = "ignore"
     success: Success = "plausible"
     validators: dict[str, ValidatorName] = {}
     sandbox: Literal["auto", "bubblewrap", "landlock"] = "auto"

@@ -192,11 +192,30 @@ def _outcome(
         assert not isinstance(plan.applied, AppliedFix)
         return row | _not_validated_columns(plan.applied, plan.target, validation)
     assert isinstance(plan.applied, AppliedFix)
+    put_back = validation.settings.test_edits == "ignore"
     known, problem = reports[plan.request.key], problems[attempt["oid"]]
     assert isinstance(problem, ValidatedProblem)
     report, verdict = judge_fix(known.report, plan.applied, problem, validation)
     row[KEPT] = _kept_texts(plan, report, problem, validation.settings.kept_characters)
+    verdict = replace(verdict, note="; ".join(filter(None, (verdict.note, judge_note(plan.applied, put_back)))))
+    row |= _side_columns(plan.applied)
     return row | _validated_columns(replace(known, report=report), verdict, problem.target, validation)
+
+
+def judge_note(applied: AppliedFix, put_back: bool) -> str:
+    """What a fix changed besides the source."""
+    said = {"put back" if put_back else "changed on the judge's side": applied.judge_files}
+    said["changed, and reached by tests and source"] = applied.flagged
+    return "; ".join(f"{what}: {', '.join(files)}" for what, files in said.items() if files)
+
+
+def _side_columns(applied: AppliedFix | NotApplied) -> Row:
+    flagged = applied.flagged if isinstance(applied, AppliedFix) else ()
+    return {"changed_judge_files": _listed(applied.judge_files), "flagged_files": _listed(flagged)}
+
+
+def _listed(paths: Sequence[str]) -> str | None:
+    return _truncated_text(paths)
 
 
 def _kept_texts(plan: PlannedAttempt, report: Report, known: ValidatedProblem, limit: int) -> Row:
@@ -244,6 +263,8 @@ _UNDECIDED_COLUMNS: Row = {
     "cached": False,
     "duration_seconds": None,
     "diagnostics": None,
+    "changed_judge_files": None,
+    "flagged_files": None,
     "applied": None,
     "fixed": None,
     "introduced_block": None,
@@ -266,6 +287,7 @@ def _not_validated_columns(why: NotApplied | NoTarget, target: Target | NoTarget
     if why.status in UNDECIDED or isinstance(target, NoTarget):
         return {"status": why.status, "passed": None, "diagnostics": why.reason}
     return {
+        **(_side_columns(why) if isinstance(why, NotApplied) else {}),
         "status": why.status,
         "passed": False,
         "diagnostics": why.reason,

@@ -156,6 +156,11 @@ class Problem:
     report_file: str | None = None
     fail_to_pass: tuple[str, ...] = ()
     pass_to_pass: tuple[str, ...] = ()
+    # The files on the judge's side, which no fix changes; those that both sides reach; and patterns for new files.
+    judge_files: tuple[str, ...] = ()
+    shared_files: tuple[str, ...] = ()
+    judge_patterns: tuple[str, ...] = ()
+    source_patterns: tuple[str, ...] = ()
 
     @property
     def judged_tests(self) -> tuple[str, ...]:

@@ -1,6 +1,7 @@
 """What a project's manifest tells its test runner: which tests there are and how they run.
 
-A fix of several files may change a manifest, but not this part of it: it could replace the tests.
+A fix of several files may change a manifest, but not this part of it: it could replace the tests. Then the whole
+manifest is put back.
 """
 
 import configparser
@@ -12,6 +13,7 @@ from typing import Any
 
 from touchstone.validation.protocol import Tree
 
+MANIFESTS = ("Cargo.toml", "package.json", "pyproject.toml", "setup.cfg", "tox.ini")
 _JAVASCRIPT_RUNNERS = ("jest", "mocha", "ava", "tap", "vitest")
 _PYTEST_SECTIONS = ("pytest", "tool:pytest")
 
@@ -31,7 +33,7 @@ def changed_settings(changes: Mapping[str, bytes | None], tree: Tree) -> list[st
 
 def _is_changed(path: str, content: bytes | None, tree: Tree) -> bool:
     name = PurePosixPath(path).name
-    if name not in ("Cargo.toml", "package.json", "pyproject.toml", "setup.cfg", "tox.ini"):
+    if name not in MANIFESTS:
         return False
     before = _settings(name, tree.read(path)) if path in tree.files else {}
     after = _settings(name, content) if content is not None else {}
@@ -74,7 +76,8 @@ def _of_crate(told: Mapping[str, Any]) -> dict[str, Any]:
         for key in ("harness", "test", "doctest")
         if key in target
     }
-    listed = {"test": told.get("test"), "autotests": told.get("package", {}).get("autotests"), "harness": harness}
+    package = {key: told.get("package", {}).get(key) for key in ("autotests", "build")}
+    listed = {"test": told.get("test"), **package, "harness": harness}
     return {key: value for key, value in listed.items() if value not in (None, {})}
 
 
