@@ -7,9 +7,14 @@ from typing import Any
 
 import pytest
 
+from touchstone.config.validation import ValidationSettings
 from touchstone.validation.fixes.apply_fix import AppliedFix, Fix, NotApplied, apply_fix
 from touchstone.validation.judge_side import Declared, with_judge_side
+from touchstone.validation.outcomes import outcome_rows
 from touchstone.validation.protocol import Problem, Tree
+from touchstone.validation.session import ValidationSession
+from touchstone.validation.targets import Targets
+from touchstone.validation.validators.rust import find_toolchain
 from touchstone.vocabulary import TestEdits
 
 Files = dict[str, str]
@@ -374,6 +379,65 @@ def test_a_fix_of_the_judges_files_alone_has_failed() -> None:
         "the fix changes only files on the judge's side: checks.py, golden.json",
         ("checks.py", "golden.json"),
     )
+
+
+SUM = "def add(a, b):\n    return a - b\n"
+SHOP = {
+    "solution.py": SUM,
+    "rates.py": "RATE = 2\n",
+    "checks.py": "def same(a, b):\n    assert a == b\n",
+    "wanted.json": "3",
+    "test_solution.py": "import json\n\nimport checks\nimport rates\nfrom solution import add\n\n\n"
+    "def test_add():\n    checks.same(add(1, rates.RATE), json.load(open('wanted.json')))\n",
+}
+CRATE = {
+    "Cargo.toml": '[package]\nname = "demo"\nversion = "0.1.0"\nedition = "2021"\n',
+    "src/lib.rs": RUST_FILE.replace("use std::fmt;\n", ""),
+}
+
+
+def outcomes(folder: Path, files: Files, filename: str, fixes: list[dict[str, str]]) -> list[dict[str, Any]]:
+    """The outcomes of fixes of several files, validated for real."""
+    for path, text in files.items():
+        (folder / "clones" / "one" / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / "clones" / "one" / path).write_text(text)
+    settings = ValidationSettings.model_validate({"workers": 1, "python": {"lint": False}})
+    targets = Targets(folder / "clones", settings).find([{"oid": "one", "filename": filename}])
+    attempts = [
+        {"model": "m", "tier": "T0", "oid": "one", "iteration_id": str(place), "fixed_files": json.dumps(fix)}
+        for place, fix in enumerate(fixes)
+    ]
+    with ValidationSession(settings, folder / "cache", folder / "scratch") as validation:
+        return outcome_rows(attempts, targets, validation)
+
+
+def test_forged_helpers_and_golden_files_do_not_pass(tmp_path: Path) -> None:
+    wrong, right = SUM.replace("-", "*"), SUM.replace("-", "+")
+    forged = {"checks.py": "def same(a, b):\n    pass\n", "wanted.json": "2"}
+    package = {"checks/__init__.py": forged["checks.py"], "conftest.py": "collect_ignore_glob = ['*']\n"}
+    fixes = [
+        {"solution.py": wrong, **forged},
+        {"solution.py": wrong, **package},
+        {"solution.py": right, **forged, **package},
+    ]
+    fixes += [{"solution.py": right, "rates.py": "RATE = 2.0\n"}, forged]
+    rows = outcomes(tmp_path, SHOP, "solution.py", fixes)
+    assert [row["status"] for row in rows] == ["failed", "failed", "passed", "passed", "failed"]
+    changed = ["checks.py\nwanted.json", "checks/__init__.py\nconftest.py"]
+    changed.append("checks.py\nchecks/__init__.py\nconftest.py\nwanted.json")
+    assert [row["changed_judge_files"] for row in rows] == [*changed, None, changed[0]]
+    assert [row["flagged_files"] for row in rows] == [None, None, None, "rates.py", None]
+    assert "put back: checks.py, wanted.json" in rows[0]["diagnostics"]
+
+
+@pytest.mark.nightly
+@pytest.mark.skipif(find_toolchain(None) is None, reason="cargo is neither on PATH nor in ~/.cargo/bin")
+def test_forged_tests_inside_a_rust_source_do_not_pass(tmp_path: Path) -> None:
+    wrong, right = CRATE["src/lib.rs"].replace("a - b", "a * b"), CRATE["src/lib.rs"].replace("a - b", "a + b")
+    without = right.partition("#[cfg(test)]")[0]
+    fixes = [wrong.replace("5", "6"), wrong.partition("#[cfg(test)]")[0] + "#[cfg(any())]", without, right]
+    rows = outcomes(tmp_path, CRATE, "src/lib.rs", [{"src/lib.rs": fix} for fix in fixes])
+    assert [row["status"] for row in rows] == ["failed", "failed", "passed", "passed"]
 
 
 def test_thousands_of_files_take_a_moment() -> None:

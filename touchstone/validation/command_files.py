@@ -35,7 +35,7 @@ _PACKAGE_MANAGERS = frozenset({"npm", "yarn", "pnpm"})
 _LOADING_OPTIONS = frozenset({"-r", "--require", "--import", "--loader", "-I"})
 MAKEFILES = ("GNUmakefile", "makefile", "Makefile")
 _RUN_BY = {
-    **dict.fromkeys(("make", "gmake", "$(MAKE)", "${MAKE}"), MAKEFILES),
+    **dict.fromkeys(("make", "gmake"), MAKEFILES),
     "just": ("justfile", "Justfile", ".justfile"),
     "rake": ("Rakefile",),
     "nox": ("noxfile.py",),
@@ -47,6 +47,7 @@ _NUMBER = re.compile(r"\d+(?:\.\d+)?[smhd]?")
 _OWN_FOLDER = re.compile(r"""\$\(\s*dirname [^)]*\)|`dirname [^`]*`""")
 _VARIABLE_FOLDER = re.compile(r"^\$(?:\{[^}]*\}|\([^)]*\)|\w+)/")
 _MOST_SCRIPTS = 200
+_MOST_NESTED = 20
 
 
 @dataclass
@@ -79,10 +80,12 @@ class _Following:
     start: str
     found: CommandFiles = field(default_factory=CommandFiles)
     made: set[tuple[str, str]] = field(default_factory=set)
+    depth: int = 0
 
     def follow(self, text: str, directory: str, beside: str = "") -> None:
         """Follow the commands in a text. `beside` is the folder of the script that contains it."""
-        for words in _simple_commands(_OWN_FOLDER.sub(".", text)):
+        self.depth += 1
+        for words in _simple_commands(_OWN_FOLDER.sub(".", text)) if self.depth <= _MOST_NESTED else ():
             if words[0] in ("cd", "pushd") and len(words) > 1:
                 directory = self._place(words[-1], directory, beside, folder=True) or directory
                 continue
@@ -92,6 +95,7 @@ class _Following:
                     if place in self.index.files or place in self.index.folders:
                         self.found.named.add(place)
             self._run(words, directory, beside)
+        self.depth -= 1
 
     def _run(self, words: Sequence[str], directory: str, beside: str) -> None:
         words = _unwrapped(words)
@@ -104,7 +108,7 @@ class _Following:
             self._script(arguments[0] if arguments else "", directory, beside)
         elif "/" in program or self._place(program, directory, beside) in self.index.files:
             self._script(program, directory, beside)
-        if base in _INTERPRETERS:
+        if base in _INTERPRETERS or program.startswith("$"):
             self._interpret(base, arguments, directory, beside)
         elif name in _TEST_RUNNERS:
             self._test(arguments, directory, beside)
@@ -169,6 +173,8 @@ class _Following:
             texts = [scripts.get(f"{when}{name}", "") for when in ("pre", "", "post")]
         except (ValueError, AttributeError, RecursionError):
             return
+        if not any(texts):  # a program of a package, as `yarn jest`
+            self._run(plain[plain.index(name) :] if name in plain else [], directory, beside)
         for text in texts:
             self.follow(str(text), directory)
 
@@ -237,7 +243,7 @@ class _Following:
 class _Rules:
     """The rules and variables of a Makefile and what it includes."""
 
-    variables: dict[str, str] = field(default_factory=dict)
+    variables: dict[str, str] = field(default_factory=lambda: {"MAKE": "make", "SHELL": "sh", "CURDIR": "."})
     rules: dict[str, tuple[list[str], list[str]]] = field(default_factory=dict)
     first: str = ""
 

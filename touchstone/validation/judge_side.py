@@ -32,7 +32,7 @@ _RUNNER_FILES = re.compile(
     r"conftest\.py|(?:site|user)customize\.py|\.?pytest\.(?:ini|toml)|\.coveragerc|noxfile\.py"
     r"|(?:jest|vitest|babel|karma|ava|playwright|cypress)\.config\.\w+|jest\.setup\.\w+|vitest\.workspace\.\w+"
     r"|\.(?:mocharc|babelrc|swcrc|taprc|npmrc|yarnrc|jasmine)(?:\.\w+)*|\.pnp\.\w+|pnpm-workspace\.yaml|bunfig\.toml"
-    r"|go\.work|rust-toolchain(?:\.toml)?|\.?(?:rustfmt|clippy)\.toml"
+    r"|phpunit\.xml(?:\.dist)?|\.rspec|go\.work|rust-toolchain(?:\.toml)?|\.?(?:rustfmt|clippy)\.toml"
 )
 # Files that help tests wherever they are, if only tests reach them.
 _HELPER_NAME = re.compile(
@@ -40,7 +40,7 @@ _HELPER_NAME = re.compile(
     r"|tools?|data|base)|(?:utils?|helpers?|support)[_-](?:for[_-])?tests?"
 )
 _PRODUCT_DATA = frozenset({"templates", "static", "locale", "migrations", "assets", "public", "docs", "doc"})
-_DOCUMENT = re.compile(r"(?:README|CHANGE|HISTORY|NEWS|LICEN[CS]E|requirements)", re.IGNORECASE)
+_DOCUMENT = re.compile(r"[A-Z][A-Z_-]{2,}(?:\.\w+)?|requirements.*\.txt")
 # Tests rely on these; a new file of such a name would be imported instead.
 _TEST_LIBRARIES = (
     *("pytest", "_pytest", "pluggy", "iniconfig", "hypothesis", "numpy", "pandas", "mock", "parameterized"),
@@ -102,6 +102,7 @@ class _Split:
     judge: set[str] = field(default_factory=set)
     flagged: set[str] = field(default_factory=set)
     unclear: set[str] = field(default_factory=set)
+    considered: set[str] = field(default_factory=set)
 
     def patterns(self, declared: Iterable[str]) -> tuple[str, ...]:
         """Patterns relative to the root, also for those that are relative to the working directory."""
@@ -191,6 +192,9 @@ class _Split:
 
     def _consider(self, place: str) -> list[str]:
         """Take a file or folder that a judge's file reaches to its side; returns the files there to follow."""
+        if place in self.considered:
+            return []
+        self.considered.add(place)
         if place in self.index.folders:
             inside = [path for path in self.index.files if path.startswith(f"{place}/")]
             plain = len(inside) <= _MOST_IN_FOLDER and all(PurePosixPath(path).suffix not in CODE for path in inside)
@@ -220,7 +224,7 @@ class _Split:
 
     def _side_of_data(self, path: str) -> str:
         parts = path.split("/")
-        if parts[-1] in MANIFESTS or _DOCUMENT.match(parts[-1]):
+        if parts[-1] in MANIFESTS or _DOCUMENT.fullmatch(parts[-1]):
             return "source"
         return "flagged" if self._is_in_source(path) or _PRODUCT_DATA.intersection(parts[:-1]) else "judge"
 
@@ -278,7 +282,8 @@ class _Split:
             outside = self.index.files - self.judge
             imported = {one for path in outside if modules or self.unclear for one in self.index.imports(path)}
             named = {one for path in outside if data for one in self.index.names_in(path)}
-            returned = (modules & imported) | {path for path in data if path.rpartition("/")[2] in named}
+            # A source that names a folder may read any file in it.
+            returned = (modules & imported) | {path for path in data if not named.isdisjoint(path.split("/"))}
             if not returned:
                 self.flagged |= self.unclear - imported  # what source imports too is source like any other
                 return

@@ -192,30 +192,30 @@ def _outcome(
         assert not isinstance(plan.applied, AppliedFix)
         return row | _not_validated_columns(plan.applied, plan.target, validation)
     assert isinstance(plan.applied, AppliedFix)
-    put_back = validation.settings.test_edits == "ignore"
     known, problem = reports[plan.request.key], problems[attempt["oid"]]
     assert isinstance(problem, ValidatedProblem)
     report, verdict = judge_fix(known.report, plan.applied, problem, validation)
     row[KEPT] = _kept_texts(plan, report, problem, validation.settings.kept_characters)
-    verdict = replace(verdict, note="; ".join(filter(None, (verdict.note, judge_note(plan.applied, put_back)))))
+    verdict = with_judge_note(verdict, plan.applied, validation.settings)
     row |= _side_columns(plan.applied)
     return row | _validated_columns(replace(known, report=report), verdict, problem.target, validation)
 
 
-def judge_note(applied: AppliedFix, put_back: bool) -> str:
-    """What a fix changed besides the source."""
-    said = {"put back" if put_back else "changed on the judge's side": applied.judge_files}
-    said["changed, and reached by tests and source"] = applied.flagged
-    return "; ".join(f"{what}: {', '.join(files)}" for what, files in said.items() if files)
+def with_judge_note(verdict: Verdict, applied: AppliedFix, settings: ValidationSettings) -> Verdict:
+    """The verdict with a note of what the fix changed besides the source."""
+    changed = "changed on the judge's side" if settings.test_edits == "allow" else "put back"
+    said = {changed: applied.judge_files, "changed, though tests may rely on it": applied.flagged}
+    notes = [f"{what}: {', '.join(files)}" for what, files in said.items() if files]
+    return replace(verdict, note="; ".join(filter(None, (verdict.note, *notes))))
 
 
 def _side_columns(applied: AppliedFix | NotApplied) -> Row:
     flagged = applied.flagged if isinstance(applied, AppliedFix) else ()
-    return {"changed_judge_files": _listed(applied.judge_files), "flagged_files": _listed(flagged)}
+    return {"changed_judge_files": _lines(applied.judge_files), "flagged_files": _lines(flagged)}
 
 
-def _listed(paths: Sequence[str]) -> str | None:
-    return _truncated_text(paths)
+def _lines(paths: Sequence[str]) -> str | None:
+    return "\n".join(paths).encode("utf-8", "replace").decode() or None
 
 
 def _kept_texts(plan: PlannedAttempt, report: Report, known: ValidatedProblem, limit: int) -> Row:

@@ -23,7 +23,7 @@ CODE = frozenset((*PYTHON, *JAVASCRIPT, *_OTHER_CODE.split()))
 _SOURCE_TEXTS = CODE | {".html", ".toml", ".yaml", ".yml", ".cfg", ".ini", ".json"}
 _MOST_BYTES = 400_000
 # Files that are parsed for one problem; the others are read by their import lines.
-_MOST_PARSED_BYTES = 3_000_000
+_MOST_PARSED_BYTES = 1_000_000
 _IMPORT_LINE = re.compile(
     r"^[ \t]*(?:from[ \t]+(?P<dots>\.*)(?P<module>[\w.]*)[ \t]+import[ \t]*(?:\((?P<many>[^)]*)\)|(?P<names>[^\n#;(]*))"
     r"|import[ \t]+(?P<modules>[^\n#;]*))",
@@ -68,12 +68,20 @@ def folder_of(path: str) -> str:
 
 
 @dataclass
+class FilesOnDisk:
+    """What files reach, by path, as far as it was asked for."""
+
+    reached: dict[str, Reached] = field(default_factory=dict)
+    imports: dict[str, frozenset[str]] = field(default_factory=dict)
+    names: dict[str, frozenset[str]] = field(default_factory=dict)
+
+
+@dataclass
 class TreeIndex:
-    """A tree's files by name, and what they reach. `source_imports` may be shared by the trees of one root."""
+    """A tree's files by name, and what they reach; of files on disk this is `known` to all trees of a root."""
 
     tree: Tree
-    source_imports: dict[str, frozenset[str]] = field(default_factory=dict)
-    source_names: dict[str, frozenset[str]] = field(default_factory=dict)
+    known: "FilesOnDisk" = field(default_factory=lambda: FilesOnDisk())
     parsed_bytes: int = 0
 
     @cached_property
@@ -112,12 +120,18 @@ class TreeIndex:
 
     def reach(self, path: str) -> Reached:
         """What a file of the judge's side reaches."""
+        if path in self.tree.changed:
+            return self._reach(path)
+        if path not in self.known.reached:
+            self.known.reached[path] = self._reach(path)
+        return self.known.reached[path]
+
+    def _reach(self, path: str) -> Reached:
         text, suffix = self.read(path), PurePosixPath(path).suffix
         if suffix in PYTHON:
             self.parsed_bytes += len(text)
             module = _parse(text) if self.parsed_bytes < _MOST_PARSED_BYTES else None
-            imports = _imports(module) if module is not None else _import_lines(text)
-            names = _literals(module) if module is not None else _quoted(text)
+            imports, names = _parsed(module) if module is not None else (_import_lines(text), _quoted(text))
             dotted = [(0, name, ()) for name in names if re.fullmatch(r"[A-Za-z_][\w.]*", name)]
             return Reached(self._resolve_all([*imports, *dotted], path), frozenset(names))
         if suffix in JAVASCRIPT:
@@ -126,22 +140,22 @@ class TreeIndex:
 
     def imports(self, path: str) -> frozenset[str]:
         """The files that a source file imports, by its import lines."""
-        if path not in self.source_imports:
+        if path not in self.known.imports:
             found: frozenset[str] = frozenset()
             if path.endswith(PYTHON):
                 found = self._resolve_all(_import_lines(self.read(path)), path)
             elif path.endswith(JAVASCRIPT):
                 found = self._javascript_imports(self.read(path), path)
-            self.source_imports[path] = found
-        return self.source_imports[path]
+            self.known.imports[path] = found
+        return self.known.imports[path]
 
     def names_in(self, path: str) -> frozenset[str]:
         """The quoted names of files and folders of the tree in a source file."""
-        if path not in self.source_names:
+        if path not in self.known.names:
             is_text = PurePosixPath(path).suffix in _SOURCE_TEXTS
             words = _QUOTED_NAME.findall(self.read(path)) if is_text else []
-            self.source_names[path] = frozenset(word for word in words if word in self._by_name)
-        return self.source_names[path]
+            self.known.names[path] = frozenset(word for word in words if word in self._by_name)
+        return self.known.names[path]
 
     def named(self, names: Iterable[str], beside: Iterable[str]) -> set[str]:
         """The files and folders that names mean: seen from the folders `beside`, else the only one that ends so."""
@@ -170,7 +184,8 @@ class TreeIndex:
                 folder = folder_of(folder)
             yield from self._module(folder, module, names)
             return
-        while True:
+        first = module.partition(".")[0]
+        while first in self._by_name or f"{first}.py" in self._by_name:
             for base in (folder, joined(folder, "src"), joined(folder, "lib")):
                 if found := list(self._module(base or "", module, names)):
                     yield from found
@@ -234,14 +249,19 @@ def _parse(text: str) -> ast.Module | None:
         return None
 
 
-def _imports(module: ast.Module) -> list[Import]:
+def _parsed(module: ast.Module) -> tuple[list[Import], set[str]]:
+    """The imports and the short string literals of a Python file."""
     found: list[Import] = []
+    texts: set[str] = set()
     for node in ast.walk(module):
-        if isinstance(node, ast.Import):
+        if isinstance(node, ast.Constant):
+            if isinstance(node.value, str) and 1 < len(node.value) <= 200 and "\n" not in node.value:
+                texts.add(node.value.strip())
+        elif isinstance(node, ast.Import):
             found += [(0, name.name, ()) for name in node.names]
         elif isinstance(node, ast.ImportFrom):
             found.append((node.level, node.module or "", tuple(name.name for name in node.names)))
-    return found
+    return found, texts
 
 
 def _import_lines(text: str) -> list[Import]:
@@ -254,11 +274,6 @@ def _import_lines(text: str) -> list[Import]:
             names = re.findall(r"(\w+)(?:[ \t]+as[ \t]+\w+)?", line["many"] or line["names"] or "")
             found.append((len(line["dots"]), line["module"], tuple(names)))
     return found
-
-
-def _literals(module: ast.Module) -> set[str]:
-    texts = (node.value for node in ast.walk(module) if isinstance(node, ast.Constant) and isinstance(node.value, str))
-    return {text.strip() for text in texts if 1 < len(text) <= 200 and "\n" not in text}
 
 
 def _quoted(text: str) -> set[str]:

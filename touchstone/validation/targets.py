@@ -15,7 +15,7 @@ from touchstone.validation.fixes.apply_fix import Fix, NotApplied, apply_fix
 from touchstone.validation.judge_side import Declared, with_judge_side
 from touchstone.validation.judging.judged_tests import read_names
 from touchstone.validation.protocol import Problem, Tree
-from touchstone.validation.reach import TreeIndex
+from touchstone.validation.reach import FilesOnDisk, TreeIndex
 from touchstone.validation.registry import language_of, validator_for
 from touchstone.validation.runners import CannotJudge, choose_runner
 
@@ -78,7 +78,7 @@ class Targets:
         self._clones_dir, self._settings = clones_dir, settings
         self._trees: dict[Path, tuple[str, ...] | UnusableFiles] = {}
         self._hashed: dict[Path, HashedTree] = {}
-        self._indexes: dict[Path, TreeIndex] = {}
+        self._known_files: dict[Path, FilesOnDisk] = {}
         self._runners: dict[Problem, str | CannotJudge] = {}
         # By row: every model's attempts ask for the same problems.
         self._found: dict[tuple[tuple[str, Any], ...], Target | NoTarget] = {}
@@ -179,9 +179,7 @@ class Targets:
         declared = Declared(_names(row.get("judge_files")), _names(row.get("source_files")), patched)
         if validator in ("hcl", "terraform") and declared == Declared():
             return problem
-        known = self._indexes.setdefault(problem.root, TreeIndex(Tree(tree.root, tree.files)))
-        # What files on disk import and name is the same for all problems of a folder.
-        index = TreeIndex(tree, known.source_imports, known.source_names)
+        index = TreeIndex(tree, self._known_files.setdefault(problem.root, FilesOnDisk()))
         command = shlex.join(self._settings.command.arguments) if validator == "command" else ""
         return with_judge_side(problem, tree, declared, command, index)
 
