@@ -128,6 +128,21 @@ FORGED: dict[str, tuple[Files, dict[str, Any], str]] = {
         PACKAGE_PROBLEM,
         "assertions.py checking/support.py plugins/shop.py expected/cart.txt checking/new.py support.py setup.cfg",
     ),
+    "tests in the source's package": (
+        {
+            "shop/__init__.py": "",
+            "shop/cart.py": "",
+            "shop/test/data.py": "",
+            "shop/test/testcart.py": "from . import data",
+        }
+        | {
+            "shop/test/test_all.py": "",
+            "shop/qa/check.py": "import unittest",
+            "shop/qa/test_b.py": "from . import check",
+        },
+        {"filename": "shop/cart.py"},
+        "shop/test/data.py shop/test/testcart.py shop/qa/check.py shop/test/new.py",
+    ),
     "make and shell": (
         COMMAND,
         COMMAND_PROBLEM,
@@ -192,6 +207,8 @@ SWE = {
     "astropy/table/core.py": "",
     "astropy/table/tests/test_core.py": "from astropy.table import core\nfrom astropy.tests import helper\n'setup.cfg'",
     "astropy/tests/helper.py": "import pytest\n",
+    "astropy/test/client.py": "import unittest\n",
+    "astropy/task_spec.py": "",
     "astropy/utils/helpers.py": "",
     "astropy/utils/tests/test_helpers.py": "from .. import helpers\n",
     "setup.cfg": "[metadata]\nname = a\n[tool:pytest]\naddopts = -q\n",
@@ -243,7 +260,8 @@ HONEST: dict[str, tuple[Files, dict[str, Any], str, str]] = {
     "a repository of which only tests are known": (
         SWE,
         {"test_command": "pytest astropy/table", "fail_to_pass": ("astropy/table/tests/test_core.py::test_a",)},
-        "astropy/table/core.py astropy/utils/helpers.py astropy/tests/runner.py CHANGES.rst docs/index.rst setup.cfg",
+        "astropy/table/core.py astropy/utils/helpers.py astropy/tests/runner.py CHANGES.rst docs/index.rst setup.cfg "
+        "astropy/test/client.py astropy/task_spec.py",
         "astropy/tests/runner.py",
     ),
     "tests beside modules of another folder": (
@@ -322,7 +340,7 @@ use std::collections::{HashMap, HashSet};
 mod tests {
     use super::*; // }
     #[test]
-    fn adds() { assert_eq!(add(2, 3), 5, "}"); }
+    fn adds() { let _ = "}"; assert_eq!(add(2, 3), 5); }
 }
 """
 FIXED_RUST = RUST_FILE.replace("a - b", "a + b")
@@ -332,7 +350,7 @@ TESTS_OF_RUST = RUST_FILE[RUST_FILE.index("#[cfg(test)]\nmod") :].strip()
 @pytest.mark.parametrize(
     ("forged", "left"),
     [
-        (FIXED_RUST.replace("5, ", "a(), "), FIXED_RUST),
+        (FIXED_RUST.replace("5)", "a())"), FIXED_RUST),
         (FIXED_RUST.replace("#[cfg(test)]\nmod", "#[cfg(any())] /* ] */ #[cfg(test)]\nmod"), FIXED_RUST),
         (FIXED_RUST.replace("mod tests {", "mod tests { mod more {}"), FIXED_RUST),
         (FIXED_RUST.partition("/// Sums.")[0] + "#[cfg(any())]", None),

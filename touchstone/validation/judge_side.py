@@ -27,6 +27,8 @@ from touchstone.validation.reach import CODE, JAVASCRIPT, PYTHON, TreeIndex, fol
 
 _TEST_FOLDERS = frozenset({"tests", "__tests__", "__mocks__", "__snapshots__", "testdata", "benches"})
 _TOP_TEST_FOLDERS = ("test", "spec")
+# `django/test` is no folder of tests: it has none.
+_NAMED_FOR_TESTS = ("test", "testing", "spec", "specs", "e2e")
 # What test runners, and the programs that start them, read by itself.
 _RUNNER_FILES = re.compile(
     r"conftest\.py|(?:site|user)customize\.py|\.?pytest\.(?:ini|toml)|\.coveragerc|noxfile\.py"
@@ -117,7 +119,8 @@ class _Split:
         except PatchError:
             return ()
         paths = {path for patch in patches for path in (patch.old, patch.new) if path is not None}
-        return tuple(sorted(path for path in paths if not looks_like_test(path)))
+        # With a patch of tests beside it, the reference has none.
+        return tuple(sorted(path for path in paths if self.declared.test_patch or not looks_like_test(path)))
 
     @cached_property
     def own(self) -> frozenset[str]:
@@ -214,13 +217,14 @@ class _Split:
         if path.endswith("/__init__.py") or name == "index":
             name = folder.rpartition("/")[2]
         in_package = f"{folder}/__init__.py" in self.index.files and not _HELPER_NAME.fullmatch(path.partition("/")[0])
-        tests, named = self.index.uses_test_library(path), not in_package and _HELPER_NAME.fullmatch(name) is not None
-        if self._is_in_source(path) and folder not in self._test_folders:
-            return "flagged" if tests or named else "source"
-        evident = tests or self.index.asserts(path) or (named and not self._is_in_source(path))
-        if name not in self._tested and evident:
-            return "judge"
-        return "source" if self._is_in_source(path) else "unclear"
+        uses = self.index.uses_test_library(path)
+        named = not in_package and _HELPER_NAME.fullmatch(name) is not None
+        is_tested = name in self._tested
+        if self._is_in_source(path):
+            if uses and folder in self._test_folders and not is_tested:
+                return "judge"
+            return "flagged" if uses or named else "source"
+        return "judge" if (uses or named or self.index.asserts(path)) and not is_tested else "unclear"
 
     def _side_of_data(self, path: str) -> str:
         parts = path.split("/")
@@ -264,14 +268,18 @@ class _Split:
 
     @cached_property
     def folders_of_tests(self) -> frozenset[str]:
-        """Folders of Python tests apart from the source, without a module that has a test of its own."""
+        """Folders with tests that are named so, and folders of Python tests apart from the source.
+
+        The latter only if it is known where the source is, and if no module there has a test of its own.
+        """
+        so_named = {folder for folder in self._test_folders if folder.rpartition("/")[2] in _NAMED_FOR_TESTS}
         if not self.own:
-            return frozenset()
+            return frozenset(so_named)
         tests = {path for path in self.explicit or self.tests if path.endswith(PYTHON)}
         sources = {str(parent) for path in self.own for parent in PurePosixPath(path).parents}
         tested = {folder_of(path) for path in self.index.files - tests if PurePosixPath(path).stem in self._tested}
         folders = {folder_of(path) for path in tests} - sources - tested - {""}
-        return frozenset(folder for folder in folders if not self._is_in_source(f"{folder}/"))
+        return frozenset(so_named | {folder for folder in folders if not self._is_in_source(f"{folder}/")})
 
     def _return_what_source_reaches(self, certain: Set[str]) -> None:
         """Count as source what a file outside the judge's side imports or names, until there is no such file."""
@@ -327,9 +335,11 @@ def is_among_tests(path: str) -> bool:
 
 def is_test_name(name: str) -> bool:
     """Whether a file is named like a test."""
-    stem, dot, end = name.rpartition(".")
-    named = name in ("tests.py", "tests.rs") or (stem.startswith("test_") and end == "py")
-    return bool(dot) and (named or stem.endswith(("_test", "_spec", ".test", ".spec")))
+    stem, _, end = name.rpartition(".")
+    if end == "py":
+        return stem.startswith("test_") or stem.endswith("_test") or stem == "tests"
+    is_code = f".{end}" in CODE or end in ("exs", "dart")
+    return name == "tests.rs" or (is_code and stem.endswith(("_test", "_spec", ".test", ".spec")))
 
 
 def is_runner_file(path: str) -> bool:
