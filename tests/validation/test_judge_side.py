@@ -51,9 +51,13 @@ PACKAGE = {
     "shop/prices.csv": "",
     "shop/names.csv": "",
     "checking/test_cart.py": "import assertions, support\nfrom shop import cart, tax\nopen('../expected/cart.txt')\n",
-    "checking/support.py": "",
+    "checking/support.py": "import kit.compare\nopen('tax.txt')\n",
     "checking/conftest.py": "pytest_plugins = ['plugins.shop']\n",
     "plugins/shop.py": "import pytest\n",
+    "kit/__init__.py": "",
+    "kit/compare.py": "from kit import values\ndef check(a):\n    assert a == values.ONE\n",
+    "kit/values.py": "ONE = 1\n",
+    "shop/expected/tax.txt": "",
     "assertions.py": "def check(a):\n    assert a\n",
     "expected/cart.txt": "",
     "templates/cart.html": "",
@@ -126,8 +130,10 @@ FORGED: dict[str, tuple[Files, dict[str, Any], str]] = {
     "package": (
         PACKAGE,
         PACKAGE_PROBLEM,
-        "assertions.py checking/support.py plugins/shop.py expected/cart.txt checking/new.py support.py setup.cfg",
+        "assertions.py checking/support.py plugins/shop.py expected/cart.txt checking/new.py setup.cfg "
+        "support.py kit/__init__.py kit/compare.py kit/values.py shop/expected/tax.txt",
     ),
+    "Go": ({"cart.go": "", "cart_test.go": "", "go.mod": ""}, {"filename": "cart.go"}, "cart_test.go go.mod go.work"),
     "tests in the source's package": (
         {
             "shop/__init__.py": "",
@@ -163,6 +169,7 @@ FORGED: dict[str, tuple[Files, dict[str, Any], str]] = {
     ),
 }
 SETTINGS = {
+    "go.mod": "module shop\nreplace example.com/check => ./check\n",
     "setup.cfg": "[tool:pytest]\naddopts = -p x\n",
     "package.json": NPM["package.json"].replace("mocha spec.js", "true"),
 }
@@ -177,7 +184,7 @@ def test_what_is_the_judges_is_put_back(name: str, path: str) -> None:
     made = applied(files, {source: "fixed", path: forged}, **about)
     assert isinstance(made, AppliedFix)
     assert (made.changes, made.judge_files) == ({source: b"fixed"}, (path,))
-    if path in files:
+    if path in files and path != "go.mod":
         removed = applied(files, {source: "fixed", path: None}, **about)
         assert isinstance(removed, AppliedFix) and removed.judge_files == (path,)
 
@@ -193,7 +200,11 @@ def test_the_script_of_a_test_command(command: str) -> None:
     assert isinstance(made, AppliedFix) and made.judge_files == ("ci/run.sh",)
 
 
-@pytest.mark.parametrize("command", ["python -m qa.run", "cd qa; python3 -u run.py", "pytest qa/run.py", "yarn qa"])
+@pytest.mark.parametrize(
+    "command",
+    ["python -m qa.run", "cd qa; python3 -u run.py", "pytest qa/run.py", "yarn qa", "mocha qa/*.py",
+     "python -m unittest discover -s qa -p '*.py'", "python -m unittest qa.run", "$PYTHON qa/run.py"],
+)  # fmt: skip
 def test_a_module_that_the_command_runs(command: str) -> None:
     files = {"shop/cart.py": "", "qa/run.py": "", "package.json": '{"scripts": {"qa": "cd qa && python run.py"}}'}
     made = applied(files, {"shop/cart.py": "x", "qa/run.py": "x"}, filename="shop/cart.py", test_command=command)
@@ -279,6 +290,12 @@ HONEST: dict[str, tuple[Files, dict[str, Any], str, str]] = {
     ),
     "npm: what only tests import and nothing tells": (NPM, NPM_PROBLEM, "src/format.js", "src/format.js"),
     "Rust": (RUST, RUST_PROBLEM, "src/new.rs src/cart/new.rs Cargo.toml", ""),
+    "a command that gives all files to a test runner": (
+        PACKAGE | {"pytest.ini": "[pytest]\npython_files = *.py\n"},
+        {"filename": "shop/cart.py", "test_command": "pytest shop/tax.py; python -m unittest discover -p '*.py'"},
+        "shop/tax.py shop/rates.py",
+        "",
+    ),
     "Go": (
         {"cart.go": "", "cart_test.go": '"tax"', "tax.go": "", "go.mod": ""},
         {"filename": "cart.go", "test_command": "go test ./..."},

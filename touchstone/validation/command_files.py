@@ -144,12 +144,19 @@ class _Following:
         """Files that are given to a test runner are tests, unless their documentation is."""
         if any("doctest" in word for word in arguments):
             return
-        for word in arguments:
+        values = dict(itertools.pairwise(arguments))
+        for before, word in zip(("", *arguments), arguments, strict=False):
             place = self._place(word.partition("::")[0], directory, beside)
-            if any(mark in word for mark in "*?"):
-                self.found.tests.update(fnmatch.filter(self.index.files, place))
+            if "*" in word and not before.startswith("-"):
+                self.found.tests.update(path for path in self.index.files if _matches(path, place))
             dotted = joined(directory, f"{word.replace('.', '/')}.py") or ""
             self.found.tests.update({place, dotted} & self.index.files)
+        if "discover" in arguments:
+            pattern = values.get("-p") or values.get("--pattern") or "test*.py"
+            folder = self._place(values.get("-s") or values.get("--start-directory") or ".", directory, beside)
+            names = (path for path in self.index.files if f"{path}/".startswith(f"{folder}/") or folder in ("", "."))
+            known = (path for path in names if fnmatch.fnmatchcase(path.rpartition("/")[2], pattern))
+            self.found.tests.update(known if pattern.strip("*") != ".py" or folder not in ("", ".") else ())
 
     def _package_script(self, arguments: Sequence[str], directory: str, beside: str) -> None:
         words = list(arguments)
@@ -293,6 +300,12 @@ class _Rules:
         for _ in range(3):
             line = re.sub(r"\$[({](\w+)[)}]", lambda found: self.variables.get(found[1], found[0]), line)
         return line
+
+
+def _matches(path: str, pattern: str) -> bool:
+    """Whether a path matches a pattern part by part."""
+    parts, wanted = path.split("/"), pattern.split("/")
+    return len(parts) == len(wanted) and all(map(fnmatch.fnmatchcase, parts, wanted))
 
 
 def _simple_commands(text: str) -> Iterator[list[str]]:

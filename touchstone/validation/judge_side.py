@@ -41,6 +41,7 @@ _HELPER_NAME = re.compile(
     r"helpers?|checks|asserts|assertions|fixtures|expected|testing|testlib|(?:tests?|spec)[_-]?(?:utils?|helpers?|support"
     r"|tools?|data|base)|(?:utils?|helpers?|support)[_-](?:for[_-])?tests?"
 )
+_GOLDEN = re.compile(r"golden|expected|snapshot|test[_-]?data", re.IGNORECASE)
 _PRODUCT_DATA = frozenset({"templates", "static", "locale", "migrations", "assets", "public", "docs", "doc"})
 _DOCUMENT = re.compile(r"[A-Z][A-Z_-]{2,}(?:\.\w+)?|requirements.*\.txt")
 # Tests rely on these; a new file of such a name would be imported instead.
@@ -105,6 +106,9 @@ class _Split:
     flagged: set[str] = field(default_factory=set)
     unclear: set[str] = field(default_factory=set)
     considered: set[str] = field(default_factory=set)
+    # Modules beside a helper that it imports, and modules that something else imports.
+    inner: set[str] = field(default_factory=set)
+    direct: set[str] = field(default_factory=set)
 
     def patterns(self, declared: Iterable[str]) -> tuple[str, ...]:
         """Patterns relative to the root, also for those that are relative to the working directory."""
@@ -139,7 +143,12 @@ class _Split:
         names = {name.partition("::")[0] for name in (*problem.tests, *problem.judged_tests, *problem.expected_tests)}
         places = {joined(folder, name) for name in names for folder in (problem.working_directory, "")}
         patched = {path for path in self.declared.test_patch if not path.endswith(".rs") or looks_like_test(path)}
-        return frozenset((self.index.files & (places | patched | self.commands.tests)) - self.own)
+        given = {path for path in self.commands.tests if looks_like_test(path) or not self._is_packaged(path)}
+        return frozenset((self.index.files & (places | patched | given)) - self.own)
+
+    def _is_packaged(self, path: str) -> bool:
+        top = path.removeprefix(f"{self.problem.working_directory}/").partition("/")[0]
+        return joined(self.problem.working_directory, f"{top}/__init__.py") in self.index.files or top in ("src", "lib")
 
     @cached_property
     def tests(self) -> frozenset[str]:
@@ -155,7 +164,7 @@ class _Split:
 
     def _python_files(self, path: str) -> list[str]:
         found = re.search(r"python_files\s*=\s*([^\n\]]*(?:\n[ \t]+[^\n]*)*)", self.index.read(path))
-        return re.findall(r"[\w*?.-]+\.py", found[1]) if found else []
+        return re.findall(r"[\w*?.-]*\w[\w*?.-]*\.py", found[1]) if found else []
 
     def _matching(self, declared: Iterable[str]) -> set[str]:
         patterns = self.patterns(declared)
@@ -192,6 +201,20 @@ class _Split:
             beside = dict.fromkeys((folder_of(path), self.problem.working_directory, ""))
             for place in sorted(reached.modules | self.index.named(reached.names, beside)):
                 waiting += [one for one in self._consider(place) if one not in seen]
+            is_helper = path in self.judge and path in self.considered and self._has_folder_of_its_own(path)
+            own = {place for place in reached.modules if is_helper and folder_of(place) == folder_of(path)}
+            self.direct |= reached.modules - own
+            self.inner |= {*own, f"{folder_of(path)}/__init__.py"} if is_helper else set()
+        inner = {path for path in self.unclear & self.inner if path not in self.direct or path.endswith("/__init__.py")}
+        if inner:
+            self.unclear -= inner
+            self.judge |= inner
+            self._follow(sorted(inner))
+
+    def _has_folder_of_its_own(self, path: str) -> bool:
+        """Whether a file lies neither beside certain source nor at the top."""
+        folder = folder_of(path)
+        return folder not in ("", self.problem.working_directory, *map(folder_of, self.own))
 
     def _consider(self, place: str) -> list[str]:
         """Take a file or folder that a judge's file reaches to its side; returns the files there to follow."""
@@ -230,6 +253,8 @@ class _Split:
         parts = path.split("/")
         if parts[-1] in MANIFESTS or _DOCUMENT.fullmatch(parts[-1]):
             return "source"
+        if any(_GOLDEN.search(part) for part in parts):
+            return "judge"
         return "flagged" if self._is_in_source(path) or _PRODUCT_DATA.intersection(parts[:-1]) else "judge"
 
     @cached_property
@@ -291,6 +316,7 @@ class _Split:
             imported = {one for path in outside if modules or self.unclear for one in self.index.imports(path)}
             named = {one for path in outside if data for one in self.index.names_in(path)}
             # A source that names a folder may read any file in it.
+            named -= {part for path in self.own for part in path.split("/")[:-1]}
             returned = (modules & imported) | {path for path in data if not named.isdisjoint(path.split("/"))}
             if not returned:
                 self.flagged |= self.unclear - imported  # what source imports too is source like any other

@@ -6,6 +6,7 @@ manifest is put back.
 
 import configparser
 import json
+import re
 import tomllib
 from collections.abc import Iterable, Mapping
 from pathlib import PurePosixPath
@@ -13,7 +14,7 @@ from typing import Any
 
 from touchstone.validation.protocol import Tree
 
-MANIFESTS = ("Cargo.toml", "package.json", "pyproject.toml", "setup.cfg", "tox.ini")
+MANIFESTS = ("Cargo.toml", "go.mod", "package.json", "pyproject.toml", "setup.cfg", "tox.ini")
 _JAVASCRIPT_RUNNERS = ("jest", "mocha", "ava", "tap", "vitest")
 _PYTEST_SECTIONS = ("pytest", "tool:pytest")
 
@@ -50,6 +51,8 @@ def _settings(name: str, content: bytes) -> dict[str, Any] | None:
     try:
         if name == "package.json":
             return _of_package(json.loads(content))
+        if name == "go.mod":
+            return dict.fromkeys(re.findall(r"^.*=>.*$", content.decode(), re.MULTILINE), True)
         if name == "Cargo.toml":
             return _of_crate(tomllib.loads(content.decode()))
         if name == "pyproject.toml":
@@ -77,7 +80,8 @@ def _of_crate(told: Mapping[str, Any]) -> dict[str, Any]:
         if key in target
     }
     package = {key: told.get("package", {}).get(key) for key in ("autotests", "build")}
-    listed = {"test": told.get("test"), **package, "harness": harness}
+    replaced = {key: told.get(key) for key in ("test", "patch", "replace")}
+    listed = {**replaced, **package, "harness": harness}
     return {key: value for key, value in listed.items() if value not in (None, {})}
 
 
