@@ -192,7 +192,8 @@ def test_what_is_the_judges_is_put_back(name: str, path: str) -> None:
 @pytest.mark.parametrize(
     "command",
     ["./ci/run.sh", "cd ci && bash -e run.sh -v", "X=1 timeout 10s ci/run.sh", "env -u A B=c nice -n 5 sh ci/run.sh",
-     "cd . && (exec ci/run.sh) | cat", "bash -ec 'cd ci; . ./run.sh'", "sh -x ci/outer"],
+     "cd . && (exec ci/run.sh) | cat", "bash -ec 'cd ci; . ./run.sh'", "sh -x ci/outer",
+     "for one in ci/r*.sh; do sh $one; done"],
 )  # fmt: skip
 def test_the_script_of_a_test_command(command: str) -> None:
     files = {"cart.py": "", "ci/run.sh": "", "ci/outer": "$(dirname $0)/run.sh\n"}
@@ -229,7 +230,9 @@ SWE = {
 SIDE_BY_SIDE = {
     "billing/tax.py": "def tax(a):\n    assert a\n",
     "billing/rates.json": "",
-    "billing/test_tax.py": "import tax\nfrom cart import total\n'billing'\n",
+    "billing/test_tax.py": "import tax\nimport rates\nfrom cart import total\n'billing'\n",
+    "billing/rates.py": "",
+    "conftest.py": "import billing.test_tax\n",
     "shop/cart.py": "",
 }
 REFERENCE = "".join(f"--- a/{path}\n+++ b/{path}\n@@ -1 +1 @@\n-a\n+b\n" for path in ("helpers.py", "queue.py"))
@@ -278,8 +281,8 @@ HONEST: dict[str, tuple[Files, dict[str, Any], str, str]] = {
     "tests beside modules of another folder": (
         SIDE_BY_SIDE,
         {"filename": "shop/cart.py"},
-        "billing/tax.py billing/rates.json",
-        "billing/tax.py",
+        "billing/tax.py billing/rates.py billing/rates.json",
+        "billing/tax.py billing/rates.py",
     ),
     "a program that make builds": (COMMAND, COMMAND_PROBLEM, "util.c start.sh new.c ci.c", ""),
     "npm": (

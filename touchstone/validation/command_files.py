@@ -89,11 +89,12 @@ class _Following:
             if words[0] in ("cd", "pushd") and len(words) > 1:
                 directory = self._place(words[-1], directory, beside, folder=True) or directory
                 continue
-            for word in words:
-                for part in re.split("[=:,<>]", word):
-                    place = self._place(part, directory, beside)
-                    if place in self.index.files or place in self.index.folders:
-                        self.found.named.add(place)
+            for part in [part for word in words for part in re.split("[=:,<>]", word)]:
+                place = self._place(part, directory, beside)
+                several = [path for path in self.index.files if "*" in place and _matches(path, place)]
+                self.found.named.update({place, *several} & self.index.places)
+                for path in several if words[0] == "for" else ():
+                    self._script(path, "", "")
             self._run(words, directory, beside)
         self.depth -= 1
 

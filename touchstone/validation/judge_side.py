@@ -106,7 +106,8 @@ class _Split:
     flagged: set[str] = field(default_factory=set)
     unclear: set[str] = field(default_factory=set)
     considered: set[str] = field(default_factory=set)
-    # Modules beside a helper that it imports, and modules that something else imports.
+    # Modules that help tests by their name or content; those beside one that it imports; what anything else imports.
+    helpers: set[str] = field(default_factory=set)
     inner: set[str] = field(default_factory=set)
     direct: set[str] = field(default_factory=set)
 
@@ -201,7 +202,7 @@ class _Split:
             beside = dict.fromkeys((folder_of(path), self.problem.working_directory, ""))
             for place in sorted(reached.modules | self.index.named(reached.names, beside)):
                 waiting += [one for one in self._consider(place) if one not in seen]
-            is_helper = path in self.judge and path in self.considered and self._has_folder_of_its_own(path)
+            is_helper = path in self.helpers and self._has_folder_of_its_own(path)
             own = {place for place in reached.modules if is_helper and folder_of(place) == folder_of(path)}
             self.direct |= reached.modules - own
             self.inner |= {*own, f"{folder_of(path)}/__init__.py"} if is_helper else set()
@@ -233,6 +234,7 @@ class _Split:
         if place not in self.judge:
             side = self._side_of_code(place) if is_code else self._side_of_data(place)
             {"judge": self.judge, "flagged": self.flagged, "unclear": self.unclear}.get(side, set()).add(place)
+            self.helpers |= {place} & self.judge
         return [place] if is_code and place in self.judge else []
 
     def _side_of_code(self, path: str) -> str:
