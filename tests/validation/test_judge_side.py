@@ -97,7 +97,10 @@ NPM = {
     "jest.config.js": "",
 }
 RUST = {
-    "Cargo.toml": "[package]\nname = 'demo'\n",
+    "Cargo.toml": "[package]\nname = 'demo'\n[dev-dependencies]\nkit = { path = 'kit' }\nparts = { path = 'parts' }\n",
+    "kit/src/lib.rs": "",
+    "parts/src/lib.rs": "",
+    "bin/Cargo.toml": "[dependencies]\nparts = { path = '../parts' }\n",
     "src/lib.rs": "mod cart;\n#[cfg(test)]\nmod tests;\n"
     '#[cfg(all(test, unix))]\n#[path = "checks/unit.rs"]\nmod unit;\n',
     "src/tests.rs": 'include_str!("../golden.txt")',
@@ -165,10 +168,11 @@ FORGED: dict[str, tuple[Files, dict[str, Any], str]] = {
         RUST,
         RUST_PROBLEM,
         "src/tests.rs src/checks/unit.rs src/cart/deep.rs src/cart/deep/more.rs tests/whole.rs golden.txt "
-        "src/tests/mod.rs .cargo/config.toml build.rs rust-toolchain.toml",
+        "src/tests/mod.rs .cargo/config.toml build.rs rust-toolchain.toml kit/src/lib.rs Cargo.toml",
     ),
 }
 SETTINGS = {
+    "Cargo.toml": RUST["Cargo.toml"].replace("'kit' }", "'other' }"),
     "go.mod": "module shop\nreplace example.com/check => ./check\n",
     "setup.cfg": "[tool:pytest]\naddopts = -p x\n",
     "package.json": NPM["package.json"].replace("mocha spec.js", "true"),
@@ -241,7 +245,7 @@ MANIFESTS = {
     "pyproject.toml": PACKAGE["pyproject.toml"].replace("name = 'shop'", "name = 'shop'\nversion = '2'"),
     "setup.cfg": SWE["setup.cfg"].replace("name = a", "name = b"),
     "package.json": NPM["package.json"].replace("{", '{"dependencies": {},', 1),
-    "Cargo.toml": RUST["Cargo.toml"] + "[dependencies]\n",
+    "Cargo.toml": RUST["Cargo.toml"] + "more = '1'\n[dependencies]\nmore = '1'\n",
 }
 HONEST: dict[str, tuple[Files, dict[str, Any], str, str]] = {
     "a flat layout": (
@@ -292,7 +296,7 @@ HONEST: dict[str, tuple[Files, dict[str, Any], str, str]] = {
         "src/helpers.js",
     ),
     "npm: what only tests import and nothing tells": (NPM, NPM_PROBLEM, "src/format.js", "src/format.js"),
-    "Rust": (RUST, RUST_PROBLEM, "src/new.rs src/cart/new.rs Cargo.toml", ""),
+    "Rust": (RUST, RUST_PROBLEM, "src/new.rs src/cart/new.rs parts/src/lib.rs Cargo.toml", ""),
     "a command that gives all files to a test runner": (
         PACKAGE | {"pytest.ini": "[pytest]\npython_files = *.py\n"},
         {"filename": "shop/cart.py", "test_command": "pytest shop/tax.py; python -m unittest discover -p '*.py'"},

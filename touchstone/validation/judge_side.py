@@ -10,7 +10,9 @@ import glob
 import re
 import sys
 import sysconfig
-from collections.abc import Iterable, Mapping, Sequence, Set
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from functools import cached_property
@@ -342,7 +344,20 @@ class _Split:
                 places = {given} if given else {f"{below}.rs", f"{below}/mod.rs"}
                 places |= {one for one in self.index.files if not given and one.startswith(f"{below}/")}
                 found |= places & self.index.files
-        return found - self.own
+        return (found | set(self._rust_crates_for_tests())) - self.own
+
+    def _rust_crates_for_tests(self) -> Iterator[str]:
+        """The files of crates in the tree that only tests depend on."""
+        used: dict[bool, set[str]] = {True: set(), False: set()}
+        for manifest in (path for path in self.index.files if path.rpartition("/")[2] == "Cargo.toml"):
+            with suppress(ValueError, AttributeError, RecursionError):
+                told = tomllib.loads(self.index.read(manifest))
+                for kind in ("dependencies", "build-dependencies", "dev-dependencies"):
+                    paths = [str(one["path"]) for one in told.get(kind, {}).values() if "path" in one]
+                    used[kind == "dev-dependencies"] |= {joined(folder_of(manifest), path) or "" for path in paths}
+        for folder in used[True] - used[False] - {"", "."}:
+            if not any(path.startswith(f"{folder}/") for path in self.own):
+                yield from (path for path in self.index.files if path.startswith(f"{folder}/"))
 
 
 def looks_like_test(path: str) -> bool:

@@ -16,6 +16,7 @@ from touchstone.validation.protocol import Tree
 
 MANIFESTS = ("Cargo.toml", "go.mod", "package.json", "pyproject.toml", "setup.cfg", "tox.ini")
 _JAVASCRIPT_RUNNERS = ("jest", "mocha", "ava", "tap", "vitest")
+_DEVELOPMENT = "for development "
 _PYTEST_SECTIONS = ("pytest", "tool:pytest")
 
 
@@ -43,6 +44,8 @@ def _is_changed(path: str, content: bytes | None, tree: Tree) -> bool:
     if name == "package.json":
         watched = {word + script for script in before for word in ("", "pre", "post")}
         after = {key: value for key, value in after.items() if key in watched or key.startswith("runner ")}
+    if name == "Cargo.toml":
+        after = {key: value for key, value in after.items() if not key.startswith(_DEVELOPMENT) or key in before}
     return before != after
 
 
@@ -82,6 +85,7 @@ def _of_crate(told: Mapping[str, Any]) -> dict[str, Any]:
     package = {key: told.get("package", {}).get(key) for key in ("autotests", "build")}
     replaced = {key: told.get(key) for key in ("test", "patch", "replace")}
     listed = {**replaced, **package, "harness": harness}
+    listed |= {f"{_DEVELOPMENT}{name}": value for name, value in told.get("dev-dependencies", {}).items()}
     return {key: value for key, value in listed.items() if value not in (None, {})}
 
 
