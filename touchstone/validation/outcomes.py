@@ -12,7 +12,7 @@ from touchstone.validation.fixes.apply_fix import AppliedFix, Fix, NotApplied, a
 from touchstone.validation.judging.judged_tests import only_judged, unlike_recorded
 from touchstone.validation.judging.retrying import SETTLED
 from touchstone.validation.judging.verdicts import Verdict, compute_verdict, target_diagnostics
-from touchstone.validation.kept_texts import fix_columns
+from touchstone.validation.kept_texts import fix_columns, side_columns, with_judge_note
 from touchstone.validation.protocol import UNDECIDED, Problem, Report
 from touchstone.validation.runners import CannotJudge, hold_to_known_tests, runner_instead
 from touchstone.validation.session import CachedReport, Request, ValidationSession
@@ -187,7 +187,8 @@ def _outcome(
     reports: Mapping[str, CachedReport],
     validation: ValidationSession,
 ) -> Row:
-    row = {name: attempt[name] for name in ("model", "tier", "oid", "iteration_id")} | _UNDECIDED_COLUMNS
+    row = {name: attempt[name] for name in ("model", "tier", "oid", "iteration_id")}
+    row |= _UNDECIDED_COLUMNS | side_columns(plan.applied)
     if plan.request is None:
         assert not isinstance(plan.applied, AppliedFix)
         return row | _not_validated_columns(plan.applied, plan.target, validation)
@@ -196,26 +197,8 @@ def _outcome(
     assert isinstance(problem, ValidatedProblem)
     report, verdict = judge_fix(known.report, plan.applied, problem, validation)
     row[KEPT] = _kept_texts(plan, report, problem, validation.settings.kept_characters)
-    verdict = with_judge_note(verdict, plan.applied, validation.settings)
-    row |= _side_columns(plan.applied)
-    return row | _validated_columns(replace(known, report=report), verdict, problem.target, validation)
-
-
-def with_judge_note(verdict: Verdict, applied: AppliedFix, settings: ValidationSettings) -> Verdict:
-    """The verdict with a note of what the fix changed besides the source."""
-    changed = "changed on the judge's side" if settings.test_edits == "allow" else "put back"
-    said = {changed: applied.judge_files, "changed, though tests may rely on it": applied.flagged}
-    notes = [f"{what}: {', '.join(files)}" for what, files in said.items() if files]
-    return replace(verdict, note="; ".join(filter(None, (verdict.note, *notes))))
-
-
-def _side_columns(applied: AppliedFix | NotApplied) -> Row:
-    flagged = applied.flagged if isinstance(applied, AppliedFix) else ()
-    return {"changed_judge_files": _lines(applied.judge_files), "flagged_files": _lines(flagged)}
-
-
-def _lines(paths: Sequence[str]) -> str | None:
-    return "\n".join(paths).encode("utf-8", "replace").decode() or None
+    told = with_judge_note(verdict, plan.applied, validation.settings)
+    return row | _validated_columns(replace(known, report=report), told, problem.target, validation)
 
 
 def _kept_texts(plan: PlannedAttempt, report: Report, known: ValidatedProblem, limit: int) -> Row:
@@ -254,32 +237,14 @@ def _blame_fix(report: Report, target: Target, validation: ValidationSession) ->
     return replace(report, status="no_report", note=f"the fix needs what the problem does not: {report.note}")
 
 
-_UNDECIDED_COLUMNS: Row = {
-    "validator": None,
-    "validator_version": None,
-    "runner": None,
-    "fidelity": None,
-    "sandbox": None,
-    "cached": False,
-    "duration_seconds": None,
-    "diagnostics": None,
-    "changed_judge_files": None,
-    "flagged_files": None,
-    "applied": None,
-    "fixed": None,
-    "introduced_block": None,
-    "introduced_file": None,
-    "introduced_module": None,
-    "introduced_errors": None,
-    "block_errors": None,
-    "module_errors": None,
-    "consistent": None,
-    "compiled": None,
-    "tests_passed": None,
-    "tests_failed": None,
-    "lint_warnings": None,
-    SETTLED: None,
-}
+_UNDECIDED_COLUMNS: Row = dict.fromkeys(
+    (
+        *("validator", "validator_version", "runner", "fidelity", "sandbox", "duration_seconds", "diagnostics"),
+        *("applied", "fixed", "introduced_block", "introduced_file", "introduced_module", "introduced_errors"),
+        *("block_errors", "module_errors", "consistent", "compiled", "tests_passed", "tests_failed", "lint_warnings"),
+        SETTLED,
+    )
+) | {"cached": False}
 
 
 def _not_validated_columns(why: NotApplied | NoTarget, target: Target | NoTarget, validation: ValidationSession) -> Row:
@@ -287,7 +252,6 @@ def _not_validated_columns(why: NotApplied | NoTarget, target: Target | NoTarget
     if why.status in UNDECIDED or isinstance(target, NoTarget):
         return {"status": why.status, "passed": None, "diagnostics": why.reason}
     return {
-        **(_side_columns(why) if isinstance(why, NotApplied) else {}),
         "status": why.status,
         "passed": False,
         "diagnostics": why.reason,

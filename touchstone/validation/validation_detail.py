@@ -12,9 +12,9 @@ from touchstone.regular_files import read_bytes
 from touchstone.validation.fixes.apply_fix import AppliedFix, Fix, FixKind, NotApplied, apply_fix, choose_fix
 from touchstone.validation.judging.judged_tests import only_judged
 from touchstone.validation.judging.verdicts import Verdict
-from touchstone.validation.kept_texts import applied_diff
+from touchstone.validation.kept_texts import applied_diff, with_judge_note
 from touchstone.validation.noise import fix_subject, problem_subjects, repeated_rows
-from touchstone.validation.outcomes import ValidatedProblem, judge_fix, validate_problems, with_judge_note
+from touchstone.validation.outcomes import ValidatedProblem, judge_fix, validate_problems
 from touchstone.validation.problem_rows import problem_rows
 from touchstone.validation.protocol import Problem, Report
 from touchstone.validation.session import ValidationSession

@@ -11,13 +11,13 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from touchstone.validation.fixes.extract_code import extract_code
+from touchstone.validation.fixes.judge_changes import judge_changes
 from touchstone.validation.fixes.line_diff import opcodes
 from touchstone.validation.fixes.patching import Changes, Modes, apply_patches
 from touchstone.validation.fixes.policy import layout_error, path_error
 from touchstone.validation.fixes.rust_tests import test_items, with_original_tests
 from touchstone.validation.fixes.search_replace import apply_edits
 from touchstone.validation.fixes.unified_diff import PatchError, parse_diff
-from touchstone.validation.judge_side import judge_changes
 from touchstone.validation.protocol import Problem, Tree
 from touchstone.vocabulary import TestEdits
 
