@@ -58,13 +58,3 @@ def test_folders_and_what_everything_shares() -> None:
 @pytest.mark.parametrize("folder", sorted(path for path in Path(PROJECT / "touchstone").rglob("__init__.py")), ids=str)
 def test_a_package_opens_with_what_belongs_in_it(folder: Path) -> None:
     assert folder.read_text().startswith('"""'), folder
-
-
-def test_files_fit_one_sitting() -> None:
-    long = {
-        str(path.relative_to(PROJECT)): count
-        for part in ("touchstone", "assets", "pipelines")
-        for path in (PROJECT / part).rglob("*.py")
-        if (count := len(path.read_text().splitlines())) > 400 and path.name != "contracts.py"
-    }
-    assert not long

@@ -197,6 +197,10 @@ class Outcomes(Schema):
     cached = Bool(description="Whether the verdict came from the outcome cache.")
     duration_seconds = _amount("Duration of the validation in seconds.")
     diagnostics = _text("Reason for the verdict, and the validator's messages.")
+    changed_judge_files = _text(
+        "Files on the judge's side that the fix changed, one a line; put back unless `validation.test_edits` allows it."
+    )
+    flagged_files = _text("Changed files that tests and source both reach, one a line; they count as source.")
     applied = Bool(nullable=True, description="Whether there was a fix that could be applied.")
     fixed = Bool(nullable=True, description="Whether the target errors are gone, even if new ones were introduced.")
     introduced_block = _count("New errors and warnings in the target block.", nullable=True)

@@ -67,7 +67,7 @@ VALIDATED = ("baseline", "reference", "fix")
 # What a validated fix must achieve to count as passed (`validation.success`).
 Success = Literal["plausible", "clean", "fixed", "strict_block", "strict_module"]
 
-# What happens to changes of test files in a fix of several files (`validation.test_edits`).
+# What happens to changes of the judge's files in a fix (`validation.test_edits`): "ignore" puts them back.
 TestEdits = Literal["refuse", "ignore", "allow"]
 
 CI_METHODS = (

@@ -119,7 +119,8 @@ ATTEMPTS: dict[str, tuple[str, str, str]] = {
         "failed",
         "the patch does not apply: shop/cart.py: hunk 1 does not match\n@@ -2,7 +2,7 @@",
     ),
-    "editing tests": (CART_PATCH + TAX_PATCH + TEST_EDIT, "failed", "the fix changes the test file tests/test_cart.py"),
+    "editing tests": (CART_PATCH + TAX_PATCH + TEST_EDIT, "passed", "put back: tests/test_cart.py"),
+    "editing tests alone": (TEST_EDIT, "failed", "the fix changes only files on the judge's side: tests/test_cart.py"),
     "leaving": ("../" + CART_PATCH.replace("a/shop", "a/../shop"), "failed", "the patch is refused: the path"),
     "ending the run": (EXIT, "no_report", "the pytest report lacks pytest's summary, so pytest did not finish"),
 }
@@ -197,7 +198,13 @@ def test_only_the_named_tests_count(judged: tuple[Mapping[str, Any], dict[str, M
         assert (row["status"], row["tests_passed"], row["tests_failed"]) == ("passed", 4, 0)
     assert judged[1]["partial"]["tests_failed"] == 2
     reasons = [row["diagnostics"] for name, row in judged[1].items() if row["status"] != "passed"]
-    assert len(set(reasons)) == len(reasons) == len(ATTEMPTS) - 1
+    assert len(set(reasons)) == len(reasons) == len(ATTEMPTS) - 2
+
+
+def test_changed_tests_are_listed(judged: tuple[Mapping[str, Any], dict[str, Mapping[str, Any]]]) -> None:
+    listed = {name for name, row in judged[1].items() if row["changed_judge_files"] == "tests/test_cart.py"}
+    assert listed == {"editing tests", "editing tests alone"}
+    assert {row["flagged_files"] for row in judged[1].values()} == {None}
 
 
 @pytest.mark.nightly

@@ -78,7 +78,7 @@ class ValidationSettings(_Section):
 
     mode: Literal["missing", "always", "never"] = "missing"
     apply: Literal["auto", "file", "block"] = "auto"
-    test_edits: TestEdits = "refuse"
+    test_edits: TestEdits = "ignore"
     success: Success = "plausible"
     controls: bool = True
     validators: dict[str, ValidatorName] = {}

@@ -29,6 +29,9 @@ PROBLEM_FIELDS_LEFT_OUT = {
     "summary": "read by the verdict, never by a validator",
     "reference_fix": "a tree of its own, hashed like that of any fix",
     "reference_patch": "a tree of its own, hashed like that of any fix",
+    "shared_files": "read when a fix is applied, never by a validator",
+    "judge_patterns": "read when a fix is applied, never by a validator",
+    "source_patterns": "read when a fix is applied, never by a validator",
 }
 SETTINGS_LEFT_OUT = {
     "mode": "decides which attempts are validated",

@@ -1,16 +1,20 @@
 """What a run keeps of its validations so that people can look at one: the original files, diffs, and tests by name.
 
-It makes the tables `problem_files` and `validated_fixes`. Every text has at most `validation.kept_characters`
-characters, so what is kept grows with the number of problems and validated fixes alone.
+It makes the tables `problem_files` and `validated_fixes`, and what `outcomes` says of files on the judge's side. A kept
+text has at most `validation.kept_characters` characters, so what is kept grows with the number of problems and
+validated fixes alone.
 """
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
+from touchstone.config.validation import ValidationSettings
 from touchstone.validation.files.working_copy import is_executable
-from touchstone.validation.fixes.apply_fix import AppliedFix
+from touchstone.validation.fixes.apply_fix import AppliedFix, NotApplied
 from touchstone.validation.fixes.line_diff import diff_lines
+from touchstone.validation.judging.verdicts import Verdict
 from touchstone.validation.protocol import Report
 from touchstone.validation.targets import NoTarget, Target
 
@@ -39,6 +43,25 @@ def fix_columns(target: Target, applied: AppliedFix, report: Report, baseline: R
         "tests": json.dumps(tests[:_MAX_TESTS]) if tests else None,
         "tests_left_out": max(len(tests) - _MAX_TESTS, 0),
     }
+
+
+def with_judge_note(verdict: Verdict, applied: AppliedFix, settings: ValidationSettings) -> Verdict:
+    """The verdict with a note of what the fix changed besides the source."""
+    changed = "changed on the judge's side" if settings.test_edits == "allow" else "put back"
+    said = {changed: applied.judge_files, "changed, though tests may rely on it": applied.flagged}
+    notes = [f"{what}: {', '.join(files)}" for what, files in said.items() if files]
+    return replace(verdict, note="; ".join(filter(None, (verdict.note, *notes))))
+
+
+def side_columns(applied: AppliedFix | NotApplied | NoTarget) -> Row:
+    """The files that a fix changed besides the source, one a line."""
+    judge = () if isinstance(applied, NoTarget) else applied.judge_files
+    flagged = applied.flagged if isinstance(applied, AppliedFix) else ()
+    return {"changed_judge_files": _lines(judge), "flagged_files": _lines(flagged)}
+
+
+def _lines(paths: Sequence[str]) -> str | None:
+    return "\n".join(paths).encode("utf-8", "replace").decode() or None
 
 
 def applied_diff(target: Target, applied: AppliedFix) -> Iterator[str]:

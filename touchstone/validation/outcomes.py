@@ -13,7 +13,7 @@ from touchstone.validation.judging.judged_tests import only_judged, unlike_recor
 from touchstone.validation.judging.known_tests import hold_to_known_tests
 from touchstone.validation.judging.retrying import SETTLED
 from touchstone.validation.judging.verdicts import Verdict, compute_verdict, new_doubts, target_diagnostics
-from touchstone.validation.kept_texts import fix_columns
+from touchstone.validation.kept_texts import fix_columns, side_columns, with_judge_note
 from touchstone.validation.protocol import UNDECIDED, Problem, Report
 from touchstone.validation.session import CachedReport, Request, ValidationSession
 from touchstone.validation.targets import NoTarget, Target
@@ -166,7 +166,8 @@ def _outcome(
     reports: Mapping[str, CachedReport],
     validation: ValidationSession,
 ) -> Row:
-    row = {name: attempt[name] for name in ("model", "tier", "oid", "iteration_id")} | _UNDECIDED_COLUMNS
+    row = {name: attempt[name] for name in ("model", "tier", "oid", "iteration_id")}
+    row |= _UNDECIDED_COLUMNS | side_columns(plan.applied)
     if plan.request is None:
         assert not isinstance(plan.applied, AppliedFix)
         return row | _not_validated_columns(plan.applied, plan.target, validation)
@@ -175,7 +176,8 @@ def _outcome(
     assert isinstance(problem, ValidatedProblem)
     report, verdict = judge_fix(known.report, plan.applied, problem, validation)
     row[KEPT] = _kept_texts(plan, report, problem, validation.settings.kept_characters)
-    return row | _validated_columns(replace(known, report=report), verdict, problem.target, validation)
+    told = with_judge_note(verdict, plan.applied, validation.settings)
+    return row | _validated_columns(replace(known, report=report), told, problem.target, validation)
 
 
 def _kept_texts(plan: PlannedAttempt, report: Report, known: ValidatedProblem, limit: int) -> Row:
@@ -218,30 +220,15 @@ def _blame_fix(report: Report, target: Target, validation: ValidationSession) ->
     return replace(report, status="no_report", note=f"the fix needs what the problem does not: {report.note}")
 
 
-_UNDECIDED_COLUMNS: Row = {
-    "validator": None,
-    "validator_version": None,
-    "fidelity": None,
-    "sandbox": None,
-    "cached": False,
-    "duration_seconds": None,
-    "diagnostics": None,
-    "applied": None,
-    "fixed": None,
-    "introduced_block": None,
-    "introduced_file": None,
-    "introduced_module": None,
-    "introduced_errors": None,
-    "block_errors": None,
-    "module_errors": None,
-    "consistent": None,
-    "compiled": None,
-    "tests_passed": None,
-    "tests_failed": None,
-    "controlled_tests": None,
-    "lint_warnings": None,
-    SETTLED: None,
-}
+_UNDECIDED_COLUMNS: Row = dict.fromkeys(
+    (
+        *("validator", "validator_version", "fidelity", "sandbox", "duration_seconds", "diagnostics"),
+        *("applied", "fixed", "introduced_block", "introduced_file", "introduced_module", "introduced_errors"),
+        *("block_errors", "module_errors", "consistent", "compiled", "tests_passed", "tests_failed"),
+        *("controlled_tests", "lint_warnings"),
+        SETTLED,
+    )
+) | {"cached": False}
 
 
 def _not_validated_columns(why: NotApplied | NoTarget, target: Target | NoTarget, validation: ValidationSession) -> Row:

@@ -194,8 +194,6 @@ class Problem:
     resource_schema: str | None = None
     tests: tuple[str, ...] = ()
     expected_tests: tuple[str, ...] = ()
-    # The files that judge a fix rather than being judged, relative to the tree's root (`judge_side`).
-    judge_files: tuple[str, ...] = ()
     # A folder whose packages a Python problem uses instead of those of the configured interpreter.
     environment: Path | None = None
     # For `command`: the shell commands, the format of the report, and the tests by which alone a fix is judged.
@@ -205,6 +203,11 @@ class Problem:
     report_file: str | None = None
     fail_to_pass: tuple[str, ...] = ()
     pass_to_pass: tuple[str, ...] = ()
+    # The files on the judge's side, which no fix changes; those that both sides reach; and patterns for new files.
+    judge_files: tuple[str, ...] = ()
+    shared_files: tuple[str, ...] = ()
+    judge_patterns: tuple[str, ...] = ()
+    source_patterns: tuple[str, ...] = ()
 
     @property
     def judged_tests(self) -> tuple[str, ...]:

@@ -35,6 +35,8 @@ def recorded_outcomes(attempts: pl.LazyFrame) -> pl.LazyFrame:
         cached=pl.lit(False),
         duration_seconds=pl.lit(None, pl.Float64),
         diagnostics=pl.lit(None, pl.String),
+        changed_judge_files=pl.lit(None, pl.String),
+        flagged_files=pl.lit(None, pl.String),
         applied=pl.lit(None, pl.Boolean),
         fixed=pl.lit(None, pl.Boolean),
         introduced_block=pl.lit(None, pl.Int64),

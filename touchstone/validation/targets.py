@@ -1,6 +1,7 @@
 """Targets: each problem with its files and its validator, or the reason why it has none."""
 
 import re
+import shlex
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -11,9 +12,11 @@ from touchstone.validation.environments import NoEnvironment, find_environment
 from touchstone.validation.files.locate_files import UnusableFiles, locate
 from touchstone.validation.files.working_copy import HashedTree, list_files
 from touchstone.validation.fixes.apply_fix import Fix, NotApplied, apply_fix
+from touchstone.validation.judge_side import Declared, with_judge_side
 from touchstone.validation.judging.judged_tests import read_names
 from touchstone.validation.judging.verdicts import named_severity
 from touchstone.validation.protocol import Problem, Tree
+from touchstone.validation.reach import FilesOnDisk, TreeIndex
 from touchstone.validation.registry import language_of, validator_for
 from touchstone.vocabulary import WARNING_NOT_SHOWN
 
@@ -37,6 +40,8 @@ COLUMNS = (
     "setup_command",
     "test_report",
     "report_file",
+    "judge_files",
+    "source_files",
     "requirements",
     "environment",
     # As SWE-bench has them.
@@ -76,6 +81,7 @@ class Targets:
         self._clones_dir, self._settings = clones_dir, settings
         self._trees: dict[Path, tuple[str, ...] | UnusableFiles] = {}
         self._hashed: dict[Path, HashedTree] = {}
+        self._known_files: dict[Path, FilesOnDisk] = {}
         # By row: every model's attempts ask for the same problems.
         self._found: dict[tuple[tuple[str, Any], ...], Target | NoTarget] = {}
 
@@ -152,17 +158,30 @@ class Targets:
             self._hashed[root] = HashedTree(root, files)
         tree = Tree(root, files)
         test_patch = row.get("test_patch") or ""
+        patched: tuple[str, ...] = ()
         if test_patch.strip():
             added = apply_fix(tree, Fix(test_patch, "diff"), problem, "allow")
             if isinstance(added, NotApplied):
                 return NoTarget("validator_unavailable", f"test_patch: {added.reason}")
             tree = tree.with_changes(added.changes, added.executable)
+            patched = tuple(added.changes)
+        problem = self._with_judge_side(problem, tree, validator, row, patched)
         if validator == "python":
             environment = find_environment(row, problem, tree, self._settings)
             if isinstance(environment, NoEnvironment):
                 return NoTarget("validator_unavailable", environment.reason, environment.requirements)
             problem = replace(problem, environment=environment)
         return Target(problem, tree, validator, self._hashed[root])
+
+    def _with_judge_side(
+        self, problem: Problem, tree: Tree, validator: str, row: Mapping[str, Any], patched: tuple[str, ...]
+    ) -> Problem:
+        declared = Declared(_names(row.get("judge_files")), _names(row.get("source_files")), patched)
+        if validator in ("hcl", "terraform") and declared == Declared():
+            return problem
+        index = TreeIndex(tree, self._known_files.setdefault(problem.root, FilesOnDisk()))
+        command = shlex.join(self._settings.command.arguments) if validator == "command" else ""
+        return with_judge_side(problem, tree, declared, command, index)
 
 
 _LINES = ("line_start", "line_end", "impacted_block_start_line", "impacted_block_end_line")

@@ -12,7 +12,7 @@ from touchstone.regular_files import read_bytes
 from touchstone.validation.fixes.apply_fix import AppliedFix, Fix, FixKind, NotApplied, apply_fix, choose_fix
 from touchstone.validation.judging.judged_tests import only_judged
 from touchstone.validation.judging.verdicts import Verdict
-from touchstone.validation.kept_texts import applied_diff
+from touchstone.validation.kept_texts import applied_diff, with_judge_note
 from touchstone.validation.noise import fix_subject, problem_subjects, repeated_rows
 from touchstone.validation.outcomes import ValidatedProblem, judge_fix, validate_problems
 from touchstone.validation.problem_rows import problem_rows
@@ -155,6 +155,7 @@ def _validate(validation: ValidationSession, problem: ValidatedProblem, path: Pa
         after = validation.request(target, applied)
         known = validation.reports([after], "validating")[after.key]
         (report, verdict), cached = judge_fix(known.report, applied, problem, validation), known.cached
+        verdict = with_judge_note(verdict, applied, settings)
     return ValidationDetail(
         fix=path,
         target=target,

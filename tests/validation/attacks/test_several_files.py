@@ -8,6 +8,7 @@ import pytest
 
 from tests.validation.attacks.conftest import USED, sandbox_runner
 from touchstone.validation.fixes.apply_fix import AppliedFix, Fix, NotApplied, apply_fix
+from touchstone.validation.judge_side import with_judge_side
 from touchstone.validation.protocol import Job, Problem, Tree
 from touchstone.validation.sandbox.command import Limits
 from touchstone.validation.validators.python import PythonSettings, PythonValidator
@@ -99,6 +100,7 @@ def status(validator: PythonValidator, tmp_path: Path, fix: dict[str, str]) -> t
         Problem("p", "cart.py", tmp_path, tests=("checks/test_cart.py",)),
         Tree(tmp_path, tuple(sorted(FILES))),
     )
+    problem = with_judge_side(problem, tree)
     made = apply_fix(tree, Fix(json.dumps(fix), "files"), problem)
     if isinstance(made, NotApplied):
         return made.status, {}

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from touchstone.validation.files.working_copy import HashedTree, list_files, tree_hash, write_working_copy
-from touchstone.validation.fixes.apply_fix import AppliedFix, Fix, NotApplied, apply_fix
+from touchstone.validation.fixes.apply_fix import AppliedFix, Fix, apply_fix
+from touchstone.validation.judge_side import with_judge_side
 from touchstone.validation.protocol import Problem, Tree
 
 SCRIPT, PLAIN = "#!/bin/sh\nexit 0\n", "echo\n"
@@ -96,8 +97,7 @@ def test_a_later_change_keeps_what_an_earlier_one_set(folder: Path) -> None:
 
 def test_the_mode_of_a_test_is_not_the_fixs_to_change(folder: Path) -> None:
     (folder / "test_a.py").write_text("")
-    made = apply_fix(
-        tree_of(folder), Fix(changed("test_a.py", "100644", "100755"), "diff"), Problem("p", "plain", folder)
-    )
-    assert isinstance(made, NotApplied)
-    assert "the fix changes the test file test_a.py" in made.reason
+    tree = tree_of(folder)
+    problem = with_judge_side(Problem("p", "plain", folder, test_command="true"), tree)
+    made = patched(tree, changed("test_a.py", "100644", "100755") + PATCHES["made executable"], problem)
+    assert made.executable == {"plain": True}

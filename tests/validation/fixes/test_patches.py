@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from touchstone.validation.fixes.apply_fix import AppliedFix, Fix, FixKind, NotApplied, apply_fix
 from touchstone.validation.fixes.patching import apply_patches
 from touchstone.validation.fixes.unified_diff import PatchError, parse_diff
+from touchstone.validation.judge_side import with_judge_side
 from touchstone.validation.protocol import Problem, Tree
 from touchstone.vocabulary import TestEdits
 
@@ -34,17 +35,18 @@ def tree(files: dict[str, bytes] = FILES) -> Tree:
     return Tree(Path("clones"), tuple(sorted(files)), files)
 
 
-def applied(text: str, kind: FixKind = "diff", tests: TestEdits = "refuse") -> AppliedFix | NotApplied:
-    return apply_fix(tree(), Fix(text, kind), Problem("p", "shop/cart.py", Path("clones")), tests)
+def applied(text: str, kind: FixKind = "diff", tests: TestEdits = "ignore") -> AppliedFix | NotApplied:
+    problem = with_judge_side(Problem("p", "shop/cart.py", Path("clones")), tree())
+    return apply_fix(tree(), Fix(text, kind), problem, tests)
 
 
-def changes(text: str, kind: FixKind = "diff", tests: TestEdits = "refuse") -> dict[str, bytes | None]:
+def changes(text: str, kind: FixKind = "diff", tests: TestEdits = "ignore") -> dict[str, bytes | None]:
     made = applied(text, kind, tests)
     assert isinstance(made, AppliedFix), made
     return dict(made.changes)
 
 
-def reason(text: str, kind: FixKind = "diff", tests: TestEdits = "refuse") -> str:
+def reason(text: str, kind: FixKind = "diff", tests: TestEdits = "ignore") -> str:
     made = applied(text, kind, tests)
     assert isinstance(made, NotApplied)
     assert made.status == "failed"
@@ -177,29 +179,26 @@ class TestDiffs:
 class TestTestFiles:
     EDIT = "--- a/tests/test_cart.py\n+++ b/tests/test_cart.py\n@@ -1 +1,2 @@\n import shop\n+pass\n"
 
-    def test_are_refused(self) -> None:
-        why = "the fix changes the test file tests/test_cart.py; 'validation.test_edits' decides if that is allowed"
-        assert reason(CART + self.EDIT) == why
+    def test_are_put_back(self) -> None:
+        made = applied(CART + self.EDIT)
+        assert isinstance(made, AppliedFix)
+        assert (made.changes, made.judge_files) == ({"shop/cart.py": ADDED}, ("tests/test_cart.py",))
 
-    def test_can_be_ignored(self) -> None:
-        assert changes(CART + self.EDIT, tests="ignore") == {"shop/cart.py": ADDED}
-        assert reason(self.EDIT, tests="ignore") == "the fix changes only test files: tests/test_cart.py"
+    def test_can_be_refused(self) -> None:
+        why = reason(CART + self.EDIT, tests="refuse")
+        assert why.startswith(
+            "the fix changes tests/test_cart.py, on the judge's side; 'validation.test_edits' decides"
+        )
 
     def test_can_be_allowed(self) -> None:
-        assert changes(CART + self.EDIT, tests="allow").keys() == {"shop/cart.py", "tests/test_cart.py"}
+        made = applied(CART + self.EDIT, tests="allow")
+        assert isinstance(made, AppliedFix)
+        assert made.changes.keys() == {"shop/cart.py", "tests/test_cart.py"}
+        assert made.judge_files == ("tests/test_cart.py",)
 
-    @pytest.mark.parametrize(
-        "path", ["conftest.py", "shop/test_x.py", "a/x_test.go", "src/a.spec.ts", "src/test/java/A.java"]
-    )
-    def test_new_ones_are_refused_too(self, path: str) -> None:
-        assert path in reason(json.dumps({path: "x"}), "files")
-
-    @pytest.mark.parametrize("command", ["./ci/run.sh", "cd . && sh ci/run.sh -v", "X=1 ci/run.sh"])
-    def test_the_script_that_runs_the_tests_is_one_of_them(self, command: str) -> None:
-        problem = Problem("p", "shop/cart.py", Path("clones"), test_command=command)
-        made = apply_fix(tree(), Fix('{"ci/run.sh": "exit 0"}', "files"), problem)
-        assert isinstance(made, NotApplied)
-        assert "the fix changes the test file ci/run.sh" in made.reason
+    @pytest.mark.parametrize("path", ["shop/test_x.py", "a/x_test.go", "src/a.spec.ts", "src/test/java/A.java"])
+    def test_new_ones_are_put_back_too(self, path: str) -> None:
+        assert changes(json.dumps({"shop/cart.py": "x", path: "x"}), "files") == {"shop/cart.py": b"x"}
 
     SETTINGS: ClassVar[dict[str, tuple[str, str, str]]] = {
         "a script": ("package.json", '{"scripts": {"test": "jest"}}', '{"scripts": {"test": "true"}}'),
@@ -227,22 +226,23 @@ class TestTestFiles:
     def test_settings_of_the_test_runner_are_some_too(self, what: str) -> None:
         path, before, after = (self.SETTINGS | self.NO_SETTINGS)[what]
         tree = Tree(Path("clones"), ("a.py", path), {"a.py": b"", path: before.encode()})
-        made = apply_fix(tree, Fix(json.dumps({path: after}), "files"), Problem("a", "a.py", Path("clones")))
-        assert isinstance(made, NotApplied) == (what in self.SETTINGS), made
+        problem = with_judge_side(Problem("a", "a.py", Path("clones")), tree)
+        made = apply_fix(tree, Fix(json.dumps({"a.py": "x", path: after}), "files"), problem)
+        assert isinstance(made, AppliedFix)
+        assert made.judge_files == ((path,) if what in self.SETTINGS else ())
 
     @pytest.mark.parametrize(
         "path",
         ["pytest_asyncio.py", "anyio/pytest_plugin.py", "pytest_mock/__init__.py", "yaml.py", "src/yaml/__init__.py",
          "x.dist-info/entry_points.txt", "x.egg-info/entry_points.txt", "iniconfig.py", "sitecustomize.py"],
     )  # fmt: skip
-    def test_what_would_be_imported_instead_of_a_library_is_refused(self, path: str) -> None:
+    def test_what_would_be_imported_instead_of_a_library_is_put_back(self, path: str) -> None:
         files = {**FILES, "tests/test_cart.py": b"import yaml\nfrom shop import cart\nimport assets, basket\n"}
-        problem = Problem("p", "shop/cart.py", Path("clones"))
-        made = apply_fix(tree(files), Fix(json.dumps({path: "x"}), "files"), problem)
-        assert isinstance(made, NotApplied)
-        assert path in made.reason
-        for sound in ("basket.py", "shop/yaml.py", "polars_tools.py", "__main__.py", "a b.py", "assets.py"):
-            assert isinstance(apply_fix(tree(files), Fix(json.dumps({sound: "x"}), "files"), problem), AppliedFix)
+        problem = with_judge_side(Problem("p", "shop/cart.py", Path("clones")), tree(files))
+        sound = ("basket.py", "shop/yaml.py", "polars_tools.py", "__main__.py", "a b.py", "assets.py")
+        made = apply_fix(tree(files), Fix(json.dumps(dict.fromkeys((path, *sound), "x")), "files"), problem)
+        assert isinstance(made, AppliedFix)
+        assert (made.judge_files, made.changes.keys()) == ((path,), set(sound))
 
     def test_a_file_that_the_tests_are_about_is_none(self) -> None:
         problem = Problem("p", "shop/cart.py", Path("clones"), test_command="pytest --doctest-modules shop/cart.py")

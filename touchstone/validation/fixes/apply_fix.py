@@ -7,14 +7,15 @@ In a fix of several files, these are the problem's lines in the problem's file.
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from touchstone.validation.fixes.extract_code import extract_code
+from touchstone.validation.fixes.judge_changes import judge_changes
 from touchstone.validation.fixes.line_diff import opcodes
 from touchstone.validation.fixes.patching import Changes, Modes, apply_patches
-from touchstone.validation.fixes.policy import changed_tests, hidden_module, layout_error, path_error
-from touchstone.validation.fixes.runner_settings import changed_settings
+from touchstone.validation.fixes.policy import layout_error, path_error
+from touchstone.validation.fixes.rust_tests import test_items, with_original_tests
 from touchstone.validation.fixes.search_replace import apply_edits
 from touchstone.validation.fixes.unified_diff import PatchError, parse_diff
 from touchstone.validation.protocol import Problem, Tree
@@ -40,21 +41,25 @@ class Fix:
 class AppliedFix:
     """The changed files (None is a deleted one), and the range of lines that the fix occupies in the problem's file.
 
-    `executable` says of changed files whether they are, where the fix decides it.
+    `executable` says of changed files whether they are, where the fix decides it. `judge_files` are those of the
+    judge's side that it changed, put back unless that is allowed; `flagged` those that both sides reach.
     """
 
     changes: Mapping[str, bytes | None]
     first_line: int
     last_line: int
     executable: Mapping[str, bool] = field(default_factory=dict)
+    judge_files: tuple[str, ...] = ()
+    flagged: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class NotApplied:
-    """Why the fix could not be applied."""
+    """Why the fix could not be applied, and the files of the judge's side that it would have changed."""
 
     status: str
     reason: str
+    judge_files: tuple[str, ...] = ()
 
 
 def choose_fix(row: Mapping[str, str | None], how: Literal["auto", "file", "block"], has_range: bool) -> Fix | None:
@@ -77,22 +82,28 @@ def choose_fix(row: Mapping[str, str | None], how: Literal["auto", "file", "bloc
     return next(filled, Fix("", fixes[0].kind) if fixes else None)
 
 
-def apply_fix(tree: Tree, fix: Fix, problem: Problem, test_edits: TestEdits = "refuse") -> AppliedFix | NotApplied:
-    r"""Change the tree's files as the fix says.
+def apply_fix(tree: Tree, fix: Fix, problem: Problem, test_edits: TestEdits = "ignore") -> AppliedFix | NotApplied:
+    r"""Change the tree's files as the fix says. `test_edits` says what becomes of changes of the judge's files.
 
     >>> from pathlib import Path
     >>> tree = Tree(Path("clones"), ("main.tf",), {"main.tf": b"a\nb\nc\n"})
     >>> problem = Problem("a", "main.tf", Path("clones"), line_start=2, line_end=2)
     >>> apply_fix(tree, Fix("B\nb", "block"), problem).changes
     {'main.tf': b'a\nB\nb\nc\n'}
-    >>> apply_fix(tree, Fix("```\n```", "file"), problem)
-    NotApplied(status='failed', reason='the fix is empty')
+    >>> apply_fix(tree, Fix("```\n```", "file"), problem).reason
+    'the fix is empty'
     """
     refused = _refusal(fix.text)
     if refused:
         return NotApplied("failed", refused)
     if fix.kind not in ("file", "block"):
-        return _with_several_files(tree, fix, problem, test_edits)
+        applied = _with_several_files(tree, fix, problem, test_edits)
+    else:
+        applied = _with_one_file(tree, fix, problem)
+    return _put_back_inline_tests(tree, applied, problem, test_edits)
+
+
+def _with_one_file(tree: Tree, fix: Fix, problem: Problem) -> AppliedFix | NotApplied:
     code = extract_code(fix.text)
     if not code.strip():
         return NotApplied("failed", "the fix is empty")
@@ -113,31 +124,69 @@ def _with_several_files(tree: Tree, fix: Fix, problem: Problem, test_edits: Test
     except PatchError as error:
         return NotApplied("failed", f"the {_NAMES[fix.kind]} {error}")
     reason = path_error(changes)
-    tests = set(_changed_tests(tree, changes, problem)) if not reason else set()
-    if tests and test_edits == "refuse":
-        reason = f"the fix changes the test file {min(tests)}; 'validation.test_edits' decides if that is allowed"
-    elif tests and test_edits == "ignore":
-        changes = {path: content for path, content in changes.items() if path not in tests}
-        reason = "" if changes else f"the fix changes only test files: {min(tests)}"
+    judge = tuple(judge_changes(changes, problem, tree)) if not reason else ()
+    if judge and test_edits == "refuse":
+        reason = f"the fix changes {judge[0]}, {_JUDGES}; 'validation.test_edits' decides if that is allowed"
+    elif judge and test_edits == "ignore":
+        changes = {path: content for path, content in changes.items() if path not in judge}
+        modes = {path: mode for path, mode in modes.items() if path not in judge}
+        reason = "" if changes else f"the fix changes only files {_JUDGES}: {', '.join(judge)}"
     if reason := reason or _misplaced(tree, changes, problem):
-        return NotApplied("failed", reason)
+        return NotApplied("failed", reason, judge)
+    flagged = tuple(path for path in problem.shared_files if path in changes)
     content = changes.get(problem.path)
     if content is None:  # unchanged, deleted, or the problem names no file
-        return AppliedFix(changes, *(problem.block_lines or (1, 1)), modes)
+        return AppliedFix(changes, *(problem.block_lines or (1, 1)), modes, judge, flagged)
     original = tree.read(problem.path) if problem.path in tree.files else b""
-    return AppliedFix(changes, *_range_after(original, content, problem), modes)
+    return AppliedFix(changes, *_range_after(original, content, problem), modes, judge, flagged)
 
 
-def _changed_tests(tree: Tree, changes: Changes, problem: Problem) -> list[str]:
-    """The changed files that are tests, or settings of their runner unless these are what the problem is about."""
-    settings = [path for path in changed_settings(changes, tree) if path != problem.path]
-    return [*changed_tests(changes, problem, tree), *settings]
+def _put_back_inline_tests(
+    tree: Tree, applied: AppliedFix | NotApplied, problem: Problem, test_edits: TestEdits
+) -> AppliedFix | NotApplied:
+    """The tests inside the Rust sources that a fix changes, as they were, unless the reference changes them too."""
+    if isinstance(applied, NotApplied):
+        return applied
+    changes, judge = dict(applied.changes), list(applied.judge_files)
+    for path, content in applied.changes.items():
+        if not path.endswith(".rs") or content is None or path not in tree.files:
+            continue
+        original = tree.read(path)
+        restored = with_original_tests(original, content)
+        if restored is not None and not _reference_changes_tests(tree, original, path, problem):
+            judge.append(f"{path} (tests inside)")
+            changes[path] = restored if test_edits == "ignore" else content
+    if len(judge) == len(applied.judge_files):
+        return applied
+    if test_edits == "refuse":
+        reason = f"the fix changes {judge[-1]}, {_JUDGES}; 'validation.test_edits' decides if that is allowed"
+        return NotApplied("failed", reason, tuple(judge))
+    content = changes.get(problem.path)
+    if content is None or content == applied.changes[problem.path]:
+        return replace(applied, changes=changes, judge_files=tuple(judge))
+    first, last = _range_after(tree.read(problem.path), content, problem)
+    return replace(applied, changes=changes, first_line=first, last_line=last, judge_files=tuple(judge))
+
+
+def _reference_changes_tests(tree: Tree, original: bytes, path: str, problem: Problem) -> bool:
+    reference: bytes | None = None
+    if problem.reference_fix and path == problem.path:
+        reference = extract_code(problem.reference_fix).encode()
+    elif problem.reference_patch:
+        try:
+            reference = _changes_by_diff(tree, problem.reference_patch)[0].get(path)
+        except PatchError:
+            return False
+    if reference is None:
+        return False
+    before, after = (
+        {item.text for item in test_items(text.decode("utf-8", "replace"))} for text in (original, reference)
+    )
+    return bool(after) and before != after
 
 
 def _misplaced(tree: Tree, changes: Changes, problem: Problem) -> str:
     """Why the changed files cannot be judged beside the others; empty if they can."""
-    if hiding := hidden_module(changes, problem, tree):
-        return f"the fix adds {hiding}, which would be imported instead of a library"
     if problem.filename and not problem.test_command and changes.get(problem.path, b"") is None:
         return f"the fix deletes {problem.path}, the file that the problem is about"
     return layout_error(tree, changes)
@@ -192,6 +241,7 @@ _SEVERAL_FILES: tuple[tuple[str, FixKind], ...] = (
     ("fixed_edits", "edits"),
 )
 _MAKERS = {"diff": _changes_by_diff, "files": _changes_by_files, "edits": _changes_by_edits}
+_JUDGES = "on the judge's side"
 _NAMES = {"diff": "patch", "files": "JSON of files", "edits": "search/replace text"}
 
 

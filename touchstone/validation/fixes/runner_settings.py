@@ -1,10 +1,12 @@
 """What a project's manifest tells its test runner: which tests there are and how they run.
 
-A fix of several files may change a manifest, but not this part of it: it could replace the tests.
+A fix of several files may change a manifest, but not this part of it: it could replace the tests. Then the whole
+manifest is put back.
 """
 
 import configparser
 import json
+import re
 import tomllib
 from collections.abc import Iterable, Mapping
 from pathlib import PurePosixPath
@@ -12,7 +14,9 @@ from typing import Any
 
 from touchstone.validation.protocol import Tree
 
+MANIFESTS = ("Cargo.toml", "go.mod", "package.json", "pyproject.toml", "setup.cfg", "tox.ini")
 _JAVASCRIPT_RUNNERS = ("jest", "mocha", "ava", "tap", "vitest")
+_DEVELOPMENT = "for development "
 _PYTEST_SECTIONS = ("pytest", "tool:pytest")
 
 
@@ -31,7 +35,7 @@ def changed_settings(changes: Mapping[str, bytes | None], tree: Tree) -> list[st
 
 def _is_changed(path: str, content: bytes | None, tree: Tree) -> bool:
     name = PurePosixPath(path).name
-    if name not in ("Cargo.toml", "package.json", "pyproject.toml", "setup.cfg", "tox.ini"):
+    if name not in MANIFESTS:
         return False
     before = _settings(name, tree.read(path)) if path in tree.files else {}
     after = _settings(name, content) if content is not None else {}
@@ -40,6 +44,8 @@ def _is_changed(path: str, content: bytes | None, tree: Tree) -> bool:
     if name == "package.json":
         watched = {word + script for script in before for word in ("", "pre", "post")}
         after = {key: value for key, value in after.items() if key in watched or key.startswith("runner ")}
+    if name == "Cargo.toml":
+        after = {key: value for key, value in after.items() if not key.startswith(_DEVELOPMENT) or key in before}
     return before != after
 
 
@@ -48,6 +54,8 @@ def _settings(name: str, content: bytes) -> dict[str, Any] | None:
     try:
         if name == "package.json":
             return _of_package(json.loads(content))
+        if name == "go.mod":
+            return dict.fromkeys(re.findall(r"^.*=>.*$", content.decode(), re.MULTILINE), True)
         if name == "Cargo.toml":
             return _of_crate(tomllib.loads(content.decode()))
         if name == "pyproject.toml":
@@ -74,7 +82,10 @@ def _of_crate(told: Mapping[str, Any]) -> dict[str, Any]:
         for key in ("harness", "test", "doctest")
         if key in target
     }
-    listed = {"test": told.get("test"), "autotests": told.get("package", {}).get("autotests"), "harness": harness}
+    package = {key: told.get("package", {}).get(key) for key in ("autotests", "build")}
+    replaced = {key: told.get(key) for key in ("test", "patch", "replace")}
+    listed = {**replaced, **package, "harness": harness}
+    listed |= {f"{_DEVELOPMENT}{name}": value for name, value in told.get("dev-dependencies", {}).items()}
     return {key: value for key, value in listed.items() if value not in (None, {})}
 
 

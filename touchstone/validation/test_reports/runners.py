@@ -1,4 +1,4 @@
-"""What a command line runs: test runners whose exit code alone is not enough, and scripts."""
+"""What a command line runs: test runners whose exit code alone is not enough, and programs of the machine."""
 
 import re
 import shlex
@@ -9,7 +9,6 @@ from touchstone.validation.test_reports.results import lines_of
 
 # What may stand before a program's name in a shell command.
 _BEFORE_PROGRAM = ("&&", "||", ";", "|", "(", "-m", "run", "exec", "time", "env", "--", "-c")
-_INTERPRETERS = ("sh", "bash", "zsh", "python", "node", "ruby", "perl")
 
 
 def runner_format(arguments: Sequence[str]) -> str | None:
@@ -35,29 +34,13 @@ def left_early(arguments: Sequence[str], output: str) -> bool:
     return runs and not any(line == "OK" or line.startswith("OK (") for line in lines_of(output))
 
 
-def scripts(command: str) -> set[str]:
-    """The files that a shell command runs as programs or scripts, as far as it shows.
-
-    >>> sorted(scripts("make deps && ./ci/run.sh && python3 check.py src/a.py"))
-    ['GNUmakefile', 'Makefile', 'check.py', 'ci/run.sh', 'make', 'makefile', 'python3']
-    """
-    found: set[str] = set()
-    for program, after in _started(_words(command)):
-        found.add(program)
-        if PurePosixPath(program).name.rstrip("0123456789.") in _INTERPRETERS:
-            found.add(after)
-        if PurePosixPath(program).name == "make":
-            found.update(("GNUmakefile", "Makefile", "makefile"))
-    return {str(PurePosixPath(path)) for path in found if path and not path.startswith(("/", "-"))}
-
-
 def programs(command: str) -> set[str]:
     """The words of a shell command that may name programs or files of the machine.
 
     >>> sorted(programs("cd /opt/shop && go test ./... && /opt/check.sh --rules=/opt/rules"))
     ['/opt/check.sh', '/opt/rules', '/opt/shop', 'cd', 'go']
     """
-    words = _words(command)
+    words = words_of(command)
     named = {part for word in words for part in re.split("[=:,]", word) if part.startswith("/")}
     return named | {program for program, _ in _started(words)}
 
@@ -68,13 +51,14 @@ def _programs(arguments: Sequence[str]) -> Iterator[tuple[str, str]]:
 
 def _started(arguments: Sequence[str]) -> Iterator[tuple[str, str]]:
     """The programs that a command line starts, as far as it shows, each with the word after it."""
-    for words in (arguments, *(_words(argument) for argument in arguments if " " in argument)):
+    for words in (arguments, *(words_of(argument) for argument in arguments if " " in argument)):
         for before, word, after in zip(("&&", *words), words, (*words[1:], ""), strict=False):
             if before in _BEFORE_PROGRAM or "=" in before:
                 yield word, after
 
 
-def _words(command: str) -> list[str]:
+def words_of(command: str) -> list[str]:
+    """The words and operators of a shell command."""
     lexer = shlex.shlex(command, posix=True, punctuation_chars=True)
     lexer.whitespace_split = True
     try:

@@ -12,12 +12,12 @@ to look tested without being so. Closed:
 * Targets with `harness = false` are not counted. A source file or test program that changes after it was built voids
   the run. Processes left over by a step are killed before the next. The reporting process is closed to the candidate.
 * A fix that introduces a way to replace `main`, functions of the C library, assertions or equality (`rust_forgery`)
-  cannot pass.
+  cannot pass. Tests inside the sources that it changes are put back before they come here (`fixes.rust_tests`).
 
 Not closed: the code under test shares one process with the harness, so code that searches its memory for the secret
 can still print a pass and exit. A new type can lie in other ways than by equality. The candidate's build scripts and
 procedural macros run with the compiler's rights in the sandbox, and can tell it what to link or print in its place. A
-test can change the data files of later tests, and a fix to a file that contains tests can change those tests.
+test can change the data files of later tests.
 """
 
 import functools

@@ -6,15 +6,9 @@ do not count. What a macro puts together from parts is not found.
 
 import re
 
+from touchstone.validation.fixes.rust_tests import without_literals
 from touchstone.validation.protocol import Problem, Tree
 
-# What begins a comment or a literal. A `'` that does not match begins a lifetime.
-_SKIPPED = re.compile(
-    r"""//[^\n]*|(?P<block>/\*)|(?<!')\b(?:br|cr|r)(?P<hashes>\#*)".*?"(?P=hashes)"""
-    r"""|(?:\b[bc])?"(?:[^"\\]|\\.)*"|(?:\bb)?'(?:[^'\\\n]|\\[^\n]{1,10}?)'""",
-    re.DOTALL,
-)
-_COMMENT_EDGE = re.compile(r"/\*|\*/")
 _ASSERTIONS = r"(?:debug_)?assert(?:_eq|_ne|_matches)?"
 _CONSTRUCTS = {
     # Replacing `main`, functions of the C library or parts of the program.
@@ -57,7 +51,7 @@ def forgery_constructs(tree: Tree, problem: Problem) -> str:
 def _constructs(path: str, content: bytes) -> set[str]:
     text = content.decode("utf-8", "replace")
     # Any file can be included as code, but only in Rust's own is it known where a comment begins.
-    code = " ".join((_code(text) if path.endswith(".rs") else text).split())
+    code = " ".join((without_literals(text) if path.endswith(".rs") else text).split())
     found = {name for name, pattern in _CONSTRUCTS.items() if pattern.search(code)}
     return found | {"PartialEq"} if _implements_equality(code) else found
 
@@ -69,22 +63,3 @@ def _implements_equality(code: str) -> bool:
         if found["renamed"] or number > _MOST_EQUALITIES or not harmless.search(before):
             return True
     return False
-
-
-def _code(text: str) -> str:
-    """The text of a Rust file with a space for each comment and literal."""
-    kept, start = [], 0
-    while (skipped := _SKIPPED.search(text, start)) is not None:
-        kept.append(text[start : skipped.start()])
-        start = _end_of_comment(text, skipped.end()) if skipped["block"] else skipped.end()
-    return " ".join([*kept, text[start:]])
-
-
-def _end_of_comment(text: str, start: int) -> int:
-    """Where a block comment ends; they nest."""
-    depth = 1
-    for edge in _COMMENT_EDGE.finditer(text, start):
-        depth += 1 if edge[0] == "/*" else -1
-        if depth == 0:
-            return edge.end()
-    return len(text)

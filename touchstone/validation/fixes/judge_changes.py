@@ -1,0 +1,98 @@
+"""Which changes of a fix are the judge's to undo: of its files, by new files in their place, of runners' settings.
+
+What the judge's files are belongs in `judge_side`.
+"""
+
+import glob
+import re
+import sys
+import sysconfig
+from collections.abc import Iterable, Mapping
+from fnmatch import fnmatchcase
+from importlib.machinery import PathFinder
+from pathlib import PurePosixPath
+
+from touchstone.validation.fixes.runner_settings import changed_settings
+from touchstone.validation.judge_side import looks_like_test
+from touchstone.validation.protocol import Problem, Tree
+from touchstone.validation.reach import CODE
+
+# Tests rely on these; a new file of such a name would be imported instead.
+_TEST_LIBRARIES = (
+    *("pytest", "_pytest", "pluggy", "iniconfig", "hypothesis", "numpy", "pandas", "mock", "parameterized"),
+    *("freezegun", "anyio", "trio"),
+)
+_LIBRARY = frozenset({*sys.stdlib_module_names, *_TEST_LIBRARIES} - {"test"})
+_METADATA = (".dist-info", ".egg-info")
+
+
+def judge_changes(changes: Mapping[str, bytes | None], problem: Problem, tree: Tree) -> list[str]:
+    """The changed paths that are the judge's: its files, new ones that would be used instead, and runners' settings."""
+    files, judge = frozenset(tree.files), frozenset(problem.judge_files)
+    new = [path for path in changes if path not in files and not _matches(path, problem.source_patterns)]
+    found = judge.intersection(changes)
+    found |= {path for path in new if looks_like_test(path) or _matches(path, problem.judge_patterns)}
+    places = {_module_place(path) for path in judge if PurePosixPath(path).suffix in CODE}
+    found |= {path for path in new if PurePosixPath(path).suffix in CODE and _module_place(path) in places}
+    found |= {path for path in new if path.rpartition("/")[2] == "build.rs"}
+    found |= set(hidden_modules(new, problem, tree))
+    settings = changed_settings(changes, tree)
+    found |= {path for path in settings if not _matches(path, problem.source_patterns)}
+    return sorted(found - {problem.path})
+
+
+def _matches(path: str, patterns: Iterable[str]) -> bool:
+    return any(fnmatchcase(path, pattern) for pattern in patterns)
+
+
+def _module_place(path: str) -> str:
+    """What a module is imported as, from its folder: the same for `a.py`, `a/__init__.py` and `a/index.js`."""
+    stem = path.removesuffix(PurePosixPath(path).suffix)
+    folder, _, name = stem.rpartition("/")
+    return folder if name in ("__init__", "index", "mod") else stem
+
+
+def hidden_modules(new: Iterable[str], problem: Problem, tree: Tree) -> list[str]:
+    """The new paths that would be imported instead of a library's module, a test runner's or a judge's.
+
+    >>> from pathlib import Path
+    >>> problem, tree = Problem("a", "shop.py", Path("clones")), Tree(Path("clones"), ("numpy/core.py",))
+    >>> hidden_modules(["json.py", "pytest/a.py", "shop/json.py", "numpy/b.py"], problem, tree)
+    ['json.py', 'pytest/a.py']
+    """
+    folders = {"", f"{problem.working_directory}/" if problem.working_directory else "", "src/", "lib/"}
+    places = [(path, folder, name) for path in new for folder in folders if (name := _top_name(path, folder))]
+    known = {(folder, _top_name(path, folder)) for path in tree.files for folder in folders} if places else set()
+    return [
+        path
+        for path, folder, name in places
+        if (folder, name) not in known
+        and (
+            name.endswith(_METADATA)
+            or (path.endswith(".py") and (name in _LIBRARY or name.startswith("pytest_")))
+            or (path.endswith(".py") and _is_imported(name, problem, tree))
+        )
+    ]
+
+
+def _is_imported(name: str, problem: Problem, tree: Tree) -> bool:
+    """Whether the judge's files import a module of their own, or of an installed package, by this name."""
+    beside = PathFinder.find_spec(name, [sysconfig.get_path("purelib"), sysconfig.get_path("platlib")])
+    installed = beside is not None and beside.origin is not None
+    if not installed and problem.environment is not None:
+        places = (f"lib/python*/site-packages/{glob.escape(name)}{end}" for end in ("", ".py", ".*.so"))
+        installed = any(any(problem.environment.glob(place)) for place in places)
+    ends = (f"/{name}.py", f"/{name}/__init__.py")
+    own = any(f"/{path}".endswith(ends) for path in problem.judge_files)
+    if not own and (not installed or any(_top_name(path, "") == name for path in tree.files)):
+        return False
+    imports = re.compile(rb"^[ \t]*(?:from[ \t]+|import[ \t][^\n#]*?\b)%b\b" % re.escape(name.encode()), re.MULTILINE)
+    return any(imports.search(tree.read(path)) for path in problem.judge_files if path.endswith(".py"))
+
+
+def _top_name(path: str, folder: str) -> str:
+    """The name under which a file or its package is imported from a folder; empty if it is elsewhere."""
+    if not path.startswith(folder):
+        return ""
+    first, _, rest = path[len(folder) :].partition("/")
+    return first if rest else first.removesuffix(".py")
