@@ -217,7 +217,8 @@ def judge_fix(
         report = _blame_fix(report, target, validation)
     report = _comparable_report(report, problem)
     lines, success = (applied.first_line, applied.last_line), validation.settings.success
-    return report, compute_verdict(baseline, report, target.problem, *lines, success, problem.reference)
+    verdict = compute_verdict(baseline, report, target.problem, *lines, success, problem.reference)
+    return report, replace(verdict, note="\n".join(filter(None, (verdict.note, *applied.notes))))
 
 
 def _comparable_report(report: Report, problem: ValidatedProblem) -> Report:
@@ -326,7 +327,8 @@ def target_fidelity(target: Target, validation: ValidationSession) -> str:
 
 
 def _diagnostics_text(report: Report, verdict: Verdict) -> str | None:
-    said = [verdict.note, report.note if report.note != verdict.note else "", *(str(one) for one in report.diagnostics)]
+    repeated = report.note in verdict.note.split("\n")
+    said = [verdict.note, "" if repeated else report.note, *(str(one) for one in report.diagnostics)]
     return _truncated_text(said)
 
 

@@ -6,23 +6,25 @@ In a fix of several files, these are the problem's lines in the problem's file.
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from touchstone.validation.fixes.extract_code import extract_code
+from touchstone.validation.fixes.codex_patch import is_codex_patch, parse_codex_patch
+from touchstone.validation.fixes.extract_code import extract_code, without_cdata
 from touchstone.validation.fixes.line_diff import opcodes
-from touchstone.validation.fixes.patching import Changes, Modes, apply_patches
+from touchstone.validation.fixes.patching import BOM, Changes, Files, apply_patches
 from touchstone.validation.fixes.policy import changed_tests, hidden_module, layout_error, path_error
 from touchstone.validation.fixes.runner_settings import changed_settings
-from touchstone.validation.fixes.search_replace import apply_edits
-from touchstone.validation.fixes.unified_diff import PatchError, parse_diff
+from touchstone.validation.fixes.search_replace import apply_edits, parse_edits
+from touchstone.validation.fixes.unified_diff import PatchError, parse_diff, relative
 from touchstone.validation.protocol import Problem, Tree
 from touchstone.vocabulary import TestEdits
 
 FixKind = Literal["file", "block", "diff", "files", "edits"]
 
 MAX_FIX_BYTES = 2_000_000
+_BOM = BOM.decode()
 
 
 @dataclass(frozen=True)
@@ -40,13 +42,15 @@ class Fix:
 class AppliedFix:
     """The changed files (None is a deleted one), and the range of lines that the fix occupies in the problem's file.
 
-    `executable` says of changed files whether they are, where the fix decides it.
+    `executable` says of changed files whether they are, where the fix decides it. `notes` say what in the fix is not
+    quite right.
     """
 
     changes: Mapping[str, bytes | None]
     first_line: int
     last_line: int
     executable: Mapping[str, bool] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -93,7 +97,7 @@ def apply_fix(tree: Tree, fix: Fix, problem: Problem, test_edits: TestEdits = "r
         return NotApplied("failed", refused)
     if fix.kind not in ("file", "block"):
         return _with_several_files(tree, fix, problem, test_edits)
-    code = extract_code(fix.text)
+    code = extract_code(fix.text.removeprefix(_BOM))
     if not code.strip():
         return NotApplied("failed", "the fix is empty")
     if not problem.filename:
@@ -101,17 +105,21 @@ def apply_fix(tree: Tree, fix: Fix, problem: Problem, test_edits: TestEdits = "r
     original = tree.read(problem.path)
     if fix.kind == "block":
         return _with_block(original, code.encode(), problem)
-    content = code.encode()
+    # A BOM belongs to the file only if the file had one before.
+    keeps_bom = fix.text.startswith(_BOM) and original.startswith(BOM)
+    content = (BOM if keeps_bom else b"") + code.encode()
     return AppliedFix({problem.path: content}, *_range_after(original, content, problem))
 
 
 def _with_several_files(tree: Tree, fix: Fix, problem: Problem, test_edits: TestEdits) -> AppliedFix | NotApplied:
-    if not fix.text.strip():
+    text = without_cdata(fix.text.removeprefix(_BOM))
+    if not text.strip():
         return NotApplied("failed", "the fix is empty")
     try:
-        changes, modes = _MAKERS[fix.kind](tree, fix.text)
+        made = _MAKERS[fix.kind](tree, text, problem)
     except PatchError as error:
         return NotApplied("failed", f"the {_NAMES[fix.kind]} {error}")
+    changes = made.files
     reason = path_error(changes)
     tests = set(_changed_tests(tree, changes, problem)) if not reason else set()
     if tests and test_edits == "refuse":
@@ -124,18 +132,19 @@ def _with_several_files(tree: Tree, fix: Fix, problem: Problem, test_edits: Test
     content = changes.get(problem.path)
     if content is None:  # unchanged, deleted, or the problem names no file
         lines = (problem.line_start or 1, problem.line_end or problem.line_start or 1)
-        return AppliedFix(changes, *lines, modes)
-    original = tree.read(problem.path) if problem.path in tree.files else b""
-    return AppliedFix(changes, *_range_after(original, content, problem), modes)
+    else:
+        original = tree.read(problem.path) if problem.path in tree.files else b""
+        lines = _range_after(original, content, problem)
+    return AppliedFix(changes, *lines, made.modes, tuple(made.notes))
 
 
-def _changed_tests(tree: Tree, changes: Changes, problem: Problem) -> list[str]:
+def _changed_tests(tree: Tree, changes: Files, problem: Problem) -> list[str]:
     """The changed files that are tests, or settings of their runner unless these are what the problem is about."""
     settings = [path for path in changed_settings(changes, tree) if path != problem.path]
     return [*changed_tests(changes, problem, tree), *settings]
 
 
-def _misplaced(tree: Tree, changes: Changes, problem: Problem) -> str:
+def _misplaced(tree: Tree, changes: Files, problem: Problem) -> str:
     """Why the changed files cannot be judged beside the others; empty if they can."""
     if hiding := hidden_module(changes, problem, tree):
         return f"the fix adds {hiding}, which would be imported instead of a library"
@@ -144,45 +153,53 @@ def _misplaced(tree: Tree, changes: Changes, problem: Problem) -> str:
     return layout_error(tree, changes)
 
 
-def _changes_by_diff(tree: Tree, text: str) -> tuple[Changes, Modes]:
-    patches = parse_diff(_without_cdata(text))
+def _changes_by_diff(tree: Tree, text: str, _: Problem) -> Changes:
+    patches = parse_codex_patch(text) if is_codex_patch(text) else parse_diff(text)
     # Before any file is looked at: a path may lead anywhere.
-    if reason := path_error([path for patch in patches for path in (patch.old, patch.new) if path is not None]):
-        raise PatchError(f"is refused: {reason}")
+    _refuse_paths(path for patch in patches for path in (patch.old, patch.new) if path is not None)
     return apply_patches(tree, patches)
 
 
-def _without_cdata(text: str) -> str:
-    whole = text.strip()
-    return whole[9:-3] if whole.startswith("<![CDATA[") and whole.endswith("]]>") else text
+def _changes_by_edits(tree: Tree, text: str, problem: Problem) -> Changes:
+    edits = parse_edits(text, tree.files, problem)
+    if not edits and is_codex_patch(text):
+        return _changes_by_diff(tree, text, problem)
+    if not edits:
+        raise PatchError("has no search/replace block in it")
+    _refuse_paths(edit.path for edit in edits)
+    return apply_edits(tree, edits)
 
 
-def _changes_by_edits(tree: Tree, text: str) -> tuple[Changes, Modes]:
-    return apply_edits(tree, text), {}
-
-
-def _changes_by_files(tree: Tree, text: str) -> tuple[Changes, Modes]:
+def _changes_by_files(tree: Tree, text: str, _: Problem) -> Changes:
     try:
         pairs = json.loads(text if text.lstrip().startswith("{") else extract_code(text), object_pairs_hook=list)
     except (ValueError, RecursionError) as error:
         raise PatchError(f"is not whole JSON ({str(error)[:200]})") from None
     if not isinstance(pairs, list) or not all(isinstance(pair, tuple) for pair in pairs):
         raise PatchError("is not a JSON object of contents by path")
-    changes: Changes = {}
+    changes, seen = Changes(), set()
     files = frozenset(tree.files)
-    for path, content in pairs:
-        if path in changes:
+    _refuse_paths(relative(path) for path, _ in pairs)
+    for path, content in ((relative(path), content) for path, content in pairs):
+        if path in seen:
             raise PatchError(f"has the path {path[:80]!r} twice")
+        seen.add(path)
         if not isinstance(content, str | None):
             raise PatchError(f"has something else than text or null at {path[:80]!r}")
         if content is not None and (reason := _refusal(content)):
             raise PatchError(f"is refused at {path[:80]!r}: {reason}")
         if content is None and path not in files:
-            raise PatchError(f"deletes {path[:80]!r}, which is not there")
-        changes[path] = None if content is None else content.encode()
-    if not changes:
+            changes.notes.append(f"the fix deletes {path}, which is not there")
+        else:
+            changes.files[path] = None if content is None else content.encode()
+    if not pairs:
         raise PatchError("has no file in it")
-    return changes, {}
+    return changes
+
+
+def _refuse_paths(paths: Iterable[str]) -> None:
+    if reason := path_error(paths):
+        raise PatchError(f"is refused: {reason}")
 
 
 # After the columns for one file: the first that is not blank is used.
