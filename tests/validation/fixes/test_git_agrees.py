@@ -27,7 +27,7 @@ Files = dict[str, File]
 REFUSED = {
     "a hunk without context, which git puts at the end of the file": "has a hunk without context",
     "lines behind a hunk that its header does not count, which git leaves out": "has lines behind a hunk",
-    "a file without its hunk, which git leaves out": "has no hunk for|ends after|deletes .* but not all of its lines",
+    "a file without its hunk, which git leaves out": "has no hunk|has no second name|ends after|deletes .* not all",
 }
 
 LINES = ["a", "b", "c", "", "x y", "\tz", "é", "- d", "-- e", "+f", "#!/bin/sh"]

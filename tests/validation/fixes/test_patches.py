@@ -20,6 +20,7 @@ FILES = {
     "marked.py": b"\xef\xbb\xbfone\ntwo\nthree\n",
     "b/z.py": b"one\n",
     "twice": b"a\na\n",
+    "cart.py": b"def add(a, b):\n    return a - b\n\n\n",
 }
 CART = (
     "--- a/shop/cart.py\n+++ b/shop/cart.py\n@@ -1,4 +1,4 @@\n"
@@ -127,7 +128,7 @@ class TestDiffs:
         assert isinstance(made, AppliedFix), made
         assert (made.changes, made.notes) == ({"shop/cart.py": ADDED}, ())
 
-    WRONG = "shop/cart.py: hunk 1 has other lines than its header counts"
+    WRONG = "shop/cart.py: a hunk has other lines than its header counts"
 
     @pytest.mark.parametrize(
         "text",
@@ -191,6 +192,14 @@ class TestDiffs:
         assert changes("--- /dev/null\n+++ ./b/y.py\n@@ -0,0 +1 @@\n+x\n") == {"b/y.py": b"x\n"}
         assert changes("--- /dev/null\n+++ b/y.py\n@@ -0,0 +1 @@\n+x\n") == {"y.py": b"x\n"}
 
+    def test_the_first_folder_of_a_bare_name_is_left_out_if_that_is_the_file(self) -> None:
+        other = CART.replace("a/shop", "other").replace("b/shop", "other")
+        assert list(changes(other)) == ["cart.py"]
+        deleted = (
+            "--- other/README\n+++ /dev/null\n@@ -1 +0,0 @@\n-no newline at the end\n\\ No newline at end of file\n"
+        )
+        assert changes(deleted) == {"README": None}
+
     def test_a_moved_hunk_goes_to_the_nearest_place(self) -> None:
         text = names_patch("@@ -2,3 +2,3 @@\n four\n-five\n+FIVE\n six\n")
         assert changes(text)["shop/names.py"] == FILES["shop/names.py"].replace(b"five", b"FIVE")
@@ -210,6 +219,7 @@ class TestDiffs:
                 "does not apply: shop/cart.py: hunk 1 does not match\n@@ -1,4 +1,4 @@\ndef add",
             ),
             (CART.replace("shop/cart.py", "shop/none.py"), "changes shop/none.py, which is not there"),
+            (CART.replace("shop/cart.py", "other/cart.py"), "changes other/cart.py, which is not there"),
             (CART + "+more\n", "has lines behind a hunk that its header does not count"),
             (
                 CART.replace("-    return a - b\n+    return a + b\n", ""),
@@ -222,6 +232,10 @@ class TestDiffs:
             ("--- a/shop/cart.py\n+++ b/shop/basket.py\n@@ -1 +1 @@\n-a\n+b\n", "changes shop/basket.py, which is not"),
             (f"diff --git a/README b/README\n{CART}", "has two names for one file: README and shop/cart.py"),
             (f"{CART}diff --git a/README b/README\nold mode 100644", "ends after diff --git a/README b/README"),
+            (
+                "diff --git a/README b/README\nold mode 100644\nnew mode 100755\n--- a/README\n",
+                "has no second name after diff --git a/README b/README",
+            ),
             (CART.replace("@@", "@@@"), "has no hunk for shop/cart.py"),
             ("--- /dev/null\n+++ b/n\n@@ -0,0 +1 @@\n+x\n" * 2, "creates n, which is already there"),
             (f"{CART}--- a/shop/cart.py\n+++ /dev/null\n@@ -1 +0,0 @@\n-a\n", "changes shop/cart.py and deletes it"),
@@ -245,6 +259,7 @@ class TestDiffs:
             ("diff --git a/x b/x\nnew file mode 040000\n", "the file mode '040000'; only 100644 and 100755 are"),
             ("diff --git a/none b/none\nold mode 100644\nnew mode 100755\n", "changes none, which is not there"),
             ("diff --git a/b.bin b/b.bin\nindex 1..2\nGIT binary patch\nliteral 1\n", "changes a binary file"),
+            (f"diff --git a/README b/R\nrename from README\nrename to R\n{CART}", "has other names than README and R"),
             ("diff --git a/n b/R\nsimilarity index 100%\ncopy from n\ncopy to R\n", "changes n, which is not there"),
             ("diff --git a/README b/b/z.py\ncopy from README\ncopy to b/z.py\n", "creates b/z.py, which is already"),
         ],
@@ -452,7 +467,8 @@ class TestSearchReplace:
 
     def test_names_are_relative_to_the_copied_folder_or_the_problems_own(self) -> None:
         problem = Problem("p", "cart.py", Path("clones"), working_directory="shop")
-        made = apply_fix(tree(), Fix(f"cart.py\n{self.BLOCK}", "edits"), problem)
+        files = {"shop/cart.py": FILES["shop/cart.py"], "shop/names.py": b""}
+        made = apply_fix(tree(files), Fix(f"cart.py\n{self.BLOCK}", "edits"), problem)
         assert isinstance(made, AppliedFix) and made.changes == {"shop/cart.py": ADDED}
 
     @pytest.mark.parametrize("path", ["windows.py", "marked.py"])

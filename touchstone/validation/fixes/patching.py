@@ -93,13 +93,11 @@ class _Patching:
 
     def _names(self, patch: FilePatch) -> tuple[str | None, str | None]:
         """Old and new name. A patch of a missing file that only adds lines creates it, like one from /dev/null."""
-        if patch.old is None or patch.old != patch.new or self._exists(patch.old):
+        if patch.old is None or self._exists(patch.old):
             return patch.old, patch.new
-        # Like git, which always leaves out the first folder of a name: `a/x.py` in both lines may be `x.py`.
-        shorter = patch.old.partition("/")[2]
-        if shorter and self._exists(shorter):
-            return shorter, shorter
-        creates = patch.hunks is not None and len(patch.hunks) == 1 and not patch.hunks[0].before
+        if patch.bare and self._exists(shorter := patch.old.partition("/")[2]):
+            return shorter, patch.new and shorter
+        creates = patch.old == patch.new and patch.hunks and len(patch.hunks) == 1 and not patch.hunks[0].before
         return (None, patch.new) if creates else (patch.old, patch.new)
 
     def _exists(self, path: str) -> bool:
@@ -130,9 +128,8 @@ class _Patching:
             if adapted is None:
                 raise
             new = self._replaced(*adapted, path)
-        for number, hunk in enumerate(hunks, start=1):
-            if hunk.old_start is None and hunk.header.startswith("@@ -"):
-                self.changes.notes.append(f"{path}: hunk {number} has other lines than its header counts")
+        if any(hunk.old_start is None and hunk.header.startswith("@@ -") for hunk in hunks):
+            self.changes.notes.append(f"{path}: a hunk has other lines than its header counts")
         return bom + new
 
     def _replaced(self, lines: list[bytes], hunks: Sequence[Hunk], path: str) -> bytes:

@@ -62,7 +62,8 @@ class FilePatch:
     """The changes of one file. `old` is None if the patch creates it, `new` is None if the patch deletes it.
 
     `executable` is None if the patch says nothing of the file's mode. `copies`: the old file stays. `hunks` is None if
-    the file is deleted whatever it contains.
+    the file is deleted whatever it contains. `bare`: the names have no `a/` and `b/`, and git would leave out their
+    first folder instead.
     """
 
     old: str | None
@@ -70,6 +71,7 @@ class FilePatch:
     hunks: tuple[Hunk, ...] | None
     executable: bool | None = None
     copies: bool = False
+    bare: bool = False
 
 
 def parse_diff(text: str) -> list[FilePatch]:
@@ -156,7 +158,7 @@ _KEYS = (
 
 def _git_patch(reader: _Reader) -> Iterator[FilePatch]:
     """A patch with git's extended header, if it changes anything; a renamed or empty file has no hunks."""
-    first = reader.take()
+    title = reader.take().decode("utf-8", "replace").rstrip("\r")
     header: dict[str, str] = {}
     while reader.line is not None:
         line = reader.line.decode("utf-8", "replace").rstrip("\r")
@@ -170,14 +172,17 @@ def _git_patch(reader: _Reader) -> Iterator[FilePatch]:
     _refuse_unsupported(header)
     executable = _executable(header)
     how = next((how for how in ("rename", "copy") if f"{how} from" in header and f"{how} to" in header), None)
+    if reader.starts(b"--- ") and not reader.starts_file:
+        raise PatchError(f"has no second name after {title[:200]}")
     plain = _plain_patch(reader) if reader.starts_file else None
     hunks = plain.hunks if plain else ()
     if how:
         source, target = (relative(_unquoted(header[f"{how} {way}"])) for way in ("from", "to"))
+        if plain and (plain.old, plain.new) != (source, target):
+            raise PatchError(f"has other names than {source[:200]} and {target[:200]} for a file, before its hunks")
         yield FilePatch(source, target, hunks, executable, copies=how == "copy")
         return
     creates, deletes = "new file mode" in header, "deleted file mode" in header
-    title = first.decode("utf-8", "replace").rstrip("\r")
     if not (plain or creates or deletes or executable is not None):
         if reader.line is None:
             raise PatchError(f"ends after {title[:200]}")
@@ -209,7 +214,8 @@ def _executable(header: dict[str, str]) -> bool | None:
 
 def _plain_patch(reader: _Reader) -> FilePatch:
     """A patch that starts with `---` and `+++`."""
-    old, new = _without_prefixes(_name(reader.take()), _name(reader.take()))
+    names = _name(reader.take()), _name(reader.take())
+    old, new = _without_prefixes(*names)
     if old is None and new is None:
         raise PatchError("creates and deletes /dev/null")
     hunks = []
@@ -217,7 +223,7 @@ def _plain_patch(reader: _Reader) -> FilePatch:
         hunks.append(_hunk(reader))
     if not hunks:
         raise PatchError(f"has no hunk for {new or old}")
-    return FilePatch(old, new, tuple(hunks))
+    return FilePatch(old, new, tuple(hunks), bare=names == (old, new))
 
 
 def _with_one_name(patch: FilePatch) -> FilePatch:
