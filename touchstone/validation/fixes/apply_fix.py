@@ -52,6 +52,11 @@ class AppliedFix:
     executable: Mapping[str, bool] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 
+    @property
+    def lines(self) -> tuple[int, int]:
+        """The first and the last line that the fix occupies."""
+        return self.first_line, self.last_line
+
 
 @dataclass(frozen=True)
 class NotApplied:

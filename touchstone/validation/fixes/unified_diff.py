@@ -159,16 +159,7 @@ _KEYS = (
 def _git_patch(reader: _Reader) -> Iterator[FilePatch]:
     """A patch with git's extended header, if it changes anything; a renamed or empty file has no hunks."""
     title = reader.take().decode("utf-8", "replace").rstrip("\r")
-    header: dict[str, str] = {}
-    while reader.line is not None:
-        line = reader.line.decode("utf-8", "replace").rstrip("\r")
-        if line.startswith(("GIT binary patch", "Binary files ")):
-            raise PatchError("changes a binary file, which only whole files can do")
-        key = next((key for key in _KEYS if line.startswith(f"{key} ")), None)
-        if key is None:
-            break
-        header[key] = line.removeprefix(f"{key} ")
-        reader.skip()
+    header = _git_header(reader)
     _refuse_unsupported(header)
     executable = _executable(header)
     how = next((how for how in ("rename", "copy") if f"{how} from" in header and f"{how} to" in header), None)
@@ -194,6 +185,20 @@ def _git_patch(reader: _Reader) -> Iterator[FilePatch]:
         what = f"two names for one file: {' and '.join(sorted(names))[:300]}" if names else "an unreadable header"
         raise PatchError(f"has {what}, in {title[:200]}")
     yield FilePatch(None if creates else old, None if deletes else new, hunks, executable)
+
+
+def _git_header(reader: _Reader) -> dict[str, str]:
+    header: dict[str, str] = {}
+    while reader.line is not None:
+        line = reader.line.decode("utf-8", "replace").rstrip("\r")
+        if line.startswith(("GIT binary patch", "Binary files ")):
+            raise PatchError("changes a binary file, which only whole files can do")
+        key = next((key for key in _KEYS if line.startswith(f"{key} ")), None)
+        if key is None:
+            break
+        header[key] = line.removeprefix(f"{key} ")
+        reader.skip()
+    return header
 
 
 def _refuse_unsupported(header: dict[str, str]) -> None:
