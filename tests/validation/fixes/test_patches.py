@@ -605,12 +605,33 @@ NULLS = json.dumps({f"d/{number}": None for number in range(2_000)})
         ),
         ("".join(f"--- a/{n}\n+++ b/{n}\n@@ -1 +1 @@\n-a\n+b\n" for n in range(2_000)), "diff", "at most 1,000"),
         (NULLS, "files", "at most 1,000"),
+        (
+            "*** Begin Patch\n*** Update File: y\n"
+            + "".join(f"@@ {n}\n" for n in range(3_000))
+            + "-a\n+b\n*** End Patch\n",
+            "diff",
+            "2,000,000 comparisons",
+        ),
+        ("*** Begin Patch\n*** Update File: x\n" + "@@ b\n" * 300_000 + "*** End Patch\n", "diff", "has no hunk"),
         ("x\n<<<<<<< SEARCH\nb\n=======\nb\n>>>>>>> REPLACE\n" * 5_000, "edits", "touches more than 50,000,000 bytes"),
     ],
-    ids=["many hunks", "one file many times", "many files", "many deleted files", "many blocks"],
+    ids=[
+        "many hunks",
+        "one file many times",
+        "many files",
+        "many deleted files",
+        "many anchors",
+        "anchors",
+        "many blocks",
+    ],
 )
 def test_the_work_for_one_fix_is_bounded(text: str, kind: FixKind, why: str) -> None:
-    files = {"x": b"a\n" * 20_000 + b"b\n", **{f"d/{number}": b"" for number in range(2_000)}}
+    numbers = "".join(f"{number}\n" for number in range(3_000))
+    files = {
+        "x": b"a\n" * 20_000 + b"b\n",
+        "y": f"{numbers}a\na\n".encode(),
+        **{f"d/{number}": b"" for number in range(2_000)},
+    }
     made = apply_fix(tree(files), Fix(text, kind), Problem("p", "x", Path("clones")))
     assert isinstance(made, NotApplied)
     assert why in made.reason

@@ -76,16 +76,16 @@ def _patch(lines: Sequence[str], first: int) -> FilePatch:
 
 def _hunks(lines: Sequence[str]) -> Iterator[Hunk]:
     starts = [number for number, line in enumerate(lines) if line.startswith("@@")]
-    anchors: tuple[bytes, ...] = ()
+    anchors: list[bytes] = []
     for start, end in pairwise([*([-1] if lines and starts[:1] != [0] else []), *starts, len(lines)]):
         header = lines[start] if start >= 0 else "@@"
         named = header.removeprefix("@@").removesuffix("@@").strip()
         if named and not named.startswith(("-", "...")):
-            anchors = (*anchors, named.encode())
+            anchors.append(named.encode())
         body = _without_blank_end(lines[start + 1 : end])
         if body:  # else the next line names a line within this one
-            yield _hunk(header, anchors, body)
-            anchors = ()
+            yield _hunk(header, tuple(anchors), body)
+            anchors.clear()
 
 
 def _hunk(header: str, anchors: tuple[bytes, ...], lines: Sequence[str]) -> Hunk:

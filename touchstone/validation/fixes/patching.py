@@ -180,8 +180,19 @@ class _Patching:
             return iter([0])
         candidates = [len(lines) - len(before)] if hunk.ends_file else places.get(before[0], ())
         found = [place for place in candidates if place >= 0 and self._matches(lines, taken, before, place)]
-        after = _line_after(lines, hunk.anchors) if hunk.anchors and len(found) > 1 else None
+        after = self._line_after(lines, hunk.anchors) if hunk.anchors and len(found) > 1 else None
         return iter(found if after is None else [place for place in found if place >= after][:1])
+
+    def _line_after(self, lines: Sequence[bytes], anchors: Sequence[bytes]) -> int | None:
+        """The line after the anchors, which follow each other; None unless each is there exactly once."""
+        at = 0
+        for anchor in anchors:
+            self._spend(len(lines) - at)
+            found = [number for number in range(at, len(lines)) if lines[number].strip() == anchor.strip()]
+            if len(found) != 1:
+                return None
+            at = found[0] + 1
+        return at
 
     def _matches(self, lines: list[bytes], taken: bytearray, before: list[bytes], place: int) -> bool:
         self._spend(len(before))
@@ -211,17 +222,6 @@ def _adapted(lines: list[bytes], hunks: Sequence[Hunk]) -> tuple[list[bytes], Se
 def _with_ends(lines: Sequence[bytes], end: bytes) -> tuple[bytes, ...]:
     bare = [(line.endswith(b"\n"), line.removesuffix(b"\n").removesuffix(b"\r")) for line in lines]
     return tuple(line + end if ended else line for ended, line in bare)
-
-
-def _line_after(lines: Sequence[bytes], anchors: Sequence[bytes]) -> int | None:
-    """The number of the line after the anchors, which follow each other; None unless each is there exactly once."""
-    at = 0
-    for anchor in anchors:
-        found = [number for number in range(at, len(lines)) if lines[number].strip() == anchor.strip()]
-        if len(found) != 1:
-            return None
-        at = found[0] + 1
-    return at
 
 
 def _outward(places: Sequence[int], expected: int) -> Iterator[int]:

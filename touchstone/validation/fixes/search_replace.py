@@ -166,7 +166,7 @@ def _name_in_line(text: str, files: frozenset[str], problem: Problem) -> str:
     if len(words) == 1 and _IN_PATH.search(name):
         return problem.path if name == problem.filename else name
     named = {relative(word.strip(_AROUND + "'\"(),;")) for word in words}
-    if other := named & files - {problem.path}:
+    if other := (named & files).difference([problem.path]):
         raise PatchError(f"names {min(other)} before a block, but not on a line of its own")
     return ""
 
