@@ -612,7 +612,6 @@ NULLS = json.dumps({f"d/{number}": None for number in range(2_000)})
             "diff",
             "2,000,000 comparisons",
         ),
-        ("*** Begin Patch\n*** Update File: x\n" + "@@ b\n" * 300_000 + "*** End Patch\n", "diff", "has no hunk"),
         ("x\n<<<<<<< SEARCH\nb\n=======\nb\n>>>>>>> REPLACE\n" * 5_000, "edits", "touches more than 50,000,000 bytes"),
     ],
     ids=[
@@ -621,7 +620,6 @@ NULLS = json.dumps({f"d/{number}": None for number in range(2_000)})
         "many files",
         "many deleted files",
         "many anchors",
-        "anchors",
         "many blocks",
     ],
 )
