@@ -108,9 +108,11 @@ RIGHT_FILES = {
     "shop/rates.py": "RATE = 10\n",
 }
 
+GONE = "--- a/gone.py\n+++ /dev/null\n@@ -1 +0,0 @@\n-pass\n"
+
 # What a model wrote, the verdict, and the words that tell it from the others.
 ATTEMPTS: dict[str, tuple[str, str, str]] = {
-    "right": (CART_PATCH + TAX_PATCH, "passed", ""),
+    "right": (CART_PATCH + TAX_PATCH + GONE, "passed", "the fix deletes gone.py, which is not there"),
     "partial": (CART_PATCH, "failed", "still there: error: test failed: tests/test_total.py::test_large"),
     "breaking": (BREAKS + TAX_PATCH, "failed", "new: error: test failed: tests/test_total.py::test_nothing"),
     "empty": (" \n", "failed", "the fix is empty"),
@@ -121,7 +123,7 @@ ATTEMPTS: dict[str, tuple[str, str, str]] = {
     ),
     "editing tests": (CART_PATCH + TAX_PATCH + TEST_EDIT, "passed", "put back: tests/test_cart.py"),
     "editing tests alone": (TEST_EDIT, "failed", "the fix changes only files on the judge's side: tests/test_cart.py"),
-    "leaving": ("../" + CART_PATCH.replace("a/shop", "a/../shop"), "failed", "the patch is refused: the path"),
+    "leaving": ("../" + CART_PATCH.replace("/shop", "/../shop"), "failed", "the patch is refused: the path"),
     "ending the run": (EXIT, "no_report", "the pytest report lacks pytest's summary, so pytest did not finish"),
 }
 

@@ -373,7 +373,7 @@ def patched(path: str, original: str, diff: str) -> str | None:
     from touchstone.validation.protocol import Tree
 
     try:
-        changes, _ = apply_patches(Tree(Path(), (path,), {path: original.encode()}), parse_diff(diff))
+        changes = apply_patches(Tree(Path(), (path,), {path: original.encode()}), parse_diff(diff)).files
     except PatchError:
         return None
     content = changes.get(path) if changes.keys() == {path} else None

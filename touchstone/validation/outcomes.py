@@ -193,12 +193,12 @@ def judge_fix(
     report: Report, applied: AppliedFix, problem: ValidatedProblem, validation: ValidationSession
 ) -> tuple[Report, Verdict]:
     """The report on a fix as it is compared with its problem's, and the verdict."""
-    target, baseline = problem.target, problem.baseline
+    target, baseline, success = problem.target, problem.baseline, validation.settings.success
     if report.status in ("validator_unavailable", "unsafe_input") and baseline.decided:
         report = _blame_fix(report, target, validation)
     report = _comparable_report(report, problem)
-    lines, success = (applied.first_line, applied.last_line), validation.settings.success
-    return report, compute_verdict(baseline, report, target.problem, *lines, success, problem.reference)
+    verdict = compute_verdict(baseline, report, target.problem, *applied.lines, success, problem.reference)
+    return report, replace(verdict, note="\n".join(filter(None, (verdict.note, *applied.notes))))
 
 
 def _comparable_report(report: Report, problem: ValidatedProblem) -> Report:
@@ -296,7 +296,7 @@ def target_fidelity(target: Target, validation: ValidationSession) -> str:
 
 
 def _diagnostics_text(report: Report, verdict: Verdict) -> str | None:
-    said = [verdict.note, report.note if report.note != verdict.note else "", *(str(one) for one in report.diagnostics)]
+    said = [verdict.note, report.note if report.note not in verdict.note else "", *map(str, report.diagnostics)]
     return _truncated_text(said)
 
 

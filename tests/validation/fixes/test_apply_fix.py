@@ -138,6 +138,25 @@ def test_a_long_file_full_of_equal_lines_is_still_mapped_closely() -> None:
     assert (answer.first_line, answer.last_line) == (4_001, 4_003)
 
 
+BOM = b"\xef\xbb\xbf"
+
+
+@pytest.mark.parametrize(
+    ("original", "text", "expected"),
+    [
+        (b"a\n", "\ufeffb\n", b"b\n"),
+        (BOM + b"a\n", "\ufeffb\n", BOM + b"b\n"),
+        (BOM + b"a\n", "b\n", b"b\n"),
+        (b"a\n", "\ufeff```\nb\n```", b"b\n"),
+    ],
+    ids=["of the text", "of both", "of the file, replaced as any program would", "before a fence"],
+)
+def test_a_bom_stays_if_both_the_file_and_the_fix_have_one(original: bytes, text: str, expected: bytes) -> None:
+    answer = apply_to(original, Fix(text, "file"), problem())
+    assert isinstance(answer, AppliedFix) and content_of(answer) == expected
+    assert block(b"a\nb\n", text, 2, 2) == block(b"a\nb\n", text.removeprefix("\ufeff"), 2, 2)
+
+
 ROW = {"fixed_file": "f", "fixed_block_content": "b", "fixed_code": "c"}
 
 

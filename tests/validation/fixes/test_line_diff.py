@@ -24,7 +24,7 @@ def test_a_diff_applies_back_to_the_same_bytes(old: str, new: str) -> None:
         assert diff == ""
         return
     tree = Tree(Path("none"), ("a.py",), {"a.py": old.encode()})
-    assert apply_patches(tree, parse_diff(diff))[0] == {"a.py": new.encode()}
+    assert apply_patches(tree, parse_diff(diff)).files == {"a.py": new.encode()}
 
 
 def test_it_reads_like_difflibs() -> None:

@@ -1,18 +1,12 @@
-"""Unified diffs, files as JSON and search/replace blocks: what applies, what is refused, and that git agrees."""
+"""Unified diffs, files as JSON, search/replace blocks and patches of Codex: what applies and what is refused."""
 
-import difflib
 import json
-import subprocess
 from pathlib import Path
 from typing import ClassVar
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from touchstone.validation.fixes.apply_fix import AppliedFix, Fix, FixKind, NotApplied, apply_fix
-from touchstone.validation.fixes.patching import apply_patches
-from touchstone.validation.fixes.unified_diff import PatchError, parse_diff
 from touchstone.validation.judge_side import with_judge_side
 from touchstone.validation.protocol import Problem, Tree
 from touchstone.vocabulary import TestEdits
@@ -23,6 +17,11 @@ FILES = {
     "shop/old.py": b"gone\n",
     "tests/test_cart.py": b"import shop\n",
     "README": b"no newline at the end",
+    "windows.py": b"one\r\ntwo\r\nthree\r\n",
+    "marked.py": b"\xef\xbb\xbfone\ntwo\nthree\n",
+    "b/z.py": b"one\n",
+    "twice": b"a\na\n",
+    "cart.py": b"def add(a, b):\n    return a - b\n\n\n",
 }
 CART = (
     "--- a/shop/cart.py\n+++ b/shop/cart.py\n@@ -1,4 +1,4 @@\n"
@@ -83,16 +82,125 @@ class TestDiffs:
         [
             f"Here is the fix:\n\n```diff\n{CART}```\nIt adds.\n",
             f"<![CDATA[{CART}]]>",
-            CART.rstrip("\n") + "\n",
+            CART.removesuffix("\n"),
             CART.replace("a/shop", "shop").replace("b/shop", "shop"),
+            CART.replace("a/shop", "./shop").replace("b/shop", "./shop"),
+            CART.replace("a/shop", "a/./shop").replace("b/shop", "b/./shop"),
+            CART.replace("a/shop", "x/shop")
+            .replace("b/shop", "b/shop")
+            .replace("x/", "b/")
+            .replace("+++ b/", "+++ a/"),
+            CART.replace("b/shop", "a/shop"),
+            CART.replace("a/shop/cart.py", "shop/cart.py.orig").replace("b/shop", "shop"),
             CART.replace("\n \n \n", "\n\n\n"),
+            CART.replace("\n", "\r\n"),
+            f"\ufeff{CART}",
+            f"\ufeffdiff --git a/shop/cart.py b/shop/cart.py\n{CART}",
+            f'diff --git "a/shop/cart.py" b/shop/cart.py\n{CART}',
+            f"diff --git a/shop/cart.py b/shop/cart.py\nsomething else\n{CART}",
             CART.replace("cart.py\n", "cart.py\t2026-01-01 00:00:00\n"),
+            CART.replace("cart.py\n", "cart.py 2024-01-01 10:00:00.000 +0000\n"),
+            CART.replace("cart.py\n", "cart.py  2024-01-01 10:00:00\n"),
+            CART.replace("cart.py\n", "cart.py 2024-01-01T10:00:00Z\n"),
+            CART.replace("cart.py\n", "cart.py Mon Jan  1 10:00:00 2024\n"),
             CART.replace("@@ -1,4 +1,4 @@", "@@ -1,4 +1,4 @@ def add(a, b):"),
+            CART + "-- \n2.39.5\n",
+            CART.replace("@@ -1,4 +1,4 @@", "@@ ... @@"),
+            CART.replace("@@ -1,4 +1,4 @@", "@@"),
         ],
-        ids=["fenced", "CDATA", "stripped", "no prefixes", "blank context", "timestamps", "section"],
+        ids=[
+            *(
+                "fenced",
+                "CDATA",
+                "no last newline",
+                "no prefixes",
+                "./",
+                "a/./",
+                "reversed prefixes",
+                "one prefix",
+                ".orig",
+            ),
+            *("blank context", "CRLF", "BOM", "BOM before git's header", "one quoted name", "an unknown header"),
+            *("timestamps", "timestamps after a space", "short timestamps", "ISO timestamps", "C timestamps"),
+            *("section", "signature", "no numbers", "nothing but @@"),
+        ],
     )
     def test_ways_of_writing_the_same(self, text: str) -> None:
-        assert changes(text) == {"shop/cart.py": ADDED}
+        made = applied(text)
+        assert isinstance(made, AppliedFix), made
+        assert (made.changes, made.notes) == ({"shop/cart.py": ADDED}, ())
+
+    WRONG = "shop/cart.py: a hunk has other lines than its header counts"
+
+    @pytest.mark.parametrize(
+        "text",
+        [CART.replace("-1,4", "-1,9"), CART.replace("+1,4", "+1,3"), CART.rstrip(), CART.replace("1,4", "7,9")],
+        ids=["more", "fewer", "cut blank lines", "other place"],
+    )
+    def test_a_hunk_that_its_header_miscounts_must_match_once(self, text: str) -> None:
+        made = applied(text)
+        assert isinstance(made, AppliedFix), made
+        assert (made.changes, made.notes) == ({"shop/cart.py": ADDED}, (self.WRONG,))
+
+    @pytest.mark.parametrize(
+        ("path", "hunk", "expected"),
+        [
+            ("windows.py", " one\n-two\n+2\n three\n", b"one\r\n2\r\nthree\r\n"),
+            ("windows.py", " one\r\n-two\r\n+2\r\n three\r\n", b"one\r\n2\r\nthree\r\n"),
+            ("marked.py", " one\n-two\n+2\n three\n", b"\xef\xbb\xbfone\n2\nthree\n"),
+            ("marked.py", "-\ufeffone\n-two\n+one\n+2\n three\n", b"one\n2\nthree\n"),
+        ],
+        ids=["LF for CRLF", "CRLF for CRLF", "a file with a BOM", "a BOM is removed"],
+    )
+    def test_line_ends_and_bom_of_the_file_stay(self, path: str, hunk: str, expected: bytes) -> None:
+        assert changes(f"--- a/{path}\n+++ b/{path}\n@@ -1,3 +1,3 @@\n{hunk}") == {path: expected}
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "--- a/gone.py\n+++ /dev/null\n@@ -1 +0,0 @@\n-x\n",
+            "diff --git a/gone.py b/gone.py\ndeleted file mode 100644\nindex 1..0\n",
+            "diff --git a/gone.py b/gone.py\ndeleted file mode 100644\n"
+            "--- a/gone.py\n+++ /dev/null\n@@ -1 +0,0 @@\n-x\n",
+        ],
+    )
+    def test_a_file_to_delete_that_is_not_there_is_a_note(self, text: str) -> None:
+        made = applied(CART + text)
+        assert isinstance(made, AppliedFix), made
+        assert (made.changes, made.notes) == (
+            {"shop/cart.py": ADDED},
+            ("the fix deletes gone.py, which is not there",),
+        )
+
+    def test_an_epoch_means_that_the_file_is_not_there(self) -> None:
+        then, now = "1970-01-01 01:00:00.000000000 +0100", "2024-01-01 00:00:00.000000000 +0000"
+        new = f"--- a/new.py\t{then}\n+++ b/new.py\t{now}\n@@ -0,0 +1 @@\n+x\n"
+        old = f"--- a/shop/old.py {now}\n+++ b/shop/old.py {then}\n@@ -1 +0,0 @@\n-gone\n"
+        assert changes(new + old) == {"new.py": b"x\n", "shop/old.py": None}
+
+    def test_copies_and_swapped_names_use_the_files_as_they_were(self) -> None:
+        copied = "diff --git a/shop/cart.py b/shop/two.py\ncopy from shop/cart.py\ncopy to shop/two.py\n"
+        assert changes(CART + copied) == {"shop/cart.py": ADDED, "shop/two.py": FILES["shop/cart.py"]}
+        swapped = "".join(
+            f"diff --git a/{old} b/{new}\nsimilarity index 100%\nrename from {old}\nrename to {new}\n"
+            for old, new in (("README", "shop/old.py"), ("shop/old.py", "README"))
+        )
+        assert changes(swapped) == {"README": FILES["shop/old.py"], "shop/old.py": FILES["README"]}
+
+    def test_a_name_without_prefix_is_taken_as_it_is(self) -> None:
+        """`./b/z.py` is in the folder b; git agrees. `b/z.py` is not: b is what git puts before the new name."""
+        hunk = "@@ -1 +1 @@\n-one\n+1\n"
+        assert changes(f"--- ./b/z.py\n+++ ./b/z.py\n{hunk}") == {"b/z.py": b"1\n"}
+        assert changes("--- /dev/null\n+++ ./b/y.py\n@@ -0,0 +1 @@\n+x\n") == {"b/y.py": b"x\n"}
+        assert changes("--- /dev/null\n+++ b/y.py\n@@ -0,0 +1 @@\n+x\n") == {"y.py": b"x\n"}
+
+    def test_the_first_folder_of_a_bare_name_is_left_out_if_that_is_the_file(self) -> None:
+        other = CART.replace("a/shop", "other").replace("b/shop", "other")
+        assert list(changes(other)) == ["cart.py"]
+        deleted = (
+            "--- other/README\n+++ /dev/null\n@@ -1 +0,0 @@\n-no newline at the end\n\\ No newline at end of file\n"
+        )
+        assert changes(deleted) == {"README": None}
 
     def test_a_moved_hunk_goes_to_the_nearest_place(self) -> None:
         text = names_patch("@@ -2,3 +2,3 @@\n four\n-five\n+FIVE\n six\n")
@@ -113,8 +221,27 @@ class TestDiffs:
                 "does not apply: shop/cart.py: hunk 1 does not match\n@@ -1,4 +1,4 @@\ndef add",
             ),
             (CART.replace("shop/cart.py", "shop/none.py"), "changes shop/none.py, which is not there"),
-            (CART.replace("-1,4", "-1,5"), "ends in the middle of a hunk"),
-            (CART.replace("+1,4", "+1,3"), "has a hunk whose lines do not fit its header"),
+            (CART.replace("shop/cart.py", "other/cart.py"), "changes other/cart.py, which is not there"),
+            (CART + "+more\n", "has lines behind a hunk that its header does not count"),
+            (
+                CART.replace("-    return a - b\n+    return a + b\n", ""),
+                "has a hunk whose lines do not fit its header",
+            ),
+            (names_patch("@@ -1,9 +1,9 @@\n+one\n"), "has a hunk that does not say where its lines belong"),
+            (names_patch("@@ -2,0 +3 @@\n+2.5\n"), "has a hunk without context that is not at the end of its file"),
+            (names_patch("@@ -2 +2 @@\n-two\n+2\n"), "does not apply"),
+            ("--- a/twice\n+++ b/twice\n@@ @@\n-a\n+b\n", "matches in several places"),
+            ("--- a/shop/cart.py\n+++ b/shop/basket.py\n@@ -1 +1 @@\n-a\n+b\n", "changes shop/basket.py, which is not"),
+            (f"diff --git a/README b/README\n{CART}", "has two names for one file: README and shop/cart.py"),
+            (f"{CART}diff --git a/README b/README\nold mode 100644", "ends after diff --git a/README b/README"),
+            (
+                "diff --git a/README b/README\nold mode 100644\nnew mode 100755\n--- a/README\n",
+                "has no second name after diff --git a/README b/README",
+            ),
+            (CART.replace("@@", "@@@"), "has no hunk for shop/cart.py"),
+            ("--- /dev/null\n+++ b/n\n@@ -0,0 +1 @@\n+x\n" * 2, "creates n, which is already there"),
+            (f"{CART}--- a/shop/cart.py\n+++ /dev/null\n@@ -1 +0,0 @@\n-a\n", "changes shop/cart.py and deletes it"),
+            (CART.replace("shop/cart.py", "windows.py").replace("\n+", "\r\n+"), "does not apply"),
             ("@@ -1 +1 @@\n-a\n+b\n", "has a hunk without a file name, in line 1"),
             ("--- a/x\n+++ b/x\nnothing\n", "has no hunk for x"),
             (CART.replace("@@ -1,4 +1,4 @@", "@@ -1,four +1,4 @@"), "has an unreadable hunk header"),
@@ -134,7 +261,9 @@ class TestDiffs:
             ("diff --git a/x b/x\nnew file mode 040000\n", "the file mode '040000'; only 100644 and 100755 are"),
             ("diff --git a/none b/none\nold mode 100644\nnew mode 100755\n", "changes none, which is not there"),
             ("diff --git a/b.bin b/b.bin\nindex 1..2\nGIT binary patch\nliteral 1\n", "changes a binary file"),
-            ("diff --git a/README b/R\nsimilarity index 100%\ncopy from README\ncopy to R\n", "copies a file"),
+            (f"diff --git a/README b/R\nrename from README\nrename to R\n{CART}", "has other names than README and R"),
+            ("diff --git a/n b/R\nsimilarity index 100%\ncopy from n\ncopy to R\n", "changes n, which is not there"),
+            ("diff --git a/README b/b/z.py\ncopy from README\ncopy to b/z.py\n", "creates b/z.py, which is already"),
         ],
     )
     def test_what_does_not_apply(self, text: str, why: str) -> None:
@@ -142,7 +271,18 @@ class TestDiffs:
 
     @pytest.mark.parametrize(
         "path",
-        ["../out.py", "/etc/passwd", ".git/config", "a/../../b", "~/x", "a//b", "./a", "a\\\\b", "node_modules/x.js"],
+        [
+            "../out.py",
+            "/etc/passwd",
+            ".git/config",
+            "a/../../b",
+            "~/x",
+            "a//b",
+            "./../a",
+            "a/./b",
+            "a\\\\b",
+            "node_modules/x.js",
+        ],
     )
     @pytest.mark.parametrize("form", ["diff", "rename", "files", "edits"])
     def test_paths_outside_the_tree_are_refused(self, path: str, form: str) -> None:
@@ -254,6 +394,14 @@ class TestFilesAsJson:
         text = json.dumps({"shop/cart.py": "x\n", "shop/old.py": None, "new/a.py": ""})
         wanted = {"shop/cart.py": b"x\n", "shop/old.py": None, "new/a.py": b""}
         assert changes(text, "files") == changes(f"```json\n{text}\n```", "files") == wanted
+        assert changes(f"\ufeff{text}", "files") == changes(text.replace('"shop', '"./shop'), "files") == wanted
+
+    def test_a_file_to_delete_that_is_not_there_is_a_note(self) -> None:
+        made = applied('{"a": null, "new.py": "x"}', "files")
+        assert isinstance(made, AppliedFix), made
+        assert (made.changes, made.notes) == ({"new.py": b"x"}, ("the fix deletes a, which is not there",))
+        alone = applied('{"a": null}', "files")
+        assert isinstance(alone, AppliedFix) and not alone.changes
 
     @pytest.mark.parametrize(
         ("text", "why"),
@@ -266,11 +414,16 @@ class TestFilesAsJson:
             ('{"a": "1", "a": "2"}', "has the path 'a' twice"),
             ('{"a": "\\u0000"}', "the fix has NUL bytes"),
             ('{"a": "\\ud800"}', "lone surrogates"),
-            ('{"a": null}', "deletes 'a', which is not there"),
+            ('{"a": "1", "./a": "2"}', "has the path 'a' twice"),
+            ('{"../a": null}', "path"),
         ],
     )
     def test_what_is_refused(self, text: str, why: str) -> None:
         assert why in reason(text, "files")
+
+
+def _block(search: str, replacement: str) -> str:
+    return f"<<<<<<< SEARCH\n{search}\n=======\n{replacement}\n>>>>>>> REPLACE\n"
 
 
 class TestSearchReplace:
@@ -282,19 +435,159 @@ class TestSearchReplace:
         assert changes(text, "edits") == {"shop/cart.py": ADDED, "shop/new.py": b"x = 1\n"}
 
     @pytest.mark.parametrize(
+        "text",
+        [
+            BLOCK,
+            f"Here is the fix. It adds:\n\n```python\n{BLOCK}```\n",
+            f"I change shop/cart.py as follows:\n{BLOCK}",
+            f"./shop/cart.py\n{BLOCK}",
+            f"### File: `shop/cart.py`\n```\n{BLOCK}```\n",
+            f"```python shop/cart.py\n{BLOCK}```\n",
+            f"\ufeffshop/cart.py\n{BLOCK}",
+            f"<![CDATA[shop/cart.py\n{BLOCK}]]>",
+            BLOCK.replace("\n", "\r\n"),
+            BLOCK.replace("<<<<<<<", "-------").replace(">>>>>>>", "+++++++"),
+            BLOCK.replace("<<<<<<<", "<<<<<").replace("=======", "=====").replace(">>>>>>>", ">>>>>"),
+            BLOCK.replace("<<<<<<<", "<<<<<<<<<").replace("=======", "=========").replace(">>>>>>>", ">>>>>>"),
+            BLOCK.replace("SEARCH", "SEARCH>"),
+            BLOCK.replace("SEARCH\n", "SEARCH\n:start_line:2\n-------\n"),
+            BLOCK.replace("SEARCH\n", "SEARCH\n:start_line:2\n:end_line:2\n"),
+        ],
+        ids=[
+            *("no name", "words", "words with the name", "./", "a label", "a name after the fence", "BOM", "CDATA"),
+            *("CRLF", "Cline", "five", "nine and six", "aider", "Roo Code", "Roo Code's lines"),
+        ],
+    )
+    def test_ways_of_writing_the_same(self, text: str) -> None:
+        assert changes(text, "edits") == {"shop/cart.py": ADDED}
+
+    def test_a_block_without_a_name_is_for_the_file_before(self) -> None:
+        text = f"shop/names.py\n{_block('one', '1')}And:\n{_block('two', '2')}"
+        assert changes(text, "edits") == {"shop/names.py": b"1\n2" + FILES["shop/names.py"][7:]}
+
+    def test_names_are_relative_to_the_copied_folder_or_the_problems_own(self) -> None:
+        problem = Problem("p", "cart.py", Path("clones"), working_directory="shop")
+        files = {"shop/cart.py": FILES["shop/cart.py"], "shop/names.py": b""}
+        made = apply_fix(tree(files), Fix(f"cart.py\n{self.BLOCK}", "edits"), problem)
+        assert isinstance(made, AppliedFix) and made.changes == {"shop/cart.py": ADDED}
+
+    @pytest.mark.parametrize("path", ["windows.py", "marked.py"])
+    def test_line_ends_and_bom_of_the_file_stay(self, path: str) -> None:
+        expected = FILES[path].replace(b"one", b"1").replace(b"two", b"2")
+        assert changes(f"{path}\n{_block('one', '1')}{path}\n{_block('two', '2')}", "edits") == {path: expected}
+
+    def test_lines_of_equals_signs_in_the_code(self) -> None:
+        files = {"a.rst": b"Old\n=====\n\nSame\n=======\n\nSame\n"}
+        problem = Problem("p", "a.rst", Path("clones"))
+
+        def edited(search: str, replacement: str) -> AppliedFix | NotApplied:
+            return apply_fix(tree(files), Fix(_block(search, replacement), "edits"), problem)
+
+        made = edited("Old\n=====", "New\n=====")
+        assert isinstance(made, AppliedFix), "the divider is as long as the first mark"
+        assert made.changes == {"a.rst": files["a.rst"].replace(b"Old", b"New")}
+        made = edited("Same\n=======", "New\n=======")
+        assert isinstance(made, AppliedFix), "with the first line as the divider, the search is there twice"
+        assert made.changes == {"a.rst": files["a.rst"].replace(b"Same\n=", b"New\n=")}
+        made = edited("Old", "=======\nNew")
+        assert isinstance(made, AppliedFix), "with the second line as the divider, the search is not there"
+        files["a.rst"] = b"Old\n=======\n"
+        made = edited("Old\n=======", "New\n=======")
+        assert isinstance(made, NotApplied) and "several lines of '=' could divide a block" in made.reason
+
+    @pytest.mark.parametrize(
         ("text", "why"),
         [
             ("words", "has no search/replace block in it"),
-            (BLOCK, "names no file before the block in line 1"),
             (f"shop/none.py\n{BLOCK}", "changes shop/none.py, which is not there"),
+            (f"As shop/names.py has it:\n{BLOCK}", "names shop/names.py before a block, but not on a line of its own"),
             (f"shop/names.py\n{BLOCK}", "these lines are not there\n    return a - b"),
             (f"shop/cart.py\n{BLOCK.replace('    return a - b', '')}", "these lines are there twice"),
             (f"shop/cart.py\n{BLOCK[:40]}", "has a block without an end, in line 2"),
+            (BLOCK.replace("=======\n", ""), "has a block without a line of '=', in line 1"),
+            (BLOCK + ">>>>>>> REPLACE\n", "has the end of a block without its beginning, in line 6"),
+            (f"<<<<<<< SEARCH\n{BLOCK}", "has a block within the block in line 1, in line 2"),
+            (BLOCK.replace("<<<<<<<", "<<<<"), "has the end of a block without its beginning, in line 5"),
+            (BLOCK.replace("=======\n", "=======\n" * 11), "has 11 lines that could divide the block in line 1"),
             ("README\n<<<<<<< SEARCH\n=======\nx\n>>>>>>> REPLACE\n", "an empty search needs an empty or new file"),
         ],
     )
     def test_what_does_not_apply(self, text: str, why: str) -> None:
         assert why in reason(text, "edits")
+
+    def test_a_problem_without_a_file_needs_names(self) -> None:
+        made = apply_fix(tree(), Fix(self.BLOCK, "edits"), Problem("p", "", Path("clones"), test_command="true"))
+        assert isinstance(made, NotApplied) and "names no file before the block in line 1" in made.reason
+
+
+class TestCodexPatches:
+    """The format of OpenAI's tool `apply_patch`."""
+
+    HUNK = "@@ def add(a, b):\n-    return a - b\n+    return a + b\n"
+
+    @staticmethod
+    def patch(body: str) -> str:
+        return f"*** Begin Patch\n{body}*** End Patch\n"
+
+    def test_files_added_changed_moved_and_deleted(self) -> None:
+        text = self.patch(
+            "*** Add File: shop/new.py\n+x = 1\n+\n*** Add File: shop/__init__.py\n"
+            f"*** Update File: ./shop/cart.py\n{self.HUNK}\n@@\n def none():\n-    return 0\n+    return None\n"
+            "*** Update File: shop/names.py\n*** Move to: shop/words.py\n@@\n-eight\n+8\n*** End of File\n"
+            "*** Delete File: shop/old.py\n"
+        )
+        wanted = {
+            "shop/new.py": b"x = 1\n\n",
+            "shop/__init__.py": b"",
+            "shop/cart.py": ADDED.replace(b"return 0", b"return None"),
+            "shop/words.py": FILES["shop/names.py"].replace(b"eight", b"8"),
+            "shop/names.py": None,
+            "shop/old.py": None,
+        }
+        assert changes(text) == changes(f"Here:\n```\n{text}```\n") == changes(text, "edits") == wanted
+        assert changes(text.replace("\n", "\r\n")) == wanted
+
+    def test_anchors_choose_between_several_places(self) -> None:
+        files = {"a.py": b"class A:\n    def f():\n        pass\nclass B:\n    def f():\n        pass\n"}
+        problem = Problem("p", "a.py", Path("clones"))
+        update = "*** Update File: a.py\n{}-        pass\n+        return\n"
+        for anchors, place in (("@@ class B:\n", 5), ("@@ class B:\n@@     def f():\n", 5), ("@@ class A:\n", 2)):
+            made = apply_fix(tree(files), Fix(self.patch(update.format(anchors)), "diff"), problem)
+            assert isinstance(made, AppliedFix), made
+            assert (made.changes["a.py"] or b"").split(b"\n")[place] == b"        return"
+        for anchors in ("@@\n", "", "@@ def f():\n", "@@ class C:\n"):
+            made = apply_fix(tree(files), Fix(self.patch(update.format(anchors)), "diff"), problem)
+            assert isinstance(made, NotApplied) and "matches in several places" in made.reason
+
+    def test_the_last_line_gets_its_newline(self) -> None:
+        text = self.patch("*** Update File: README\n@@\n-no newline at the end\n+a newline at the end\n")
+        assert changes(text) == {"README": b"a newline at the end\n"}
+
+    def test_a_file_to_delete_that_is_not_there_is_a_note(self) -> None:
+        made = applied(self.patch("*** Delete File: gone.py\n"))
+        assert isinstance(made, AppliedFix) and made.notes == ("the fix deletes gone.py, which is not there",)
+
+    @pytest.mark.parametrize(
+        ("body", "why"),
+        [
+            ("", "has no file in it"),
+            ("*** Rename File: a\n", "has something else than a file in line 2"),
+            ("*** Add File: README\n+x\n", "creates README, which is already there"),
+            ("*** Add File: new.py\nx\n", "has a new file in line 2 with a line that does not start with '+'"),
+            ("*** Delete File: README\n-x\n", "has lines after the deleted file in line 2"),
+            ("*** Update File: none.py\n@@\n-a\n+b\n", "changes none.py, which is not there"),
+            ("*** Update File: README\n", "has no hunk for README"),
+            ("*** Update File: README\n@@\n+x\n", "has a hunk that does not say where its lines belong: @@"),
+            ("*** Update File: README\n@@\nx\n", "has a line in a hunk that starts with neither ' ', '+' nor '-': x"),
+            ("*** Update File: shop/names.py\n@@\n-one\n+1\n*** End of File\n", "hunk 1 does not match"),
+            ("*** Update File: ../x\n@@\n-one\n+1\n", "path"),
+        ],
+    )
+    def test_what_does_not_apply(self, body: str, why: str) -> None:
+        assert why in reason(self.patch(body))
+
+    def test_a_patch_without_an_end(self) -> None:
+        assert "has no line '*** End Patch'" in reason("*** Begin Patch\n*** Delete File: README\n")
 
 
 NULLS = json.dumps({f"d/{number}": None for number in range(2_000)})
@@ -312,37 +605,31 @@ NULLS = json.dumps({f"d/{number}": None for number in range(2_000)})
         ),
         ("".join(f"--- a/{n}\n+++ b/{n}\n@@ -1 +1 @@\n-a\n+b\n" for n in range(2_000)), "diff", "at most 1,000"),
         (NULLS, "files", "at most 1,000"),
+        (
+            "*** Begin Patch\n*** Update File: y\n"
+            + "".join(f"@@ {n}\n" for n in range(3_000))
+            + "-a\n+b\n*** End Patch\n",
+            "diff",
+            "2,000,000 comparisons",
+        ),
         ("x\n<<<<<<< SEARCH\nb\n=======\nb\n>>>>>>> REPLACE\n" * 5_000, "edits", "touches more than 50,000,000 bytes"),
     ],
-    ids=["many hunks", "one file many times", "many files", "many deleted files", "many blocks"],
+    ids=[
+        "many hunks",
+        "one file many times",
+        "many files",
+        "many deleted files",
+        "many anchors",
+        "many blocks",
+    ],
 )
 def test_the_work_for_one_fix_is_bounded(text: str, kind: FixKind, why: str) -> None:
-    files = {"x": b"a\n" * 20_000 + b"b\n", **{f"d/{number}": b"" for number in range(2_000)}}
+    numbers = "".join(f"{number}\n" for number in range(3_000))
+    files = {
+        "x": b"a\n" * 20_000 + b"b\n",
+        "y": f"{numbers}a\na\n".encode(),
+        **{f"d/{number}": b"" for number in range(2_000)},
+    }
     made = apply_fix(tree(files), Fix(text, kind), Problem("p", "x", Path("clones")))
     assert isinstance(made, NotApplied)
     assert why in made.reason
-
-
-lines = st.lists(st.sampled_from(["a", "b", "", "x y"]), max_size=12)
-
-
-@given(lines, lines, lines, st.integers(1, 3))
-def test_git_agrees(
-    tmp_path_factory: pytest.TempPathFactory, old: list[str], new: list[str], real: list[str], context: int
-) -> None:
-    """A diff between two texts, applied to a third one."""
-    before, after, there = ("".join(f"{line}\n" for line in text) for text in (old, new, real))
-    hunks = difflib.unified_diff(before.splitlines(True), after.splitlines(True), "a/f", "b/f", n=context)
-    text = "".join(hunks)
-    if not text or not real:
-        return
-    folder = tmp_path_factory.mktemp("git")
-    (folder / "f").write_text(there)
-    (folder / "p").write_text(text)
-    said = subprocess.run(["git", "apply", "p"], cwd=folder, capture_output=True, check=False)
-    try:
-        made, _ = apply_patches(tree({"f": there.encode()}), parse_diff(text))
-    except PatchError:
-        assert said.returncode != 0, said.stderr
-    else:
-        assert (said.returncode, made["f"]) == (0, (folder / "f").read_bytes() if (folder / "f").exists() else None)

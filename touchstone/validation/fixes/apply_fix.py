@@ -6,24 +6,26 @@ In a fix of several files, these are the problem's lines in the problem's file.
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from touchstone.validation.fixes.extract_code import extract_code
+from touchstone.validation.fixes.codex_patch import is_codex_patch, parse_codex_patch
+from touchstone.validation.fixes.extract_code import extract_code, without_cdata
 from touchstone.validation.fixes.judge_changes import judge_changes
 from touchstone.validation.fixes.line_diff import opcodes
-from touchstone.validation.fixes.patching import Changes, Modes, apply_patches
+from touchstone.validation.fixes.patching import BOM, Changes, Files, apply_patches
 from touchstone.validation.fixes.policy import layout_error, path_error
 from touchstone.validation.fixes.rust_tests import test_items, with_original_tests
-from touchstone.validation.fixes.search_replace import apply_edits
-from touchstone.validation.fixes.unified_diff import PatchError, parse_diff
+from touchstone.validation.fixes.search_replace import apply_edits, parse_edits
+from touchstone.validation.fixes.unified_diff import PatchError, parse_diff, relative
 from touchstone.validation.protocol import Problem, Tree
 from touchstone.vocabulary import TestEdits
 
 FixKind = Literal["file", "block", "diff", "files", "edits"]
 
 MAX_FIX_BYTES = 2_000_000
+_BOM = BOM.decode()
 
 
 @dataclass(frozen=True)
@@ -41,16 +43,23 @@ class Fix:
 class AppliedFix:
     """The changed files (None is a deleted one), and the range of lines that the fix occupies in the problem's file.
 
-    `executable` says of changed files whether they are, where the fix decides it. `judge_files` are those of the
-    judge's side that it changed, put back unless that is allowed; `flagged` those that both sides reach.
+    `executable` says of changed files whether they are, where the fix decides it. `notes` say what in the fix is not
+    quite right. `judge_files` are those of the judge's side that it changed, put back unless that is allowed; `flagged`
+    those that both sides reach.
     """
 
     changes: Mapping[str, bytes | None]
     first_line: int
     last_line: int
     executable: Mapping[str, bool] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
     judge_files: tuple[str, ...] = ()
     flagged: tuple[str, ...] = ()
+
+    @property
+    def lines(self) -> tuple[int, int]:
+        """The first and the last line that the fix occupies."""
+        return self.first_line, self.last_line
 
 
 @dataclass(frozen=True)
@@ -104,7 +113,7 @@ def apply_fix(tree: Tree, fix: Fix, problem: Problem, test_edits: TestEdits = "i
 
 
 def _with_one_file(tree: Tree, fix: Fix, problem: Problem) -> AppliedFix | NotApplied:
-    code = extract_code(fix.text)
+    code = extract_code(fix.text.removeprefix(_BOM))
     if not code.strip():
         return NotApplied("failed", "the fix is empty")
     if not problem.filename:
@@ -112,17 +121,21 @@ def _with_one_file(tree: Tree, fix: Fix, problem: Problem) -> AppliedFix | NotAp
     original = tree.read(problem.path)
     if fix.kind == "block":
         return _with_block(original, code.encode(), problem)
-    content = code.encode()
+    # A BOM belongs to the file only if the file had one before.
+    keeps_bom = fix.text.startswith(_BOM) and original.startswith(BOM)
+    content = (BOM if keeps_bom else b"") + code.encode()
     return AppliedFix({problem.path: content}, *_range_after(original, content, problem))
 
 
 def _with_several_files(tree: Tree, fix: Fix, problem: Problem, test_edits: TestEdits) -> AppliedFix | NotApplied:
-    if not fix.text.strip():
+    text = without_cdata(fix.text.removeprefix(_BOM))
+    if not text.strip():
         return NotApplied("failed", "the fix is empty")
     try:
-        changes, modes = _MAKERS[fix.kind](tree, fix.text)
+        made = _MAKERS[fix.kind](tree, text, problem)
     except PatchError as error:
         return NotApplied("failed", f"the {_NAMES[fix.kind]} {error}")
+    changes, modes = made.files, made.modes
     reason = path_error(changes)
     judge = tuple(judge_changes(changes, problem, tree)) if not reason else ()
     if judge and test_edits == "refuse":
@@ -136,9 +149,11 @@ def _with_several_files(tree: Tree, fix: Fix, problem: Problem, test_edits: Test
     flagged = tuple(path for path in problem.shared_files if path in changes)
     content = changes.get(problem.path)
     if content is None:  # unchanged, deleted, or the problem names no file
-        return AppliedFix(changes, *(problem.block_lines or (1, 1)), modes, judge, flagged)
-    original = tree.read(problem.path) if problem.path in tree.files else b""
-    return AppliedFix(changes, *_range_after(original, content, problem), modes, judge, flagged)
+        lines = problem.block_lines or (1, 1)
+    else:
+        original = tree.read(problem.path) if problem.path in tree.files else b""
+        lines = _range_after(original, content, problem)
+    return AppliedFix(changes, *lines, modes, tuple(made.notes), judge, flagged)
 
 
 def _put_back_inline_tests(
@@ -174,7 +189,7 @@ def _reference_changes_tests(tree: Tree, original: bytes, path: str, problem: Pr
         reference = extract_code(problem.reference_fix).encode()
     elif problem.reference_patch:
         try:
-            reference = _changes_by_diff(tree, problem.reference_patch)[0].get(path)
+            reference = _changes_by_diff(tree, problem.reference_patch, problem).files.get(path)
         except PatchError:
             return False
     if reference is None:
@@ -185,52 +200,60 @@ def _reference_changes_tests(tree: Tree, original: bytes, path: str, problem: Pr
     return bool(after) and before != after
 
 
-def _misplaced(tree: Tree, changes: Changes, problem: Problem) -> str:
+def _misplaced(tree: Tree, changes: Files, problem: Problem) -> str:
     """Why the changed files cannot be judged beside the others; empty if they can."""
     if problem.filename and not problem.test_command and changes.get(problem.path, b"") is None:
         return f"the fix deletes {problem.path}, the file that the problem is about"
     return layout_error(tree, changes)
 
 
-def _changes_by_diff(tree: Tree, text: str) -> tuple[Changes, Modes]:
-    patches = parse_diff(_without_cdata(text))
+def _changes_by_diff(tree: Tree, text: str, _: Problem) -> Changes:
+    patches = parse_codex_patch(text) if is_codex_patch(text) else parse_diff(text)
     # Before any file is looked at: a path may lead anywhere.
-    if reason := path_error([path for patch in patches for path in (patch.old, patch.new) if path is not None]):
-        raise PatchError(f"is refused: {reason}")
+    _refuse_paths(path for patch in patches for path in (patch.old, patch.new) if path is not None)
     return apply_patches(tree, patches)
 
 
-def _without_cdata(text: str) -> str:
-    whole = text.strip()
-    return whole[9:-3] if whole.startswith("<![CDATA[") and whole.endswith("]]>") else text
+def _changes_by_edits(tree: Tree, text: str, problem: Problem) -> Changes:
+    edits = parse_edits(text, tree.files, problem)
+    if not edits and is_codex_patch(text):
+        return _changes_by_diff(tree, text, problem)
+    if not edits:
+        raise PatchError("has no search/replace block in it")
+    _refuse_paths(edit.path for edit in edits)
+    return apply_edits(tree, edits)
 
 
-def _changes_by_edits(tree: Tree, text: str) -> tuple[Changes, Modes]:
-    return apply_edits(tree, text), {}
-
-
-def _changes_by_files(tree: Tree, text: str) -> tuple[Changes, Modes]:
+def _changes_by_files(tree: Tree, text: str, _: Problem) -> Changes:
     try:
         pairs = json.loads(text if text.lstrip().startswith("{") else extract_code(text), object_pairs_hook=list)
     except (ValueError, RecursionError) as error:
         raise PatchError(f"is not whole JSON ({str(error)[:200]})") from None
     if not isinstance(pairs, list) or not all(isinstance(pair, tuple) for pair in pairs):
         raise PatchError("is not a JSON object of contents by path")
-    changes: Changes = {}
+    changes, seen = Changes(), set()
     files = frozenset(tree.files)
-    for path, content in pairs:
-        if path in changes:
+    _refuse_paths(relative(path) for path, _ in pairs)
+    for path, content in ((relative(path), content) for path, content in pairs):
+        if path in seen:
             raise PatchError(f"has the path {path[:80]!r} twice")
+        seen.add(path)
         if not isinstance(content, str | None):
             raise PatchError(f"has something else than text or null at {path[:80]!r}")
         if content is not None and (reason := _refusal(content)):
             raise PatchError(f"is refused at {path[:80]!r}: {reason}")
         if content is None and path not in files:
-            raise PatchError(f"deletes {path[:80]!r}, which is not there")
-        changes[path] = None if content is None else content.encode()
-    if not changes:
+            changes.notes.append(f"the fix deletes {path}, which is not there")
+        else:
+            changes.files[path] = None if content is None else content.encode()
+    if not pairs:
         raise PatchError("has no file in it")
-    return changes, {}
+    return changes
+
+
+def _refuse_paths(paths: Iterable[str]) -> None:
+    if reason := path_error(paths):
+        raise PatchError(f"is refused: {reason}")
 
 
 # After the columns for one file: the first that is not blank is used.

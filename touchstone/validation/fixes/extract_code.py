@@ -42,10 +42,11 @@ def extract_code(text: str) -> str:
     >>> extract_code('notes = <<EOT\n```\nx = 1\n```\nEOT\n')
     'notes = <<EOT\n```\nx = 1\n```\nEOT\n'
     """
-    return _without_cdata(_without_fence(_without_cdata(text)))
+    return without_cdata(_without_fence(without_cdata(text)))
 
 
-def _without_cdata(text: str) -> str:
+def without_cdata(text: str) -> str:
+    """The text without CDATA around it."""
     whole = text.strip()
     if not (whole.startswith(_CDATA_START) and whole.endswith(_CDATA_END)):
         return text

@@ -4,12 +4,23 @@ Text around the patches (a message, a Markdown fence) is skipped, as `git apply`
 The diff is untrusted: every line is looked at a fixed number of times.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
 
-_MAX_DIGITS = 9
-# The prefixes that git puts before the old and the new name.
-_OLD_PREFIXES, _NEW_PREFIXES = ("a/", "c/", "i/", "o/"), ("b/", "i/", "w/")
+_RANGES = re.compile(r"@@ -(\d{1,9})(?:,(\d{1,9}))? \+\d{1,9}(?:,(\d{1,9}))? @@.*", re.ASCII)
+# Separated by a tab or, as `git apply` accepts it, by spaces; also as `diff` writes it in the C locale.
+_TIMESTAMP = re.compile(
+    r"\t.*|(?<! )[ ]++(?:\d{4}-\d\d-\d\d(?:[ T]\d\d:\d\d:\d\d(?:\.\d+)?)?(?:[ ]?[-+]\d\d:?\d\d|Z)?"
+    r"|[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \d{4})",
+    re.ASCII,
+)
+_EPOCH = re.compile(
+    r"\s+(19(?:70-01-01|69-12-31) (?:[01]\d|2[0-3]):[0-5]\d:00)(?:\.0+)? ([-+](?:[01]\d|2[0-3]):?[0-5]\d)", re.ASCII
+)
+# The prefixes that git puts before the old and the new name; the second pair is that of `git diff -R`.
+_PREFIXES = ((("a/", "c/", "i/", "o/"), ("b/", "i/", "w/")), (("b/",), ("a/",)))
 _ESCAPES = {"a": 7, "b": 8, "t": 9, "n": 10, "v": 11, "f": 12, "r": 13, '"': 34, "\\": 92}
 _UNSUPPORTED_MODES = {"120000": "a symbolic link", "160000": "a submodule"}
 _OF_OWNER = 0o100
@@ -21,13 +32,23 @@ class PatchError(ValueError):
 
 @dataclass(frozen=True)
 class Hunk:
-    """One change: the lines before and after it, newlines included, with context. `old_start` counts from 1."""
+    """One change: the lines before and after it, newlines included, with context. `old_start` counts from 1.
+
+    It is None if the header does not say it, or counts other lines than there are: such a hunk must match exactly once,
+    or first after the lines `anchors`; if `ends_file`, at the end of the file. `adds_newline`: the file ends with one
+    afterwards. `trailing` counts the lines of context after the change. `counted` is the hunk by its header, if it has
+    more lines than that: git would apply it without them.
+    """
 
     header: str
-    old_start: int
+    old_start: int | None
     before: tuple[bytes, ...]
     after: tuple[bytes, ...]
-    trailing: int
+    trailing: int = 0
+    anchors: tuple[bytes, ...] = ()
+    ends_file: bool = False
+    adds_newline: bool = False
+    counted: "Hunk | None" = None
 
     @property
     def text(self) -> str:
@@ -40,13 +61,17 @@ class Hunk:
 class FilePatch:
     """The changes of one file. `old` is None if the patch creates it, `new` is None if the patch deletes it.
 
-    `executable` is None if the patch says nothing of the file's mode.
+    `executable` is None if the patch says nothing of the file's mode. `copies`: the old file stays. `hunks` is None if
+    the file is deleted whatever it contains. `bare`: the names have no `a/` and `b/`, and git would leave out their
+    first folder instead.
     """
 
     old: str | None
     new: str | None
-    hunks: tuple[Hunk, ...]
+    hunks: tuple[Hunk, ...] | None
     executable: bool | None = None
+    copies: bool = False
+    bare: bool = False
 
 
 def parse_diff(text: str) -> list[FilePatch]:
@@ -60,12 +85,12 @@ def parse_diff(text: str) -> list[FilePatch]:
     if not lines[-1]:
         lines.pop()
     reader = _Reader(lines)
-    patches = []
+    patches: list[FilePatch] = []
     while reader.line is not None:
         if reader.starts(b"diff --git "):
-            patches.append(_git_patch(reader))
-        elif reader.starts(b"--- ") and reader.next_starts(b"+++ "):
-            patches.append(_plain_patch(reader))
+            patches += _git_patch(reader)
+        elif reader.starts_file:
+            patches.append(_with_one_name(_plain_patch(reader)))
         elif reader.starts(b"@@ -"):
             raise PatchError(f"has a hunk without a file name, in line {reader.number}")
         else:
@@ -89,19 +114,29 @@ class _Reader:
     def number(self) -> int:
         return self._at + 1
 
-    def starts(self, prefix: bytes) -> bool:
+    def starts(self, prefix: bytes | tuple[bytes, ...]) -> bool:
         return self.line is not None and self.line.startswith(prefix)
 
-    def next_starts(self, prefix: bytes) -> bool:
-        return self._at + 1 < len(self._lines) and self._lines[self._at + 1].startswith(prefix)
+    @property
+    def starts_file(self) -> bool:
+        """Whether a patch of a file starts here, with `---` and `+++`."""
+        following = self._lines[self._at + 1 : self._at + 2]
+        return self.starts(b"--- ") and bool(following) and following[0].startswith(b"+++ ")
+
+    @property
+    def in_hunk(self) -> bool:
+        """Whether the line looks like one of a hunk: it starts with a sign, and is no signature of a mail."""
+        return self.starts((b" ", b"+", b"-", b"\\")) and self.line not in (b"-- ", b"--") and not self.starts_file
 
     def skip(self) -> None:
         self._at += 1
 
+    def go_back_to(self, number: int) -> None:
+        self._at = number - 1
+
     def take(self) -> bytes:
         line = self.line
-        if line is None:
-            raise PatchError("ends in the middle of a hunk")
+        assert line is not None
         self._at += 1
         return line
 
@@ -121,9 +156,38 @@ _KEYS = (
 )
 
 
-def _git_patch(reader: _Reader) -> FilePatch:
-    """A patch with git's extended header, which may have no hunks: a new empty file, or a renamed one."""
-    first = reader.take()
+def _git_patch(reader: _Reader) -> Iterator[FilePatch]:
+    """A patch with git's extended header, if it changes anything; a renamed or empty file has no hunks."""
+    title = reader.take().decode("utf-8", "replace").rstrip("\r")
+    header = _git_header(reader)
+    _refuse_unsupported(header)
+    executable = _executable(header)
+    how = next((how for how in ("rename", "copy") if f"{how} from" in header and f"{how} to" in header), None)
+    if reader.starts(b"--- ") and not reader.starts_file:
+        raise PatchError(f"has no second name after {title[:200]}")
+    plain = _plain_patch(reader) if reader.starts_file else None
+    hunks = plain.hunks if plain else ()
+    if how:
+        source, target = (relative(_unquoted(header[f"{how} {way}"])) for way in ("from", "to"))
+        if plain and (plain.old, plain.new) != (source, target):
+            raise PatchError(f"has other names than {source[:200]} and {target[:200]} for a file, before its hunks")
+        yield FilePatch(source, target, hunks, executable, copies=how == "copy")
+        return
+    creates, deletes = "new file mode" in header, "deleted file mode" in header
+    if not (plain or creates or deletes or executable is not None):
+        if reader.line is None:
+            raise PatchError(f"ends after {title[:200]}")
+        return
+    name = _name_in_header(title)
+    old, new = (plain.old, plain.new) if plain else (name, name)
+    names = {one for one in (name, old, new) if one is not None}
+    if len(names) != 1:
+        what = f"two names for one file: {' and '.join(sorted(names))[:300]}" if names else "an unreadable header"
+        raise PatchError(f"has {what}, in {title[:200]}")
+    yield FilePatch(None if creates else old, None if deletes else new, hunks, executable)
+
+
+def _git_header(reader: _Reader) -> dict[str, str]:
     header: dict[str, str] = {}
     while reader.line is not None:
         line = reader.line.decode("utf-8", "replace").rstrip("\r")
@@ -134,26 +198,10 @@ def _git_patch(reader: _Reader) -> FilePatch:
             break
         header[key] = line.removeprefix(f"{key} ")
         reader.skip()
-    _refuse_unsupported(header)
-    executable = _executable(header)
-    renamed = "rename from" in header and "rename to" in header
-    hunks: tuple[Hunk, ...] = ()
-    old: str | None = None
-    new: str | None = None
-    if reader.starts(b"--- ") and reader.next_starts(b"+++ "):
-        plain = _plain_patch(reader)
-        old, new, hunks = plain.old, plain.new, plain.hunks
-    elif not renamed:
-        old = new = _name_in_header(first.decode("utf-8", "replace").rstrip("\r"))
-    if renamed:
-        old, new = _unquoted(header["rename from"]), _unquoted(header["rename to"])
-    creates, deletes = "new file mode" in header, "deleted file mode" in header
-    return FilePatch(None if creates else old, None if deletes else new, hunks, executable)
+    return header
 
 
 def _refuse_unsupported(header: dict[str, str]) -> None:
-    if "copy from" in header:
-        raise PatchError("copies a file, which is not supported")
     for key in ("new file mode", "new mode", "old mode", "deleted file mode", "index"):
         if (what := _UNSUPPORTED_MODES.get(header.get(key, "").rpartition(" ")[2])) is not None:
             raise PatchError(f"{'makes' if key.startswith('new') else 'changes'} {what}, which is refused")
@@ -171,42 +219,65 @@ def _executable(header: dict[str, str]) -> bool | None:
 
 def _plain_patch(reader: _Reader) -> FilePatch:
     """A patch that starts with `---` and `+++`."""
-    old, new = _name(reader.take()), _name(reader.take())
-    old, new = _without_prefixes(old, new)
+    names = _name(reader.take()), _name(reader.take())
+    old, new = _without_prefixes(*names)
     if old is None and new is None:
         raise PatchError("creates and deletes /dev/null")
     hunks = []
-    while reader.starts(b"@@ -"):
+    while reader.starts(b"@@") and not reader.starts(b"@@@"):
         hunks.append(_hunk(reader))
     if not hunks:
         raise PatchError(f"has no hunk for {new or old}")
-    return FilePatch(old, new, tuple(hunks))
+    return FilePatch(old, new, tuple(hunks), bare=names == (old, new))
+
+
+def _with_one_name(patch: FilePatch) -> FilePatch:
+    """Like git, use the new name, unless it is the old one with something added. Only git's header renames."""
+    if patch.old is None or patch.new is None:
+        return patch
+    name = patch.old if patch.new.startswith(patch.old) else patch.new
+    return replace(patch, old=name, new=name)
 
 
 def _name(line: bytes) -> str | None:
-    """The file name in a `---` or `+++` line; None for /dev/null."""
+    """The file name in a `---` or `+++` line; None for /dev/null, and for a file of 1970, which means the same."""
     try:
-        text = line[4:].decode()
+        text = line[4:].decode().rstrip(" \r")
     except UnicodeDecodeError:
         raise PatchError("has a file name that is not UTF-8") from None
-    name = _unquoted(text.partition("\t")[0].rstrip(" \r"))
-    return None if name == "/dev/null" else name
+    found = re.search(rf"(?:{_TIMESTAMP.pattern})$", text, re.ASCII)
+    name = _unquoted(text[: found.start()].rstrip(" ") if found else text)
+    return None if name == "/dev/null" or (found and _is_epoch(found[0])) else name
+
+
+def _is_epoch(timestamp: str) -> bool:
+    found = _EPOCH.fullmatch(timestamp)
+    return found is not None and datetime.fromisoformat(f"{found[1]}{found[2]}").timestamp() == 0
+
+
+def relative(name: str) -> str:
+    """A name without `./` before it."""
+    while name.startswith("./"):
+        name = name[2:]
+    return name
 
 
 def _without_prefixes(old: str | None, new: str | None) -> tuple[str | None, str | None]:
-    """Strip `a/` and `b/`; names without these prefixes stay as they are."""
-    prefixed = (old is None or old.startswith(_OLD_PREFIXES)) and (new is None or new.startswith(_NEW_PREFIXES))
-    return (old and old[2:], new and new[2:]) if prefixed else (old, new)
+    """Strip `a/` and `b/`; names without these prefixes, also `./a/x.py`, stay as they are."""
+    for before, after in _PREFIXES:
+        if (old is None or old.startswith(before)) and (new is None or new.startswith(after)):
+            return old and relative(old[2:]), new and relative(new[2:])
+    return old and relative(old), new and relative(new)
 
 
-def _name_in_header(line: str) -> str:
-    """The name in `diff --git a/name b/name`, where both are the same."""
+def _name_in_header(line: str) -> str | None:
+    """The name in `diff --git a/name b/name`; None if they are two, or cannot be told apart."""
     names = line.removeprefix("diff --git ")
-    old, new = names[: len(names) // 2], names[len(names) // 2 + 1 :]
-    stripped = _without_prefixes(_unquoted(old), _unquoted(new))
-    if stripped[0] is None or stripped[0] != stripped[1]:
-        raise PatchError(f"has an unreadable header: {line[:200]}")
-    return stripped[0]
+    quoted = re.fullmatch(r'("(?:[^"\\]|\\.)*+"|\S+) ("(?:[^"\\]|\\.)*+"|\S+)', names)
+    half = len(names) // 2
+    pair = quoted.groups() if quoted else (names[:half], names[half + 1 :])
+    old, new = _without_prefixes(*map(_unquoted, pair))
+    return old if old == new else None
 
 
 def _unquoted(name: str) -> str:
@@ -238,39 +309,49 @@ def _unquoted(name: str) -> str:
 
 def _hunk(reader: _Reader) -> Hunk:
     header = reader.take().decode("utf-8", "replace").rstrip("\r")
-    old_start, old_count, new_count = _ranges(header)
+    ranges = _RANGES.fullmatch(header)
+    if ranges is None and header.startswith("@@ -"):
+        raise PatchError(f"has an unreadable hunk header: {header[:200]}")
+    counted = None
+    if ranges is not None:
+        first = reader.number
+        counts = [int(ranges[group] or 1) for group in (2, 3)]
+        before, after, trailing = _hunk_lines(reader, counts)
+        if [len(before), len(after)] == counts:
+            counted = Hunk(header, int(ranges[1]), before, after, trailing)
+            if not reader.in_hunk:
+                return counted
+        reader.go_back_to(first)
+    before, after, trailing = _hunk_lines(reader, None)
+    if before == after:
+        raise PatchError(f"has a hunk whose lines do not fit its header: {header[:200]}")
+    return Hunk(header, None, before, after, trailing, counted=counted)
+
+
+def _hunk_lines(reader: _Reader, counts: Sequence[int] | None) -> tuple[tuple[bytes, ...], tuple[bytes, ...], int]:
+    """The old and the new lines of a hunk, as many as its header counts or as there are, and the context at its end."""
     before: list[bytes] = []
     after: list[bytes] = []
-    trailing = 0
+    trailing = blank = 0
     last: tuple[list[bytes], ...] = ()
-    while len(before) < old_count or len(after) < new_count or reader.starts(b"\\"):
-        line = reader.take()
-        sign, content = line[:1], line[1:] + b"\n"
+    while reader.line is not None:
+        sign, content = reader.line[:1], reader.line[1:] + b"\n"
         if sign == b"\\":
             for side in last:  # the line before has no newline
                 side[-1] = side[-1].removesuffix(b"\n")
+            reader.skip()
             continue
-        if sign not in (b" ", b"-", b"+", b"") and line != b"\r":
-            raise PatchError(f"has a hunk whose lines do not fit its header: {header[:200]}")
+        if counts and len(before) >= counts[0] and len(after) >= counts[1]:
+            break
+        is_blank = reader.line in (b"", b"\r")
+        if not is_blank and not (reader.in_hunk or (counts and sign in (b" ", b"+", b"-"))):
+            break
         last = {b"-": (before,), b"+": (after,)}.get(sign, (before, after))
         for side in last:
-            side.append(content if sign in (b" ", b"-", b"+") else line + b"\n")
+            side.append(reader.line + b"\n" if is_blank else content)
         trailing = trailing + 1 if len(last) == 2 else 0
-    if len(before) != old_count or len(after) != new_count:
-        raise PatchError(f"has a hunk whose lines do not fit its header: {header[:200]}")
-    return Hunk(header, old_start, tuple(before), tuple(after), trailing)
-
-
-def _ranges(header: str) -> tuple[int, int, int]:
-    """The old start and count, and the new count, in `@@ -1,2 +3,4 @@`."""
-    words = header.split(" ", 4)
-    if len(words) < 4 or words[0] != "@@" or not words[3].startswith("@@") or words[2][:1] != "+":
-        raise PatchError(f"has an unreadable hunk header: {header[:200]}")
-    numbers = []
-    for word in (words[1][1:], words[2][1:]):
-        start, comma, count = word.partition(",")
-        for number in (start, count if comma else "1"):
-            if not (number.isascii() and number.isdigit() and len(number) <= _MAX_DIGITS):
-                raise PatchError(f"has an unreadable hunk header: {header[:200]}")
-            numbers.append(int(number))
-    return numbers[0], numbers[1], numbers[3]
+        blank = blank + 1 if is_blank else 0
+        reader.skip()
+    if counts is None and blank:  # blank lines behind a hunk belong to the text around it
+        del before[-blank:], after[-blank:]
+    return tuple(before), tuple(after), trailing
