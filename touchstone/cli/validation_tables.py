@@ -54,7 +54,7 @@ def _show_report(screen: Console, when: str, report: "Report") -> None:
     passed = sum(report.tests.values())
     tests = [f"{counted_of(passed, len(report.tests), 'test')} passed"] if report.tests else []
     if report.control is not None and when == "after":
-        tests += [f"{len(report.control):,} of them failed, as they must, with false expectations"]
+        tests += [f"{len(report.control):,} confirmed by a negative control"]
     lint = [counted(report.lint_warnings, "lint warning")] if report.lint_warnings is not None else []
     extra = "; ".join([*tests, *lint, *([_shown(report.note)] if report.note else [])])
     screen.print(f"[bold]{when}:[/] {report.status}{f' ({extra})' if extra else ''}")

@@ -195,7 +195,9 @@ class _Session:
         problem = self.job.problem
         if not settings.controls or report.status not in _FINISHED or not report.compiled:
             return report
-        forgiving = settings.control_failures or (problem.summary and not problem.judged_tests)
+        summary = (problem.summary or "").strip().casefold()
+        names_a_test = any(summary in (name.casefold(), f"test failed: {name.casefold()}") for name in report.tests)
+        forgiving = settings.control_failures or (names_a_test and not problem.judged_tests)
         passed = any(report.tests.values()) if forgiving else only_judged(report, problem).status == "passed"
         if self.job.is_fix and not passed:
             return report
