@@ -20,6 +20,10 @@ from touchstone.errors import TouchstoneError
 from touchstone.publish.dashboard import server
 
 
+# What a browser says of a page that it opens, rather than a part of one.
+OPENED = {"sec-fetch-mode": "navigate", "sec-fetch-dest": "document"}
+
+
 def asked(host: str, headers: dict[str, str], kind: str = "http") -> list[dict[str, Any]]:
     """What the guard sends for a request, in front of an app that says ok."""
     sent: list[dict[str, Any]] = []
@@ -30,8 +34,8 @@ def asked(host: str, headers: dict[str, str], kind: str = "http") -> list[dict[s
     async def send(message: Any) -> None:
         sent.append(message)
 
-    scope = {"type": kind, "headers": [(name.encode(), value.encode()) for name, value in headers.items()]}
-    asyncio.run(server.guarded(app, host, 2718)(scope, None, send))  # type: ignore[arg-type]
+    scope = {"type": kind, "method": "GET", "headers": [(name.encode(), value.encode()) for name, value in headers.items()]}
+    asyncio.run(server.guarded(app, host)(scope, None, send))  # type: ignore[arg-type]
     return sent
 
 
@@ -46,6 +50,11 @@ def asked(host: str, headers: dict[str, str], kind: str = "http") -> list[dict[s
         ("127.0.0.1", {"host": "127.0.0.1:2718", "origin": "http://127.0.0.1:9999"}, 403),
         ("127.0.0.1", {"host": "127.0.0.1:2718", "origin": "null"}, 403),
         ("127.0.0.1", {}, 403),
+        ("127.0.0.2", {"host": "127.0.0.2:2718"}, 200),
+        ("127.0.0.1", {"host": "127.0.0.1:2718", "sec-fetch-site": "same-origin"}, 200),
+        ("127.0.0.1", {"host": "127.0.0.1:2718", "sec-fetch-site": "cross-site"}, 403),
+        ("127.0.0.1", {"host": "127.0.0.1:2718", "sec-fetch-site": "same-site", "sec-fetch-mode": "no-cors"}, 403),
+        ("127.0.0.1", {"host": "127.0.0.1:2718", "sec-fetch-site": "cross-site"} | OPENED, 200),
         ("10.0.0.5", {"host": "10.0.0.5:2718"}, 200),
         ("10.0.0.5", {"host": "evil.example:2718"}, 403),
         ("0.0.0.0", {"host": "any.name:2718"}, 200),
