@@ -185,7 +185,15 @@ def start_ui(config_file: Path | None, host: str, port: int) -> None:
         python, options = [sys.executable, "-P", "-m"], ["--workspace", str(workspace)]
         served = ["--socket", str(code), "--module-name", "pipelines.definitions", "--location-name", "touchstone"]
         services.start(
-            "code location", *python, "dagster", "api", "grpc", *served, "--lazy-load-user-code", "--log-level", "warning"
+            "code location",
+            *python,
+            "dagster",
+            "api",
+            "grpc",
+            *served,
+            "--lazy-load-user-code",
+            "--log-level",
+            "warning",
         )
         while not code.exists():
             services.watch()

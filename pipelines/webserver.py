@@ -1,7 +1,7 @@
 """Dagster's webserver behind a guard: `python -m pipelines.webserver`, with the options of `dagster-webserver`.
 
-The webserver itself answers everyone, so that a page of any site could start runs (`<img src=…/graphql?query=mutation…>`).
-Here it answers no page of another origin, no foreign host name, and no query by GET. It listens on
+The webserver itself answers everyone, so that a picture on a page of any site (`/graphql?query=mutation…`) could start
+runs. Here it answers no page of another origin, no foreign host name, and no query by GET. It listens on
 DAGSTER_WEBSERVER_HOST and DAGSTER_WEBSERVER_PORT. TOUCHSTONE_UI_NAMES, separated by commas, are further names under
 which a proxy with a login offers it.
 """
@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 import uvicorn
 from dagster_webserver.cli import main as run_dagster_webserver
 
-from touchstone.publish.dashboard.server import listen
-from touchstone.request_guard import guarded, names_of
+from touchstone.errors import TouchstoneError
+from touchstone.publish.local_server import guarded, listen, names_of
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Scope
@@ -45,7 +45,10 @@ def main() -> None:
     """Run Dagster's command, with its app behind the guard."""
     host, port = os.environ.get(HOST_VARIABLE, "127.0.0.1"), int(os.environ.get(PORT_VARIABLE, "3000"))
     # Before Dagster has it: should its command cease to call `uvicorn.run`, it cannot serve without the guard.
-    listening = listen(host, port)
+    try:
+        listening = listen(host, port)
+    except TouchstoneError as error:
+        sys.exit(f"error: {error}")
     listening.listen()
 
     def serve(app: "ASGIApp", *, log_level: str, **_: Any) -> None:

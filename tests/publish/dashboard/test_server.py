@@ -18,7 +18,7 @@ from tests.conftest import Command, Folder
 from tests.publish.test_query import fingerprint
 from touchstone.errors import TouchstoneError
 from touchstone.publish.dashboard import server
-
+from touchstone.publish.local_server import listen
 
 # What a browser says of a page that it opens, rather than a part of one.
 OPENED = {"sec-fetch-mode": "navigate", "sec-fetch-dest": "document"}
@@ -34,7 +34,11 @@ def asked(host: str, headers: dict[str, str], kind: str = "http") -> list[dict[s
     async def send(message: Any) -> None:
         sent.append(message)
 
-    scope = {"type": kind, "method": "GET", "headers": [(name.encode(), value.encode()) for name, value in headers.items()]}
+    scope = {
+        "type": kind,
+        "method": "GET",
+        "headers": [(name.encode(), value.encode()) for name, value in headers.items()],
+    }
     asyncio.run(server.guarded(app, host)(scope, None, send))  # type: ignore[arg-type]
     return sent
 
@@ -77,11 +81,11 @@ def test_pages_may_load_nothing_from_elsewhere_and_no_site_may_read_them() -> No
 
 
 def test_a_taken_port_is_named() -> None:
-    with server.listen("127.0.0.1", 0) as taken:
+    with listen("127.0.0.1", 0) as taken:
         taken.listen()
         port = taken.getsockname()[1]
         with pytest.raises(TouchstoneError, match=f"port {port} on 127.0.0.1 cannot be used .*--port"):
-            server.listen("127.0.0.1", port)
+            listen("127.0.0.1", port)
 
 
 def test_results_that_are_not_there_are_told_in_one_line(touchstone: Command, tmp_path: Path) -> None:

@@ -16,9 +16,8 @@ from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import TYPE_CHECKING
 
-from touchstone import request_guard
-from touchstone.errors import TouchstoneError
-from touchstone.request_guard import EVERY_ADDRESS, in_url, names_of
+from touchstone.publish import local_server
+from touchstone.publish.local_server import EVERY_ADDRESS, in_url, names_of
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -37,20 +36,6 @@ _HEADERS = [
     (b"referrer-policy", b"no-referrer"),
     (b"cross-origin-resource-policy", b"same-origin"),
 ]
-
-
-def listen(host: str, port: int) -> socket.socket:
-    """A socket on the port, which must be free; any free one if the port is 0."""
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    bound = socket.socket(family)
-    bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        bound.bind((host, port))
-    except (OSError, OverflowError) as error:
-        bound.close()
-        reason = getattr(error, "strerror", None) or error
-        raise TouchstoneError(f"port {port} on {host} cannot be used ({reason}); choose another with --port") from None
-    return bound
 
 
 def serve(data: Path, host: str, listening: socket.socket, announce: Callable[[str], None]) -> None:
@@ -101,7 +86,7 @@ def guarded(app: "ASGIApp", host: str) -> "ASGIApp":
     names = None if host in EVERY_ADDRESS else names_of(host)
     hint = "this address is not the dashboard's own; open the address that `touchstone explore` printed"
     # `open_in_browser` is a navigation from a file.
-    return request_guard.guarded(with_headers, names, hint, navigations=True)
+    return local_server.guarded(with_headers, names, hint, navigations=True)
 
 
 # marimo lets every site read what needs no cookie; here no other site reads anything.

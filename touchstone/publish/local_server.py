@@ -1,12 +1,15 @@
-"""Which requests a web server on this machine answers: those to its own names that no page of another origin makes.
+"""A web server on this machine: where it listens, and that it answers only its own pages, under its own names.
 
 A page of any site may send requests to loopback. Browsers say which site that is (`Origin`, `Sec-Fetch-Site`), and the
 name that was asked for (`Host`), which is foreign if a site has its own name point to this machine (DNS rebinding).
 """
 
 import re
+import socket
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
+
+from touchstone.errors import TouchstoneError
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Receive, Scope, Send
@@ -34,6 +37,20 @@ def names_of(host: str) -> set[str]:
 def in_url(host: str) -> str:
     """A host as it stands in a URL."""
     return f"[{host}]" if ":" in host else host
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """A socket on the port, which must be free; any free one if the port is 0."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    bound = socket.socket(family)
+    bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        bound.bind((host, port))
+    except (OSError, OverflowError) as error:
+        bound.close()
+        reason = getattr(error, "strerror", None) or error
+        raise TouchstoneError(f"port {port} on {host} cannot be used ({reason}); choose another with --port") from None
+    return bound
 
 
 def guarded(
