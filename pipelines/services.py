@@ -13,7 +13,7 @@ from touchstone.errors import TouchstoneError
 
 _LOOK_EVERY_SECONDS = 0.2
 _PATIENCE_SECONDS = 60
-_STOP = (signal.SIGINT, signal.SIGTERM)
+_STOP = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _PR_SET_PDEATHSIG = 1
 
 
@@ -25,8 +25,7 @@ class Services:
         self._running: dict[str, subprocess.Popen[bytes]] = {}
 
     def __enter__(self) -> Self:
-        for signal_number in _STOP:
-            signal.signal(signal_number, _interrupt)
+        self._handlers = {number: signal.signal(number, _interrupt) for number in _STOP}
         return self
 
     def start(self, name: str, *command: str) -> None:
@@ -44,8 +43,8 @@ class Services:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> bool:
         """End all services with what they started. Ctrl-C is the usual end."""
-        for signal_number in _STOP:
-            signal.signal(signal_number, signal.SIG_IGN)
+        for number in _STOP:
+            signal.signal(number, signal.SIG_IGN)
         for process in self._running.values():
             _signal_group(process, signal.SIGTERM)
         for process in self._running.values():
@@ -53,6 +52,8 @@ class Services:
                 process.wait(_PATIENCE_SECONDS)
             _signal_group(process, signal.SIGKILL)
             process.wait()
+        for number, handler in self._handlers.items():
+            signal.signal(number, handler)
         return kind is KeyboardInterrupt
 
 
