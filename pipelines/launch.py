@@ -7,7 +7,6 @@ import os
 import re
 import socket
 import sys
-import sysconfig
 from collections.abc import Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -37,6 +36,14 @@ _FAILED_CHECKS = ("DagsterAssetCheckFailedError", CheckFailed.__name__)
 _EVENT_BATCH = ("DAGSTER_EVENT_BATCH_SIZE", "1000")
 # A tick downloads what is new in object storage; Dagster would give up after a minute.
 _TICKS = dict.fromkeys(("DAGSTER_SENSOR_GRPC_TIMEOUT_SECONDS", "DAGSTER_SCHEDULE_GRPC_TIMEOUT_SECONDS"), "600")
+# The command `dagster-daemon`, whose script need not be in the folder of this interpreter.
+_DAEMON = """
+import sys
+from importlib.metadata import distribution
+sys.argv[0] = "dagster-daemon"
+[command] = distribution("dagster").entry_points.select(name=sys.argv[0])
+command.load()()
+"""
 _DEFAULT_CONFIG = Path("evaluation_config.json")
 
 
@@ -182,23 +189,14 @@ def start_ui(config_file: Path | None, host: str, port: int) -> None:
         code, workspace = Path(private, "code"), Path(private, "workspace.yaml")
         location = {"grpc_server": {"socket": str(code), "location_name": "touchstone"}}
         workspace.write_text(json.dumps({"load_from": [location]}))
-        python, options = [sys.executable, "-P", "-m"], ["--workspace", str(workspace)]
+        python, options = [sys.executable, "-P"], ["--workspace", str(workspace)]
+        grpc = ["-m", "dagster", "api", "grpc", "--lazy-load-user-code", "--log-level", "warning"]
         served = ["--socket", str(code), "--module-name", "pipelines.definitions", "--location-name", "touchstone"]
-        services.start(
-            "code location",
-            *python,
-            "dagster",
-            "api",
-            "grpc",
-            *served,
-            "--lazy-load-user-code",
-            "--log-level",
-            "warning",
-        )
+        services.start("code location", *python, *grpc, *served)
         while not code.exists():
             services.watch()
-        services.start("webserver", *python, "pipelines.webserver", *options)
-        services.start("daemon", str(Path(sysconfig.get_path("scripts"), "dagster-daemon")), "run", *options)
+        services.start("webserver", *python, "-m", "pipelines.webserver", *options)
+        services.start("daemon", *python, "-c", _DAEMON, "run", *options)
         while True:
             services.watch()
 
