@@ -65,7 +65,7 @@ def main() -> None:
     arguments = _arguments()
     with (
         tempfile.TemporaryDirectory(prefix="touchstone-bench-") as name,
-        local_cluster(arguments.workers, 0) as address,
+        local_cluster(arguments.workers, 0) as cluster,
     ):
         folder = Path(name)
         problems = python_problems.write_problems(folder)
@@ -73,7 +73,7 @@ def main() -> None:
         targets = {oid: target for oid, target in found.items() if isinstance(target, Target)}
         kinds = {
             "processes": WorkerSettings(kind="processes", count=arguments.workers),
-            "dask": WorkerSettings(kind="dask", address=address),
+            "dask": cluster,
         }
         with _opened([Runner(kind, settings, targets, folder) for kind, settings in kinds.items()]) as runners:
             wrong = sum(runner.validate(_fixes(problems, "warm up", 40 * arguments.workers)) for runner in runners)

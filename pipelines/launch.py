@@ -1,15 +1,15 @@
 """Running the evaluation in this process and starting the Dagster UI, for the command line."""
 
 import fcntl
+import json
 import logging
 import os
 import re
-import signal
 import socket
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import NoReturn
+from tempfile import TemporaryDirectory
 
 import dagster as dg
 
@@ -19,12 +19,13 @@ from pipelines.definitions import CONFIG_VARIABLE, OUTPUT_VARIABLE, build_defs
 from pipelines.jobs import EVALUATE
 from pipelines.progress import LOGGER, progress_logger, stages_of
 from pipelines.resources import prepared
+from pipelines.services import Services
 from touchstone.checks import CheckOutcome
 from touchstone.config import load_config
 from touchstone.errors import TouchstoneError, explain
 from touchstone.evaluation import Evaluation, RunOutcome
 from touchstone.progress import report_step
-from touchstone.project_files import dagster_settings, sample_config, sample_output, workspace_file
+from touchstone.project_files import dagster_settings, sample_config, sample_output
 from touchstone.storage.files import refuse_links
 from touchstone.storage.parts import digest
 from touchstone.storage.store import DAGSTER_FOLDER
@@ -35,6 +36,14 @@ _FAILED_CHECKS = ("DagsterAssetCheckFailedError", CheckFailed.__name__)
 _EVENT_BATCH = ("DAGSTER_EVENT_BATCH_SIZE", "1000")
 # A tick downloads what is new in object storage; Dagster would give up after a minute.
 _TICKS = dict.fromkeys(("DAGSTER_SENSOR_GRPC_TIMEOUT_SECONDS", "DAGSTER_SCHEDULE_GRPC_TIMEOUT_SECONDS"), "600")
+# The command `dagster-daemon`, whose script need not be in the folder of this interpreter.
+_DAEMON = """
+import sys
+from importlib.metadata import distribution
+sys.argv[0] = "dagster-daemon"
+[command] = distribution("dagster").entry_points.select(name=sys.argv[0])
+command.load()()
+"""
 _DEFAULT_CONFIG = Path("evaluation_config.json")
 
 
@@ -159,26 +168,37 @@ def _innermost(error: object) -> str:
     return explained or (plain.splitlines()[0] if plain else "unknown error")
 
 
-def start_ui(config_file: Path | None, host: str, port: int) -> NoReturn:
-    """Replace this process with `dagster dev` on this workspace, so that Ctrl-C reaches it."""
+def start_ui(config_file: Path | None, host: str, port: int) -> None:
+    """Run Dagster's daemon and its webserver, behind our guard, until Ctrl-C or SIGTERM."""
     config_file, output_dir = ui_evaluation(config_file)
     home = dagster_home(config_file, output_dir)
-    _claim(home, f"http://{host}:{port}")
+    claim = _claim(home, f"http://{host}:{port}")
     os.environ[CONFIG_VARIABLE] = str(config_file.absolute())
     os.environ.pop(OUTPUT_VARIABLE, None)
     if output_dir is not None:
         os.environ[OUTPUT_VARIABLE] = str(output_dir)
-    # `dagster dev` warns that `dg dev` supersedes it, but `dg dev` does not read workspace.yaml by itself.
-    os.environ.setdefault("PYTHONWARNINGS", "ignore")
+    os.environ |= {"DAGSTER_WEBSERVER_HOST": host, "DAGSTER_WEBSERVER_PORT": str(port)}
     for name, value in (_EVENT_BATCH, *_TICKS.items()):
         os.environ.setdefault(name, value)
-    for stop in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(stop, signal.SIG_DFL)
     # Dagster and the processes it starts import modules and read `.env` from the current folder, so that it must be
     # neither the home nor the folder of the configuration: they may come from elsewhere.
     os.chdir(home.anchor)
-    command = [sys.executable, "-P", "-m", "dagster", "dev", "--workspace", str(workspace_file())]
-    os.execv(sys.executable, [*command, "--host", host, "--port", str(port)])
+    # Not `dagster dev`: nothing can be put in front of its webserver, and its code location, which runs whatever it is
+    # sent, has a socket in a folder of everyone.
+    with TemporaryDirectory(prefix="touchstone-ui-") as private, Services(claim) as services:
+        code, workspace = Path(private, "code"), Path(private, "workspace.yaml")
+        location = {"grpc_server": {"socket": str(code), "location_name": "touchstone"}}
+        workspace.write_text(json.dumps({"load_from": [location]}))
+        python, options = [sys.executable, "-P"], ["--workspace", str(workspace)]
+        grpc = ["-m", "dagster", "api", "grpc", "--lazy-load-user-code", "--log-level", "warning"]
+        served = ["--socket", str(code), "--module-name", "pipelines.definitions", "--location-name", "touchstone"]
+        services.start("code location", *python, *grpc, *served)
+        while not code.exists():
+            services.watch()
+        services.start("webserver", *python, "-m", "pipelines.webserver", *options)
+        services.start("daemon", *python, "-c", _DAEMON, "run", *options)
+        while True:
+            services.watch()
 
 
 def ui_evaluation(config_file: Path | None) -> tuple[Path, Path | None]:
@@ -193,10 +213,10 @@ def ui_evaluation(config_file: Path | None) -> tuple[Path, Path | None]:
     return sample_config(), sample_output()
 
 
-def _claim(home: Path, url: str) -> None:
+def _claim(home: Path, url: str) -> int:
     """Prevent a second UI on the same Dagster instance: their daemons would launch everything twice.
 
-    The lock belongs to the open file, which this process keeps open when it becomes `dagster dev`.
+    The lock belongs to the open file, which is returned: it holds until every process that has it open has ended.
     """
     claim = os.open(home / "touchstone_ui.lock", os.O_RDWR | os.O_CREAT, 0o644)
     try:
@@ -206,4 +226,4 @@ def _claim(home: Path, url: str) -> None:
         raise TouchstoneError(f"{home}: a UI is already running on this Dagster home: {running}") from None
     os.ftruncate(claim, 0)
     os.write(claim, f"{url} (process {os.getpid()})".encode())
-    os.set_inheritable(claim, True)
+    return claim

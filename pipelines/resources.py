@@ -1,7 +1,7 @@
 """The Dagster resource that gives the assets their evaluation."""
 
 import contextlib
-from collections.abc import Generator, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import dagster as dg
@@ -13,23 +13,26 @@ from touchstone.evaluation import Evaluation
 ONLY = "touchstone/only"
 
 
-class EvaluationResource(dg.ConfigurableResource[Evaluation]):
-    """The evaluation described by a configuration file. Holds the lock of the output folder during a run."""
+class EvaluationResource(dg.ResourceDefinition):
+    """The evaluation described by a configuration file. Holds the lock of the output folder during a run.
 
-    config_file: str
-    output_dir: str | None = None
-    wait_for_lock_seconds: float = 3600.0
+    A configuration names programs, so the file is fixed here: the configuration of a run cannot set it, and has no
+    other settings for this resource.
+    """
+
+    def __init__(self, config_file: str, output_dir: str | None = None, wait_for_lock_seconds: float = 3600.0) -> None:
+        self.config_file, self.output_dir, self.wait_for_lock_seconds = config_file, output_dir, wait_for_lock_seconds
+        super().__init__(self._yield_for_execution, config_schema={})
 
     def load(self) -> Evaluation:
         """The evaluation, from the current content of the configuration file."""
         return Evaluation.load(Path(self.config_file), Path(self.output_dir) if self.output_dir else None)
 
-    @contextlib.contextmanager
-    def yield_for_execution(self, context: dg.InitResourceContext) -> Generator[Evaluation, None, None]:
+    def _yield_for_execution(self, context: dg.InitResourceContext) -> "Iterator[Evaluation | EvaluationResource]":
         """For a run, load the configuration and hold the lock until the run ends; a tick gets the resource itself."""
         if context.run is None:
             # Dagster makes a tick's resources before it calls the function, which could not say why that failed.
-            yield self  # type: ignore[misc]
+            yield self
             return
         with contextlib.ExitStack() as until_the_end:
             with retry_rules(context.instance, context.run):
@@ -45,10 +48,6 @@ class EvaluationResource(dg.ConfigurableResource[Evaluation]):
             evaluation.only = frozenset(filter(None, map(str.strip, run.tags[ONLY].split(","))))
             evaluation.inputs.require_only(sorted(evaluation.only), ONLY)
         return evaluation
-
-    def create_resource(self, context: dg.InitResourceContext) -> Evaluation:
-        """Not used: `yield_for_execution` makes the resource."""
-        return self.load()
 
 
 # What a sensor or schedule gets: it calls `load`, and is skipped with the reason if that fails.

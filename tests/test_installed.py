@@ -98,7 +98,8 @@ def figures(demo: Path) -> list[tuple[str, str, float]]:
 
 def second_ui(config: Path, port: int) -> str:
     """What `touchstone ui` says where another one is running; called here, because a process takes seconds to start."""
-    with patch.dict(os.environ), patch.object(os, "execv", side_effect=AssertionError("the UI was started")):
+    started = AssertionError("the UI was started")
+    with patch.dict(os.environ), patch("pipelines.launch.Services", side_effect=started):
         os.environ.pop("DAGSTER_HOME", None)
         done = call_here("ui", "--config", config, "--port", port)
     assert done.returncode == 2

@@ -32,6 +32,10 @@ def test_certificates_are_relative_to_the_configuration(tmp_path: Path) -> None:
     assert (tls.ca_file, tls.key_file) == (tmp_path / "ca.pem", Path("/etc/c.key"))
 
 
+def test_a_cluster_on_this_machine_needs_no_files(tmp_path: Path) -> None:
+    assert load(tmp_path, workers=DASK | {"address": "tls://127.0.0.1:8786"}).worker_settings.uses_tls
+
+
 @pytest.mark.parametrize(
     ("keys", "reason"),
     [

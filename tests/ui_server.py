@@ -34,8 +34,8 @@ PARTITIONS = '{ assetNodeOrError(assetKey: {path: ["models"]}) { ... on AssetNod
 class Server:
     """A running `touchstone ui`, asked as a browser asks it."""
 
-    def __init__(self, port: int) -> None:
-        self.port = port
+    def __init__(self, port: int, process: int = 0) -> None:
+        self.port, self.process = port, process
 
     def ask(self, query: str, **variables: object) -> Any:
         body = json.dumps({"query": query, "variables": variables}).encode()
@@ -90,7 +90,7 @@ def served(command: Sequence[str | Path], environment: dict[str, str], folder: P
         port = free.getsockname()[1]
     log = folder / "ui.log"
     with process_group([*command, "--port", str(port)], environment, folder, log) as process:
-        yield _when_ready(Server(port), process, log)
+        yield _when_ready(Server(port, process.pid), process, log)
 
 
 @contextmanager

@@ -14,12 +14,7 @@ _CHECKOUT = Path(__file__).parents[1]
 
 def is_installed() -> bool:
     """Whether this is an installed package rather than a checkout (or an editable install of one)."""
-    return (_PACKAGED / "workspace.yaml").is_file()
-
-
-def workspace_file() -> Path:
-    """Dagster's `workspace.yaml`."""
-    return _project() / "workspace.yaml"
+    return (_PACKAGED / "dagster.yaml").is_file()
 
 
 def dagster_settings() -> Path:

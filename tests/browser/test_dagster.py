@@ -2,11 +2,15 @@
 
 import csv
 import re
+import threading
 from collections.abc import Iterator
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from urllib.parse import quote
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Browser, Page, expect
 
 from tests.browser.conftest import serious_violations
 from tests.browser.demo import Demo
@@ -61,6 +65,34 @@ def test_from_the_graph_to_an_asset_its_checks_and_the_run(ui: str, page: Page) 
     expect(page.get_by_text("touchstone/snapshot: ")).to_be_visible()
     page.locator("a[href^='/runs/']").first.click()
     expect(page.get_by_text("RUN_SUCCESS")).to_be_visible()
+
+
+def test_under_its_other_name_too(ui: str, page: Page) -> None:
+    with page.expect_websocket() as subscription:
+        page.goto(f"{ui.replace('127.0.0.1', 'localhost')}/runs")
+        page.locator("a[href^='/runs/']").first.click()
+        expect(page.get_by_text("RUN_SUCCESS")).to_be_visible()
+    assert not subscription.value.is_closed()
+
+
+def test_a_page_of_another_site_gets_no_answer(ui: str, browser: Browser, tmp_path: Path) -> None:
+    mutation = quote('mutation { deleteRun(runId: "x") { __typename } }')
+    (tmp_path / "index.html").write_text(f"<img src='{ui}/graphql?query={mutation}'><iframe src='{ui}'></iframe>")
+    handler = partial(SimpleHTTPRequestHandler, directory=str(tmp_path))
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as elsewhere:
+        threading.Thread(target=elsewhere.serve_forever, daemon=True).start()
+        page = browser.new_page()
+        answers: list[int] = []
+        page.on("response", lambda response: answers.append(response.status) if response.url.startswith(ui) else None)
+        # Another site for a browser, though the same machine.
+        page.goto(f"http://localhost:{elsewhere.server_port}", wait_until="networkidle")
+        sent = (
+            "url => new Promise(done => { const it = new WebSocket(url); it.onopen = it.onclose = e => done(e.type) })"
+        )
+        assert page.evaluate(sent, f"{ui.replace('http', 'ws')}/graphql") == "close"
+        page.close()
+        elsewhere.shutdown()
+    assert answers == [403, 403]
 
 
 def test_an_asset_shows_its_chart(ui: str, page: Page) -> None:

@@ -14,7 +14,7 @@ from tests.conftest import PROJECT
 
 DEPLOY = PROJECT / "deploy"
 # Only in a container is the outside of the service this machine itself.
-_CONTAINER_ONLY = ("DAGSTER_GRPC_HOST", "DAGSTER_WEBSERVER_HOST")
+_CONTAINER_ONLY = ("DAGSTER_WEBSERVER_HOST",)
 
 
 @dataclass(frozen=True)
@@ -28,16 +28,17 @@ class Service:
 
 def compose_file(**variables: str) -> dict[str, Any]:
     """The file with its variables filled in."""
-    text = re.sub(r"\$\{(\w+):\?[^}]+\}", lambda found: variables[found[1]], (DEPLOY / "compose.yaml").read_text())
+    text = (DEPLOY / "compose.yaml").read_text()
+    text = re.sub(r"\$\{(\w+):(?:\?[^}]+|-)\}", lambda found: variables.get(found[1], ""), text)
     loaded: dict[str, Any] = yaml.safe_load(text)
     return loaded
 
 
-def services(here: Mapping[str, str], ports: Mapping[str, int]) -> dict[str, Service]:
-    """All but Postgres. `here` replaces variables, `ports` the ports in commands and variables."""
+def services(here: Mapping[str, str], port: int, run: Path) -> dict[str, Service]:
+    """All but Postgres. `here` replaces variables; port and folder, those in commands and variables."""
 
     def on_this_machine(text: str) -> str:
-        return re.sub(r"\b(3000|4000)\b", lambda found: str(ports[found[0]]), text)
+        return re.sub(r"\b3000\b", str(port), text).replace("/run/touchstone", str(run))
 
     found = {}
     for name, service in compose_file(POSTGRES_PASSWORD="secret", TOUCHSTONE_DATA="data")["services"].items():

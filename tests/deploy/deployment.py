@@ -85,23 +85,23 @@ class Deployment:
         home = root / "home"
         home.mkdir()
         self.home, self._stack, self._log = write_home(home), stack, root / "services.log"
-        self.ports = {"3000": free_port(), "4000": free_port()}
+        self.port, self.socket = free_port(), root / "run" / "code"
+        self.socket.parent.mkdir(0o700)
         here = {
             **postgres.environment,
             "DAGSTER_HOME": str(home),
-            "TOUCHSTONE_CODE_HOST": "127.0.0.1",
             "TOUCHSTONE_CONFIG": str(self.evaluation.config),
             "TOUCHSTONE_CRON": "* * * * *",
         }
-        self.services = services(here, self.ports)
+        self.services = services(here, self.port, self.socket.parent)
         self.processes: dict[str, subprocess.Popen[bytes]] = {}
         stack.enter_context(patch.dict(os.environ, here))
-        self.server, self.url = Server(self.ports["3000"]), f"http://127.0.0.1:{self.ports['3000']}"
+        self.server, self.url = Server(self.port), f"http://127.0.0.1:{self.port}"
         self.start("code")
-        self.listens("4000")
+        self.listens(socket.AF_UNIX, str(self.socket))
         self.start("webserver")
         self.start("daemon")
-        self.listens("3000")
+        self.listens(socket.AF_INET, ("127.0.0.1", self.port))
         self.instance = stack.enter_context(dg.DagsterInstance.get())
 
     def start(self, name: str) -> None:
@@ -109,16 +109,16 @@ class Deployment:
         group = process_group(service.command, dict(service.environment), self.home, self._log)
         self.processes[name] = self._stack.enter_context(group)
 
-    def listens(self, port: str) -> None:
+    def listens(self, family: int, address: object) -> None:
         """Wait until a service accepts connections."""
 
         def accepts() -> bool:
             ended = [name for name, process in self.processes.items() if process.poll() is not None]
             assert not ended, f"{ended} ended: {self.log()}"
-            with socket.socket() as client:
-                return client.connect_ex(("127.0.0.1", self.ports[port])) == 0
+            with socket.socket(family) as client:
+                return client.connect_ex(address) == 0
 
-        wait_for(f"port {port} of the compose file", accepts, self.log)
+        wait_for(f"{address} of the compose file", accepts, self.log)
 
     def log(self) -> str:
         return self._log.read_text()[-20_000:]

@@ -17,6 +17,13 @@ def listening_addresses(processes: Iterable[int]) -> set[tuple[str, int]]:
     return {(address, port) for number, address, port in entries if number in owned}
 
 
+def socket_paths(processes: Iterable[int]) -> set[Path]:
+    """The paths of the Unix sockets on which one of the processes listens."""
+    owned = {number for process in processes for number in _sockets(process)}
+    entries = (line.split() for line in Path("/proc/net/unix").read_text().splitlines()[1:])
+    return {Path(entry[7]) for entry in entries if len(entry) > 7 and entry[7].startswith("/") and entry[6] in owned}
+
+
 def refuse_connections(port: int, process: int, times: int) -> None:
     """Listen on a port and close every connection, until a process has tried that often."""
     with socket.create_server(("127.0.0.1", port)) as server:

@@ -47,13 +47,13 @@ def variables(settings: Any) -> set[str]:
 def test_every_variable_that_the_settings_name_is_given(given: dict[str, str]) -> None:
     workspace = yaml.safe_load((DEPLOY / "workspace.yaml").read_text())
     named = variables(INSTANCE) | variables(workspace)
-    assert len(named) == 7 and named <= given.keys()
+    assert len(named) == 6 and named <= given.keys()
     assert given["TOUCHSTONE_CONFIG"].endswith("/evaluation_config.json")
 
 
 def test_the_services_of_the_compose_file() -> None:
     assert set(SERVICES) == {"postgres", "code", "webserver", "daemon"}
-    assert set(COMPOSE["volumes"]) == {"postgres"}
+    assert set(COMPOSE["volumes"]) == {"code", "postgres"}
     for service in SERVICES.values():
         assert set(service) <= {
             *("image", "build", "working_dir", "restart", "init", "cap_drop", "security_opt", "command", "environment"),
@@ -68,8 +68,20 @@ def test_only_the_webserver_is_published_and_only_on_this_machine() -> None:
     published = {name: service["ports"] for name, service in SERVICES.items() if "ports" in service}
     assert published == {"webserver": ["127.0.0.1:3000:3000"]}
     hosts = {name: value for name, value in environment_file().items() if name.endswith("HOST")}
-    assert len(hosts) == 4 and set(hosts.values()) == {"127.0.0.1"}
+    assert len(hosts) == 2 and set(hosts.values()) == {"127.0.0.1"}
     assert HELM["dagsterWebserver"]["service"]["type"] == "ClusterIP" and "ingress" not in HELM
+
+
+def test_nobody_else_can_connect_to_the_code_location_which_runs_what_it_is_sent() -> None:
+    given = environment_file()
+    places = {given[name] for name in ("DAGSTER_GRPC_SOCKET", "TOUCHSTONE_CODE_SOCKET")}
+    places |= {OURS["code"]["environment"]["DAGSTER_GRPC_SOCKET"], *OURS["code"]["healthcheck"]["test"][-1:]}
+    places |= {service["environment"]["TOUCHSTONE_CODE_SOCKET"] for service in OURS.values()}
+    assert places == {"/run/touchstone/code"}
+    assert all("code:/run/touchstone" in service["volumes"] for service in OURS.values())
+    unit = (DEPLOY / "systemd" / "touchstone-code.service").read_text()
+    assert "\nRuntimeDirectory=touchstone\nRuntimeDirectoryMode=0700\n" in unit
+    assert "--owner touchstone --mode 700 /run/touchstone" in DOCKERFILE
 
 
 def test_images_have_short_names() -> None:

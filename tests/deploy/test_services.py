@@ -3,13 +3,15 @@
 import os
 import signal
 import subprocess
+import urllib.error
+import urllib.request
 
 import dagster as dg
 import polars as pl
 import pytest
 
 from tests.deploy.deployment import Deployment, wait_for
-from tests.deploy.sockets import listening_addresses, refuse_connections
+from tests.deploy.sockets import listening_addresses, refuse_connections, socket_paths
 from tests.processes import descendants, wait_until_gone
 from touchstone.storage.snapshots import list_snapshots
 
@@ -33,9 +35,10 @@ def test_every_service_is_healthy_and_listens_on_this_machine_only(deployment: D
     for name in deployment.services:
         wait_for(f"the health of {name}", lambda name=name: deployment.is_healthy(name), deployment.log)
     family = [process for one in deployment.processes.values() for process in descendants(one.pid)]
-    found = listening_addresses(family)
-    assert {port for _, port in found} >= set(deployment.ports.values())
-    assert {address for address, _ in found} <= {"127.0.0.1", "::1"}
+    assert listening_addresses(family) == {("127.0.0.1", deployment.port)}
+    assert socket_paths(family) == {deployment.socket}
+    with pytest.raises(urllib.error.HTTPError, match="403"):
+        urllib.request.urlopen(urllib.request.Request(deployment.url, headers={"Host": "evil.example"}))
 
 
 @pytest.mark.parametrize(

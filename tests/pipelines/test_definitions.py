@@ -231,6 +231,15 @@ def test_the_definitions_take_owners_from_the_configuration_and_load_without_one
     assert owners() == ["team:evaluation"]
 
 
+@pytest.mark.parametrize("job", ["evaluate", "__ASSET_JOB"])
+@pytest.mark.parametrize("setting", [{"config_file": "other.json"}, {"output_dir": "/"}, {"wait_for_lock_seconds": 0}])
+def test_no_run_can_choose_the_configuration_which_names_programs(
+    defs: dg.Definitions, job: str, setting: dict[str, Any]
+) -> None:
+    with pytest.raises(dg.DagsterInvalidConfigError, match=f'unexpected config entry "{next(iter(setting))}"'):
+        dg.validate_run_config(defs.resolve_job_def(job), {"resources": {"evaluation": {"config": setting}}})
+
+
 def test_a_run_is_tagged_with_its_snapshot_and_the_verdict_against_the_baseline(first_run: Run) -> None:
     tags = first_run.tags
     (snapshot,) = (first_run.folder.output / "snapshots").iterdir()

@@ -10,7 +10,9 @@ import dagster as dg
 import pytest
 
 from pipelines.launch import PROCESS, _fail_orphaned_runs, dagster_home, ui_evaluation
+from pipelines.services import Services
 from tests.conftest import PROJECT, Folder
+from tests.processes import descendants, wait_until_gone
 from touchstone.errors import TouchstoneError
 
 NOTHING = dg.GraphDefinition("nothing").to_job()
@@ -106,6 +108,19 @@ def test_a_home_that_came_with_links_is_refused(folder: Folder, tmp_path: Path, 
     link.symlink_to(tmp_path)
     with pytest.raises(TouchstoneError, match=f"{link}: is a link"):
         new_home(folder.config)
+
+
+def test_the_services_of_the_ui_end_together() -> None:
+    others = set(descendants(os.getpid()))
+    ended = pytest.raises(TouchstoneError, match=r"^Dagster's daemon ended with exit code 3; see above why$")
+    with ended, Services(os.open(os.devnull, os.O_RDONLY)) as services:
+        services.start("webserver", "sh", "-c", "sleep 600 & wait")
+        services.start("daemon", "sh", "-c", "sleep 0.5; exit 3")
+        family = [process for process in descendants(os.getpid()) if process not in others]
+        assert len(family) >= 2
+        while True:
+            services.watch()
+    wait_until_gone(family)
 
 
 def test_the_next_run_ends_a_killed_one_in_the_history() -> None:

@@ -13,6 +13,7 @@ import pytest
 from tests.conftest import PROJECT
 from tests.processes import wait_until_gone
 from touchstone.config.workers import WorkerSettings
+from touchstone.workers.cluster import tls_files
 
 
 @dataclass
@@ -26,6 +27,12 @@ class Cluster:
     @property
     def settings(self) -> WorkerSettings:
         return WorkerSettings(kind="dask", address=self.address)
+
+    @property
+    def tls_options(self) -> list[str]:
+        """For the commands of Dask."""
+        files = tls_files(self.settings)
+        return [f"--tls-ca-file={files.ca_file}", f"--tls-cert={files.cert_file}", f"--tls-key={files.key_file}"]
 
     def kill(self, place: int) -> None:
         os.kill(self.workers[place], signal.SIGKILL)

@@ -10,21 +10,24 @@ import os
 import socket
 import sys
 
-from distributed import Scheduler, Worker
+from distributed import Scheduler, Security, Worker
 
 import touchstone.validation.cluster_worker  # noqa: F401
+from touchstone.workers.cluster import local_security
 
 
-async def schedule(port: int, workers: list[int]) -> None:
-    async with Scheduler(host="127.0.0.1", port=port, dashboard=False) as scheduler:
+async def schedule(port: int, workers: list[int], security: Security) -> None:
+    served = {"host": "127.0.0.1", "protocol": "tls://", "security": security, "dashboard": False}
+    async with Scheduler(port=port, **served) as scheduler:
         while len(scheduler.workers) < len(workers):
             await asyncio.sleep(0.01)
         print(scheduler.address, *workers, flush=True)
         await asyncio.get_running_loop().run_in_executor(None, sys.stdin.read)
 
 
-async def work(address: str, name: str, threads: int) -> None:
-    worker = Worker(address, name=name, host="127.0.0.1", nthreads=threads, dashboard=False, death_timeout=60)
+async def work(address: str, name: str, threads: int, security: Security) -> None:
+    served = {"host": "127.0.0.1", "security": security, "dashboard": False}
+    worker = Worker(address, name=name, nthreads=threads, death_timeout=60, **served)
     async with worker:
         await worker.finished()
 
@@ -38,16 +41,17 @@ def free_port() -> int:
 def main(count: int, threads: int) -> None:
     port = free_port()
     workers = []
-    for place in range(count):
-        child = os.fork()
-        if child == 0:
-            sys.stdin.close()
-            try:
-                asyncio.run(work(f"tcp://127.0.0.1:{port}", f"worker-{place}", threads))
-            finally:
-                os._exit(0)
-        workers.append(child)
-    asyncio.run(schedule(port, workers))
+    with local_security(port) as security:
+        for place in range(count):
+            child = os.fork()
+            if child == 0:
+                sys.stdin.close()
+                try:
+                    asyncio.run(work(f"tls://127.0.0.1:{port}", f"worker-{place}", threads, security))
+                finally:
+                    os._exit(0)
+            workers.append(child)
+        asyncio.run(schedule(port, workers, security))
 
 
 if __name__ == "__main__":

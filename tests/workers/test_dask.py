@@ -93,6 +93,7 @@ def test_a_worker_that_joins_later_is_set_up_before_it_gets_items(tmp_path: Path
     with forked_cluster(1) as cluster, contextlib.closing(shelves(cluster, tmp_path, refused)) as workers:
         list(workers.map(read_parts, ["x"] * 4))
         command = [Path(sys.executable).parent / "dask", "worker", cluster.address, "--name", "late", "--no-nanny"]
+        command += cluster.tls_options
         late = subprocess.Popen([*command, "--nthreads", "1", "--no-dashboard"], cwd=PROJECT, stderr=subprocess.DEVNULL)
         try:
             assert until(lambda: "late" in dict(workers.check().values()))

@@ -1,23 +1,31 @@
 """A cluster as users start it: by the commands of the docs, with TLS, and by `touchstone workers start`."""
 
+import asyncio
+import http.client
 import json
 import signal
+import stat
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
+from distributed import Security, rpc
+from distributed.comm import CommClosedError
 
 from tests.conftest import PROJECT, Command, copy_of
+from tests.deploy.sockets import listening_addresses
 from tests.processes import descendants, wait_until_gone
+from tests.workers.conftest import Cluster
 from tests.workers.mapped import Prefix
 from tests.workers.test_cluster_validation import VALIDATED, assert_same, many_repairs, on, tables
 from tests.workers.test_processes import outcomes, serial
 from touchstone.config.workers import TlsFiles, WorkerSettings
 from touchstone.errors import TouchstoneError
-from touchstone.workers.cluster import connect
+from touchstone.workers.cluster import connect, tls_files
 from touchstone.workers.dask import DaskWorkers
 
 BIN = Path(sys.executable).parent
@@ -46,6 +54,58 @@ def started(*arguments: str | Path, cwd: Path = PROJECT) -> Iterator[subprocess.
         wait_until_gone(family)
 
 
+@pytest.mark.services
+def test_only_this_user_can_use_the_workers_that_start(tmp_path: Path) -> None:
+    command = [BIN / "touchstone", "workers", "start", "-n", "1", "--port", "18785"]
+    settings = WorkerSettings(kind="dask", address="tls://127.0.0.1:18785")
+    with started(*command, cwd=tmp_path) as process:
+        assert process.stdout is not None and process.stdout.readline().startswith(f"1 workers at {settings.address};")
+        files = tls_files(settings)
+        assert [stat.S_IMODE(file.stat().st_mode) for file in (files.cert_file, files.key_file)] == [0o600, 0o600]
+        assert outcomes(DaskWorkers(settings, Prefix, ("> ",)), ["a"]) == outcomes(serial(), ["a"])
+        assert_closed(descendants(process.pid))
+    assert not files.key_file.exists()
+    with pytest.raises(
+        TouchstoneError, match=r"workers.tls: .*: no `touchstone workers start` of yours runs at tls://"
+    ):
+        connect(settings)
+
+
+@pytest.mark.services
+def test_only_this_user_can_use_the_cluster_of_the_tests(cluster: Cluster) -> None:
+    assert_closed([cluster.scheduler, *cluster.workers])
+
+
+def assert_closed(family: list[int]) -> None:
+    """No port of a cluster is open to other machines or to a client without the key, and none shows a page."""
+    found = listening_addresses(family)
+    assert len(found) >= 3 and {host for host, _ in found} == {"127.0.0.1"}
+    for host, port in found:
+        connection = http.client.HTTPConnection(host, port, timeout=60)
+        with suppress(OSError, http.client.HTTPException):
+            connection.request("GET", "/info/main/workers.html")
+            assert connection.getresponse().status == 404
+    ports = [port for _, port in found]
+    answers = asyncio.run(ask_all(ports))
+    assert all(isinstance(answer, OSError | CommClosedError) for answer in answers), answers
+
+
+async def ask_all(ports: list[int]) -> list[Any]:
+    """What Dask's servers on the ports answer to clients without TLS, and with a certificate of their own."""
+    stranger = Security.temporary().get_connection_args("client")
+    plain = [rpc(f"tcp://127.0.0.1:{port}") for port in ports]
+    keyed = [rpc(f"tls://127.0.0.1:{port}", connection_args=stranger) for port in ports]
+    # The port of a page says nothing to Dask.
+    questions = [asyncio.wait_for(remote.identity(), 5) for remote in (*plain, *keyed)]
+    return await asyncio.gather(*questions, return_exceptions=True)
+
+
+def test_a_cluster_without_tls_is_warned_about(touchstone: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("touchstone.workers.cluster._CONNECT_SECONDS", 0.1)
+    checked = touchstone("workers", "check", "tcp://127.0.0.1:9")
+    assert checked.stderr.splitlines()[0].startswith("warning: tcp://127.0.0.1:9 has no TLS: whoever can connect runs")
+
+
 @pytest.mark.nightly
 def test_workers_start_check_and_end_with_ctrl_c(tmp_path: Path, touchstone: Command) -> None:
     folder = many_repairs(tmp_path / "given", 20)
@@ -54,7 +114,7 @@ def test_workers_start_check_and_end_with_ctrl_c(tmp_path: Path, touchstone: Com
     with started(BIN / "touchstone", "workers", "start", "-n", "2", "--port", "18786") as process:
         assert process.stdout is not None
         first, line = process.stdout.readline(), process.stdout.readline()
-        assert first == "2 workers at tcp://127.0.0.1:18786; in the configuration of an evaluation:\n"
+        assert first == "2 workers at tls://127.0.0.1:18786; in the configuration of an evaluation:\n"
         workers = json.loads(f"{{{line}}}")["workers"]
         checked = touchstone("workers", "check", workers["address"])
         assert checked.returncode == 0, checked.stderr

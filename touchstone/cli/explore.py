@@ -25,7 +25,8 @@ def explore(
     no_open: Annotated[bool, typer.Option("--no-open", help="Do not open a browser.")] = False,
 ) -> None:
     """Explore the results in the browser. Stop with Ctrl-C."""
-    from touchstone.publish.dashboard.server import is_loopback, listen, open_in_browser, serve
+    from touchstone.publish.dashboard.server import open_in_browser, serve
+    from touchstone.publish.local_server import is_loopback, listen
     from touchstone.publish.views import require_tables
     from touchstone.storage.output_folders import of_any_run, results_folder
 

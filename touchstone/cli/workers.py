@@ -1,5 +1,6 @@
 """Commands about workers on a Dask cluster: `start` some on this machine, and `check` those of a cluster."""
 
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -17,7 +18,7 @@ def start(
     count: Annotated[int, typer.Option("-n", "--count", min=1, max=1024, help="How many workers.")] = 2,
     port: Annotated[int, typer.Option(min=1, max=65535, help="Port of the scheduler, on loopback only.")] = 8786,
 ) -> None:
-    """Start a scheduler and workers on this machine, until Ctrl-C."""
+    """Start a scheduler and workers on this machine, for you alone (TLS), until Ctrl-C."""
     import json
     import signal
     import threading
@@ -29,16 +30,16 @@ def start(
     stopped = threading.Event()
     for stop in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(stop, lambda *_: stopped.set())
-    with local_cluster(count, port) as address:
-        print(f"{count} workers at {address}; in the configuration of an evaluation:")
-        print(f'  "workers": {json.dumps({"kind": "dask", "address": address})}')
+    with local_cluster(count, port) as settings:
+        print(f"{count} workers at {settings.address}; in the configuration of an evaluation:")
+        print(f'  "workers": {json.dumps({"kind": "dask", "address": settings.address})}')
         print("Ctrl-C stops them", flush=True)
         stopped.wait()
 
 
 @worker_commands.command()
 def check(
-    address: Annotated[str | None, typer.Argument(help="Address of the scheduler, such as tcp://host:8786.")] = None,
+    address: Annotated[str | None, typer.Argument(help="Address of the scheduler, such as tls://host:8786.")] = None,
     config: Annotated[Path | None, typer.Option(help="Use the workers and validators of this configuration.")] = None,
 ) -> None:
     """List the workers of a cluster: accepted, or refused and why. Exits with 1 if one is refused or there is none."""
@@ -57,12 +58,16 @@ def check(
         settings, workers = loaded.validation, loaded.worker_settings
     if address is not None:
         try:
-            workers = WorkerSettings(kind="dask", address=address, tls=workers.tls if workers else None)
+            tls = workers.tls if workers and address.startswith("tls://") else None
+            workers = WorkerSettings(kind="dask", address=address, tls=tls)
         except ValidationError as error:
             reason = error.errors()[0]["msg"].removeprefix("Value error, ")
             raise TouchstoneError(f"{address}: {reason}") from None
     if workers is None or workers.kind != "dask":
         raise TouchstoneError("give the address of a scheduler, or a --config whose 'workers' names one")
+    if not workers.uses_tls:
+        danger = "whoever can connect runs programs as the user of its workers; docs/scale.md says how to use TLS"
+        print(f"warning: {workers.address} has no TLS: {danger}", file=sys.stderr)
     with show_progress("trying every worker"):
         found = check_cluster(workers, settings)
     for place, (name, refused) in found.items():

@@ -37,11 +37,18 @@ class WorkerSettings(_Section):
             raise ValueError('kind "dask" and an address go together, such as "tcp://127.0.0.1:8786"')
         if self.address is not None and not _ADDRESS.fullmatch(self.address):
             raise ValueError(f"'{self.address}' is not an address such as tcp://127.0.0.1:8786 or tls://host:8786")
-        if (self.tls is not None) != (self.address or "").startswith("tls://"):
+        is_local = (self.address or "").startswith("tls://127.0.0.1:")
+        # The files of `touchstone workers start` are found by its port.
+        if (self.tls is not None) != self.uses_tls and not is_local:
             raise ValueError("an address that starts with tls:// and the files in 'tls' go together")
         if self.kind == "in_process" and (self.count or 1) > 1:
             raise ValueError('kind "in_process" is a single worker, so count cannot be more than 1')
         return self
+
+    @property
+    def uses_tls(self) -> bool:
+        """Whether the connection to a cluster is encrypted, and open to holders of its key only."""
+        return (self.address or "").startswith("tls://")
 
     def anchored(self, base: Path) -> Self:
         """A copy with absolute paths: relative ones are resolved against `base`, the config file's folder."""

@@ -6,14 +6,17 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from touchstone.config.workers import WorkerSettings
+from touchstone.config.workers import TlsFiles, WorkerSettings
 from touchstone.errors import TouchstoneError, UnreachableError
+from touchstone.regular_files import user_cache
 
 if TYPE_CHECKING:
-    from distributed import Client
+    from distributed import Client, Security
 
 LOOPBACK = "127.0.0.1"
 _CONNECT_SECONDS = 15
+# Scheduler and workers have pages, without TLS, that show tasks and logs.
+_NO_PAGES: dict[str, list[str]] = {"distributed.scheduler.http.routes": [], "distributed.worker.http.routes": []}
 
 
 def connect(settings: WorkerSettings) -> "Client":
@@ -22,11 +25,12 @@ def connect(settings: WorkerSettings) -> "Client":
     from distributed import Client, Security
 
     security = None
-    if settings.tls is not None:
-        files = settings.tls
+    if settings.uses_tls:
+        files = tls_files(settings)
         for file in (files.ca_file, files.cert_file, files.key_file):
             if not file.is_file():
-                raise TouchstoneError(f"workers.tls: {file} does not exist")
+                hint = "" if settings.tls else f": no `touchstone workers start` of yours runs at {settings.address}"
+                raise TouchstoneError(f"workers.tls: {file} does not exist{hint}")
         security = Security(
             tls_ca_file=str(files.ca_file),
             tls_client_cert=str(files.cert_file),
@@ -45,6 +49,11 @@ def connect(settings: WorkerSettings) -> "Client":
         raise UnreachableError(
             f"{settings.address}: no Dask scheduler answers ({reason}); start one, or correct workers.address"
         ) from None
+
+
+def tls_files(settings: WorkerSettings) -> TlsFiles:
+    """The files of the configuration; without any, those of the cluster on this machine."""
+    return settings.tls or _local_files(str(settings.address).rpartition(":")[2])
 
 
 def running_workers(client: "Client") -> dict[str, str]:
@@ -75,26 +84,66 @@ def _ask_scheduler(client: "Client", what: str, **arguments: Any) -> dict[str, A
 
 
 @contextmanager
-def local_cluster(count: int, port: int) -> Iterator[str]:
-    """A scheduler and workers on this machine's loopback; yields the scheduler's address."""
+def local_cluster(count: int, port: int) -> Iterator[WorkerSettings]:
+    """A scheduler and workers on this machine's loopback, which only this user can use; yields how to connect."""
     _require_dask()
     import dask
     from distributed import LocalCluster
 
-    # Its profiler looks at every worker a hundred times a second, and nobody looks at the profile.
-    with dask.config.set({"distributed.worker.profile.enabled": False}):
-        cluster = LocalCluster(
-            n_workers=count,
-            threads_per_worker=1,
-            processes=True,
-            host=LOOPBACK,
-            scheduler_port=port,
-            dashboard_address=None,
-            memory_limit=0,
-            silence_logs=logging.CRITICAL,
+    with local_security(port) as security:
+        # Its profiler looks at every worker a hundred times a second, and nobody looks at the profile.
+        with dask.config.set({"distributed.worker.profile.enabled": False}):
+            cluster = LocalCluster(
+                n_workers=count,
+                threads_per_worker=1,
+                processes=True,
+                host=LOOPBACK,
+                scheduler_port=port,
+                dashboard_address=None,
+                memory_limit=0,
+                silence_logs=logging.CRITICAL,
+                security=security,
+            )
+        with cluster:
+            yield WorkerSettings(kind="dask", address=str(cluster.scheduler_address), tls=_local_files(port))
+
+
+@contextmanager
+def local_security(port: int) -> Iterator["Security"]:
+    """TLS for a cluster on this machine, where every user can connect to loopback.
+
+    The temporary key is in memory and, until the end, in a file that only this user can read: the clients' way in.
+    """
+    import dask
+    from distributed import Security
+
+    try:
+        security = Security.temporary()
+    except ImportError:
+        raise TouchstoneError("TLS needs cryptography; install touchstone[dask]") from None
+    files = _local_files(port)
+    try:
+        for file, text in ((files.ca_file, security.tls_ca_file), (files.key_file, security.tls_client_key)):
+            file.unlink(missing_ok=True)
+            file.touch(0o600, exist_ok=False)
+            file.write_text(str(text))
+        with dask.config.set(_NO_PAGES):
+            yield security
+    finally:
+        for file in (files.ca_file, files.key_file):
+            file.unlink(missing_ok=True)
+
+
+def _local_files(port: int | str) -> TlsFiles:
+    """Where the certificate and key of the cluster on a port of this machine are, while it runs."""
+    folder = user_cache()
+    if folder is None:
+        raise TouchstoneError(
+            "the folder touchstone in ~/.cache, or in XDG_CACHE_HOME, cannot keep a key: it must be yours, writable by "
+            "nobody else, and no link"
         )
-    with cluster:
-        yield str(cluster.scheduler_address)
+    certificate = folder / f"workers-{port}.pem"
+    return TlsFiles(ca_file=certificate, cert_file=certificate, key_file=certificate.with_suffix(".key"))
 
 
 def _require_dask() -> None:

@@ -18,6 +18,10 @@ from tests.conftest import Command, Folder
 from tests.publish.test_query import fingerprint
 from touchstone.errors import TouchstoneError
 from touchstone.publish.dashboard import server
+from touchstone.publish.local_server import listen
+
+# What a browser says of a page that it opens, rather than a part of one.
+OPENED = {"sec-fetch-mode": "navigate", "sec-fetch-dest": "document"}
 
 
 def asked(host: str, headers: dict[str, str], kind: str = "http") -> list[dict[str, Any]]:
@@ -30,8 +34,12 @@ def asked(host: str, headers: dict[str, str], kind: str = "http") -> list[dict[s
     async def send(message: Any) -> None:
         sent.append(message)
 
-    scope = {"type": kind, "headers": [(name.encode(), value.encode()) for name, value in headers.items()]}
-    asyncio.run(server.guarded(app, host, 2718)(scope, None, send))  # type: ignore[arg-type]
+    scope = {
+        "type": kind,
+        "method": "GET",
+        "headers": [(name.encode(), value.encode()) for name, value in headers.items()],
+    }
+    asyncio.run(server.guarded(app, host)(scope, None, send))  # type: ignore[arg-type]
     return sent
 
 
@@ -46,6 +54,11 @@ def asked(host: str, headers: dict[str, str], kind: str = "http") -> list[dict[s
         ("127.0.0.1", {"host": "127.0.0.1:2718", "origin": "http://127.0.0.1:9999"}, 403),
         ("127.0.0.1", {"host": "127.0.0.1:2718", "origin": "null"}, 403),
         ("127.0.0.1", {}, 403),
+        ("127.0.0.2", {"host": "127.0.0.2:2718"}, 200),
+        ("127.0.0.1", {"host": "127.0.0.1:2718", "sec-fetch-site": "same-origin"}, 200),
+        ("127.0.0.1", {"host": "127.0.0.1:2718", "sec-fetch-site": "cross-site"}, 403),
+        ("127.0.0.1", {"host": "127.0.0.1:2718", "sec-fetch-site": "same-site", "sec-fetch-mode": "no-cors"}, 403),
+        ("127.0.0.1", {"host": "127.0.0.1:2718", "sec-fetch-site": "cross-site"} | OPENED, 200),
         ("10.0.0.5", {"host": "10.0.0.5:2718"}, 200),
         ("10.0.0.5", {"host": "evil.example:2718"}, 403),
         ("0.0.0.0", {"host": "any.name:2718"}, 200),
@@ -68,11 +81,11 @@ def test_pages_may_load_nothing_from_elsewhere_and_no_site_may_read_them() -> No
 
 
 def test_a_taken_port_is_named() -> None:
-    with server.listen("127.0.0.1", 0) as taken:
+    with listen("127.0.0.1", 0) as taken:
         taken.listen()
         port = taken.getsockname()[1]
         with pytest.raises(TouchstoneError, match=f"port {port} on 127.0.0.1 cannot be used .*--port"):
-            server.listen("127.0.0.1", port)
+            listen("127.0.0.1", port)
 
 
 def test_results_that_are_not_there_are_told_in_one_line(touchstone: Command, tmp_path: Path) -> None:
