@@ -33,7 +33,7 @@ from touchstone.storage.output_folders import is_latest
 from touchstone.storage.parts import digest
 from touchstone.storage.snapshots import FOLDER, MANIFEST, PINS, find_if_known
 from touchstone.storage.store import PUBLISHED_NAMES, REPORT, Store
-from touchstone.validation.files.file_identity import files_in
+from touchstone.validation.files.file_identity import files_in, stat_of
 
 # Never part of a problem's files, and changed by looking at them: a `git status` rewrites the index.
 _LEFT_OUT = frozenset({".git", ".hg", ".svn", "__pycache__"})
@@ -140,7 +140,7 @@ def _stats(paths: Iterable[Path]) -> Iterator[tuple[str, os.stat_result | None]]
     for path in paths:
         if path.is_dir():
             # Text: an environment has ten thousand files, and a Path of each takes longer than all the rest.
-            yield from ((entry.path, entry.stat(follow_symlinks=False)) for _, entry in files_in(path))
+            yield from ((entry.path, stat_of(entry)) for _, entry in files_in(path, follow=True))
         else:
             yield str(path), _stat(path)
 

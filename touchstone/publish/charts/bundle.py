@@ -5,8 +5,6 @@ results, which may come from somebody else.
 """
 
 import hashlib
-import os
-import stat
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
@@ -14,6 +12,7 @@ from pathlib import Path
 from touchstone.publish.charts.engine import vl_convert
 from touchstone.regular_files import read_bytes
 from touchstone.storage.files import replacing
+from touchstone.user_folders import cache_folder
 
 _GLOBALS = "window.vegaEmbed = vegaEmbed; window.vega = vega; window.vegaLite = vegaLite;"
 _MAX_BYTES = 20_000_000
@@ -22,7 +21,7 @@ _MAX_BYTES = 20_000_000
 @cache
 def javascript() -> str:
     """Vega, Vega-Lite and Vega-Embed as one script that defines `vegaEmbed`."""
-    folder = _folder()
+    folder = cache_folder()
     file = folder / f"vega-{version('vl-convert-python')}.js" if folder is not None else None
     made = _kept(file) if file is not None else None
     if made is not None:
@@ -31,19 +30,6 @@ def javascript() -> str:
     if file is not None:
         _keep(file, made)
     return made
-
-
-def _folder() -> Path | None:
-    """The user's cache folder, unless others could write to it."""
-    base = Path(os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser())
-    folder = base / "touchstone"
-    try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        found = folder.lstat()
-    except OSError:
-        return None
-    own = stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid() and not found.st_mode & 0o022
-    return folder if own and base.is_absolute() else None
 
 
 def _kept(file: Path) -> str | None:
