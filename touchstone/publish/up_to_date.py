@@ -120,8 +120,10 @@ def _tools(config: EvaluationConfig, paths: Iterable[Path], changed_before: int 
     None if something changed at or after `changed_before`: the validators may have seen it as it was.
     """
     from touchstone.validation.cache import ReportCache
+    from touchstone.validation.validators.common import SYSTEM_PATH
 
-    search = os.environ.get("PATH", os.defpath)
+    own = config.validation.command.environment.get("PATH", SYSTEM_PATH)
+    search = os.pathsep.join((os.environ.get("PATH", os.defpath), own))
     looked_up = [Path(folder) for folder in search.split(os.pathsep) if folder]
     used = sorted(set(paths))
     lines, newest = [], 0

@@ -85,14 +85,14 @@ def _read_packages(folder: Path, files: Sequence[tuple[str, str, os.stat_result]
         """When a directory below the folder, or one around it, last changed: it may have been moved there."""
         if not directory:
             return 0
-        return max((folder / directory).stat().st_ctime_ns, changed_at(os.path.dirname(directory)))
+        return max((folder / directory).stat().st_ctime_ns, changed_at(directory.rpartition("/")[0]))
 
     for name, path, found in files:
         installed_at, expected = recorded.pop(name, (0, ""))
         if not expected and name.endswith(".dist-info/RECORD"):
             continue  # it has no hash of its own
         # Not the time of modification alone: an older file in its place brings its own.
-        changed = max(found.st_mtime_ns, found.st_ctime_ns, changed_at(os.path.dirname(name)))
+        changed = max(found.st_mtime_ns, found.st_ctime_ns, changed_at(name.rpartition("/")[0]))
         if not expected or changed >= installed_at:
             content = _file_identity(Path(path))
             lines += [f"{name} {content}\n"] if content != _hexadecimal(expected) else []
@@ -166,11 +166,13 @@ def files_in(
 
 def _leads_to_another(link: str, folder: Path, followed: set[str]) -> bool:
     """Whether a link leads to a folder that was not yet looked into and does not contain `folder`."""
-    target = os.path.realpath(link)
-    if not os.path.isdir(target) or target in followed or Path(target) in folder.resolve().parents:
+    target = Path(os.path.realpath(link))
+    try:
+        wanted = target.is_dir() and str(target) not in followed and target not in folder.resolve().parents
+    except OSError:
         return False
-    followed.add(target)
-    return True
+    followed.add(str(target))
+    return wanted
 
 
 def stat_of(entry: os.DirEntry[str]) -> os.stat_result:
