@@ -1,5 +1,8 @@
 """The paths of a configuration: which may be addresses in object storage, and which must be local."""
 
+import errno
+import os
+import stat
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -70,7 +73,11 @@ def require_folder(key: str, path: Path) -> None:
 
 def resolved(key: str, path: Path) -> Path:
     """The path without links and `..`; one line if its links lead in a circle."""
+    real = Path(os.path.realpath(path))
     try:
-        return path.resolve()
-    except (OSError, RuntimeError):
-        raise TouchstoneError(f"{key}: {path} is a link that leads to itself; correct the link or the path") from None
+        circular = stat.S_ISLNK(real.lstat().st_mode)
+    except OSError as error:
+        circular = error.errno == errno.ELOOP
+    if circular:
+        raise TouchstoneError(f"{key}: {path} is a link that leads to itself; correct it")
+    return real
