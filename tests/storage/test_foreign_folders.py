@@ -202,13 +202,16 @@ class TestCache:
     def test_reports_of_others_are_left_alone_and_counted(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, touchstone: Command
     ) -> None:
+        editions = set()
         for name, status in (("their" * 4, "passed"), ("mine" * 4, "failed")):
             monkeypatch.setenv("TOUCHSTONE_CACHE_KEY", name)
             with ReportCache(tmp_path) as cache:
                 assert cache.find(["a"]) == {}
                 assert cache.ignored == (status == "failed")
+                editions.add(cache.edition)
                 cache.keep("a", "python", Report(status, "full"))
                 cache.forget(["b"])
+        assert len(editions) == 2
         shown = touchstone("cache", "stats", "--data", tmp_path).stdout
         assert "2 reports, 1 of them signed by others and not used" in shown
         monkeypatch.setenv("TOUCHSTONE_CACHE_KEY", "their" * 4)

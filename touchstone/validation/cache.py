@@ -131,8 +131,11 @@ class ReportCache:
 
     @property
     def edition(self) -> str:
-        """Changes when reports are removed, since results derived from them may need validating again."""
-        return str(self._database.execute("SELECT name FROM edition").fetchone()[0])
+        """Changes when reports are removed, since results derived from them may need validating again.
+
+        Another owner has another one: the outcomes of a folder from elsewhere are not reused either.
+        """
+        return f"{self._database.execute('SELECT name FROM edition').fetchone()[0]} {self._owner.name}"
 
     def __enter__(self) -> "ReportCache":
         return self
