@@ -13,6 +13,7 @@ import pytest
 
 from tests.conftest import Command, Folder, nightly_but
 from tests.pipelines.test_run import evaluate
+from touchstone.api import load_results
 from touchstone.errors import TouchstoneError
 from touchstone.storage.snapshots import list_snapshots, pins, prune
 from touchstone.storage.store import Store
@@ -71,6 +72,34 @@ def test_a_run_follows_no_link_in_its_output_folder(
     done = touchstone("run", "--config", evaluated.config)
     assert done.returncode == 2
     assert f"{evaluated.output / place}: is a link" in done.stderr
+
+
+@pytest.mark.parametrize("place", ["tables", "tables/pass_at_k", ".store/current/tables", ".store/published"])
+def test_no_command_follows_a_link_to_read_tables(
+    touchstone: Command, evaluated: Folder, tmp_path: Path, place: str
+) -> None:
+    link = evaluated.output / place
+    elsewhere = shutil.move(link.resolve(), tmp_path / "elsewhere")
+    link.unlink(missing_ok=True)
+    link.symlink_to(elsewhere)
+    commands: list[tuple[object, ...]] = [("sql", "SELECT * FROM pass_at_k"), ("export", "pass_at_k")]
+    if place != "tables/pass_at_k":  # which they do not read
+        commands += [("show", "m", "a"), ("compare", evaluated.output, evaluated.output), ("plan", "--detect", "0.1")]
+    for command in commands:
+        data = () if command[0] == "compare" else ("--data", evaluated.output)
+        done = touchstone(*command, *data)
+        assert done.returncode == 2 and done.stderr.count("\n") == 1, (command, done.stderr)
+        assert "a link, which is not followed" in done.stderr
+    with pytest.raises(TouchstoneError, match="a link, which is not followed"):
+        load_results(evaluated.output)["pass_at_k"]
+
+
+@pytest.mark.parametrize("name", ["tables", "warehouse.duckdb", "report.html", "csv", "comparison.md"])
+def test_a_run_replaces_no_link_of_others(touchstone: Command, evaluated: Folder, outside: Path, name: str) -> None:
+    replace_by_link(evaluated.output / name, outside / ("precious" if "." in name else ""))
+    done = touchstone("run", "--config", evaluated.config, "--force")
+    assert done.returncode == 2
+    assert f"{evaluated.output / name}: leads out of the folder by a link" in done.stderr
 
 
 def test_nor_waits_for_a_pipe_in_it(touchstone: Command, evaluated: Folder) -> None:
