@@ -5,12 +5,12 @@ Running a query belongs in `touchstone.publish.query`, file name suffixes in `to
 
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from datetime import date, time
 from decimal import Decimal
 from itertools import chain
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -31,7 +31,7 @@ _QUOTED = re.compile(r'[,"\r\n]')
 
 
 # A whole result, or one that is read batch by batch, once.
-Result = pa.Table | pa.RecordBatchReader
+Result: TypeAlias = "pa.Table | pa.RecordBatchReader"
 
 
 def iter_rows(table: Result) -> Iterator[tuple[Any, ...]]:
@@ -39,8 +39,8 @@ def iter_rows(table: Result) -> Iterator[tuple[Any, ...]]:
     return chain.from_iterable(map(_rows, _batches(table)))
 
 
-def _batches(table: Result) -> Iterable[pa.RecordBatch]:
-    return table.to_batches(max_chunksize=_BATCH_ROWS) if isinstance(table, pa.Table) else table
+def _batches(table: Result) -> Iterator[pa.RecordBatch]:
+    yield from table.to_batches(max_chunksize=_BATCH_ROWS) if isinstance(table, pa.Table) else table
 
 
 def _rows(batch: pa.RecordBatch) -> Iterator[tuple[Any, ...]]:
