@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, ExitStack, nullcontext, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 from unittest.mock import patch
 
 import filelock
@@ -37,6 +37,9 @@ settings.register_profile("nightly", deadline=None, max_examples=200, print_blob
 settings.load_profile("ci" if os.environ.get("CI") else "desk")
 
 PROJECT = Path(__file__).parent.parent
+
+# No test writes a key to the home of whoever runs it.
+os.environ["TOUCHSTONE_CACHE_KEY"] = "the key of the tests"
 
 
 # What a small run writes in addition, drawings left out.
@@ -237,7 +240,7 @@ def call_here(
         if "run" in arguments:
             changes.enter_context(_history_in_memory() if dagster else _without_dagster())
         if "sql" in arguments and not apart:
-            changes.enter_context(patch("touchstone.publish.query.run_query", query_here))
+            changes.enter_context(patch("touchstone.publish.query._ask", answer_here))
         try:
             main()
         except SystemExit as leaving:
@@ -265,20 +268,23 @@ def _without_dagster() -> AbstractContextManager[object]:
 
 def query_here(tables_dir: Path, sql: str, **_: object) -> "pa.Table":
     """What `run_query` answers, asked in this process and without its limits: to start one takes half a second."""
-    import pyarrow as pa
+    from touchstone.publish import query
 
+    with patch("touchstone.publish.query._ask", answer_here):
+        return query.run_query(tables_dir, sql)
+
+
+def answer_here(tables_dir: Path, sql: str, _: object, answer: IO[bytes]) -> None:
     from touchstone.errors import TouchstoneError
     from touchstone.publish import query
 
     query.require_tables(tables_dir)
-    results = io.BytesIO()
     try:
-        query._stream_result(tables_dir.resolve(), sql, query.DEFAULT_LIMITS, results)
+        query._stream_result(tables_dir.resolve(), sql, query.DEFAULT_LIMITS, answer)
     except TouchstoneError:
         raise
     except Exception as error:
         raise TouchstoneError(query._with_line(str(error), sql)) from error
-    return query._with_unique_names(pa.ipc.open_stream(results.getvalue()).read_all())
 
 
 @pytest.fixture(scope="session", autouse=True)

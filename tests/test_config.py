@@ -124,6 +124,37 @@ def test_a_tilde_is_the_home_folder_in_every_path(tmp_path: Path, monkeypatch: p
     assert load_config(write(tmp_path, SEED), Path("~/elsewhere")).output_dir == home / "elsewhere"
 
 
+@pytest.mark.parametrize(
+    "place",
+    ["/", "/etc", "/etc/x/y", "/dev", "/proc/self", "/usr/../usr/bin", "/var", "~", "link", "link/x", "~/../home"],
+)
+@pytest.mark.parametrize("given", ["config", "option", "cache_dir"])
+def test_results_do_not_go_into_folders_of_the_system_or_the_home_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str, given: str
+) -> None:
+    (tmp_path / "home").mkdir()
+    (tmp_path / "link").symlink_to("/etc")
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.chdir(tmp_path)
+    cache = {"validation": {"cache_dir": place}} if given == "cache_dir" else {}
+    config = write(tmp_path, SEED | ({"output_dir": place} if given == "config" else {}) | cache)
+    with pytest.raises(TouchstoneError, match=r"is a folder of the system|is your home folder") as caught:
+        load_config(config, Path(place) if given == "option" else None)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("place", ["/data", "/dev/shm/x", "/var/lib/x", "/opt/x", "/tmp/x", "~/x"])
+def test_they_may_go_anywhere_else(tmp_path: Path, place: str) -> None:
+    load_config(write(tmp_path, SEED | {"output_dir": place}))
+
+
+@pytest.mark.parametrize("key", ["fixes_dir", "output_dir", "problems_csv", "clones_dir"])
+def test_a_link_that_leads_to_itself_is_one_line(tmp_path: Path, key: str) -> None:
+    (tmp_path / "me").symlink_to("me")
+    with pytest.raises(TouchstoneError, match=f"{key}: {tmp_path}/me.* is a link that leads to itself"):
+        load_config(write(tmp_path, SEED | {key: "me/x"}))
+
+
 def test_a_home_folder_that_nobody_has(tmp_path: Path) -> None:
     with pytest.raises(TouchstoneError, match="'~nobody-of-this-name/x': there is no such home folder"):
         load_config(write(tmp_path, SEED | {"fixes_dir": "~nobody-of-this-name/x"}))

@@ -38,7 +38,7 @@ HOSTILE = {
     "quotes": "a\"b'c,d;e",
 }
 # Model names that cannot be shown are refused; these can.
-MODELS = ("<script>alert(1)</script>", "=cmd('calc')", "👍🏽|`x`", r"\input{x}_$1$")
+MODELS = ("<script>alert(1)</script>", "=cmd('calc')", "👍🏽|`x`", "@SUM(1)", r"\input{x}_$1$")
 UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
 TABLES = ("problems", "outcomes", "suite_scores", "pass_at_k", "model_comparison", "sources", "quarantine")

@@ -51,7 +51,7 @@ def test_folders_and_what_everything_shares() -> None:
     folders = {"cli", "publish", "compare", "metrics", "validation", "inference", "ingest", "storage", "workers"}
     folders |= {"project"}
     shared = {"config", "contracts", "errors", "names", "progress", "project_files", "tables", "text", "checks"}
-    shared |= {"columns", "locations", "regular_files", "vocabulary"}
+    shared |= {"columns", "locations", "regular_files", "user_folders", "vocabulary"}
     assert entries - folders <= shared | {"__init__", "api", "evaluation", "py"}
 
 

@@ -12,7 +12,7 @@ import polars as pl
 
 from touchstone.errors import TouchstoneError
 from touchstone.locations import is_working_copy, output_location
-from touchstone.storage.files import parquet_files
+from touchstone.storage.files import parquet_files, refuse_links_out
 
 if TYPE_CHECKING:
     from touchstone.checks import CheckOutcome
@@ -120,6 +120,7 @@ def load_results(folder: PathLike) -> Results:
         view = View(place)
         return Results(view.folder, fetch=view.fetch)
     found = Results(place)
+    refuse_links_out(place, "tables")
     if not (found.folder / "tables").is_dir():
         raise TouchstoneError(f"{folder}: no results here (no folder 'tables'); run `touchstone run` first")
     return found

@@ -5,10 +5,10 @@ from urllib.parse import quote, unquote
 
 from touchstone.errors import TouchstoneError
 
-# Parts of tables that belong to no model.
+# Parts of tables that belong to no model. A model's name may begin with "@" too: compare whole names.
 PROBLEMS_PART = "@problems"
 REFUSED_PART = "@refused"
-_NO_MODELS = (PROBLEMS_PART, REFUSED_PART)
+PARTS_OF_NO_MODEL = (PROBLEMS_PART, REFUSED_PART)
 
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._+-]{0,99}")
 _MAX_MODEL_LENGTH = 200
@@ -48,7 +48,7 @@ def _wrong_model_name(name: str) -> str | None:
         return "use printable characters, without spaces around them"
     if "..." in name:
         return "Dagster reserves '...' for ranges of models"
-    if name in _NO_MODELS:
+    if name in PARTS_OF_NO_MODEL:
         return "the name is used internally"
     if len(name) > _MAX_MODEL_LENGTH or len(file_key(name)) > _MAX_KEY_LENGTH:
         return "it is too long for a file name"
@@ -61,7 +61,7 @@ def file_key(name: str) -> str:
     >>> file_key("gpt-4.1+tools"), file_key("openai/gpt-4o"), file_key(".hidden"), file_key("modèle 7b")
     ('gpt-4.1+tools', 'openai%2Fgpt-4o', '%2Ehidden', 'mod%C3%A8le%207b')
     """
-    if name in _NO_MODELS:
+    if name in PARTS_OF_NO_MODEL:
         return name
     # Not even a leading dot or dash: such a file would be hidden, or taken for an option.
     first = f"%{ord(name[0]):02X}" if name[:1] in (".", "-", "+", "~") else quote(name[:1], safe="")

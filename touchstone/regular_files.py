@@ -51,16 +51,3 @@ def read_json(path: Path) -> Any:
         return json.loads(read_bytes(path))
     except RecursionError:
         raise ValueError("nested too deeply") from None
-
-
-def user_cache() -> Path | None:
-    """The user's cache folder, unless others could write to it."""
-    base = Path(os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser())
-    folder = base / "touchstone"
-    try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        found = folder.lstat()
-    except OSError:
-        return None
-    own = stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid() and not found.st_mode & 0o022
-    return folder if own and base.is_absolute() else None

@@ -120,6 +120,13 @@ def test_results_that_cannot_be_written(touchstone: Command, sealed: Path) -> No
     assert done.stderr.startswith(f"error: {sealed / RESULTS_FOLDER}") and "--output-dir" in done.stderr
 
 
+@pytest.mark.parametrize("place", ["/etc", "/", "~"])
+def test_nothing_is_written_to_folders_of_the_system(touchstone: Command, logs: Path, place: str) -> None:
+    done = touchstone("run", logs / "dict.eval", "--output-dir", place, dagster=False)
+    assert done.returncode == 2 and done.stderr.startswith("error: --output-dir: ") and done.stderr.count("\n") == 1
+    assert not (Path(place).expanduser() / CONFIG_NAME).exists()
+
+
 @pytest.mark.parametrize("command", ["run", "inspect-files", "pass-at-k"])
 def test_a_path_that_is_missing(touchstone: Command, logs: Path, command: str) -> None:
     done = touchstone(command, logs, logs / "gone.eval")

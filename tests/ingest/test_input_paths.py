@@ -57,6 +57,20 @@ def test_the_results_in_a_named_folder_are_no_input(folder: Folder) -> None:
     assert labels(config, input_paths(config)) == ["m_fixes.csv", "problems.csv"]
 
 
+@pytest.mark.parametrize("inputs", [[], ["."]])
+def test_links_that_lead_in_a_circle_are_refused_by_name_and_the_others_read(folder: Folder, inputs: list[str]) -> None:
+    fixes = folder.root / "fixes"
+    put(folder, "logs/a.json")
+    circle = {"me_fixes.csv": "me_fixes.csv", "one": "two", "two": "one", "me.json": "me.json", "logs/up": "../logs"}
+    for name, target in circle.items():
+        (fixes / name).symlink_to(target)
+    found = discover(configured(folder, inputs=inputs))
+    # A file that is named as one of fixes fails its own model when it is read.
+    assert set(found.sources) == {"m", "me"} | ({"org/m"} if inputs else set())
+    reasons = {each.file: each.reason for each in found.not_evaluated}
+    assert "levels of symbolic links" in reasons["me.json"] and {"one", "two"} <= set(reasons)
+
+
 def test_named_folders_are_searched_and_named_files_taken(folder: Folder) -> None:
     put(
         folder, "logs/a.json", "logs/deep/er/b.json", "logs/.git/c.json", "logs/node_modules/d.json", "e.json", "f.json"

@@ -49,7 +49,7 @@ def test_csv_runs_no_formulas_and_tells_infinity_from_unknown(data: Path, touchs
 
 
 def test_parts_are_put_together_by_the_names_of_their_columns(data: Path) -> None:
-    assert list(csv.reader(io.StringIO(export_text(data / "tables", "attempts", "csv"), newline=""))) == [
+    assert list(csv.reader(io.StringIO("".join(export_text(data / "tables", "attempts", "csv")), newline=""))) == [
         ["model", "note", "'=seen"],
         ["m", 'x\ry, "z"', ""],
         ["n", "", "yes"],

@@ -55,9 +55,9 @@ def test_only_the_outcomes_of_changed_models_are_read_again(tmp_path: Path, monk
         read.append(set(parts or []))
         return scan(store, table, parts)
 
-    for models in (MODELS, MODELS, MODELS | {"cedar": (1, 50, 1)}):
+    for models in (MODELS, MODELS, MODELS | {"@cedar": (1, 50, 1)}):
         store = made(write_models(folder, models), "outcomes").store
         with monkeypatch.context() as patched:
             patched.setattr(Store, "scan", noted)
             model_validators(store)
-    assert read == [set(MODELS), {"cedar"}]
+    assert read == [set(MODELS), {"@cedar"}]

@@ -1,5 +1,6 @@
 """People's SQL: what it may read, what it is refused, and what stops it."""
 
+import json
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -12,6 +13,8 @@ import duckdb
 import polars as pl
 import pytest
 
+from tests.conftest import Command
+from tests.peak_memory import run_measured
 from touchstone.errors import TouchstoneError
 from touchstone.publish.query import QueryLimits, list_tables, locked_connection, require_select, run_query
 from touchstone.publish.result_formats import iter_rows
@@ -82,6 +85,34 @@ def test_a_select_over_the_views(tables: Path) -> None:
         {"model": "m", "cost": 0.5, "note": None},
         {"model": "o", "cost": None, "note": "="},
     ]
+
+
+MANY = "SELECT i, 'text ' || i AS t, i / 7 AS x FROM range({}) AS r(i)"
+COMMAND = "import sys; from touchstone.cli.main import main; sys.argv[1:1] = ['sql']; main()"
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("fmt", ["csv", "json", "markdown", "parquet"])
+def test_a_result_is_written_without_being_held_in_memory(tables: Path, tmp_path: Path, fmt: str) -> None:
+    peaks = []
+    for rows in (1_000, 600_000):
+        options = ["--data", str(tables.parent), "--format", fmt, "--save-to", str(tmp_path / f"{rows}.{fmt}")]
+        peaks.append(run_measured(COMMAND, MANY.format(rows), *options)[1])
+    assert peaks[1] - peaks[0] < 100, peaks
+
+
+def test_a_large_result_waits_in_a_file_and_long_ones_are_shown_in_part(
+    touchstone: Command, tables: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("touchstone.publish.query._IN_MEMORY", 1_000)
+    monkeypatch.setattr("touchstone.cli.tables._MOST_ROWS", 30)
+    asked = ("sql", MANY.format(50_000), "--data", tables.parent, "--format")
+    lines = touchstone(*asked, "csv").stdout.splitlines()
+    assert len(lines) == 50_001 and lines[-1] == "49999,text 49999,7142.714285714285"
+    records = json.loads(touchstone(*asked, "json").stdout)
+    assert len(records) == 50_000 and records[-1]["t"] == "text 49999"
+    shown = touchstone(*asked, "table").stdout
+    assert "text 29" in shown and "text 30" not in shown and "30 of 50,000 rows; --format csv prints all" in shown
 
 
 @pytest.mark.nightly

@@ -4,6 +4,8 @@ import json
 import os
 import shutil
 import sqlite3
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -11,10 +13,13 @@ import pytest
 
 from tests.conftest import Command, Folder, nightly_but
 from tests.pipelines.test_run import evaluate
+from touchstone.api import load_results
 from touchstone.errors import TouchstoneError
 from touchstone.storage.snapshots import list_snapshots, pins, prune
 from touchstone.storage.store import Store
+from touchstone.validation import cache as cache_module
 from touchstone.validation.cache import ReportCache, find_cache
+from touchstone.validation.cache_owner import owner
 from touchstone.validation.protocol import Report
 
 
@@ -67,6 +72,34 @@ def test_a_run_follows_no_link_in_its_output_folder(
     done = touchstone("run", "--config", evaluated.config)
     assert done.returncode == 2
     assert f"{evaluated.output / place}: is a link" in done.stderr
+
+
+@pytest.mark.parametrize("place", ["tables", "tables/pass_at_k", ".store/current/tables", ".store/published"])
+def test_no_command_follows_a_link_to_read_tables(
+    touchstone: Command, evaluated: Folder, tmp_path: Path, place: str
+) -> None:
+    link = evaluated.output / place
+    elsewhere = shutil.move(link.resolve(), tmp_path / "elsewhere")
+    link.unlink(missing_ok=True)
+    link.symlink_to(elsewhere)
+    commands: list[tuple[object, ...]] = [("sql", "SELECT * FROM pass_at_k"), ("export", "pass_at_k")]
+    if place != "tables/pass_at_k":  # which they do not read
+        commands += [("show", "m", "a"), ("compare", evaluated.output, evaluated.output), ("plan", "--detect", "0.1")]
+    for command in commands:
+        data = () if command[0] == "compare" else ("--data", evaluated.output)
+        done = touchstone(*command, *data)
+        assert done.returncode == 2 and done.stderr.count("\n") == 1, (command, done.stderr)
+        assert "a link, which is not followed" in done.stderr
+    with pytest.raises(TouchstoneError, match="a link, which is not followed"):
+        load_results(evaluated.output)["pass_at_k"]
+
+
+@pytest.mark.parametrize("name", ["tables", "warehouse.duckdb", "report.html", "csv", "comparison.md"])
+def test_a_run_replaces_no_link_of_others(touchstone: Command, evaluated: Folder, outside: Path, name: str) -> None:
+    replace_by_link(evaluated.output / name, outside / ("precious" if "." in name else ""))
+    done = touchstone("run", "--config", evaluated.config, "--force")
+    assert done.returncode == 2
+    assert f"{evaluated.output / name}: leads out of the folder by a link" in done.stderr
 
 
 def test_nor_waits_for_a_pipe_in_it(touchstone: Command, evaluated: Folder) -> None:
@@ -144,6 +177,12 @@ def test_a_damaged_stamp_makes_its_part_anew(evaluated: Folder, stamp: str) -> N
     assert evaluate(evaluated).exit_code == 0
 
 
+WITHOUT_END = (
+    "WITH RECURSIVE n(made) AS (SELECT 1.0 UNION ALL SELECT made + 1 FROM n) SELECT made, 1 AS name, 2 AS key, "
+    "3 AS owner, 4 AS validator, 5 AS report, 6 AS signature, 7 AS used FROM n"
+)
+
+
 class TestCache:
     @pytest.mark.parametrize("name", ["reports.sqlite", "reports.sqlite-wal", "reports.sqlite-shm"])
     def test_a_linked_database_is_refused(self, tmp_path: Path, outside: Path, name: str) -> None:
@@ -159,40 +198,99 @@ class TestCache:
         with pytest.raises(TouchstoneError, match="cache: is a link"):
             find_cache(tmp_path)
 
-    @pytest.mark.parametrize(
-        "plain",
-        [
-            "[]",
-            "{",
-            "[" * 100_000,
-            *(
-                json.dumps({**Report("passed", "full").to_plain(), **change})
-                for change in (
-                    {"status": "splendid"},
-                    {"status": 3},
-                    {"tests": [1]},
-                    {"tests": {"a": "yes"}},
-                    {"note": None},
-                    {"lint_warnings": "3"},
-                    {"duration_seconds": "1"},
-                    {"diagnostics": [{"severity": "error", "summary": 3}]},
-                    {"diagnostics": [{"severity": "fatal", "summary": ""}]},
-                    {"more": 1},
-                )
-            ),
-        ],
-        ids=lambda text: text[-60:],
-    )
-    def test_a_malformed_report_is_validated_again(self, tmp_path: Path, plain: str) -> None:
+    @pytest.mark.parametrize("plain", ["[]", "{", "[" * 100_000, '{"diagnostics": [], "status": 3, "more": 1}'])
+    @pytest.mark.parametrize("signed", [True, False])
+    def test_a_malformed_report_is_validated_again(self, tmp_path: Path, plain: str, signed: bool) -> None:
         with ReportCache(tmp_path) as cache:
             cache.keep("a", "python", Report("passed", "full"))
-            cache._database.execute("UPDATE reports SET report = ?", (plain,))
+            signature = owner().sign("a", plain if signed else "")
+            cache._database.execute("UPDATE reports SET report = ?, signature = ?", (plain, signature))
             assert cache.find(["a"]) == {}
             cache.keep("a", "python", Report("failed", "full"))
             assert cache.find(["a"]) == {"a": Report("failed", "full")}
 
     @pytest.mark.parametrize(
-        "statements", [["CREATE TABLE reports (x)"], ["CREATE VIEW reports AS SELECT 1 AS key"]], ids=str
+        "edit",
+        [
+            "UPDATE reports SET report = replace(report, 'failed', 'passed')",
+            "UPDATE reports SET report = (SELECT report FROM reports WHERE key = 'b')",
+            "UPDATE reports SET report = r.report, signature = r.signature FROM reports AS r WHERE r.key = 'b'",
+            "UPDATE reports SET signature = x'00'",
+            "UPDATE reports SET signature = ''",
+        ],
+    )
+    def test_an_edited_verdict_is_not_believed(self, tmp_path: Path, edit: str) -> None:
+        with ReportCache(tmp_path) as cache:
+            cache.keep("a", "python", Report("failed", "full"))
+            cache.keep("b", "python", Report("passed", "full"))
+            cache._database.execute(edit)
+            assert "a" not in cache.find(["a"]) and cache.ignored == 1
+            cache.keep("a", "python", Report("failed", "full", note="again"))
+            assert cache.find(["a"])["a"].note == "again"
+
+    def test_reports_of_others_are_left_alone_and_counted(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, touchstone: Command
+    ) -> None:
+        editions = set()
+        for name, status in (("their" * 4, "passed"), ("mine" * 4, "failed")):
+            monkeypatch.setenv("TOUCHSTONE_CACHE_KEY", name)
+            with ReportCache(tmp_path) as cache:
+                assert cache.find(["a"]) == {}
+                assert cache.ignored == (status == "failed")
+                editions.add(cache.edition)
+                cache.keep("a", "python", Report(status, "full"))
+                cache.forget(["b"])
+        assert len(editions) == 2
+        shown = touchstone("cache", "stats", "--data", tmp_path).stdout
+        assert "2 reports, 1 of them signed by others and not used" in shown
+        monkeypatch.setenv("TOUCHSTONE_CACHE_KEY", "their" * 4)
+        with ReportCache(tmp_path) as cache:
+            assert cache.find(["a"]) == {"a": Report("passed", "full")} and cache.ignored == 0
+
+    def test_unsigned_reports_of_an_old_version_are_dropped(self, tmp_path: Path) -> None:
+        with sqlite3.connect(tmp_path / "reports.sqlite") as database:
+            database.execute(cache_module._UNSIGNED)
+            plain = json.dumps(Report("passed", "full").to_plain())
+            database.execute("INSERT INTO reports VALUES ('a', 'python', ?, 1.0, 1.0)", (plain,))
+        database.close()
+        with ReportCache(tmp_path) as cache:
+            assert cache.find(["a"]) == {} and cache.statistics().entries == 0
+
+    def test_the_key_is_private_and_the_same_in_every_process(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.delenv("TOUCHSTONE_CACHE_KEY", raising=False)
+        monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+        code = "from touchstone.validation.cache_owner import owner; print(owner().name)"
+        start = [sys.executable, "-c", code]
+        both = [subprocess.Popen(start, stdout=subprocess.PIPE, text=True) for _ in range(2)]
+        assert {process.communicate()[0].strip() for process in both} == {owner().name}
+        (key,) = (tmp_path / "touchstone").iterdir()
+        assert key.stat().st_mode & 0o777 == 0o600
+
+    @pytest.mark.parametrize("home", ["/dev/null", "relative"])
+    def test_without_a_place_for_the_key_the_processes_of_one_run_share_one(
+        self, monkeypatch: pytest.MonkeyPatch, home: str
+    ) -> None:
+        monkeypatch.setenv("TOUCHSTONE_CACHE_KEY", "")
+        monkeypatch.setenv("XDG_STATE_HOME", home)
+        assert owner() == owner() and len(os.environ["TOUCHSTONE_CACHE_KEY"]) == 64
+
+    def test_a_short_key_is_refused(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("TOUCHSTONE_CACHE_KEY", "secret")
+        with pytest.raises(TouchstoneError, match="TOUCHSTONE_CACHE_KEY: the key is too short"):
+            ReportCache(tmp_path)
+
+    @pytest.mark.parametrize(
+        "statements",
+        [
+            ["CREATE TABLE reports (x)"],
+            ["CREATE VIEW reports AS SELECT 1 AS key"],
+            [f"CREATE VIEW reports AS {WITHOUT_END}"],
+            [f"CREATE VIEW edition AS {WITHOUT_END}"],
+            ["CREATE TABLE other (x)", f"CREATE TRIGGER t INSERT ON other BEGIN {WITHOUT_END}; END"],
+        ],
+        ids=str,
     )
     def test_a_database_of_another_make_is_one_line(
         self, touchstone: Command, tmp_path: Path, statements: list[str]

@@ -26,7 +26,7 @@ CLUSTERED, CLUSTERS, PROBLEMS = 30, 10, 240
 
 # A model's file: its first problem, how many problems it attempts, and how its attempts turn out.
 Contents = Mapping[str, tuple[int, int, int]]
-MODELS: Contents = {"atlas": (0, 240, 1), "boreal": (3, 230, 2), "cedar": (8, 40, 0), "none": (0, 0, 0)}
+MODELS: Contents = {"atlas": (0, 240, 1), "boreal": (3, 230, 2), "@cedar": (8, 40, 0), "none": (0, 0, 0)}
 
 
 def attempts(first: int, count: int, luck: int) -> list[str]:
@@ -43,7 +43,7 @@ def attempts(first: int, count: int, luck: int) -> list[str]:
 
 
 def write_models(folder: Folder, models: Contents) -> Folder:
-    cutoffs = {"column": "created", "cutoff": {"atlas": "2026-01-10", "cedar": "2025-01-01"}}
+    cutoffs = {"column": "created", "cutoff": {"atlas": "2026-01-10", "@cedar": "2025-01-01"}}
     folder.configure(intervals={"replicates": 500}, slices=["cluster", cutoffs])
     clusters = [f"c{problem % CLUSTERS}" if problem < CLUSTERED else "" for problem in range(PROBLEMS)]
     lines = [f"p{n:03},f.py,{cluster},2026-01-{1 + n % 28:02}\n" for n, cluster in enumerate(clusters)]
@@ -96,13 +96,13 @@ def test_the_test_above_finds_a_table_that_depends_on_other_models(first: Evalua
 @pytest.mark.parametrize(
     "after",
     [
-        pytest.param(MODELS | {"cedar": (1, 50, 1)}, id="edited"),
+        pytest.param(MODELS | {"@cedar": (1, 50, 1)}, id="edited"),
         pytest.param(MODELS | {"bravo": (20, 220, 2)}, id="added", marks=pytest.mark.nightly),
         pytest.param(
-            {name: MODELS[name] for name in ("atlas", "cedar", "none")}, id="removed", marks=pytest.mark.nightly
+            {name: MODELS[name] for name in ("atlas", "@cedar", "none")}, id="removed", marks=pytest.mark.nightly
         ),
         pytest.param(
-            {"atlas": (0, 0, 0), "cedar": MODELS["cedar"], "zulu": (4, 90, 2)},
+            {"atlas": (0, 0, 0), "@cedar": MODELS["@cedar"], "zulu": (4, 90, 2)},
             id="emptied, removed and added",
             marks=pytest.mark.nightly,
         ),
@@ -142,13 +142,13 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> dict[str, set[str]]:
 
 
 def test_only_the_changed_model_is_made_again(folder: Folder, calls: dict[str, set[str]]) -> None:
-    made(write_models(folder, MODELS | {"cedar": (1, 50, 1)}), "reliability_curve")
-    assert {table.name: calls[table.name] for table in BY_MODEL} == {table.name: {"cedar"} for table in BY_MODEL}
-    assert calls["problem_statistics"] == {"atlas", "boreal", "cedar"}
+    made(write_models(folder, MODELS | {"@cedar": (1, 50, 1)}), "reliability_curve")
+    assert {table.name: calls[table.name] for table in BY_MODEL} == {table.name: {"@cedar"} for table in BY_MODEL}
+    assert calls["problem_statistics"] == {"atlas", "boreal", "@cedar"}
 
 
 def test_a_removed_model_is_dropped_without_making_anything(folder: Folder, calls: dict[str, set[str]]) -> None:
-    made(write_models(folder, {name: MODELS[name] for name in MODELS if name != "cedar"}), "reliability_curve")
+    made(write_models(folder, {name: MODELS[name] for name in MODELS if name != "@cedar"}), "reliability_curve")
     assert not calls.keys() & {table.name for table in BY_MODEL}
 
 
@@ -156,7 +156,7 @@ def test_a_removed_model_is_dropped_without_making_anything(folder: Folder, call
 def test_what_concerns_every_model_makes_the_whole_table_again(
     folder: Folder, calls: dict[str, set[str]], damage: str
 ) -> None:
-    write_models(folder, MODELS | {"cedar": (1, 50, 1)})
+    write_models(folder, MODELS | {"@cedar": (1, 50, 1)})
     draft = folder.output / ".store" / "draft"
     stamp = draft / "stamps" / "pass_at_k" / "pass_at_k.json"
     if damage == "setting":
@@ -170,7 +170,7 @@ def test_what_concerns_every_model_makes_the_whole_table_again(
         (draft / "tables" / "pass_at_k" / "pass_at_k.parquet").write_bytes(b"PAR1")
     evaluation = made(folder, "tier_statistics")
     assert calls["pass_at_k"] == set(MODELS)
-    assert calls["tier_statistics"] == ({"atlas", "boreal", "cedar"} if damage == "problems" else {"cedar"})
+    assert calls["tier_statistics"] == ({"atlas", "boreal", "@cedar"} if damage == "problems" else {"@cedar"})
     assert evaluation.store.scan("pass_at_k").collect()["model"].n_unique() == len(MODELS)
 
 
@@ -188,5 +188,5 @@ def test_a_function_that_reuses_its_previous_version_gets_it_with_the_models_tha
     monkeypatch.setattr("touchstone.compare.pairs.model_comparison", model_comparison)
     for models in (MODELS, MODELS | {"boreal": (0, 9, 1)}, MODELS | {"boreal": (0, 9, 1), "more": (0, 9, 1)}):
         made(write_models(folder, models))
-    others = {"atlas", "cedar", "none"}
+    others = {"atlas", "@cedar", "none"}
     assert given == [(None, set()), (0, others), (0, others | {"boreal"})]

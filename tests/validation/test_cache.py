@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 from touchstone.errors import TouchstoneError
 from touchstone.validation.cache import ReportCache, find_cache
+from touchstone.validation.cache_owner import owner
 from touchstone.validation.protocol import RETRIED, Diagnostic, Report
 from touchstone.vocabulary import STATUSES
 
@@ -60,7 +61,8 @@ class TestKeeping:
         with ReportCache(tmp_path) as cache:
             cache.keep("a", "python", PASSED)
             text = json.dumps(Report("timeout", "full").to_plain())
-            cache._database.execute("UPDATE reports SET report = ?", (text,))
+            signed = (text, owner().sign("a", text))
+            cache._database.execute("UPDATE reports SET report = ?, signature = ?", signed)
             assert cache.find(["a"]) == {}
 
     def test_reports_can_be_forgotten_by_key(self, tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from touchstone.validation.cache_key import (
     conditions_key,
     report_key,
 )
+from touchstone.validation.files import program_identity
 from touchstone.validation.files.working_copy import HashedTree, tree_hash
 from touchstone.validation.protocol import Problem, Tree
 from touchstone.validation.registry import VALIDATORS, ValidatorRegistry
@@ -166,10 +167,26 @@ class TestCommand:
         assert self.key(folder, **there) != before
 
     @pytest.mark.parametrize("field", ["test_command", "setup_command"])
-    @pytest.mark.parametrize("words", ["check.sh --fast", "cd src && {folder}/check.sh", "sh -e {folder}/check.sh"])
+    @pytest.mark.parametrize(
+        "words",
+        [
+            "check.sh --fast",
+            "cd src && {folder}/check.sh",
+            "sh -e {folder}/check.sh",
+            "timeout 9 check.sh",
+            "cd src\nif ! check.sh; then false; fi",
+            "sh -c 'cd src; check.sh'",
+            "echo $(check.sh)",
+            "by-interpreter.sh",
+            "{folder}/by-env.sh",
+        ],
+    )
     def test_so_do_the_programs_that_a_problems_own_command_names(self, folder: Path, field: str, words: str) -> None:
         given: dict[str, Any] = {field: words.replace("{folder}", str(folder))}
         problem = replace(PROBLEM, **given)
+        (folder / "by-interpreter.sh").write_text(f"#!{folder}/check.sh -e\n")
+        (folder / "by-env.sh").write_text("#!/usr/bin/env -S check.sh -e\n")
+        (folder / "by-interpreter.sh").chmod(0o755)
 
         def made() -> str:
             settings = ValidationSettings.model_validate({"command": {"environment": {"PATH": str(folder)}}})
@@ -180,6 +197,27 @@ class TestCommand:
         assert made() == before
         (folder / "check.sh").write_text("#!/bin/sh\nexit 1\n")
         assert made() != before
+
+
+def test_so_do_the_packages_of_a_python_and_of_the_system(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    installed, package = tmp_path / "status", tmp_path / "lib" / "python3.11" / "site-packages" / "checker.py"
+    for path in (installed, package, tmp_path / "bin" / "python3"):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("one")
+        path.chmod(0o755)
+    monkeypatch.setattr(program_identity, "_INSTALLED", (str(installed),))
+    settings = ValidationSettings.model_validate({"command": {"environment": {"PATH": str(tmp_path / "bin")}}})
+
+    def made() -> str:
+        registry = ValidatorRegistry(SandboxRunner(Unsandboxed(), tmp_path), settings)
+        problem = replace(PROBLEM, test_command="python3 -m checker")
+        return key(problem=problem, validator=registry.validator("command"), settings=settings)
+
+    seen = [made()]
+    for changed in (installed, package):
+        changed.write_text("two")
+        seen.append(made())
+    assert made() == seen[-1] and len(set(seen)) == 3
 
 
 def test_the_tests_packages_and_the_interpreter_are_part_of_the_key(

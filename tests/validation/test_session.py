@@ -84,6 +84,22 @@ def test_fresh_validates_what_is_known_once_more_and_once_only(project: Project)
     assert project.judged() == ["yes", "yes"]
 
 
+def test_verdicts_edited_or_made_by_others_are_validated_again_and_said_once(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said: list[str] = []
+    monkeypatch.setattr("touchstone.validation.session.report_warning", said.append)
+    with monkeypatch.context() as there, project.validation() as validation:
+        there.setenv("TOUCHSTONE_CACHE_KEY", "the key of others")
+        project.ask(validation, "no", "yes")
+    with project.validation() as validation:
+        assert project.ask(validation, "no", "yes") == [("failed", False), ("passed", False)]
+        with ReportCache(validation.cache_dir) as cache:
+            cache._database.execute("UPDATE reports SET report = replace(report, 'failed', 'passed')")
+        assert project.ask(validation, "no", "yes") == [("failed", False), ("passed", True)]
+    assert [text.split(": ")[1][:53] for text in said] == ["2 reports were edited or made by others, and not used"]
+
+
 def test_a_settled_report_on_a_problem_is_looked_up_once_per_run(project: Project) -> None:
     with project.validation() as validation:
         (request,) = project.requests(validation, [None])

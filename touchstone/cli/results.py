@@ -2,7 +2,7 @@
 
 import shutil
 import sys
-from contextlib import nullcontext
+from contextlib import ExitStack, nullcontext
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -109,23 +109,24 @@ def sql(
 ) -> None:
     """Query the results in SQL."""
     from touchstone.publish.formats import RESULT_SUFFIXES, file_format
-    from touchstone.publish.query import run_query
-    from touchstone.publish.result_formats import format_result, save_result
+    from touchstone.publish.query import open_query
+    from touchstone.publish.result_formats import result_text, save_result
 
     require_file_for_parquet(format, save_to)
     saved_as = file_format(save_to, format, RESULT_SUFFIXES) if save_to is not None else None
     if save_to is not None and saved_as in (None, "table"):
         raise TouchstoneError(f"--save-to {save_to.name}: add --format csv, json, latex, markdown or parquet")
-    with show_progress("running the query"):
-        result = run_query(tables_folder(data, draft), query)
-    if save_to is not None and saved_as is not None:
-        save_result(result, saved_as, save_to)
-    elif format in (None, "table"):
-        from touchstone.cli.tables import show_result
+    with ExitStack() as until_read:
+        with show_progress("running the query"):
+            result = until_read.enter_context(open_query(tables_folder(data, draft), query))
+        if save_to is not None and saved_as is not None:
+            save_result(result, saved_as, save_to)
+        elif format in (None, "table"):
+            from touchstone.cli.tables import show_result
 
-        show_result(result)
-    else:
-        print_data(format_result(result, str(format)))
+            show_result(result)
+        else:
+            print_data(result_text(result, str(format)))
 
 
 @commands.command()

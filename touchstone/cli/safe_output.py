@@ -6,6 +6,7 @@ sequences, through `SafeConsole` (in `fitted_table`), and only data in a format 
 
 import codecs
 import sys
+from collections.abc import Iterable
 from typing import Any, TextIO, cast
 
 from touchstone.text import visible_lines, without_commands
@@ -64,18 +65,23 @@ def safe(stream: TextIO, *, styled: bool = False) -> TextIO:
     return cast(TextIO, SafeStream(_unguarded(stream), styled=styled))
 
 
-def print_data(text: str) -> None:
-    """Print data in a format for programs: unchanged and in UTF-8 into a pipe or file, made safe on a terminal."""
+def print_data(text: str | Iterable[str]) -> None:
+    """Print data in a format for programs: unchanged and in UTF-8 into a pipe or file, made safe on a terminal.
+
+    Data in pieces may be larger than memory.
+    """
+    pieces = [text] if isinstance(text, str) else text
     if sys.stdout.isatty():
-        sys.stdout.write(text)
+        for piece in pieces:  # not `writelines`, which is the stream's own
+            sys.stdout.write(piece)
         return
     stream = _unguarded(sys.stdout)
     stream.flush()
     if hasattr(stream, "buffer"):
-        stream.buffer.write(text.encode("utf-8", "replace"))
+        stream.buffer.writelines(piece.encode("utf-8", "replace") for piece in pieces)
         stream.buffer.flush()
     else:
-        stream.write(text)
+        stream.writelines(pieces)
 
 
 def _unguarded(stream: Any) -> TextIO:

@@ -15,11 +15,15 @@ if TYPE_CHECKING:
     from touchstone.storage.snapshots import Snapshot
 
 
+# Nobody reads more on a terminal, and all cells are measured before the first is printed.
+_MOST_ROWS = 10_000
+
+
 def show_result(result: Any) -> None:
     """Print the result of a query, figures rounded to significant digits."""
     from touchstone.publish.result_formats import terminal_cells
 
-    columns, rows = terminal_cells(result)
+    columns, rows, count = terminal_cells(result, _MOST_ROWS)
     table = FittedTable(
         [Column(header, kind) for header, kind in columns],
         hint="use --format csv or a wider terminal",
@@ -28,7 +32,8 @@ def show_result(result: Any) -> None:
         table.add_row(*row)
     screen = terminal()
     table.print(screen)
-    screen.print(counted(result.num_rows, "row"))
+    shown = f"{len(rows):,} of " if len(rows) < count else ""
+    screen.print(f"{shown}{counted(count, 'row')}{'; --format csv prints all' if shown else ''}")
 
 
 def show_tables(listing: Iterable[tuple[str, int, list[tuple[str, str]]]]) -> None:

@@ -136,7 +136,8 @@ def show_cache(statistics: "CacheStatistics") -> None:
     )
     screen = terminal()
     table.print(screen)
-    screen.print(f"{counted(statistics.entries, 'report')}, {statistics.bytes / 2**20:,.1f} MiB{since}")
+    others = f", {statistics.foreign:,} of them signed by others and not used" if statistics.foreign else ""
+    screen.print(f"{counted(statistics.entries, 'report')}{others}, {statistics.bytes / 2**20:,.1f} MiB{since}")
 
 
 def _day(moment: float) -> str:

@@ -16,7 +16,7 @@ import polars as pl
 from touchstone.compare.regressions import SCORE_COLUMNS
 from touchstone.errors import TouchstoneError
 from touchstone.locations import is_mirror
-from touchstone.storage.files import parquet_files
+from touchstone.storage.files import parquet_files, refuse_links_out
 from touchstone.storage.output_folders import folder_at
 from touchstone.storage.snapshots import read_snapshot
 from touchstone.validation.validators_used import SCHEMA, recorded_validators, snapshot_validators, validators_used
@@ -76,6 +76,7 @@ def open_input(
 def _open_folder(label: str, folder: Path) -> ComparisonInput:
     from touchstone.tables import TABLES
 
+    refuse_links_out(folder, "tables")
     # `tables` is a link that the next run replaces; resolved once, so that all tables come from the same run.
     tables = (folder / "tables").resolve()
     if not (tables / "attempt_scores").is_dir():

@@ -22,7 +22,14 @@ from pydantic import (
 
 from touchstone.config.file import read_config_file
 from touchstone.config.input_limits import InputLimits
-from touchstone.config.places import local_places, refuse_addresses, require_folder, require_local
+from touchstone.config.places import (
+    local_places,
+    refuse_addresses,
+    refuse_system_folder,
+    require_folder,
+    require_local,
+    resolved,
+)
 from touchstone.config.retention import RetentionSettings
 from touchstone.config.scoring import Scoring
 from touchstone.config.slices import SliceSettings, listed_slices, require_distinct
@@ -243,11 +250,12 @@ def load_config(path: Path, output_dir: Path | None = None) -> EvaluationConfig:
     base = path.parent.absolute()
     try:
         absolute = {
-            name: (base / expanded(value)).resolve()
+            name: resolved(name, base / expanded(value))
             for name in ("fixes_dir", "output_dir", "problems_csv", "clones_dir")
             if (value := getattr(config, name)) is not None
         }
         refuse_addresses(config)
+        refuse_system_folder("output_dir", absolute["output_dir"])
         require_folder("output_dir", absolute["output_dir"])
         require_local("output_dir", absolute["output_dir"])
         if config.generate_synthetic_data:
@@ -256,10 +264,13 @@ def load_config(path: Path, output_dir: Path | None = None) -> EvaluationConfig:
             metrics = (base / expanded(config.publish.metrics)).resolve()
             absolute_publish = config.publish.model_copy(update={"metrics": metrics})
             config = config.model_copy(update={"publish": absolute_publish})
+        validation = config.validation.anchored(base, absolute["output_dir"])
+        if validation.cache_dir is not None:
+            refuse_system_folder("validation.cache_dir", validation.cache_dir)
         return config.model_copy(
             update={
                 **absolute,
-                "validation": config.validation.anchored(base, absolute["output_dir"]),
+                "validation": validation,
                 "workers": config.workers.anchored(base),
             }
         )

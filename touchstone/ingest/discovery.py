@@ -6,6 +6,7 @@ in `fixes` and `adapters`.
 """
 
 import json
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -256,7 +257,7 @@ def _results(kind: str | None) -> _Classified:
 
 
 def _same_file(path: Path, other: Path | None) -> bool:
-    return other is not None and path.resolve() == other.resolve()
+    return other is not None and os.path.realpath(path) == os.path.realpath(other)
 
 
 def _status_of_output(path: Path) -> _Classified:

@@ -8,6 +8,8 @@ from pathlib import Path
 
 from touchstone.config import EvaluationConfig, load_config
 from touchstone.config.file import read_config_file
+from touchstone.config.places import refuse_system_folder
+from touchstone.config.validation import expanded
 from touchstone.errors import TouchstoneError
 from touchstone.locations import address_of, input_location, is_mirror
 from touchstone.storage.files import replacing
@@ -38,7 +40,7 @@ def implied_settings(
     if any(map(is_mirror, paths)) and not is_mirror(root):
         raise TouchstoneError("the paths have no folder in common; name files of one bucket, or local ones")
     beside = Path.cwd() if is_mirror(root) else root
-    output = output_dir.absolute() if output_dir is not None else beside / RESULTS_FOLDER
+    output = expanded(output_dir).absolute() if output_dir is not None else beside / RESULTS_FOLDER
     settings: dict[str, object] = {
         "fixes_dir": address_of(root) or os.path.relpath(root, output),
         "inputs": sorted({place.relative_to(root).as_posix() for place in places}),
@@ -71,6 +73,7 @@ def config_with_results(
         known = read_config_file(place)
         if all(known.get(key) == value for key, value in settings.items()):
             return place, False
+    refuse_system_folder("--output-dir", place.parent)
     write_config(place, settings)
     return place, True
 

@@ -71,8 +71,13 @@ def _is_own_output(path: Path, output: Path) -> bool:
     # To resolve every path would take longer than to read the start of its file.
     if path.name != output.name and not path.is_symlink():
         return False
-    place = path.resolve()
+    place = _real(path)
     return place == output or place.is_relative_to(output / ".store")
+
+
+def _real(path: Path) -> Path:
+    # Not `resolve`, which may raise an error if links lead in a circle: such a file is refused when it is read.
+    return Path(os.path.realpath(path))
 
 
 def label_of(path: Path, root: Path) -> str:
@@ -97,7 +102,7 @@ def files_of_source(path: Path, output: Path) -> list[Path]:
         return []
     files: list[Path] = []
     for folder, subfolders, names in os.walk(path):
-        subfolders[:] = [name for name in subfolders if Path(folder, name).resolve() != output]
+        subfolders[:] = [name for name in subfolders if _real(Path(folder, name)) != output]
         files += [Path(folder, name) for name in names]
     return sorted(file for file in files if file.is_file())
 
@@ -114,7 +119,7 @@ def _is_searched(path: Path, output: Path) -> bool:
     """Whether the files in a folder are looked at one by one. A link to a folder is not followed."""
     if path.is_symlink() or not path.is_dir() or path.name in _SKIPPED_FOLDERS or path.name.startswith("."):
         return False
-    return path.resolve() != output and _format_of(path) is None
+    return _real(path) != output and _format_of(path) is None
 
 
 def _format_of(folder: Path) -> str | None:

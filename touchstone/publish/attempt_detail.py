@@ -18,7 +18,7 @@ from touchstone.ingest.fix_columns import FIX_COLUMNS
 from touchstone.ingest.fixes import sort_attempts
 from touchstone.ingest.sources import NATIVE
 from touchstone.names import PROBLEMS_PART, file_key, name_of_key
-from touchstone.storage.files import parquet_files
+from touchstone.storage.files import parquet_files, refuse_links_out, table_file
 from touchstone.text import some_of
 
 # Longer texts are cut, with a last line that says so.
@@ -192,6 +192,7 @@ class _Tables:
 
     def __init__(self, folder: Path, model: str) -> None:
         self.folder, self.model = folder / "tables", model
+        refuse_links_out(folder, "tables")
         if not self.folder.is_dir():
             raise TouchstoneError(f"{folder}: no results here (no folder 'tables'); run `touchstone run` first")
         if not self._part("attempts").is_file():
@@ -201,7 +202,7 @@ class _Tables:
             raise TouchstoneError(f"there is no model '{model}' ({near(model, known)})")
 
     def _part(self, table: str) -> Path:
-        return self.folder / table / f"{file_key(self.model)}.parquet"
+        return table_file(self.folder / table / f"{file_key(self.model)}.parquet")
 
     def scan(self, table: str) -> pl.LazyFrame:
         """The model's rows of a table."""
@@ -215,7 +216,7 @@ class _Tables:
 
     def problem(self, table: str, oid: str) -> dict[str, Any] | None:
         """One row of a table by problem; None if there is none."""
-        files = [self.folder / table / f"{part}.parquet" for part in (table, PROBLEMS_PART)]
+        files = [table_file(self.folder / table / f"{part}.parquet") for part in (table, PROBLEMS_PART)]
         file = next((file for file in files if file.is_file()), None)
         return None if file is None else _first(pl.scan_parquet(file, glob=False), {"oid": oid})
 

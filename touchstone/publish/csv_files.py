@@ -1,10 +1,14 @@
 """Tables as CSV, safe to open in a spreadsheet."""
 
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import polars as pl
 
 from touchstone.storage.files import FORMULA_STARTS, replacing, spreadsheet_safe
+
+_PIECE = 2**20
 
 
 def safe_for_spreadsheets(frame: pl.LazyFrame) -> pl.LazyFrame:
@@ -28,6 +32,16 @@ def write_csv(frame: pl.LazyFrame, path: Path) -> None:
 def csv_text(frame: pl.LazyFrame) -> str:
     """The content of the CSV file that `write_csv` would write."""
     return safe_for_spreadsheets(frame).collect(engine="streaming").write_csv()
+
+
+def csv_pieces(frame: pl.LazyFrame) -> Iterator[str]:
+    """The same in pieces, for tables that are larger than memory."""
+    with tempfile.TemporaryDirectory(prefix="touchstone-") as folder:
+        file = Path(folder, "rows.csv")
+        write_csv(frame, file)
+        with file.open(encoding="utf-8", newline="") as text:
+            while piece := text.read(_PIECE):
+                yield piece
 
 
 def _safe_text(name: str) -> pl.Expr:

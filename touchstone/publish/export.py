@@ -5,25 +5,48 @@ CSV and Parquet files are streamed, so they may be larger than memory. The other
 """
 
 import difflib
-from collections.abc import Sequence
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import polars as pl
 
 from touchstone.errors import TouchstoneError
-from touchstone.publish.csv_files import csv_text, write_csv
+from touchstone.publish.csv_files import csv_pieces, write_csv
 from touchstone.publish.views import require_tables, table_files
 from touchstone.storage.files import replacing
 
+if TYPE_CHECKING:
+    import pyarrow as pa
 
-def export_text(tables_dir: Path, table: str, fmt: str, columns: Sequence[str] = ()) -> str:
-    """The table as csv, json, latex or markdown."""
+_BATCH_ROWS = 20_000
+
+
+def export_text(tables_dir: Path, table: str, fmt: str, columns: Sequence[str] = ()) -> Iterator[str]:
+    """The table as csv, json, latex or markdown, in pieces."""
     rows = scan_table(tables_dir, table, columns)
     if fmt == "csv":
-        return csv_text(rows)
-    from touchstone.publish.result_formats import format_result  # Imports pyarrow, which CSV does not need.
+        yield from csv_pieces(rows)
+        return
+    from touchstone.publish.result_formats import result_text  # Imports pyarrow, which CSV does not need.
 
-    return format_result(rows.collect().to_arrow(), fmt)
+    with _in_batches(rows) as batches:
+        yield from result_text(batches, fmt)
+
+
+@contextmanager
+def _in_batches(rows: pl.LazyFrame) -> Iterator["pa.RecordBatchReader"]:
+    """The rows, batch by batch, from a temporary file."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    with tempfile.TemporaryDirectory(prefix="touchstone-") as folder:
+        file = Path(folder, "rows.parquet")
+        rows.sink_parquet(file)
+        with pq.ParquetFile(file) as stored:
+            yield pa.RecordBatchReader.from_batches(stored.schema_arrow, stored.iter_batches(_BATCH_ROWS))
 
 
 def save_export(tables_dir: Path, table: str, fmt: str, columns: Sequence[str], path: Path) -> None:
@@ -40,7 +63,8 @@ def save_export(tables_dir: Path, table: str, fmt: str, columns: Sequence[str], 
         else:
             from touchstone.publish.result_formats import save_result
 
-            save_result(rows.collect().to_arrow(), fmt, path)
+            with _in_batches(rows) as batches:
+                save_result(batches, fmt, path)
     except OSError as error:
         raise TouchstoneError(f"{path}: {error.strerror or error}") from error
 

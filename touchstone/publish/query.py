@@ -10,11 +10,16 @@ import math
 import os
 import re
 import resource
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
+import threading
 from collections import Counter
-from contextlib import closing, suppress
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
@@ -37,6 +42,9 @@ _HEADROOM_PER_THREAD = _GIB // 16
 _THREADS = min(os.cpu_count() or 1, 8)
 
 _BATCH_ROWS = 20_000
+# A larger result is kept in a temporary file until it is read.
+_IN_MEMORY = 32 * 2**20
+_COPIED_AT_ONCE = 2**20
 
 # A CTE may contain INSERT, UPDATE, DELETE or COPY … TO; DuckDB still reports the statement as a SELECT.
 _READING_NODES = frozenset({"SELECT_NODE", "SET_OPERATION_NODE", "RECURSIVE_CTE_NODE", "CTE_NODE"})
@@ -98,27 +106,59 @@ class TableListing(NamedTuple):
 
 def run_query(tables_dir: Path, sql: str, *, limits: QueryLimits = DEFAULT_LIMITS) -> "pa.Table":
     """Run one SELECT over the tables. Every failure is a TouchstoneError of one line."""
+    with open_query(tables_dir, sql, limits=limits) as result:
+        return result.read_all()
+
+
+@contextmanager
+def open_query(tables_dir: Path, sql: str, *, limits: QueryLimits = DEFAULT_LIMITS) -> Iterator["pa.RecordBatchReader"]:
+    """Run one SELECT over the tables, whose result is then read batch by batch: it may be larger than memory.
+
+    It is complete before the first batch is read, so that nothing is written of a query that fails. Until then it is
+    in a temporary file.
+    """
+    import pyarrow as pa
+
+    with tempfile.SpooledTemporaryFile(_IN_MEMORY) as answer:
+        _ask(tables_dir, sql, limits, answer)
+        answer.seek(0)
+        # DuckDB is the worker's alone: this process only reads what it made.
+        with pa.ipc.open_stream(answer) as stream:
+            fields = zip(_unique_names(stream.schema.names), stream.schema.types, strict=True)
+            schema = pa.schema(list(fields))
+            batches = (pa.RecordBatch.from_arrays(batch.columns, schema=schema) for batch in stream)
+            yield pa.RecordBatchReader.from_batches(schema, batches)
+
+
+def _ask(tables_dir: Path, sql: str, limits: QueryLimits, answer: IO[bytes]) -> None:
+    """Have a process of its own run the query, and write what it answers."""
     require_tables(tables_dir)
     # Command-line bytes that are not UTF-8 arrive as surrogates, which DuckDB rejects.
     text = sql.encode(errors="replace").decode()
     request = json.dumps({"tables_dir": str(tables_dir.resolve()), "sql": text, "limits": asdict(limits)})
-    try:
-        # -P keeps the working directory off the import path: it may contain a duckdb.py.
-        worker = subprocess.run(
-            [sys.executable, "-P", "-m", "touchstone.publish.query"],
-            input=request.encode(),
-            capture_output=True,
-            timeout=limits.seconds,
-            check=False,
-        )
-    except subprocess.TimeoutExpired:
-        raise TouchstoneError(f"the query took longer than {limits.seconds:g} s") from None
-    if worker.returncode != 0:
-        raise TouchstoneError(_failure(worker.returncode, worker.stderr.decode(errors="replace"), limits))
-    # DuckDB is the worker's alone: this process only reads what it made.
-    import pyarrow as pa
-
-    return _with_unique_names(pa.ipc.open_stream(worker.stdout).read_all())
+    # -P keeps the working directory off the import path: it may contain a duckdb.py.
+    command = [sys.executable, "-P", "-m", "touchstone.publish.query"]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe) as worker, ThreadPoolExecutor(1) as aside:
+        assert worker.stdin is not None and worker.stdout is not None and worker.stderr is not None
+        said = aside.submit(worker.stderr.read)
+        in_time = threading.Timer(limits.seconds, worker.kill)
+        in_time.start()
+        try:
+            with suppress(BrokenPipeError), worker.stdin as question:
+                question.write(request.encode())
+            shutil.copyfileobj(worker.stdout, answer, _COPIED_AT_ONCE)
+            code = worker.wait()
+        except OSError as error:
+            raise TouchstoneError(f"the result does not fit into {tempfile.gettempdir()} ({error.strerror})") from None
+        finally:
+            worker.kill()
+            is_late = not in_time.is_alive()
+            in_time.cancel()
+        if is_late and code == -signal.SIGKILL:
+            raise TouchstoneError(f"the query took longer than {limits.seconds:g} s")
+        if code != 0:
+            raise TouchstoneError(_failure(code, said.result().decode(errors="replace"), limits))
 
 
 def list_tables(tables_dir: Path) -> list[TableListing]:
@@ -224,17 +264,17 @@ def _size(count: int) -> str:
     return f"{count / _GIB:.3g} GiB" if count >= _GIB else f"{count / 2**20:.4g} MiB"
 
 
-def _with_unique_names(table: "pa.Table") -> "pa.Table":
+def _unique_names(given: Iterable[str]) -> list[str]:
     """Rename duplicate columns as DuckDB does in a table: `SELECT 1 AS a, 2 AS a` becomes a and a_1."""
     names: dict[str, None] = {}
     last_number: Counter[str] = Counter()
-    for name in table.column_names:
+    for name in given:
         new = name
         while new in names:
             last_number[name] += 1
             new = f"{name}_{last_number[name]}"
         names[new] = None
-    return table.rename_columns(list(names))
+    return list(names)
 
 
 def _serve_request() -> int:

@@ -8,8 +8,9 @@ import re
 from collections.abc import Iterator
 from datetime import date, time
 from decimal import Decimal
+from itertools import chain
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -25,34 +26,57 @@ ColumnKind = Literal["name", "number", "text"]
 FORMATS = ("csv", "json", "latex", "markdown", "parquet")
 
 _BATCH_ROWS = 20_000
+_ROW_GROUP_BYTES = 64 * 2**20
+_QUOTED = re.compile(r'[,"\r\n]')
 
 
-def iter_rows(table: pa.Table) -> Iterator[tuple[Any, ...]]:
+# A whole result, or one that is read batch by batch, once.
+Result: TypeAlias = "pa.Table | pa.RecordBatchReader"
+
+
+def iter_rows(table: Result) -> Iterator[tuple[Any, ...]]:
     """Yield the rows as Python values, one batch at a time."""
-    for batch in table.to_batches(max_chunksize=_BATCH_ROWS):
-        yield from zip(*map(_values, batch.schema.names, batch.columns), strict=True)
+    return chain.from_iterable(map(_rows, _batches(table)))
 
 
-def terminal_cells(table: pa.Table) -> tuple[list[tuple[str, ColumnKind]], list[list[str]]]:
-    """Columns with their kinds, and rows of text with figures rounded, for a table on the terminal."""
-    rows = [
-        [significant(value) if isinstance(value, float) else _cell(value) for value in row] for row in iter_rows(table)
-    ]
+def _batches(table: Result) -> Iterator[pa.RecordBatch]:
+    yield from table.to_batches(max_chunksize=_BATCH_ROWS) if isinstance(table, pa.Table) else table
+
+
+def _rows(batch: pa.RecordBatch) -> Iterator[tuple[Any, ...]]:
+    return zip(*map(_values, batch.schema.names, batch.columns), strict=True)
+
+
+def terminal_cells(table: Result, most: int) -> tuple[list[tuple[str, ColumnKind]], list[list[str]], int]:
+    """Columns with their kinds, at most so many rows of text with figures rounded, and the number of all rows."""
+    rows: list[list[str]] = []
+    count = 0
+    for batch in _batches(table):
+        rows += (
+            [significant(value) if isinstance(value, float) else _cell(value) for value in row]
+            for row in _rows(batch.slice(0, most - len(rows)))
+        )
+        count += batch.num_rows
     kinds: list[ColumnKind] = []
     for place, field in enumerate(table.schema):
         is_name = not any(re.search(r"\s", row[place]) for row in rows)
         kinds.append("number" if _is_number(field.type) else "name" if is_name else "text")
-    return list(zip(table.column_names, kinds, strict=True)), rows
+    return list(zip(table.schema.names, kinds, strict=True)), rows, count
 
 
-def format_result(table: pa.Table, fmt: str) -> str:
+def format_result(table: Result, fmt: str) -> str:
     """The result as csv, json (an array of records), latex or markdown."""
+    return "".join(result_text(table, fmt))
+
+
+def result_text(table: Result, fmt: str) -> Iterator[str]:
+    """The same in pieces, for results that are larger than memory; LaTeX in one."""
     if fmt == "csv":
         return _csv(table)
     if fmt == "json":
         return _json(table)
     if fmt == "latex":
-        return _latex(table)
+        return iter([_latex(table)])
     if fmt == "markdown":
         return _markdown(table)
     if fmt == "parquet":
@@ -60,21 +84,33 @@ def format_result(table: pa.Table, fmt: str) -> str:
     raise TouchstoneError(f"there is no format '{fmt}'; choose one of {', '.join(FORMATS)}")
 
 
-def save_result(table: pa.Table, fmt: str, path: Path) -> None:
+def save_result(table: Result, fmt: str, path: Path) -> None:
     """Write the result to a file atomically."""
-    text = None if fmt == "parquet" else format_result(table, fmt)
+    text = None if fmt == "parquet" else result_text(table, fmt)
     if path.exists() and not path.is_file():
         raise TouchstoneError(f"{path}: not a file")
     try:
         with replacing(path) as scratch:
             if text is None:
-                pq.write_table(table, scratch, compression="zstd")
+                _write_parquet(table, scratch)
             else:
-                scratch.write_text(text, encoding="utf-8", newline="")
+                with scratch.open("w", encoding="utf-8", newline="") as file:
+                    file.writelines(text)
     except pa.ArrowException as error:
         raise TouchstoneError(f"{path}: {one_line(str(error))}") from error
     except OSError as error:
         raise TouchstoneError(f"{path}: {error.strerror or error}") from error
+
+
+def _write_parquet(table: Result, path: Path) -> None:
+    waiting: list[pa.RecordBatch] = []
+    with pq.ParquetWriter(path, table.schema, compression="zstd") as writer:
+        for batch in chain(_batches(table), [None]):
+            if batch is not None:
+                waiting.append(batch)
+            if batch is None or sum(each.nbytes for each in waiting) > _ROW_GROUP_BYTES:
+                writer.write_table(pa.Table.from_batches(waiting, table.schema))
+                waiting.clear()
 
 
 def _values(name: str, column: pa.Array) -> list[Any]:
@@ -86,35 +122,51 @@ def _values(name: str, column: pa.Array) -> list[Any]:
     return values
 
 
-def _csv(table: pa.Table) -> str:
-    rows = ([_csv_text(value) for value in row] for row in iter_rows(table))
-    lines = [[_csv_text(name) for name in table.column_names], *rows]
-    # A single empty cell is quoted, because readers skip empty lines.
-    return "".join((",".join(line) or '""') + "\n" for line in lines)
+def _csv(table: Result) -> Iterator[str]:
+    header = [tuple(map(_csv_text, table.schema.names))]
+    cells = (zip(*map(_csv_cells, batch.schema, batch.columns), strict=True) for batch in _batches(table))
+    for rows in chain([header], cells):
+        # A single empty cell is quoted, because readers skip empty lines.
+        yield "".join([(",".join(row) or '""') + "\n" for row in rows])
+
+
+def _csv_cells(field: pa.Field, column: pa.Array) -> list[str]:
+    """The cells of a column. Plain numbers, which are most of them, need no further look."""
+    values = _values(field.name, column)
+    if pa.types.is_integer(field.type):
+        return ["" if value is None else str(value) for value in values]
+    if pa.types.is_floating(field.type):
+        return ["" if value is None else repr(value) for value in values]
+    return list(map(_csv_text, values))
 
 
 def _csv_text(value: Any) -> str:
     # Not the csv module: before Python 3.13 it leaves a carriage return unquoted, which ends the row for readers.
     text = spreadsheet_safe(value) if isinstance(value, str) else _cell(value)
-    return '"' + text.replace('"', '""') + '"' if re.search(r'[,"\r\n]', text) else text
+    return '"' + text.replace('"', '""') + '"' if _QUOTED.search(text) else text
 
 
-def _json(table: pa.Table) -> str:
-    records = (dict(zip(table.column_names, map(_plain, row), strict=True)) for row in iter_rows(table))
-    lines = ",\n".join(json.dumps(record, ensure_ascii=False, allow_nan=False) for record in records)
-    return f"[\n{lines}\n]\n" if lines else "[]\n"
+def _json(table: Result) -> Iterator[str]:
+    names, before = table.schema.names, "[\n"
+    for rows in map(_rows, _batches(table)):
+        records = (dict(zip(names, map(_plain, row), strict=True)) for row in rows)
+        if lines := ",\n".join(json.dumps(record, ensure_ascii=False, allow_nan=False) for record in records):
+            yield before + lines
+            before = ",\n"
+    yield "[]\n" if before == "[\n" else "\n]\n"
 
 
-def _markdown(table: pa.Table) -> str:
+def _markdown(table: Result) -> Iterator[str]:
     rules = ["---:" if _is_number(field.type) else "---" for field in table.schema]
-    rows = ([_markdown_text(_cell(value)) for value in row] for row in iter_rows(table))
-    lines = [[_markdown_text(name) for name in table.column_names], rules, *rows]
-    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+    header = [[_markdown_text(name) for name in table.schema.names], rules]
+    cells = (([_markdown_text(_cell(value)) for value in row] for row in _rows(batch)) for batch in _batches(table))
+    for lines in chain([header], cells):
+        yield "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 
-def _latex(table: pa.Table) -> str:
+def _latex(table: Result) -> str:
     rows = ([value if isinstance(value, float | int) else _cell(value) for value in row] for row in iter_rows(table))
-    return latex_table(table.column_names, rows, [_is_number(field.type) for field in table.schema])
+    return latex_table(table.schema.names, rows, [_is_number(field.type) for field in table.schema])
 
 
 def _markdown_text(text: str) -> str:

@@ -33,7 +33,7 @@ from touchstone.storage.output_folders import is_latest
 from touchstone.storage.parts import digest
 from touchstone.storage.snapshots import FOLDER, MANIFEST, PINS, find_if_known
 from touchstone.storage.store import PUBLISHED_NAMES, REPORT, Store
-from touchstone.validation.files.file_identity import files_in
+from touchstone.validation.files.file_identity import files_in, stat_of
 
 # Never part of a problem's files, and changed by looking at them: a `git status` rewrites the index.
 _LEFT_OUT = frozenset({".git", ".hg", ".svn", "__pycache__"})
@@ -120,8 +120,10 @@ def _tools(config: EvaluationConfig, paths: Iterable[Path], changed_before: int 
     None if something changed at or after `changed_before`: the validators may have seen it as it was.
     """
     from touchstone.validation.cache import ReportCache
+    from touchstone.validation.validators.common import SYSTEM_PATH
 
-    search = os.environ.get("PATH", os.defpath)
+    own = config.validation.command.environment.get("PATH", SYSTEM_PATH)
+    search = os.pathsep.join((os.environ.get("PATH", os.defpath), own))
     looked_up = [Path(folder) for folder in search.split(os.pathsep) if folder]
     used = sorted(set(paths))
     lines, newest = [], 0
@@ -140,7 +142,7 @@ def _stats(paths: Iterable[Path]) -> Iterator[tuple[str, os.stat_result | None]]
     for path in paths:
         if path.is_dir():
             # Text: an environment has ten thousand files, and a Path of each takes longer than all the rest.
-            yield from ((entry.path, entry.stat(follow_symlinks=False)) for _, entry in files_in(path))
+            yield from ((entry.path, stat_of(entry)) for _, entry in files_in(path, follow=True))
         else:
             yield str(path), _stat(path)
 

@@ -109,16 +109,42 @@ def remove_leftovers(temporary: Iterable[Path], spared: Collection[Path]) -> Non
                 path.unlink()
 
 
+def refuse_links_out(root: Path, *names: str) -> None:
+    """Raise an error if something in an output folder or snapshot leads out of it by a link, at any step of the way."""
+    inside = os.path.realpath(root)
+    for name in names:
+        if not Path(os.path.realpath(root / name)).is_relative_to(inside):
+            raise TouchstoneError(f"{root / name}: leads out of the folder by a link, which is not followed; remove it")
+
+
 def parquet_files(folder: Path) -> list[Path]:
-    """The Parquet files in a folder, sorted; an error if one is a link or not a regular file.
+    """The Parquet files in a table's folder, sorted; an error if it or one of them is a link or no regular file.
 
     Hidden files are still being written.
     """
+    _refuse_linked_table(folder)
     files = sorted(file for file in folder.glob("*.parquet") if not file.name.startswith("."))
     for file in files:
-        if not stat.S_ISREG(file.lstat().st_mode):
-            raise TouchstoneError(f"{file}: is not a regular file, so it is no table of touchstone; remove it")
+        _require_regular(file)
     return files
+
+
+def table_file(file: Path) -> Path:
+    """One file of a table, which may be missing; an error as in `parquet_files`."""
+    _refuse_linked_table(file.parent)
+    with suppress(FileNotFoundError):
+        _require_regular(file)
+    return file
+
+
+def _refuse_linked_table(folder: Path) -> None:
+    if folder.is_symlink():
+        raise TouchstoneError(f"{folder}: is a link, which is not followed; put the table itself there")
+
+
+def _require_regular(file: Path) -> None:
+    if not stat.S_ISREG(file.lstat().st_mode):
+        raise TouchstoneError(f"{file}: is not a regular file, so it is no table of touchstone; remove it")
 
 
 def spreadsheet_safe(text: str) -> str:

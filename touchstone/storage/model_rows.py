@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from touchstone.contracts import Table, conform
+from touchstone.names import PARTS_OF_NO_MODEL
 from touchstone.storage.batches import blocks
 from touchstone.storage.parts import digest
 from touchstone.storage.store import Store
@@ -25,7 +26,11 @@ def scan_models(store: Store, table: str, models: Collection[str]) -> "pl.LazyFr
     declared = TABLES[table]
     if not declared.has_models:
         return store.scan(table)
-    parts = None if declared.by_model else [part for part in store.parts(table) if part in models or _of_no_model(part)]
+    parts = (
+        None
+        if declared.by_model
+        else [part for part in store.parts(table) if part in models or part in PARTS_OF_NO_MODEL]
+    )
     return store.scan(table, parts).filter(pl.col("model").is_in(list(models)))
 
 
@@ -34,14 +39,9 @@ def fingerprints_by_model(store: Store, table: str) -> dict[str | None, str]:
     parts = store.all_parts(table)
     if TABLES[table].by_model:
         return {model: made_from for part in parts.values() for model, made_from in part.models.items()}
-    shared = {name: part for name, part in parts.items() if _of_no_model(name) or not TABLES[table].has_models}
+    shared = {name: part for name, part in parts.items() if name in PARTS_OF_NO_MODEL or not TABLES[table].has_models}
     of_no_model = digest({name: part.fingerprint for name, part in shared.items()})
     return {None: of_no_model} | {name: part.fingerprint for name, part in parts.items() if name not in shared}
-
-
-def _of_no_model(part: str) -> bool:
-    """Whether a part of a table with one per model holds something else; names of models cannot start with "@"."""
-    return part.startswith("@")
 
 
 def fingerprints(store: Store, name: str, reads: Sequence[str], version: str) -> tuple[str, dict[str, str]]:

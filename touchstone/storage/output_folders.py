@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from touchstone.locations import address, input_location, is_working_copy, output_location
+from touchstone.storage.files import refuse_links_out
 from touchstone.storage.snapshots import FOLDER, Snapshot, find
 from touchstone.storage.store import WAREHOUSE, Store
 
@@ -60,6 +61,7 @@ def of_whole_output(path: str) -> bool:
 def results_folder(root: Path, wanted: Wanted = of_run) -> Path:
     """The folder to read results from: the output folder itself, or a view of published objects, those wanted."""
     if not is_working_copy(root):
+        refuse_links_out(root, "tables", FOLDER)
         return root
     from touchstone.storage.remote_store import View
 

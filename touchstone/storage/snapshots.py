@@ -195,7 +195,7 @@ def _refuse_link(root: Path) -> None:
 
 def _read(manifest: Path) -> Snapshot:
     folder = manifest.parent
-    if folder.is_symlink() or manifest.is_symlink():
+    if any(path.is_symlink() for path in (folder, manifest, folder / "tables")):
         raise ValueError("it is a link, which is not followed in an output folder")
     told = read_json(manifest)
     if not isinstance(told, dict):

@@ -38,6 +38,7 @@ from touchstone.storage.files import (
     link_or_copy,
     parquet_files,
     refuse_links,
+    refuse_links_out,
     remove_leftovers,
     replace_link,
     replacing,
@@ -105,6 +106,7 @@ class Store:
         found = [path for name in PUBLISHED_NAMES for path in self.root.glob(f".{name}.*.tmp")]
         for name in (".store", "snapshots", "cache"):
             found += refuse_links(self.root / name, {self.current_link: _GENERATION})
+        refuse_links_out(self.root, *OUTPUT_NAMES)
         return found
 
     # Parts of tables

@@ -2,7 +2,8 @@
 
 One SQLite file, safe for concurrent writers. The key (`cache_key`) is a hash of everything that can change the report,
 so an entry is never stale, only unused. Results that the machine may have caused (`protocol.RETRIED`) are not stored:
-the next run retries them.
+the next run retries them. The file may come from elsewhere, so only reports that this user signed (`cache_owner`) are
+used.
 """
 
 import contextlib
@@ -16,14 +17,25 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from touchstone.errors import TouchstoneError
+from touchstone.validation.cache_owner import owner
 from touchstone.validation.protocol import Report
-from touchstone.validation.report_shape import parse_report
 
 _FILE = "reports.sqlite"
 _WAIT_SECONDS = 60.0
 _ASKED_AT_ONCE = 500
 # Reports are read often; the time of last use is updated at most once a day.
 _DAY = 86_400.0
+# All that a cache holds. A database with anything else is not ours: a view can keep a query busy without end.
+_TABLES = {
+    "reports": "CREATE TABLE reports (key TEXT NOT NULL, owner TEXT NOT NULL, validator TEXT NOT NULL, "
+    "report TEXT NOT NULL, signature BLOB NOT NULL, made REAL NOT NULL, used REAL NOT NULL, "
+    "PRIMARY KEY (key, owner)) WITHOUT ROWID",
+    "edition": "CREATE TABLE edition (one INTEGER PRIMARY KEY CHECK (one = 1), name TEXT NOT NULL)",
+}
+_UNSIGNED = (
+    "CREATE TABLE reports (key TEXT PRIMARY KEY, validator TEXT NOT NULL, report TEXT NOT NULL, "
+    "made REAL NOT NULL, used REAL NOT NULL) WITHOUT ROWID"
+)
 
 
 @dataclass(frozen=True)
@@ -36,6 +48,8 @@ class CacheStatistics:
     oldest: float | None
     newest: float | None
     by_validator: Mapping[str, int]
+    # Signed by others, so never used.
+    foreign: int
 
 
 class ReportCache:
@@ -43,6 +57,9 @@ class ReportCache:
 
     def __init__(self, folder: Path) -> None:
         self.path = folder / _FILE
+        self._owner = owner()
+        # How many reports `find` left alone, because this user did not sign them.
+        self.ignored = 0
         if folder.is_symlink():
             raise TouchstoneError(f"{folder}: is a link; set validation.cache_dir to the folder that it leads to")
         folder.mkdir(parents=True, exist_ok=True)
@@ -86,23 +103,39 @@ class ReportCache:
         database = sqlite3.connect(self.path, timeout=_WAIT_SECONDS, isolation_level=None, check_same_thread=False)
         # The file may come from elsewhere: its views and triggers must not call functions with side effects.
         database.execute("PRAGMA trusted_schema = OFF")
+        self._require_own_tables(database)
         database.execute("PRAGMA journal_mode = WAL")
         database.execute("PRAGMA synchronous = NORMAL")
-        database.execute(
-            "CREATE TABLE IF NOT EXISTS reports (key TEXT PRIMARY KEY, validator TEXT NOT NULL, report TEXT NOT NULL, "
-            "made REAL NOT NULL, used REAL NOT NULL) WITHOUT ROWID"
-        )
-        database.execute(
-            "CREATE TABLE IF NOT EXISTS edition (one INTEGER PRIMARY KEY CHECK (one = 1), name TEXT NOT NULL)"
-        )
+        for statement in _TABLES.values():
+            database.execute(statement.replace("CREATE TABLE", "CREATE TABLE IF NOT EXISTS"))
         if database.execute("SELECT 1 FROM edition").fetchone() is None:
             database.execute("INSERT OR IGNORE INTO edition VALUES (1, ?)", (secrets.token_hex(8),))
         return database
 
+    def _require_own_tables(self, database: sqlite3.Connection) -> None:
+        """Raise an error if the database holds anything but our tables. Removes unsigned reports of old versions."""
+        schema = "SELECT type, name, sql FROM sqlite_master"
+        for kind, name, statement in database.execute(schema).fetchall():
+            if statement != _TABLES.get(name) and statement != _UNSIGNED and not name.startswith("sqlite_"):
+                database.close()
+                raise TouchstoneError(
+                    f"{self.path}: the validation cache cannot be used (its {kind} '{name[:50]}' is not ours); "
+                    "delete it, and the next run makes it anew"
+                )
+            if statement == _UNSIGNED:
+                database.execute("BEGIN IMMEDIATE")
+                # Another process may have been first.
+                if any(found == _UNSIGNED for _, _, found in database.execute(schema).fetchall()):
+                    database.execute("DROP TABLE reports")
+                database.execute("COMMIT")
+
     @property
     def edition(self) -> str:
-        """Changes when reports are removed, since results derived from them may need validating again."""
-        return str(self._database.execute("SELECT name FROM edition").fetchone()[0])
+        """Changes when reports are removed, since results derived from them may need validating again.
+
+        Another owner has another one: the outcomes of a folder from elsewhere are not reused either.
+        """
+        return f"{self._database.execute('SELECT name FROM edition').fetchone()[0]} {self._owner.name}"
 
     def __enter__(self) -> "ReportCache":
         return self
@@ -115,22 +148,30 @@ class ReportCache:
         try:
             with self._usable():
                 return self._find(keys)
-        except (sqlite3.DatabaseError, ValueError):
+        except (sqlite3.DatabaseError, ValueError, TypeError, LookupError, RecursionError):
             self._set_aside()
             return {}
 
     def _find(self, keys: Iterable[str]) -> dict[str, Report]:
-        wanted, found, long_unused = sorted(set(keys)), {}, []
+        wanted, found, long_unused, edited, foreign = sorted(set(keys)), {}, [], [], set()
         a_day_ago = time.time() - _DAY
         for some in _portions(wanted):
             marks = ", ".join("?" * len(some))
-            rows = self._database.execute(f"SELECT key, report, used FROM reports WHERE key IN ({marks})", some)
-            for key, text, used in rows:
-                report = parse_report(text)
-                if report.settled:
-                    found[key] = report
-                if used < a_day_ago:
-                    long_unused.append(key)
+            own = "CASE WHEN owner = ? THEN report END"
+            query = f"SELECT key, {own}, signature, used FROM reports WHERE key IN ({marks})"
+            for key, text, signature, used in self._database.execute(query, (self._owner.name, *some)):
+                if text is None:
+                    foreign.add(key)
+                elif not self._owner.signed(key, text, signature):
+                    edited.append(key)
+                else:
+                    report = Report.from_plain(json.loads(text))
+                    if report.settled:
+                        found[key] = report
+                    if used < a_day_ago:
+                        long_unused.append(key)
+        self.ignored += len(foreign.union(edited) - found.keys())
+        self.forget(edited)
         self._note_use(long_unused)
         return found
 
@@ -140,10 +181,10 @@ class ReportCache:
         Written immediately, or at the end of the enclosing `transaction`.
         """
         if report.settled:
-            now = time.time()
+            now, text = time.time(), json.dumps(report.to_plain())
             self._database.execute(
-                "INSERT OR IGNORE INTO reports VALUES (?, ?, ?, ?, ?)",
-                (key, validator, json.dumps(report.to_plain()), now, now),
+                "INSERT OR IGNORE INTO reports VALUES (?, ?, ?, ?, ?, ?, ?)",
+                (key, self._owner.name, validator, text, self._owner.sign(key, text), now, now),
             )
 
     def keep_all(self, validator: str, reports: Iterable[tuple[str, Report]]) -> None:
@@ -153,11 +194,15 @@ class ReportCache:
                 self.keep(key, validator, report)
 
     def forget(self, keys: Iterable[str]) -> None:
-        """Remove reports by key, so that they are validated again."""
+        """Remove this user's reports by key, so that they are validated again."""
+        removed = sorted(set(keys))
+        if not removed:
+            return
         with self.transaction():
-            for some in _portions(sorted(set(keys))):
+            for some in _portions(removed):
                 marks = ", ".join("?" * len(some))
-                self._database.execute(f"DELETE FROM reports WHERE key IN ({marks})", some)
+                query = f"DELETE FROM reports WHERE key IN ({marks}) AND owner = ?"
+                self._database.execute(query, (*some, self._owner.name))
 
     def statistics(self) -> CacheStatistics:
         """Count entries and bytes."""
@@ -168,13 +213,15 @@ class ReportCache:
                 ).fetchone()
                 by_validator = "SELECT CAST(validator AS TEXT), count(*) FROM reports GROUP BY 1 ORDER BY 1"
                 counts = dict(self._database.execute(by_validator))
+                foreign = "SELECT count(*) FROM reports WHERE owner <> ?"
+                others = self._database.execute(foreign, (self._owner.name,)).fetchone()[0]
         except sqlite3.DatabaseError as error:
             raise TouchstoneError(
                 f"{self.path}: is damaged ({error}); delete it, and the next run makes it anew"
             ) from None
         files = [self.path, self.path.with_name(f"{_FILE}-wal")]
         size = sum(file.stat().st_size for file in files if file.exists())
-        return CacheStatistics(self.path, entries, size, oldest, newest, counts)
+        return CacheStatistics(self.path, entries, size, oldest, newest, counts, others)
 
     def prune(self, unused_for_days: float) -> int:
         """Remove reports unused for so many days and return how many. The next run validates again what it needs."""
@@ -195,7 +242,8 @@ class ReportCache:
         with self.transaction():
             for some in _portions(keys):
                 marks = ", ".join("?" * len(some))
-                self._database.execute(f"UPDATE reports SET used = ? WHERE key IN ({marks})", (now, *some))
+                query = f"UPDATE reports SET used = ? WHERE key IN ({marks}) AND owner = ?"
+                self._database.execute(query, (now, *some, self._owner.name))
 
     @contextlib.contextmanager
     def transaction(self) -> Iterator[None]:

@@ -51,6 +51,9 @@ SETTINGS_LEFT_OUT = {
     "limits": "the limits that follow from them are part of the key",
 }
 
+# Modules that no report depends on.
+_WITHOUT_INFLUENCE = ("cache.py", "cache_owner.py", "recorded.py")
+
 
 def report_key(tree: str, conditions: str) -> str:
     """The cache key of a report: a hash of the tree hash and the `conditions_key`."""
@@ -88,7 +91,7 @@ def _settings_of(validator: str, settings: ValidationSettings) -> dict[str, Any]
 def validation_code() -> str:
     """A hash of the source code of this package."""
     here = Path(__file__).parent
-    files = sorted(path for path in here.rglob("*.py") if path.name not in ("cache.py", "recorded.py"))
+    files = sorted(path for path in here.rglob("*.py") if path.name not in _WITHOUT_INFLUENCE)
     return _digest({str(path.relative_to(here)): hashlib.sha256(path.read_bytes()).hexdigest() for path in files})
 
 

@@ -6,6 +6,7 @@ here, and made in `prepare_environments`. Nothing in it runs outside the sandbox
 
 import hashlib
 import json
+import os
 import re
 import sysconfig
 from collections.abc import Iterator, Mapping
@@ -108,9 +109,9 @@ def _requirements_text(text: str, problem: Problem, tree: Tree) -> str:
 
 def _usable(environment: Path, python: Interpreter) -> Path | None:
     """The environment's folder, if its packages are there and not behind a link, which could show any other folder."""
-    resolved = environment.resolve()
+    resolved = Path(os.path.realpath(environment))
     packages = packages_of(resolved, python)
-    return resolved if packages.is_dir() and packages.resolve() == packages else None
+    return resolved if packages.is_dir() and Path(os.path.realpath(packages)) == packages else None
 
 
 def _why_unusable(environment: Path, python: Interpreter) -> str:

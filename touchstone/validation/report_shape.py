@@ -1,11 +1,10 @@
-"""The shape of a report, checked where it comes from a sandbox or from the cache.
+"""The shape of a report, checked where it comes from a sandbox.
 
 What runs in a sandbox may be the fix, so nothing about its report is taken for granted: every type, length and count.
 What the contents mean belongs in `judging`.
 """
 
 import itertools
-import json
 import math
 from collections.abc import Iterator, Mapping
 from typing import Any, get_args
@@ -34,17 +33,6 @@ def well_formed(report: Report) -> Report:
     return Report(
         "no_report", report.fidelity if _is_text(report.fidelity) else "", note=f"the report is malformed: {fault}"
     )
-
-
-def parse_report(text: str) -> Report:
-    """Rebuild a report from the JSON of `Report.to_plain`. Raises ValueError if it is malformed."""
-    try:
-        report = Report.from_plain(json.loads(text))
-    except (TypeError, KeyError, AttributeError, RecursionError) as error:
-        raise ValueError(f"the report is malformed: {error}") from None
-    if fault := next(_faults(report), None):
-        raise ValueError(f"the report is malformed: {fault}")
-    return report
 
 
 def _faults(report: Report) -> Iterator[str]:

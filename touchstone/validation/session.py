@@ -18,9 +18,11 @@ from typing import Self
 
 from touchstone.config.validation import ValidationSettings
 from touchstone.config.workers import WorkerSettings
-from touchstone.progress import track
+from touchstone.progress import report_warning, track
+from touchstone.text import counted
 from touchstone.validation.cache import ReportCache
 from touchstone.validation.cache_key import conditions_key, report_key
+from touchstone.validation.cache_owner import VARIABLE
 from touchstone.validation.cluster import ValidationCluster
 from touchstone.validation.files.working_copy import HashedTree
 from touchstone.validation.fixes.apply_fix import AppliedFix
@@ -79,6 +81,7 @@ class ValidationSession:
         # The problems' files as they were hashed, by folder.
         self._trees: dict[Path, HashedTree] = {}
         self._requested_keys: set[str] = set()
+        self._said_ignored = False
         # Decided but not settled: the cache does not store them, and one try per run is enough.
         self._unsettled: dict[str, Report] = {}
         # Settled reports on problems and their reference fixes.
@@ -205,9 +208,20 @@ class ValidationSession:
             found = cache.find(keys)
             again = {key for key in retried if key in found and found[key].status == "timeout"} - self._unsettled.keys()
             cache.forget(again)
+            self._say_ignored(cache)
         found = {key: report for key, report in found.items() if key not in again}
         found |= {key: self._unsettled[key] for key in keys if key in self._unsettled}
         return {key: CachedReport(report, True) for key, report in found.items()}
+
+    def _say_ignored(self, cache: ReportCache) -> None:
+        """Say once that the cache has reports of others."""
+        if cache.ignored and not self._said_ignored:
+            self._said_ignored = True
+            reports = counted(max(cache.ignored, cache.statistics().foreign), "report was", "reports were")
+            report_warning(
+                f"{cache.path}: {reports} edited or made by others, and not used; "
+                f"machines that share a cache need the same {VARIABLE}"
+            )
 
     def _retry_starved(self, starved: Sequence[Request], known: dict[str, CachedReport]) -> None:
         """Validate again, one at a time, what timed out for lack of CPU; the second result counts."""

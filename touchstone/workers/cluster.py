@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from touchstone.config.workers import TlsFiles, WorkerSettings
 from touchstone.errors import TouchstoneError, UnreachableError
-from touchstone.regular_files import user_cache
+from touchstone.user_folders import cache_folder
 
 if TYPE_CHECKING:
     from distributed import Client, Security
@@ -136,7 +136,7 @@ def local_security(port: int) -> Iterator["Security"]:
 
 def _local_files(port: int | str) -> TlsFiles:
     """Where the certificate and key of the cluster on a port of this machine are, while it runs."""
-    folder = user_cache()
+    folder = cache_folder()
     if folder is None:
         raise TouchstoneError(
             "the folder touchstone in ~/.cache, or in XDG_CACHE_HOME, cannot keep a key: it must be yours, writable by "

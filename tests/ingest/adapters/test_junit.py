@@ -196,7 +196,10 @@ def test_a_pattern_that_does_not_fit_is_refused(tmp_path: Path, pattern: str, re
         ("<testsuites/>", "there is no test case"),
         ("<testsuite><testcase name='a'><testcase name='b'/></testcase></testsuite>", "inside another one"),
         ("<testsuite>" * 300, "nested more than 200 levels"),
-        ("<?xml version='1.0' encoding='x'?><testsuite/>", "not whole XML"),
+        *(
+            (f"<?xml version='1.0' encoding='{name}'?><testsuite/>", "its encoding is not supported .*; save it as UTF")
+            for name in ("x", "gbk", "utf-7", "hex", "idna", "punycode")
+        ),
         ("<!DOCTYPE a [<!ENTITY b 'b'>]><testsuite><testcase name='&b;'/></testsuite>", "document type declaration"),
         ("<html/>", "the root is <html> instead of"),
         ("", "not whole XML"),

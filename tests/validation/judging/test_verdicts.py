@@ -43,6 +43,7 @@ A3, A9, B4 = error("A", 3), error("A", 9), error("B", 4)
 LONG3 = error("A", 3, end_line=5)
 ELSEWHERE, NOWHERE = error("A", 3, file="other.tf"), error("N", file=None)
 W3 = warning("W", 3)
+LEFT = "left in the block: error: A (main.tf:30)"
 T1, T2 = failure("test_one"), failure("test_two")
 
 
@@ -190,6 +191,31 @@ def test_notes_say_what_is_left_and_what_is_new() -> None:
     verdict = compute_verdict(report(A3), report(A3, warning("W", 2), B4), problem(**BLOCK), 1, 5)
     assert verdict.note == "still there: error: A (main.tf:3); new: error: B (main.tf:4)"
     assert compute_verdict(report(A3), report(), problem(**BLOCK), 1, 5).note == ""
+
+
+@pytest.mark.parametrize(
+    ("about", "baseline", "fix", "note"),
+    [
+        ({}, report(A3), report(A9), "still there: error: A (main.tf:9)"),
+        ({}, report(A3), report(error("A", 1), A9), "still there: error: A (main.tf:9); new: error: A (main.tf:1)"),
+        (
+            {},
+            report(replace(T1, output="1 != 2"), tests={"test_one": False}),
+            report(replace(T1, summary="test failed", line=7, output="5 != 2"), tests={"test_one": False}),
+            "still there: error: test failed (test_main.py:7): 5 != 2",
+        ),
+        (
+            {},
+            report(T1, tests={"test_one": False, "test_two": True}),
+            report(tests={"test_two": True}),
+            "still there: error: test did not report: test_one",
+        ),
+        ({"line_start": 1, "line_end": 5, "summary": "B"}, report(A3, B4), report(error("A", 30)), LEFT),
+    ],
+    ids=["moved", "in the block", "failed test", "vanished test", "left"],
+)
+def test_notes_quote_what_the_fix_shows(about: dict[str, Any], baseline: Report, fix: Report, note: str) -> None:
+    assert compute_verdict(baseline, fix, problem(**about), 8, 10).note == note
 
 
 @pytest.mark.parametrize("status", UNDECIDED)

@@ -10,8 +10,9 @@ from importlib.metadata import version
 from pathlib import Path
 
 from touchstone.publish.charts.engine import vl_convert
-from touchstone.regular_files import read_bytes, user_cache
+from touchstone.regular_files import read_bytes
 from touchstone.storage.files import replacing
+from touchstone.user_folders import cache_folder
 
 _GLOBALS = "window.vegaEmbed = vegaEmbed; window.vega = vega; window.vegaLite = vegaLite;"
 _MAX_BYTES = 20_000_000
@@ -20,7 +21,7 @@ _MAX_BYTES = 20_000_000
 @cache
 def javascript() -> str:
     """Vega, Vega-Lite and Vega-Embed as one script that defines `vegaEmbed`."""
-    folder = user_cache()
+    folder = cache_folder()
     file = folder / f"vega-{version('vl-convert-python')}.js" if folder is not None else None
     made = _kept(file) if file is not None else None
     if made is not None:

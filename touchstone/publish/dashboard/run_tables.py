@@ -11,6 +11,7 @@ from touchstone.config import EvaluationConfig
 from touchstone.metrics.keys import MODEL_TIER
 from touchstone.publish.export import scan_table
 from touchstone.publish.views import require_tables, table_files
+from touchstone.storage.files import refuse_links_out
 from touchstone.storage.snapshots import list_snapshots, pins
 from touchstone.tables import TABLES
 
@@ -24,6 +25,7 @@ class RunTables:
     """The tables in the folder of a run or snapshot. What every filter needs is read once and stays in memory."""
 
     def __init__(self, folder: Path) -> None:
+        refuse_links_out(folder, "tables")
         # `tables` is a link that the next run replaces; resolved once, so that all tables come from the same run.
         self.folder, self.tables = folder, (folder / "tables").resolve()
         require_tables(self.tables)

@@ -29,5 +29,5 @@ def shown_rows(result: pa.Table) -> pl.DataFrame:
         frame = pl.from_arrow(result)
         assert isinstance(frame, pl.DataFrame)
         return frame
-    columns, rows = terminal_cells(result)
+    columns, rows, _ = terminal_cells(result, result.num_rows)
     return pl.DataFrame(rows, schema=[name for name, _ in columns], orient="row")

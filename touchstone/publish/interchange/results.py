@@ -11,6 +11,7 @@ import polars as pl
 from touchstone.errors import TouchstoneError
 from touchstone.names import file_key
 from touchstone.publish.export import scan_table
+from touchstone.storage.files import table_file
 
 KEY = ["model", "tier", "oid", "iteration_id"]
 STATUS = "outcome_status"
@@ -33,7 +34,7 @@ class Run:
         """A table, or only the part of one model: with a thousand models, each is looked up in its own file."""
         if model is None:
             return scan_table(self.tables_dir, table)
-        return pl.scan_parquet(self.tables_dir / table / f"{file_key(model)}.parquet", glob=False)
+        return pl.scan_parquet(table_file(self.tables_dir / table / f"{file_key(model)}.parquet"), glob=False)
 
     def models(self) -> list[str]:
         """The models that have attempts."""

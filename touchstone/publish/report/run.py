@@ -14,7 +14,7 @@ from touchstone.errors import TouchstoneError
 from touchstone.names import file_key
 from touchstone.publish.figures import percent
 from touchstone.storage.check_results import kept_outcomes
-from touchstone.storage.files import parquet_files
+from touchstone.storage.files import parquet_files, refuse_links_out
 from touchstone.storage.snapshots import Snapshot, list_snapshots
 from touchstone.tables import TABLES
 
@@ -34,6 +34,7 @@ class ReportedRun:
     _tables: dict[str, pl.DataFrame] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
+        refuse_links_out(self.folder, "tables")
         if not (self.folder / "tables").is_dir():
             raise TouchstoneError(f"{self.folder}: no results here; give the output folder of a run with --data")
 

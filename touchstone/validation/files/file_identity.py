@@ -2,16 +2,23 @@
 
 import base64
 import csv
+import functools
 import hashlib
+import json
 import os
 import time
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from pathlib import Path
+
+from touchstone.regular_files import read_json
+from touchstone.storage.files import replacing
+from touchstone.user_folders import cache_folder
 
 # Above this size a file or folder is identified by sizes and times: reading it would cost more than the cache saves.
 _MAX_BYTES_READ = 2**30
+_SETTLE_NS = 2_000_000_000
 
 # Every program and folder of packages whose identity this process has asked for, and when it last did.
 _identified: dict[Path, int] = {}
@@ -34,7 +41,7 @@ def content_identity(path: Path) -> str:
     _identified[path] = time.monotonic_ns()
     if not path.is_dir():
         return _file_identity(path)
-    files = [(name, Path(file.path), file.stat(follow_symlinks=False)) for name, file in files_in(path)]
+    files = [(name, Path(file.path), stat_of(file)) for name, file in files_in(path, follow=True)]
     if sum(found.st_size for _, _, found in files) > _MAX_BYTES_READ:
         return _digest(sorted(f"{name} {_size_and_times(found)}\n" for name, _, found in files))
     return _digest(sorted(f"{name} {_file_identity(file)}\n" for name, file, _ in files))
@@ -43,28 +50,86 @@ def content_identity(path: Path) -> str:
 def packages_identity(folder: Path) -> str:
     """A hash of the packages installed in a folder such as `site-packages`.
 
-    Each package's RECORD has the hashes of its files. Only files without one, and those changed after their package was
-    installed, are read.
+    Each package's RECORD has the hashes of its files. Only files without one, and those that may have changed since
+    their package was installed, are read. The hash is remembered for as long as no file changes.
     """
     _identified[folder] = time.monotonic_ns()
     return _hash_of_packages(folder)
 
 
 def _hash_of_packages(folder: Path) -> str:
+    began = time.time_ns()
+    files = [(name, file.path, stat_of(file)) for name, file in files_in(folder, follow=True)]
+    files.sort(key=itemgetter(0))
+    marks = [f"{name} {_size_and_times(found)} {found.st_ino}\n" for name, _, found in files]
+    seen, place = _digest([_own_code(), *marks]), str(folder.absolute())
+    known = _remembered_hashes()
+    if place not in known or known[place][0] != seen:
+        known[place] = (seen, _read_packages(folder, files))
+        # A change within the resolution of the clock leaves the times as they are.
+        if all(found.st_ctime_ns < began - _SETTLE_NS for _, _, found in files):
+            _remember_hashes(known)
+    return known[place][1]
+
+
+def _read_packages(folder: Path, files: Sequence[tuple[str, str, os.stat_result]]) -> str:
     recorded: dict[str, tuple[int, str]] = {}
     lines = []
     for record in sorted(folder.glob("*.dist-info/RECORD")):
         installed_at, text = record.stat().st_mtime_ns, record.read_text(encoding="utf-8", errors="replace")
         recorded |= {row[0]: (installed_at, row[1]) for row in csv.reader(text.splitlines()) if len(row) > 1}
         lines.append(f"{record.parent.name} {hashlib.sha256(text.encode()).hexdigest()}\n")
-    for name, file in sorted(files_in(folder), key=itemgetter(0)):
-        installed_at, expected = recorded.get(name, (0, ""))
+
+    @functools.cache
+    def changed_at(directory: str) -> int:
+        """When a directory below the folder, or one around it, last changed: it may have been moved there."""
+        if not directory:
+            return 0
+        return max((folder / directory).stat().st_ctime_ns, changed_at(directory.rpartition("/")[0]))
+
+    for name, path, found in files:
+        installed_at, expected = recorded.pop(name, (0, ""))
         if not expected and name.endswith(".dist-info/RECORD"):
             continue  # it has no hash of its own
-        if not expected or file.stat(follow_symlinks=False).st_mtime_ns > installed_at:
-            found = _file_identity(Path(file.path))
-            lines += [f"{name} {found}\n"] if found != _hexadecimal(expected) else []
-    return _digest(lines)
+        # Not the time of modification alone: an older file in its place brings its own.
+        changed = max(found.st_mtime_ns, found.st_ctime_ns, changed_at(name.rpartition("/")[0]))
+        if not expected or changed >= installed_at:
+            content = _file_identity(Path(path))
+            lines += [f"{name} {content}\n"] if content != _hexadecimal(expected) else []
+    return _digest([*lines, *(f"{name} is gone\n" for name in sorted(recorded) if _is_below(name))])
+
+
+def _is_below(recorded: str) -> bool:
+    """Whether a path in a RECORD is that of a file which `files_in` finds."""
+    parts = recorded.split("/")
+    return not {"..", "", "__pycache__"}.intersection(parts)
+
+
+@functools.cache
+def _own_code() -> str:
+    """A hash of this module: another one may hash otherwise."""
+    return hashlib.sha256(Path(__file__).read_bytes()).hexdigest()
+
+
+def _memory_file() -> Path | None:
+    folder = cache_folder()
+    return None if folder is None else folder / "packages.json"
+
+
+def _remembered_hashes() -> dict[str, tuple[str, str]]:
+    """What was seen of each folder of packages, and its hash."""
+    file = _memory_file()
+    with suppress(OSError, ValueError, AttributeError, TypeError):
+        found = read_json(file) if file is not None else {}
+        return {place: (str(seen), str(content)) for place, (seen, content) in found.items()}
+    return {}
+
+
+def _remember_hashes(known: Mapping[str, tuple[str, str]]) -> None:
+    file = _memory_file()
+    if file is not None:
+        with suppress(OSError), replacing(file) as scratch:
+            scratch.write_text(json.dumps({place: pair for place, pair in known.items() if Path(place).is_dir()}))
 
 
 def _digest(lines: Iterable[str]) -> str:
@@ -77,18 +142,45 @@ def _hexadecimal(recorded: str) -> str:
     return base64.urlsafe_b64decode(value + "=" * (-len(value) % 4)).hex() if kind == "sha256" else ""
 
 
-def files_in(folder: Path, left_out: Container[str] = ("__pycache__",)) -> Iterator[tuple[str, os.DirEntry[str]]]:
-    """Everything in a folder that is not a folder, at any depth, by relative path, without some folders."""
-    directories = [""]
+def files_in(
+    folder: Path, left_out: Container[str] = ("__pycache__",), *, follow: bool = False
+) -> Iterator[tuple[str, os.DirEntry[str]]]:
+    """Everything in a folder that is not a folder, at any depth, by relative path, without some folders.
+
+    `follow` looks into linked folders too, each once, unless they contain the folder itself.
+    """
+    directories, followed = [""], {os.path.realpath(folder)}
     while directories:
         directory = directories.pop()
         with suppress(PermissionError), os.scandir(folder / directory) as entries:
-            for entry in entries:
+            for entry in sorted(entries, key=attrgetter("name")) if follow else entries:
                 name = f"{directory}{entry.name}"
-                if not entry.is_dir(follow_symlinks=False):
-                    yield name, entry
-                elif entry.name not in left_out:
+                if entry.is_dir(follow_symlinks=False):
+                    if entry.name not in left_out:
+                        directories.append(f"{name}/")
+                elif follow and entry.is_symlink() and _leads_to_another(entry.path, folder, followed):
                     directories.append(f"{name}/")
+                else:
+                    yield name, entry
+
+
+def _leads_to_another(link: str, folder: Path, followed: set[str]) -> bool:
+    """Whether a link leads to a folder that was not yet looked into and does not contain `folder`."""
+    target = Path(os.path.realpath(link))
+    try:
+        wanted = target.is_dir() and str(target) not in followed and target not in folder.resolve().parents
+    except OSError:
+        return False
+    followed.add(str(target))
+    return wanted
+
+
+def stat_of(entry: os.DirEntry[str]) -> os.stat_result:
+    """What a directory entry leads to; of a broken link, the link itself."""
+    try:
+        return entry.stat()
+    except OSError:
+        return entry.stat(follow_symlinks=False)
 
 
 def _file_identity(path: Path) -> str:

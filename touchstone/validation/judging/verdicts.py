@@ -5,7 +5,7 @@ as multisets of `Diagnostic.identity`, so their order and line numbers do not ma
 fix; if nothing is known, the verdict is undecided.
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
@@ -125,7 +125,7 @@ def compute_verdict(
     known = _without_a_baseline(baseline, target_errors) or _without_a_report(report)
     if known:
         return known
-    remaining = _remaining(baseline, report, target_errors)
+    remaining = _remaining(baseline, report, target_errors, problem.path, (first_line, last_line))
     removed = removed_blocks(baseline, report, reference)
     new = [*_introduced(baseline, report), *((1, [lost]) for lost in (*_lost_tests(baseline, report), *removed))]
     # Code that no longer compiles hides the errors that only show after compilation.
@@ -217,8 +217,10 @@ def _contradicts_itself(report: Report) -> bool:
     return not report.consistent or has_errors != (report.status == "failed")
 
 
-def _remaining(baseline: Report, report: Report, target_errors: Sequence[Diagnostic]) -> list[Diagnostic]:
-    """The target diagnostics that remain. A failed test that no longer runs counts as remaining."""
+def _remaining(
+    baseline: Report, report: Report, target_errors: Sequence[Diagnostic], path: str, lines: tuple[int, int]
+) -> list[Diagnostic]:
+    """The target diagnostics that remain, as the fix shows them. A failed test that no longer runs counts as one."""
     before, after = _counts(baseline.diagnostics), _counts(report.diagnostics)
     wanted = _counts(target_errors)
 
@@ -227,7 +229,16 @@ def _remaining(baseline: Report, report: Report, target_errors: Sequence[Diagnos
         vanished = test is not None and test in baseline.tests and not report.tests.get(test, False)
         return vanished or after[target.identity] > before[target.identity] - wanted[target.identity]
 
-    return [target for target in target_errors if remains(target)]
+    # Of several alike, one in the block.
+    shown = {found.identity: found for found in sorted(report.diagnostics, key=lambda one: _is_in(one, path, lines))}
+
+    def with_fix(target: Diagnostic) -> Diagnostic:
+        if target.identity in shown:
+            return shown[target.identity]
+        what = "failed" if target.test in report.tests else "did not report"
+        return Diagnostic(target.severity, f"test {what}: {target.test}", test=target.test)
+
+    return [with_fix(target) for target in target_errors if remains(target)]
 
 
 def _left_in_block(baseline: Report, report: Report, problem: Problem, lines: tuple[int, int]) -> list[Diagnostic]:
@@ -248,10 +259,14 @@ def _left_in_block(baseline: Report, report: Report, problem: Problem, lines: tu
         and (was_here[found.identity] or after[found.identity] > before[found.identity])
     ]
     is_here = _counts(inside)
+    outside: defaultdict[tuple[str, ...], list[Diagnostic]] = defaultdict(list)
+    for found in report.diagnostics:
+        if not _is_error_at(found, problem.path, lines):
+            outside[found.identity].append(found)
     moved: list[Diagnostic] = []
-    for identity, found in {found.identity: found for found in sorted(broken, key=_by_weight)}.items():
+    for identity in was_here:
         kept = after[identity] - (before[identity] - was_here[identity])
-        moved += [found] * max(0, kept - is_here[identity])
+        moved += outside[identity][: max(0, kept - is_here[identity])]
     return [*inside, *moved]
 
 

@@ -9,6 +9,7 @@ from touchstone.validation.test_reports.results import lines_of
 
 # What may stand before a program's name in a shell command.
 _BEFORE_PROGRAM = ("&&", "||", ";", "|", "(", "-m", "run", "exec", "time", "env", "--", "-c")
+_BETWEEN_WORDS = re.compile(r"[\s;&|()<>{}$`\"'=:,!\\]+")
 
 
 def runner_format(arguments: Sequence[str]) -> str | None:
@@ -34,15 +35,13 @@ def left_early(arguments: Sequence[str], output: str) -> bool:
     return runs and not any(line == "OK" or line.startswith("OK (") for line in lines_of(output))
 
 
-def programs(command: str) -> set[str]:
-    """The words of a shell command that may name programs or files of the machine.
+def words(command: str) -> set[str]:
+    """The words of a shell command, those in quotes too, that may name programs or files of the machine.
 
-    >>> sorted(programs("cd /opt/shop && go test ./... && /opt/check.sh --rules=/opt/rules"))
-    ['/opt/check.sh', '/opt/rules', '/opt/shop', 'cd', 'go']
+    >>> sorted(words("cd /opt/shop\\ntimeout 9 sh -c 'go test' && /opt/check.sh --rules=/opt/rules"))
+    ['/opt/check.sh', '/opt/rules', '/opt/shop', '9', 'cd', 'go', 'sh', 'test', 'timeout']
     """
-    words = words_of(command)
-    named = {part for word in words for part in re.split("[=:,]", word) if part.startswith("/")}
-    return named | {program for program, _ in _started(words)}
+    return {word for word in _BETWEEN_WORDS.split(command) if word and not word.startswith("-")}
 
 
 def _programs(arguments: Sequence[str]) -> Iterator[tuple[str, str]]:

@@ -9,18 +9,18 @@ the working directory. The exit code must agree: 0 if and only if it passed.
 import functools
 import re
 import secrets
-import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from touchstone.validation.files.file_identity import content_identity
+from touchstone.validation.files.program_identity import program_identity, system_identity
 from touchstone.validation.protocol import Availability, Diagnostic, Job, Problem, Report
 from touchstone.validation.sandbox.command import TMP, Command, CommandResult, Limits, Sandbox
 from touchstone.validation.test_reports.formats import FORMATS, named_as_expected
 from touchstone.validation.test_reports.results import SuiteResults, merged
-from touchstone.validation.test_reports.runners import left_early, programs, runner_format
+from touchstone.validation.test_reports.runners import left_early, runner_format, words
 from touchstone.validation.validators import common
 from touchstone.validation.validators.common import ReportFormatError, take, take_or_none
 from touchstone.vocabulary import COMMAND_REPORTS, CommandReport
@@ -82,7 +82,7 @@ class CommandValidator:
     def __init__(self, sandbox: Sandbox, limits: Limits, settings: CommandSettings) -> None:
         self._sandbox, self._limits, self._settings = sandbox, limits, settings
         self._program = common.find_program(Path(settings.arguments[0]), ()) if settings.arguments else _SHELL
-        self._identities: dict[str, str] = {}
+        self._identities: dict[str, Mapping[str, str]] = {}
         said = common.run_trusted(settings.version_arguments) if settings.version_arguments else None
         self.version = said.splitlines()[0] if said else ""
 
@@ -103,29 +103,30 @@ class CommandValidator:
         return self._settings.fidelity
 
     def identity(self, problem: Problem) -> Mapping[str, Any]:
-        """The program, the readable files, and those that arguments, environment or the problem's commands name."""
+        """The program, the readable files, what arguments, environment or the problem's commands name, the system."""
         commands = (problem.setup_command or "", problem.test_command or "")
-        words = sorted({word for command in commands for word in programs(command)})
-        own = {word: self._identity_of(word) for word in words}
-        return {"program": str(self._program), "files": self._files, "own": own}
+        own = {word: self._identity_of(word) for word in sorted(set().union(*map(words, commands)))}
+        return {"program": str(self._program), "files": self._files, "own": own, "system": self._system}
 
-    def _identity_of(self, word: str) -> str:
-        """The content of a program or file that a problem's command names."""
+    def _identity_of(self, word: str) -> Mapping[str, str]:
+        """The content of a program or file that a command names."""
         if word not in self._identities:
-            found = shutil.which(word, path=self._settings.environment.get("PATH", common.SYSTEM_PATH)) or word
-            inside = not found.startswith("/") or not Path(found).is_file()
-            self._identities[word] = "" if inside else content_identity(Path(found))
+            self._identities[word] = program_identity(word, self._settings.environment.get("PATH", common.SYSTEM_PATH))
         return self._identities[word]
 
     @functools.cached_property
-    def _files(self) -> dict[str, str]:
+    def _system(self) -> dict[str, str]:
+        return system_identity()
+
+    @functools.cached_property
+    def _files(self) -> dict[str, Any]:
         """The contents of everything outside the tree that the configuration names."""
         settings = self._settings
-        words = [*settings.arguments[1:], *settings.environment.values()]
-        parts = {Path(part) for word in words for part in re.split(r"[=:,]", word) if part.startswith("/")}
-        named = [path for path in sorted(parts) if path.is_file()]
-        programs = [self._program] if self._program else []
-        return {str(path): content_identity(path) for path in (*programs, *settings.readable, *named)}
+        texts = (*settings.arguments[1:], *settings.environment.values())
+        named = {word for text in texts for word in (*re.split("[=:,]", text), *words(text))}
+        programs = {str(_SHELL), str(self._program or _SHELL), *named}
+        readable = {str(path): content_identity(path) for path in settings.readable}
+        return readable | {word: self._identity_of(word) for word in sorted(programs)}
 
     def validate(self, jobs: Sequence[Job]) -> Iterator[Report]:
         """Yield one report per job."""

@@ -199,8 +199,10 @@ def _parse(path: Path) -> "_Document":
             while chunk := file.read(_CHUNK):
                 parser.Parse(chunk, False)
             parser.Parse(b"", True)
-    except (expat.ExpatError, UnicodeError, LookupError) as error:
+    except expat.ExpatError as error:
         raise InputFileError(f"{path}: not whole XML ({error})") from None
+    except (ValueError, LookupError) as error:  # of the encoding that it declares
+        raise InputFileError(f"{path}: its encoding is not supported ({error}); save it as UTF-8") from None
     return document
 
 
