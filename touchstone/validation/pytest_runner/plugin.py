@@ -23,16 +23,17 @@ _MARKERS = ("asyncio", "anyio", "trio", "timeout", "flaky", "order")
 class ResultPlugin:
     """Writes results by test id. An id is the node id with its file relative to the working directory."""
 
-    def __init__(
-        self, write_line: WriteLine, directory: str, changed_file: Callable[[], str | None], tests: OwnTests
-    ) -> None:
-        self._write_line, self._directory, self._changed_file = write_line, directory, changed_file
+    def __init__(self, tests: OwnTests) -> None:
         self._tests = tests
         self._reports: dict[str, list[pytest.TestReport]] = {}
         self._raised_in: dict[str, list[str]] = {}
         self._memory = False
         self._controlled: set[str] = set()
         self._doctests: set[str] = set()
+
+    def start(self, write_line: WriteLine, directory: str, changed_file: Callable[[], str | None]) -> None:
+        """Take up a job: where to write, the folder that it runs in, and which of its files were changed."""
+        self._write_line, self._directory, self._changed_file = write_line, directory, changed_file
 
     def pytest_configure(self, config: pytest.Config) -> None:
         """Accept the markers of well-known plugins."""

@@ -1,9 +1,9 @@
-"""The warm worker: pytest is imported, its plugins are registered, and a first session has filled its caches.
+"""The warm worker: a pytest session that has started, and goes on with its tests in a fork for every job.
 
-Every job is a fork of that process. It parses the problem's own pytest configuration, then runs one session.
+A problem with a configuration, conftest files or plugins of its own gets a session of its own in the fork instead,
+because all of that is read before a session starts.
 """
 
-import functools
 import gc
 import hashlib
 import importlib
@@ -12,7 +12,6 @@ import os
 import random
 import sys
 import tempfile
-import types
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,7 +19,6 @@ from typing import Any
 
 import pytest
 from _pytest.config import Config, ConftestImportFailure, get_config
-from _pytest.fixtures import FixtureManager
 
 from touchstone.validation.pytest_runner import options
 from touchstone.validation.pytest_runner.channel import WriteLine, open_channel
@@ -33,6 +31,8 @@ from touchstone.validation.sandbox.entrypoint import Policy
 from touchstone.validation.sandbox.folders import remove_folder
 
 _ARGUMENTS = ["-p", "no:cacheprovider", "-p", "no:faulthandler"]
+# Of a failure only its message is read, so no source lines are looked up for it.
+_OPTIONS = ["-q", "--tb=no", "--continue-on-collection-errors"]
 _ENVIRONMENT = {
     "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
     "PATH": "/usr/local/bin:/usr/bin:/bin",
@@ -74,12 +74,15 @@ def serve(policy: Policy) -> None:
     for name in _MODULES.split():
         with suppress(ImportError):
             importlib.import_module(name)
-    _find_fixtures_of_plugins(get_config(_ARGUMENTS))
-    _warm_up(Path(policy["tmp"]) / "warm-up")
     if policy["borrowed"] is not None:
         import_plugins()
-    session = _WarmPytest(get_config(_ARGUMENTS), OwnTests(), f"{os.getcwd()}/work")  # noqa: PTH109
-    fork_server.serve(policy, lambda job, descriptors: run_job(session, job, descriptors[0]), session.prepare)
+    tests = OwnTests()
+    _warm_up(Path(policy["tmp"]) / "warm-up")
+    worker = _Worker(policy, get_config(_ARGUMENTS), tests, ResultPlugin(tests))
+    Path(worker.root).mkdir()
+    os.chdir(worker.root)
+    # Jobs are waited for in the middle of this; only their processes go on.
+    pytest.main([*_ARGUMENTS, *_OPTIONS, worker.base_folder], plugins=[worker.results, worker])
 
 
 def serve_with_numpy(policy: Policy) -> None:
@@ -104,57 +107,86 @@ def _warm_up(folder: Path) -> None:
     remove_folder(folder)
 
 
-_FIXTURE = type(pytest.fixture(lambda: None))
+def _modules_by_first_name() -> dict[str, list[str]]:
+    """The loaded modules that a file of a problem can be named like."""
+    found: dict[str, list[str]] = {}
+    for name in sys.modules:
+        found.setdefault(name.partition(".")[0], []).append(name)
+    return {first: names for first, names in found.items() if first not in _KEPT_MODULES}
 
 
-def _find_fixtures_of_plugins(config: Config) -> None:
-    """pytest searches all names of its own plugins for fixtures in every session. Here they are searched once."""
-    only_fixtures: dict[int, types.ModuleType] = {}
-    for plugin in config.pluginmanager.get_plugins():
-        if isinstance(plugin, types.ModuleType):
-            found = types.ModuleType(plugin.__name__)
-            vars(found).update({name: value for name, value in vars(plugin).items() if isinstance(value, _FIXTURE)})
-            only_fixtures[id(plugin)] = found
-    parse = FixtureManager.parsefactories
+@dataclass(eq=False)
+class _Worker:
+    """The session that has started, what a job's own session starts from, and the tests, compiled before a fork."""
 
-    def parsefactories(self: FixtureManager, *args: Any, **kwargs: Any) -> None:
-        if "holder" in kwargs:
-            holder = kwargs["holder"]
-            kind: Any = type(holder)
-            if _is_known_without_fixtures(kind):
-                return
-            kwargs["holder"] = only_fixtures.get(id(holder), holder)
-        parse(self, *args, **kwargs)
-
-    FixtureManager.parsefactories = parsefactories  # type: ignore[method-assign]
-
-
-@functools.cache
-def _is_known_without_fixtures(kind: type) -> bool:
-    """Whether objects of a class are plugins of pytest or of this package that define no fixture."""
-    if kind.__module__.partition(".")[0] not in ("_pytest", "touchstone"):
-        return False
-    return not any(isinstance(value, _FIXTURE) for base in kind.__mro__ for value in vars(base).values())
-
-
-@dataclass
-class _WarmPytest:
-    """What a job inherits: pytest's configuration, and the tests of its problem, compiled before any fix runs."""
-
+    policy: Policy
     config: Config
     tests: OwnTests
-    root: str
-    latest: CompiledTests = field(default_factory=lambda: CompiledTests({}))
-    _compiled: dict[str, CompiledTests] = field(default_factory=dict)
+    results: ResultPlugin
+    compiled: CompiledTests = field(default_factory=lambda: CompiledTests({}))
+    _cache: dict[str, CompiledTests] = field(default_factory=dict)
     # The name of the recorder in the modules of a control.
     _recorder_name: str = field(default_factory=lambda: f"_{random.SystemRandom().getrandbits(32):08x}")
+    _loaded: dict[str, list[str]] = field(default_factory=_modules_by_first_name)
+    _plugins: set[object] = field(default_factory=set)
+    _job: dict[str, Any] = field(default_factory=dict)
 
-    def prepare(self, job: dict[str, Any]) -> None:
+    @property
+    def root(self) -> str:
+        """The folder of a job's files."""
+        return f"{self.policy['tmp']}/work"
+
+    @property
+    def base_folder(self) -> str:
+        """The option for the folder of `tmp_path`."""
+        return f"--basetemp={self.policy['tmp']}/basetemp"
+
+    def pytest_collection(self, session: pytest.Session) -> None:
+        """Wait for jobs. In the process of a job, go on with this session or run one of its own."""
+        self._job, (descriptor,) = fork_server.wait_for_job(self.policy, self._prepare)
+        gc.disable()
+        self._write_line = open_channel(descriptor, self._job.pop("token"))
+        try:
+            self._start()
+            if not self._job["own_session"]:
+                self._plugins = session.config.pluginmanager.get_plugins()
+                _capture_anew(session.config)
+                session.config.args = self._job["arguments"]
+                return
+            self.config.pluginmanager.register(self.results, "touchstone-results")
+            self._plugins = self.config.pluginmanager.get_plugins()
+            status = self._run_own_session()
+            if status is not None:
+                self._write_end(status, self.config)
+        except BaseException as error:
+            self._crash(error)
+        os._exit(0)
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
+        """Say how the session of a job ended. Nothing after it matters to the job."""
+        try:
+            self._write_end(int(exitstatus), session.config)
+        except BaseException as error:
+            self._crash(error)
+        finally:
+            os._exit(0)
+
+    def _write_end(self, status: int, config: pytest.Config) -> None:
+        fix = f"{self.root}/{self._job['fix']}"
+        found = strange_plugin(config.pluginmanager.get_plugins(), self._plugins, fix)
+        self._write_line(done=status in _FINISHED, status=status, tampered=found)
+
+    def _crash(self, error: BaseException) -> None:
+        # SystemExit and the like end the session before its end; anything else is a fault of this runner.
+        self._write_line(crashed=f"{type(error).__name__}: {error}"[:500])
+
+    def _prepare(self, job: dict[str, Any]) -> None:
         """Compile the tests of a job, unless a job before had the same."""
         judge_files = {name: job["files"][name] for name in job["judge_files"] if name.endswith(".py")}
-        control = [job["tests"], job["is_fix"]] if job.get("control") else None
+        control = [job["tests"], job["is_fix"]] if job["control"] else None
         key = hashlib.sha256(json.dumps([judge_files, control]).encode()).hexdigest()
-        made = self._compiled.pop(key, None)
+        made = self._cache.pop(key, None)
         if made is None:
             files = {f"{self.root}/{name}": _content(text) for name, text in judge_files.items()}
             if control is None:
@@ -162,48 +194,47 @@ class _WarmPytest:
             else:
                 tests, name = frozenset(job["tests"]), self._recorder_name
                 made = compile_controls(self.root, files, tests, name, lenient=not job["is_fix"])
-        self._compiled[key] = self.latest = made
-        while len(self._compiled) > _MOST_COMPILED:
-            del self._compiled[next(iter(self._compiled))]
+        self._cache[key] = self.compiled = made
+        while len(self._cache) > _MOST_COMPILED:
+            del self._cache[next(iter(self._cache))]
+
+    def _start(self) -> None:
+        """Write the job's files, and make the process what a new one would be."""
+        job, root = self._job, Path(self.root)
+        os.environ.update(_ENVIRONMENT)
+        files = {f"{root}/{name}": _content(text) for name, text in job["files"].items()} | dict(self.compiled.texts)
+        self.tests.use(root, files, self.compiled)
+        write_files(files, self.root, job["directory"])
+        here = os.getcwd()  # noqa: PTH109
+        sys.path.insert(0, here)
+        # A file of the problem comes before a module of that name that happens to be loaded, as in a fresh process.
+        for name in [name for first in job["names"] for name in self._loaded.get(first, ())]:
+            del sys.modules[name]
+        random.seed(0)
+        judged = {f"{root}/{name}": files[f"{root}/{name}"] for name in job["judge_files"]}
+        self.results.start(self._write_line, here, lambda: changed_file(judged))
+        # Hides all of the above from `gc.get_objects`.
+        gc.freeze()
+
+    def _run_own_session(self) -> int | None:
+        """The exit code of a session of its own; None if pytest could not start it, which has been reported."""
+        texts = self._job["files"].items()
+        conftests = "\n".join(text for name, text in texts if name.endswith("conftest.py"))
+        loaded, missing = options_for(self._job["plugins"])
+        arguments = [*_OPTIONS, *loaded, *self._job["arguments"], self.base_folder]
+        return _run_session(self.config, arguments, self._write_line, conftests, missing)
+
+
+def _capture_anew(config: pytest.Config) -> None:
+    """The files that output is captured in are shared with the processes of other jobs, so make new ones."""
+    capture: Any = config.pluginmanager.getplugin("capturemanager")
+    capture.stop_global_capturing()
+    capture.start_global_capturing()
+    capture.suspend_global_capture()
 
 
 def _content(text: str) -> bytes:
     return text.encode("utf-8", "surrogateescape")
-
-
-def run_job(warm: _WarmPytest, job: dict[str, Any], descriptor: int) -> None:
-    """Write the files, run one pytest session over the tests, and say how it ended."""
-    gc.disable()
-    write_line = open_channel(descriptor, job.pop("token"))
-    try:
-        _run_job(warm, job, write_line)
-    except BaseException as error:
-        # SystemExit and the like end the session before its end; anything else is a fault of this runner.
-        write_line(crashed=f"{type(error).__name__}: {error}"[:500])
-
-
-def _run_job(warm: _WarmPytest, job: dict[str, Any], write_line: WriteLine) -> None:
-    os.environ.update(_ENVIRONMENT)
-    root = Path(warm.root)
-    files = {f"{root}/{name}": _content(text) for name, text in job["files"].items()} | dict(warm.latest.texts)
-    warm.tests.use(root, files, warm.latest)
-    write_files(files, str(root), job["directory"])
-    here = os.getcwd()  # noqa: PTH109
-    sys.path.insert(0, here)
-    _forget_modules_named_like(job["names"])
-    random.seed(0)
-    plugins = warm.config.pluginmanager
-    judged = {f"{root}/{name}": files[f"{root}/{name}"] for name in job["judge_files"]}
-    plugins.register(ResultPlugin(write_line, here, lambda: changed_file(judged), warm.tests), "touchstone-results")
-    known = plugins.get_plugins()
-    # Hides all of the above from `gc.get_objects`.
-    gc.freeze()
-    conftests = [text.decode("utf-8", "replace") for name, text in files.items() if name.endswith("conftest.py")]
-    loaded, missing = options_for(job["plugins"])
-    status = _run_session(warm.config, [*loaded, *job["arguments"]], write_line, "\n".join(conftests), missing)
-    if status is not None:
-        found = strange_plugin(plugins.get_plugins(), known, str(root / job["fix"]))
-        write_line(done=status in _FINISHED, status=status, tampered=found)
 
 
 def write_files(files: dict[str, bytes], root: str, directory: str) -> None:
@@ -212,7 +243,7 @@ def write_files(files: dict[str, bytes], root: str, directory: str) -> None:
     Plain os calls, because this runs for every job and every object that a forked process touches is copied.
     """
     made = {root}
-    os.mkdir(root)  # noqa: PTH102
+    os.makedirs(root, exist_ok=True)  # noqa: PTH103
     for path, text in files.items():
         parent = path.rpartition("/")[0]
         if parent not in made:
@@ -254,7 +285,7 @@ def _run_session(
 
     vars(config)["_validate_args"] = usable
     try:
-        config.parse([*arguments, f"--basetemp={os.environ['TMPDIR']}/basetemp"])
+        config.parse(arguments)
         status = config.hook.pytest_cmdline_main(config=config)
     except ConftestImportFailure as error:
         cause = error.cause
@@ -271,10 +302,3 @@ def _run_session(
         return None
     config._ensure_unconfigure()
     return int(status)
-
-
-def _forget_modules_named_like(names: list[str]) -> None:
-    """A file of the problem comes before a module of that name that happens to be loaded, as in a fresh process."""
-    wanted = set(names) - _KEPT_MODULES
-    for name in [loaded for loaded in sys.modules if loaded.partition(".")[0] in wanted]:
-        del sys.modules[name]

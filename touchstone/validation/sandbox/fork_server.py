@@ -32,13 +32,21 @@ INTERPRETER_BYTES = 256 * 2**20
 # A process that has sent its answer still needs a moment to exit, on a busy machine a long one.
 ENDING_SECONDS = 60.0
 
-Job = Callable[[Any, list[int]], None]
-Prepare = Callable[[Any], None]
+Payload = Any
 ResourceLimits = list[tuple[int, tuple[int, int]]]
 
 
-def serve(policy: Policy, job: Job, prepare: Prepare | None = None) -> None:
-    """Serve jobs until the supervisor disconnects. `job` gets the decoded payload and its descriptors.
+def serve(policy: Policy, job: Callable[[Payload, list[int]], None]) -> NoReturn:
+    """Run each job in a forked process. `job` gets the decoded payload and its descriptors."""
+    payload, descriptors = wait_for_job(policy)
+    try:
+        job(payload, descriptors)
+    finally:
+        os._exit(0)
+
+
+def wait_for_job(policy: Policy, prepare: Callable[[Payload], None] | None = None) -> tuple[Payload, list[int]]:
+    """Fork a process for each job until the supervisor disconnects. Returns only in such a process, with its job.
 
     `prepare` gets the payload before the fork, so that what several jobs need is made once; it runs nothing of a fix.
     """
@@ -60,7 +68,8 @@ def serve(policy: Policy, job: Job, prepare: Prepare | None = None) -> None:
             if child == 0:
                 control.close()
                 os.close(descriptors[0])
-                _run_job(policy, worker, limits, job, payload, descriptors[1:])
+                _enter_job(policy, worker, limits)
+                return payload, descriptors[1:]
             del payload
             for descriptor in descriptors:
                 os.close(descriptor)
@@ -68,10 +77,10 @@ def serve(policy: Policy, job: Job, prepare: Prepare | None = None) -> None:
             result = _end_job(policy, child, ENDING_SECONDS if message == END else 0.0)
             child = None
             if not empty_folder(policy["tmp"]):
-                return
+                os._exit(0)
             control.send(json.dumps(result).encode())
         else:
-            return
+            os._exit(0)
 
 
 def _prepare(policy: Policy) -> ResourceLimits:
@@ -89,20 +98,14 @@ def _prepare(policy: Policy) -> ResourceLimits:
     return resource_limits(limits, address_space=limits["memory_bytes"] + INTERPRETER_BYTES)
 
 
-def _run_job(
-    policy: Policy, worker: int, limits: ResourceLimits, job: Job, payload: Any, descriptors: list[int]
-) -> NoReturn:
-    try:
-        os.setsid()
-        be_visible()
-        for what, pair in limits:
-            resource.setrlimit(what, pair)
-        if not policy["pid_namespace"]:
-            die_with_parent(worker)
-            confine(policy, processes=False)
-        job(payload, descriptors)
-    finally:
-        os._exit(0)
+def _enter_job(policy: Policy, worker: int, limits: ResourceLimits) -> None:
+    os.setsid()
+    be_visible()
+    for what, pair in limits:
+        resource.setrlimit(what, pair)
+    if not policy["pid_namespace"]:
+        die_with_parent(worker)
+        confine(policy, processes=False)
 
 
 def _end_job(policy: Policy, child: int | None, wait_seconds: float) -> dict[str, Any]:

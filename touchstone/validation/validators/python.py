@@ -160,21 +160,23 @@ class PythonValidator:
 
     def _payload(self, job: Job, files: Mapping[str, str], tests: Sequence[str]) -> dict[str, Any]:
         doctest = ["--doctest-modules", f"./{job.problem.filename}"] if self._settings.doctest else []
-        # Of a failure only its message is read, so no source lines are looked up for it.
-        options = ["-q", "--tb=no", "--continue-on-collection-errors"]
         own = _paths(job.problem, tests)
         conftests = {path for path in files if PurePosixPath(path).name == "conftest.py"}
-        names = {"conftest.py", *CONFIGURATION}
-        read = (text for path, text in files.items() if path in own or PurePosixPath(path).name in names)
+        names = {"conftest.py", "setup.py", *CONFIGURATION}
+        configured = [path for path in files if PurePosixPath(path).name in names]
+        # All plugins of an environment that the problem chose, as pytest would load them.
+        chosen = self._python(job.problem) != interpreter()
+        plugins = None if chosen else mentioned_plugins(files[path] for path in {*own, *configured} & files.keys())
         return {
             "files": files,
             "directory": job.problem.working_directory,
             "fix": job.problem.path,
             "is_fix": job.is_fix,
             "names": sorted(_importable_names(job, tests)),
-            "arguments": [*options, *doctest, *(f"./{os.path.normpath(name)}" for name in tests)],
-            # All plugins of an environment that the problem chose, as pytest would load them.
-            "plugins": None if self._python(job.problem) != interpreter() else mentioned_plugins(read),
+            "arguments": [*doctest, *(f"./{os.path.normpath(name)}" for name in tests)],
+            "plugins": plugins,
+            "own_session": plugins != [] or bool(doctest or configured or job.problem.working_directory),
+            "control": False,
             "judge_files": sorted({*job.problem.judge_files, *own, *conftests} & files.keys()),
         }
 
