@@ -34,7 +34,7 @@ def test_a_failed_fix_shows_its_diff_tests_and_diagnostics(finished_repairs: Fol
         "--- a/calc.py\n+++ b/calc.py\n@@ -1,2 +1,2 @@\n def add(a, b):\n-    return a - b\n+    return a * b"
     )
     assert [(test.test, test.status) for test in shown.tests] == [("test_small", "failed"), ("test_zero", "passed")]
-    assert "assert add(2, 3) == 5" in shown.tests[0].message
+    assert "assert 6 == 5" in shown.tests[0].message
     assert "test_small" in (shown.diagnostics_before or "") and "test_small" in (shown.diagnostics_after or "")
     assert shown.missing.keys() == {
         "raw_response",
