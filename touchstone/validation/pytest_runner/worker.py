@@ -4,6 +4,7 @@ A problem with a configuration, conftest files or plugins of its own gets a sess
 because all of that is read before a session starts.
 """
 
+import functools
 import gc
 import hashlib
 import importlib
@@ -12,6 +13,7 @@ import os
 import random
 import sys
 import tempfile
+import types
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,6 +21,7 @@ from typing import Any
 
 import pytest
 from _pytest.config import Config, ConftestImportFailure, get_config
+from _pytest.fixtures import FixtureManager
 
 from touchstone.validation.pytest_runner import options
 from touchstone.validation.pytest_runner.channel import WriteLine, open_channel
@@ -77,6 +80,7 @@ def serve(policy: Policy) -> None:
     if policy["borrowed"] is not None:
         import_plugins()
     tests = OwnTests()
+    _find_fixtures_of_plugins(get_config(_ARGUMENTS))
     _warm_up(Path(policy["tmp"]) / "warm-up")
     worker = _Worker(policy, get_config(_ARGUMENTS), tests, ResultPlugin(tests))
     Path(worker.root).mkdir()
@@ -105,6 +109,42 @@ def _warm_up(folder: Path) -> None:
     tempfile.tempdir = None
     os.chdir(here)
     remove_folder(folder)
+
+
+_FIXTURE = type(pytest.fixture(lambda: None))
+
+
+def _find_fixtures_of_plugins(config: Config) -> None:
+    """pytest searches all names of its own plugins for fixtures in every session. Here they are searched once.
+
+    Saves a third of the CPU time of a job with a session of its own.
+    """
+    only_fixtures: dict[int, types.ModuleType] = {}
+    for plugin in config.pluginmanager.get_plugins():
+        if isinstance(plugin, types.ModuleType):
+            found = types.ModuleType(plugin.__name__)
+            vars(found).update({name: value for name, value in vars(plugin).items() if isinstance(value, _FIXTURE)})
+            only_fixtures[id(plugin)] = found
+    parse = FixtureManager.parsefactories
+
+    def parsefactories(self: FixtureManager, *args: Any, **kwargs: Any) -> None:
+        if "holder" in kwargs:
+            holder = kwargs["holder"]
+            kind: Any = type(holder)
+            if _is_known_without_fixtures(kind):
+                return
+            kwargs["holder"] = only_fixtures.get(id(holder), holder)
+        parse(self, *args, **kwargs)
+
+    FixtureManager.parsefactories = parsefactories  # type: ignore[method-assign]
+
+
+@functools.cache
+def _is_known_without_fixtures(kind: type) -> bool:
+    """Whether objects of a class are plugins of pytest or of this package that define no fixture."""
+    if kind.__module__.partition(".")[0] not in ("_pytest", "touchstone"):
+        return False
+    return not any(isinstance(value, _FIXTURE) for base in kind.__mro__ for value in vars(base).values())
 
 
 def _modules_by_first_name() -> dict[str, list[str]]:
