@@ -1,7 +1,7 @@
 """The fork server of a warm worker: runs each job in a forked process and leaves nothing behind between jobs.
 
 It runs inside the sandbox. The supervisor sends file descriptors: first a file with the job, then those the job needs.
-Another message ends the job, when it is done (END) or immediately (KILL); the reply says how its process ended.
+Another message asks for the end of the job; the reply says how its process ended.
 """
 
 import gc
@@ -24,7 +24,7 @@ from touchstone.validation.sandbox.entrypoint import (
 )
 from touchstone.validation.sandbox.folders import empty_folder
 
-JOB, END, KILL = b"job", b"end", b"kill"
+JOB, END = b"job", b"end"
 MAX_DESCRIPTORS = 8
 # Headroom for the interpreter and its libraries, which use address space but little memory.
 INTERPRETER_BYTES = 256 * 2**20
@@ -73,8 +73,8 @@ def wait_for_job(policy: Policy, prepare: Callable[[Payload], None] | None = Non
             del payload
             for descriptor in descriptors:
                 os.close(descriptor)
-        elif message in (END, KILL):
-            result = _end_job(policy, child, ENDING_SECONDS if message == END else 0.0)
+        elif message == END:
+            result = _end_job(policy, child)
             child = None
             if not empty_folder(policy["tmp"]):
                 os._exit(0)
@@ -108,13 +108,13 @@ def _enter_job(policy: Policy, worker: int, limits: ResourceLimits) -> None:
         confine(policy, processes=False)
 
 
-def _end_job(policy: Policy, child: int | None, wait_seconds: float) -> dict[str, Any]:
+def _end_job(policy: Policy, child: int | None) -> dict[str, Any]:
     """Wait for the job's process, kill it if it does not exit in time, and kill what it left behind."""
     free = os.statvfs(policy["tmp"])
     job_result: dict[str, Any] = {"exit_code": None, "disk_full": policy["pid_namespace"] and free.f_bavail == 0}
     if child is None:
         return job_result
-    give_up = time.monotonic() + wait_seconds
+    give_up = time.monotonic() + ENDING_SECONDS
     while job_result["exit_code"] is None:
         reaped, status = os.waitpid(child, os.WNOHANG)
         if reaped:

@@ -14,10 +14,9 @@ from pathlib import Path
 
 from touchstone.errors import TouchstoneError
 from touchstone.validation.sandbox.backends import Backend, Bubblewrap, Landlock, Unsandboxed
-from touchstone.validation.sandbox.clock import JobClock
 from touchstone.validation.sandbox.command import Limits
 from touchstone.validation.sandbox.runner import SandboxRunner
-from touchstone.validation.sandbox.warm_worker import WarmWorker, WorkerLostError, read_until_closed
+from touchstone.validation.sandbox.warm_worker import WarmWorker, WorkerLostError
 
 BACKENDS: tuple[type[Backend], ...] = (Bubblewrap, Landlock)
 INSTALL = "apt-get install bubblewrap (Debian, Ubuntu), or dnf install bubblewrap (Fedora)"
@@ -66,18 +65,12 @@ def probe_backend(backend: Backend, scratch: Path) -> ProbeResult:
         payload = {"secret": secret.name, "port": listener.getsockname()[1], "parent": os.getpid()}
         os.environ["TOUCHSTONE_PROBE_SECRET"] = secrets.token_hex()
         worker = WarmWorker(sandbox, "touchstone.validation.sandbox.escape_attempts:serve", limits)
-        reads, writes = os.pipe()
         try:
-            try:
-                worker.job(payload, [writes])
-            finally:
-                os.close(writes)
-            answer, exceeded = read_until_closed(reads, 10_000, JobClock([worker.process], limits).exceeded)
+            answer, exceeded = worker.answer(payload, limits, 10_000)
             results = json.loads(answer) if exceeded is None and answer else {"an answer": False}
         except (WorkerLostError, TouchstoneError) as error:
             return ProbeResult(backend.name, str(error))
         finally:
-            os.close(reads)
             worker.close()
             del os.environ["TOUCHSTONE_PROBE_SECRET"]
         if Path(secret.name).read_text() != "secret":

@@ -13,11 +13,18 @@ from pathlib import Path
 from typing import Any
 
 from touchstone.validation.sandbox.backends import ENVIRONMENT, Borrowed, Interpreter, Launch, interpreter
-from touchstone.validation.sandbox.clock import LimitExceeded
+from touchstone.validation.sandbox.clock import JobClock, LimitExceeded
 from touchstone.validation.sandbox.command import Limits
-from touchstone.validation.sandbox.fork_server import END, ENDING_SECONDS, JOB, KILL
+from touchstone.validation.sandbox.folders import folder_bytes
+from touchstone.validation.sandbox.fork_server import END, ENDING_SECONDS, JOB
 from touchstone.validation.sandbox.memory_group import memory_group
-from touchstone.validation.sandbox.processes import descendants, end_sandbox, usage
+from touchstone.validation.sandbox.processes import (
+    deleted_file_bytes,
+    descendants,
+    end_sandbox,
+    resident_bytes,
+    usage,
+)
 from touchstone.validation.sandbox.runner import SandboxRunner
 
 # How long a worker may be idle while it starts or ends a job. On a busy machine both take long, but the worker is then
@@ -36,7 +43,7 @@ class WorkerLostError(Exception):
 
 @dataclass
 class WarmWorker:
-    """One worker in one sandbox. Send a `job`, read its answer, then call `ask_end` and `ended`."""
+    """One worker in one sandbox, which is given one job after another."""
 
     sandbox: SandboxRunner
     worker: str
@@ -49,14 +56,40 @@ class WarmWorker:
     _process: subprocess.Popen[bytes] | None = None
     _control: socket.socket | None = None
     _served: int = 0
-    _end_idle_seconds: float = _KILL_IDLE_SECONDS
     _keep: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
     tmp: Path | None = None
     # The worker's processes while no job runs.
     processes: Sequence[int] = ()
 
-    def job(self, payload: Any, descriptors: Sequence[int] = ()) -> None:
-        """Send a job and the file descriptors that it needs, which stay open here."""
+    def answer(self, payload: Any, limits: Limits, max_bytes: int) -> tuple[bytes, LimitExceeded | None]:
+        """Give the worker a job; returns its answer, and the limit that it exceeded first, which ends the worker."""
+        reads, writes = os.pipe()
+        try:
+            try:
+                self._send(payload, writes)
+            finally:
+                os.close(writes)
+            clock = JobClock([self.process], limits, self.processes)
+            answer, exceeded = read_until_closed(
+                reads, max_bytes, lambda: self._exceeded_limit(limits) or clock.exceeded()
+            )
+        finally:
+            os.close(reads)
+        if exceeded is not None:
+            self.close()
+        return answer, exceeded
+
+    def _exceeded_limit(self, limits: Limits) -> LimitExceeded | None:
+        if resident_bytes(self.process) > limits.memory_bytes:
+            return LimitExceeded("memory_limit")
+        if self.tmp is not None:
+            used = folder_bytes(self.tmp) + deleted_file_bytes(self.process, self.tmp)
+            if used > limits.disk_bytes:
+                return LimitExceeded("disk_limit")
+        return None
+
+    def _send(self, payload: Any, answer: int) -> None:
+        """Send a job and the descriptor of its answer."""
         if self._process is None or self._served >= self.jobs_before_replaced:
             self.close()
             self._start()
@@ -67,23 +100,19 @@ class WarmWorker:
             with os.fdopen(file, "wb", closefd=False) as writing:
                 writing.write(json.dumps(payload).encode())
             os.lseek(file, 0, os.SEEK_SET)
-            socket.send_fds(self._control, [JOB], [file, *descriptors])
+            socket.send_fds(self._control, [JOB], [file, answer])
         except OSError as error:
             self.close()
             raise WorkerLostError(str(error)) from None
         finally:
             os.close(file)
 
-    def ask_end(self, *, at_once: bool = False) -> None:
-        """Ask a fork-server worker to end its job: when it finishes, or immediately. `ended` returns the result."""
-        self._end_idle_seconds = _KILL_IDLE_SECONDS if at_once else _END_IDLE_SECONDS
+    def end_job(self) -> dict[str, Any]:
+        """How the process that a fork server runs the job in ended. A worker that does not say in time is replaced."""
         if self._control is not None:
             with contextlib.suppress(OSError):
-                self._control.send(KILL if at_once else END)
-
-    def ended(self) -> dict[str, Any]:
-        """How the job's process ended. A worker that does not answer in time is replaced."""
-        message = self._receive(self._end_idle_seconds)
+                self._control.send(END)
+        message = self._receive(_END_IDLE_SECONDS)
         if message is None:
             self.close()
             return {"exit_code": None, "disk_full": False}

@@ -7,7 +7,6 @@ parser.
 import functools
 import importlib.metadata
 import json
-import os
 import sysconfig
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,11 +17,9 @@ from typing import Any
 from touchstone.validation.files.file_identity import packages_identity
 from touchstone.validation.judging.removed_blocks import CHECKED, JSON
 from touchstone.validation.protocol import Availability, Diagnostic, Job, Problem, Report, Tree
-from touchstone.validation.sandbox.clock import JobClock, LimitExceeded
 from touchstone.validation.sandbox.command import Limits
-from touchstone.validation.sandbox.processes import resident_bytes
 from touchstone.validation.sandbox.runner import SandboxRunner
-from touchstone.validation.sandbox.warm_worker import WarmWorker, WorkerLostError, read_until_closed
+from touchstone.validation.sandbox.warm_worker import WarmWorker, WorkerLostError
 from touchstone.validation.validators.common import stopped_at
 
 _PACKAGES = ("pygohcl", "tree-sitter", "tree-sitter-hcl")
@@ -110,27 +107,11 @@ class HclValidator:
 
     def _ask(self, payload: Mapping[str, Any], fidelity: str) -> Report:
         started = time.monotonic()
-        reads, writes = os.pipe()
-        try:
-            try:
-                self._worker.job(payload, [writes])
-            finally:
-                os.close(writes)
-            clock = JobClock([self._worker.process], self._limits, self._worker.processes)
-            answer, exceeded = read_until_closed(
-                reads, _MAX_REPORT_BYTES, lambda: self._exceeded_limit() or clock.exceeded()
-            )
-        finally:
-            os.close(reads)
+        answer, exceeded = self._worker.answer(payload, self._limits, _MAX_REPORT_BYTES)
         seconds = time.monotonic() - started
         if exceeded is not None:
-            self._worker.close()
             return stopped_at(exceeded, Report(exceeded.status, fidelity, duration_seconds=seconds))
         return build_report(answer, fidelity, seconds)
-
-    def _exceeded_limit(self) -> LimitExceeded | None:
-        used = resident_bytes(self._worker.process)
-        return LimitExceeded("memory_limit") if used > self._limits.memory_bytes else None
 
 
 def _sample(value: bytes) -> Job:

@@ -26,11 +26,10 @@ from touchstone.validation.sandbox.clock import LimitExceeded
 from touchstone.validation.sandbox.command import Limits
 from touchstone.validation.sandbox.interpreters import Interpreter, editable_installs, interpreter, with_environment
 from touchstone.validation.sandbox.runner import SandboxRunner
-from touchstone.validation.sandbox.warm_worker import WarmWorker, WorkerLostError, read_until_closed
+from touchstone.validation.sandbox.warm_worker import WarmWorker, WorkerLostError
 from touchstone.validation.validators import lint
 from touchstone.validation.validators.common import unavailable
 from touchstone.validation.validators.pytest_report import FULL, build_report, collected_ids, control_results
-from touchstone.validation.validators.worker_limits import exceeded_limit, job_clock
 from touchstone.validation.validators.worker_pool import WorkerPool
 
 _TEST_FILES = ("test_*.py", "*_test.py")
@@ -250,24 +249,10 @@ class _Session:
         return b"", str(lost), None
 
     def _run_once(self, payload: Mapping[str, Any]) -> tuple[bytes, LimitExceeded | None, int | None]:
-        reads, writes = os.pipe()
-        try:
-            self.worker.job(payload, [writes])
-            os.close(writes)
-            writes = -1
-            clock = job_clock([self.worker], self.limits)
-            answer, exceeded = read_until_closed(
-                reads, _MAX_REPORT_BYTES, lambda: exceeded_limit([self.worker], self.limits) or clock.exceeded()
-            )
-        finally:
-            os.close(reads)
-            if writes >= 0:
-                os.close(writes)
+        answer, exceeded = self.worker.answer(payload, self.limits, _MAX_REPORT_BYTES)
         if exceeded is not None:
-            self.worker.close()
             return answer, exceeded, None
-        self.worker.ask_end()
-        ended = self.worker.ended()
+        ended = self.worker.end_job()
         return answer, LimitExceeded("disk_limit") if ended["disk_full"] else None, ended["exit_code"]
 
 
