@@ -13,7 +13,10 @@ An honest fix runs every test to its end in a control, as without it.
 import ast
 import builtins
 import importlib.util
+import math
+import numbers
 import operator
+import re
 import sys
 import types
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -21,7 +24,7 @@ from dataclasses import dataclass, field, replace
 from itertools import chain, islice
 from typing import Any
 
-from touchstone.validation.pytest_runner.falsified import Other, UnrelatedError, decoy, far_number, variants
+from touchstone.validation.pytest_runner.falsified import Other, UnrelatedError, decoy, far_number, longer, variants
 
 _ORDERS = {ast.Lt: "lt", ast.LtE: "le", ast.Gt: "gt", ast.GtE: "ge"}
 _EQUAL = {
@@ -42,7 +45,16 @@ _PLAIN = (int, float, complex, str, bytes, bytearray, list, tuple, dict, set, fr
 # How much speaks for a value of the fix, rather than for what a test expects of it.
 _EXPECTED, _UNKNOWN, _VALUE = range(3)
 _MOST_ITEMS = 8
+_MOST_DEPTH = 4
+_MAX_RELATIVE = 0.5
 _METACLASSES = ("builtins", "abc", "enum", "typing")
+# Whose functions compare two values; a function of the fix or the tests may have any arguments under such a name.
+_LIBRARIES = {"cmath", "math", "numpy", "pandas", "polars", "scipy", "torch", "unittest"}
+# In a test: it reads source texts, or runs files of the judge's side where there is no recorder.
+_READS_SOURCES = re.compile(
+    rb"\b(getsource\w*|findsource|linecache|multiprocessing|ProcessPool\w*)\b|__file__\)\.(read|open)|open\(__file__"
+)
+_RUNS_FILES = re.compile(rb"\b(subprocess\w*|runpy|exec|compile|system|spec_from_file_location)\b")
 
 
 @dataclass
@@ -52,7 +64,7 @@ class _Result:
     ended: bool = False
     held: dict[str, None] = field(default_factory=dict)
     unsure: dict[str, None] = field(default_factory=dict)
-    # Equal to a wrong value and not to the right one: if the test then fails, the fix may have read the decoy.
+    # Equal to a decoy and not to the right value: if the test then fails, the fix may have read the decoy.
     mistaken: dict[str, None] = field(default_factory=dict)
     passed: set[int] = field(default_factory=set)
     truths: dict[int, bool] = field(default_factory=dict)
@@ -68,8 +80,10 @@ class _Result:
 class Recorder:
     """What the changed tests call: it makes the comparisons and notes what held although it was false."""
 
-    def __init__(self, root: str, *, lenient: bool = False) -> None:
+    def __init__(self, root: str, *, lenient: bool = False, quiet: bool = False) -> None:
         self._root = f"{root}/"
+        # No comparison but the test's own is made before it fails: for tests that count them, or the time they take.
+        self._quiet = quiet
         # On the unmodified problem, expectations that do not hold are passed over, so that the tests run to their end.
         self._lenient = lenient
         self._places: list[str] = []
@@ -81,6 +95,7 @@ class Recorder:
         self._names: set[str] = set()
         self._builtins = dict(vars(builtins))
         self._namespaces: list[dict[str, Any]] = []
+        self._codes: set[types.CodeType] = set()
         self._modules: frozenset[str] = frozenset()
         self._result = _Result()
 
@@ -101,6 +116,7 @@ class Recorder:
 
     def add_names(self, code: types.CodeType) -> None:
         """Builtins that the judge's code uses must stay what they are."""
+        self._codes.add(code)
         self._names.update(code.co_names)
         for inner in code.co_consts:
             if isinstance(inner, types.CodeType):
@@ -139,12 +155,13 @@ class Recorder:
 
     def expect(self, place: int, value: Any) -> Any:
         """The condition of an assertion."""
-        self._result.truths[place] = bool(value) or self._lenient
-        return value or self._lenient
+        self._result.truths[place] = truth = bool(value) or self._lenient
+        return truth
 
     def passed(self, place: int) -> None:
         """The assertion did not raise."""
         self._result.passed.add(place)
+        self._result.mistaken.clear()
         if not self._result.truths.get(place, True):
             self._hold(place)
 
@@ -161,7 +178,8 @@ class Recorder:
     def manager(self, places: list[int], value: Any) -> Any:
         """A context manager around assertions: only that of a fix must not catch them."""
         made_by = getattr(getattr(value, "gen", None), "gi_code", None)
-        if self._is_trusted(type(value)) and (made_by is None or not self._is_fix(made_by.co_filename)):
+        trusted = self._is_trusted(type(value)) or self._is_judges(type(value), "__exit__", "__aexit__")
+        if trusted and (made_by is None or not self._is_fix(made_by.co_filename)):
             self._result.excused.update(places)
         return value
 
@@ -172,9 +190,16 @@ class Recorder:
     def look(self, place: int, value: Any) -> Any:
         """A value in an expectation: one of the fix's own classes may equal everything, whatever it is asked."""
         kind = type(value)
-        if kind not in _PLAIN and not self._is_trusted(kind) and self._is_true(operator.eq, value, Other()):
+        if self._quiet or kind in _PLAIN or self._is_trusted(kind) or self._is_judges(kind, "__eq__"):
+            return value
+        if self._is_true(operator.eq, value, Other()):
             self._hold(place)
         return value
+
+    def _may_lie(self, value: Any) -> bool:
+        kind = type(value)
+        known = kind in _PLAIN or self._is_trusted(kind)
+        return not known and not self._is_judges(kind, "__eq__", "__contains__", "__iter__")
 
     def _is_trusted(self, kind: type) -> bool:
         """Whether a class is of the judge's side or of a library."""
@@ -187,18 +212,46 @@ class Recorder:
         own = any(vars(module) is namespace for namespace in self._namespaces)
         return own or not self._is_fix(str(getattr(module, "__file__", None) or ""))
 
+    def _is_judges(self, kind: type, *methods: str) -> bool:
+        """Whether a class has one of the methods from the judge's side, also if it is defined in a function."""
+        return any(getattr(getattr(kind, name, None), "__code__", None) in self._codes for name in methods)
+
+    def _is_tolerant(self, value: Any, depth: int = 0) -> bool:
+        """Whether a value may rightly equal many, because the tests say so: it is what they expect."""
+        kind = type(value)
+        if isinstance(value, list | tuple | dict) and depth < _MOST_DEPTH:
+            items = dict.values(value) if isinstance(value, dict) else value
+            if any(self._is_tolerant(item, depth + 1) for item in islice(items, _MOST_ITEMS)):
+                return True
+        of_library = kind.__module__.startswith(("unittest.mock", "_pytest."))
+        return kind not in _PLAIN and (of_library or self._is_judges(kind, "__eq__"))
+
+    def _changed(self, side: str, left: Any, right: Any) -> Iterator[tuple[Any, Any]]:
+        """The two values with one of them changed, that which is expected; either if nothing tells which it is."""
+        tolerant = self._is_tolerant(left), self._is_tolerant(right)
+        if side == "?" and tolerant[0] != tolerant[1]:
+            side = "l" if tolerant[0] else "r"
+        if side != "l":
+            yield from ((left, one) for one in ([longer(right)] if tolerant[1] else variants(right)))
+        if side != "r":
+            yield from ((one, right) for one in ([longer(left)] if tolerant[0] else variants(left)))
+
     def eq(self, place: int, side: str, left: Any, right: Any) -> Any:
         """Compare two values, and first one of them with changed copies of the other."""
         decoys, left, right = self._without_decoys(place, side, left, right)
-        pairs = chain(decoys, _changed(side, left, right))
-        mistaken = any(self._is_true(operator.eq, *pair) for pair in pairs)
+        pairs = () if self._quiet else chain(decoys, self._changed(side, left, right))
+        accepted = any(self._is_true(operator.eq, *pair) for pair in pairs)
         found = left == right
-        if mistaken:
-            self._note(place, side, equal=self._truth(found))
+        if accepted and self._truth(found):
+            self._note(place, side)
+        elif self._quiet and not self._truth(found) and any(self._is_true(operator.eq, *pair) for pair in decoys):
+            self._result.mistaken[self._places[place]] = None
         return found
 
     def ne(self, place: int, left: Any, right: Any) -> Any:
         """Compare two values that must not be equal."""
+        if self._quiet:
+            return left != right
         equal = self._is_true(operator.eq, left, right)
         found = left != right
         if equal and found is True:
@@ -207,6 +260,8 @@ class Recorder:
 
     def order(self, place: int, name: str, left: Any, right: Any) -> Any:
         """Compare two values of which one is the larger."""
+        if self._quiet:
+            return getattr(operator, name)(left, right)
         both = self._is_true(operator.lt, left, right) and self._is_true(operator.gt, left, right)
         found = getattr(operator, name)(left, right)
         if both and found is True:
@@ -216,6 +271,8 @@ class Recorder:
     def near(self, place: int, name: str, distance: Callable[[Any], Any], left: Any, right: Any, tolerance: Any) -> Any:
         """Compare the distance of two values with a tolerance, and the distance to a value far off."""
         compare = getattr(operator, name)
+        if self._quiet:
+            return compare(distance(left - right), tolerance)
         pairs = ((left, far_number(right, tolerance)), (far_number(left, tolerance), right))
         mistaken = any(self._is_true(lambda a, b: compare(distance(a - b), tolerance), *pair) for pair in pairs)
         found = compare(distance(left - right), tolerance)
@@ -224,13 +281,15 @@ class Recorder:
         return found
 
     def within(self, place: int, item: Any, container: Any) -> Any:
-        """Look for something in a container that may claim to contain everything."""
-        if type(item) not in _PLAIN and isinstance(container, list | tuple | set | frozenset | dict):
+        """Look for something in a container: either of them may be of the fix, and claim to equal everything."""
+        if self._quiet:
+            return item in container
+        if self._may_lie(item) and isinstance(container, list | tuple | set | frozenset | dict):
             others = (next(variants(one)) for one in islice(container, _MOST_ITEMS))
             if any(self._is_true(operator.eq, item, other) for other in others):
                 self._hold(place)
         found = item in container
-        if found and type(container) not in _PLAIN and not hasattr(container, "__next__"):
+        if found and self._may_lie(container) and not hasattr(container, "__next__"):
             asked = (Other(), next(variants(item)))
             if all(self._is_true(operator.contains, container, one) for one in asked):
                 self._hold(place)
@@ -252,25 +311,32 @@ class Recorder:
     ) -> Any:
         """Call an assertion of two values, and first with one of them changed."""
         decoys, left, right = self._without_decoys(place, side, left, right)
-        sides = "lr" if side == "?" else side
-        if close:
-            tolerance = named.get("delta") or named.get("abs_tol") or named.get("atol") or 0
-            far = {"r": (left, far_number(right, tolerance)), "l": (far_number(left, tolerance), right)}
-            pairs = [far[one] for one in sides]
-        else:
-            pairs = [*decoys, *(next(_changed(one, left, right)) for one in sides)]
+        # A function of the tests has watched comparisons of its own, and may use its arguments up.
+        own = getattr(function, "__code__", None) in self._codes
         used_up = any(hasattr(one, "__next__") for one in (left, right))
-        mistaken = not used_up and any(self._accepts(function, *pair, *rest, **named) for pair in pairs)
-        if mistaken:
-            self._note(place, side, equal=False)
+        pairs: list[tuple[Any, Any]] = []
+        if not (self._quiet or own or used_up):
+            tolerance = _tolerance(*rest, **named) if close else None
+            if tolerance is not None:
+                pairs = [(left, far_number(right, tolerance)), (far_number(left, tolerance), right)]
+                pairs = {"l": pairs[1:], "r": pairs[:1]}.get(side, pairs)
+            elif not close:
+                pairs = [*decoys, *islice(self._changed(side, left, right), 1)]
+                pairs += islice(self._changed("l", left, right), side == "?")
+        accepted = any(self._accepts(function, *pair, *rest, **named) for pair in pairs)
+        found = False
         try:
             found = function(left, right, *rest, **named)
         except AssertionError:
-            if self._lenient:
-                return None
-            raise
-        if mistaken:
-            self._note(place, side, equal=found is None or self._truth(found))
+            if not self._lenient:
+                raise
+            return None
+        finally:
+            equal = found is None or self._truth(found)
+            if accepted and equal:
+                self._note(place, side)
+            elif self._quiet and not equal and any(self._accepts(function, *pair, *rest, **named) for pair in decoys):
+                self._result.mistaken[self._places[place]] = None
         return found
 
     def imported(self, place: int, package: str | None, level: int, module: str, names: list[str]) -> None:
@@ -289,7 +355,7 @@ class Recorder:
         """The two values as the problem has them, after those with a decoy if there is one."""
         if place not in self._originals:
             return [], left, right
-        original = self._originals[place].get(repr(right if side == "r" else left))
+        original = self._originals[place].get(_key(right if side == "r" else left))
         if original is None:
             return [], left, right
         value = ast.literal_eval(original)
@@ -302,10 +368,9 @@ class Recorder:
             return False
         return accepted is None or self._truth(accepted)
 
-    def _note(self, place: int, side: str, *, equal: bool) -> None:
-        """A changed value was accepted; `equal`: as was the right one."""
-        found = self._result
-        notes = found.mistaken if not equal else found.unsure if side == "?" else found.held
+    def _note(self, place: int, side: str) -> None:
+        """A changed value was accepted, as was the right one."""
+        notes = self._result.unsure if side == "?" else self._result.held
         notes[self._places[place]] = None
 
     def _hold(self, place: int) -> None:
@@ -327,11 +392,16 @@ class Recorder:
             return False
 
 
-def _changed(side: str, left: Any, right: Any) -> Iterator[tuple[Any, Any]]:
-    if side != "l":
-        yield from ((left, changed) for changed in variants(right))
-    if side != "r":
-        yield from ((changed, right) for changed in variants(left))
+def _tolerance(*given: Any, **named: Any) -> int | None:
+    """How far off the arguments of an assertion let a number be; None if anything may be near."""
+    relative = [one for one in given if isinstance(one, float)] + [named.get("rtol"), named.get("rel_tol")]
+    every = [one for one in (*given, *named.values()) if isinstance(one, numbers.Number)]
+    try:
+        if any(one is not None and one >= _MAX_RELATIVE for one in relative):
+            return None
+        return math.ceil(sum(abs(float(one)) + (10.0 ** -float(one) if one < 0 else 0) for one in every))
+    except (TypeError, ValueError, OverflowError):
+        return None
 
 
 @dataclass(frozen=True)
@@ -347,10 +417,21 @@ class ControlledFile:
     uncontrolled: frozenset[str]
 
 
-def control_file(text: bytes, file: str, tests: frozenset[str], recorder: Recorder, name: str) -> ControlledFile:
+def takes_decoys(file: str, texts: Mapping[str, bytes]) -> bool:
+    """Whether the literals of a file can be replaced: not if tests read it, or may run it in another process."""
+    is_test = re.search(rb"\bdef test|class \w*Test", texts[file]) is not None
+    others = [text for path, text in texts.items() if path.endswith(".py")]
+    read = any(_READS_SOURCES.search(text) for text in others)
+    run = not is_test and not file.endswith("conftest.py") and any(_RUNS_FILES.search(text) for text in others)
+    return not read and not run
+
+
+def control_file(
+    text: bytes, file: str, tests: frozenset[str], recorder: Recorder, name: str, *, decoys: bool = True
+) -> ControlledFile:
     """The control of one file; `tests` are names of test functions, `name` is that of the recorder in it."""
     plans = _Plans(ast.parse(text))
-    changed = _with_decoys(text, plans)
+    changed = _with_decoys(text, plans) if decoys else text
     again = _Plans(ast.parse(changed)) if changed != text else plans
     numbers = {}
     for before, after in zip(plans.found, again.found, strict=True):
@@ -379,11 +460,15 @@ class _Plans:
         self._defined = {node.name for node in tree.body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)}
         self._scopes: dict[ast.AST, dict[str, ast.expr | None]] = {}
         self._find_scopes(tree, {})
+        self._libraries = {name for node in ast.walk(tree) for name in _names_of_libraries(node)}
         found = [plan for node in ast.walk(tree) if (plan := self._plan(node)) is not None]
         named = _literals_of_names(tree, found)
+        # Where the parts of a formatted string are in the text is not known exactly.
+        formatted = {one for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for one in ast.walk(node)}
         self.found = [
             replace(plan, literals=_replaceable((plan.expected,) if _is_literal(plan.expected) else named(plan)))
             for plan in found
+            if plan.expected not in formatted
         ]
 
     def _find_scopes(self, node: ast.AST, names: dict[str, ast.expr | None]) -> None:
@@ -410,7 +495,8 @@ class _Plans:
         if isinstance(node, ast.Call):
             called = _last_name(node.func)
             plain = not any(isinstance(argument, ast.Starred) for argument in node.args)
-            if called in _EQUAL | _CLOSE and len(node.args) >= 2 and plain:
+            known = called[6:7].isupper() or _first_name(node.func) in self._libraries
+            if called in _EQUAL | _CLOSE and known and len(node.args) >= 2 and plain:
                 return self._sided(node, node.args[0], node.args[1])
             if called in _KINDS and len(node.args) > _KINDS[called] and plain:
                 return _Plan(node)
@@ -459,6 +545,24 @@ def _last_name(node: ast.expr) -> str:
     return node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""
 
 
+def _first_name(node: ast.expr) -> str:
+    while isinstance(node, ast.Attribute):
+        node = node.value
+    return _last_name(node)
+
+
+def _names_of_libraries(node: ast.AST) -> Iterator[str]:
+    """What an import of a library that compares values binds."""
+    if isinstance(node, ast.Import):
+        yield from (
+            one.asname or one.name.partition(".")[0]
+            for one in node.names
+            if one.name.partition(".")[0] in _LIBRARIES
+        )
+    elif isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] in _LIBRARIES and not node.level:
+        yield from (one.asname or one.name for one in node.names)
+
+
 def _is_literal(node: ast.expr | None) -> bool:
     if node is None:
         return False
@@ -472,7 +576,18 @@ def _is_literal(node: ast.expr | None) -> bool:
 def _originals(literals: Iterable[ast.expr]) -> dict[str, str]:
     """The text of each literal by what its decoy looks like; those that have no decoy are left out."""
     values = ((ast.literal_eval(node), node) for node in literals)
-    return {repr(decoy(value)): ast.unparse(node) for value, node in values if repr(decoy(value)) != repr(value)}
+    return {_key(decoy(value)): ast.unparse(node) for value, node in values if _key(decoy(value)) != _key(value)}
+
+
+def _key(value: Any) -> str:
+    """What tells a literal from others: its text, in which the items of a set are in order."""
+    if type(value) in (set, frozenset):
+        return f"{{{', '.join(sorted(map(_key, value)))}}}"
+    if type(value) in (list, tuple):
+        return f"{type(value).__name__}({', '.join(map(_key, value))})"
+    if type(value) is dict:
+        return f"{{{', '.join(f'{_key(key)}: {_key(item)}' for key, item in value.items())}}}"
+    return repr(value)
 
 
 def _replaceable(literals: Sequence[ast.expr | None]) -> tuple[ast.expr, ...]:
@@ -480,9 +595,9 @@ def _replaceable(literals: Sequence[ast.expr | None]) -> tuple[ast.expr, ...]:
     known = [node for node in literals if node is not None and _is_literal(node)]
     if len(known) < len(literals):
         return ()
-    texts = {repr(ast.literal_eval(node)) for node in known}
+    texts = {_key(ast.literal_eval(node)) for node in known}
     stand_ins = _originals(known)
-    untouched = texts - {repr(ast.literal_eval(node)) for node in known if _originals([node])}
+    untouched = texts - {_key(ast.literal_eval(node)) for node in known if _originals([node])}
     return tuple(known) if len(stand_ins) + len(untouched) == len(texts) and not untouched & stand_ins.keys() else ()
 
 
@@ -516,6 +631,9 @@ def _parameters(function: ast.FunctionDef | ast.AsyncFunctionDef, name: str) -> 
     """The values of a parameter in `pytest.mark.parametrize`, if they are written there."""
     for call in function.decorator_list:
         if isinstance(call, ast.Call) and _last_name(call.func) == "parametrize" and len(call.args) == 2:
+            if any(keyword.arg != "ids" for keyword in call.keywords):
+                # With `indirect`, it is a fixture that gets the value.
+                return ()
             names, rows = call.args
             listed = ast.literal_eval(names) if _is_literal(names) else ()
             listed = [one.strip() for one in listed.split(",")] if isinstance(listed, str) else list(listed)

@@ -19,7 +19,7 @@ import pytest
 from _pytest.assertion import rewrite
 from _pytest.config import Config
 
-from touchstone.validation.pytest_runner.controls import Recorder, control_file
+from touchstone.validation.pytest_runner.controls import Recorder, control_file, takes_decoys
 
 # Bound here, because a fix may replace them.
 _exec = builtins.exec
@@ -72,15 +72,16 @@ class OwnTests:
         name: str,
         *,
         lenient: bool,
+        quiet: bool,
     ) -> dict[str, bytes]:
         """Compile the judge's side as negative controls; returns the texts that the disk has of it meanwhile."""
-        self.recorder, self._recorder_name = Recorder(str(root), lenient=lenient), name
+        self.recorder, self._recorder_name = Recorder(str(root), lenient=lenient, quiet=quiet), name
+        judged = {path: files[path] for path in judge_files if path.endswith(".py")}
         texts: dict[str, bytes] = {}
-        for path in judge_files:
-            if not path.endswith(".py"):
-                continue
+        for path, text in judged.items():
+            decoys = takes_decoys(path, judged)
             try:
-                made = control_file(files[path], os.path.relpath(path, root), tests, self.recorder, name)
+                made = control_file(text, os.path.relpath(path, root), tests, self.recorder, name, decoys=decoys)
                 rewrite.rewrite_asserts(made.tree, made.text, path)
                 code = compile(made.tree, path, "exec", dont_inherit=True)
             except (SyntaxError, ValueError, RecursionError, MemoryError):

@@ -159,8 +159,8 @@ def _run_job(warm: _WarmPytest, job: dict[str, Any], write_line: WriteLine) -> N
     files = {str(root / name): text.encode("utf-8", "surrogateescape") for name, text in job["files"].items()}
     judge_files = [str(root / name) for name in job["judge_files"]]
     if control := job.get("control"):
-        tests, lenient = frozenset(job["tests"]), not job["is_fix"]
-        files.update(warm.tests.prepare_controls(root, files, judge_files, tests, f"_{control}", lenient=lenient))
+        tests, modes = frozenset(job["tests"]), {"lenient": not job["is_fix"], "quiet": job["quiet"]}
+        files.update(warm.tests.prepare_controls(root, files, judge_files, tests, f"_{control}", **modes))
     warm.tests.prepare(root, files, judge_files)
     write_files(files, str(root), job["directory"])
     here = os.getcwd()  # noqa: PTH109
