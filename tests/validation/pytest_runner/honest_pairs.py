@@ -1017,4 +1017,94 @@ TESTING = [
     ),
 ]
 
-PAIRS = [*ALIASING, *KINDS, *CLASSES, *FLOW, *TESTING]
+MATCHERS = [
+    Pair(
+        "a complement",
+        "class Not:\n    def __init__(self, *x):\n        self.x = x\n    def __contains__(self, y):\n        return y not in self.x\n    def __eq__(self, y):\n        return y not in self.x\n",
+        "class Not:\n    def __init__(self, *x):\n        self.x = x\n    def __contains__(self, y):\n        return y in self.x\n    def __eq__(self, y):\n        return y in self.x\n",
+        """
+        from solution import Not
+
+        def test_not():
+            others = Not("a", "b")
+            assert "c" in others and 5 in others
+            assert "a" not in others
+            assert Not(5) == "c"
+            assert not Not(5) == 5
+        """,
+    ),
+    Pair(
+        "ranges and kinds",
+        "class Between:\n    def __init__(self, low, high):\n        self.low, self.high = low, high\n    def __eq__(self, x):\n        return self.low <= x <= self.high\n\nclass OneOf:\n    def __init__(self, *x):\n        self.x = x\n    def __eq__(self, x):\n        return x in self.x\n",
+        "class Between:\n    def __init__(self, low, high):\n        self.low, self.high = low, high\n    def __eq__(self, x):\n        return self.low <= x < self.high\n\nclass OneOf:\n    def __init__(self, *x):\n        self.x = x\n    def __eq__(self, x):\n        return x == self.x[0]\n",
+        """
+        from solution import Between, OneOf
+
+        def test_between():
+            small = Between(1, 10)
+            assert small == 5
+            assert 5 == small
+            assert small == 10 and small == 1.5
+            assert not small == 11
+            assert OneOf(1, 2, 3) == 2
+            assert [OneOf(1, 2).x, 2] == [(1, 2), 2]
+        """,
+    ),
+    Pair(
+        "classes and managers in a test",
+        "def load(n):\n    return {'id': n * 7, 'tags': [n]}\n",
+        "def load(n):\n    return {'id': str(n), 'tags': [n]}\n",
+        """
+        import contextlib
+        import pytest
+        from solution import load
+
+        def test_any():
+            class Anything:
+                def __eq__(self, other):
+                    return True
+
+            class Positive(int):
+                def __eq__(self, other):
+                    return other > 0
+
+            class expected_to_fail:
+                def __enter__(self):
+                    return self
+                def __exit__(self, kind, error, trace):
+                    return kind is AssertionError
+
+            anything = Anything()
+            assert load(2)["tags"] == anything
+            assert load(1) == {"id": Positive(3), "tags": Anything()}
+            assert anything in load(3)["tags"]
+            with expected_to_fail():
+                assert load(1) == {"id": 1}
+            for n in (1, 2):
+                with contextlib.suppress(AssertionError):
+                    assert load(n)["id"] == 14
+                    break
+            assert n == 2 and load(n)["id"] == 14
+
+        @pytest.mark.parametrize("text, wanted", [("a::b", 7), ("[c::d]", 14)])
+        def test_ids(text, wanted):
+            def numbers():
+                yield load(wanted // 7)["id"]
+            assert list(numbers()) == [wanted]
+
+        class TestOne:
+            def test_basic(self):
+                assert load(1)["id"] == 7
+
+        class TestTwo:
+            def test_basic(self):
+                try:
+                    return
+                finally:
+                    assert load(0)["id"] == 0
+        """,
+        uncontrolled=1,
+    ),
+]
+
+PAIRS = [*MATCHERS, *ALIASING, *KINDS, *CLASSES, *FLOW, *TESTING]

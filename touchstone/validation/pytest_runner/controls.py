@@ -24,7 +24,7 @@ from dataclasses import dataclass, field, replace
 from itertools import chain, islice
 from typing import Any
 
-from touchstone.validation.pytest_runner.falsified import Other, UnrelatedError, decoy, far_number, longer, variants
+from touchstone.validation.pytest_runner.falsified import Other, UnrelatedError, decoy, far_number, longer, unlikely, variants
 
 _ORDERS = {ast.Lt: "lt", ast.LtE: "le", ast.Gt: "gt", ast.GtE: "ge"}
 _EQUAL = {
@@ -46,6 +46,7 @@ _PLAIN = (int, float, complex, str, bytes, bytearray, list, tuple, dict, set, fr
 _EXPECTED, _UNKNOWN, _VALUE = range(3)
 _MOST_ITEMS = 8
 _MOST_DEPTH = 4
+_MOST_CONSTANTS = 500
 _MAX_RELATIVE = 0.5
 _METACLASSES = ("builtins", "abc", "enum", "typing")
 # Whose functions compare two values; a function of the fix or the tests may have any arguments under such a name.
@@ -96,6 +97,7 @@ class Recorder:
         self._builtins = dict(vars(builtins))
         self._namespaces: list[dict[str, Any]] = []
         self._codes: set[types.CodeType] = set()
+        self._constants: dict[Any, None] = {}
         self._modules: frozenset[str] = frozenset()
         self._result = _Result()
 
@@ -121,6 +123,8 @@ class Recorder:
         for inner in code.co_consts:
             if isinstance(inner, types.CodeType):
                 self.add_names(inner)
+            elif isinstance(inner, str | int | float | bytes) and len(self._constants) < _MOST_CONSTANTS:
+                self._constants[inner] = None
 
     def know_modules(self, names: frozenset[str]) -> None:
         """The names under which only files of the judge's side can be imported."""
@@ -192,9 +196,15 @@ class Recorder:
         kind = type(value)
         if self._quiet or kind in _PLAIN or self._is_trusted(kind) or self._is_judges(kind, "__eq__"):
             return value
-        if self._is_true(operator.eq, value, Other()):
+        if self._accepts_all(operator.eq, value):
             self._hold(place)
         return value
+
+    def _accepts_all(self, compare: Callable[[Any, Any], Any], value: Any) -> bool:
+        """Whether something says yes to anything, also to each constant of the tests: a complement tells some apart."""
+        return self._is_true(compare, value, Other()) and all(
+            self._is_true(compare, value, constant) for constant in self._constants
+        )
 
     def _may_lie(self, value: Any) -> bool:
         kind = type(value)
@@ -236,6 +246,14 @@ class Recorder:
         if side != "r":
             yield from ((one, right) for one in ([longer(left)] if tolerant[0] else variants(left)))
 
+    def _is_matcher(self, value: Any, expected: Any) -> bool:
+        """Whether a value of a class of the fix equals several plain values by design, as a range does, but not all."""
+        if not isinstance(expected, int | float | str | bytes) or isinstance(value, type(expected)):
+            return False
+        if not self._may_lie(value) or not self._is_true(operator.eq, value, unlikely(expected)):
+            return self._may_lie(value)
+        return self._is_true(operator.eq, value, Other()) and not self._accepts_all(operator.eq, value)
+
     def eq(self, place: int, side: str, left: Any, right: Any) -> Any:
         """Compare two values, and first one of them with changed copies of the other."""
         decoys, left, right = self._without_decoys(place, side, left, right)
@@ -243,7 +261,8 @@ class Recorder:
         accepted = any(self._is_true(operator.eq, *pair) for pair in pairs)
         found = left == right
         if accepted and self._truth(found):
-            self._note(place, side)
+            if not self._is_matcher(left, right) and not self._is_matcher(right, left):
+                self._note(place, side)
         elif self._quiet and not self._truth(found) and any(self._is_true(operator.eq, *pair) for pair in decoys):
             self._result.mistaken[self._places[place]] = None
         return found
@@ -290,8 +309,7 @@ class Recorder:
                 self._hold(place)
         found = item in container
         if found and self._may_lie(container) and not hasattr(container, "__next__"):
-            asked = (Other(), next(variants(item)))
-            if all(self._is_true(operator.contains, container, one) for one in asked):
+            if self._accepts_all(operator.contains, container):
                 self._hold(place)
         return found
 
@@ -408,7 +426,8 @@ def _tolerance(*given: Any, **named: Any) -> int | None:
 class ControlledFile:
     """A file of the judge's side as a control: its text with decoys, and its syntax tree with calls of the recorder.
 
-    `controlled`: the functions in it that end with a failing assertion; `uncontrolled`: those that cannot.
+    `controlled`: the functions in it that end with a failing assertion, by name and by qualified name; `uncontrolled`:
+    those that cannot.
     """
 
     text: bytes
@@ -684,6 +703,7 @@ class _Change(ast.NodeTransformer):
         self._numbers, self._recorder, self._file, self._name, self._tests = numbers, recorder, file, name, tests
         self.controlled: set[str] = set()
         self.uncontrolled: set[str] = set()
+        self._around: list[str] = []
         self._asserted: dict[ast.AST, int] = {}
         # The expectation whose values are looked at.
         self._looking: int | None = None
@@ -775,6 +795,12 @@ class _Change(ast.NodeTransformer):
             ast.Expr(self._call("imported", number, package, level, module, listed, at=node)), node
         )
 
+    def visit_ClassDef(self, node: ast.ClassDef) -> ast.stmt:
+        self._around.append(node.name)
+        self.generic_visit(node)
+        self._around.pop()
+        return node
+
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.stmt:
         return self._function(node)
 
@@ -784,14 +810,17 @@ class _Change(ast.NodeTransformer):
     def _function(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> ast.stmt:
         own = [one for one in node.body if isinstance(one, ast.Assert)]
         uncaught = list(_uncaught(node.body))
+        qualified = ".".join([*self._around, node.name])
+        self._around += [node.name, "<locals>"]
         self.generic_visit(node)
+        del self._around[-2:]
         if node.name in self._tests:
             self._recorder.add_uncaught(self._asserted[one] for one in uncaught)
             if _can_end(node.body):
-                self.controlled.add(node.name)
+                self.controlled |= {node.name, qualified}
                 node.body = [*self._ended(node.body), self._end(node.body[-1], [self._asserted[one] for one in own])]
             else:
-                self.uncontrolled.add(node.name)
+                self.uncontrolled |= {node.name, qualified}
         return node
 
     def _ended(self, body: list[ast.stmt]) -> list[ast.stmt]:
@@ -842,8 +871,8 @@ def _uncaught(body: list[ast.stmt]) -> Iterator[ast.Assert]:
 def _own_nodes(node: ast.AST) -> Iterator[ast.AST]:
     """The nodes below, without those in functions that are defined there."""
     yield node
-    for child in ast.iter_child_nodes(node):
-        if not isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ClassDef):
+    if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ClassDef):
+        for child in ast.iter_child_nodes(node):
             yield from _own_nodes(child)
 
 

@@ -48,6 +48,17 @@ def longer(value: Any) -> Any:
     return [*value, Other()] if isinstance(value, list) else (*value, Other()) if isinstance(value, tuple) else Other()
 
 
+def unlikely(value: Any) -> Any:
+    """A number or text of the same kind that is nowhere near.
+
+    >>> unlikely(5), unlikely("a")
+    (-56, '\\x00?a')
+    """
+    if isinstance(value, str):
+        return "\0?" + str.__str__(value)
+    return b"\0?" + value if isinstance(value, bytes) else -far_number(int(value) if isinstance(value, bool) else value)
+
+
 def _variants(value: Any, depth: int) -> Iterator[Any]:
     if depth > _MAX_DEPTH:
         yield Other()

@@ -34,7 +34,7 @@ class OwnTests:
         self._codes: dict[str, types.CodeType | Exception] = {}
         self._namespaces: list[dict[str, Any]] = []
         self._recorder_name = ""
-        # Names of test functions: those that end with a failing assertion, and those that cannot.
+        # Names and qualified names of test functions: those that end with a failing assertion, and those that cannot.
         self._controlled: set[str] = set()
         self._uncontrolled: set[str] = set()
         self.recorder: Recorder | None = None
@@ -99,7 +99,10 @@ class OwnTests:
 
     def is_controlled(self, item: pytest.Item) -> bool:
         """Whether a test must fail in a control."""
-        name = getattr(item, "originalname", None) or item.name
+        qualified = getattr(getattr(item, "function", None), "__qualname__", "")
+        known = qualified in self._controlled | self._uncontrolled
+        # A decorator may have left another qualified name.
+        name = qualified if known else getattr(item, "originalname", None) or item.name
         return name in self._controlled and name not in self._uncontrolled
 
     def is_forged(self, item: pytest.Item) -> bool:

@@ -238,7 +238,7 @@ class _Session:
     ) -> dict[str, TestControl] | Report:
         """What the control says of each test, by id; a report if the sandbox failed."""
         token = secrets.token_hex(16)
-        names = sorted({name.rpartition("::")[2].partition("[")[0] for name in report.tests})
+        names = sorted({name.partition("[")[0].rpartition("::")[2] for name in report.tests})
         more = {"control": secrets.token_hex(4), "quiet": quiet, "tests": names}
         answer, exceeded, _ = self._run({"token": token, **more})
         if isinstance(exceeded, str):
