@@ -21,10 +21,19 @@ import sys
 import types
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain, islice
+from itertools import islice
 from typing import Any
 
-from touchstone.validation.pytest_runner.falsified import Other, UnrelatedError, decoy, far_number, longer, unlikely, variants
+from touchstone.validation.pytest_runner.falsified import (
+    Other,
+    UnrelatedError,
+    decoy,
+    far_number,
+    longer,
+    spread,
+    unlikely,
+    variants,
+)
 
 _ORDERS = {ast.Lt: "lt", ast.LtE: "le", ast.Gt: "gt", ast.GtE: "ge"}
 _EQUAL = {
@@ -41,7 +50,8 @@ _KEEPING = {
     *("abs", "bytes", "dict", "float", "frozenset", "int", "len", "list", "max", "min", "repr", "reversed", "round"),
     *("set", "sorted", "str", "sum", "tuple"),
 }
-_PLAIN = (int, float, complex, str, bytes, bytearray, list, tuple, dict, set, frozenset, range, type(None), bool)
+_SCALARS = (int, float, complex, str, bytes, bytearray, range, type(None), bool)
+_PLAIN = (*_SCALARS, list, tuple, dict, set, frozenset)
 # How much speaks for a value of the fix, rather than for what a test expects of it.
 _EXPECTED, _UNKNOWN, _VALUE = range(3)
 _MOST_ITEMS = 8
@@ -55,6 +65,8 @@ _LIBRARIES = {"cmath", "math", "numpy", "pandas", "polars", "scipy", "torch", "u
 _READS_SOURCES = re.compile(
     rb"\b(getsource\w*|findsource|linecache|multiprocessing|ProcessPool\w*)\b|__file__\)\.(read|open)|open\(__file__"
 )
+# It has its own functions replaced.
+_REBINDS = re.compile(rb"\bglobals\(\)|\bglobal\b|\bmodules\[__name__\]")
 _RUNS_FILES = re.compile(rb"\b(subprocess\w*|runpy|exec|compile|system|spec_from_file_location)\b")
 
 
@@ -98,6 +110,7 @@ class Recorder:
         self._namespaces: list[dict[str, Any]] = []
         self._codes: set[types.CodeType] = set()
         self._constants: dict[Any, None] = {}
+        self._rebinding: set[str] = set()
         self._modules: frozenset[str] = frozenset()
         self._result = _Result()
 
@@ -111,6 +124,10 @@ class Recorder:
     def add_test(self, end: int, unconditional: list[int]) -> None:
         """The assertions that a test meets on its way to its last line."""
         self._unconditional[end] = unconditional
+
+    def add_rebinding(self, file: str) -> None:
+        """A file whose functions may be replaced, because it asks for it."""
+        self._rebinding.add(file)
 
     def add_uncaught(self, places: Iterable[int]) -> None:
         """Assertions after whose failure a test does not go on."""
@@ -137,6 +154,8 @@ class Recorder:
     def add_functions(self, file: str, namespace: dict[str, Any], code: types.CodeType) -> None:
         """The functions of a module of the judge's side, which has run."""
         own = {inner for inner in code.co_consts if isinstance(inner, types.CodeType)}
+        if file in self._rebinding:
+            return
         for name, value in namespace.items():
             if isinstance(value, types.FunctionType) and value.__code__ in own:
                 self._definitions.append((file, namespace, name, value, value.__code__))
@@ -246,26 +265,48 @@ class Recorder:
         if side != "r":
             yield from ((one, right) for one in ([longer(left)] if tolerant[0] else variants(left)))
 
-    def _is_matcher(self, value: Any, expected: Any) -> bool:
-        """Whether a value of a class of the fix equals several plain values by design, as a range does, but not all."""
-        if not isinstance(expected, int | float | str | bytes) or isinstance(value, type(expected)):
+    def _accepts_changed(self, side: str, left: Any, right: Any, depth: int = 0) -> bool:
+        """Whether two values are also equal after a change to one of them; builtin values never are.
+
+        A class of the fix may rightly ignore a part, or equal all that is in a range: it must accept every change.
+        """
+        kind = type(left)
+        if kind is type(right) and depth < _MOST_DEPTH:
+            if kind in (list, tuple) and len(left) == len(right):
+                places = spread(range(len(left)))
+                return any(self._accepts_changed(side, left[place], right[place], depth + 1) for place in places)
+            if kind is dict and left.keys() == right.keys():
+                keys = spread(list(left))
+                return any(self._accepts_changed(side, left[key], right[key], depth + 1) for key in keys)
+        if kind in _SCALARS and type(right) in _SCALARS:
             return False
-        if not self._may_lie(value) or not self._is_true(operator.eq, value, unlikely(expected)):
-            return self._may_lie(value)
-        return self._is_true(operator.eq, value, Other()) and not self._accepts_all(operator.eq, value)
+        lies = self._may_lie(left), self._may_lie(right)
+        if lies[0] == lies[1]:
+            return any(self._is_true(operator.eq, *pair) for pair in self._changed(side, left, right))
+        value, expected = (left, right) if lies[0] else (right, left)
+        asked = [longer(expected)] if self._is_tolerant(expected) else [*variants(expected), *unlikely(expected)]
+        if not all(self._is_true(operator.eq, value, one) for one in asked):
+            return False
+        return not self._is_true(operator.eq, value, Other()) or self._accepts_all(operator.eq, value)
 
     def eq(self, place: int, side: str, left: Any, right: Any) -> Any:
         """Compare two values, and first one of them with changed copies of the other."""
         decoys, left, right = self._without_decoys(place, side, left, right)
-        pairs = () if self._quiet else chain(decoys, self._changed(side, left, right))
-        accepted = any(self._is_true(operator.eq, *pair) for pair in pairs)
+        accepted = not self._quiet and (
+            any(self._is_true(operator.eq, *pair) for pair in decoys) or self._safely_accepts_changed(side, left, right)
+        )
         found = left == right
         if accepted and self._truth(found):
-            if not self._is_matcher(left, right) and not self._is_matcher(right, left):
-                self._note(place, side)
+            self._note(place, side)
         elif self._quiet and not self._truth(found) and any(self._is_true(operator.eq, *pair) for pair in decoys):
             self._result.mistaken[self._places[place]] = None
         return found
+
+    def _safely_accepts_changed(self, side: str, left: Any, right: Any) -> bool:
+        try:
+            return self._accepts_changed(side, left, right)
+        except Exception:
+            return False
 
     def ne(self, place: int, left: Any, right: Any) -> Any:
         """Compare two values that must not be equal."""
@@ -308,9 +349,9 @@ class Recorder:
             if any(self._is_true(operator.eq, item, other) for other in others):
                 self._hold(place)
         found = item in container
-        if found and self._may_lie(container) and not hasattr(container, "__next__"):
-            if self._accepts_all(operator.contains, container):
-                self._hold(place)
+        asked = found and self._may_lie(container) and not hasattr(container, "__next__")
+        if asked and self._accepts_all(operator.contains, container):
+            self._hold(place)
         return found
 
     def kind(self, place: int, kind: Any) -> Any:
@@ -342,6 +383,8 @@ class Recorder:
                 pairs = [*decoys, *islice(self._changed(side, left, right), 1)]
                 pairs += islice(self._changed("l", left, right), side == "?")
         accepted = any(self._accepts(function, *pair, *rest, **named) for pair in pairs)
+        if accepted and not close and self._may_lie(left) != self._may_lie(right):
+            accepted = self._safely_accepts_changed(side, left, right)
         found = False
         try:
             found = function(left, right, *rest, **named)
@@ -449,6 +492,8 @@ def control_file(
     text: bytes, file: str, tests: frozenset[str], recorder: Recorder, name: str, *, decoys: bool = True
 ) -> ControlledFile:
     """The control of one file; `tests` are names of test functions, `name` is that of the recorder in it."""
+    if _REBINDS.search(text):
+        recorder.add_rebinding(file)
     plans = _Plans(ast.parse(text))
     changed = _with_decoys(text, plans) if decoys else text
     again = _Plans(ast.parse(changed)) if changed != text else plans
@@ -574,9 +619,7 @@ def _names_of_libraries(node: ast.AST) -> Iterator[str]:
     """What an import of a library that compares values binds."""
     if isinstance(node, ast.Import):
         yield from (
-            one.asname or one.name.partition(".")[0]
-            for one in node.names
-            if one.name.partition(".")[0] in _LIBRARIES
+            one.asname or one.name.partition(".")[0] for one in node.names if one.name.partition(".")[0] in _LIBRARIES
         )
     elif isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] in _LIBRARIES and not node.level:
         yield from (one.asname or one.name for one in node.names)

@@ -48,15 +48,17 @@ def longer(value: Any) -> Any:
     return [*value, Other()] if isinstance(value, list) else (*value, Other()) if isinstance(value, tuple) else Other()
 
 
-def unlikely(value: Any) -> Any:
-    """A number or text of the same kind that is nowhere near.
+def unlikely(value: Any) -> list[Any]:
+    """A number or text of the same kind that is nowhere near; nothing for another kind of value.
 
-    >>> unlikely(5), unlikely("a")
-    (-56, '\\x00?a')
+    >>> unlikely(5), unlikely("a"), unlikely([])
+    ([-56], ['?a'], [])
     """
     if isinstance(value, str):
-        return "\0?" + str.__str__(value)
-    return b"\0?" + value if isinstance(value, bytes) else -far_number(int(value) if isinstance(value, bool) else value)
+        return ["?" + str.__str__(value)]
+    if isinstance(value, bytes):
+        return [b"?" + value]
+    return [-far_number(value)] if type(value) in (int, float) else []
 
 
 def _variants(value: Any, depth: int) -> Iterator[Any]:
@@ -78,12 +80,12 @@ def _variants(value: Any, depth: int) -> Iterator[Any]:
     elif isinstance(value, dict):
         # A dict of the fix may change when it is asked for an item.
         items = dict(dict.items(value))
-        for key in _spread(list(items)):
+        for key in spread(list(items)):
             yield from ({**items, key: changed} for changed in _variants(items[key], depth + 1))
         yield {**items, Other(): 0}
     elif isinstance(value, set | frozenset):
         yield {*value, Other()}
-        yield from (value - {item} for item in _spread(list(value)))
+        yield from (value - {item} for item in spread(list(value)))
     elif isinstance(value, datetime.date | datetime.timedelta):
         yield _other_date(value)
     elif approximate := _other_approximation(value):
@@ -98,14 +100,14 @@ def _variants(value: Any, depth: int) -> Iterator[Any]:
 def _of_sequence(value: Any, depth: int) -> Iterator[Any]:
     make = getattr(type(value), "_make", None) or (tuple if isinstance(value, tuple) else list)
     items = list(value)
-    for place in _spread(range(len(items))):
+    for place in spread(range(len(items))):
         yield from (
             make([*items[:place], changed, *items[place + 1 :]]) for changed in _variants(items[place], depth + 1)
         )
     yield (*items, Other()) if isinstance(value, tuple) else [*items, Other()]
 
 
-def _spread(places: Any) -> Any:
+def spread(places: Any) -> Any:
     """At most a few of the places, the first and the last among them."""
     if len(places) <= _MOST_PLACES:
         return places
@@ -169,13 +171,15 @@ def _other_dataclass(value: Any, depth: int) -> Any:
     """A copy in which every compared field differs, or one of them if it is still the same to an honest `__eq__`."""
     try:
         # One that does not equal its own copy is not made to be compared with its kind.
-        if not value == dataclasses.replace(value):
+        if (value == dataclasses.replace(value)) is not True:
             return Other()
         fields = [field for field in dataclasses.fields(value) if field.init and field.compare]
         changes = {field.name: next(_variants(getattr(value, field.name), depth + 1)) for field in fields}
-        made = [dataclasses.replace(value, **changed) for changed in (changes, *({key: changes[key]} for key in changes))]
+        made = [
+            dataclasses.replace(value, **changed) for changed in (changes, *({key: changes[key]} for key in changes))
+        ]
         differ = [one for one in made if any(getattr(one, name) != getattr(value, name) for name in changes)]
-        return next((one for one in differ if not value == one), differ[0]) if differ else Other()
+        return next((one for one in differ if (value == one) is not True), differ[0]) if differ else Other()
     except Exception:
         return Other()
 

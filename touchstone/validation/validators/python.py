@@ -233,9 +233,7 @@ class _Session:
         report = build_report(self.job.problem, self.tests, answer, token, exceeded, exit_code)
         return report, collected_ids(answer, token)
 
-    def _control(
-        self, report: Report, ids: Sequence[str], *, quiet: bool = False
-    ) -> dict[str, TestControl] | Report:
+    def _control(self, report: Report, ids: Sequence[str], *, quiet: bool = False) -> dict[str, TestControl] | Report:
         """What the control says of each test, by id; a report if the sandbox failed."""
         token = secrets.token_hex(16)
         names = sorted({name.partition("[")[0].rpartition("::")[2] for name in report.tests})
