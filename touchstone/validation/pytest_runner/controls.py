@@ -13,15 +13,27 @@ An honest fix runs every test to its end in a control, as without it.
 import ast
 import builtins
 import importlib.util
+import math
+import numbers
 import operator
+import re
 import sys
 import types
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain, islice
+from itertools import islice
 from typing import Any
 
-from touchstone.validation.pytest_runner.falsified import Other, UnrelatedError, decoy, far_number, variants
+from touchstone.validation.pytest_runner.falsified import (
+    Other,
+    UnrelatedError,
+    decoy,
+    far_number,
+    longer,
+    spread,
+    unlikely,
+    variants,
+)
 
 _ORDERS = {ast.Lt: "lt", ast.LtE: "le", ast.Gt: "gt", ast.GtE: "ge"}
 _EQUAL = {
@@ -38,11 +50,24 @@ _KEEPING = {
     *("abs", "bytes", "dict", "float", "frozenset", "int", "len", "list", "max", "min", "repr", "reversed", "round"),
     *("set", "sorted", "str", "sum", "tuple"),
 }
-_PLAIN = (int, float, complex, str, bytes, bytearray, list, tuple, dict, set, frozenset, range, type(None), bool)
+_SCALARS = (int, float, complex, str, bytes, bytearray, range, type(None), bool)
+_PLAIN = (*_SCALARS, list, tuple, dict, set, frozenset)
 # How much speaks for a value of the fix, rather than for what a test expects of it.
 _EXPECTED, _UNKNOWN, _VALUE = range(3)
 _MOST_ITEMS = 8
+_MOST_DEPTH = 4
+_MOST_CONSTANTS = 500
+_MAX_RELATIVE = 0.5
 _METACLASSES = ("builtins", "abc", "enum", "typing")
+# Whose functions compare two values; a function of the fix or the tests may have any arguments under such a name.
+_LIBRARIES = {"cmath", "math", "numpy", "pandas", "polars", "scipy", "torch", "unittest"}
+# In a test: it reads source texts, or runs files of the judge's side where there is no recorder.
+_READS_SOURCES = re.compile(
+    rb"\b(getsource\w*|findsource|linecache|multiprocessing|ProcessPool\w*)\b|__file__\)\.(read|open)|open\(__file__"
+)
+# It has its own functions replaced.
+_REBINDS = re.compile(rb"\bglobals\(\)|\bglobal\b|\bmodules\[__name__\]")
+_RUNS_FILES = re.compile(rb"\b(subprocess\w*|runpy|exec|compile|system|spec_from_file_location)\b")
 
 
 @dataclass
@@ -52,7 +77,7 @@ class _Result:
     ended: bool = False
     held: dict[str, None] = field(default_factory=dict)
     unsure: dict[str, None] = field(default_factory=dict)
-    # Equal to a wrong value and not to the right one: if the test then fails, the fix may have read the decoy.
+    # Equal to another value and not to the right one: if the test then fails, the fix may have read the decoy.
     mistaken: dict[str, None] = field(default_factory=dict)
     passed: set[int] = field(default_factory=set)
     truths: dict[int, bool] = field(default_factory=dict)
@@ -68,8 +93,10 @@ class _Result:
 class Recorder:
     """What the changed tests call: it makes the comparisons and notes what held although it was false."""
 
-    def __init__(self, root: str, *, lenient: bool = False) -> None:
+    def __init__(self, root: str, *, lenient: bool = False, quiet: bool = False) -> None:
         self._root = f"{root}/"
+        # No comparison but the test's own is made before it fails: for tests that count them, or the time they take.
+        self._quiet = quiet
         # On the unmodified problem, expectations that do not hold are passed over, so that the tests run to their end.
         self._lenient = lenient
         self._places: list[str] = []
@@ -81,6 +108,9 @@ class Recorder:
         self._names: set[str] = set()
         self._builtins = dict(vars(builtins))
         self._namespaces: list[dict[str, Any]] = []
+        self._codes: set[types.CodeType] = set()
+        self._constants: dict[Any, None] = {}
+        self._rebinding: set[str] = set()
         self._modules: frozenset[str] = frozenset()
         self._result = _Result()
 
@@ -95,16 +125,23 @@ class Recorder:
         """The assertions that a test meets on its way to its last line."""
         self._unconditional[end] = unconditional
 
+    def add_rebinding(self, file: str) -> None:
+        """A file whose functions may be replaced, because it asks for it."""
+        self._rebinding.add(file)
+
     def add_uncaught(self, places: Iterable[int]) -> None:
         """Assertions after whose failure a test does not go on."""
         self._uncaught.update(places)
 
     def add_names(self, code: types.CodeType) -> None:
         """Builtins that the judge's code uses must stay what they are."""
+        self._codes.add(code)
         self._names.update(code.co_names)
         for inner in code.co_consts:
             if isinstance(inner, types.CodeType):
                 self.add_names(inner)
+            elif isinstance(inner, str | int | float | bytes) and len(self._constants) < _MOST_CONSTANTS:
+                self._constants[inner] = None
 
     def know_modules(self, names: frozenset[str]) -> None:
         """The names under which only files of the judge's side can be imported."""
@@ -117,6 +154,8 @@ class Recorder:
     def add_functions(self, file: str, namespace: dict[str, Any], code: types.CodeType) -> None:
         """The functions of a module of the judge's side, which has run."""
         own = {inner for inner in code.co_consts if isinstance(inner, types.CodeType)}
+        if file in self._rebinding:
+            return
         for name, value in namespace.items():
             if isinstance(value, types.FunctionType) and value.__code__ in own:
                 self._definitions.append((file, namespace, name, value, value.__code__))
@@ -139,12 +178,13 @@ class Recorder:
 
     def expect(self, place: int, value: Any) -> Any:
         """The condition of an assertion."""
-        self._result.truths[place] = bool(value) or self._lenient
-        return value or self._lenient
+        self._result.truths[place] = truth = bool(value) or self._lenient
+        return truth
 
     def passed(self, place: int) -> None:
         """The assertion did not raise."""
         self._result.passed.add(place)
+        self._result.mistaken.clear()
         if not self._result.truths.get(place, True):
             self._hold(place)
 
@@ -161,7 +201,8 @@ class Recorder:
     def manager(self, places: list[int], value: Any) -> Any:
         """A context manager around assertions: only that of a fix must not catch them."""
         made_by = getattr(getattr(value, "gen", None), "gi_code", None)
-        if self._is_trusted(type(value)) and (made_by is None or not self._is_fix(made_by.co_filename)):
+        trusted = self._is_trusted(type(value)) or self._is_judges(type(value), "__exit__", "__aexit__")
+        if trusted and (made_by is None or not self._is_fix(made_by.co_filename)):
             self._result.excused.update(places)
         return value
 
@@ -172,9 +213,22 @@ class Recorder:
     def look(self, place: int, value: Any) -> Any:
         """A value in an expectation: one of the fix's own classes may equal everything, whatever it is asked."""
         kind = type(value)
-        if kind not in _PLAIN and not self._is_trusted(kind) and self._is_true(operator.eq, value, Other()):
+        if self._quiet or kind in _PLAIN or self._is_trusted(kind) or self._is_judges(kind, "__eq__"):
+            return value
+        if self._accepts_all(operator.eq, value):
             self._hold(place)
         return value
+
+    def _accepts_all(self, compare: Callable[[Any, Any], Any], value: Any) -> bool:
+        """Whether something says yes to anything, also to each constant of the tests: a complement tells some apart."""
+        return self._is_true(compare, value, Other()) and all(
+            self._is_true(compare, value, constant) for constant in self._constants
+        )
+
+    def _may_lie(self, value: Any) -> bool:
+        kind = type(value)
+        known = kind in _PLAIN or self._is_trusted(kind)
+        return not known and not self._is_judges(kind, "__eq__", "__contains__", "__iter__")
 
     def _is_trusted(self, kind: type) -> bool:
         """Whether a class is of the judge's side or of a library."""
@@ -187,26 +241,92 @@ class Recorder:
         own = any(vars(module) is namespace for namespace in self._namespaces)
         return own or not self._is_fix(str(getattr(module, "__file__", None) or ""))
 
+    def _is_judges(self, kind: type, *methods: str) -> bool:
+        """Whether a class has one of the methods from the judge's side, also if it is defined in a function."""
+        return any(getattr(getattr(kind, name, None), "__code__", None) in self._codes for name in methods)
+
+    def _is_tolerant(self, value: Any, depth: int = 0) -> bool:
+        """Whether a value may rightly equal many, because the tests say so: it is what they expect."""
+        kind = type(value)
+        if isinstance(value, list | tuple | dict) and depth < _MOST_DEPTH:
+            items = dict.values(value) if isinstance(value, dict) else value
+            if any(self._is_tolerant(item, depth + 1) for item in islice(items, _MOST_ITEMS)):
+                return True
+        of_library = kind.__module__.startswith(("unittest.mock", "_pytest."))
+        return kind not in _PLAIN and (of_library or self._is_judges(kind, "__eq__"))
+
+    def _changed(self, side: str, left: Any, right: Any) -> Iterator[tuple[Any, Any]]:
+        """The two values with one of them changed, that which is expected; either if nothing tells which it is."""
+        tolerant = self._is_tolerant(left), self._is_tolerant(right)
+        if side == "?" and tolerant[0] != tolerant[1]:
+            side = "l" if tolerant[0] else "r"
+        if side != "l":
+            yield from ((left, one) for one in ([longer(right)] if tolerant[1] else variants(right)))
+        if side != "r":
+            yield from ((one, right) for one in ([longer(left)] if tolerant[0] else variants(left)))
+
+    def _accepts_changed(self, side: str, left: Any, right: Any, depth: int = 0) -> bool:
+        """Whether two values are also equal after a change to one of them; builtin values never are.
+
+        A class of the fix may rightly ignore a part, or equal all that is in a range: it must accept every change.
+        """
+        kind = type(left)
+        if kind is type(right) and depth < _MOST_DEPTH:
+            if kind in (list, tuple) and len(left) == len(right):
+                places = spread(range(len(left)))
+                return any(self._accepts_changed(side, left[place], right[place], depth + 1) for place in places)
+            if kind is dict and left.keys() == right.keys():
+                keys = spread(list(left))
+                return any(self._accepts_changed(side, left[key], right[key], depth + 1) for key in keys)
+        if kind in _SCALARS and type(right) in _SCALARS:
+            return False
+        lies = self._may_lie(left), self._may_lie(right)
+        if lies[0] == lies[1]:
+            return any(self._is_true(operator.eq, *pair) for pair in self._changed(side, left, right))
+        value, expected = (left, right) if lies[0] else (right, left)
+        asked = [longer(expected)] if self._is_tolerant(expected) else [*variants(expected), *unlikely(expected)]
+        if not all(self._is_true(operator.eq, value, one) for one in asked):
+            return False
+        return not self._is_true(operator.eq, value, Other()) or self._accepts_all(operator.eq, value)
+
     def eq(self, place: int, side: str, left: Any, right: Any) -> Any:
         """Compare two values, and first one of them with changed copies of the other."""
         decoys, left, right = self._without_decoys(place, side, left, right)
-        pairs = chain(decoys, _changed(side, left, right))
-        mistaken = any(self._is_true(operator.eq, *pair) for pair in pairs)
+        accepted = not self._quiet and (
+            any(self._is_true(operator.eq, *pair) for pair in decoys) or self._safely_accepts_changed(side, left, right)
+        )
         found = left == right
-        if mistaken:
-            self._note(place, side, equal=self._truth(found))
+        if accepted and self._truth(found):
+            self._note(place, side)
+        elif not self._truth(found) and (accepted or any(self._is_true(operator.eq, *pair) for pair in decoys)):
+            self._result.mistaken[self._places[place]] = None
         return found
 
-    def ne(self, place: int, left: Any, right: Any) -> Any:
-        """Compare two values that must not be equal."""
+    def _safely_accepts_changed(self, side: str, left: Any, right: Any) -> bool:
+        try:
+            return self._accepts_changed(side, left, right)
+        except Exception:
+            return False
+
+    def ne(self, place: int, side: str, left: Any, right: Any) -> Any:
+        """Compare two values that must not be equal, or that are compared so because they must be."""
+        decoys, left, right = self._without_decoys(place, side, left, right)
+        if self._quiet:
+            return left != right
+        denied = any(not self._is_true(operator.ne, *pair) for pair in (*decoys, *self._changed(side, left, right)))
+        accepted = denied and self._safely_accepts_changed(side, left, right)
         equal = self._is_true(operator.eq, left, right)
         found = left != right
         if equal and found is True:
             self._hold(place)
+        elif accepted and found is False:
+            self._note(place, side)
         return found
 
     def order(self, place: int, name: str, left: Any, right: Any) -> Any:
         """Compare two values of which one is the larger."""
+        if self._quiet:
+            return getattr(operator, name)(left, right)
         both = self._is_true(operator.lt, left, right) and self._is_true(operator.gt, left, right)
         found = getattr(operator, name)(left, right)
         if both and found is True:
@@ -216,6 +336,8 @@ class Recorder:
     def near(self, place: int, name: str, distance: Callable[[Any], Any], left: Any, right: Any, tolerance: Any) -> Any:
         """Compare the distance of two values with a tolerance, and the distance to a value far off."""
         compare = getattr(operator, name)
+        if self._quiet:
+            return compare(distance(left - right), tolerance)
         pairs = ((left, far_number(right, tolerance)), (far_number(left, tolerance), right))
         mistaken = any(self._is_true(lambda a, b: compare(distance(a - b), tolerance), *pair) for pair in pairs)
         found = compare(distance(left - right), tolerance)
@@ -224,16 +346,17 @@ class Recorder:
         return found
 
     def within(self, place: int, item: Any, container: Any) -> Any:
-        """Look for something in a container that may claim to contain everything."""
-        if type(item) not in _PLAIN and isinstance(container, list | tuple | set | frozenset | dict):
+        """Look for something in a container: either of them may be of the fix, and claim to equal everything."""
+        if self._quiet:
+            return item in container
+        if self._may_lie(item) and isinstance(container, list | tuple | set | frozenset | dict):
             others = (next(variants(one)) for one in islice(container, _MOST_ITEMS))
             if any(self._is_true(operator.eq, item, other) for other in others):
                 self._hold(place)
         found = item in container
-        if found and type(container) not in _PLAIN and not hasattr(container, "__next__"):
-            asked = (Other(), next(variants(item)))
-            if all(self._is_true(operator.contains, container, one) for one in asked):
-                self._hold(place)
+        asked = found and self._may_lie(container) and not hasattr(container, "__next__")
+        if asked and self._accepts_all(operator.contains, container):
+            self._hold(place)
         return found
 
     def kind(self, place: int, kind: Any) -> Any:
@@ -252,25 +375,34 @@ class Recorder:
     ) -> Any:
         """Call an assertion of two values, and first with one of them changed."""
         decoys, left, right = self._without_decoys(place, side, left, right)
-        sides = "lr" if side == "?" else side
-        if close:
-            tolerance = named.get("delta") or named.get("abs_tol") or named.get("atol") or 0
-            far = {"r": (left, far_number(right, tolerance)), "l": (far_number(left, tolerance), right)}
-            pairs = [far[one] for one in sides]
-        else:
-            pairs = [*decoys, *(next(_changed(one, left, right)) for one in sides)]
+        # A function of the tests has watched comparisons of its own, and may use its arguments up.
+        own = getattr(function, "__code__", None) in self._codes
         used_up = any(hasattr(one, "__next__") for one in (left, right))
-        mistaken = not used_up and any(self._accepts(function, *pair, *rest, **named) for pair in pairs)
-        if mistaken:
-            self._note(place, side, equal=False)
+        pairs: list[tuple[Any, Any]] = []
+        if not (self._quiet or own or used_up):
+            tolerance = _tolerance(*rest, **named) if close else None
+            if tolerance is not None:
+                pairs = [(left, far_number(right, tolerance)), (far_number(left, tolerance), right)]
+                pairs = {"l": pairs[1:], "r": pairs[:1]}.get(side, pairs)
+            elif not close:
+                pairs = [*decoys, *islice(self._changed(side, left, right), 1)]
+                pairs += islice(self._changed("l", left, right), side == "?")
+        accepted = any(self._accepts(function, *pair, *rest, **named) for pair in pairs)
+        if accepted and not close and self._may_lie(left) != self._may_lie(right):
+            accepted = self._safely_accepts_changed(side, left, right)
+        found = False
         try:
             found = function(left, right, *rest, **named)
         except AssertionError:
-            if self._lenient:
-                return None
-            raise
-        if mistaken:
-            self._note(place, side, equal=found is None or self._truth(found))
+            if not self._lenient:
+                raise
+            return None
+        finally:
+            equal = found is None or self._truth(found)
+            if accepted and equal:
+                self._note(place, side)
+            elif not equal and (accepted or any(self._accepts(function, *pair, *rest, **named) for pair in decoys)):
+                self._result.mistaken[self._places[place]] = None
         return found
 
     def imported(self, place: int, package: str | None, level: int, module: str, names: list[str]) -> None:
@@ -289,7 +421,7 @@ class Recorder:
         """The two values as the problem has them, after those with a decoy if there is one."""
         if place not in self._originals:
             return [], left, right
-        original = self._originals[place].get(repr(right if side == "r" else left))
+        original = self._originals[place].get(_key(right if side == "r" else left))
         if original is None:
             return [], left, right
         value = ast.literal_eval(original)
@@ -302,10 +434,9 @@ class Recorder:
             return False
         return accepted is None or self._truth(accepted)
 
-    def _note(self, place: int, side: str, *, equal: bool) -> None:
-        """A changed value was accepted; `equal`: as was the right one."""
-        found = self._result
-        notes = found.mistaken if not equal else found.unsure if side == "?" else found.held
+    def _note(self, place: int, side: str) -> None:
+        """A changed value was accepted, as was the right one."""
+        notes = self._result.unsure if side == "?" else self._result.held
         notes[self._places[place]] = None
 
     def _hold(self, place: int) -> None:
@@ -327,18 +458,24 @@ class Recorder:
             return False
 
 
-def _changed(side: str, left: Any, right: Any) -> Iterator[tuple[Any, Any]]:
-    if side != "l":
-        yield from ((left, changed) for changed in variants(right))
-    if side != "r":
-        yield from ((changed, right) for changed in variants(left))
+def _tolerance(*given: Any, **named: Any) -> int | None:
+    """How far off the arguments of an assertion let a number be; None if anything may be near."""
+    relative = [one for one in given if isinstance(one, float)] + [named.get("rtol"), named.get("rel_tol")]
+    every: list[Any] = [one for one in (*given, *named.values()) if isinstance(one, numbers.Number)]
+    try:
+        if any(one is not None and one >= _MAX_RELATIVE for one in relative):
+            return None
+        return math.ceil(sum(abs(float(one)) + (10.0 ** -float(one) if one < 0 else 0) for one in every))
+    except (TypeError, ValueError, OverflowError):
+        return None
 
 
 @dataclass(frozen=True)
 class ControlledFile:
     """A file of the judge's side as a control: its text with decoys, and its syntax tree with calls of the recorder.
 
-    `controlled`: the functions in it that end with a failing assertion; `uncontrolled`: those that cannot.
+    `controlled`: the functions in it that end with a failing assertion, by name and by qualified name; `uncontrolled`:
+    those that cannot.
     """
 
     text: bytes
@@ -347,10 +484,23 @@ class ControlledFile:
     uncontrolled: frozenset[str]
 
 
-def control_file(text: bytes, file: str, tests: frozenset[str], recorder: Recorder, name: str) -> ControlledFile:
+def takes_decoys(file: str, texts: Mapping[str, bytes]) -> bool:
+    """Whether the literals of a file can be replaced: not if tests read it, or may run it in another process."""
+    is_test = re.search(rb"\bdef test|class \w*Test", texts[file]) is not None
+    others = [text for path, text in texts.items() if path.endswith(".py")]
+    read = any(_READS_SOURCES.search(text) for text in others)
+    run = not is_test and not file.endswith("conftest.py") and any(_RUNS_FILES.search(text) for text in others)
+    return not read and not run
+
+
+def control_file(
+    text: bytes, file: str, tests: frozenset[str], recorder: Recorder, name: str, *, decoys: bool = True
+) -> ControlledFile:
     """The control of one file; `tests` are names of test functions, `name` is that of the recorder in it."""
+    if _REBINDS.search(text):
+        recorder.add_rebinding(file)
     plans = _Plans(ast.parse(text))
-    changed = _with_decoys(text, plans)
+    changed = _with_decoys(text, plans) if decoys else text
     again = _Plans(ast.parse(changed)) if changed != text else plans
     numbers = {}
     for before, after in zip(plans.found, again.found, strict=True):
@@ -379,11 +529,15 @@ class _Plans:
         self._defined = {node.name for node in tree.body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)}
         self._scopes: dict[ast.AST, dict[str, ast.expr | None]] = {}
         self._find_scopes(tree, {})
+        self._libraries = {name for node in ast.walk(tree) for name in _names_of_libraries(node)}
         found = [plan for node in ast.walk(tree) if (plan := self._plan(node)) is not None]
         named = _literals_of_names(tree, found)
+        # Where the parts of a formatted string are in the text is not known exactly.
+        formatted = {one for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for one in ast.walk(node)}
         self.found = [
             replace(plan, literals=_replaceable((plan.expected,) if _is_literal(plan.expected) else named(plan)))
             for plan in found
+            if plan.expected not in formatted
         ]
 
     def _find_scopes(self, node: ast.AST, names: dict[str, ast.expr | None]) -> None:
@@ -403,14 +557,15 @@ class _Plans:
 
     def _plan(self, node: ast.AST) -> _Plan | None:
         if isinstance(node, ast.Compare) and len(node.ops) == 1:
-            if isinstance(node.ops[0], ast.Eq):
+            if isinstance(node.ops[0], ast.Eq | ast.NotEq):
                 return self._sided(node, node.left, node.comparators[0])
-            if isinstance(node.ops[0], (ast.NotEq, ast.In, *_ORDERS)):
+            if isinstance(node.ops[0], (ast.In, *_ORDERS)):
                 return _Plan(node)
         if isinstance(node, ast.Call):
             called = _last_name(node.func)
             plain = not any(isinstance(argument, ast.Starred) for argument in node.args)
-            if called in _EQUAL | _CLOSE and len(node.args) >= 2 and plain:
+            known = called[6:7].isupper() or _first_name(node.func) in self._libraries
+            if called in _EQUAL | _CLOSE and known and len(node.args) >= 2 and plain:
                 return self._sided(node, node.args[0], node.args[1])
             if called in _KINDS and len(node.args) > _KINDS[called] and plain:
                 return _Plan(node)
@@ -459,6 +614,22 @@ def _last_name(node: ast.expr) -> str:
     return node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""
 
 
+def _first_name(node: ast.expr) -> str:
+    while isinstance(node, ast.Attribute):
+        node = node.value
+    return _last_name(node)
+
+
+def _names_of_libraries(node: ast.AST) -> Iterator[str]:
+    """What an import of a library that compares values binds."""
+    if isinstance(node, ast.Import):
+        yield from (
+            one.asname or one.name.partition(".")[0] for one in node.names if one.name.partition(".")[0] in _LIBRARIES
+        )
+    elif isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] in _LIBRARIES and not node.level:
+        yield from (one.asname or one.name for one in node.names)
+
+
 def _is_literal(node: ast.expr | None) -> bool:
     if node is None:
         return False
@@ -472,7 +643,18 @@ def _is_literal(node: ast.expr | None) -> bool:
 def _originals(literals: Iterable[ast.expr]) -> dict[str, str]:
     """The text of each literal by what its decoy looks like; those that have no decoy are left out."""
     values = ((ast.literal_eval(node), node) for node in literals)
-    return {repr(decoy(value)): ast.unparse(node) for value, node in values if repr(decoy(value)) != repr(value)}
+    return {_key(decoy(value)): ast.unparse(node) for value, node in values if _key(decoy(value)) != _key(value)}
+
+
+def _key(value: Any) -> str:
+    """What tells a literal from others: its text, in which the items of a set are in order."""
+    if type(value) in (set, frozenset):
+        return f"{{{', '.join(sorted(map(_key, value)))}}}"
+    if type(value) in (list, tuple):
+        return f"{type(value).__name__}({', '.join(map(_key, value))})"
+    if type(value) is dict:
+        return f"{{{', '.join(f'{_key(key)}: {_key(item)}' for key, item in value.items())}}}"
+    return repr(value)
 
 
 def _replaceable(literals: Sequence[ast.expr | None]) -> tuple[ast.expr, ...]:
@@ -480,9 +662,9 @@ def _replaceable(literals: Sequence[ast.expr | None]) -> tuple[ast.expr, ...]:
     known = [node for node in literals if node is not None and _is_literal(node)]
     if len(known) < len(literals):
         return ()
-    texts = {repr(ast.literal_eval(node)) for node in known}
+    texts = {_key(ast.literal_eval(node)) for node in known}
     stand_ins = _originals(known)
-    untouched = texts - {repr(ast.literal_eval(node)) for node in known if _originals([node])}
+    untouched = texts - {_key(ast.literal_eval(node)) for node in known if _originals([node])}
     return tuple(known) if len(stand_ins) + len(untouched) == len(texts) and not untouched & stand_ins.keys() else ()
 
 
@@ -516,6 +698,9 @@ def _parameters(function: ast.FunctionDef | ast.AsyncFunctionDef, name: str) -> 
     """The values of a parameter in `pytest.mark.parametrize`, if they are written there."""
     for call in function.decorator_list:
         if isinstance(call, ast.Call) and _last_name(call.func) == "parametrize" and len(call.args) == 2:
+            if any(keyword.arg != "ids" for keyword in call.keywords):
+                # With `indirect`, it is a fixture that gets the value.
+                return ()
             names, rows = call.args
             listed = ast.literal_eval(names) if _is_literal(names) else ()
             listed = [one.strip() for one in listed.split(",")] if isinstance(listed, str) else list(listed)
@@ -566,6 +751,7 @@ class _Change(ast.NodeTransformer):
         self._numbers, self._recorder, self._file, self._name, self._tests = numbers, recorder, file, name, tests
         self.controlled: set[str] = set()
         self.uncontrolled: set[str] = set()
+        self._around: list[str] = []
         self._asserted: dict[ast.AST, int] = {}
         # The expectation whose values are looked at.
         self._looking: int | None = None
@@ -584,7 +770,7 @@ class _Change(ast.NodeTransformer):
         if kind is ast.Eq:
             return self._call("eq", number, plan.side, left, right, at=node)
         if kind is ast.NotEq:
-            return self._call("ne", number, left, right, at=node)
+            return self._call("ne", number, plan.side, left, right, at=node)
         if kind is ast.In:
             return self._call("within", number, left, right, at=node)
         distance = left if isinstance(left, ast.Call) and _last_name(left.func) in ("abs", "fabs") else None
@@ -657,6 +843,12 @@ class _Change(ast.NodeTransformer):
             ast.Expr(self._call("imported", number, package, level, module, listed, at=node)), node
         )
 
+    def visit_ClassDef(self, node: ast.ClassDef) -> ast.stmt:
+        self._around.append(node.name)
+        self.generic_visit(node)
+        self._around.pop()
+        return node
+
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.stmt:
         return self._function(node)
 
@@ -666,14 +858,17 @@ class _Change(ast.NodeTransformer):
     def _function(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> ast.stmt:
         own = [one for one in node.body if isinstance(one, ast.Assert)]
         uncaught = list(_uncaught(node.body))
+        qualified = ".".join([*self._around, node.name])
+        self._around += [node.name, "<locals>"]
         self.generic_visit(node)
+        del self._around[-2:]
         if node.name in self._tests:
             self._recorder.add_uncaught(self._asserted[one] for one in uncaught)
             if _can_end(node.body):
-                self.controlled.add(node.name)
+                self.controlled |= {node.name, qualified}
                 node.body = [*self._ended(node.body), self._end(node.body[-1], [self._asserted[one] for one in own])]
             else:
-                self.uncontrolled.add(node.name)
+                self.uncontrolled |= {node.name, qualified}
         return node
 
     def _ended(self, body: list[ast.stmt]) -> list[ast.stmt]:
@@ -724,8 +919,8 @@ def _uncaught(body: list[ast.stmt]) -> Iterator[ast.Assert]:
 def _own_nodes(node: ast.AST) -> Iterator[ast.AST]:
     """The nodes below, without those in functions that are defined there."""
     yield node
-    for child in ast.iter_child_nodes(node):
-        if not isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ClassDef):
+    if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ClassDef):
+        for child in ast.iter_child_nodes(node):
             yield from _own_nodes(child)
 
 

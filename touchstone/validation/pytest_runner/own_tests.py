@@ -20,7 +20,7 @@ import pytest
 from _pytest.assertion import rewrite
 from _pytest.config import Config
 
-from touchstone.validation.pytest_runner.controls import Recorder, control_file
+from touchstone.validation.pytest_runner.controls import Recorder, control_file, takes_decoys
 
 # Bound here, because a fix may replace them.
 _exec = builtins.exec
@@ -30,8 +30,8 @@ _exec = builtins.exec
 class CompiledTests:
     """The judge's side of a problem, compiled: by absolute path the code, or why there is none.
 
-    For a control also the recorder, the texts that the disk has meanwhile, and the names of the test functions that end
-    with a failing assertion.
+    For a control also the recorder, the texts that the disk has meanwhile, and the plain and qualified names of the
+    test functions that end with a failing assertion, and of those that cannot.
     """
 
     codes: Mapping[str, types.CodeType | Exception]
@@ -39,6 +39,7 @@ class CompiledTests:
     recorder_name: str = ""
     texts: Mapping[str, bytes] = field(default_factory=dict)
     controlled: frozenset[str] = frozenset()
+    uncontrolled: frozenset[str] = frozenset()
 
 
 def compile_tests(files: Mapping[str, bytes]) -> CompiledTests:
@@ -47,16 +48,17 @@ def compile_tests(files: Mapping[str, bytes]) -> CompiledTests:
 
 
 def compile_controls(
-    root: str, files: Mapping[str, bytes], tests: frozenset[str], name: str, *, lenient: bool
+    root: str, files: Mapping[str, bytes], tests: frozenset[str], name: str, *, lenient: bool, quiet: bool
 ) -> CompiledTests:
     """Compile the tests as negative controls; `name` is that of the recorder in their modules."""
-    recorder = Recorder(root, lenient=lenient)
+    recorder = Recorder(root, lenient=lenient, quiet=quiet)
     codes: dict[str, types.CodeType | Exception] = {}
     texts: dict[str, bytes] = {}
     controlled, uncontrolled = set[str](), set[str]()
     for path, text in files.items():
         try:
-            made = control_file(text, os.path.relpath(path, root), tests, recorder, name)
+            decoys = takes_decoys(path, files)
+            made = control_file(text, os.path.relpath(path, root), tests, recorder, name, decoys=decoys)
             code = compile(made.tree, path, "exec", dont_inherit=True)
         except (SyntaxError, ValueError, RecursionError, MemoryError):
             codes[path] = _compiled(path, text)
@@ -65,7 +67,7 @@ def compile_controls(
         recorder.add_names(code)
         controlled |= made.controlled
         uncontrolled |= made.uncontrolled
-    return CompiledTests(codes, recorder, name, texts, frozenset(controlled - uncontrolled))
+    return CompiledTests(codes, recorder, name, texts, frozenset(controlled), frozenset(uncontrolled))
 
 
 class OwnTests:
@@ -110,7 +112,12 @@ class OwnTests:
 
     def is_controlled(self, item: pytest.Item) -> bool:
         """Whether a test must fail in a control."""
-        return (getattr(item, "originalname", None) or item.name) in self._compiled.controlled
+        controlled, uncontrolled = self._compiled.controlled, self._compiled.uncontrolled
+        qualified = getattr(getattr(item, "function", None), "__qualname__", "")
+        # A decorator may have left another qualified name.
+        known = qualified in controlled | uncontrolled
+        name = qualified if known else getattr(item, "originalname", None) or item.name
+        return name in controlled and name not in uncontrolled
 
     def is_forged(self, item: pytest.Item) -> bool:
         """Whether a test claims to be in one of the compiled files, and its module ran something else."""

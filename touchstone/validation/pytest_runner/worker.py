@@ -224,7 +224,7 @@ class _Worker:
     def _prepare(self, job: dict[str, Any]) -> None:
         """Compile the tests of a job, unless a job before had the same."""
         judge_files = {name: job["files"][name] for name in job["judge_files"] if name.endswith(".py")}
-        control = [job["tests"], job["is_fix"]] if job["control"] else None
+        control = [job["tests"], job["is_fix"], job["quiet"]] if job["control"] else None
         key = hashlib.sha256(json.dumps([judge_files, control]).encode()).hexdigest()
         made = self._cache.pop(key, None)
         if made is None:
@@ -233,7 +233,8 @@ class _Worker:
                 made = compile_tests(files)
             else:
                 tests, name = frozenset(job["tests"]), self._recorder_name
-                made = compile_controls(self.root, files, tests, name, lenient=not job["is_fix"])
+                modes = {"lenient": not job["is_fix"], "quiet": job["quiet"]}
+                made = compile_controls(self.root, files, tests, name, **modes)
         self._cache[key] = self.compiled = made
         while len(self._cache) > _MOST_COMPILED:
             del self._cache[next(iter(self._cache))]
