@@ -62,9 +62,13 @@ class TestControl:
     unsure: tuple[str, ...] = ()
 
     @property
-    def accuses(self) -> bool:
-        """Whether it speaks against the fix, if it works on the problem itself."""
-        return not self.ended or self.passed or bool(self.held or self.unsure)
+    def doubtful(self) -> bool:
+        """Whether it speaks against the fix in a way that chance may explain.
+
+        No chance makes a test pass whose last assertion is false, or a value equal to two others at once.
+        """
+        certain = self.passed or (self.ended and self.held)
+        return not certain and bool(not self.ended or self.unsure)
 
     def confirmed_by(self, other: "TestControl") -> "TestControl":
         """What two controls of a test agree on; what only one of them found is no evidence.

@@ -58,6 +58,7 @@ _MOST_ITEMS = 8
 _MOST_DEPTH = 4
 _MOST_CONSTANTS = 500
 _MAX_RELATIVE = 0.5
+_MOCKS = frozenset({"ANY", "mock", "mocker", "call", "sentinel", "patch", "Mock", "MagicMock", "AsyncMock"})
 _METACLASSES = ("builtins", "abc", "enum", "typing")
 # Whose functions compare two values; a function of the fix or the tests may have any arguments under such a name.
 _LIBRARIES = {"cmath", "math", "numpy", "pandas", "polars", "scipy", "torch", "unittest"}
@@ -220,10 +221,14 @@ class Recorder:
         return value
 
     def _accepts_all(self, compare: Callable[[Any, Any], Any], value: Any) -> bool:
-        """Whether something says yes to anything, also to each constant of the tests: a complement tells some apart."""
-        return self._is_true(compare, value, Other()) and all(
-            self._is_true(compare, value, constant) for constant in self._constants
-        )
+        """Whether something says yes to anything, also to each constant of the tests: a complement tells some apart.
+
+        Or to the same question first yes and then no: it counts how often it is asked.
+        """
+        if not self._is_true(compare, value, Other()):
+            return False
+        every = all(self._is_true(compare, value, constant) for constant in self._constants)
+        return every or not self._is_true(compare, value, Other())
 
     def _may_lie(self, value: Any) -> bool:
         kind = type(value)
@@ -231,7 +236,9 @@ class Recorder:
         return not known and not self._is_judges(kind, "__eq__", "__contains__", "__iter__")
 
     def _is_trusted(self, kind: type) -> bool:
-        """Whether a class is of the judge's side or of a library."""
+        """Whether a class is of the judge's side or of a library, and not one of mocks that only the fix uses."""
+        if kind.__module__ == "unittest.mock" and not self._names & _MOCKS:
+            return False
         module = sys.modules.get(kind.__module__)
         found: Any = module
         for name in kind.__qualname__.split("."):
@@ -252,7 +259,9 @@ class Recorder:
             items = dict.values(value) if isinstance(value, dict) else value
             if any(self._is_tolerant(item, depth + 1) for item in islice(items, _MOST_ITEMS)):
                 return True
-        of_library = kind.__module__.startswith(("unittest.mock", "_pytest."))
+        of_library = kind.__module__.startswith("_pytest.") or (
+            kind.__module__ == "unittest.mock" and self._is_trusted(kind)
+        )
         return kind not in _PLAIN and (of_library or self._is_judges(kind, "__eq__"))
 
     def _changed(self, side: str, left: Any, right: Any) -> Iterator[tuple[Any, Any]]:

@@ -208,9 +208,9 @@ class _Session:
         return replace(report, control=self._confirmed(report, ids, found) if self.job.is_fix else found)
 
     def _confirmed(self, report: Report, ids: Sequence[str], control: dict[str, TestControl]) -> dict[str, TestControl]:
-        """The control's results, in which only what shows again and again accuses a fix."""
+        """The control's results, in which what chance may explain accuses a fix only if it shows again and again."""
         for _ in range(_CONFIRMATIONS):
-            suspects = {name for name, result in control.items() if result.accuses}
+            suspects = {name for name, result in control.items() if result.doubtful}
             if not suspects:
                 break
             again, (plain, _) = self._control(report, ids), self._plain()
@@ -218,7 +218,7 @@ class _Session:
                 return {name: result for name, result in control.items() if name not in suspects}
             for name in suspects & again.keys():
                 control[name] = control[name].confirmed_by(again[name])
-        stopped = [name for name, result in control.items() if not result.ended]
+        stopped = [name for name, result in control.items() if not result.ended and not result.passed]
         if stopped:
             # Either the fix read its answers from the tests, or these count the comparisons, or the time they take.
             quiet = self._control(report, ids, quiet=True)
