@@ -44,21 +44,12 @@ class TestOverwritingTheTests:
 
 
 LEAVING = [
-    "sys.exit(0)",
-    "os._exit(0)",
-    "raise SystemExit",
-    "raise KeyboardInterrupt",
-    "raise GeneratorExit",
-    "os.abort()",
-    "os.kill(os.getpid(), 9)",
-    "os.execv('/bin/true', ['true'])",
-    "ctypes.string_at(0)",
-    "ctypes.CDLL(None).exit(0)",
-    "signal.raise_signal(signal.SIGTERM)",
-    "sys.setrecursionlimit(10 ** 9); f = lambda: f(); f()",
-    "(_ for _ in ()).throw(StopIteration)",
+    "sys.exit(0)", "os._exit(0)", "raise SystemExit", "raise KeyboardInterrupt", "raise GeneratorExit",
+    "os.abort()", "os.kill(os.getpid(), 9)", "os.execv('/bin/true', ['true'])", "ctypes.string_at(0)",
+    "ctypes.CDLL(None).exit(0)", "signal.raise_signal(signal.SIGTERM)",
+    "sys.setrecursionlimit(10 ** 9); f = lambda: f(); f()", "(_ for _ in ()).throw(StopIteration)",
     "raise MemoryError",
-]
+]  # fmt: skip
 
 
 class TestLeaving:
@@ -104,7 +95,7 @@ WALKS = {
         "frame = sys._getframe()\nwhile frame:\n    frame.f_globals.update(FORGED)\n    frame = frame.f_back"
     ),
     "builtins of frames": (
-        "for info in inspect.stack():\n    info.frame.f_globals.update(FORGED)\n    info.frame.f_builtins.update(FORGED)"
+        "for info in inspect.stack(): info.frame.f_globals.update(FORGED); info.frame.f_builtins.update(FORGED)"
     ),
     "every dictionary": (
         "for one in gc.get_objects():\n    if isinstance(one, dict) and 'test_small' in one: one.update(FORGED)"
@@ -115,7 +106,7 @@ WALKS = {
         "unittest.TestResult.wasSuccessful = lambda *_: True"
     ),
     "functions of every module": (
-        "for module in list(sys.modules.values()):\n    for name in ('_run', '_collect', '_outcome', 'loads', 'runtest'):"
+        "for module in list(sys.modules.values()):\n    for name in ('_run', '_outcome', 'loads', 'runtest'):"
         "\n        if hasattr(module, name): setattr(module, name, lambda *_, **__: ('passed', ''))"
     ),
     "tracing": "sys.settrace(lambda *_: None)\nsys.setprofile(lambda *_: None)\nthreading.settrace(lambda *_: None)",

@@ -37,37 +37,22 @@ from datetime import date, datetime, timedelta
 import pytest
 from solution import add
 """, [
-    "assert abs(add(1, 2) - 3) < 0.01",
-    "assert abs(3 - add(1, 2)) < 0.01",
-    "assert round(add(1, 2) - 3, 2) == 0",
-    "assert add(1, 2) % 3 == 0",
-    "assert add(1, 2) / 3 == 1",
-    "assert add(1, 2) == pytest.approx(3)",
-    "assert pytest.approx(3) == add(1, 2)",
-    "assert math.isclose(add(1, 2), 3)",
-    "assert add(1, 2) in [3]",
-    "assert add(1, 2) in {5, 3}",
-    "assert {5: 1}[add(1, 2)] == 1",
-    "assert sorted([add(1, 2), 3]) == [3, 3]",
-    'assert {"a": add(1, 2)} == {"a": 3}',
-    "assert isinstance(add(1, 2), int)",
-    "assert add(1, 2) < 4",
-    "assert abs(add(1, 2) - datetime(2020, 1, 1)) < timedelta(seconds=1)",
-    "assert datetime(2020, 1, 1) - add(1, 2) == timedelta(0)",
-    "assert (add(1, 2) - date(2020, 1, 1)).days == 0",
-    "assert add(1, 2) - timedelta(days=1) == timedelta(0)",
+    "abs(add(1, 2) - 3) < 0.01", "abs(3 - add(1, 2)) < 0.01", "round(add(1, 2) - 3, 2) == 0", "add(1, 2) % 3 == 0",
+    "add(1, 2) / 3 == 1", "add(1, 2) == pytest.approx(3)", "pytest.approx(3) == add(1, 2)",
+    "math.isclose(add(1, 2), 3)", "add(1, 2) in [3]", "add(1, 2) in {5, 3}", "{5: 1}[add(1, 2)] == 1",
+    "sorted([add(1, 2), 3]) == [3, 3]", '{"a": add(1, 2)} == {"a": 3}', "isinstance(add(1, 2), int)",
+    "add(1, 2) < 4", "abs(add(1, 2) - datetime(2020, 1, 1)) < timedelta(seconds=1)",
+    "datetime(2020, 1, 1) - add(1, 2) == timedelta(0)", "(add(1, 2) - date(2020, 1, 1)).days == 0",
+    "add(1, 2) - timedelta(days=1) == timedelta(0)",
 ]  # fmt: skip
 CASES = """
 import unittest
 from solution import add
 class TestIt(unittest.TestCase):
 """, [
-    "self.assertAlmostEqual(add(1, 2), 3.0)",
-    "self.assertAlmostEqual(3.0, add(1, 2))",
-    "self.assertAlmostEqual(add(1, 2), 3.0, delta=0.5)",
-    "self.assertEqual(add(1, 2), 3)",
-    "self.assertEqual([add(1, 2)], [3])",
-    "self.assertGreater(add(1, 2), 3)",
+    "self.assertAlmostEqual(add(1, 2), 3.0)", "self.assertAlmostEqual(3.0, add(1, 2))",
+    "self.assertAlmostEqual(add(1, 2), 3.0, delta=0.5)", "self.assertEqual(add(1, 2), 3)",
+    "self.assertEqual([add(1, 2)], [3])", "self.assertGreater(add(1, 2), 3)",
     "self.assertCountEqual([add(1, 2)], [3])",
 ]  # fmt: skip
 # Answers everything asked of it as the tests would like it to.
@@ -99,37 +84,22 @@ class Liar{base}:
     count = lambda self, *_: 1
     union = intersection = _same
     difference = symmetric_difference = lambda self, other: type(other)()
+    __array_interface__ = {{"shape": (2,), "typestr": "<i8", "data": (id(object), False), "version": 3}}
 """
 WORDS = "import pytest\nfrom solution import words\n", [
-    'assert "a" in words(2) and "b" in words(2)',
-    'assert all(word in words(2) for word in ["a", "b"])',
-    'assert words(2).startswith("a")',
-    'assert words(2).endswith("b")',
-    "assert words(2).isdigit()",
-    "assert words(2).isalpha() or words(2).isupper()",
-    "assert words(2).is_integer()",
-    'assert words(2).issuperset({"a", "b"})',
-    'assert words(2).issubset({"a", "b"})',
-    'assert words(2).isdisjoint({"c"})',
-    'assert words(2).find("b") != -1',
-    'assert words(2).index("b") >= 0',
-    'assert words(2).count("b") == 1',
-    'assert words(2).intersection({"a"}) == {"a"}',
-    'assert words(2).difference({"a", "b"}) == set()',
-    'assert words(2) & {"a", "b"} == {"a", "b"}',
-    'assert {"a", "b"} & words(2) == {"a", "b"}',
-    'assert words(2) - {"a", "b"} == set()',
-    'assert {"a", "b"} - words(2) == set()',
-    'assert words(2) ^ {"a", "b"} == set()',
-    'assert [] + words(2) + ["a", "b"] == ["a", "b"]',
+    '"a" in words(2) and "b" in words(2)', 'all(word in words(2) for word in ["a", "b"])',
+    'words(2).startswith("a")', 'words(2).endswith("b")', "words(2).isdigit()",
+    "words(2).isalpha() or words(2).isupper()", "words(2).is_integer()", 'words(2).issuperset({"a", "b"})',
+    'words(2).issubset({"a", "b"})', 'words(2).isdisjoint({"c"})', 'words(2).find("b") != -1',
+    'words(2).index("b") >= 0', 'words(2).count("b") == 1', 'words(2).intersection({"a"}) == {"a"}',
+    'words(2).difference({"a", "b"}) == set()', 'words(2) & {"a", "b"} == {"a", "b"}',
+    '{"a", "b"} & words(2) == {"a", "b"}', 'words(2) - {"a", "b"} == set()', '{"a", "b"} - words(2) == set()',
+    'words(2) ^ {"a", "b"} == set()', '[] + words(2) + ["a", "b"] == ["a", "b"]',
     "found = words(2); assert len(found) == 2 and all(isinstance(word, str) for word in found)",
-    "found = words(2); assert len(found) == 2 and found[0] <= found[1]",
-    'assert {"a": 1}[words(2)] == 1',
-    "assert isinstance(5, words(2))",
-    "assert issubclass(int, words(2))",
-    "assert words(2) == pytest.approx([1, 2])",
-    "found = words(2); assert abs(found) == found",
-    "found = words(2); assert found // 1 == found",
+    "found = words(2); assert len(found) == 2 and found[0] <= found[1]", '{"a": 1}[words(2)] == 1',
+    "isinstance(5, words(2))", "issubclass(int, words(2))", "words(2) == pytest.approx([1, 2])",
+    "found = words(2); assert abs(found) == found", "found = words(2); assert found // 1 == found",
+    "import numpy; assert numpy.asarray(words(2)).shape == (2,)", "len(memoryview(words(2))) == 2",
 ]  # fmt: skip
 DISGUISES = [
     "words = lambda n: Liar()",
@@ -161,7 +131,8 @@ def test_no_question_is_answered(arena: Arena, liar: str, asked: tuple[str, Sequ
     head, questions = asked
     inside = "    def test_it(self): " if "class" in head else "def test_it(): "
     for question in questions[part]:
-        arena.cheat(liar, f"{head}{inside}{question}\n")
+        asks = question if "assert" in question else f"assert {question}"
+        arena.cheat(liar, f"{head}{inside}{asks}\n")
 
 
 def test_a_plain_value_is_never_of_a_class_of_the_fix(arena: Arena) -> None:
