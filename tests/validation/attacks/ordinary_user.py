@@ -31,13 +31,15 @@ def readable_python() -> str | None:
 
 
 def environment(folder: Path, packages: str = "*") -> str:
-    """A virtual environment of a Python that every user can read, with copies of these packages of this one."""
+    """A virtual environment of a Python that every user can read, with these packages of this one."""
     python = readable_python()
     assert python is not None
     subprocess.run([python, "-m", "venv", "--without-pip", folder], check=True)
     (target,) = folder.glob("lib/python*/site-packages")
     found = [path for name in packages.split() for path in Path(sysconfig.get_path("purelib")).glob(name)]
-    subprocess.run(["cp", "-a", "--reflink=auto", *found, target], check=True)
+    # Hard links, unless that is another file system.
+    if subprocess.run(["cp", "-al", *found, target], check=False, capture_output=True).returncode != 0:
+        subprocess.run(["cp", "-a", *found, target], check=True)
     return str(folder / "bin" / "python")
 
 
