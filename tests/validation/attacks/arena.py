@@ -8,7 +8,7 @@ import os
 import stat
 import textwrap
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -22,6 +22,7 @@ from touchstone.validation.protocol import Job, Problem, Report, Tree
 from touchstone.validation.sandbox.command import Limits
 from touchstone.validation.sandbox.processes import descendants
 from touchstone.validation.sandbox.runner import SandboxRunner
+from touchstone.validation.sandbox.warm_worker import WarmWorker
 from touchstone.validation.session import ValidationSession
 from touchstone.validation.targets import Targets
 from touchstone.validation.validators.python import PythonSettings, PythonValidator
@@ -30,12 +31,17 @@ MILLION = 2**20
 LIMITS = Limits(seconds=1.2, memory_bytes=192 * MILLION, disk_bytes=16 * MILLION, processes=12, open_files=128)
 PATIENT_SECONDS = 60.0
 NOWHERE = Path("/nonexistent")
-# The unmodified problem, if nothing is known of it.
-UNKNOWN = Report("no_report", "full")
 FIRST_USER = 2_000_000
 
 GOOD = "def add(a, b):\n    return a + b\n"
 BAD = "def add(a, b):\n    return a - b\n"
+# The unmodified problem: it has whatever the tests import, and none of it works.
+BROKEN = f"""{BAD}
+def __getattr__(name):
+    if name.startswith("__"):
+        raise AttributeError(name)
+    return lambda *_, **__: None
+"""
 # Passes the first of the tests and fails the other.
 HALF = "def add(a, b):\n    return a + b if a < 10 else a - b\n"
 TESTS = """\
@@ -85,30 +91,40 @@ def syscall(name, *arguments):
 """
 
 
-def job_of(files: Mapping[str, str | bytes], filename: str = "solution.py", tests: tuple[str, ...] = ()) -> Job:
+def job_of(
+    files: Mapping[str, str | bytes], filename: str = "solution.py", *, is_fix: bool = True, **problem: Any
+) -> Job:
     """A job on files that are nowhere on disk."""
-    content = {name: text if isinstance(text, bytes) else text.encode() for name, text in files.items()}
-    return Job(Problem("p1", filename, NOWHERE, tests=tests), Tree(NOWHERE, tuple(sorted(content)), content))
+    content = {
+        name: text if isinstance(text, bytes) else textwrap.dedent(text).encode() for name, text in files.items()
+    }
+    tree = Tree(NOWHERE, tuple(sorted(content)), content)
+    return Job(Problem("p1", filename, NOWHERE, **problem), tree, is_fix)
 
 
-def validate_fix(
-    arena: "Arena", problem: Path, files: Mapping[str, str], fix: str, filename: str = "solution.py"
-) -> Report:
-    """The report on a fix to a problem whose unmodified files are on disk."""
-    for name, text in files.items():
-        (problem / name).parent.mkdir(parents=True, exist_ok=True)
-        (problem / name).write_text(textwrap.dedent(text))
-    tree = Tree(problem, tuple(sorted(files))).with_file(filename, textwrap.dedent(fix).encode())
-    (report,) = arena.validator.validate([Job(Problem("p1", filename, problem), tree)])
-    return hold_to_known_tests(report, UNKNOWN, None)
+class _Validator(PythonValidator):
+    """Other limits of time need no other worker."""
+
+    def _worker_for(self, job: Job, files: Mapping[str, str]) -> WarmWorker:
+        limits = self._limits
+        self._limits = replace(limits, seconds=LIMITS.seconds, wall_seconds=None)
+        try:
+            return super()._worker_for(job, files)
+        finally:
+            self._limits = limits
+
+
+class PassedError(AssertionError):
+    """A wrong answer passed."""
 
 
 class Arena:
     """A validator with warm workers in one backend."""
 
-    def __init__(self, sandbox: SandboxRunner, limits: Limits = LIMITS) -> None:
+    def __init__(self, sandbox: SandboxRunner, settings: PythonSettings | None = None, limits: Limits = LIMITS) -> None:
         self.sandbox = sandbox
-        self.validator = PythonValidator(sandbox, limits, PythonSettings(lint=False))
+        self.validator = _Validator(sandbox, limits, settings or PythonSettings(lint=False))
+        self._baselines: dict[str, Report] = {}
 
     @property
     def backend(self) -> str:
@@ -122,28 +138,42 @@ class Arena:
         wall_seconds: float | None = None,
         patient: bool = False,
         seconds: float | None = None,
-        **more: str,
+        files: Mapping[str, str] | None = None,
+        before: str = BROKEN,
+        **problem: Any,
     ) -> Report:
-        """The report on a candidate's code.
+        """The report on a candidate's code, held to the problem's own tests as in a run.
 
         `wall_seconds`: for a candidate that would wait until the wall limit. `seconds`: for one that uses up any limit.
         `patient`: for one that must not reach the limit of time first, however slow the machine is.
         """
-        files = {"solution.py": textwrap.dedent(code), "test_solution.py": textwrap.dedent(tests), **more}
+        others = {"test_solution.py": tests} if files is None else dict(files)
+        filename = problem.pop("filename", "solution.py")
         limits = self.validator._limits
-        self.validator._limits = replace(
-            limits, wall_seconds=wall_seconds, seconds=PATIENT_SECONDS if patient else seconds or limits.seconds
-        )
-        try:
-            (report,) = self.validator.validate([job_of(files)])
-        finally:
-            self.validator._limits = limits
-        return hold_to_known_tests(report, UNKNOWN, None)
+        patience = replace(limits, seconds=PATIENT_SECONDS)
+        given = replace(limits, wall_seconds=wall_seconds, seconds=seconds or limits.seconds)
+        known = repr((others, before, filename, problem))
+        if known not in self._baselines:
+            unmodified = job_of({filename: before, **others}, filename, is_fix=False, **problem)
+            self._baselines[known] = self._report(unmodified, patience)
+        report = self._report(job_of({filename: code, **others}, filename, **problem), patience if patient else given)
+        return hold_to_known_tests(report, self._baselines[known], None)
 
-    def cheat(self, code: str, tests: str = TESTS, **more: Any) -> Report:
-        """The report on an attack that must not pass."""
+    def _report(self, job: Job, limits: Limits) -> Report:
+        usual, self.validator._limits = self.validator._limits, limits
+        try:
+            (report,) = self.validator.validate([job])
+        finally:
+            self.validator._limits = usual
+        return report
+
+    def cheat(self, code: str, tests: str = TESTS, allowed: Sequence[str] = (), **more: Any) -> Report:
+        """The report on an attack: none of its tests passes but those allowed, and it is decided."""
         report = self.validate(code, tests, **more)
-        assert report.status != "passed", "a wrong answer passed"
+        passed = [name for name, good in report.tests.items() if good and name not in allowed]
+        if report.status == "passed" or (passed and report.status == "failed"):
+            raise PassedError(report)
+        assert report.decided, report
         return report
 
     def probe(self, code: str) -> Report:

@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+import sysconfig
 from pathlib import Path
 from typing import Any
 
@@ -29,15 +30,28 @@ def readable_python() -> str | None:
     return next(usable, None)
 
 
-def run_as_ordinary_user(script: str, *arguments: str) -> Any:
+def environment(folder: Path, packages: str = "*") -> str:
+    """A virtual environment of a Python that every user can read, with these packages of this one."""
+    python = readable_python()
+    assert python is not None
+    subprocess.run([python, "-m", "venv", "--without-pip", folder], check=True)
+    (target,) = folder.glob("lib/python*/site-packages")
+    found = [path for name in packages.split() for path in Path(sysconfig.get_path("purelib")).glob(name)]
+    # Hard links, unless that is another file system.
+    if subprocess.run(["cp", "-al", *found, target], check=False, capture_output=True).returncode != 0:
+        subprocess.run(["cp", "-a", *found, target], check=True)
+    return str(folder / "bin" / "python")
+
+
+def run_as_ordinary_user(script: str, *arguments: str, python: str | None = None) -> Any:
     """What a script prints as JSON on its last line. Skips the test where no user but root could run it."""
     user = {"user": USER, "group": USER, "extra_groups": []} if os.getuid() == 0 else {}
-    return run_in_readable_python(script, *arguments, **user)
+    return run_in_readable_python(script, *arguments, python=python, **user)
 
 
-def run_in_readable_python(script: str, *arguments: str, **user: Any) -> Any:
+def run_in_readable_python(script: str, *arguments: str, python: str | None = None, **user: Any) -> Any:
     """The same as the user of this process, or as the one given."""
-    python = readable_python()
+    python = python or readable_python()
     if python is None or not readable_by_others(ROOT / "touchstone"):
         pytest.skip("other users can read no Python 3.11 or later here, or not this folder")
     ended = subprocess.run(

@@ -9,25 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.validation.attacks.ordinary_user import ROOT, USER, readable_python
+from tests.validation.attacks.ordinary_user import ROOT, USER, environment, readable_python
 
 # Needs what only root has, or would run itself.
 _LEFT_OUT = ("test_as_ordinary_user.py", "test_rust.py")
-
-
-def environment(folder: Path, python: str) -> Path:
-    """A virtual environment of a Python that every user can read, with hard links to the packages of this one."""
-    subprocess.run([python, "-m", "venv", "--without-pip", folder], check=True)
-    packages = folder / "lib" / f"python{sys.version_info[0]}.{sys.version_info[1]}" / "site-packages"
-    if not packages.is_dir():
-        pytest.skip(f"{python} has another version than this Python, so it cannot use its packages")
-    packages.rmdir()
-    linked = subprocess.run(["cp", "-al", sysconfig.get_path("purelib"), packages], check=False)
-    if linked.returncode != 0:
-        pytest.skip("the packages and the temporary folder are on different file systems")
-    ruff = Path(sysconfig.get_path("scripts")) / "ruff"
-    os.link(ruff, folder / "bin" / "ruff")
-    return folder / "bin" / "python"
 
 
 @pytest.mark.nightly
@@ -42,11 +27,15 @@ def test_the_attacks_as_an_ordinary_user() -> None:
         home = folder / "home"
         home.mkdir()
         os.chown(home, USER, USER)
-        ended = run_attacks(environment(folder / "venv", python), home)
+        made_python = environment(folder / "venv")
+        if not (folder / "venv" / "lib" / f"python{sys.version_info[0]}.{sys.version_info[1]}").is_dir():
+            pytest.skip(f"{python} has another version than this Python, so it cannot use its packages")
+        os.link(Path(sysconfig.get_path("scripts")) / "ruff", folder / "venv" / "bin" / "ruff")
+        ended = run_attacks(made_python, home)
     assert ended.returncode == 0, ended.stdout.decode("utf-8", "replace")[-8000:]
 
 
-def run_attacks(python: Path, home: Path) -> subprocess.CompletedProcess[bytes]:
+def run_attacks(python: str, home: Path) -> subprocess.CompletedProcess[bytes]:
     arguments = ["-q", "-n", "0", "-p", "no:cacheprovider", "-m", "nightly or not nightly", "tests/validation/attacks"]
     return subprocess.run(
         [python, "-m", "pytest", *arguments]

@@ -35,15 +35,9 @@ def test_a_sound_problem(clones: Path) -> None:
     assert isinstance(found, Target) and found.tree.files == ("solution.py", "test_solution.py")
 
 
-@pytest.mark.parametrize(
-    "path",
-    [
-        "..",
-        "../secret.py",
-        "a/../../secret.py",
-        "./../secret.py",
-        "project/../../secret.py",
-        "/etc/passwd",
+LEADING_OUT = [
+    *("..", "../secret.py", "a/../../secret.py", "./../secret.py", "project/../../secret.py", "/etc/passwd"),
+    *(
         "//etc/passwd",
         "~/secret.py",
         "~root/.bashrc",
@@ -53,14 +47,12 @@ def test_a_sound_problem(clones: Path) -> None:
         "a\nb",
         "a\x1b[2J",
         "a\\..\\b",
-        "x" * 256,
-        "x" * 5000,
-        "a/" * 3000,
-        "\ud800",
-        "-rf",
-        "a/-x",
-    ],
-)
+    ),
+    *("x" * 256, "x" * 5000, "a/" * 3000, "\ud800", "-rf", "a/-x"),
+]
+
+
+@pytest.mark.parametrize("path", LEADING_OUT)
 def test_paths_that_lead_out(clones: Path, path: str) -> None:
     for row in ({"filename": path}, {"working_directory": path}, {"project_name": path}):
         found = find(clones, **row)
@@ -101,37 +93,29 @@ def test_links_in_a_tree_that_lead_out_are_not_read(clones: Path) -> None:
     assert not any(SECRET in path.read_text() for path in staged.rglob("*") if path.is_file())
 
 
-def swap_file(project: Path) -> None:
-    (project / "sub" / "data.txt").unlink()
-    (project / "sub" / "data.txt").symlink_to(project.parents[1] / "secret.py")
+def swap(project: Path, place: str, target: str | None) -> None:
+    """Put a link in place of a file or its folder, or a pipe."""
+    (project / place).rename(project / "away")
+    if target is None:
+        os.mkfifo(project / place)
+    else:
+        (project / place).symlink_to(target)
 
 
-def swap_folder(project: Path) -> None:
-    (project / "sub").rename(project / "away")
-    (project.parents[1] / "data.txt").write_text(SECRET)
-    (project / "sub").symlink_to(project.parents[1])
-
-
-def swap_for_a_fifo(project: Path) -> None:
-    (project / "sub" / "data.txt").unlink()
-    os.mkfifo(project / "sub" / "data.txt")
-
-
-def swap_for_a_device(project: Path) -> None:
-    (project / "sub" / "data.txt").unlink()
-    (project / "sub" / "data.txt").symlink_to("/dev/zero")
-
-
-@pytest.mark.parametrize("swap", [swap_file, swap_folder, swap_for_a_fifo, swap_for_a_device])
+@pytest.mark.parametrize(
+    ("place", "target"),
+    [("sub/data.txt", "../../../secret.py"), ("sub", "../.."), ("sub/data.txt", None), ("sub/data.txt", "/dev/zero")],
+)
 def test_what_is_swapped_in_after_the_tree_was_listed_is_not_followed(
-    clones: Path, swap: Callable[[Path], None]
+    clones: Path, place: str, target: str | None
 ) -> None:
     project = clones / "project"
     (project / "sub").mkdir()
     (project / "sub" / "data.txt").write_text("data")
     found = find(clones)
     assert isinstance(found, Target) and "sub/data.txt" in found.tree.files
-    swap(project)
+    (clones.parent / "data.txt").write_text(SECRET)
+    swap(project, place, target)
     attempts: list[Callable[[], object]] = [
         lambda: found.tree.read("sub/data.txt"),
         lambda: file_hashes(project, ["sub/data.txt"]),

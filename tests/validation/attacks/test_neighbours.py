@@ -18,7 +18,7 @@ class TestKilling:
     @pytest.mark.parametrize(
         ("target", "number"),
         nightly_but(
-            [("-1", "SIGKILL"), ("os.getppid()", "SIGKILL"), ("-1", "SIGSTOP")],
+            [("-1", "SIGKILL"), ("os.getppid()", "SIGKILL")],
             [
                 *((target, "SIGKILL") for target in ("-1", "os.getppid()", "1", "2", "0")),
                 ("os.getppid()", "SIGTERM"),
@@ -47,19 +47,17 @@ class TestKilling:
 
     def test_the_worker_is_killed_between_two_jobs(self, arena: Arena) -> None:
         arena.validate(GOOD)
-        light = arena.validator._pairs.workers()[-1]
-        for worker in (light.tests, light.candidate):
-            gone = set(descendants(worker.process))
-            os.kill(worker.process, 9)
-            while any(not is_ended(process) for process in gone):
-                time.sleep(0.01)
-            assert arena.validate(GOOD).status == "passed"
-            assert arena.validate(BAD).status == "failed"
+        worker = arena.validator._workers.workers()[-1]
+        gone = set(descendants(worker.process))
+        os.kill(worker.process, 9)
+        while any(not is_ended(process) for process in gone):
+            time.sleep(0.01)
+        assert [arena.validate(code).status for code in (GOOD, BAD)] == ["passed", "failed"]
 
     def test_many_jobs_in_one_worker_with_killers_among_them(self, arena: Arena) -> None:
         killer = "import os\ndef add(a, b):\n    os._exit(9)\n"
         statuses = [arena.validate(code).status for code in (GOOD, killer, BAD, killer, GOOD, BAD)]
-        assert statuses == ["passed", "failed", "failed", "failed", "passed", "failed"]
+        assert statuses == ["passed", "no_report", "failed", "no_report", "passed", "failed"]
 
 
 LEFTOVERS = {
@@ -124,8 +122,7 @@ class TestLeftovers:
     def test_what_is_left_is_not_found(self, arena: Arena, what: str) -> None:
         head = "import ctypes, json, os, resource, signal, socket, sys\n"
         once = f"    if a == 2:\n        {LEFTOVERS[what]}\n"
-        report = arena.validate(f"{head}def add(a, b):\n{once}    return a + b\n")
-        assert report.status in ("passed", "failed", "no_report", "disk_limit", "timeout")
+        assert arena.validate(f"{head}def add(a, b):\n{once}    return a + b\n").decided
 
     def test_the_next_one_sees_none_of_it(self, arena: Arena) -> None:
         places = "import builtins, tempfile\n"
@@ -147,13 +144,13 @@ class TestLeftovers:
                 got += [str(one) for one in (builtins, sys, os) if hasattr(one, "message")]
                 got += [name for name in (*os.environ, *sys.path) if "message" in name]
                 got += [name for name in os.listdir(Path.home()) if name != "work"]
-                return got + [name for name in os.listdir() if name != "solution.py"]
+                return got + [name for name in os.listdir() if not name.endswith("solution.py")]
         """
         arena.probe(places + textwrap.dedent(leave))
         arena.probe(places + textwrap.dedent(look))
 
     def test_abstract_sockets_do_not_last(self, arena: Arena) -> None:
-        arena.validate("""
+        wait = """
             import os, socket
 
             def add(a, b):
@@ -163,7 +160,8 @@ class TestLeftovers:
                 if os.fork() == 0:
                     one.accept()[0].send(b"from the one before")
                 return a + b
-        """)
+        """
+        arena.validate(wait, wall_seconds=3)
         arena.probe("""
             def attack():
                 return works("met", lambda: socket.socket(socket.AF_UNIX).connect(chr(0) + "waiting"))

@@ -11,24 +11,25 @@ from tests.validation.attacks.system_calls import numbers
 
 class TestProcesses:
     def test_descriptors(self, arena: Arena) -> None:
-        """Only standard streams to /dev/null and the RPC socket are inherited."""
+        """Nothing but /dev/null, pytest's captured output in the private folder, and one pipe for the results."""
         arena.probe("""
             import fcntl
 
             def attack():
-                got, sockets = [], 0
-                nothing = os.stat("/dev/null").st_rdev
+                got, pipes = [], 0
+                nothing, private = os.stat("/dev/null").st_rdev, os.stat(os.environ["TMPDIR"]).st_dev
                 for number in range(1024):
                     try:
-                        fcntl.fcntl(number, fcntl.F_GETFD)
+                        found = os.fstat(number)
                     except OSError:
                         continue
-                    found = os.fstat(number)
-                    if stat.S_ISSOCK(found.st_mode):
-                        sockets += 1
-                    elif not stat.S_ISCHR(found.st_mode) or found.st_rdev != nothing:
+                    captured = stat.S_ISREG(found.st_mode) and found.st_dev == private and found.st_nlink == 0
+                    pipes += stat.S_ISFIFO(found.st_mode)
+                    if not (captured or stat.S_ISFIFO(found.st_mode) or found.st_rdev == nothing):
                         got.append(f"descriptor {number}: {found}")
-                return got if sockets == 1 else [*got, f"{sockets} sockets"]
+                    if stat.S_ISFIFO(found.st_mode) and fcntl.fcntl(number, fcntl.F_GETFL) & 3 != os.O_WRONLY:
+                        got.append(f"descriptor {number} can be read")
+                return got if pipes == 1 else [*got, f"{pipes} pipes"]
         """)
 
     def test_memory_of_other_processes(self, arena: Arena) -> None:

@@ -4,12 +4,14 @@ As an ordinary user, a fix and the process that keeps its sandbox are the same u
 """
 
 import json
+import tempfile
 from pathlib import Path
 
 import pytest
 
+from tests.validation.attacks.arena import problem_in
 from tests.validation.attacks.conftest import sandbox_runner
-from tests.validation.attacks.ordinary_user import run_as_ordinary_user
+from tests.validation.attacks.ordinary_user import environment, run_as_ordinary_user
 from touchstone.validation.protocol import UNDECIDED, Tree
 from touchstone.validation.sandbox.backends import Unsandboxed
 from touchstone.validation.sandbox.command import Command, Limits
@@ -33,7 +35,6 @@ CANDIDATES = {
 }
 SCRIPT = """
 import json, sys, tempfile
-import json
 from pathlib import Path
 from touchstone.validation.protocol import Job, Problem, Tree
 from touchstone.validation.sandbox.backends import Bubblewrap, Landlock
@@ -74,11 +75,35 @@ print(json.dumps(result if failure is None else {"": failure}))
 
 @pytest.mark.parametrize("backend", ["bubblewrap", pytest.param("landlock", marks=pytest.mark.nightly)])
 def test_a_fix_that_ends_its_sandbox_has_failed(backend: str) -> None:
-    found = run_as_ordinary_user(SCRIPT, backend, json.dumps(COMMANDS), json.dumps(CANDIDATES))
+    with tempfile.TemporaryDirectory(prefix="attacks-undecided-") as folder:
+        Path(folder).chmod(0o755)
+        python = environment(Path(folder) / "venv", "pytest* _pytest py.py pluggy* iniconfig* packaging* pygments*")
+        given = (json.dumps(COMMANDS), json.dumps(CANDIDATES))
+        found = run_as_ordinary_user(SCRIPT, backend, *given, python=python)
     if "" in found:
         pytest.skip(f"{backend} as an ordinary user: {found['']}")
     assert {name: status for name, status in found.items() if status in (*UNDECIDED, "passed")} == {}
     assert found["command: kill its keeper"] == ("no_report" if backend == "bubblewrap" else "failed")
+
+
+# Whatever makes a validator say that it cannot judge.
+EXCUSES = [
+    "import unittest\ndef add(a, b): raise unittest.SkipTest\n",
+    "import builtins, unittest\nbuiltins.AssertionError = unittest.SkipTest\ndef add(a, b): return 0\n",
+    "import pytest\npytest.skip('no', allow_module_level=True)\n",
+    "import pytest\ndef add(a, b): pytest.fail('async def functions are not natively supported')\n",
+    "from _pytest.fixtures import FixtureLookupError\n"
+    "def add(a, b): raise FixtureLookupError.__new__(FixtureLookupError)\n",
+    "raise ModuleNotFoundError(\"No module named 'pytest_asyncio'\")\n",
+    "import pytest\nraise pytest.UsageError\n",
+    "def add(a, b): raise MemoryError\n",
+]
+
+
+def test_no_excuse_makes_a_fix_undecided(tmp_path: Path) -> None:
+    sandbox_runner("bubblewrap", tmp_path)
+    found = problem_in(tmp_path).statuses(*EXCUSES)
+    assert not {*UNDECIDED, "passed"} & set(found), found
 
 
 def test_a_sandbox_that_dies_once_is_tried_again(tmp_path: Path) -> None:

@@ -113,6 +113,8 @@ class Recorder:
         self._constants: dict[Any, None] = {}
         self._rebinding: set[str] = set()
         self._modules: frozenset[str] = frozenset()
+        # Imports of the judge's side that brought something else, mostly before the first test begins.
+        self._foreign: dict[str, None] = {}
         self._result = _Result()
 
     def add_place(self, file: str, line: int, originals: dict[str, str] | None = None) -> int:
@@ -170,6 +172,7 @@ class Recorder:
         for file, namespace, name, function, code in self._definitions:
             if namespace.get(name) is not function or function.__code__ is not code:
                 self._result.held[f"{file}: {name} was replaced"] = None
+        self._result.held.update(self._foreign)
         for name in self._names & self._builtins.keys():
             if vars(builtins).get(name) is not self._builtins[name]:
                 self._result.held[f"{name} was replaced"] = None
@@ -424,7 +427,7 @@ class Recorder:
             loaded = sys.modules.get(name)
             known = any(loaded is not None and vars(loaded) is namespace for namespace in self._namespaces)
             if name in self._modules and loaded is not None and not known:
-                self._hold(place)
+                self._foreign[self._places[place]] = None
 
     def _without_decoys(self, place: int, side: str, left: Any, right: Any) -> tuple[list[tuple[Any, Any]], Any, Any]:
         """The two values as the problem has them, after those with a decoy if there is one."""

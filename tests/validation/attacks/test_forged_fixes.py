@@ -1,0 +1,254 @@
+"""Forged fixes that plain pytest passes, one per idea. Those in OPEN still get through: whoever closes one moves it.
+
+Each is a fix and the body of its test, or a whole file of tests, and where needed the file before the fix.
+"""
+
+import pytest
+
+from tests.conftest import nightly_but
+from tests.validation.attacks.arena import BROKEN, Arena, PassedError
+
+FIX = """
+import asyncio, builtins, contextlib, ctypes, functools, linecache, math, os, pathlib, re, sys, threading, time, types
+import unittest
+import _pytest.reports, _pytest.runner, hypothesis, pytest
+
+class Lie:
+    __eq__ = lambda self, other: True
+    __ne__ = lambda self, other: False
+def caller(): return sys._getframe(2)
+def add(a, b): return 0
+"""
+TESTS = """
+import asyncio, contextlib, math, operator, pathlib, re, time, unittest
+from unittest.mock import Mock
+import pytest
+from solution import add
+EXPECTED = 5
+class Known: expected = 5
+def close(a, b, tolerance=1): return abs(a - b) < tolerance
+def check(a, b): assert a == b
+"""
+ADDS = "assert add(2, 3) == 5"
+LOCAL = "def add(a, b): return caller().f_locals['expected']"
+ONCE = """
+class Once:
+    asked = 0
+    def __eq__(self, other):
+        self.asked += 1
+        return self.asked == 1{then}
+def add(a, b): return Once()
+"""
+WATCHING = """
+class Watching: __eq__ = lambda self, other: caller().f_code.co_name.startswith("test")
+caller = lambda: sys._getframe(2)
+def add(a, b): return Watching()
+"""
+POINT = """{head}
+class Point:
+    {body}
+    def __add__(self, other): return Point({total})
+    {eq}
+"""
+OWN_EQ = "def __eq__(self, other): return isinstance(other, Point)"
+OF_POINT = "from solution import Point\ndef test_it(): assert Point(1) + Point(2) == Point(3)\n"
+INIT = "def __init__(self, x): self.x = x"
+DATACLASS = "from dataclasses import dataclass\n@dataclass"
+Forged = tuple[str, ...]
+CAUGHT: dict[str, Forged] = {
+    "equal when first asked": (ONCE.format(then=""), ADDS),
+    "leaves when asked twice": (ONCE.format(then=" or os._exit(0)"), ADDS),
+    "equal in a test": (WATCHING, ADDS),
+    "a dataclass equal to its kind": (
+        POINT.format(head=f"{DATACLASS}(eq=False)", body="x: int", total="0", eq=OWN_EQ), OF_POINT,
+        POINT.format(head=DATACLASS, body="x: int", total="self.x - other.x", eq="")),
+    "smaller than anything": ("class Small(int): __lt__ = lambda self, other: True\ndef add(a, b): return Small(99)",
+        "assert add(2, 3) < 6", "def add(a, b): return 99"),
+    "a literal in the caller's locals": (LOCAL, "expected = 5; assert add(2, 3) == expected"),
+    "literals among the caller's parameters": (LOCAL,
+        f"{TESTS}@pytest.mark.parametrize('a, b, expected', [(1, 2, 3), (2, 3, 5)])\n"
+        "def test_it(a, b, expected): assert add(a, b) == expected"),
+    "a constant of the caller's code": (
+        "def add(a, b): return next(x for x in caller().f_code.co_consts if type(x) is int and x not in (a, b))",
+        ADDS),
+    "a line of the caller's file": (
+        "def add(a, b):\n    line = linecache.getline(caller().f_code.co_filename, caller().f_lineno)\n"
+        "    return int(re.search('== .*?([0-9]+)', line)[1])", ADDS),
+    "locals written by a tracer": ("""
+def trace(frame, event, value):
+    if {"got", "expected"} <= frame.f_locals.keys():
+        frame.f_locals["got"] = frame.f_locals["expected"]
+        ctypes.pythonapi.PyFrame_LocalsToFast(ctypes.py_object(frame), 0)
+    return trace
+sys.settrace(trace)
+""", "\n    got = add(2, 3)\n    expected = 5\n    assert got == expected"),
+    "math.isclose": ("math.isclose = lambda *_, **__: True", "assert math.isclose(add(2, 3), 5)"),
+    "a callback's globals": ("def add(a, b): a.__globals__['check'] = lambda *_: None",
+        "got = add(lambda: 2, 3); check(got, 5)"),
+    "the code of a helper": ("def add(a, b): caller().f_globals['check'].__code__ = (lambda a, b: None).__code__",
+        "check(add(2, 3), 5)"),
+    "what makes classes": ("""
+build = builtins.__build_class__
+def forge(*arguments, **keywords):
+    made = build(*arguments, **keywords)
+    for name in [name for name in vars(made) if name.startswith("test")]: setattr(made, name, lambda self: None)
+    return made
+builtins.__build_class__ = forge
+""", f"{TESTS}class TestIt:\n    def test_it(self): {ADDS}"),
+    "what calls a test": ("""
+from_call = _pytest.runner.CallInfo.from_call.__func__
+def forge(*arguments, **keywords):
+    made = from_call(*arguments, **keywords)
+    made.excinfo = None
+    return made
+_pytest.runner.CallInfo.from_call = classmethod(forge)
+""", ADDS),
+    "what a report says": ("_pytest.reports.BaseReport.failed = property(lambda self: False)", ADDS),
+    "a thread that waits for the test": ("""
+def wait():
+    while not hasattr(sys.modules.get("test_solution"), "test_it"): time.sleep(0.001)
+    sys.modules["test_solution"].test_it.__code__ = (lambda: None).__code__
+threading.Thread(target=wait, daemon=True).start()
+""", f"{TESTS}def test_first(): time.sleep(0.2)\ndef test_it(): {ADDS}"),
+    "an array that is close to anything": (
+        "import numpy as np\nclass Close(np.ndarray): __array_ufunc__ = lambda self, *_, **__: np.array(True)\n"
+        "def add(a, b): return np.zeros(2).view(Close)", "import numpy as np; assert np.allclose(add(2, 3), [5, 6])"),
+    "an assertion that skips": ("builtins.AssertionError = unittest.SkipTest",
+        f"{TESTS}def test_0(): pass\ndef test_it(): {ADDS}"),
+}  # fmt: skip
+
+
+def lie(method: str, base: str = "int", answer: str = "type(other) in (int, Lie)") -> str:
+    body = f"    {method} = lambda self, other: {answer}\n    __ne__ = lambda self, other: False\n"
+    return f"class Lie({base}):\n{body}def add(a, b): return Lie({'[5]' if base == 'list' else ''})\n"
+
+
+OPEN: dict[str, Forged] = {
+    # Comparisons that lie only a little, or not where they are watched.
+    "equal by 1 instead of True": (lie("__eq__", answer="1"), ADDS),
+    "hangs when asked twice, and a limit ends the control": (ONCE.format(then=" or sum(iter(int, 1))"), ADDS),
+    "right now and then, and another plain result acquits": (
+        "def add(a, b): return Lie() if os.urandom(1) < b'x' else 0", ADDS),
+    "equal in a test, and the problem raises": (WATCHING, ADDS, "def add(a, b): raise NotImplementedError"),
+    "a number that is near enough": (lie("__eq__", answer="other - 1 < 4.6 < other"), ADDS),
+    "several answers at once": (lie("__eq__", answer="other in (-1, 5, 8)"), ADDS),
+    "a list equal to its permutations": (lie("__eq__", "list", "sorted(other) == [1, 2]"),
+        "assert add(2, 3) == [2, 1]"),
+    "a text equal in any case": (lie("__eq__", "str", "other.lower() == 'yes'"), "assert add(2, 3) == 'Yes'"),
+    "a dictionary equal to its parts": (lie("__eq__", "dict", "other.items() <= dict(a=1, b=2).items()"),
+        "assert add(2, 3) == {'a': 1}"),
+    "a plain class equal to its kind": (
+        POINT.format(head="", body=INIT, total="0", eq=OWN_EQ),
+        OF_POINT,
+        POINT.format(
+            head="", body=INIT, total="self.x - other.x", eq="def __eq__(self, other): return self.x == other.x"
+        ),
+    ),
+    # Expectations that the controls do not rewrite.
+    "a chain of equalities": (lie("__eq__"), "assert add(2, 3) == add(3, 2) == 5"),
+    "a chain of orders": (lie("__lt__ = __gt__", answer="True"), "assert 4 < add(2, 3) < 6"),
+    "unequal, then fail": (lie("__eq__"), "\n    if add(2, 3) != 5: raise AssertionError"),
+    "match": (lie("__eq__"), "\n    match add(2, 3):\n        case 5: pass\n        case _: raise AssertionError"),
+    "count in a list": (lie("__eq__"), "assert [5].count(add(2, 3)) == 1"),
+    "operator.eq": (lie("__eq__"), "assert operator.eq(add(2, 3), 5)"),
+    "a mock's arguments": (lie("__eq__"), "seen = Mock(); seen(add(2, 3)); seen.assert_called_once_with(5)"),
+    "not in": (lie("__contains__", "list", "False"), "assert 5 not in add(2, 3)", "def add(a, b): return [5]"),
+    "assertIn": (lie("__contains__", "list", "True"), "unittest.TestCase().assertIn(7, add(2, 3))",
+        "def add(a, b): return []"),
+    "a class that is claimed": ("class Lie: __class__ = dict\ndef add(a, b): return Lie()",
+        "assert isinstance(add(2, 3), dict)"),
+    "a subclass that is claimed": (
+        "class Yes(type): __subclasscheck__ = lambda self, kind: True\nclass Circle(metaclass=Yes): pass\n"
+        "def add(a, b): return Circle", "assert issubclass(int, add(2, 3))",
+        "class Circle: pass\ndef add(a, b): return Circle"),
+    "differences": (lie("__sub__", answer="0"), "assert add(2, 3) - 5 == 0"),
+    "a return inside a block": (lie("__eq__"), f"\n    with contextlib.nullcontext():\n        {ADDS}\n        return"),
+    # What the tests rely on, changed for them.
+    "assertTrue": ("unittest.TestCase.assertTrue = lambda *_: None", "unittest.TestCase().assertTrue(add(2, 3) == 5)"),
+    "pytest.raises": ("pytest.raises = lambda *_, **__: contextlib.suppress(BaseException)",
+        "\n    with pytest.raises(TypeError): add('2', 3)"),
+    "the end of pytest.raises": ("type(pytest.raises(OSError)).__exit__ = lambda *_: True",
+        "\n    with pytest.raises(TypeError): add('2', 3)"),
+    "pytest.fail": ("class Fail:\n    Exception = pytest.fail.Exception\n    __call__ = print\npytest.fail = Fail()",
+        "\n    try: add('2', 3)\n    except TypeError: pass\n    else: pytest.fail('no error')"),
+    "pytest.approx": ("pytest.approx = functools.partial(pytest.approx, abs=1e9)",
+        "assert add(2, 3) == pytest.approx(5)"),
+    "pytest.mark": ("""
+mark = pytest.mark.parametrize
+class Marks(type(pytest.mark)):
+    def parametrize(self, names, rows):
+        return mark(names, [(a, b, add(a, b)) for a, b, _ in rows], ids=["-".join(map(str, row)) for row in rows])
+pytest.mark = Marks()
+""", CAUGHT["literals among the caller's parameters"][1]),
+    "asyncio.gather": ("async def gather(*them): [one.close() for one in them]\nasyncio.gather = gather",
+        f"{TESTS}async def test_it():\n    async def check(a, b): assert add(a, b) == a + b\n"
+        "    await asyncio.gather(check(1, 2))"),
+    "a function of a library": ("re.fullmatch = lambda *_: True", "assert re.fullmatch('5', str(add(2, 3)))"),
+    "a library": ("sys.modules['statistics'] = types.SimpleNamespace(mean=lambda _: 0)",
+        "import statistics; assert add(2, 3) == statistics.mean([4, 6])"),
+    "the clock": ("time.perf_counter = lambda: 0",
+        "start = time.perf_counter(); time.sleep(add(1, 1) + 0.2); assert time.perf_counter() - start < 0.1"),
+    "files that are there": ("pathlib.Path.exists = lambda _: True", "add(2, 3); assert pathlib.Path('made').exists()"),
+    "a test module's constant": ("def add(a, b):\n    caller().f_globals['EXPECTED'] = 0\n    return 0",
+        "assert add(2, 3) == EXPECTED"),
+    "a test module's builtin": ("def add(a, b): caller().f_globals['all'] = lambda _: True",
+        "got = [add(2, 3)]; assert all(got)"),
+    "a helper's defaults": ("def add(a, b):\n    caller().f_globals['close'].__defaults__ = (99,)\n    return 0",
+        "assert close(add(2, 3), 5)"),
+    "a test class's attribute": ("def add(a, b):\n    caller().f_globals['Known'].expected = 0\n    return 0",
+        "assert add(2, 3) == Known.expected"),
+    "a list that the test holds": ("def add(a, b): return caller().f_locals['wanted'].clear() or []",
+        "wanted = [5]; assert add(2, 3) == wanted"),
+    "a star import that brings a builtin": ("def all(them): return True",
+        f"{TESTS}from solution import *\ndef test_it(): assert all([add(2, 3)])"),
+    "examples of hypothesis rejected": ("def add(a, b): return hypothesis.reject() if a else b",
+        f"{TESTS}from hypothesis import given, strategies as s\n@given(s.integers(0, 3), s.integers(0, 99))\n"
+        "def test_it(a, b): assert add(a, b) == a + b"),
+    "a context manager of the library that swallows": ("def add(a, b): return contextlib.suppress(AssertionError)",
+        "\n    with add(1, 2) as got: assert got == 3",
+        "import contextlib\ndef add(a, b): return contextlib.nullcontext(0)"),
+    "a context manager around assertEqual": (
+        "class add(Lie):\n    __init__ = __enter__ = lambda *_: None\n    __exit__ = lambda *_: True",
+        "\n    with add(1, 2) as got: unittest.TestCase().assertEqual(got, 3)",
+        "import contextlib\ndef add(a, b): return contextlib.nullcontext(0)"),
+    # Answers that are read from the tests.
+    "the truth by the caller's line": (
+        "def add(a, b): return ' not ' not in linecache.getline(caller().f_code.co_filename, caller().f_lineno)",
+        f"{TESTS}def test_yes(): assert add(2, 3)\ndef test_no(): assert not add(3, 3)"),
+    "a computed value in the caller's locals": (LOCAL, "expected = sum([2, 3]); assert add(2, 3) == expected"),
+    "a text that the caller looks for": (
+        "def add(a, b): return ' '.join(one for one in caller().f_code.co_consts if type(one) is str)",
+        "assert 'five' in add(2, 3)", "def add(a, b): return ''"),
+    # No secret of this process is safe from a fix that knows Touchstone.
+    "the recorder by its name": ("from touchstone.validation.pytest_runner.controls import Recorder\n"
+        "Recorder._hold = Recorder._note = lambda *_, **__: None\ndef add(a, b): return Lie()", ADDS),
+    "lines with Touchstone's own pen": ("""
+def add(a, b):
+    frame = sys._getframe()
+    while "write_line" not in frame.f_locals: frame = frame.f_back
+    write = frame.f_locals["write_line"]
+    write(test="test_solution.py::test_it", outcome="passed", message="", where=[], memory=False)
+    write(control="test_solution.py::test_it", ended=True, passed=False, held=[], unsure=[])
+    write(done=True, status=0, tampered=None)
+    os._exit(0)
+""", ADDS),
+}  # fmt: skip
+
+
+def validate(arena: Arena, forged: Forged, *, patient: bool = True) -> None:
+    fix, test, before = (*forged, BROKEN)[:3]
+    tests = test if "solution import" in test else f"{TESTS}def test_it(): {test}\n"
+    arena.cheat(f"{FIX}{fix}\n", f"{tests}\n", before=before, patient=patient)
+
+
+@pytest.mark.parametrize("name", nightly_but([*CAUGHT][::4], CAUGHT))
+def test_caught(arena: Arena, name: str) -> None:
+    validate(arena, CAUGHT[name])
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("name", OPEN)
+@pytest.mark.xfail(raises=PassedError, strict=True)
+def test_open(arena: Arena, name: str) -> None:
+    for _ in range(20 if "now and then" in name else 1):
+        validate(arena, OPEN[name], patient="hangs" not in name)
