@@ -85,6 +85,8 @@ def serve(policy: Policy) -> None:
     worker = _Worker(policy, get_config(_ARGUMENTS), tests, ResultPlugin(tests))
     Path(worker.root).mkdir()
     os.chdir(worker.root)
+    # Before pytest keeps copies of them, which jobs would inherit.
+    fork_server.close_standard_streams()
     # Jobs are waited for in the middle of this; only their processes go on.
     pytest.main([*_ARGUMENTS, *_OPTIONS, worker.base_folder], plugins=[worker.results, worker])
 

@@ -83,6 +83,14 @@ def wait_for_job(policy: Policy, prepare: Callable[[Payload], None] | None = Non
             os._exit(0)
 
 
+def close_standard_streams() -> None:
+    """Connect standard input and output to nothing: whoever started the worker reads its errors there."""
+    nothing = os.open(os.devnull, os.O_RDWR)
+    for standard in (0, 1, 2):
+        os.dup2(nothing, standard)
+    os.close(nothing)
+
+
 def _prepare(policy: Policy) -> ResourceLimits:
     """Set up what every job inherits, and return the limits that it sets itself.
 
@@ -90,10 +98,7 @@ def _prepare(policy: Policy) -> ResourceLimits:
     """
     os.environ.clear()
     os.environ.update({"HOME": policy["tmp"], "TMPDIR": policy["tmp"], "LANG": "C.UTF-8"})
-    nothing = os.open(os.devnull, os.O_RDWR)
-    for standard in (0, 1, 2):
-        os.dup2(nothing, standard)
-    os.close(nothing)
+    close_standard_streams()
     limits = policy["limits"]
     return resource_limits(limits, address_space=limits["memory_bytes"] + INTERPRETER_BYTES)
 
