@@ -218,10 +218,11 @@ class _Session:
         stopped = [name for name, result in control.items() if not result.ended]
         if stopped:
             # Either the fix read its answers from the tests, or these count the comparisons, or the time they take.
-            quiet = self._control(report, ids, quiet=True)
-            for name in stopped if not isinstance(quiet, Report) else ():
-                again = quiet.get(name, TestControl())
-                control[name] = replace(control[name], ended=again.ended, held=(*control[name].held, *again.held))
+            again = self._control(report, ids, quiet=True)
+            quiet = again if not isinstance(again, Report) else {}
+            for name in stopped:
+                known, found = control[name], quiet.get(name, TestControl())
+                control[name] = replace(known, ended=found.ended, held=(*known.held, *found.held))
         return control
 
     def _plain(self) -> tuple[Report, list[str]]:
