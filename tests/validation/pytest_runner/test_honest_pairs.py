@@ -15,23 +15,24 @@ from touchstone.validation.protocol import Report
 from touchstone.validation.validators.python import PythonValidator
 
 
-def _judged_together(validator: PythonValidator, fix: str) -> Report:
-    """The report on all pairs as one problem, which takes three runs instead of hundreds."""
-    reports = []
-    for state in ("before", fix):
-        files = {path: text for n, pair in enumerate(PAIRS) for path, text in pair.as_part(n, state).items()}
-        judge_files = tuple(path for path in files if "/solution_" not in path)
-        is_fix = state != "before"
-        reports.append(run_pytest(validator, files, "pair0/solution_0.py", is_fix=is_fix, judge_files=judge_files))
-    return hold_to_known_tests(reports[1], reports[0], None)
+def _run_together(validator: PythonValidator, state: str) -> Report:
+    """The report on all pairs as one problem, which takes a few runs instead of hundreds."""
+    files = {path: text for number, pair in enumerate(PAIRS) for path, text in pair.as_part(number, state).items()}
+    judge_files = tuple(path for path in files if "/solution_" not in path)
+    return run_pytest(validator, files, "pair0/solution_0.py", is_fix=state != "before", judge_files=judge_files)
+
+
+@pytest.fixture(scope="module")
+def baseline(validator: PythonValidator) -> Report:
+    return _run_together(validator, "before")
 
 
 def _of_pair(number: int, names: Iterable[str]) -> list[str]:
     return [name for name in names if name.startswith(f"pair{number}/")]
 
 
-def test_every_right_fix_passes_and_is_controlled(validator: PythonValidator) -> None:
-    report = _judged_together(validator, "right")
+def test_every_right_fix_passes_and_is_controlled(validator: PythonValidator, baseline: Report) -> None:
+    report = hold_to_known_tests(_run_together(validator, "right"), baseline, None)
     assert [(each.summary, each.detail) for each in report.diagnostics] == []
     assert report.status == "passed" and report.control is not None
     for number, pair in enumerate(PAIRS):
@@ -39,8 +40,8 @@ def test_every_right_fix_passes_and_is_controlled(validator: PythonValidator) ->
         assert len(uncontrolled) == pair.uncontrolled, (pair.name, uncontrolled)
 
 
-def test_every_wrong_fix_fails(validator: PythonValidator) -> None:
-    report = _judged_together(validator, "wrong")
+def test_every_wrong_fix_fails(validator: PythonValidator, baseline: Report) -> None:
+    report = hold_to_known_tests(_run_together(validator, "wrong"), baseline, None)
     results = {pair.name: [report.tests[name] for name in _of_pair(n, report.tests)] for n, pair in enumerate(PAIRS)}
     assert [name for name, passed in results.items() if all(passed)] == []
 

@@ -14,13 +14,13 @@ import ast
 import builtins
 import importlib.util
 import math
-import numbers
 import operator
 import re
 import sys
 import types
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from decimal import Decimal
 from itertools import islice
 from typing import Any
 
@@ -329,7 +329,8 @@ class Recorder:
         accepted = denied and self._safely_accepts_changed(side, left, right)
         equal = self._is_true(operator.eq, left, right)
         found = left != right
-        if equal and found is True:
+        of_tests = any(self._is_judges(type(one), "__eq__", "__ne__") for one in (left, right))
+        if equal and found is True and not of_tests:
             self._hold(place)
         elif accepted and found is False:
             self._note(place, side)
@@ -341,7 +342,8 @@ class Recorder:
             return getattr(operator, name)(left, right)
         both = self._is_true(operator.lt, left, right) and self._is_true(operator.gt, left, right)
         found = getattr(operator, name)(left, right)
-        if both and found is True:
+        of_tests = any(self._is_judges(type(one), "__lt__", "__gt__") for one in (left, right))
+        if both and found is True and not of_tests:
             self._hold(place)
         return found
 
@@ -473,11 +475,11 @@ class Recorder:
 def _tolerance(*given: Any, **named: Any) -> int | None:
     """How far off the arguments of an assertion let a number be; None if anything may be near."""
     relative = [one for one in given if isinstance(one, float)] + [named.get("rtol"), named.get("rel_tol")]
-    every: list[Any] = [one for one in (*given, *named.values()) if isinstance(one, numbers.Number)]
     try:
+        every = [float(one) for one in (*given, *named.values()) if isinstance(one, int | float | Decimal)]
         if any(one is not None and one >= _MAX_RELATIVE for one in relative):
             return None
-        return math.ceil(sum(abs(float(one)) + (10.0 ** -float(one) if one < 0 else 0) for one in every))
+        return math.ceil(sum(abs(one) + (10.0**-one if one < 0 else 0) for one in every))
     except (TypeError, ValueError, OverflowError):
         return None
 
