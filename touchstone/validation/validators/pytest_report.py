@@ -41,10 +41,14 @@ def build_report(
     )
     if exceeded is not None:
         return stopped_at(exceeded, report)
-    if foreign or results.tampered:
-        what = f": {results.tampered}" if results.tampered else ""
-        note = f"the tests, pytest or its results were tampered with{what}"
+    if foreign:
+        note = "the results were tampered with: something else was written among them"
         return replace(report, status="no_report", consistent=False, note=note)
+    if results.tampered:
+        found = Diagnostic("error", f"the fix changed what judges it: {results.tampered}")
+        # No result of such a run counts, whichever tests the problem is judged by.
+        tests = dict.fromkeys(report.tests, False)
+        return replace(report, status="failed", tests=tests, diagnostics=(found, *report.diagnostics))
     if results.unusable:
         return replace(report, status="validator_unavailable", note=f"pytest cannot be started: {results.unusable}")
     if results.needs:
