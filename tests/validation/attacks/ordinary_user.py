@@ -33,7 +33,8 @@ def readable_python() -> str | None:
 def environment(folder: Path, packages: str = "*") -> str:
     """A virtual environment of a Python that every user can read, with these packages of this one."""
     python = readable_python()
-    assert python is not None
+    if python is None:
+        pytest.skip("other users can read no Python 3.11 or later here")
     subprocess.run([python, "-m", "venv", "--without-pip", folder], check=True)
     (target,) = folder.glob("lib/python*/site-packages")
     found = [path for name in packages.split() for path in Path(sysconfig.get_path("purelib")).glob(name)]
