@@ -7,7 +7,9 @@ Three things are changed in the files on the judge's side, and nothing in what t
 - Literals that a value is compared with are replaced, in the text and in the code, by decoys; only the recorder knows
   the real ones. A fix that reads its answer from the test gives the decoy.
 
-An honest fix runs every test to its end in a control, as without it.
+An honest fix runs every test to its end in a control, as without it. Tests that count comparisons, or time them, do so
+in a quiet control, which makes none of its own. What the tests' own classes accept is right. A class of the fix that
+equals or contains everything by design is taken for forged, unless the problem or its reference fix has it, too.
 """
 
 import ast
