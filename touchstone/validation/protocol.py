@@ -67,8 +67,12 @@ class TestControl:
 
         No chance makes a test pass whose last assertion is false, or a value equal to two others at once.
         """
-        certain = self.passed or (self.ended and self.held)
-        return not certain and bool(not self.ended or self.unsure)
+        return not self.certain and bool(not self.ended or self.unsure)
+
+    @property
+    def certain(self) -> bool:
+        """Whether it speaks against the fix in a way that chance does not explain."""
+        return self.passed or bool(self.ended and self.held)
 
     def confirmed_by(self, other: "TestControl") -> "TestControl":
         """What two controls of a test agree on; what only one of them found is no evidence.

@@ -80,7 +80,7 @@ class _Result:
     ended: bool = False
     held: dict[str, None] = field(default_factory=dict)
     unsure: dict[str, None] = field(default_factory=dict)
-    # Equal to another value and not to the right one: if the test then fails, the fix may have read the decoy.
+    # Equal to a decoy and not to the right value: if the test then fails, the fix has read the decoy.
     mistaken: dict[str, None] = field(default_factory=dict)
     passed: set[int] = field(default_factory=set)
     truths: dict[int, bool] = field(default_factory=dict)
@@ -312,7 +312,7 @@ class Recorder:
         found = left == right
         if accepted and self._truth(found):
             self._note(place, side)
-        elif not self._truth(found) and (accepted or any(self._is_true(operator.eq, *pair) for pair in decoys)):
+        elif self._quiet and not self._truth(found) and any(self._is_true(operator.eq, *pair) for pair in decoys):
             self._result.mistaken[self._places[place]] = None
         return found
 
@@ -417,7 +417,7 @@ class Recorder:
             equal = found is None or self._truth(found)
             if accepted and equal:
                 self._note(place, side)
-            elif not equal and (accepted or any(self._accepts(function, *pair, *rest, **named) for pair in decoys)):
+            elif self._quiet and not equal and any(self._accepts(function, *pair, *rest, **named) for pair in decoys):
                 self._result.mistaken[self._places[place]] = None
         return found
 
@@ -465,11 +465,13 @@ class Recorder:
         except Exception:
             return False
 
-    @staticmethod
-    def _is_true(compare: Callable[[Any, Any], Any], left: Any, right: Any) -> bool:
-        """Whether a comparison says so outright; an expression of a library that is built by `==` does not."""
+    def _is_true(self, compare: Callable[[Any, Any], Any], left: Any, right: Any) -> bool:
+        """Whether a comparison says yes; an expression of a library that is built by `==` says nothing."""
         try:
-            return compare(left, right) is True
+            found = compare(left, right)
+            return found is True or (
+                (type(found) in _PLAIN or not self._is_trusted(type(found))) and found is not False and bool(found)
+            )
         except Exception:
             return False
 

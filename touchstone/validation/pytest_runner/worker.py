@@ -28,7 +28,7 @@ from touchstone.validation.pytest_runner.channel import WriteLine, open_channel
 from touchstone.validation.pytest_runner.own_tests import CompiledTests, OwnTests, compile_controls, compile_tests
 from touchstone.validation.pytest_runner.plugin import ResultPlugin, last_line
 from touchstone.validation.pytest_runner.plugins import import_plugins, missing_module, options_for
-from touchstone.validation.pytest_runner.tampering import changed_file, strange_plugin
+from touchstone.validation.pytest_runner.tampering import CodeSnapshot, changed_file, strange_plugin
 from touchstone.validation.sandbox import fork_server
 from touchstone.validation.sandbox.entrypoint import Policy
 from touchstone.validation.sandbox.folders import remove_folder
@@ -185,6 +185,8 @@ class _Worker:
 
     def pytest_collection(self, session: pytest.Session) -> None:
         """Wait for jobs. In the process of a job, go on with this session or run one of its own."""
+        # Now that pytest has changed what it changes itself.
+        self._snapshot = CodeSnapshot()
         self._job, (descriptor,) = fork_server.wait_for_job(self.policy, self._prepare)
         gc.disable()
         self._write_line = open_channel(descriptor, self._job.pop("token"))
@@ -216,7 +218,9 @@ class _Worker:
 
     def _write_end(self, status: int, config: pytest.Config) -> None:
         fix = f"{self.root}/{self._job['fix']}"
-        found = strange_plugin(config.pluginmanager.get_plugins(), self._plugins, fix)
+        # Plugins of the problem's own environment may change pytest as they like.
+        changed = self._snapshot.changed() if self._job["plugins"] is not None else None
+        found = changed or strange_plugin(config.pluginmanager.get_plugins(), self._plugins, fix)
         self._write_line(done=status in _FINISHED, status=status, tampered=found)
 
     def _crash(self, error: BaseException) -> None:

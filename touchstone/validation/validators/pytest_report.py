@@ -47,8 +47,8 @@ def build_report(
     if results.tampered:
         found = Diagnostic("error", f"the fix changed what judges it: {results.tampered}")
         # No result of such a run counts, whichever tests the problem is judged by.
-        tests = dict.fromkeys(report.tests, False)
-        return replace(report, status="failed", tests=tests, diagnostics=(found, *report.diagnostics))
+        none = dict.fromkeys(report.tests, False)
+        return replace(report, status="failed", tests=none, diagnostics=(found, *report.diagnostics))
     if results.unusable:
         return replace(report, status="validator_unavailable", note=f"pytest cannot be started: {results.unusable}")
     if results.needs:

@@ -214,6 +214,10 @@ class _Session:
             if not suspects:
                 break
             again, (plain, _) = self._control(report, ids), self._plain()
+            if isinstance(again, dict):
+                # What is certain stays so, also if the fix behaves otherwise next time.
+                control |= {name: found for name, found in again.items() if name in suspects and found.certain}
+                suspects -= {name for name in suspects if control[name].certain}
             if isinstance(again, Report) or plain.tests != report.tests:
                 return {name: result for name, result in control.items() if name not in suspects}
             for name in suspects & again.keys():
