@@ -238,7 +238,7 @@ def add(a, b):
 def validate(arena: Arena, forged: Forged, *, patient: bool = True) -> None:
     fix, test, before = (*forged, BROKEN)[:3]
     tests = test if "solution import" in test else f"{TESTS}def test_it(): {test}\n"
-    arena.cheat(f"{FIX}{fix}\n", f"{tests}\n", before=before, patient=patient)
+    arena.cheat(f"{FIX}{fix}\n", f"{tests}\n", before=before, patient=patient, allowed=("test_0",))
 
 
 @pytest.mark.parametrize("name", nightly_but([*CAUGHT][::4], CAUGHT))

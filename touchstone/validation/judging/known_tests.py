@@ -68,7 +68,7 @@ def _evidence(name: str, control: TestControl, known: Sequence[Report]) -> str |
         # The comparison is known to tell other values apart.
         held += [place for place in control.unsure if place not in excused]
     if held:
-        return f"it accepts another value than the expected one at {', '.join(held[:3])}"
+        return f"its negative control shows that it accepts what is wrong: {', '.join(held[:3])}"
     if control.ended:
         return ""
     # It may be the control that this test does not bear.

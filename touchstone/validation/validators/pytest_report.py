@@ -85,11 +85,13 @@ def control_results(
     ids: Sequence[str],
     *,
     limited: bool,
+    left: bool,
 ) -> dict[str, TestControl]:
     """What a control says of each test of a report, by id. A test that has no control is left out.
 
     `ids`: those of the tests themselves, in their order; decoys may have changed them. `limited`: a limit ended it, so
-    tests without a result have no control; otherwise they did not run to their end.
+    tests without a result have no control; otherwise they did not run to their end. `left`: the process exited by
+    itself, which only a fix makes it do before the last test.
     """
     lines, foreign = read_lines(answer, token)
     if foreign:
@@ -110,7 +112,7 @@ def control_results(
     without = {short(name) for line in lines for name in line.get("uncontrolled", ())}
     for name in report.tests.keys() - found.keys() - without:
         if not limited:
-            found[name] = TestControl()
+            found[name] = TestControl(ended=left, held=("its process left early",) if left else ())
     return {name: found[name] for name in report.tests if name in found}
 
 

@@ -245,11 +245,11 @@ class _Session:
         token = secrets.token_hex(16)
         names = sorted({name.partition("[")[0].rpartition("::")[2] for name in report.tests})
         more = {"control": True, "quiet": quiet, "tests": names}
-        answer, exceeded, _ = self._run({"token": token, **more})
+        answer, exceeded, exit_code = self._run({"token": token, **more})
         if isinstance(exceeded, str):
             return Report("sandbox_error", FULL, note=exceeded)
-        limited = exceeded is not None
-        return control_results(self.job.problem, self.tests, answer, token, report, ids, limited=limited)
+        how = {"limited": exceeded is not None, "left": exit_code == 0}
+        return control_results(self.job.problem, self.tests, answer, token, report, ids, **how)
 
     def _run(self, more: Mapping[str, Any]) -> tuple[bytes, LimitExceeded | str | None, int | None]:
         """The lines of one run, the limit that ended it, and its exit code; for a lost sandbox, the reason."""
