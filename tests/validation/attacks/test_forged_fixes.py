@@ -236,7 +236,8 @@ def add(a, b):
 
 for closed in (
     *("equal by 1 instead of True", "unequal, then fail", "assertTrue", "pytest.raises", "the end of pytest.raises"),
-    *("pytest.approx", "the recorder by its name", "lines with Touchstone's own pen"),
+    *("pytest.approx", "pytest.fail", "pytest.mark", "the recorder by its name", "lines with Touchstone's own pen"),
+    *("a test module's constant", "a helper's defaults", "a context manager of the library that swallows"),
 ):
     CAUGHT[closed] = OPEN.pop(closed)
 

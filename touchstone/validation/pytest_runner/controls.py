@@ -14,6 +14,7 @@ equals or contains everything by design is taken for forged, unless the problem 
 
 import ast
 import builtins
+import contextlib
 import importlib.util
 import math
 import operator
@@ -107,7 +108,7 @@ class Recorder:
         self._unconditional: dict[int, list[int]] = {}
         # Assertions of a test itself that nothing around them catches.
         self._uncaught: set[int] = set()
-        self._definitions: list[tuple[str, dict[str, Any], str, types.FunctionType, types.CodeType]] = []
+        self._definitions: list[tuple[str, dict[str, Any], str, Any, tuple[Any, ...]]] = []
         self._names: set[str] = set()
         self._builtins = dict(vars(builtins))
         self._namespaces: list[dict[str, Any]] = []
@@ -157,13 +158,14 @@ class Recorder:
         self._namespaces.append(namespace)
 
     def add_functions(self, file: str, namespace: dict[str, Any], code: types.CodeType) -> None:
-        """The functions of a module of the judge's side, which has run."""
+        """The functions and constants of a module of the judge's side, which has run."""
         own = {inner for inner in code.co_consts if isinstance(inner, types.CodeType)}
         if file in self._rebinding:
             return
         for name, value in namespace.items():
-            if isinstance(value, types.FunctionType) and value.__code__ in own:
-                self._definitions.append((file, namespace, name, value, value.__code__))
+            function = isinstance(value, types.FunctionType) and value.__code__ in own
+            if function or (type(value) in _PLAIN and name in code.co_names and not name.startswith("__")):
+                self._definitions.append((file, namespace, name, value, _parts(value)))
 
     def start(self) -> None:
         """A test begins."""
@@ -171,8 +173,9 @@ class Recorder:
 
     def finish(self) -> _Result:
         """What was found since the test began, and whether the fix replaced what the tests rely on."""
-        for file, namespace, name, function, code in self._definitions:
-            if namespace.get(name) is not function or function.__code__ is not code:
+        for file, namespace, name, value, parts in self._definitions:
+            found = namespace.get(name)
+            if found is not value or any(one is not other for one, other in zip(_parts(found), parts, strict=False)):
                 self._result.held[f"{file}: {name} was replaced"] = None
         self._result.held.update(self._foreign)
         for name in self._names & self._builtins.keys():
@@ -208,6 +211,7 @@ class Recorder:
         """A context manager around assertions: only that of a fix must not catch them."""
         made_by = getattr(getattr(value, "gen", None), "gi_code", None)
         trusted = self._is_trusted(type(value)) or self._is_judges(type(value), "__exit__", "__aexit__")
+        trusted = trusted and (type(value) is not contextlib.suppress or "suppress" in self._names)
         if trusted and (made_by is None or not self._is_fix(made_by.co_filename)):
             self._result.excused.update(places)
         return value
@@ -474,6 +478,11 @@ class Recorder:
             )
         except Exception:
             return False
+
+
+def _parts(value: Any) -> tuple[Any, ...]:
+    """What of a function can be replaced in place."""
+    return (value.__code__, value.__defaults__, value.__kwdefaults__) if isinstance(value, types.FunctionType) else ()
 
 
 def _tolerance(*given: Any, **named: Any) -> int | None:

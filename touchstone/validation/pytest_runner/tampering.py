@@ -24,6 +24,8 @@ class CodeSnapshot:
             if name.partition(".")[0] in _PACKAGES and name != _LEFT_OUT and isinstance(module, types.ModuleType)
             for entry in _functions(vars(module), name)
         ]
+        public = vars(sys.modules["pytest"])
+        self._entries += [(public, name, value, None, None) for name, value in public.items()]
 
     def changed(self) -> str | None:
         """The first name that is another object now, or whose function has other code; None if nothing changed."""
