@@ -14,10 +14,15 @@ from touchstone.validation.judging.known_tests import hold_to_known_tests
 from touchstone.validation.protocol import Report
 from touchstone.validation.validators.python import PythonValidator
 
-# Their controls are run again and again, so they are a problem of their own.
-COUNTING = ("comparisons that are counted", "warnings that are counted", "a queue that is read by looking into it")
-TOGETHER = {"all": [pair for pair in PAIRS if pair.name not in COUNTING]}
-TOGETHER["counting"] = [pair for pair in PAIRS if pair.name in COUNTING]
+# Their controls are run again and again, or the tests' texts are left as they are for them.
+APART = (
+    *("comparisons that are counted", "warnings that are counted", "a queue that is read by looking into it"),
+    "tests that read their own source",
+)
+TOGETHER = {
+    "most": [pair for pair in PAIRS if pair.name not in APART],
+    "apart": [pair for pair in PAIRS if pair.name in APART],
+}
 
 
 def _run_together(validator: PythonValidator, pairs: Sequence[Pair], state: str) -> Report:

@@ -310,9 +310,7 @@ class Recorder:
     def eq(self, place: int, side: str, left: Any, right: Any) -> Any:
         """Compare two values, and first one of them with changed copies of the other."""
         decoys, left, right = self._without_decoys(place, side, left, right)
-        accepted = not self._quiet and (
-            any(self._is_true(operator.eq, *pair) for pair in decoys) or self._safely_accepts_changed(side, left, right)
-        )
+        accepted = not self._quiet and self._safely_accepts_changed(side, left, right)
         found = left == right
         if accepted and self._truth(found):
             self._note(place, side)
